@@ -220,7 +220,7 @@ def _workload(view: View, workload: WorkloadId, placed: int) -> WorkloadStatus:
         policy=policy.name if policy else "",
         wanted=known.wanted if known else None,
         running=known.running if known else None,
-        deficit=known.deficit if known else None,
+        deficit=known.missing if known else None,
         placed=placed,
         message=message,
         suppressed=tuple(one for one in view.plan.suppressed if one.workload == workload),

@@ -12,10 +12,10 @@ from reconciler.model.ids import ClusterName, WorkloadId
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sample:
-    """The deficit from one moment on, until the next sample."""
+    """The missing replicas from one moment on, until the next sample."""
 
     at: datetime
-    deficit: int
+    missing: int
     asked: bool = False
     """Whether another signal than unschedulable pods may have had a part in it."""
 
@@ -28,14 +28,14 @@ class Demand(NamedTuple):
     wanted: int
     """Replicas that the workload object on the primary asks for."""
     running: int
-    deficit: int
+    missing: int
     """Replicas that are missing now by all signals together, each counted once."""
     waiting: tuple[MissingReplicas, ...]
-    """Steps that add up to the deficit, in the order in which they fall due, each by the signal that reaches it."""
+    """Steps that add up to `missing`, in the order in which they fall due, each by the signal that reaches it."""
     shape: ReplicaShape | None
     """Resources of one replica, None where nobody knows them."""
     history: tuple[Sample, ...]
-    """The deficit for as long as anybody has watched, oldest first; never empty. The last sample is the present one."""
+    """The missing replicas for as long as anybody has watched, oldest first; never empty. The last is the present."""
     observed_at: datetime
     reported: bool = True
     """False when the primary, freshly seen, reports no such workload."""

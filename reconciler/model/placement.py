@@ -16,6 +16,10 @@ PLACEMENT_LABEL = "overspill.dev/placement"
 """The label of all that we deploy, with the name of its placement."""
 
 
+ClusterSubset = tuple[ClusterName, str]
+"""A cluster, and the subset of a WorkloadSpread that it is used for; empty for none."""
+
+
 def where(cluster: ClusterName, subset: str) -> str:
     """Name a cluster, or a subset's part of it."""
     return f"{cluster}/{subset}" if subset else cluster

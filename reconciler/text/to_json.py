@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from enum import Enum
 from typing import get_args
 
-from reconciler.model.demand import Demand
+from reconciler.model.demand import Demand, Sample
 from reconciler.model.ids import WorkloadId
 from reconciler.model.plan import Change
 from reconciler.model.units import Resources, format_duration, format_quantity
@@ -17,8 +17,8 @@ from reconciler.model.workload import Json
 from reconciler.text.timestamps import format_time
 
 _CHANGES = get_args(Change)
-_PUBLISHED = {"stale": "unheard"}
-"""Fields of a Demand whose published name is another one."""
+_PUBLISHED = {"missing": "deficit", "stale": "unheard"}
+"""Fields of a Demand and its samples whose published name is another one."""
 
 
 def plainly(value: object) -> Json:
@@ -51,7 +51,8 @@ def plainly(value: object) -> Json:
             return [plainly(inner) for inner in value]
     if not is_dataclass(value):
         return str(value)
-    plain = {camel(field.name): plainly(getattr(value, field.name)) for field in fields(value)}
+    names = _PUBLISHED if isinstance(value, Sample) else {}
+    plain = {names.get(field.name, camel(field.name)): plainly(getattr(value, field.name)) for field in fields(value)}
     return {"action": type(value).__name__, **plain} if isinstance(value, _CHANGES) else plain
 
 

@@ -129,9 +129,9 @@ def stands(name: str, replicas: int, subset: str = "", **fields: object) -> Plac
 OWN, RENTED = subset("own", term(tier="own"), most=4), subset("rented", term(tier="rented"))
 
 
-def wanted_before(deficit: int) -> History:
+def wanted_before(missing: int) -> History:
     """Let so many have been missing for an hour."""
-    return {VLLM: (Sample(at=NOW - timedelta(hours=1), deficit=deficit),)}
+    return {VLLM: (Sample(at=NOW - timedelta(hours=1), missing=missing),)}
 
 
 LAYERS = {"reserved": (2, None), "shared": (6, 3), "spot": (8, None)}
@@ -164,5 +164,5 @@ def _layers(
         room, most = LAYERS[name]
         fits = room if has is None else has[name]
         target = ClusterShare(cluster=ClusterName(name), rank=1, most=fits, capacity=fits)
-        made.append(Layer(targets=(target,), most=0 if name == gone else most, least=(least or {}).get(name, 0)))
+        made.append(Layer(shares=(target,), most=0 if name == gone else most, least=(least or {}).get(name, 0)))
     return made

@@ -62,7 +62,7 @@ def test_stale_signals_of_a_demand_are_published_as_unheard() -> None:
         primary=ClusterName("worker-1"),
         wanted=2,
         running=2,
-        deficit=0,
+        missing=0,
         waiting=(),
         shape=None,
         history=(),

@@ -232,13 +232,13 @@ def drain_order(case: Case) -> None:
     """Give back one after the other, and note who gives back when; of subsets, of which each is a cluster here."""
     given = case["input"]
     layers = [
-        Layer(targets=(target(one["name"], 1, room=given["pods"][one["name"]]),), most=one["max"])
+        Layer(shares=(target(one["name"], 1, room=given["pods"][one["name"]]),), most=one["max"])
         for one in given["subsets_in_order"]
     ]
     gone, before = [], dict(given["pods"])
     for total in reversed(range(sum(given["pods"].values()))):
         rows = subsets.give_back(total, layers)
-        now = {layer.targets[0].cluster: row[0] for layer, row in zip(layers, rows, strict=True)}
+        now = {layer.shares[0].cluster: row[0] for layer, row in zip(layers, rows, strict=True)}
         gone += [name for name in before if now[name] < before[name]]
         before = dict(now)
     assert list(dict.fromkeys(gone)) == case["expected"]["deletion_order"]

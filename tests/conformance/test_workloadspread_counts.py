@@ -63,7 +63,7 @@ def costs(expected: Mapping[str, str | None], pods: Sequence[Mapping[str, Any]])
 
 def layer(has: int, most: int | None, least: int = 0, room: int = 0) -> Layer:
     target = ClusterShare(cluster=ClusterName("worker-2"), rank=1, most=has + room, capacity=has + room, keeps=0)
-    return Layer(targets=(target,), most=most, least=least)
+    return Layer(shares=(target,), most=most, least=least)
 
 
 @pytest.mark.parametrize("case", applying(SUITE, LISTED, "scale_in_order"))

@@ -19,7 +19,7 @@ def measured(observation, *, history=(), now=NOW, policy=None):
 
 def test_replicas_that_are_only_starting_are_not_missing() -> None:
     starting = short(0, running=2)
-    assert measured(starting).deficit == 0
+    assert measured(starting).missing == 0
 
 
 def test_deficit_is_never_more_than_wanted_less_running() -> None:
@@ -27,13 +27,13 @@ def test_deficit_is_never_more_than_wanted_less_running() -> None:
     workload = seen.workloads[0]
     fewer = type(workload)(**{name: getattr(workload, name) for name in workload.__slots__} | {"wanted": 5})
     seen = type(seen)(cluster=seen.cluster, observed_at=NOW, workloads=(fewer,))
-    assert measured(seen).deficit == 2
+    assert measured(seen).missing == 2
 
 
 def test_a_workload_its_primary_does_not_report_is_missing_nothing() -> None:
     bare = short(0)
     gone = type(bare)(cluster=bare.cluster, observed_at=NOW)
-    assert measured(gone).deficit == 0
+    assert measured(gone).missing == 0
 
 
 def test_a_stale_primary_is_blind() -> None:
@@ -60,7 +60,7 @@ def test_ceiling_is_unknown_until_somebody_has_watched_for_the_window() -> None:
 
 
 def test_ceiling_is_the_highest_deficit_within_the_window() -> None:
-    history = (Sample(at=NOW - seconds(90), deficit=5), Sample(at=NOW - seconds(30), deficit=2))
+    history = (Sample(at=NOW - seconds(90), missing=5), Sample(at=NOW - seconds(30), missing=2))
     now = measured(short(0), history=history)
     assert demand.ceiling(now, WINDOW) == 5
     assert demand.next_fall(now, WINDOW) == NOW + seconds(30)
@@ -83,15 +83,15 @@ def test_the_sources_own_word_of_how_long_stands_in_for_watching() -> None:
 
 
 def test_what_was_higher_before_the_sources_word_still_counts() -> None:
-    history = (Sample(at=NOW - seconds(100), deficit=4),)
+    history = (Sample(at=NOW - seconds(100), missing=4),)
     told = measured(short(1, deficit_since=NOW - seconds(20)), history=history)
     assert demand.ceiling(told, WINDOW) == 4
 
 
 def test_a_clock_that_jumps_back_begins_the_record_anew() -> None:
-    history = (Sample(at=NOW + seconds(300), deficit=4),)
+    history = (Sample(at=NOW + seconds(300), missing=4),)
     jumped = measured(short(1), history=history)
-    assert jumped.history == (Sample(at=NOW, deficit=1),)
+    assert jumped.history == (Sample(at=NOW, missing=1),)
 
 
 def test_a_blind_moment_forgets_what_was_watched() -> None:

@@ -178,7 +178,7 @@ def test_lower_bounds_are_reached_or_told_and_then_no_group_gets_a_second_replic
     division = share_out(total, targets, distribution)
     there = [target for target in targets if division.counts.get(target.cluster)]
     groups, clusters = {target.group for target in there}, len(there)
-    if division.lacking is not None:
+    if division.out_of_reach is not None:
         assert set(division.counts.values()) <= {1}
         return
     placed = sum(division.counts.values())
@@ -280,7 +280,7 @@ def test_without_enough_regions_there_is_one_replica_for_each_and_it_is_told() -
     clusters = (target("2", 9, group="eu"), target("3", 9, group="eu"))
     division = share_out(5, clusters, Distribution(spread_by="region", min_groups=2))
     assert division.counts == {"worker-2": 1}
-    assert division.lacking == (2, 1)
+    assert division.out_of_reach == (2, 1)
     assert division.left_out == ()
 
 

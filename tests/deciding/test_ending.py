@@ -29,7 +29,7 @@ from tests.builders.inputs import (
     short,
 )
 
-WATCHED = {VLLM: (Sample(at=NOW - timedelta(hours=1), deficit=0),)}
+WATCHED = {VLLM: (Sample(at=NOW - timedelta(hours=1), missing=0),)}
 
 
 def test_expired_burst_is_reverted_though_the_demand_lasts() -> None:
@@ -68,7 +68,7 @@ def test_last_cluster_drains_first_and_the_newest_placement_within_it() -> None:
     first = placement("worker-2", 3)
     older = placement("worker-3", 2, created=NOW - timedelta(minutes=5))
     newer = placement("worker-3", 2, created=NOW - timedelta(minutes=2))
-    history = {VLLM: (Sample(at=NOW - timedelta(hours=1), deficit=4),)}
+    history = {VLLM: (Sample(at=NOW - timedelta(hours=1), missing=4),)}
     made = plan(short(4), there=ledger(first, older, newer), history=history)
     ended, shrunk = made.changes
     assert isinstance(ended, Revert)
@@ -79,7 +79,7 @@ def test_last_cluster_drains_first_and_the_newest_placement_within_it() -> None:
 
 def test_a_cluster_that_left_the_order_drains_before_all_others() -> None:
     there = ledger(placement("worker-2", 3), placement("worker-3", 3))
-    history = {VLLM: (Sample(at=NOW - timedelta(hours=1), deficit=3),)}
+    history = {VLLM: (Sample(at=NOW - timedelta(hours=1), missing=3),)}
     wanted = replace(desired(ordering("worker-3")), incomplete=True)
     made = plan(short(3), free("worker-3", 0), there=there, history=history, wanted=wanted)
     assert made.changes[0].placement.cluster == "worker-2"
@@ -194,7 +194,7 @@ def test_hold_ends_when_the_demand_has_gone_once() -> None:
 def test_hold_outlasts_demand_that_is_away_for_less_than_the_scale_down_window() -> None:
     """A rolling restart on the primary makes the waiting pods anew, and for a moment nobody has looked at them."""
     hold = lifecycle.hold(placement(), ordering(), NOW - timedelta(minutes=30))
-    history = {VLLM: (Sample(at=NOW - timedelta(hours=1), deficit=3), Sample(at=NOW - timedelta(minutes=2), deficit=0))}
+    history = {VLLM: (Sample(at=NOW - timedelta(hours=1), missing=3), Sample(at=NOW - timedelta(minutes=2), missing=0))}
     made = plan(short(0), there=ledger(restraints={VLLM: (hold,)}), history=history)
     assert made.changes == ()
     assert made.wake_at == NOW + timedelta(minutes=3)

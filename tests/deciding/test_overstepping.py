@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.decide.state.working_plan import WorkingPlan
-from reconciler.core.decide.steps.end import overstepping
+from reconciler.core.decide.steps.end import outside_policy
 from reconciler.model.ids import WorkloadId
 from reconciler.model.ledger import Placements
 from tests.builders.inputs import VLLM, cluster, desired, inputs, ordering, placement
@@ -20,7 +20,7 @@ STEPS = st.lists(st.tuples(st.sampled_from(["worker-2", "worker-3"]), st.integer
 
 
 def found(now: PassInput) -> tuple[WorkloadId, ...]:
-    return overstepping(now, WorkingPlan(now))
+    return outside_policy(now, WorkingPlan(now))
 
 
 @given(STEPS)

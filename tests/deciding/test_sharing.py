@@ -15,7 +15,7 @@ from tests.builders.inputs import NOW, VLLM, cluster, desired, free, inputs, led
 
 REGION = "topology.kubernetes.io/region"
 FOUR = ("worker-2", "worker-3", "worker-4", "worker-5")
-LONG_WANTED = {VLLM: (Sample(at=NOW - timedelta(hours=1), deficit=4),)}
+LONG_WANTED = {VLLM: (Sample(at=NOW - timedelta(hours=1), missing=4),)}
 
 
 def policy(strategy: StrategyName, *candidates: ClusterPreference, **bounds: object) -> BurstPolicy:

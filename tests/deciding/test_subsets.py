@@ -28,28 +28,27 @@ def _layers(draw: st.DrawFn, *, begun: bool = True) -> Layers:
             targets.append(ClusterShare(cluster=name, rank=rank, keeps=keeps, most=most, capacity=most))
         most = draw(st.none() | st.integers(0, 12))
         least = draw(st.integers(0, 4 if most is None else min(4, most)))
-        found.append(Layer(targets=tuple(targets), most=most, least=least))
+        found.append(Layer(shares=tuple(targets), most=most, least=least))
     return tuple(found)
 
 
 def there(layers: Layers) -> Layers:
     """Make of what is kept for certain what may be given back."""
     return tuple(
-        replace(layer, targets=tuple(replace(one, keeps=0, most=one.keeps) for one in layer.targets))
-        for layer in layers
+        replace(layer, shares=tuple(replace(one, keeps=0, most=one.keeps) for one in layer.shares)) for layer in layers
     )
 
 
 def working_plan(layers: Layers, counts: Counts) -> Layers:
     """Let what was shared out stand."""
     return tuple(
-        replace(layer, targets=tuple(replace(one, keeps=has) for one, has in zip(layer.targets, row, strict=True)))
+        replace(layer, shares=tuple(replace(one, keeps=has) for one, has in zip(layer.shares, row, strict=True)))
         for layer, row in zip(layers, counts, strict=True)
     )
 
 
 def held(layers: Layers) -> int:
-    return sum(target.keeps for layer in layers for target in layer.targets)
+    return sum(target.keeps for layer in layers for target in layer.shares)
 
 
 def summed(counts: Counts) -> int:
@@ -60,7 +59,7 @@ def pairs(layers: Layers, counts: Counts):
     return [
         (target, has)
         for layer, row in zip(layers, counts, strict=True)
-        for target, has in zip(layer.targets, row, strict=True)
+        for target, has in zip(layer.shares, row, strict=True)
     ]
 
 
@@ -77,13 +76,13 @@ def test_never_more_than_wanted(layers: Layers, total: int) -> None:
 @given(_layers(), TOTALS)
 def test_no_subset_grows_beyond_its_maximum(layers: Layers, total: int) -> None:
     for layer, row in zip(layers, share_out(total, layers), strict=True):
-        has = sum(target.keeps for target in layer.targets)
+        has = sum(target.keeps for target in layer.shares)
         assert layer.most is None or sum(row) <= max(has, layer.most)
 
 
 @given(_layers(begun=False), TOTALS)
 def test_as_many_are_placed_as_the_subsets_may_hold(layers: Layers, total: int) -> None:
-    able = [sum(target.most for target in layer.targets) for layer in layers]
+    able = [sum(target.most for target in layer.shares) for layer in layers]
     most = [room if layer.most is None else min(room, layer.most) for room, layer in zip(able, layers, strict=True)]
     assert summed(share_out(total, layers)) == min(total, sum(most))
 
@@ -102,9 +101,9 @@ def test_the_order_in_which_clusters_of_a_subset_are_given_does_not_matter(
 ) -> None:
     shuffled = []
     for layer in layers:
-        targets = list(layer.targets)
+        targets = list(layer.shares)
         random.shuffle(targets)
-        shuffled.append(replace(layer, targets=tuple(targets)))
+        shuffled.append(replace(layer, shares=tuple(targets)))
     for divide, these in ((share_out, tuple), (give_back, lambda given: there(tuple(given)))):
         first, second = these(layers), these(shuffled)
         counts = {target.cluster: has for target, has in pairs(first, divide(total, first))}
@@ -134,7 +133,7 @@ def test_what_goes_out_comes_back_as_if_fewer_had_been_wanted(layers: Layers, to
 
 def layer(has: int, *, most: int | None = None, least: int = 0, room: int = 0) -> Layer:
     target = ClusterShare(cluster=ClusterName("worker-2"), rank=1, keeps=has, most=has + room, capacity=has + room)
-    return Layer(targets=(target,), most=most, least=least)
+    return Layer(shares=(target,), most=most, least=least)
 
 
 def test_all_minimums_come_before_the_first_subset_gets_more() -> None:

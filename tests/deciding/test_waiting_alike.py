@@ -15,11 +15,11 @@ from reconciler.core.decide.candidates.finder import CandidateFinder
 from reconciler.core.decide.candidates.free_capacity import FleetCapacity
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.decide.state.working_plan import WorkingPlan
-from reconciler.core.decide.steps.place_requests import requests_that_wait
-from reconciler.core.decide.steps.preempt import Evictions
+from reconciler.core.decide.steps.place_requests import request_turns
+from reconciler.core.decide.steps.preempt import Preemption
 from reconciler.core.decide.steps.queue import serve
-from reconciler.core.decide.steps.reserve import reservations_that_wait
-from reconciler.core.decide.steps.scale_up import bursts_that_wait
+from reconciler.core.decide.steps.reserve import reservation_turns
+from reconciler.core.decide.steps.scale_up import burst_turns
 from reconciler.model.capacity import ClusterObservation, Node, Pool, ReplicaShape
 from reconciler.model.gpr import GprTerms, WorkspaceLimits
 from reconciler.model.ids import ClusterName, TemplateName, WorkloadId, WorkspaceName
@@ -37,7 +37,7 @@ SPACES = (WorkspaceName("llm"), WorkspaceName("vision"))
 
 
 class Unshared(FleetCapacity):
-    """Rooms of which none has answered before."""
+    """Capacity of which no cluster has answered before."""
 
     def moment(self, cluster: ClusterName) -> Hashable:
         return object()
@@ -47,11 +47,11 @@ class Unshared(FleetCapacity):
 
 
 class Forgetful(CandidateFinder):
-    """Growth that works everything out anew: no two states are the same to it."""
+    """A finder that works everything out anew: no two states are the same to it."""
 
     def __init__(self, inputs: PassInput, working_plan: WorkingPlan) -> None:
         super().__init__(inputs, working_plan)
-        self.rooms = Unshared(inputs, working_plan)
+        self.capacity = Unshared(inputs, working_plan)
 
     def state(self, cluster: ClusterName, workspace: WorkspaceName | None = None) -> Hashable:
         return object()
@@ -77,14 +77,14 @@ def waits_out(
     one = one.enrolling(one.ledger.requests)
     working_plan = WorkingPlan(one)
     finder = growing(one, working_plan)
-    finder.rooms = rooms(one, working_plan) if rooms is not None else finder.rooms
+    finder.capacity = rooms(one, working_plan) if rooms is not None else finder.capacity
     waiting = [
-        *bursts_that_wait(one, working_plan, finder),
-        *requests_that_wait(one, working_plan, finder),
-        *reservations_that_wait(one, working_plan, finder),
+        *burst_turns(one, working_plan, finder),
+        *request_turns(one, working_plan, finder),
+        *reservation_turns(one, working_plan, finder),
     ]
-    serve(waiting, Evictions(inputs=one, working_plan=working_plan, finder=finder).after)
-    return working_plan.plan(), finder.rooms
+    serve(waiting, Preemption(inputs=one, working_plan=working_plan, finder=finder).make_room)
+    return working_plan.plan(), finder.capacity
 
 
 terms = st.builds(GprTerms, priority=st.sampled_from([50, 101, 200]), evictable=st.booleans(), requeue=st.booleans())

@@ -83,7 +83,7 @@ class Rollout:
     def free(self) -> int:
         """Count the GPUs that deciding would hand out."""
         finder = self._finder()
-        return int(finder.rooms.room(THERE, None).free(shape()).amounts[GPU] // ONE)
+        return int(finder.capacity.room(THERE, None).free(shape()).amounts[GPU] // ONE)
 
     def expected(self) -> int:
         """Count them from what there is: a pod on an open node takes one, and so does a replica without a node.
@@ -149,7 +149,7 @@ def test_device_of_a_replica_is_never_free_whichever_of_two_watches_is_ahead(rep
 
     def left() -> int:
         now = inputs(short(1), made.observation(THERE, NOW), there=ledger(ours))
-        room = CandidateFinder(now, WorkingPlan(now)).rooms.room(THERE, None)
+        room = CandidateFinder(now, WorkingPlan(now)).capacity.room(THERE, None)
         return int(room.free(CLAIMING).amounts[f"{CLASS_PREFIX}{DRIVER}"] // ONE)
 
     assert left() == DEVICES - replicas

@@ -255,7 +255,7 @@ def test_while_it_is_away_nothing_is_lent_and_nothing_is_given_back(metrics: Met
         heard = view.observe()
     seen = replace(inputs(short(0), free("worker-2", 4)).observed, asks=heard.asks, freshness=heard.freshness)
     demand = measure(wanted, seen, {}, NOW)[VLLM]
-    assert (demand.deficit, demand.stale) == (
+    assert (demand.missing, demand.stale) == (
         0,
         ("prometheus queue has not answered (it answers 500 Internal Server Error)",),
     )

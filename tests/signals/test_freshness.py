@@ -21,7 +21,7 @@ from reconciler.model.signal import ReplicaRequest, SignalFreshness
 from tests.builders.inputs import NOW, SOURCE, VLLM, desired, free, inputs, ledger, ordering, placement, seconds, short
 
 QUEUE = Query(name="queue", text="sum(waiting)", per_replica=10)
-WATCHED = (Sample(at=NOW - timedelta(hours=1), deficit=0, asked=True),)
+WATCHED = (Sample(at=NOW - timedelta(hours=1), missing=0, asked=True),)
 
 
 def policy(**fields: object) -> BurstPolicy:
@@ -92,7 +92,7 @@ def test_pods_and_what_is_beyond_them_are_told_apart_in_the_commit() -> None:
 
 
 def test_pods_and_prometheus_that_see_the_same_replicas_count_once() -> None:
-    assert heard(ask(3), missing=3).demands[VLLM].deficit == 3
+    assert heard(ask(3), missing=3).demands[VLLM].missing == 3
 
 
 def test_while_only_pods_wait_the_commit_speaks_of_pods() -> None:
@@ -169,7 +169,7 @@ def asked(*asks: ReplicaRequest, last: datetime | None, kind: str = "", signal: 
 
 def test_what_an_autoscaler_asked_for_last_holds_for_a_while() -> None:
     there = asked(HPA, last=NOW - seconds(60))
-    assert (there.demands[VLLM].stale, there.demands[VLLM].deficit) == ((), 3)
+    assert (there.demands[VLLM].stale, there.demands[VLLM].missing) == ((), 3)
     assert [change.placement.replicas for change in decide(there).changes] == [3]
 
 
@@ -181,7 +181,7 @@ def test_nothing_new_comes_of_an_autoscaler_that_cannot_be_seen() -> None:
 
 def test_other_signals_of_a_cluster_go_on_counting() -> None:
     queue = ask(2, signal="kueue queue-a", cause="waits for quota", beyond=True)
-    assert asked(HPA, queue, last=NOW - timedelta(minutes=3)).demands[VLLM].deficit == 2
+    assert asked(HPA, queue, last=NOW - timedelta(minutes=3)).demands[VLLM].missing == 2
 
 
 def test_nothing_is_given_back_while_autoscalers_cannot_be_seen() -> None:
@@ -221,17 +221,17 @@ def test_what_counts_now_counts_when_another_moment_is_looked_at() -> None:
         there = asked(HPA, last=last)
         then = StillView(view=Seen(there.observed), now=NOW, fresh=timedelta(minutes=2), later=later).observe()
         demand = measure(there.desired, then, {}, NOW + later)[VLLM]
-        assert (demand.deficit, bool(demand.stale)) == (missing, not missing)
+        assert (demand.missing, bool(demand.stale)) == (missing, not missing)
 
 
 def test_how_long_pods_have_been_few_says_nothing_of_what_else_was_asked_for() -> None:
     wanted = desired(ordering("worker-2", scale_down_window=seconds(60)))
     seen = inputs(short(0, deficit_since=NOW - timedelta(hours=1)), wanted=wanted).observed
-    asked = (Sample(at=NOW - timedelta(hours=2), deficit=3, asked=True), Sample(at=NOW - seconds(20), deficit=0))
+    asked = (Sample(at=NOW - timedelta(hours=2), missing=3, asked=True), Sample(at=NOW - seconds(20), missing=0))
     lately = measure(wanted, seen, {VLLM: asked}, NOW)[VLLM]
-    assert [(sample.at, sample.deficit) for sample in lately.history] == [
+    assert [(sample.at, sample.missing) for sample in lately.history] == [
         (NOW - timedelta(hours=2), 3),
         (NOW - seconds(20), 0),
     ]
     alone = measure(wanted, seen, {}, NOW)[VLLM]
-    assert [(sample.at, sample.deficit) for sample in alone.history] == [(NOW - timedelta(hours=1), 0)]
+    assert [(sample.at, sample.missing) for sample in alone.history] == [(NOW - timedelta(hours=1), 0)]

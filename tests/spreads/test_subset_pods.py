@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from reconciler.core.commits.fill import fill
 from reconciler.core.decide.candidates.finder import CandidateFinder
 from reconciler.core.decide.state.working_plan import WorkingPlan
-from reconciler.core.decide.steps.move import elsewhere
+from reconciler.core.decide.steps.move import find_move
 from reconciler.core.engines import Deployment, engine
 from reconciler.core.fleet.cluster_order import ClusterOrder
 from reconciler.core.spread.inject import of_placement
@@ -201,7 +201,7 @@ def rented(wanted: Desired, reach: ClusterOrder, now: datetime) -> tuple[Replica
     begun = replace(inputs(free("worker-4", 8), wanted=wanted, now=now), reach=reach)
     finder, template, policy = CandidateFinder(begun, WorkingPlan(begun)), wanted.templates[VLLM], wanted.policies[VLLM]
     (candidate,) = (one for one in finder.order(VLLM) if one.cluster == "worker-4")
-    return finder.shaped(template, policy, candidate, seen(pods())), finder.needed(template, policy, candidate)
+    return finder.shaped(template, policy, candidate, seen(pods())), finder.prerequisites(template, policy, candidate)
 
 
 def test_a_template_that_reads_the_time_is_counted_as_it_is_in_each_pass() -> None:
@@ -341,7 +341,7 @@ def test_where_nobody_sees_a_replica_one_that_a_patch_has_changed_is_no_shape_fo
     wanted = fleet(patched({"tolerations": [{"operator": "Exists"}]}), spare)
     there = stands("worker-4", 1, "rented", shape=replace(seen(pods()), tolerations=(Toleration(operator="Exists"),)))
     begun = inputs(free("worker-2", 8), wanted=wanted, there=ledger(there))
-    found, refusals = elsewhere(
+    found, refusals = find_move(
         CandidateFinder(begun, WorkingPlan(begun)), wanted.templates[VLLM], wanted.policies[VLLM], there
     )
     assert found is None

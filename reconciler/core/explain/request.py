@@ -22,7 +22,7 @@ from reconciler.core.explain.workload import (
     running,
     starts,
 )
-from reconciler.core.fleet.cluster_order import Candidate
+from reconciler.model.candidate import Candidate
 from reconciler.model.ids import ClusterName
 from reconciler.model.plan import Plan, Refusal, Suppressed
 from reconciler.model.request import RequestRecord
@@ -77,9 +77,9 @@ def _assessment(
     answer = assess(inputs, finder, record, candidate)
     if isinstance(answer, Refusal):
         answer = assess(inputs, finder, record, candidate, least=True)
-    before = None if isinstance(answer, Refusal) else outrun(plan, record.workload, candidate.site)
+    before = None if isinstance(answer, Refusal) else outrun(plan, record.workload, candidate.key)
     answer = before or answer
-    start = None if isinstance(answer, Refusal) else answer[0].start
+    taking = None if isinstance(answer, Refusal) else answer[0]
     cluster, seen = inputs.desired.clusters.get(candidate.cluster), inputs.observed.clusters.get(candidate.cluster)
     here = inputs.ledger.placements.of(record.workload).placements
     needed = needs(record.request, seen, kinds=inputs.desired.kinds)
@@ -87,14 +87,14 @@ def _assessment(
         cluster=candidate.cluster,
         rank=candidate.rank,
         placed=sum(placement.replicas for placement in here if placement.cluster == candidate.cluster),
-        fits=0 if isinstance(answer, Refusal) else answer[0].replicas,
+        fits=taking.room if taking is not None else 0,
         limit=None,
-        free=finder.rooms.room(candidate.cluster, record.request.workspace).free(needed.main.shape)
+        free=finder.capacity.room(candidate.cluster, record.request.workspace).free(needed.main.shape)
         if seen
         else Resources(),
         price_per_gpu_hour=cluster.price_per_gpu_hour if cluster else None,
         refusal=answer if isinstance(answer, Refusal) else None,
-        start=start.told if start is not None else "",
+        start=taking.because if taking is not None else "",
     )
 
 

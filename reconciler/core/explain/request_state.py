@@ -53,7 +53,7 @@ def state(record: RequestRecord, inputs: PassInput, held: Sequence[Suppressed] =
     """Tell how a request stands in the ledger of a situation; `held` is what a plan holds back of it."""
     placements = inputs.ledger.placements.of(record.workload).placements
     enrolment = inputs.enrolment
-    wanted = len(placements) + (enrolment.short(record.workload, len(placements)) if enrolment is not None else 0)
+    wanted = len(placements) + (enrolment.missing(record.workload, len(placements)) if enrolment is not None else 0)
     return RequestState(
         record=record,
         provisioning=_provisioning(record, placements, held),

@@ -237,7 +237,7 @@ class _Prospect:
         seen, working_plan = self._grown(moment), self._working_plan(moment)
         clusters = {**self.inputs.observed.clusters, self.name: seen}
         later = replace(self.inputs, now=moment, observed=replace(self.inputs.observed, clusters=clusters))
-        room = CandidateFinder(later, working_plan).rooms.room(self.name, self.asking.workspace)
+        room = CandidateFinder(later, working_plan).capacity.room(self.name, self.asking.workspace)
         remaining = {placement.path for placement in working_plan.on(self.name)}
         for placement in self._all():
             if placement.path not in remaining:

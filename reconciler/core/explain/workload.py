@@ -1,17 +1,8 @@
-"""What `explain` says of pods to which clusters add something when they are made.
+"""Why a workload is where it is: each cluster's filter, fit and score, and what would have to change.
 
-What a workload has elsewhere, in words: what runs there, what waits there for a node, and what moves on.
-
-What a cluster was seen to have room for, and what others take of it in a pass before a workload has its turn.
-
-What is to be known of a placement beside its record: whose pods it has, and when it leaves a lost cluster.
-
-What an explanation tells of how missing replicas are shared out over clusters, and over their subsets in order.
-
-Why a workload is where it is: each cluster's filter, fit and score, and what would have to change.
-
-Made from the very functions that decide, asked about every cluster of the workspace instead of only the ones that were
-needed, so that it can never tell another story than the commits.
+Calls the functions that decide, for every cluster of the workspace instead of those that were needed alone, so that an
+explanation never differs from the commits. Beside that it describes what clusters add to the pods, what runs and waits
+outside the primary, what others take in the pass before the workload's turn, and how missing replicas are assigned.
 """
 
 from __future__ import annotations
@@ -21,34 +12,32 @@ from dataclasses import dataclass, field, replace
 
 from reconciler.core.capacity.admission_defaults import admitted
 from reconciler.core.capacity.gangs import GangWorkload
-from reconciler.core.decide.assign.gang_placement import offered
-from reconciler.core.decide.assign.share import ShareOut
-from reconciler.core.decide.assign.share_out import describe_distribution as shared
-from reconciler.core.decide.assign.share_out import share_out_replicas
+from reconciler.core.decide.assign.assignment import Assignment
+from reconciler.core.decide.assign.gang_placement import assess_missing
+from reconciler.core.decide.assign.replicas_by_cluster import assign, describe_distribution
 from reconciler.core.decide.assign.subset_order import rows_of
 from reconciler.core.decide.assign.subset_quota import too_many_at_home
-from reconciler.core.decide.candidates.finder import MOST, CandidateFinder, Offer
+from reconciler.core.decide.candidates.finder import MOST, CandidateFinder
 from reconciler.core.decide.candidates.gang import gangs_of, whole
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.decide.state.working_plan import WorkingPlan
 from reconciler.core.decide.steps import gang_health
-from reconciler.core.decide.steps.manual_changes import respect_people
+from reconciler.core.decide.steps.manual_changes import follow_manual_changes
 from reconciler.core.explain.request_state import RequestState
-from reconciler.core.fleet.cluster_order import Candidate
 from reconciler.core.ledger.lifecycle import version
 from reconciler.core.observe.demand import UnseenPrimary
 from reconciler.core.observe.rollouts import RolloutFailure
 from reconciler.core.spread.inject import of_placement
-from reconciler.core.spread.placement_subset import Site
 from reconciler.core.spread.subset_pods import Injection
 from reconciler.core.workloads import replica_count
 from reconciler.core.workloads.cluster_provides import doubts
 from reconciler.core.workloads.node_affinity import said
 from reconciler.errors import InvalidInput
+from reconciler.model.candidate import Candidate
 from reconciler.model.capacity import ClusterObservation, ReplicaShape
 from reconciler.model.demand import Demand
 from reconciler.model.ids import ClusterName, WorkloadId
-from reconciler.model.placement import Placement, Restraint, RestraintKind, where
+from reconciler.model.placement import ClusterSubset, Placement, Restraint, RestraintKind, where
 from reconciler.model.plan import Change, Move, Place, Plan, Reason, Refusal, Resize, Revert, Suppressed
 from reconciler.model.policy import BurstPolicy, Desired
 from reconciler.model.units import Resources, format_duration
@@ -58,19 +47,19 @@ from reconciler.text.wording import amounts, count, listed, plain
 
 
 def additions(
-    finder: CandidateFinder, workload: WorkloadId, shape: ReplicaShape | None, whole: GangWorkload | None
+    finder: CandidateFinder, workload: WorkloadId, shape: ReplicaShape | None, gang: GangWorkload | None
 ) -> Iterator[str]:
-    """Say what the clusters of a workload add to its pods: to a replica of this shape, or to all that goes `whole`."""
-    desired, told = finder.inputs.desired, dict[str, None]()
+    """Say what the clusters of a workload add to its pods: to a replica of this shape, or to those of a gang."""
+    desired, sentences = finder.inputs.desired, dict[str, None]()
     template, policy = desired.templates[workload], desired.policies.get(workload)
     shapes = [shape] if shape is not None else []
-    if whole is not None and not whole.unknown:
-        shapes = [part.shape for part in whole.of(1).parts]
+    if gang is not None and not gang.unknown:
+        shapes = [part.shape for part in gang.of(1).parts]
     for candidate in finder.order(workload) if policy is not None else ():
         seen = finder.inputs.observed.clusters.get(candidate.cluster)
         if policy is not None and seen is not None and candidate.cluster in desired.clusters:
-            told |= dict.fromkeys(added(seen, (finder.shaped(template, policy, candidate, one) for one in shapes)))
-    yield from told
+            sentences |= dict.fromkeys(added(seen, (finder.shaped(template, policy, candidate, own) for own in shapes)))
+    yield from sentences
 
 
 def added(seen: ClusterObservation, shapes: Iterable[ReplicaShape]) -> Iterator[str]:
@@ -98,22 +87,23 @@ def _more(before: ReplicaShape, after: ReplicaShape) -> str:
 
 
 def describe_elsewhere(inputs: PassInput, placements: Iterable[Placement]) -> str:
-    """Say how many replicas run elsewhere, and where some are seen to wait for a node instead."""
-    runs, waiting = 0, list[str]()
-    for one in placements:
-        seen = inputs.observed.clusters.get(one.cluster)
-        # Pods that an engine has not taken away yet are no replicas any more.
-        homeless = 0
+    """Count the replicas that run outside the primary, and those that are seen to wait for a node there."""
+    runs, waits = 0, list[str]()
+    for placement in placements:
+        seen = inputs.observed.clusters.get(placement.cluster)
+        waiting = 0
         if seen is not None:
-            homeless = max(0, min(replica_count.waiting(one, seen), one.replicas - replica_count.bound(one, seen)))
-        runs += one.replicas - homeless
-        if homeless:
-            waiting.append(f"{homeless} waiting for a node on {plain(one.where)}")
-    return ", ".join((f"{runs} run elsewhere", *waiting))
+            # Pods that the engine has yet to delete are no replicas any more.
+            unbound = placement.replicas - replica_count.bound(placement, seen)
+            waiting = max(0, min(replica_count.waiting(placement, seen), unbound))
+        runs += placement.replicas - waiting
+        if waiting:
+            waits.append(f"{waiting} waiting for a node on {plain(placement.where)}")
+    return ", ".join((f"{runs} run elsewhere", *waits))
 
 
 def moving(workload: WorkloadId, plan: Plan) -> Iterator[str]:
-    """Say what of a workload moves on, since it found no node for too long."""
+    """Say which replicas of a workload move to another subset, since they found no node for too long."""
     for change in plan.changes:
         match change:
             case (
@@ -127,12 +117,9 @@ def moving(workload: WorkloadId, plan: Plan) -> Iterator[str]:
                 pass
 
 
-def outrun(plan: Plan, workload: WorkloadId, place: Site) -> Refusal | None:
-    """Return why a cluster has no room for a workload in its turn, and who took some of it before; None if nobody did.
-
-    For what is seen to have room there as the pass begins.
-    """
-    takers = sorted({str(one) for change in plan.changes for one in _takers(change, place[0]) if one != workload})
+def outrun(plan: Plan, workload: WorkloadId, place: ClusterSubset) -> Refusal | None:
+    """Return why a cluster with room has none in the workload's turn, and which workloads took it; None if none did."""
+    takers = sorted({str(name) for change in plan.changes for name in _takers(change, place[0]) if name != workload})
     refusals = (
         refusal
         for held in plan.suppressed
@@ -226,57 +213,64 @@ def _of_lost(inputs: PassInput, placement: Placement) -> Iterator[str]:
         )
 
 
-def beyond(outcome: ShareOut) -> Mapping[Site, Refusal]:
-    """Gather which clusters that have room get nothing, since their subset may have no more of it."""
-    limited, given = (Reason.SPREAD_LIMIT, Reason.TAKEN), {share.offer.candidate.site for share in outcome.shares}
-    found = {(one.cluster, one.subset): one for one in outcome.refusals if one.reason in limited}
-    return {place: refusal for place, refusal in found.items() if place not in given}
+def beyond(assignment: Assignment) -> Mapping[ClusterSubset, Refusal]:
+    """Return the refusals of clusters with room that get no replicas, since their subset may have no more."""
+    limited, chosen = (Reason.SPREAD_LIMIT, Reason.TAKEN), {candidate.key for candidate in assignment.chosen}
+    refusals = [refusal for refusal in assignment.refusals if refusal.reason in limited]
+    places = {(refusal.cluster, refusal.subset): refusal for refusal in refusals}
+    return {place: refusal for place, refusal in places.items() if place not in chosen}
 
 
 def ranks(
-    finder: CandidateFinder, workload: WorkloadId, policy: BurstPolicy, spread: WorkloadSpread, fits: Mapping[Site, int]
-) -> Mapping[Site, int]:
-    """Give each site its number in the order in which they are filled, by what each has room for."""
-    rows = rows_of(finder, workload, spread, finder.seated(workload, policy), lambda place: fits.get(place, 0))
+    finder: CandidateFinder,
+    workload: WorkloadId,
+    policy: BurstPolicy,
+    spread: WorkloadSpread,
+    fits: Mapping[ClusterSubset, int],
+) -> Mapping[ClusterSubset, int]:
+    """Rank the clusters of subsets in the order in which they are filled, by the replicas that each has room for."""
+    rows = rows_of(finder, workload, spread, finder.held_by_subset(workload, policy), lambda place: fits.get(place, 0))
     ordered = [place for row in rows for place in row if place in fits]
     return {place: rank for rank, place in enumerate(ordered, start=1)}
 
 
-def describe_shares(outcome: ShareOut, refused: Collection[Site], held: Iterable[Suppressed]) -> Iterator[str]:
-    """Say how what is missing would be shared out, and what spoke for each cluster that does not refuse after all.
+def describe_assignment(
+    assignment: Assignment, refused: Collection[ClusterSubset], held: Iterable[Suppressed]
+) -> Iterator[str]:
+    """Say how missing replicas would be assigned, and what speaks for each cluster that does not refuse after all.
 
-    What is `held` back has been told.
+    A message that is among those `held` back is left out.
     """
-    for share in outcome.shares:
-        why = f" ({share.because})" if share.because else ""
-        if share.offer.candidate.site not in refused:
-            yield f"{plain(where(*share.offer.candidate.site))} would take {share.replicas} of what is missing{why}."
-    if outcome.lacking and outcome.lacking not in {one.message for one in held}:
-        yield f"{outcome.lacking[0].upper()}{outcome.lacking[1:]}."
+    for candidate in assignment.chosen:
+        why = f" ({candidate.because})" if candidate.because else ""
+        if candidate.key not in refused:
+            yield f"{plain(where(*candidate.key))} would take {candidate.replicas} of what is missing{why}."
+    bound = assignment.out_of_reach
+    if bound and bound not in {suppressed.message for suppressed in held}:
+        yield f"{bound[0].upper()}{bound[1:]}."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Assessment:
-    """One cluster as this workload sees it. `rank` is None for one that is not in the order.
-
-    `fits` is the replicas it would take now, `placed` those it has already; `free` is what is free of the requested
-    resources on the nodes that admit the workload. With a `subset` all of it is of that one's part of the cluster. Of a
-    gang that has room for its minimum only, `start` says what starts and what waits.
-    """
+    """One cluster, or a subset's part of it, as a workload sees it."""
 
     cluster: ClusterName
+    # None for a cluster that is not in the order.
     rank: int | None
+    # The replicas that it has, and those that it would take now.
     placed: int
     fits: int
     limit: int | None
+    # Free amounts of the requested resources on the nodes that admit the workload.
     free: Resources
     price_per_gpu_hour: float | None
     refusal: Refusal | None
     subset: str = ""
+    # The pods that start and that wait, of a gang that has room for its minimum alone.
     start: str = ""
 
     @property
-    def site(self) -> Site:
+    def key(self) -> ClusterSubset:
         """The cluster and the subset that it is looked at for, empty for none."""
         return self.cluster, self.subset
 
@@ -288,89 +282,91 @@ class Assessment:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explanation:
-    """One workload: its demand, what it has, what every cluster could give, and what the next pass does about it.
-
-    `ailing` tells which of its placements are not healthy, by directory, and `notes` what else there is to say of each.
-    `request` is how what was asked for by name stands; its demand is that somebody asked. `distribution` is how its
-    policy shares out, where it does not just fill one cluster after the other.
-    """
+    """One workload: its demand, its placements, the room of every cluster, and the outcome of the next pass."""
 
     workload: WorkloadId
     primary: ClusterName
     policy: str
+    # None for a request, which is asked for by name.
     demand: Demand | UnseenPrimary | None
     placements: tuple[Placement, ...]
+    # The placements that are not healthy, by directory.
     ailing: Mapping[str, RolloutFailure]
     restraints: tuple[Restraint, ...]
     assessments: tuple[Assessment, ...]
     suppressed: tuple[Suppressed, ...]
+    # Sentences: the state, and a remedy for each obstacle.
     conclusion: tuple[str, ...]
+    # The state of a request.
     request: RequestState | None = None
+    # The distribution of the policy; empty where it fills one cluster after the other.
     distribution: str = ""
+    # Sentences about placements, by directory.
     notes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 def explain(workload: WorkloadId, inputs: PassInput, plan: Plan) -> Explanation:
-    """Explain one workload at one moment. Raises InvalidInput when the fleet repository has no such template.
+    """Explain one workload at one moment; `explain.request` explains requests.
 
-    What was asked for by name is for `explaining` to explain.
+    Raises InvalidInput when the fleet repository has no such template.
     """
     desired, observed = inputs.desired, inputs.observed
     template = desired.templates.get(workload)
     if template is None:
-        known = ", ".join(str(name) for name in sorted(desired.templates) if not name.request) or "none"
-        raise InvalidInput(f"explaining {workload}: no such template (there are: {known})")
+        names = ", ".join(str(name) for name in sorted(desired.templates) if not name.request) or "none"
+        raise InvalidInput(f"explaining {workload}: no such template (there are: {names})")
     policy = desired.policies.get(workload)
     workspace = desired.workspaces[workload.workspace]
     demand = inputs.demands.get(workload)
     working_plan = WorkingPlan(inputs)
-    respect_people(inputs, working_plan)  # what was deleted by hand is held back as the next pass will have it
+    follow_manual_changes(inputs, working_plan)  # deleted placements are held back as in the next pass
     finder = CandidateFinder(inputs, working_plan)
     assessments: list[Assessment] = []
     shape = _shape(demand, working_plan.of(workload))
-    outcome = nothing = ShareOut(shares=(), refusals=())
+    assignment = Assignment(chosen=(), refusals=())
     if policy is not None and shape is not None:
-        short = demand.deficit - working_plan.replicas(workload) if isinstance(demand, Demand) else 0
-        goes_whole = whole(inputs, workload)
-        if isinstance(demand, Demand) and not policy.fills_in_order and goes_whole is None:
-            outcome = share_out_replicas(finder, template, policy, shape, max(short, 1))  # where one more would go
-        out_of_bounds = beyond(outcome)
-        outcome = outcome if short > 0 else nothing
-        candidates = inputs.reach.order(workload)
+        missing = demand.missing - working_plan.replicas(workload) if isinstance(demand, Demand) else 0
+        gang = whole(inputs, workload)
+        out_of_bounds: Mapping[ClusterSubset, Refusal] = {}
+        if isinstance(demand, Demand) and not policy.fills_in_order and gang is None:
+            trial = assign(finder, template, policy, shape, max(missing, 1))  # where one more would go
+            out_of_bounds = beyond(trial)
+            assignment = trial if missing > 0 else assignment
+        candidates = finder.order(workload)
         ranked = {candidate.cluster for candidate in candidates}
         others = [name for name in sorted(workspace.clusters) if name not in ranked and name != workspace.primary]
-        for candidate in (*candidates, *(Candidate(cluster=name, rank=0, limit=None) for name in others)):
-            if goes_whole is not None and not goes_whole.unknown:
-                answer = offered(inputs, finder, workload, candidate, goes_whole, lacking=short)
+        for candidate in (*candidates, *(Candidate(cluster=name, rank=0) for name in others)):
+            if gang is not None and not gang.unknown:
+                answer = assess_missing(inputs, finder, workload, candidate, gang, missing=missing)
             else:
                 answer = finder.assess(template, policy, shape, candidate, MOST)
-            answer = (isinstance(answer, Offer) and outrun(plan, workload, candidate.site)) or answer
-            refusal = answer if isinstance(answer, Refusal) else out_of_bounds.get(candidate.site)
-            start = None if isinstance(answer, Refusal) else answer.start
+            answer = (isinstance(answer, Candidate) and outrun(plan, workload, candidate.key)) or answer
+            refusal = answer if isinstance(answer, Refusal) else out_of_bounds.get(candidate.key)
+            taking = answer if isinstance(answer, Candidate) else candidate
             cluster = desired.clusters.get(candidate.cluster)
-            room = (
-                finder.rooms.room(candidate.cluster, workspace.name) if candidate.cluster in observed.clusters else None
-            )
+            seen = candidate.cluster in observed.clusters
+            room = finder.capacity.room(candidate.cluster, workspace.name) if seen else None
             assessments.append(
                 Assessment(
                     cluster=candidate.cluster,
                     rank=candidate.rank or None,
-                    placed=finder.here(workload, policy, candidate),
-                    fits=0 if isinstance(answer, Refusal) else answer.replicas,
-                    limit=candidate.limit if isinstance(answer, Refusal) else answer.candidate.limit,
+                    placed=finder.held_here(workload, policy, candidate),
+                    fits=taking.room,
+                    limit=taking.limit,
                     free=room.free(finder.shaped(template, policy, candidate, shape)) if room else Resources(),
                     price_per_gpu_hour=cluster.price_per_gpu_hour if cluster else None,
                     refusal=refusal,
                     subset=candidate.subset,
-                    start=start.told if start is not None else "",
+                    start=taking.because,
                 )
             )
-        if policy.spread is not None and goes_whole is None:
-            fits = {one.site: one.fits for one in assessments if one.rank is not None}
+        if policy.spread is not None and gang is None:
+            fits = {assessment.key: assessment.fits for assessment in assessments if assessment.rank is not None}
             subset_ranks = ranks(finder, workload, policy, policy.spread, fits)
-            assessments = [replace(one, rank=subset_ranks.get(one.site)) for one in assessments]
-            assessments.sort(key=lambda one: one.rank or len(assessments))
-    suppressed = tuple(one for one in plan.suppressed if one.workload == workload)
+            assessments = [replace(assessment, rank=subset_ranks.get(assessment.key)) for assessment in assessments]
+            assessments.sort(key=lambda assessment: assessment.rank or len(assessments))
+    suppressed = tuple(suppressed for suppressed in plan.suppressed if suppressed.workload == workload)
+    refused = {assessment.key for assessment in assessments if assessment.refusal is not None}
     return Explanation(
         workload=workload,
         primary=workspace.primary,
@@ -384,18 +380,18 @@ def explain(workload: WorkloadId, inputs: PassInput, plan: Plan) -> Explanation:
         conclusion=(
             *_conclusion(workload, inputs, working_plan, assessments, suppressed),
             *moving(workload, plan),
-            *describe_shares(outcome, {one.site for one in assessments if one.refusal is not None}, suppressed),
+            *describe_assignment(assignment, refused, suppressed),
             *additions(finder, workload, shape, whole(inputs, workload)),
             *first_needs(workload, inputs),
         ),
-        distribution=shared(policy) if policy is not None else "",
+        distribution=describe_distribution(policy) if policy is not None else "",
         notes=noted(inputs, working_plan.of(workload)),
     )
 
 
 def noted(inputs: PassInput, placements: Iterable[Placement]) -> Mapping[str, tuple[str, ...]]:
-    """Gather what there is to say of placements, by directory; those of which there is nothing are left out."""
-    return {one.path: found for one in placements if (found := notes(inputs, one))}
+    """Return the notes on placements, by directory; placements without any are left out."""
+    return {placement.path: lines for placement in placements if (lines := notes(inputs, placement))}
 
 
 def _shape(demand: Demand | UnseenPrimary | None, placements: tuple[Placement, ...]) -> ReplicaShape | None:
@@ -424,8 +420,8 @@ def _conclusion(
     if isinstance(demand, UnseenPrimary):
         return (f"{demand.message}. It keeps what it has and gets nothing new until the primary is seen again.",)
     placed = working_plan.replicas(workload)
-    share_out_replicas = inputs.desired.policies[workload].spread
-    over = () if share_out_replicas is None else too_many_at_home(inputs, workload, share_out_replicas, placed)
+    spread = inputs.desired.policies[workload].spread
+    over = () if spread is None else too_many_at_home(inputs, workload, spread, placed)
     partly = running(inputs, working_plan.of(workload))
     behind = (*partly, *_unheard(demand, suppressed), *_behind(workload, inputs, working_plan), *over)
     # 3. Its primary knows no such object.
@@ -437,25 +433,25 @@ def _conclusion(
         way_out = "Set the annotation overspill.dev/workload to the one that is meant."
         return (
             f"{demand.primary} reports no {name}; it reports {others}. {way_out}",
-            *(describe_suppressed(one) for one in suppressed),
+            *(describe_suppressed(item) for item in suppressed),
             *behind,
         )
     runs = describe_elsewhere(inputs, working_plan.of(workload))
-    if demand.deficit <= placed:
-        missing = "Nothing" if runs == f"{placed} run elsewhere" else "Nothing more"
-        enough = f"{missing} is missing: {demand.primary} runs {demand.running} of {demand.wanted}, {runs}."
-        return (enough, *(describe_suppressed(one) for one in suppressed), *behind)
+    if demand.missing <= placed:
+        subject = "Nothing" if runs == f"{placed} run elsewhere" else "Nothing more"
+        enough = f"{subject} is missing: {demand.primary} runs {demand.running} of {demand.wanted}, {runs}."
+        return (enough, *(describe_suppressed(item) for item in suppressed), *behind)
     # 4. It is short of replicas.
-    short = demand.deficit - placed
-    first = f"{count(short, 'replica')} missing: {demand.primary} runs {demand.running} of {demand.wanted}, {runs}."
+    missing = demand.missing - placed
+    first = f"{count(missing, 'replica')} missing: {demand.primary} runs {demand.running} of {demand.wanted}, {runs}."
     room = sum(assessment.fits for assessment in assessments if assessment.rank is not None)
-    lines = [first, *(describe_suppressed(one) for one in suppressed)]
-    if room >= short and not suppressed:
-        lines.append(f"There is room for {count(min(room, short), 'replica')} in its clusters.")
+    lines = [first, *(describe_suppressed(item) for item in suppressed)]
+    if room >= missing and not suppressed:
+        lines.append(f"There is room for {count(min(room, missing), 'replica')} in its clusters.")
     lines.extend(
         f"To use {plain(refusal.where)}: {refusal.remedy} ({refusal.message})."
         for refusal in (assessment.refusal for assessment in assessments)
-        if refusal is not None and refusal.remedy and room < short
+        if refusal is not None and refusal.remedy and room < missing
     )
     return (*lines, *starts(assessments), *behind)
 
@@ -469,9 +465,9 @@ def running(inputs: PassInput, placements: Iterable[Placement]) -> Iterator[str]
 
 def starts(assessments: Iterable[Assessment]) -> Iterator[str]:
     """Say of the clusters that have room for the minimum of a gang what starts there; none where one has for all."""
-    found = tuple(one for one in assessments if one.rank is not None and one.fits)
-    if all(one.start for one in found):
-        yield from (f"On {one.cluster} {one.start}." for one in found)
+    able = tuple(assessment for assessment in assessments if assessment.rank is not None and assessment.fits)
+    if all(assessment.start for assessment in able):
+        yield from (f"On {assessment.cluster} {assessment.start}." for assessment in able)
 
 
 def first_needs(workload: WorkloadId, inputs: PassInput) -> Iterator[str]:
@@ -481,13 +477,13 @@ def first_needs(workload: WorkloadId, inputs: PassInput) -> Iterator[str]:
         return
     template, policy = desired.templates[workload], desired.policies[workload]
     finder = CandidateFinder(inputs, WorkingPlan(inputs))
-    said = dict[str, None]()
-    for candidate in inputs.reach.order(workload):
+    sentences = dict[str, None]()
+    for candidate in finder.order(workload):
         cluster = desired.clusters.get(candidate.cluster)
         if cluster is not None:
-            there = (cluster, observed.clusters.get(candidate.cluster))
-            said |= dict.fromkeys(doubts([there], finder.needed(template, policy, candidate)))
-    yield from said
+            places = [(cluster, observed.clusters.get(candidate.cluster))]
+            sentences |= dict.fromkeys(doubts(places, finder.prerequisites(template, policy, candidate)))
+    yield from sentences
 
 
 def _unheard(demand: Demand, suppressed: tuple[Suppressed, ...]) -> tuple[str, ...]:

@@ -7,40 +7,17 @@ over thousands of standing placements asks a set and nothing more.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
 
 from reconciler.core.fleet.object_owners import ObjectOwners
 from reconciler.core.fleet.spread.pods import Drafts
 from reconciler.core.spread.matching import of_nodes, takes
-from reconciler.core.spread.placement_subset import Site
+from reconciler.model.candidate import Candidate
 from reconciler.model.ids import ClusterName, WorkloadId, WorkspaceName
 from reconciler.model.plan import Reason, Refusal
 from reconciler.model.policy import Availability, BurstPolicy, Cluster, ClusterPreference, Desired, Workspace
 from reconciler.model.workload_spread import WorkloadSpread
 
 _Key = tuple[str | tuple[str, ...], WorkspaceName]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Candidate:
-    """One cluster in a workload's order. `rank` counts from 1; `limit` is the most replicas it may take.
-
-    `least` come before others get more, `weight` is for the strategy that goes by it, and `group` is its value of the
-    label that the policy spreads over. With a `subset` it is that one's part of the cluster, which may have others.
-    """
-
-    cluster: ClusterName
-    rank: int
-    limit: int | None
-    least: int = 0
-    weight: int = 1
-    group: str = ""
-    subset: str = ""
-
-    @property
-    def site(self) -> Site:
-        """What its replicas are counted by."""
-        return self.cluster, self.subset
 
 
 def order(policy: BurstPolicy, workspace: Workspace, clusters: Mapping[ClusterName, Cluster]) -> tuple[Candidate, ...]:
@@ -97,8 +74,7 @@ def _by_subset(
         (cluster.name, subset.name) for subset in spread.subsets for cluster in described if takes(subset, cluster)
     )
     return tuple(
-        Candidate(cluster=cluster, rank=rank, limit=None, subset=subset)
-        for rank, (cluster, subset) in enumerate(found, start=1)
+        Candidate(cluster=cluster, rank=rank, subset=subset) for rank, (cluster, subset) in enumerate(found, start=1)
     )
 
 
@@ -106,7 +82,7 @@ def candidate_of(order: Iterable[Candidate], cluster: ClusterName) -> Candidate:
     """Return the place of a cluster in an order; without a rank where it is no longer in there."""
     return next(
         (candidate for candidate in order if candidate.cluster == cluster),
-        Candidate(cluster=cluster, rank=0, limit=None),
+        Candidate(cluster=cluster, rank=0),
     )
 
 

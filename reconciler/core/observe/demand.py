@@ -26,7 +26,7 @@ from reconciler.model.units import format_duration
 from reconciler.model.workload import WorkloadRef, WorkloadTemplate
 
 History = Mapping[WorkloadId, tuple[Sample, ...]]
-"""Each workload's deficit for as long as this process has watched, oldest first."""
+"""The missing replicas of each workload for as long as this process has watched, oldest first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -159,7 +159,7 @@ class _Measurement:
         steps = merge(max(0, wanted - running), seen.waiting if seen else (), asks, policy.scale_up_window)
         if steps and gang is not None and not gang.divisible:
             steps = (replace(steps[0], replicas=1),)
-        deficit = sum([step.replicas for step in steps])
+        missing = sum([step.replicas for step in steps])
         # 7. Since when. A cluster's word about its pods says nothing of what other signals have asked for meanwhile.
         asked = bool(asks) or any(signal.source for signal in policy.signals)
         since = None if asked or seen is None else seen.deficit_since
@@ -168,11 +168,11 @@ class _Measurement:
             primary=name,
             wanted=wanted,
             running=running,
-            deficit=deficit,
+            missing=missing,
             waiting=steps,
             shape=seen.shape if seen else None,
             history=_extend(
-                () if stale else history, deficit, since, primary.at, policy.scale_down_window, asked=asked
+                () if stale else history, missing, since, primary.at, policy.scale_down_window, asked=asked
             ),
             observed_at=primary.at,
             reported=seen is not None,
@@ -220,9 +220,9 @@ class _Measurement:
 
 
 def _extend(
-    history: tuple[Sample, ...], deficit: int, since: datetime | None, at: datetime, window: timedelta, *, asked: bool
+    history: tuple[Sample, ...], missing: int, since: datetime | None, at: datetime, window: timedelta, *, asked: bool
 ) -> tuple[Sample, ...]:
-    """Add the present deficit to the history, and drop samples that no window looks at any more.
+    """Add the present missing to the history, and drop samples that no window looks at any more.
 
     `since` is the cluster's own word that no more pods than this have been waiting from then on; it replaces samples of
     times when no other signal asked. A clock that jumped back makes the history worthless, so a new one begins.
@@ -230,7 +230,7 @@ def _extend(
     # 1. Most workloads, of which there may be very many: nothing has changed, and nothing is to be dropped.
     if history and since is None and (len(history) == 1 or history[1].at > at - window):
         last = history[-1]
-        if last.deficit == deficit and last.asked == asked and last.at <= at:
+        if last.missing == missing and last.asked == asked and last.at <= at:
             return history
     # 2. The clock jumped back.
     if history and history[-1].at > at:
@@ -239,12 +239,12 @@ def _extend(
     if since is not None and history:
         ends = (*(sample.at for sample in history[1:]), at)
         since = max((since, *(end for sample, end in zip(history, ends, strict=True) if sample.asked)))
-    # 4. The present deficit, since the cluster's word or since now.
+    # 4. The present missing, since the cluster's word or since now.
     if since is not None and since < at:
         history = tuple(sample for sample in history if sample.at < since)
-        history += (Sample(at=since, deficit=deficit, asked=asked),)
-    elif not history or history[-1].deficit != deficit or history[-1].asked != asked:
-        history += (Sample(at=at, deficit=deficit, asked=asked),)
+        history += (Sample(at=since, missing=missing, asked=asked),)
+    elif not history or history[-1].missing != missing or history[-1].asked != asked:
+        history += (Sample(at=at, missing=missing, asked=asked),)
     # 5. The last sample that is as old as the window is the first to keep.
     first = 0
     for index, sample in enumerate(history):
@@ -279,7 +279,7 @@ def next_signal_change(policies: Iterable[BurstPolicy], now: datetime) -> dateti
 
 
 def ceiling(demand: Demand, window: timedelta) -> int | None:
-    """Return the largest deficit that was seen within the window: the replicas that must not be taken away yet.
+    """Return the most replicas that were missing within the window, which must not be taken away yet.
 
     The window ends with the last observation, since nobody has seen anything after it. None when nobody has watched for
     the whole window, as after a start; then nothing is taken away at all. The rule is the stabilisation window of
@@ -288,18 +288,18 @@ def ceiling(demand: Demand, window: timedelta) -> int | None:
     start = demand.observed_at - window
     if demand.history[0].at > start:
         return None
-    return max(sample.deficit for sample, end in _spans(demand) if end > start or end == demand.observed_at)
+    return max(sample.missing for sample, end in _spans(demand) if end > start or end == demand.observed_at)
 
 
 def next_fall(demand: Demand, window: timedelta) -> datetime:
     """Return when the ceiling within the window will first fall, if the demand stays as it is.
 
-    That is when the demand has been watched for the whole window, or else when its highest deficit leaves the window.
+    That is when the demand has been watched for the whole window, or else when its highest sample leaves the window.
     """
     highest = ceiling(demand, window)
     if highest is None:
         return demand.history[0].at + window
-    return max(end for sample, end in _spans(demand) if sample.deficit == highest) + window
+    return max(end for sample, end in _spans(demand) if sample.missing == highest) + window
 
 
 def _spans(demand: Demand) -> Iterable[tuple[Sample, datetime]]:

@@ -13,15 +13,12 @@ from collections.abc import Iterable, Mapping
 from reconciler.core.spread.matching import of_nodes, preference, takes
 from reconciler.core.spread.subset_pods import subset_of
 from reconciler.model.ids import ClusterName
-from reconciler.model.placement import Placement
+from reconciler.model.placement import ClusterSubset, Placement
 from reconciler.model.policy import BurstPolicy, Cluster
 from reconciler.model.workload_spread import Subset
 
-Site = tuple[ClusterName, str]
-"""A cluster and the subset that it is used for; without a WorkloadSpread that is empty."""
 
-
-def site(placement: Placement, policy: BurstPolicy, clusters: Mapping[ClusterName, Cluster]) -> Site:
+def cluster_subset(placement: Placement, policy: BurstPolicy, clusters: Mapping[ClusterName, Cluster]) -> ClusterSubset:
     """Return what a placement's replicas are counted by; of a spread's the subset is empty where it is in none."""
     spread = policy.spread
     if spread is None:
@@ -36,13 +33,13 @@ def site(placement: Placement, policy: BurstPolicy, clusters: Mapping[ClusterNam
     return placement.cluster, "" if best is None else best.name
 
 
-def seated(
+def replicas_held(
     placements: Iterable[Placement], policy: BurstPolicy, clusters: Mapping[ClusterName, Cluster]
-) -> Counter[Site]:
+) -> Counter[ClusterSubset]:
     """Count the replicas of one workload by cluster and subset."""
-    held = Counter[Site]()
+    held = Counter[ClusterSubset]()
     for placement in placements:
-        held[site(placement, policy, clusters)] += placement.replicas
+        held[cluster_subset(placement, policy, clusters)] += placement.replicas
     return held
 
 

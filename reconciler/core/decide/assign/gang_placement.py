@@ -1,4 +1,4 @@
-"""Whether a cluster has room for all of something that goes there whole, and what it takes there.
+"""Gangs on one cluster: whether it has room for all pods, and the room that they take.
 
 A gang with a minimum goes where all of it has room; where there is no such cluster, to one with room for the minimum.
 """
@@ -13,11 +13,11 @@ from reconciler.core.capacity import exclusive_topology, remedies
 from reconciler.core.capacity.gangs import GangWorkload, more
 from reconciler.core.capacity.pod_needs import PodRequirements
 from reconciler.core.capacity.room import ClusterCapacity
-from reconciler.core.decide.candidates.finder import CandidateFinder, Offer
+from reconciler.core.decide.candidates.finder import MOST, CandidateFinder
 from reconciler.core.decide.candidates.gang_start import may_start, start
 from reconciler.core.decide.candidates.gpr_limits import beyond_limits
 from reconciler.core.decide.state.pass_input import PassInput
-from reconciler.core.fleet.cluster_order import Candidate
+from reconciler.model.candidate import Candidate
 from reconciler.model.capacity import ReplicaShape
 from reconciler.model.ids import ClusterName, WorkloadId, WorkspaceName
 from reconciler.model.plan import Choice, Reason, Refusal
@@ -27,39 +27,39 @@ _T = TypeVar("_T")
 _T_co = TypeVar("_T_co", covariant=True)
 
 _MANY = 1024
-"""Pods that are asked for to see whether a taint keeps some from any domain."""
+"""Pods that a taint is tried with, to see whether it keeps some from any domain."""
 
 
 class RoomQuery(Protocol[_T_co]):
-    """Ask a cluster what it has room for."""
+    """Asks one candidate whether it has room for a gang."""
 
     def __call__(self, candidate: Candidate, *, least: bool) -> _T_co | Refusal:
-        """Answer for all of it or, where the minimum will do, for at `least` that."""
+        """Answer for the whole gang or, at `least`, for its minimum."""
 
 
-def ways(need: PodRequirements | None) -> tuple[bool, ...]:
-    """Say for what room is looked for on all clusters, one after the other: for all of it, then for its minimum."""
+def rounds(need: PodRequirements | None) -> tuple[bool, ...]:
+    """List the rounds in which all candidates are asked: for the whole gang, then at `least` for its minimum."""
     return (False, True) if need is not None and may_start(need) else (False,)
 
 
-def named(need: PodRequirements | None) -> str:
-    """Name the minimum of what has one and has no room for that either; empty where all of it has to fit."""
+def describe_minimum(need: PodRequirements | None) -> str:
+    """Name the minimum of a gang that has one; empty where the whole gang has to fit."""
     return f"its minimum of {need.start} of {count(need.pods, 'pod')}" if need is not None and may_start(need) else ""
 
 
 def first(
-    need: PodRequirements | None, candidates: Iterable[Candidate], asked: RoomQuery[_T]
+    need: PodRequirements | None, candidates: Iterable[Candidate], ask: RoomQuery[_T]
 ) -> tuple[_T | None, tuple[Refusal, ...]]:
-    """Return what the first cluster answers that has room for all of it, else the first that has for its minimum.
+    """Return the answer of the first candidate with room for the whole gang, else of the first for its minimum.
 
-    Beside it stand those that have refused before.
+    Also return the refusals of the candidates before it.
     """
     refusals: tuple[Refusal, ...] = ()
-    found = tuple(candidates)
-    for least in ways(need):
+    order = tuple(candidates)
+    for least in rounds(need):
         refusals = ()
-        for candidate in found:
-            answer = asked(candidate, least=least)
+        for candidate in order:
+            answer = ask(candidate, least=least)
             if not isinstance(answer, Refusal):
                 return answer, refusals
             refusals = (*refusals, answer)
@@ -70,38 +70,42 @@ def fitted(
     inputs: PassInput,
     finder: CandidateFinder,
     workspace: WorkspaceName,
-    offer: Offer,
+    candidate: Candidate,
     need: PodRequirements,
     *,
     least: bool = False,
-) -> Offer | Refusal:
-    """Say whether a cluster that has room for some of it has any for the whole; or for the minimum, if that will do."""
-    small = _too_small(inputs, finder, workspace, offer, need)
-    if small is None or not least or not may_start(need):
-        return small or offer
-    started = start(finder.rooms.room(offer.candidate.cluster, workspace), need)
-    if started is not None:
-        return replace(offer, start=started)
-    return replace(small, message=f"{small.message}, and none for {named(need)}")
+) -> Candidate | Refusal:
+    """Return a candidate that has room for the whole gang, or at `least` for its minimum; else why it has none.
+
+    The candidate has been assessed for the main pods of the gang. One with room for the minimum alone has the pods that
+    `start` there.
+    """
+    too_small = _too_small(inputs, finder, workspace, candidate, need)
+    if too_small is None or not least or not may_start(need):
+        return too_small or candidate
+    gang_start = start(finder.capacity.room(candidate.cluster, workspace), need)
+    if gang_start is not None:
+        return replace(candidate, start=gang_start.fits, because=gang_start.describe())
+    return replace(too_small, message=f"{too_small.message}, and none for {describe_minimum(need)}")
 
 
 def _too_small(
-    inputs: PassInput, finder: CandidateFinder, workspace: WorkspaceName, offer: Offer, need: PodRequirements
+    inputs: PassInput, finder: CandidateFinder, workspace: WorkspaceName, candidate: Candidate, need: PodRequirements
 ) -> Refusal | None:
-    """Say why a cluster that has room for some of it has none for the whole."""
-    name, main = offer.candidate.cluster, need.main
-    room, seen = finder.rooms.room(name, workspace), inputs.observed.clusters[name]
-    if offer.replicas < main.replicas:
+    """Say why a cluster that has room for some pods of a gang has none for all of them."""
+    name, main = candidate.cluster, need.main
+    room, seen = finder.capacity.room(name, workspace), inputs.observed.clusters[name]
+    if candidate.room < main.replicas:
         each = listed(amounts(main.shape.requests)) or "nothing"
-        message = f"needs {each} for each of {count(main.replicas, 'pod')}, has room for {offer.replicas}"
+        message = f"needs {each} for each of {count(main.replicas, 'pod')}, has room for {candidate.room}"
         remedy = remedies.remedy(room, seen, main.shape, main.replicas)
     else:
         fitting = room.together(part.room for part in need.parts)
         if fitting == len(need.parts):
-            return _undivided(inputs, finder, name, room, need)
+            return _without_domains(inputs, finder, name, room, need)
         part = need.parts[fitting]
-        what = f"{count(part.replicas, 'pod')} with {listed(amounts(part.shape.requests))}"
-        message = room.shortfall(part.room[0]) if part.apart else f"has no room for {what} beside the rest of it"
+        pods = f"{count(part.replicas, 'pod')} with {listed(amounts(part.shape.requests))}"
+        message = room.shortfall(part.room[0]) if part.apart else f"has no room for {pods} beside the rest of it"
         remedy = remedies.remedy(room, seen, *part.room)
     return Refusal(cluster=name, reason=Reason.NO_CAPACITY, message=message, remedy=remedy)
 
@@ -114,13 +118,13 @@ def assess(
     whole: GangWorkload,
     *,
     replicas: int,
-    there: PodRequirements | None = None,
+    standing: PodRequirements | None = None,
     more_gprs: int = 0,
     least: bool = False,
-) -> Offer | Refusal:
-    """Say whether a cluster has room for so many replicas that go whole, or why not; what is `there` has its room.
+) -> Candidate | Refusal:
+    """Say whether a candidate has room for so many replicas of a gang, or why not; the pods `standing` have theirs.
 
-    `more_gprs` are the placements that begin, less those that end, beside it. At `least` has the minimum of a gang do.
+    `more_gprs` are the placements that begin beside it, less those that end. At `least` the minimum of a gang will do.
     """
     template, policy = inputs.desired.templates[workload], inputs.desired.policies[workload]
     if candidate.limit is not None and replicas > candidate.limit:
@@ -131,32 +135,32 @@ def assess(
             remedy=f"raise its maxReplicas in policy {policy.name}",
         )
     need = whole.of(replicas)
-    if there is not None:
-        need = more(need, there)
-    wanted, unbound = max(1, need.main.replicas), replace(candidate, limit=None)
-    answer = finder.assess(template, policy, need.main.shape, unbound, wanted, more=more_gprs)
+    if standing is not None:
+        need = more(need, standing)
+    pods, unbound = max(1, need.main.replicas), replace(candidate, limit=None)
+    answer = finder.assess(template, policy, need.main.shape, unbound, pods, more_gprs=more_gprs)
     if isinstance(answer, Refusal):
         return answer
     limited = beyond_limits(inputs, workload, candidate.cluster, need.main.shape, replicas)
-    found = limited or fitted(inputs, finder, workload.workspace, answer, need, least=least)
-    return found if isinstance(found, Refusal) else replace(found, candidate=candidate, replicas=replicas)
+    answer = limited or fitted(inputs, finder, workload.workspace, answer, need, least=least)
+    return answer if isinstance(answer, Refusal) else replace(answer, limit=candidate.limit, room=replicas)
 
 
-def offered(
+def assess_missing(
     inputs: PassInput,
     finder: CandidateFinder,
     workload: WorkloadId,
     candidate: Candidate,
     whole: GangWorkload,
     *,
-    lacking: int,
-) -> Offer | Refusal:
-    """Say how many replicas more a cluster would take: all that are lacking or, where the rest is elsewhere, none.
+    missing: int,
+) -> Candidate | Refusal:
+    """Say whether a candidate would take all missing replicas of a gang; none where the rest is on another cluster.
 
-    Where none is lacking, it is asked for one.
+    Where none is missing, one is asked for.
     """
-    held, rest = finder.held(workload), "the rest" if lacking > 0 else "all"
-    lacking = max(1, lacking)
+    held, rest = finder.held_by_cluster(workload), "the rest" if missing > 0 else "all"
+    missing = max(1, missing)
     here, others = held[candidate.cluster], sorted(name for name in held if name != candidate.cluster)
     if others and not here:
         return Refusal(
@@ -164,65 +168,77 @@ def offered(
             reason=Reason.SPREAD_LIMIT,
             message=f"it goes whole, and {rest} of it is on {listed(others)}",
         )
-    there = whole.of(here) if here else None
-    least = there is None and may_start(whole.of(lacking))
-    answer = assess(inputs, finder, workload, candidate, whole, replicas=here + lacking, there=there, least=least)
-    return answer if isinstance(answer, Refusal) else replace(answer, replicas=lacking)
+    standing = whole.of(here) if here else None
+    least = standing is None and may_start(whole.of(missing))
+    replicas = here + missing
+    answer = assess(inputs, finder, workload, candidate, whole, replicas=replicas, standing=standing, least=least)
+    return answer if isinstance(answer, Refusal) else replace(answer, room=missing)
 
 
 def take(finder: CandidateFinder, cluster: ClusterName, need: PodRequirements) -> None:
-    """Hand out the room of all of it."""
+    """Hand out the room of a whole gang."""
     for part in need.parts:
-        finder.rooms.take(cluster, *part.room)
+        finder.capacity.take(cluster, *part.room)
 
 
-def taken(
+def choose(
     finder: CandidateFinder,
-    offer: Offer,
+    candidate: Candidate,
     need: PodRequirements,
     shape: ReplicaShape,
     workload: WorkloadId,
     *,
     replicas: int,
 ) -> Choice:
-    """Hand out the room of what a cluster offers, and return what spoke for it before.
+    """Record the candidate that takes a gang, and hand out its room.
 
-    Of what demand lends at least the `replicas` fit that are placed: pods may differ, and their one shape asks for the
-    most that any does. Of a gang that only starts there none fits, and the room of the pods which do is handed out: the
-    others take none.
+    A candidate where only the minimum starts hands out the room of the pods that do: the others take none.
     """
-    choice, started = finder.choice(offer, shape, workload.workspace), offer.start
     if not workload.request:
-        choice = replace(choice, fits=0 if started is not None and started.told else max(choice.fits, replicas))
-    if started is None:
-        take(finder, offer.candidate.cluster, need)
-        return choice
-    for own, number in started.fits:
-        finder.rooms.take(offer.candidate.cluster, own, number)
-    return replace(choice, because=started.told)
+        candidate = _counted(finder, candidate, shape, workload.workspace, replicas)
+    choice = finder.choice(candidate, workload.workspace)
+    if not candidate.start:
+        take(finder, candidate.cluster, need)
+    for pods in candidate.start:
+        finder.capacity.take(candidate.cluster, *pods)
+    return choice
 
 
-def _undivided(
+def _counted(
+    finder: CandidateFinder, candidate: Candidate, shape: ReplicaShape, workspace: WorkspaceName, replicas: int
+) -> Candidate:
+    """Count a burst in replicas of its own shape, not in the main pods of its gang that it was assessed by.
+
+    The pods of a replica may differ, and its shape requests the most that any of them does: at least the `replicas`
+    that are placed fit. No replica fits where only the minimum starts.
+    """
+    if candidate.because:
+        return replace(candidate, shape=shape, fits=0)
+    fits = finder.capacity.room(candidate.cluster, workspace).count(shape, MOST)
+    return replace(candidate, shape=shape, fits=max(fits, replicas))
+
+
+def _without_domains(
     inputs: PassInput, finder: CandidateFinder, cluster: ClusterName, room: ClusterCapacity, need: PodRequirements
 ) -> Refusal | None:
-    """Say why there are no domains for groups that want their own, beside all that wants none."""
+    """Say why there are no topology domains for groups that want their own, beside the pods that want none."""
     if not need.domains:
         return None
     seen, left, message, remedy = inputs.observed.clusters[cluster], room, "", remedies.NODES
-    nodes, given = exclusive_topology.NODES.of(seen), dict[str, list[tuple[str, str]]]()
+    nodes, taken = exclusive_topology.NODES.of(seen), dict[str, list[tuple[str, str]]]()
     for wanted in need.domains:
-        used, others = finder.rooms.domains(cluster, wanted), need.marked.get(wanted.mark, 0)
-        besides = given.setdefault(wanted.mark, [])
-        found = exclusive_topology.place(left, nodes, wanted, used=used, loose=others, besides=besides)
-        if isinstance(found, str):
-            message = found
+        used, others = finder.capacity.domains(cluster, wanted), need.marked.get(wanted.mark, 0)
+        besides = taken.setdefault(wanted.mark, [])
+        domains = exclusive_topology.place(left, nodes, wanted, used=used, loose=others, besides=besides)
+        if isinstance(domains, str):
+            message = domains
             remedy = remedies.remedy(left, seen, wanted.units[0].pods[0][0], _MANY) if wanted.units[0].pods else remedy
             break
-        left = room.copy() if left is room else left  # until then what was answered of it before holds
-        exclusive_topology.take(left, found, wanted.key)
-        besides += [(wanted.key, value) for _, value in found]
+        left = room.copy() if left is room else left  # answers about the room itself stay cached until then
+        exclusive_topology.take(left, domains, wanted.key)
+        besides += [(wanted.key, value) for _, value in domains]
     loose = [
-        (exclusive_topology.outside(part.shape, given) if need.marked else part.shape, part.replicas)
+        (exclusive_topology.outside(part.shape, taken) if need.marked else part.shape, part.replicas)
         for part in need.loose
     ]
     if not message and left.together(loose) < len(loose):

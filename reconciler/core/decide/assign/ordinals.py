@@ -1,9 +1,9 @@
-"""Why a subset of a StatefulSet has one cluster: each of its clusters would count from the same ordinal.
+"""One cluster for each subset of a StatefulSet: on a second one, ordinals would count from the same number.
 
-The subsets of an ordinal workload are ranges (docs/reference/workloadspread.md, "StatefulSets"). Two clusters of one
-subset would make pods of the same names, each with a volume of its own; so would what is in no subset, which begins
-where the workload itself does. The cluster of a subset is the primary where that is in it, then the first that has some
-of it, then the first that takes some.
+The subsets of an ordinal workload are ranges of ordinals (docs/reference/workloadspread.md, "StatefulSets"). Two
+clusters of one subset would make pods of the same names, each with a volume of its own; so would replicas in no subset,
+whose ordinals begin where those of the workload itself do. The cluster of a subset is the primary where that is in it,
+then the first with replicas of it, then the first with room.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from reconciler.core.decide.assign.subset_quota import SubsetQuota, quotas
-from reconciler.core.decide.candidates.finder import CandidateFinder, Offer
-from reconciler.core.fleet.cluster_order import Candidate
-from reconciler.core.spread.placement_subset import Site, site
+from reconciler.core.decide.candidates.finder import CandidateFinder
+from reconciler.core.spread.placement_subset import cluster_subset
 from reconciler.core.spread.subset_pods import first_ordinal, ordinal
+from reconciler.model.candidate import Candidate
 from reconciler.model.ids import ClusterName, WorkloadId
-from reconciler.model.placement import Placement
+from reconciler.model.placement import ClusterSubset, Placement
 from reconciler.model.plan import Reason, Refusal
 from reconciler.model.workload_spread import WorkloadSpread
 from reconciler.text.wording import plain
@@ -31,21 +31,21 @@ def barred(
     *,
     moving: Placement | None = None,
 ) -> Refusal | None:
-    """Say that a cluster would have ordinals that another has, or None; what is `moving` takes its own along."""
+    """Refuse a cluster that would have the ordinals of another; a placement that is `moving` takes its own along."""
     if not ordinal(spread):
         return None
     desired = finder.inputs.desired
     policy, primary = desired.policies[workload], desired.workspaces[workload.workspace].primary
-    held = finder.seated(workload, policy)
+    held = finder.held_by_subset(workload, policy)
     if moving is not None:
-        held[site(moving, policy, desired.clusters)] -= moving.replicas
-    found = quotas(finder.inputs, workload, spread, held.total())
-    at_home = any(quota.at_home and quota.subset.name == candidate.subset for quota in found)
-    there = sorted(cluster for (cluster, name), replicas in held.items() if name == candidate.subset and replicas > 0)
-    needed = 1 if moving is None else moving.replicas
+        held[cluster_subset(moving, policy, desired.clusters)] -= moving.replicas
+    subsets = quotas(finder.inputs, workload, spread, held.total())
+    at_home = any(quota.at_home and quota.subset.name == candidate.subset for quota in subsets)
+    taken = sorted(cluster for (cluster, name), replicas in held.items() if name == candidate.subset and replicas > 0)
+    replicas = 1 if moving is None else moving.replicas
     return (
-        _refusal(spread, candidate.site, [primary] if at_home else there)
-        or (_past(finder, workload, spread, candidate.site, needed, moving=moving)[1])
+        _refusal(spread, candidate.key, [primary] if at_home else taken)
+        or _past(finder, workload, spread, candidate.key, replicas, moving=moving)[1]
     )
 
 
@@ -53,20 +53,20 @@ def kept_apart(
     finder: CandidateFinder,
     workload: WorkloadId,
     spread: WorkloadSpread | None,
-    offers: Mapping[Site, Offer],
+    able: Mapping[ClusterSubset, Candidate],
     refusals: list[Refusal],
-) -> dict[Site, Offer]:
-    """Cut offers down to the ordinals that no other placement has; refuse those of which nothing is left.
+) -> dict[ClusterSubset, Candidate]:
+    """Lower the room of candidates to the ordinals that no other placement has; refuse those without any.
 
-    Ranges are apart as a spread stands. What was placed before it was changed keeps the ordinals that it was given.
+    The ranges of a spread are apart. Placements from before it was changed keep the ordinals that they were given.
     """
-    left = dict(offers)
+    left = dict(able)
     if spread is None or not ordinal(spread):
         return left
-    for place, offer in offers.items():
-        free, refusal = _past(finder, workload, spread, place, offer.replicas)
+    for place, candidate in able.items():
+        free, refusal = _past(finder, workload, spread, place, candidate.room)
         if free:
-            left[place] = replace(offer, replicas=free)
+            left[place] = replace(candidate, room=free)
             continue
         del left[place]
         refusals += [refusal] if refusal is not None else []
@@ -78,23 +78,22 @@ def beside_the_first(
     workload: WorkloadId,
     spread: WorkloadSpread,
     *,
-    rows: Sequence[Sequence[Site]],
-    found: Sequence[SubsetQuota],
-    held: Mapping[Site, int],
-    offers: Collection[Site],
+    rows: Sequence[Sequence[ClusterSubset]],
+    subsets: Sequence[SubsetQuota],
+    held: Mapping[ClusterSubset, int],
+    able: Collection[ClusterSubset],
 ) -> Iterator[Refusal]:
-    """Yield why clusters that offer something may have none of it: in each subset all but one.
+    """Refuse all but one of the clusters of each subset that have room; none for a workload without ordinals.
 
-    `rows` are the clusters of each subset in order, and of no subset at last, and `found` their quotas. Nothing is
-    yielded for a workload without ordinals.
+    `rows` are the clusters of each of the `subsets` in order, with those of no subset last.
     """
     if not ordinal(spread):
         return
     primary = finder.inputs.desired.workspaces[workload.workspace].primary
-    for row, quota in zip(rows, found, strict=True):
-        there = [place[0] for place in row if held.get(place)] or [place[0] for place in row if place in offers]
+    for row, quota in zip(rows, subsets, strict=True):
+        taken = [place[0] for place in row if held.get(place)] or [place[0] for place in row if place in able]
         for place in row:
-            refusal = _refusal(spread, place, [primary] if quota.at_home else there) if place in offers else None
+            refusal = _refusal(spread, place, [primary] if quota.at_home else taken) if place in able else None
             if refusal is not None:
                 yield refusal
 
@@ -103,26 +102,27 @@ def _past(
     finder: CandidateFinder,
     workload: WorkloadId,
     spread: WorkloadSpread,
-    place: Site,
-    wanted: int,
+    place: ClusterSubset,
+    replicas: int,
     *,
     moving: Placement | None = None,
 ) -> tuple[int, Refusal | None]:
-    """Count how many of the `wanted` ordinals from a subset's next one on are free of those that others were given."""
+    """Count how many ordinals for `replicas`, from a subset's next one on, no other placement has been given."""
     inputs = finder.inputs
     policy, clusters = inputs.desired.policies[workload], inputs.desired.clusters
     has, others = [], list[tuple[int, Placement]]()
-    for one in inputs.ledger.placements.of(workload).placements:
-        if one.first_ordinal is None or (moving is not None and one.name == moving.name):
+    for placement in inputs.ledger.placements.of(workload).placements:
+        if placement.first_ordinal is None or (moving is not None and placement.name == moving.name):
             continue
-        if site(one, policy, clusters) == place:
-            has.append(one.first_ordinal + one.replicas)
-        elif one.subset != place[1]:
-            others.append((one.first_ordinal, one))
+        if cluster_subset(placement, policy, clusters) == place:
+            has.append(placement.first_ordinal + placement.replicas)
+        elif placement.subset != place[1]:
+            others.append((placement.first_ordinal, placement))
     begin = max(has, default=first_ordinal(spread, place[1]) or 0)
-    ahead = min(((max(first, begin), one.where) for first, one in others if first + one.replicas > begin), default=None)
-    if ahead is None or ahead[0] >= begin + wanted:
-        return wanted, None
+    later = ((max(first, begin), other.where) for first, other in others if first + other.replicas > begin)
+    ahead = min(later, default=None)
+    if ahead is None or ahead[0] >= begin + replicas:
+        return replicas, None
     if ahead[0] > begin and moving is None:
         return ahead[0] - begin, None
     name = f"{spread.target.kind} {spread.target.name}"
@@ -135,8 +135,8 @@ def _past(
     )
 
 
-def _refusal(spread: WorkloadSpread, place: Site, taken: Sequence[ClusterName]) -> Refusal | None:
-    """Say that a subset's ordinals are `taken` by others; of several that have them already, the first may get more."""
+def _refusal(spread: WorkloadSpread, place: ClusterSubset, taken: Sequence[ClusterName]) -> Refusal | None:
+    """Refuse a cluster whose ordinals others have `taken`; the first of several that have them may get more."""
     cluster, subset = place
     if subset and (not taken or cluster == taken[0]):
         return None

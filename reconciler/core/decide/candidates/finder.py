@@ -1,44 +1,43 @@
-"""Where new replicas of a workload can go: its clusters in order, what each offers, and why the others do not.
+"""The clusters that can take replicas of a workload: ordered by scorers, filtered, and with what fits in each.
 
-What a request that waits has been told, so that all that are like it can be told the same.
-
-Thousands of requests that wait are of a few kinds. Of each kind one is tried on each cluster; for the others what came
-of it holds until something has changed that it could depend on. Nothing of this outlives its pass.
+Refusals are cached within a pass. Thousands of waiting requests are of a few kinds: the first of each kind is tried on
+each cluster, and its refusals hold for the others until something changes that they could depend on.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 
 from reconciler.core.capacity.admission_defaults import brought
 from reconciler.core.capacity.gpu_models import gpus_of_pod
 from reconciler.core.decide.candidates.filter import refuse
 from reconciler.core.decide.candidates.free_capacity import FleetCapacity
-from reconciler.core.decide.candidates.gang_start import GangStart
 from reconciler.core.decide.candidates.gpr_limits import beyond_limits, within_limits
 from reconciler.core.decide.candidates.object_conflicts import ObjectConflicts
 from reconciler.core.decide.candidates.reservations import uses
+from reconciler.core.decide.candidates.scorers import ranked
 from reconciler.core.decide.state.enrolment import EnrolledRequest
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.decide.state.working_plan import WorkingPlan
-from reconciler.core.fleet.cluster_order import Candidate
 from reconciler.core.ledger import lifecycle
-from reconciler.core.spread.placement_subset import Site, seated
+from reconciler.core.spread.placement_subset import replicas_held
 from reconciler.core.spread.subset_pods import subset_of
+from reconciler.model.candidate import Candidate
 from reconciler.model.capacity import ReplicaShape
 from reconciler.model.ids import ClusterName, WorkloadId, WorkspaceName
-from reconciler.model.placement import Placement
+from reconciler.model.placement import ClusterSubset, Placement
 from reconciler.model.plan import Choice, Reason, Refusal, Suppressed
 from reconciler.model.policy import BurstPolicy
 from reconciler.model.prerequisites import Prerequisite
 from reconciler.model.request import RequestRecord
 from reconciler.model.workload import WorkloadTemplate
+from reconciler.model.workload_spread import Subset
 from reconciler.text.wording import count
 
-_OF_ALL = frozenset(
+_SHARED = frozenset(
     {
         Reason.UNKNOWN_CLUSTER,
         Reason.NOT_IN_WORKSPACE,
@@ -49,45 +48,45 @@ _OF_ALL = frozenset(
         Reason.GPR_LIMIT,
     }
 )
-"""Reasons that name nothing of the request itself."""
+"""Reasons that name nothing of the request itself, so that they hold for all requests of its kind."""
 
 
 class RefusalCache:
-    """What this pass has told requests of each kind. What is told `at` one state of things does not hold at another."""
+    """The refusals of this pass by kind of request. A refusal `at` one state of the plan does not hold at another."""
 
     def __init__(self) -> None:
         self._refusals: dict[tuple[Hashable, ClusterName], tuple[Hashable, Refusal]] = {}
         self._suppressed: dict[Hashable, tuple[Hashable, Suppressed]] = {}
 
     def refusal(self, kind: Hashable, cluster: ClusterName, at: Hashable) -> Refusal | None:
-        """Return why a cluster refuses requests of a kind, where that is known."""
-        known = self._refusals.get((kind, cluster))
-        return known[1] if known is not None and known[0] == at else None
+        """Return why a cluster refuses requests of a kind, where that has been found out."""
+        entry = self._refusals.get((kind, cluster))
+        return entry[1] if entry is not None and entry[0] == at else None
 
     def refuse(self, kind: Hashable, refusal: Refusal, at: Hashable) -> None:
-        """Note why a cluster has refused a request of a kind, where that is so for all of them."""
-        if refusal.reason in _OF_ALL:
+        """Note why a cluster has refused a request, where the reason holds for all of its kind."""
+        if refusal.reason in _SHARED:
             self._refusals[kind, refusal.cluster] = at, refusal
 
     def suppressed(self, kind: Hashable, at: Hashable) -> Suppressed | None:
-        """Return what was noted of a request of a kind that has found no room anywhere."""
-        known = self._suppressed.get(kind)
-        return known[1] if known is not None and known[0] == at else None
+        """Return what was noted of a request of a kind that no cluster has room for."""
+        entry = self._suppressed.get(kind)
+        return entry[1] if entry is not None and entry[0] == at else None
 
     def suppress(self, kind: Hashable, suppressed: Suppressed, at: Hashable) -> None:
-        """Note that a request of a kind finds no room anywhere, if all of them are refused as it is."""
-        if all(refusal.reason in _OF_ALL for refusal in suppressed.refusals):
+        """Note that no cluster has room for a request, if every refusal holds for all of its kind."""
+        if all(refusal.reason in _SHARED for refusal in suppressed.refusals):
             self._suppressed[kind] = at, suppressed
 
 
 MOST = 10**6
-"""Asks a cluster for all that it can take, not only for what is missing."""
+"""More replicas than any cluster holds: asks for all that it can take, not only for those that are missing."""
 
 
 def why_not(refusals: Iterable[Refusal], otherwise: str) -> tuple[Reason, str]:
-    """Say why something waits: for its workspace or policy allows no more of it, else since no cluster has room.
+    """Return the reason why a workload waits and its message: a limit of its workspace or policy, else no room.
 
-    While one of the clusters lacks nothing but room, that is what it waits for.
+    While one of the clusters lacks nothing but room, the workload waits for room: `otherwise` is the message then.
     """
     refused = {refusal.reason: refusal for refusal in reversed(tuple(refusals))}
     limited = refused.get(Reason.GPR_LIMIT) or refused.get(Reason.SPREAD_LIMIT)
@@ -96,79 +95,72 @@ def why_not(refusals: Iterable[Refusal], otherwise: str) -> tuple[Reason, str]:
     return limited.reason, f"{limited.message} ({limited.remedy})"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Offer:
-    """What one cluster can take of a workload now, of replicas that are shaped like this there.
-
-    It has room for all of that or, of a gang with a minimum, for the pods that it can `start` with.
-    """
-
-    candidate: Candidate
-    replicas: int
-    shape: ReplicaShape
-    start: GangStart | None = None
-
-
 class CandidateFinder:
-    """What clusters can take of workloads in one pass."""
+    """Answers which clusters can take replicas in one pass, and how many."""
 
     def __init__(self, inputs: PassInput, working_plan: WorkingPlan) -> None:
-        """Begin with all that was observed free."""
+        """Begin with all capacity that was observed free."""
         self._inputs = inputs
         self._desired = inputs.desired
         self._observed = inputs.observed
         self._now = inputs.now
         self._working_plan = working_plan
-        self.rooms = FleetCapacity(inputs, working_plan)
-        self.clashes = ObjectConflicts(inputs, working_plan)
+        self.capacity = FleetCapacity(inputs, working_plan)
+        self.conflicts = ObjectConflicts(inputs, working_plan)
         self._engines = tuple(sorted({cluster.engine for cluster in self._desired.clusters.values()}))
-        self.told = RefusalCache()
+        self.refusals = RefusalCache()
+        self._orders: dict[int, tuple[tuple[Candidate, ...], tuple[Candidate, ...]]] = {}
         self._idle: dict[WorkspaceName, tuple[Hashable, list[RequestRecord]]] = {}
 
     @property
     def inputs(self) -> PassInput:
-        """What is decided on."""
+        """The input of the pass."""
         return self._inputs
 
     def order(self, workload: WorkloadId) -> tuple[Candidate, ...]:
-        """Return the clusters that a workload may go to, in order."""
-        return self._inputs.reach.order(workload)
+        """Return the clusters that a workload may use, the highest score first; equal orders are scored once."""
+        order = self._inputs.reach.order(workload)
+        if id(order) not in self._orders:
+            self._orders[id(order)] = order, ranked(self._inputs, workload)
+        return self._orders[id(order)][1]
 
-    def held(self, workload: WorkloadId) -> Counter[ClusterName]:
+    def held_by_cluster(self, workload: WorkloadId) -> Counter[ClusterName]:
         """Count the replicas that each cluster has of a workload."""
         held = Counter[ClusterName]()
         for placement in self._working_plan.of(workload):
             held[placement.cluster] += placement.replicas
         return held
 
-    def seated(self, workload: WorkloadId, policy: BurstPolicy) -> Counter[Site]:
-        """Count the replicas that each cluster has of a workload for each subset; of none for the empty one."""
-        return seated(self._working_plan.of(workload), policy, self._desired.clusters)
+    def held_by_subset(self, workload: WorkloadId, policy: BurstPolicy) -> Counter[ClusterSubset]:
+        """Count the replicas of a workload by cluster and subset; the subset is empty for those in none."""
+        return replicas_held(self._working_plan.of(workload), policy, self._desired.clusters)
 
-    def here(self, workload: WorkloadId, policy: BurstPolicy, candidate: Candidate) -> int:
+    def held_here(self, workload: WorkloadId, policy: BurstPolicy, candidate: Candidate) -> int:
         """Count the replicas that a cluster has of a workload, or a subset's part of it."""
         if policy.spread is not None:
-            return self.seated(workload, policy)[candidate.site]
-        return self.held(workload)[candidate.cluster]
+            return self.held_by_subset(workload, policy)[candidate.key]
+        return self.held_by_cluster(workload)[candidate.cluster]
 
     def shaped(
         self, template: WorkloadTemplate, policy: BurstPolicy, candidate: Candidate, shape: ReplicaShape
     ) -> ReplicaShape:
         """Return the shape that a replica has on a cluster, as it is written for its subset."""
-        shape = brought(shape, (one.manifest for one in template.spec.manifests))
-        found = subset_of(policy.spread, candidate.subset) if policy.spread is not None and candidate.subset else None
-        if found is None:
+        shape = brought(shape, (item.manifest for item in template.spec.manifests))
+        subset = self._subset(policy, candidate)
+        if subset is None:
             return shape
         cluster, drafts = self._desired.clusters[candidate.cluster], self._inputs.reach.drafts
-        return drafts.shape(template, policy, found, cluster, shape, now=self._now)
+        return drafts.shape(template, policy, subset, cluster, shape, now=self._now)
 
-    def needed(self, template: WorkloadTemplate, policy: BurstPolicy, candidate: Candidate) -> tuple[Prerequisite, ...]:
-        """Return what a cluster must have first for a workload, or for a subset's part of it."""
-        found = subset_of(policy.spread, candidate.subset) if policy.spread is not None and candidate.subset else None
-        if found is None:
+    def prerequisites(
+        self, template: WorkloadTemplate, policy: BurstPolicy, candidate: Candidate
+    ) -> tuple[Prerequisite, ...]:
+        """Return the objects that a cluster must have before a workload, or a subset's part of it, can run there."""
+        subset = self._subset(policy, candidate)
+        if subset is None:
             return template.prerequisites
         cluster, drafts = self._desired.clusters[candidate.cluster], self._inputs.reach.drafts
-        return drafts.needed(template, policy, found, cluster, now=self._now)
+        return drafts.needed(template, policy, subset, cluster, now=self._now)
 
     def assess(
         self,
@@ -176,88 +168,103 @@ class CandidateFinder:
         policy: BurstPolicy,
         shape: ReplicaShape,
         candidate: Candidate,
-        wanted: int,
+        replicas: int,
         *,
-        more: int = 0,
-    ) -> Offer | Refusal:
-        """Say what one cluster offers of a workload, or why it offers nothing.
+        more_gprs: int = 0,
+    ) -> Candidate | Refusal:
+        """Filter one candidate and count what fits: return it with `shape`, `fits` and `room`, or why it takes nothing.
 
-        `more` are the clusters that are about to take some of it beside those that have some.
+        `room` is at most `replicas`. `more_gprs` are the GPRs that are about to begin beside those that have begun.
         """
-        answer = self._assess(
-            template, policy, self.shaped(template, policy, candidate, shape), candidate, wanted, more=more
-        )
+        shape = self.shaped(template, policy, candidate, shape)
+        answer = self._filtered(template, policy, shape, candidate, replicas, more_gprs=more_gprs)
+        if isinstance(answer, Candidate):
+            answer = self._fitted(template, policy, shape, answer, replicas)
         return replace(answer, subset=candidate.subset) if candidate.subset and isinstance(answer, Refusal) else answer
 
-    def _assess(
+    def _filtered(
         self,
         template: WorkloadTemplate,
         policy: BurstPolicy,
         shape: ReplicaShape,
         candidate: Candidate,
-        wanted: int,
+        replicas: int,
         *,
-        more: int,
-    ) -> Offer | Refusal:
-        workload, name = template.workload, candidate.cluster
+        more_gprs: int,
+    ) -> Candidate | Refusal:
+        """Return a candidate that nothing but its capacity and limit bounds, or why it takes nothing."""
+        workload, cluster = template.workload, candidate.cluster
         refusal = refuse(
             self._inputs,
             workload,
-            name,
+            cluster,
             shape=shape,
             restraints=self._working_plan.restraints(workload),
-            needed=self.needed(template, policy, candidate),
+            needed=self.prerequisites(template, policy, candidate),
             subset=candidate.subset,
         )
-        if refusal is not None:
-            return refusal
-        here = self.here(workload, policy, candidate)
-        limited = None
-        if not here:
-            limited = self.clashes.refusal(workload, name)
-            limited = limited or self.limited(workload.workspace, name, shape, more=more)
-        first = wanted if workload.request else here + 1
-        limited = limited or beyond_limits(self._inputs, workload, name, shape, first)
-        if limited is not None:
-            return limited
+        here = self.held_here(workload, policy, candidate)
+        if refusal is None and not here:
+            refusal = self.conflicts.refusal(workload, cluster)
+            refusal = refusal or self.limited(workload.workspace, cluster, shape, more_gprs=more_gprs)
+        first = replicas if workload.request else here + 1
+        return refusal or beyond_limits(self._inputs, workload, cluster, shape, first) or candidate
+
+    def _fitted(
+        self,
+        template: WorkloadTemplate,
+        policy: BurstPolicy,
+        shape: ReplicaShape,
+        candidate: Candidate,
+        replicas: int,
+    ) -> Candidate | Refusal:
+        """Return a candidate with the replicas that it can take, within its limit; or why it can take none."""
+        workload = template.workload
         candidate = within_limits(self._inputs, workload, candidate, shape)
         if candidate.limit is not None:
-            wanted = min(wanted, candidate.limit - here)
-            if wanted <= 0:
+            here = self.held_here(workload, policy, candidate)
+            replicas = min(replicas, candidate.limit - here)
+            if replicas <= 0:
                 return Refusal(
-                    cluster=name,
+                    cluster=candidate.cluster,
                     reason=Reason.CLUSTER_LIMIT,
                     message=f"has {here} of at most {count(candidate.limit, 'replica')}",
                     remedy=f"raise its maxReplicas in policy {policy.name}",
                 )
-        room = self.rooms.room(name, workload.workspace)
-        fits = room.count(shape, wanted)
-        if not fits:
-            flying = self._working_plan.in_flight(name)
-            going = sum(pods for _, pods in flying.going)
-            waiting = f"; {count(flying.total, 'replica')} in flight taken off" if flying.total else ""
-            waiting += f"; {count(going, 'pod')} of bursts that have ended taken off" if going else ""
-            return Refusal(
-                cluster=name,
-                reason=Reason.NO_CAPACITY,
-                message=f"{room.shortfall(shape)}{waiting}",
-                remedy=room.remedy(shape),
-            )
-        return Offer(candidate=candidate, replicas=fits, shape=room.admitted(shape))
+        room = self.capacity.room(candidate.cluster, workload.workspace)
+        fits = room.count(shape, MOST)
+        if fits:
+            return replace(candidate, shape=room.admitted(shape), fits=fits, room=min(fits, replicas))
+        in_flight = self._working_plan.in_flight(candidate.cluster)
+        ended = sum(pods for _, pods in in_flight.going)
+        waiting = f"; {count(in_flight.total, 'replica')} in flight taken off" if in_flight.total else ""
+        waiting += f"; {count(ended, 'pod')} of bursts that have ended taken off" if ended else ""
+        return Refusal(
+            cluster=candidate.cluster,
+            reason=Reason.NO_CAPACITY,
+            message=f"{room.shortfall(shape)}{waiting}",
+            remedy=room.remedy(shape),
+        )
+
+    @staticmethod
+    def _subset(policy: BurstPolicy, candidate: Candidate) -> Subset | None:
+        """Return the subset that a candidate's replicas are for, if any."""
+        return subset_of(policy.spread, candidate.subset) if policy.spread is not None and candidate.subset else None
 
     def limited(
-        self, workspace: WorkspaceName, cluster: ClusterName, shape: ReplicaShape | None = None, *, more: int = 0
+        self, workspace: WorkspaceName, cluster: ClusterName, shape: ReplicaShape | None = None, *, more_gprs: int = 0
     ) -> Refusal | None:
-        """Say that a workspace has as many GPRs as it may, counting `more` that are about to begin; None if it may.
+        """Refuse a cluster where a workspace has as many GPRs as it may; None where it may have another one.
 
-        A reservation counts as long as nothing uses it, and then what does. What has a `shape` would begin to.
+        `more_gprs` that are about to begin count. A reservation counts until placements use it, and then they do
+        instead; a placement with a `shape` would begin to use one.
         """
         limits = self._desired.limits.get(workspace)
         if limits is None:
             return None
         unused = self._unused(workspace)
-        begins = shape is not None and gpus_of_pod(shape) > 0 and any(one.cluster == cluster for one in unused)
-        held = self._working_plan.held_by(workspace) + len(unused) + more - begins
+        begins = shape is not None and gpus_of_pod(shape) > 0 and any(record.cluster == cluster for record in unused)
+        held = self._working_plan.gprs(workspace) + len(unused) + more_gprs - begins
         if held < limits.most:
             return None
         return Refusal(
@@ -268,46 +275,47 @@ class CandidateFinder:
         )
 
     def _unused(self, workspace: WorkspaceName) -> list[RequestRecord]:
-        """List the reservations of a workspace of which it uses nothing."""
-        own, now = self.rooms.reservations().of.get(workspace, []), self._working_plan.position
-        known = self._idle.get(workspace)
-        if known is None or known[0] != now:
-            clusters = {one.cluster for one in own if one.cluster is not None}
-            there = [placement for cluster in sorted(clusters) for placement in self._working_plan.on(cluster)]
-            known = self._idle[workspace] = now, [record for record, used in uses(own, there) if not used]
-        return known[1]
+        """List the reservations of a workspace that no placement uses."""
+        own, position = self.capacity.reservations().of.get(workspace, []), self._working_plan.position
+        entry = self._idle.get(workspace)
+        if entry is None or entry[0] != position:
+            clusters = {record.cluster for record in own if record.cluster is not None}
+            placements = [placement for cluster in sorted(clusters) for placement in self._working_plan.on(cluster)]
+            entry = self._idle[workspace] = position, [record for record, used in uses(own, placements) if not used]
+        return entry[1]
 
     def state(self, cluster: ClusterName, workspace: WorkspaceName | None = None) -> Hashable:
-        """Return what is another after each change on which it can depend what a cluster gives to a workspace."""
+        """Return a value that changes whenever the room of a cluster for a workspace may have changed."""
         held: Hashable = 0
         if workspace is not None and workspace in self._desired.limits:
             unused = self._unused(workspace)
-            held = self._working_plan.held_by(workspace), len(unused), any(one.cluster == cluster for one in unused)
-        return self.rooms.moment(cluster), held
+            here = any(record.cluster == cluster for record in unused)
+            held = self._working_plan.gprs(workspace), len(unused), here
+        return self.capacity.moment(cluster), held
 
     def kind(self, entry: EnrolledRequest) -> Hashable:
-        """Return what is equal for requests of which each cluster says the same."""
+        """Return a value that is equal for requests that every cluster gives the same answer."""
         clusters, pods = [candidate.cluster for candidate in self.order(entry.workload)], entry.needs.parts
         shapes = [part.shape for part in pods]
-        kept_out = self.rooms.hindered(clusters, shapes)
-        return entry.kind(self._engines, helm=self._observed.helm), kept_out, self.rooms.given(clusters, shapes)
+        anti_affinity = self.capacity.hindered(clusters, shapes)
+        return entry.kind(self._engines, helm=self._observed.helm), anti_affinity, self.capacity.given(clusters, shapes)
 
     def moment(self) -> Hashable:
-        """Return what is another after each change that this pass has decided on, wherever it is."""
-        return self._working_plan.position, self.rooms.handed
+        """Return a value that changes with every change that this pass decides on, on any cluster."""
+        return self._working_plan.position, self.capacity.handed
 
-    def choice(self, offer: Offer, shape: ReplicaShape, workspace: WorkspaceName) -> Choice:
-        """Record what spoke for a cluster at the moment it was taken."""
-        cluster = self._desired.clusters[offer.candidate.cluster]
-        room = self.rooms.room(cluster.name, workspace)
+    def choice(self, candidate: Candidate, workspace: WorkspaceName) -> Choice:
+        """Record a candidate as it is taken, with what is free there of the resources that its replicas request."""
+        cluster = self._desired.clusters[candidate.cluster]
         return Choice(
-            cluster=cluster.name,
-            rank=offer.candidate.rank,
-            fits=room.count(shape, MOST),
-            free=room.free(shape),
+            cluster=candidate.cluster,
+            rank=candidate.rank,
+            fits=candidate.fits,
+            free=self.capacity.room(candidate.cluster, workspace).free(candidate.shape),
             price_per_gpu_hour=cluster.price_per_gpu_hour,
-            limit=offer.candidate.limit,
-            subset=offer.candidate.subset,
+            limit=candidate.limit,
+            because=candidate.because,
+            subset=candidate.subset,
         )
 
     def placement(
@@ -326,25 +334,28 @@ class CandidateFinder:
         )
 
     def next_change(self, workload: WorkloadId) -> datetime | None:
-        """Tell when any of its clusters could take more by time alone: a restraint ends, or replicas time out."""
+        """Return when time alone may make room: a restraint ends, or replicas in flight time out."""
         moments = [restraint.until for restraint in self._working_plan.restraints(workload)]
-        flights = (self._working_plan.in_flight(one.cluster).until for one in self._inputs.reach.order(workload))
+        flights = (self._working_plan.in_flight(candidate.cluster).until for candidate in self.order(workload))
         return min((*moments, *(until for until in flights if until is not None)), default=None)
 
-    def offers(
+    def find(
         self,
         template: WorkloadTemplate,
         policy: BurstPolicy,
         shape: ReplicaShape,
-        wanted: int,
+        missing: int,
         refusals: list[Refusal],
-    ) -> Iterator[Offer]:
-        """Yield what clusters offer, in order, each beside what those before it would begin."""
+    ) -> Iterator[Candidate]:
+        """Yield the candidates with room for missing replicas, in order, and add the others to the refusals.
+
+        Each one counts the GPRs that those before it would begin. A cluster that is not asked for is not assessed.
+        """
         begun = 0
-        for candidate in self._inputs.reach.order(template.workload):
-            answer = self.assess(template, policy, shape, candidate, wanted, more=begun)
+        for candidate in self.order(template.workload):
+            answer = self.assess(template, policy, shape, candidate, missing, more_gprs=begun)
             if isinstance(answer, Refusal):
                 refusals.append(answer)
             else:
-                begun += not self.here(template.workload, policy, candidate)
+                begun += not self.held_here(template.workload, policy, candidate)
                 yield answer

@@ -1,4 +1,4 @@
-"""What of a gang has room in a cluster that has none for all of it: its minimum, and what else fits beside that."""
+"""The start of a gang in a cluster without room for all of it: its minimum, and the pods that fit beside that."""
 
 from __future__ import annotations
 
@@ -14,15 +14,16 @@ from reconciler.text.wording import count
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GangStart:
-    """The pods of a gang that have room: so many of each shape, out of all `pods`, of which `least` start it."""
+    """The pods of a gang that have room in a cluster, where that is enough for its minimum."""
 
+    # The pods that fit, by shape.
     fits: tuple[Wanted, ...]
+    # All pods of the gang, and those that start it.
     pods: int
     least: int
 
-    @property
-    def told(self) -> str:
-        """Say what fits, what starts, and what waits; nothing where all of it fits after all, in another order."""
+    def describe(self) -> str:
+        """Say which pods fit, start and wait; empty where all of them fit after all, in another order."""
         fit = sum(number for _, number in self.fits)
         if fit == self.pods:
             return ""
@@ -34,9 +35,9 @@ class GangStart:
 
 
 def may_start(need: PodRequirements) -> bool:
-    """Tell whether fewer pods than all are enough to start with.
+    """Tell whether a gang starts with fewer pods than all.
 
-    Of pods that want topology domains of their own, or are asked for as so many nodes, none may be missing.
+    No pod may be missing of those that want topology domains of their own, or are asked for as so many nodes.
     """
     parts = need.main, *need.others
     whole = need.domains or any(part.apart for part in parts)
@@ -44,18 +45,18 @@ def may_start(need: PodRequirements) -> bool:
 
 
 def minimum(need: PodRequirements) -> tuple[Wanted, ...]:
-    """Return the pods that have to be there at once."""
+    """Return the pods that have to start at once."""
     return _wanted(need.parts, [part.start for part in need.parts])
 
 
 def start(room: ClusterCapacity, need: PodRequirements) -> GangStart | None:
-    """Find the pods that have room beside each other, each role's minimum first; None where those have none.
+    """Find the pods that have room beside each other, each role's minimum first; None where the minimum has none.
 
-    Nothing is taken. What does not count as fitting may fit all the same, as the scheduler may put it otherwise.
+    No room is taken. Other pods may fit all the same, since the scheduler may choose other nodes.
     """
     parts = need.parts
     number = [part.start for part in parts]
-    wanted = tightest_first(room, minimum(need), lambda one: one[0])
+    wanted = tightest_first(room, minimum(need), lambda pods: pods[0])
     if not may_start(need) or room.together(wanted) < len(wanted):
         return None
     for index, part in enumerate(parts):
@@ -65,16 +66,17 @@ def start(room: ClusterCapacity, need: PodRequirements) -> GangStart | None:
 
 
 def waiting(need: PodRequirements, bound: int, helping: int) -> tuple[Wanted, ...]:
-    """Say what of a gang is still to come where so many of its pods have a node, `helping` of them without a device.
+    """Return the pods of a gang without a node where `bound` pods have one, `helping` of them without a device.
 
-    Nobody tells which these are: those that take most of a node are taken to be there first, as they find room first.
+    The roles of bound pods are unknown: the pods that take most of a node are taken to be bound first, since they find
+    room first.
     """
     left, missing = {True: helping, False: bound - helping}, list[PodSet]()
     for part in need.parts:
         helps = not asks_for_devices(part.shape)
-        there = min(part.replicas, max(0, left[helps]))
-        left[helps] -= there
-        missing.append(replace(part, replicas=part.replicas - there))
+        placed = min(part.replicas, max(0, left[helps]))
+        left[helps] -= placed
+        missing.append(replace(part, replicas=part.replicas - placed))
     return _wanted(missing, [part.replicas for part in missing])
 
 

@@ -1,7 +1,7 @@
-"""What one GPR may have of a cluster, by the policy of its workspace: GPUs, the memory of each, and models.
+"""The limits of one GPR on a cluster, by the policy of its workspace: GPUs, the memory of each, and models.
 
-Files and calls are held to it when they are admitted, as far as they say what they need and where. Here everything is
-that is about to be placed: bursts, and requests on the clusters that they do not name.
+Files and calls are checked when they are admitted, as far as they name GPUs and clusters. This is the check of
+placements that are about to begin: of bursts, and of requests on clusters that they do not name.
 """
 
 from __future__ import annotations
@@ -13,20 +13,20 @@ from reconciler.core.capacity.gpu_models import gpus_of_pod
 from reconciler.core.decide.candidates.gpr_needs import gpr_needs
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.fleet.admission import too_much
-from reconciler.core.fleet.cluster_order import Candidate
+from reconciler.model.candidate import Candidate
 from reconciler.model.capacity import ReplicaShape
 from reconciler.model.gpr import GpuLimits
 from reconciler.model.ids import ClusterName, WorkloadId
 from reconciler.model.plan import Reason, Refusal
 
 _FIELDS = {"numberOfGPUs": "maxGPUPerGpr", "memoryPerGpu": "maxMemoryPerGpr", "gpuShape": "gpuShapes"}
-"""What bounds each field of a GPR."""
+"""The limit of a WorkspacePolicy that bounds each field of a GPR."""
 
 
 def beyond_limits(
     inputs: PassInput, workload: WorkloadId, cluster: ClusterName, shape: ReplicaShape | None, replicas: int
 ) -> Refusal | None:
-    """Say that so many replicas on a cluster are more than one GPR may have there, or None where they are not."""
+    """Refuse a cluster where so many replicas are more than one GPR may have; None where they are not."""
     if workload.workspace not in inputs.desired.limits:
         return None
     ask = gpr_needs(inputs, workload, cluster, shape, replicas)
@@ -44,7 +44,7 @@ def beyond_limits(
 
 
 def within_limits(inputs: PassInput, workload: WorkloadId, candidate: Candidate, shape: ReplicaShape) -> Candidate:
-    """Lower the limit of a cluster to the replicas of a burst that one GPR may have there."""
+    """Lower the limit of a candidate to the replicas of a burst that one GPR may have there."""
     gpus = gpus_of_pod(shape) * shape.group_size
     if workload.request or not gpus:
         return candidate
@@ -54,7 +54,7 @@ def within_limits(inputs: PassInput, workload: WorkloadId, candidate: Candidate,
 
 
 def _limits(inputs: PassInput, workload: WorkloadId, cluster: ClusterName) -> Iterator[tuple[GpuLimits, str, str]]:
-    """Yield the limits that hold for a workload on a cluster, in words where, and the field that says them."""
+    """Yield the limits of a workload on a cluster, each with its scope in words and its WorkspacePolicy field."""
     limits = inputs.desired.limits.get(workload.workspace)
     if limits is None:
         return

@@ -1,4 +1,4 @@
-"""Objects that two workloads would both make on one cluster: the end of one would take the other's away."""
+"""Objects that two workloads would both make on one cluster: the end of one would delete those of the other."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from reconciler.model.plan import Reason, Refusal
 
 
 class ObjectConflicts:
-    """What is on each cluster already, while a pass is being decided.
+    """Finds who makes an object on a cluster, as the working plan stands.
 
-    Two bursts are none of each other's: what they share, their templates share on the primary as well.
+    Two bursts have no conflict: objects that they share, their templates share on the primary as well.
     """
 
     def __init__(self, inputs: PassInput, working_plan: WorkingPlan) -> None:
@@ -24,7 +24,7 @@ class ObjectConflicts:
         self._holders: dict[tuple[ClusterName, Thing, bool], tuple[int, WorkloadId | None]] = {}
 
     def refusal(self, workload: WorkloadId, cluster: ClusterName) -> Refusal | None:
-        """Say what of a workload is on a cluster already and is another's; None where nothing is known to be."""
+        """Refuse a cluster that has an object of a workload already, made by another one; None where it has none."""
         for thing in self._makers.things(workload):
             whose = self._whose(workload, cluster, thing)
             if whose:
@@ -37,23 +37,23 @@ class ObjectConflicts:
         return None
 
     def possible(self, workload: WorkloadId) -> bool:
-        """Tell whether something of what a workload makes is anybody else's already, on whatever cluster."""
+        """Tell whether any object of a workload is also made by another one, on whatever cluster."""
         return any(
-            self._makers.counts(workload.workspace, thing) or any(one != workload for one in self._placed(thing))
+            self._makers.counts(workload.workspace, thing) or any(name != workload for name in self._placed(thing))
             for thing in self._makers.things(workload)
         )
 
     def _placed(self, thing: Thing) -> tuple[WorkloadId, ...]:
-        """List who makes something and has a placement; what was found stays so until the plan changes."""
+        """List the workloads with placements that make an object; cached until the plan changes."""
         position = self._working_plan.position
-        known = self._owners.get(thing)
-        if known is None or known[0] != position:
-            found = tuple(one for one in self._makers.of(thing) if self._working_plan.lent(one).clusters)
-            known = self._owners[thing] = position, found
-        return known[1]
+        entry = self._owners.get(thing)
+        if entry is None or entry[0] != position:
+            owners = tuple(name for name in self._makers.of(thing) if self._working_plan.group(name).clusters)
+            entry = self._owners[thing] = position, owners
+        return entry[1]
 
     def _whose(self, workload: WorkloadId, cluster: ClusterName, thing: Thing) -> str:
-        """Name whom something on a cluster belongs to; other workspaces are not told by name."""
+        """Name the owner of an object on a cluster, without the names of other workspaces; empty where it has none."""
         workspace = self._workspaces[workload.workspace]
         if workload.request and cluster == workspace.primary and self._makers.counts(workspace.name, thing):
             return f"what workspace {workspace.name} runs there itself"
@@ -63,11 +63,11 @@ class ObjectConflicts:
         return str(holder) if holder.workspace == workload.workspace else "another workspace"
 
     def _holder(self, cluster: ClusterName, thing: Thing, *, any_burst: bool) -> WorkloadId | None:
-        """Find whose placement on a cluster makes something; what was found stays so until the plan changes."""
+        """Find the workload whose placement on a cluster makes an object; cached until the plan changes."""
         key, position = (cluster, thing, any_burst), self._working_plan.position
-        known = self._holders.get(key)
-        if known is None or known[0] != position:
-            found = (one for one in self._makers.of(thing) if any_burst or one.request)
-            holder = next((one for one in found if cluster in self._working_plan.lent(one).clusters), None)
-            known = self._holders[key] = position, holder
-        return known[1]
+        entry = self._holders.get(key)
+        if entry is None or entry[0] != position:
+            owners = (name for name in self._makers.of(thing) if any_burst or name.request)
+            holder = next((name for name in owners if cluster in self._working_plan.group(name).clusters), None)
+            entry = self._holders[key] = position, holder
+        return entry[1]

@@ -1,14 +1,15 @@
-"""How many replicas go to which cluster, once it is known what each can take and what each has.
+"""Division of replicas over clusters: how many go where, once each cluster's room and replicas are known.
 
-Called by `core.sharing`, which makes targets of clusters. Pure arithmetic on `Target`: nothing here knows of capacity,
-demand or time. Never more than fits, never more than was wanted, and what a cluster keeps it keeps.
+Called by `core.decide.assign`, which makes a `ClusterShare` of each candidate. Pure arithmetic on shares: nothing here
+may know of capacity, demand, files or time. A division is never more than fits and never more than was asked for, and
+no cluster loses what it keeps.
 
-Each strategy is a module with the functions of `Strategy`; what all of them have in common, minimums and bounds, is in
-`dividing` and `bounds`.
+Each strategy is a module with the functions of `Strategy`. Their common parts are in `divide` (minimums) and
+`cluster_bounds` (how many clusters and groups); `subsets` divides over the subsets of a WorkloadSpread.
 """
 
 from reconciler.core.decide.distribution.cluster_bounds import choose
 from reconciler.core.decide.distribution.divide import Division, give_back, returns, share_out
-from reconciler.core.decide.distribution.target import ClusterShare
+from reconciler.core.decide.distribution.strategy import ClusterShare
 
 __all__ = ["ClusterShare", "Division", "choose", "give_back", "returns", "share_out"]

@@ -1,53 +1,53 @@
-"""Aggregated: as few clusters as hold all of it."""
+"""Aggregated: the fewest clusters that hold all replicas."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from reconciler.core.decide.distribution import balanced
-from reconciler.core.decide.distribution.target import ClusterShare
+from reconciler.core.decide.distribution.strategy import ClusterShare
 
 RETURNS = "the smallest share is given back first"
 
 
-def precedence(target: ClusterShare) -> tuple[int, ...]:
-    """Take those that have some of it first, then the roomiest."""
-    return (not target.keeps, -target.free, target.rank)
+def precedence(share: ClusterShare) -> tuple[int, ...]:
+    """Take the clusters with replicas of the workload first, then the roomiest."""
+    return (not share.keeps, -share.free, share.rank)
 
 
-def grow(more: int, targets: Sequence[ClusterShare]) -> tuple[int, ...]:
-    """Share out over the fewest by what is free there, as Karmada does."""
-    fewest = {target.cluster for target in _fewest(more, targets)}
-    open_to = [target if target.cluster in fewest else _closed(target) for target in targets]
+def grow(more: int, shares: Sequence[ClusterShare]) -> tuple[int, ...]:
+    """Divide over the fewest clusters by free room, as Karmada does."""
+    fewest = {share.cluster for share in _fewest(more, shares)}
+    open_to = [share if share.cluster in fewest else _closed(share) for share in shares]
     return balanced.grow(more, open_to)
 
 
-def shrink(kept: int, targets: Sequence[ClusterShare]) -> tuple[int, ...]:
-    """Keep the largest whole: the smallest is emptied first."""
-    counts = {target.cluster: target.keeps for target in targets}
-    for target in sorted(targets, key=lambda target: (-target.most, target.rank)):
-        stays = min(kept, target.free)
-        counts[target.cluster] += stays
+def shrink(kept: int, shares: Sequence[ClusterShare]) -> tuple[int, ...]:
+    """Keep the largest shares whole: the smallest is emptied first."""
+    counts = {share.cluster: share.keeps for share in shares}
+    for share in sorted(shares, key=lambda share: (-share.most, share.rank)):
+        stays = min(kept, share.free)
+        counts[share.cluster] += stays
         kept -= stays
-    return tuple(counts[target.cluster] for target in targets)
+    return tuple(counts[share.cluster] for share in shares)
 
 
-def because(target: ClusterShare, targets: Sequence[ClusterShare]) -> str:
-    """Say how many share it."""
-    return f"{target.free} of {sum(other.free for other in targets)} free on the fewest that hold it"
+def because(share: ClusterShare, shares: Sequence[ClusterShare]) -> str:
+    """Say its part of the free room on the clusters that take part."""
+    return f"{share.free} of {sum(other.free for other in shares)} free on the fewest that hold it"
 
 
-def _fewest(more: int, targets: Sequence[ClusterShare]) -> list[ClusterShare]:
+def _fewest(more: int, shares: Sequence[ClusterShare]) -> list[ClusterShare]:
     chosen: list[ClusterShare] = []
-    for target in sorted(targets, key=precedence):
+    for share in sorted(shares, key=precedence):
         if more <= 0:
             break
-        chosen.append(target)
-        more -= target.free
+        chosen.append(share)
+        more -= share.free
     return chosen
 
 
-def _closed(target: ClusterShare) -> ClusterShare:
+def _closed(share: ClusterShare) -> ClusterShare:
     return ClusterShare(
-        cluster=target.cluster, rank=target.rank, keeps=target.keeps, most=target.keeps, capacity=target.keeps
+        cluster=share.cluster, rank=share.rank, keeps=share.keeps, most=share.keeps, capacity=share.keeps
     )

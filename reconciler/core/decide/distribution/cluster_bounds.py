@@ -1,7 +1,7 @@
-"""Which clusters take part where a policy bounds how many may, and over how many values of a label.
+"""The clusters that take part where a policy bounds the number of clusters, or of values of a label.
 
-Clusters that have some of the workload stay among them, also where the bounds have been lowered since. The others come
-as their strategy prefers them; and while those that are chosen do not hold all of it, the roomiest of the others is
+Clusters with replicas of the workload always take part, also where the bounds have been lowered since. The others are
+chosen by the precedence of the strategy; while the chosen ones do not hold all replicas, the roomiest of the others is
 put ahead, for as long as that helps.
 """
 
@@ -9,98 +9,98 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from reconciler.core.decide.distribution.target import ClusterShare
+from reconciler.core.decide.distribution.strategy import ClusterShare
 from reconciler.model.policy import Distribution
 
 Precedence = Callable[[ClusterShare], tuple[int, ...]]
 
 
 def choose(
-    more: int, targets: Sequence[ClusterShare], distribution: Distribution, precedence: Precedence
+    more: int, shares: Sequence[ClusterShare], distribution: Distribution, precedence: Precedence
 ) -> tuple[ClusterShare, ...]:
     """Choose the clusters that so many replicas more are shared out over, as the strategy prefers them.
 
     Without an upper bound these are all that have some or take some.
     """
-    fit = sorted((target for target in targets if target.most), key=precedence)
-    begun = [target for target in fit if target.keeps]
+    fit = sorted((share for share in shares if share.most), key=precedence)
+    begun = [share for share in fit if share.keeps]
     ahead: list[ClusterShare] = []
     chosen = _admitted(_unique(begun, fit), distribution)
     while _worth(chosen, more, distribution) < _worth(fit, more, distribution):
-        ways = [
-            (target, _admitted(_unique(begun, [target, *ahead], fit), distribution))
-            for target in _roomiest(set(fit).difference(chosen))
+        options = [
+            (share, _admitted(_unique(begun, [share, *ahead], fit), distribution))
+            for share in _roomiest(set(fit).difference(chosen))
         ]
-        best = max(ways, key=lambda way: _worth(way[1], more, distribution), default=None)
+        best = max(options, key=lambda option: _worth(option[1], more, distribution), default=None)
         if best is not None and _worth(best[1], more, distribution) > _worth(chosen, more, distribution):
             ahead.insert(0, best[0])
             chosen = best[1]
             continue
-        # None is worth more than the last one that would make room for it: that stays, and the one before it may go.
-        loose = [target for target in chosen if not target.keeps and target not in ahead]
+        # No option helps as long as the last share takes its place: that one stays, and the one before it may go.
+        loose = [share for share in chosen if not share.keeps and share not in ahead]
         if not loose:
             break
         ahead.insert(0, loose[-1])
     return tuple(sorted(chosen, key=precedence))
 
 
-def reached(targets: Iterable[ClusterShare]) -> tuple[int, int]:
+def reached(shares: Iterable[ClusterShare]) -> tuple[int, int]:
     """Count clusters, and values of the label."""
-    there = tuple(targets)
-    return len(there), len({target.group for target in there})
+    listed = tuple(shares)
+    return len(listed), len({share.group for share in listed})
 
 
-def seeds(targets: Sequence[ClusterShare], distribution: Distribution) -> tuple[ClusterShare, ...]:
-    """List the targets that get one replica before all else, so that there are as many as there have to be.
+def seeds(shares: Sequence[ClusterShare], distribution: Distribution) -> tuple[ClusterShare, ...]:
+    """List the shares that get one replica before all else, so that the lower bounds are reached.
 
-    `targets` are in order of preference; those that keep some are there already.
+    `shares` are in order of preference; those that keep replicas count already.
     """
-    found = [target for target in targets if target.keeps]
+    reaching = [share for share in shares if share.keeps]
     new: list[ClusterShare] = []
     for by_group in (True, False):
-        for target in targets:
-            clusters, groups = reached(found)
-            fresh = target not in found and (not by_group or all(target.group != one.group for one in found))
+        for share in shares:
+            clusters, groups = reached(reaching)
+            fresh = share not in reaching and (not by_group or all(share.group != other.group for other in reaching))
             lacks = groups < distribution.min_groups if by_group else clusters < distribution.min_clusters
             if fresh and lacks:
-                found.append(target)
-                new.append(target)
+                reaching.append(share)
+                new.append(share)
     return tuple(new)
 
 
-def _roomiest(targets: Iterable[ClusterShare]) -> list[ClusterShare]:
-    """Take the roomiest of each group, the roomiest first: no other one of its group could help more."""
-    found: dict[str, ClusterShare] = {}
-    for target in sorted(targets, key=lambda target: (-target.free, target.rank)):
-        found.setdefault(target.group, target)
-    return list(found.values())
+def _roomiest(shares: Iterable[ClusterShare]) -> list[ClusterShare]:
+    """List the roomiest share of each group, the roomiest first: no other of its group could help more."""
+    first: dict[str, ClusterShare] = {}
+    for share in sorted(shares, key=lambda share: (-share.free, share.rank)):
+        first.setdefault(share.group, share)
+    return list(first.values())
 
 
 def _unique(*lists: Sequence[ClusterShare]) -> list[ClusterShare]:
-    return list(dict.fromkeys(target for targets in lists for target in targets))
+    return list(dict.fromkeys(share for shares in lists for share in shares))
 
 
-def _admitted(targets: Sequence[ClusterShare], distribution: Distribution) -> list[ClusterShare]:
-    """Take one after the other, as far as the bounds allow and as long as enough places are left for new groups."""
+def _admitted(shares: Sequence[ClusterShare], distribution: Distribution) -> list[ClusterShare]:
+    """Admit one share after the other, within the bounds and while enough places are left for new groups."""
     taken: list[ClusterShare] = []
     groups: set[str] = set()
-    most = len(targets) + distribution.min_groups if distribution.max_clusters is None else distribution.max_clusters
-    for target in targets:
-        new = target.group not in groups
+    most = len(shares) + distribution.min_groups if distribution.max_clusters is None else distribution.max_clusters
+    for share in shares:
+        new = share.group not in groups
         places = most - len(taken)
         owed = max(0, distribution.min_groups - len(groups))
         full = distribution.max_groups is not None and len(groups) >= distribution.max_groups
-        if target.keeps or (places > 0 and not (new and full) and (new or places > owed)):
-            taken.append(target)
-            groups.add(target.group)
+        if share.keeps or (places > 0 and not (new and full) and (new or places > owed)):
+            taken.append(share)
+            groups.add(share.group)
     return taken
 
 
-def _worth(targets: Sequence[ClusterShare], more: int, distribution: Distribution) -> tuple[int, int, int]:
-    """Say how well a choice does: enough groups, enough clusters, and room for all."""
-    clusters, groups = reached(targets)
+def _worth(shares: Sequence[ClusterShare], more: int, distribution: Distribution) -> tuple[int, int, int]:
+    """Rate a choice of clusters: enough groups, then enough clusters, then room for all replicas."""
+    clusters, groups = reached(shares)
     return (
         min(groups, distribution.min_groups),
         min(clusters, distribution.min_clusters),
-        min(more, sum(target.free for target in targets)),
+        min(more, sum(share.free for share in shares)),
     )

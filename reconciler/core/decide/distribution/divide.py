@@ -1,7 +1,7 @@
-"""Replicas shared out and given back: what all strategies have in common.
+"""Division of replicas over clusters, and of fewer when some are taken back: the part common to all strategies.
 
-First one replica for each cluster or group that there have to be, then the minimums in order, each as far as there are
-so many; the strategy shares out the rest.
+Each cluster or group that the policy requires gets one replica first, then the minimums are filled in order, as far as
+the replicas go; the strategy divides the rest.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from reconciler.core.decide.distribution import aggregated, balanced, cluster_bounds, ordered, weighted
-from reconciler.core.decide.distribution.target import ClusterShare, Strategy
+from reconciler.core.decide.distribution.strategy import ClusterShare, Strategy
 from reconciler.model.ids import ClusterName
 from reconciler.model.policy import Distribution, StrategyName
 
@@ -24,62 +24,63 @@ _STRATEGIES: Mapping[StrategyName, Strategy] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Division:
-    """What each cluster comes to have, of those that have any, and why.
+    """The replicas that each cluster comes to have, and the reasons."""
 
-    `because` is there for those that got more. `left_out` could take some and may not, for the bounds. `lacking` tells
-    of a lower bound that cannot be reached: how many clusters there are, and groups; then no group gets a second one.
-    """
-
+    # Only clusters that come to have any.
     counts: Mapping[ClusterName, int]
+    # The words that speak for each cluster that gets more than it keeps.
     because: Mapping[ClusterName, str]
+    # The clusters that have room and may take no part, for the bounds of the policy.
     left_out: tuple[ClusterShare, ...] = ()
-    lacking: tuple[int, int] | None = None
+    # Where a lower bound cannot be reached: the numbers of clusters and of groups that can be. Then none gets a second
+    # replica.
+    out_of_reach: tuple[int, int] | None = None
 
 
-def share_out(total: int, targets: Sequence[ClusterShare], distribution: Distribution) -> Division:
-    """Divide a total; what a target keeps is part of it, and stays even where that is more.
+def share_out(total: int, shares: Sequence[ClusterShare], distribution: Distribution) -> Division:
+    """Divide a total; the replicas that a share keeps are part of it, and stay even where they are more.
 
-    Where fewer clusters or groups can be reached than there have to be, there is one replica for each and no more, as
-    Kubernetes' minDomains has it: a larger total never gets less.
+    Where fewer clusters or groups can be reached than the policy requires, each gets one replica and no more, as with
+    Kubernetes' minDomains: a larger total never gets less.
     """
     strategy = _STRATEGIES[distribution.strategy]
-    more = max(0, total - sum(target.keeps for target in targets))
-    chosen = cluster_bounds.choose(more, targets, distribution, strategy.precedence)
+    more = max(0, total - sum(share.keeps for share in shares))
+    chosen = cluster_bounds.choose(more, shares, distribution, strategy.precedence)
     clusters, groups = cluster_bounds.reached(chosen)
-    lacking = None
+    out_of_reach = None
     if groups < min(distribution.min_groups, total) or clusters < min(distribution.min_clusters, total):
-        lacking = clusters, groups
+        out_of_reach = clusters, groups
     sown = cluster_bounds.seeds(chosen, distribution)[:more]
-    more, raised = _raised(more, chosen, {target.cluster: 1 for target in sown})
-    if lacking is None:
-        more, raised = _raised(more, raised, {target.cluster: target.least for target in raised})
+    more, raised = _raised(more, chosen, {share.cluster: 1 for share in sown})
+    if out_of_reach is None:
+        more, raised = _raised(more, raised, {share.cluster: share.least for share in raised})
         taking = _taking(raised)
         raised = _filled(strategy.grow(more, taking), taking, raised)
-    counts = {target.cluster: target.keeps for target in raised if target.keeps}
+    counts = {share.cluster: share.keeps for share in raised if share.keeps}
     return Division(
         counts=counts,
         because=_because(chosen, counts, sown, distribution),
-        left_out=tuple(sorted(set(targets).difference(chosen), key=strategy.precedence)) if more else (),
-        lacking=lacking,
+        left_out=tuple(sorted(set(shares).difference(chosen), key=strategy.precedence)) if more else (),
+        out_of_reach=out_of_reach,
     )
 
 
-def give_back(total: int, targets: Sequence[ClusterShare], distribution: Distribution) -> Mapping[ClusterName, int]:
-    """Say how many of a smaller total stay where; a target keeps nothing for certain, and `most` is what it has.
+def give_back(total: int, shares: Sequence[ClusterShare], distribution: Distribution) -> Mapping[ClusterName, int]:
+    """Divide the replicas of a smaller total that stay; a share keeps nothing for certain, and `most` is what it has.
 
-    The least is taken away last, later ones' first; what a policy does not name any more goes before all else.
+    Minimums are taken away last, those of later clusters first; clusters that the policy no longer names come first.
     """
     strategy = _STRATEGIES[distribution.strategy]
-    by_preference = sorted(targets, key=lambda target: (not target.weight, *strategy.precedence(target)))
+    by_preference = sorted(shares, key=lambda share: (not share.weight, *strategy.precedence(share)))
     sown = cluster_bounds.seeds(by_preference, distribution)[:total]
-    more, raised = _raised(total, by_preference, {target.cluster: 1 for target in sown})
-    more, raised = _raised(more, raised, {target.cluster: target.least for target in raised})
-    before = more + sum(target.keeps for target in raised)
+    more, raised = _raised(total, by_preference, {share.cluster: 1 for share in sown})
+    more, raised = _raised(more, raised, {share.cluster: share.least for share in raised})
+    before = more + sum(share.keeps for share in raised)
     taking = _taking(raised)
     raised = _filled(strategy.shrink(more, taking), taking, raised)
-    left = before - sum(target.keeps for target in raised)
-    _, raised = _raised(left, raised, {target.cluster: target.most for target in raised})
-    return {target.cluster: target.keeps for target in raised}
+    left = before - sum(share.keeps for share in raised)
+    _, raised = _raised(left, raised, {share.cluster: share.most for share in raised})
+    return {share.cluster: share.keeps for share in raised}
 
 
 def returns(distribution: Distribution) -> str:
@@ -88,28 +89,28 @@ def returns(distribution: Distribution) -> str:
 
 
 def _raised(
-    more: int, targets: Sequence[ClusterShare], floors: Mapping[ClusterName, int]
+    more: int, shares: Sequence[ClusterShare], floors: Mapping[ClusterName, int]
 ) -> tuple[int, tuple[ClusterShare, ...]]:
-    """Bring each to its floor in the policy's order, as far as there are so many and it holds them."""
+    """Raise each share to its floor in the policy's order, as far as the replicas and its room go."""
     raised: dict[ClusterName, ClusterShare] = {}
-    for target in sorted(targets, key=lambda target: target.rank):
-        floor = min(floors.get(target.cluster, 0), target.most)
-        given = min(more, max(0, floor - target.keeps))
-        raised[target.cluster] = replace(target, keeps=target.keeps + given)
+    for share in sorted(shares, key=lambda share: share.rank):
+        floor = min(floors.get(share.cluster, 0), share.most)
+        given = min(more, max(0, floor - share.keeps))
+        raised[share.cluster] = replace(share, keeps=share.keeps + given)
         more -= given
-    return more, tuple(raised[target.cluster] for target in targets)
+    return more, tuple(raised[share.cluster] for share in shares)
 
 
-def _taking(targets: Sequence[ClusterShare]) -> list[ClusterShare]:
-    return [target for target in targets if target.weight]
+def _taking(shares: Sequence[ClusterShare]) -> list[ClusterShare]:
+    return [share for share in shares if share.weight]
 
 
 def _filled(
-    counts: Sequence[int], taking: Sequence[ClusterShare], targets: Sequence[ClusterShare]
+    counts: Sequence[int], taking: Sequence[ClusterShare], shares: Sequence[ClusterShare]
 ) -> tuple[ClusterShare, ...]:
-    """Let those that take part have what the strategy gave them."""
-    given = {target.cluster: count for target, count in zip(taking, counts, strict=True)}
-    return tuple(replace(target, keeps=given.get(target.cluster, target.keeps)) for target in targets)
+    """Give the shares that take part what the strategy has handed out."""
+    given = {share.cluster: count for share, count in zip(taking, counts, strict=True)}
+    return tuple(replace(share, keeps=given.get(share.cluster, share.keeps)) for share in shares)
 
 
 def _because(
@@ -118,17 +119,17 @@ def _because(
     sown: Sequence[ClusterShare],
     distribution: Distribution,
 ) -> Mapping[ClusterName, str]:
-    """Say of each that got more what spoke for it."""
-    strategy, said = _STRATEGIES[distribution.strategy], {}
-    growing = [target for target in chosen if counts.get(target.cluster, 0) > target.keeps]
+    """Say what speaks for each share that has grown."""
+    strategy, reasons = _STRATEGIES[distribution.strategy], {}
+    growing = [share for share in chosen if counts.get(share.cluster, 0) > share.keeps]
     taking = _taking(chosen if distribution.strategy is not StrategyName.AGGREGATED else growing)
-    for target in growing:
-        count = counts[target.cluster]
-        if count <= target.least:
-            why = f"its minimum of {target.least}"
-        elif count == 1 and target in sown:
+    for share in growing:
+        count = counts[share.cluster]
+        if count <= share.least:
+            why = f"its minimum of {share.least}"
+        elif count == 1 and share in sown:
             why = "one for each that there has to be"
         else:
-            why = strategy.because(target, taking)
-        said[target.cluster] = f"{distribution.strategy}: {why}"
-    return said
+            why = strategy.because(share, taking)
+        reasons[share.cluster] = f"{distribution.strategy}: {why}"
+    return reasons

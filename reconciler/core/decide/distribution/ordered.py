@@ -1,34 +1,34 @@
-"""Ordered: one cluster after the other, each as far as it goes; what overflows goes to the next, and returns first."""
+"""Ordered: one cluster after the other is filled; replicas that overflow go to the next, and come home first."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from reconciler.core.decide.distribution.target import ClusterShare
+from reconciler.core.decide.distribution.strategy import ClusterShare
 
 RETURNS = "the last cluster in the order gives back first"
 
 
-def precedence(target: ClusterShare) -> tuple[int, ...]:
-    """Take them as the policy has them."""
-    return (target.rank,)
+def precedence(share: ClusterShare) -> tuple[int, ...]:
+    """Take clusters in the order of their ranks."""
+    return (share.rank,)
 
 
-def grow(more: int, targets: Sequence[ClusterShare]) -> tuple[int, ...]:
-    """Fill them in order."""
-    counts = [target.keeps for target in targets]
-    for place in sorted(range(len(targets)), key=lambda place: precedence(targets[place])):
-        given = min(more, targets[place].free)
+def grow(more: int, shares: Sequence[ClusterShare]) -> tuple[int, ...]:
+    """Fill the clusters in order."""
+    counts = [share.keeps for share in shares]
+    for place in sorted(range(len(shares)), key=lambda place: precedence(shares[place])):
+        given = min(more, shares[place].free)
         counts[place] += given
         more -= given
     return tuple(counts)
 
 
-def shrink(kept: int, targets: Sequence[ClusterShare]) -> tuple[int, ...]:
+def shrink(kept: int, shares: Sequence[ClusterShare]) -> tuple[int, ...]:
     """Keep the first ones: the last cluster gives back first."""
-    return grow(kept, targets)
+    return grow(kept, shares)
 
 
-def because(target: ClusterShare, targets: Sequence[ClusterShare]) -> str:
-    """Say its place among them."""
-    return f"number {sum(other.rank <= target.rank for other in targets)} in order"
+def because(share: ClusterShare, shares: Sequence[ClusterShare]) -> str:
+    """Say its place in the order."""
+    return f"number {sum(other.rank <= share.rank for other in shares)} in order"

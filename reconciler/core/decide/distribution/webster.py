@@ -1,7 +1,7 @@
-"""Webster's method (Sainte-Laguë): seats go one by one to who has the largest claim, weight / (2 x seats + 1).
+"""Webster's method (Sainte-Laguë): seats go one by one to the largest claim, weight / (2 x seats + 1).
 
-It favours neither large nor small, and one seat more takes none away from anybody: a share that grows never moves what
-runs. Karmada's weighted division goes by it, too (its cases are in the conformance tests).
+The method favours neither large nor small claims, and one more seat takes none away from any claim: a total that grows
+never moves running replicas. Karmada's weighted division goes by it, too (its cases are in the conformance tests).
 """
 
 from __future__ import annotations
@@ -14,16 +14,19 @@ from fractions import Fraction
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claim:
-    """What one party has and may come to have. Of equal claims who has fewer seats goes first, then by `rank`."""
+    """The claim of one cluster to seats, which are replicas. Of equal claims the one with fewer seats goes first."""
 
     weight: int
+    # The most seats that it may have.
     most: int
+    # Its place in the order, which decides last.
     rank: int
+    # The seats that it has already.
     seats: int = 0
 
 
 def apportion(more: int, claims: Sequence[Claim]) -> tuple[int, ...]:
-    """Hand out so many seats more, as far as anybody may have them; return what each comes to have."""
+    """Hand out so many seats more, as far as claims may have them; return the seats of each claim."""
     seats = [claim.seats for claim in claims]
     queue = [_bid(claim, claim.seats, place) for place, claim in enumerate(claims) if _wants(claim, claim.seats)]
     heapq.heapify(queue)

@@ -4,28 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from reconciler.core.decide.distribution.target import ClusterShare
+from reconciler.core.decide.distribution.strategy import ClusterShare
 from reconciler.core.decide.distribution.webster import Claim, apportion
 
 RETURNS = "the cluster furthest above its share gives back first"
 
 
-def precedence(target: ClusterShare) -> tuple[int, ...]:
+def precedence(share: ClusterShare) -> tuple[int, ...]:
     """Take the heaviest first."""
-    return (-target.weight, target.rank)
+    return (-share.weight, share.rank)
 
 
-def grow(more: int, targets: Sequence[ClusterShare]) -> tuple[int, ...]:
-    """Bring them nearer to their shares: what a cluster has counts, and one that has too much waits for the others."""
-    claims = [Claim(weight=target.weight, seats=target.keeps, most=target.most, rank=target.rank) for target in targets]
+def grow(more: int, shares: Sequence[ClusterShare]) -> tuple[int, ...]:
+    """Bring clusters nearer to their weights: kept replicas count, and a cluster above its weight gets no more."""
+    claims = [Claim(weight=share.weight, seats=share.keeps, most=share.most, rank=share.rank) for share in shares]
     return apportion(more, claims)
 
 
-def shrink(kept: int, targets: Sequence[ClusterShare]) -> tuple[int, ...]:
-    """Share out what stays, each at most what it has: who is the furthest above its share gives back first."""
-    return grow(kept, targets)
+def shrink(kept: int, shares: Sequence[ClusterShare]) -> tuple[int, ...]:
+    """Divide the replicas that stay by weight: the cluster furthest above its weight gives back first."""
+    return grow(kept, shares)
 
 
-def because(target: ClusterShare, targets: Sequence[ClusterShare]) -> str:
-    """Say its part of all weights."""
-    return f"weight {target.weight} of {sum(other.weight for other in targets)}"
+def because(share: ClusterShare, shares: Sequence[ClusterShare]) -> str:
+    """Say its weight and the sum of all."""
+    return f"weight {share.weight} of {sum(other.weight for other in shares)}"

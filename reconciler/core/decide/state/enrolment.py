@@ -190,19 +190,19 @@ class Enrolment:
         return tuple(sorted(self._differing))
 
     def lacking(self, placements: Placements) -> tuple[WorkloadId, ...]:
-        """List the open requests that have no placement, or not all of them yet, by name."""
+        """List the open requests with missing placements, by name."""
         known = self._lacking
         touched = None if known is None else placements.touched_since(known[0])
         suspects: Collection[WorkloadId] = self.entries if touched is None else self._unsure.union(touched)
         if suspects or known is None or touched is None:
-            found = (one for one in suspects if self.short(one, len(placements.of(one).placements)))
+            found = (one for one in suspects if self.missing(one, len(placements.of(one).placements)))
             sure = frozenset[WorkloadId]() if known is None or touched is None else known[1].difference(suspects)
             known = placements, sure.union(found)
             self._lacking, self._unsure = known, frozenset()
         return tuple(sorted(known[1]))
 
-    def short(self, workload: WorkloadId, placed: int) -> int:
-        """Count the placements that an open request still lacks when it has so many."""
+    def missing(self, workload: WorkloadId, placed: int) -> int:
+        """Count the missing placements of an open request that has so many."""
         entry = self.entries.get(workload)
         if entry is None:
             return 0

@@ -1,7 +1,4 @@
-"""Changes of one pass that are written down as one.
-
-The placements, requests and restraints as one decision changes them, and the plan that comes of it.
-"""
+"""The working plan: placements, requests and restraints as the steps of one pass change them."""
 
 from __future__ import annotations
 
@@ -38,9 +35,9 @@ from reconciler.model.sorted_map import sorted_map
 
 
 def written_once(changes: Sequence[Change]) -> list[Change]:
-    """Have a request that begins in the pass that took it in, or changed it, written down once, as it is in the end.
+    """Fold the record of a request that begins into the Receive or Amend of the same pass, so that it is written once.
 
-    All commits of a pass are pushed together, so that nobody meets one without the other.
+    All commits of a pass are pushed together, so that no reader meets one without the other.
     """
     folded, last = list(changes), {}
     for position, change in enumerate(changes):
@@ -60,14 +57,14 @@ def written_once(changes: Sequence[Change]) -> list[Change]:
     return folded
 
 
-_OF_A_TURN = frozenset(
+_TURN_REASONS = frozenset(
     {Reason.NOTHING_FITS, Reason.GPR_LIMIT, Reason.SPREAD_LIMIT, Reason.SCALE_UP_WINDOW, Reason.POLICY_LIMIT}
 )
-"""What keeps replicas from being placed when a workload has its turn."""
+"""Reasons that keep replicas from being placed in the turn of their workload; another turn takes them back."""
 
 
 class WorkingPlan:
-    """What stands while a pass is being decided. Every change goes through `change`, so that later steps see it."""
+    """The state of a pass that is being decided. Every change goes through `change`, so that later steps see it."""
 
     def __init__(self, inputs: PassInput) -> None:
         """Begin with what the ledger holds."""
@@ -82,11 +79,13 @@ class WorkingPlan:
         self._on: dict[ClusterName, PlacementGroup] = {}
         self._flights: dict[ClusterName, InFlight] = {}
         self._begun: list[Placement] = []
-        self._held: Counter[WorkspaceName] | None = None
+        self._gprs: Counter[WorkspaceName] | None = None
         self._moments: list[datetime] = []
         self._restraints = {
             workload: tuple(
-                one for one in restraints if now < one.until and holds(one, self._desired.policies.get(workload))
+                restraint
+                for restraint in restraints
+                if now < restraint.until and holds(restraint, self._desired.policies.get(workload))
             )
             for workload, restraints in ledger.restraints.items()
         }
@@ -101,14 +100,14 @@ class WorkingPlan:
         self._noted = 0
         self._turns: dict[WorkloadId, list[int]] = {}
         self._short: dict[WorkloadId, Suppressed] = {}
-        self._turn: datetime | None = None
+        self._signal_change: datetime | None = None
 
-    def look_again(self, moment: datetime | None) -> None:
-        """Note the moment at which what people have planned begins or ends next, if there is one."""
-        self._turn = moment
+    def wake_at_signal(self, moment: datetime | None) -> None:
+        """Set the moment at which time alone next changes a signal, if there is one."""
+        self._signal_change = moment
 
     def change(self, change: Change) -> None:
-        """Add a change to the plan, and let it stand from here on."""
+        """Add a change to the plan; later steps see its outcome."""
         self._changes.append(change)
         match change:
             case Place(placement=placement, record=record):
@@ -145,24 +144,24 @@ class WorkingPlan:
     def suppress(self, suppressed: Suppressed) -> None:
         """Note a change that is not made."""
         self._suppressed[self._noted] = suppressed
-        if suppressed.reason in _OF_A_TURN:
+        if suppressed.reason in _TURN_REASONS:
             self._turns.setdefault(suppressed.workload, []).append(self._noted)
         self._noted += 1
         if suppressed.reason is Reason.NOTHING_FITS:
             self._short[suppressed.workload] = suppressed
 
     def short_of_room(self, workload: WorkloadId) -> Suppressed | None:
-        """Return what was noted of a workload that no cluster had room for."""
+        """Return what was suppressed of a workload that no cluster has room for."""
         return self._short.get(workload)
 
     def retract(self, workload: WorkloadId) -> None:
-        """Take back what was noted in a workload's turn, before it has another."""
+        """Take back what was suppressed in a workload's turn, before it has another one."""
         for number in self._turns.pop(workload, ()):
             del self._suppressed[number]
         self._short.pop(workload, None)
 
     def answer(self, number: int, answer: Answer) -> None:
-        """Note what became of an order."""
+        """Note the answer to an order."""
         self._answers[number] = answer
 
     @property
@@ -172,28 +171,25 @@ class WorkingPlan:
 
     @property
     def requests(self) -> Mapping[WorkloadId, RequestRecord]:
-        """What people asked for, as this pass has left it so far, in no order."""
+        """The requests as this pass has left them so far, in no order."""
         return self._recorded if self._requests is None else self._requests
 
     def requests_now(self) -> Mapping[WorkloadId, RequestRecord]:
-        """Return what people asked for as it stands, to keep: the same object until this pass changes some of it.
-
-        It is the ledger's own mapping before that.
-        """
+        """Return a snapshot of the requests: the same object until this pass changes one, at first the ledger's own."""
         if self._rewritten:
-            there = self.requests
-            put = {workload: there[workload] for workload in self._rewritten if workload in there}
+            requests = self.requests
+            put = {workload: requests[workload] for workload in self._rewritten if workload in requests}
             self._snapshot = sorted_map(self._snapshot).changed(put, self._rewritten)
             self._rewritten.clear()
         return self._snapshot
 
     @property
     def holdings(self) -> int:
-        """Another number after each change of a reservation."""
+        """A number that changes with each change of a reservation."""
         return self._holdings
 
     def moved(self, cluster: ClusterName) -> int:
-        """Return another number after each change of what stands on a cluster."""
+        """Return a number that changes with each change of the placements on a cluster."""
         return self._moved[cluster]
 
     def touched(self) -> tuple[WorkloadId, ...]:
@@ -201,7 +197,7 @@ class WorkingPlan:
         return tuple(sorted(self._of))
 
     def wake(self, moment: datetime) -> None:
-        """Have it looked at again at a moment."""
+        """Have the next pass run at a moment."""
         self._moments.append(moment)
 
     def placed(self) -> tuple[WorkloadId, ...]:
@@ -209,55 +205,53 @@ class WorkingPlan:
         if not self._of:
             return self._before.workloads()
         workloads = {*self._before.workloads(), *self._of}
-        return tuple(sorted(workload for workload in workloads if self.lent(workload).placements))
+        return tuple(sorted(workload for workload in workloads if self.group(workload).placements))
 
     def altered(self) -> Collection[WorkloadId]:
         """Name the workloads whose placements this pass has changed so far."""
         return self._of.keys()
 
-    def lent(self, workload: WorkloadId) -> PlacementGroup:
-        """Return what a workload has elsewhere."""
+    def group(self, workload: WorkloadId) -> PlacementGroup:
+        """Return the placements of a workload with their totals."""
         changed = self._of.get(workload)
         return self._before.of(workload) if changed is None else changed
 
     def of(self, workload: WorkloadId) -> tuple[Placement, ...]:
         """Return a workload's placements, by path."""
-        return self.lent(workload).placements
+        return self.group(workload).placements
 
     def on(self, cluster: ClusterName) -> tuple[Placement, ...]:
         """Return a cluster's placements, by path."""
         return self._hosted(cluster).placements
 
     def replicas(self, workload: WorkloadId) -> int:
-        """Count the replicas a workload has elsewhere."""
-        return self.lent(workload).replicas
+        """Count the replicas of a workload outside its primary."""
+        return self.group(workload).replicas
 
-    def held_by(self, workspace: WorkspaceName) -> int:
-        """Count the GPRs of a workspace that have room: its placements."""
-        if self._held is None:
-            self._held = Counter(placement.workload.workspace for placement in self._before.values())
-            for workload, lent in self._of.items():
-                self._held[workload.workspace] += len(lent.placements) - len(self._before.of(workload).placements)
-        return self._held[workspace]
+    def gprs(self, workspace: WorkspaceName) -> int:
+        """Count the GPRs of a workspace that have begun: its placements."""
+        if self._gprs is None:
+            self._gprs = Counter(placement.workload.workspace for placement in self._before.values())
+            for workload, group in self._of.items():
+                self._gprs[workload.workspace] += len(group.placements) - len(self._before.of(workload).placements)
+        return self._gprs[workspace]
 
-    def lapsed(self) -> list[Placement]:
-        """List the placements that stand beyond their time, the longest overdue first.
-
-        Those that this pass has ended already, or given another end, are not among them.
-        """
-        return [one for one in self._before.lapsed(self._now) if one in self.of(one.workload)]
+    def expired(self) -> list[Placement]:
+        """List the placements whose time is over, the longest overdue first, but none that this pass has changed."""
+        expired = self._before.lapsed(self._now)
+        return [placement for placement in expired if placement in self.of(placement.workload)]
 
     def restraints(self, workload: WorkloadId) -> tuple[Restraint, ...]:
-        """Return what holds a workload back now; what has lapsed is left out."""
+        """Return the restraints of a workload that have not run out."""
         return self._restraints.get(workload, ())
 
     def cooling(self, workload: WorkloadId) -> Restraint | None:
-        """Return the restraint that keeps a workload at home altogether, the longest-lasting if there are several."""
+        """Return the restraint that keeps a workload off all clusters; of several the longest-lasting."""
         everywhere = (restraint for restraint in self.restraints(workload) if restraint.cluster is None)
         return max(everywhere, key=lambda restraint: restraint.until, default=None)
 
     def in_flight(self, cluster: ClusterName) -> InFlight:
-        """Return what has no node in a cluster; the same object for as long as nothing changes there."""
+        """Return the replicas in flight in a cluster; the same object for as long as nothing changes there."""
         if cluster not in self._flights:
             seen = self._observed.clusters.get(cluster)
             policies = self._desired.policies
@@ -266,15 +260,15 @@ class WorkingPlan:
 
     @property
     def changes(self) -> Sequence[Change]:
-        """What has been decided on so far, in its order; the plan may write two of these down as one."""
+        """The changes so far, in their order; the plan may fold two of them into one."""
         return self._changes
 
     def plan(self) -> Plan:
-        """Close the decision. The next wake-up is the first expiry, plan, or end of a window or restraint."""
+        """Return the plan. It wakes at the first expiry, change of a signal, or end of a window or restraint."""
         moments = [suppressed.until for suppressed in self._suppressed.values() if suppressed.until is not None]
         moments += (*self._moments, *(placement.expires_at for placement in self._begun))
         expiry = self._before.next_expiry(self._now)
-        moments += [moment for moment in (expiry, self._turn) if moment is not None]
+        moments += [moment for moment in (expiry, self._signal_change) if moment is not None]
         return Plan(
             changes=tuple(written_once(self._changes)),
             suppressed=tuple(self._suppressed.values()),
@@ -290,7 +284,7 @@ class WorkingPlan:
         self._writable(workload).pop(workload, None)
 
     def _writable(self, workload: WorkloadId) -> dict[WorkloadId, RequestRecord]:
-        """Return the requests to write one of them into; the first time in a pass that is a copy of the ledger's."""
+        """Return the requests to change one of them in; the first change of a pass copies those of the ledger."""
         if self._requests is None:
             self._requests = sorted_map(self._recorded).unordered()
         before = self._requests.get(workload)
@@ -300,20 +294,20 @@ class WorkingPlan:
 
     def _put(self, placement: Placement) -> None:
         self._begun.append(placement)
-        self._lend(placement.workload, self.lent(placement.workload).with_(placement))
-        self._host(placement.cluster, self._hosted(placement.cluster).with_(placement))
+        self._set_group(placement.workload, self.group(placement.workload).with_(placement))
+        self._set_hosted(placement.cluster, self._hosted(placement.cluster).with_(placement))
 
     def _drop(self, placement: Placement) -> None:
-        self._lend(placement.workload, self.lent(placement.workload).without(placement))
-        self._host(placement.cluster, self._hosted(placement.cluster).without(placement))
+        self._set_group(placement.workload, self.group(placement.workload).without(placement))
+        self._set_hosted(placement.cluster, self._hosted(placement.cluster).without(placement))
 
-    def _lend(self, workload: WorkloadId, lent: PlacementGroup) -> None:
-        if self._held is not None:
-            self._held[workload.workspace] += len(lent.placements) - len(self.lent(workload).placements)
-        self._of[workload] = lent
+    def _set_group(self, workload: WorkloadId, group: PlacementGroup) -> None:
+        if self._gprs is not None:
+            self._gprs[workload.workspace] += len(group.placements) - len(self.group(workload).placements)
+        self._of[workload] = group
 
-    def _host(self, cluster: ClusterName, lent: PlacementGroup) -> None:
-        self._on[cluster] = lent
+    def _set_hosted(self, cluster: ClusterName, group: PlacementGroup) -> None:
+        self._on[cluster] = group
         self._moved[cluster] += 1
         self._flights.pop(cluster, None)
 

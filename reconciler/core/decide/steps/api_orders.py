@@ -33,7 +33,7 @@ from reconciler.text.wording import listed
 _NAMING = ("name", "workspaceName")
 
 
-def carry_out(inputs: PassInput, working_plan: WorkingPlan) -> None:
+def carry_out_orders(inputs: PassInput, working_plan: WorkingPlan) -> None:
     """Carry out the orders in the order in which they came, and answer each."""
     clerk = _Clerk(inputs=inputs, working_plan=working_plan)
     for order in inputs.orders:

@@ -1,6 +1,6 @@
-"""What becomes of a request when one of its placements has ended: it goes on, waits again, or is closed for good.
+"""Requests whose placements have ended: they go on with the others, wait again, or are closed for good.
 
-A closed request stays in the ledger, and nothing of it begins again.
+A closed request stays in the ledger, and is never placed again.
 """
 
 from __future__ import annotations
@@ -10,8 +10,7 @@ from dataclasses import replace
 from reconciler.core.decide.state.enrolment import end_of
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.decide.state.working_plan import WorkingPlan
-from reconciler.core.fleet.cluster_order import Candidate
-from reconciler.model.ids import WorkloadId
+from reconciler.model.ids import ClusterName, WorkloadId
 from reconciler.model.placement import Placement
 from reconciler.model.plan import Amend, Close, Why
 from reconciler.model.request import Ended, Provisioning, RequestRecord
@@ -19,8 +18,8 @@ from reconciler.model.units import format_duration
 from reconciler.text.wording import clause, count
 
 
-def released(inputs: PassInput, working_plan: WorkingPlan, placement: Placement, why: Why, detail: str) -> None:
-    """Draw the consequences for a request of which a placement has just ended."""
+def follow_end(inputs: PassInput, working_plan: WorkingPlan, placement: Placement, why: Why, detail: str) -> None:
+    """Amend or close the request of a placement that has just ended."""
     record = working_plan.requests.get(placement.workload)
     if record is None or record.ended is not None:
         return
@@ -30,15 +29,15 @@ def released(inputs: PassInput, working_plan: WorkingPlan, placement: Placement,
         case Why.EXPIRED:
             if not others:
                 close(inputs, working_plan, record, Provisioning.COMPLETED, detail)
-        # 2. It did not get well: the next cluster, where it may have another one.
+        # 2. It failed: the next cluster is tried, where the request may use another one.
         case Why.FAILED:
             _fail(inputs, working_plan, record, placement, detail, others=others)
-        # 3. A person wants it no more on this cluster, or nobody uses it there.
+        # 3. A person ended it on this cluster, or its GPUs were idle there.
         case Why.REQUESTED | Why.IDLE if others:
             working_plan.change(Amend(before=record, after=_without(inputs, record, placement), detail=detail))
         case Why.REQUESTED | Why.IDLE:
             close(inputs, working_plan, record, Provisioning.COMPLETED, detail)
-        # 4. It may not stay where it was: it waits for another place until its time is over.
+        # 4. It may not stay on its cluster: it waits for another one until its time is over.
         case _:
             pass
 
@@ -46,13 +45,13 @@ def released(inputs: PassInput, working_plan: WorkingPlan, placement: Placement,
 def close(
     inputs: PassInput, working_plan: WorkingPlan, record: RequestRecord, status: Provisioning, message: str
 ) -> None:
-    """Let a request end for good."""
+    """Close a request for good."""
     ended = Ended(status=status, at=inputs.now, message=clause(message))
     working_plan.change(Close(before=record, after=replace(record, changed_at=inputs.now, ended=ended)))
 
 
-def close_what_is_over(inputs: PassInput, working_plan: WorkingPlan) -> None:
-    """Close the open requests without a placement that have had their time, or have failed wherever they might go."""
+def close_finished(inputs: PassInput, working_plan: WorkingPlan) -> None:
+    """Close the open requests without a placement whose time is over, or that have failed on all of their clusters."""
     enrolment = inputs.enrolment
     if enrolment is None:
         return
@@ -64,14 +63,14 @@ def close_what_is_over(inputs: PassInput, working_plan: WorkingPlan) -> None:
         if end is not None and end <= inputs.now and record.began_at is not None:
             lasted = format_duration(end - record.began_at)
             close(inputs, working_plan, record, Provisioning.COMPLETED, f"its {lasted} are over")
-        elif record.attempts and not enrolment.short(workload, 0):
+        elif record.attempts and not enrolment.missing(workload, 0):
             close(inputs, working_plan, record, Provisioning.FAILED, "no other cluster is left to try")
 
 
-def astray(inputs: PassInput, working_plan: WorkingPlan, workload: WorkloadId) -> str:
-    """Say why placements of a request that is not carried out may not stay; empty where they do until they expire.
+def why_unwanted(inputs: PassInput, working_plan: WorkingPlan, workload: WorkloadId) -> str:
+    """Say why the placements of a request without a policy end; empty where they stay until they expire.
 
-    What cannot be read proves nothing.
+    A record that cannot be read is no reason.
     """
     if workload in inputs.ledger.blocked:
         return ""
@@ -94,16 +93,16 @@ def _fail(
     *,
     others: bool,
 ) -> None:
-    """Avoid the cluster from here on. What failed everywhere it was begins anew on another one, where there is one.
+    """Note that the cluster is to be avoided; a request that failed on all of its clusters begins again on another one.
 
-    A restart is no reason to try a cluster twice: the ledger knows where it failed.
+    The ledger keeps the clusters where it failed, so that a restart tries none of them twice.
     """
     after = replace(_without(inputs, record, placement), attempts=record.attempts + 1)
     failed = f"failed on {placement.cluster}: {clause(detail)}"
     if others:
         working_plan.change(Amend(before=record, after=after, detail=failed))
         return
-    left = {candidate.cluster for candidate in _order(inputs, record)} - {*after.avoids}
+    left = _clusters(inputs, record) - {*after.avoids}
     chooses = record.request.placements is not None or not record.request.clusters
     if left and (record.request.terms.requeue or chooses):
         again = f"{failed}; it waits for another of {count(len(left), 'cluster')}"
@@ -112,11 +111,11 @@ def _fail(
     close(inputs, working_plan, after, Provisioning.FAILED, failed)
 
 
-def _order(inputs: PassInput, record: RequestRecord) -> tuple[Candidate, ...]:
-    return inputs.reach.order(record.workload) if record.workload in inputs.desired.policies else ()
+def _clusters(inputs: PassInput, record: RequestRecord) -> frozenset[ClusterName]:
+    return inputs.reach.named(record.workload) if record.workload in inputs.desired.policies else frozenset()
 
 
 def _without(inputs: PassInput, record: RequestRecord, placement: Placement) -> RequestRecord:
-    """Note that a request is not to come back to a cluster."""
+    """Return a request's record with the cluster of a placement among those to be avoided."""
     avoids = tuple(dict.fromkeys((*record.avoids, placement.cluster)))
     return replace(record, changed_at=inputs.now, avoids=avoids)

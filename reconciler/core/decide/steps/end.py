@@ -1,9 +1,7 @@
-"""Placements that end, or leave, because of time or because of what people say in the fleet repository.
+"""Placements that end or move because their time is over, or because the fleet repository no longer allows them.
 
-Whose placements are not as people allow them: on a cluster that they may not be on, or above a limit.
-
-Nearly always nobody's, and the answer follows from the fleet repository and the output branch alone. So it is worked
-out anew only where one of them has changed, and a pass in which nothing has changed looks at no placement for it.
+The workloads with placements outside of their policy follow from the fleet repository and the output branch alone, and
+nearly always there are none. They are searched again only where one of both has changed.
 """
 
 from __future__ import annotations
@@ -12,17 +10,18 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from reconciler.core.decide.assign import gang_placement
-from reconciler.core.decide.candidates.finder import CandidateFinder, Offer
+from reconciler.core.decide.candidates.finder import CandidateFinder
 from reconciler.core.decide.candidates.gang import whole
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.decide.state.working_plan import WorkingPlan
-from reconciler.core.decide.steps.close_requests import astray, released
-from reconciler.core.decide.steps.move import elsewhere, elsewhere_whole
+from reconciler.core.decide.steps.close_requests import follow_end, why_unwanted
+from reconciler.core.decide.steps.move import find_gang_move, find_move
 from reconciler.core.fleet.cluster_order import ClusterOrder
 from reconciler.core.ledger import lifecycle
-from reconciler.core.spread.placement_subset import site
+from reconciler.core.spread.placement_subset import cluster_subset
 from reconciler.core.spread.subset_pods import first_ordinal
 from reconciler.core.workloads import replica_count
+from reconciler.model.candidate import Candidate
 from reconciler.model.ids import WorkloadId
 from reconciler.model.ledger import PlacementGroup, Placements
 from reconciler.model.placement import Placement, Restraint
@@ -32,93 +31,93 @@ from reconciler.model.tree import Identity
 from reconciler.model.units import format_duration
 
 
-def overstepping(inputs: PassInput, working_plan: WorkingPlan) -> tuple[WorkloadId, ...]:
-    """List the workloads, by name, whose placements may have to be moved or cut back, whatever is seen.
+def outside_policy(inputs: PassInput, working_plan: WorkingPlan) -> tuple[WorkloadId, ...]:
+    """List the workloads, by name, with placements that may be outside of their policy: on a cluster, or in number.
 
-    A superset: what this pass has changed already is among them, and so is all that a WorkloadSpread governs, whose
-    quotas depend on what runs on the primary cluster.
+    A superset: workloads that this pass has changed are among them, and so are those with a WorkloadSpread, whose
+    quotas depend on the replicas of the primary.
     """
-    found = _LAST.of(inputs.desired, inputs.reach, inputs.ledger.placements)
-    return tuple(sorted(workload for workload in {*found, *working_plan.altered()} if working_plan.of(workload)))
+    suspects = _LAST.of(inputs.desired, inputs.reach, inputs.ledger.placements)
+    return tuple(sorted(workload for workload in {*suspects, *working_plan.altered()} if working_plan.of(workload)))
 
 
-class _Overstepping:
-    """What was found last, and of what, set at once for whoever asks meanwhile. Losing it costs time alone."""
+class _OutsidePolicy:
+    """Caches the last answer with its inputs, set at once for concurrent callers. A loss costs time alone."""
 
     def __init__(self) -> None:
         self._last: tuple[ClusterOrder, Placements, frozenset[WorkloadId]] | None = None
 
     def of(self, desired: Desired, reach: ClusterOrder, placements: Placements) -> frozenset[WorkloadId]:
-        touched, found = None, frozenset[WorkloadId]()
+        touched, outside = None, frozenset[WorkloadId]()
         if self._last is not None and self._last[0] is reach:
-            touched, found = placements.touched_since(self._last[1]), self._last[2]
+            touched, outside = placements.touched_since(self._last[1]), self._last[2]
         if touched is None:
-            found = frozenset(_among(placements.workloads(), desired, reach, placements))
+            outside = frozenset(_outside(placements.workloads(), desired, reach, placements))
         elif touched:
-            found = found.difference(touched).union(_among(touched, desired, reach, placements))
-        self._last = reach, placements, found
-        return found
+            outside = outside.difference(touched).union(_outside(touched, desired, reach, placements))
+        self._last = reach, placements, outside
+        return outside
 
 
-_LAST = _Overstepping()
+_LAST = _OutsidePolicy()
 
 
-def _among(
+def _outside(
     workloads: Iterable[WorkloadId], desired: Desired, reach: ClusterOrder, placements: Placements
 ) -> Iterable[WorkloadId]:
     return (workload for workload in workloads if not _within(workload, placements.of(workload), desired, reach))
 
 
-def _within(workload: WorkloadId, lent: PlacementGroup, desired: Desired, reach: ClusterOrder) -> bool:
+def _within(workload: WorkloadId, group: PlacementGroup, desired: Desired, reach: ClusterOrder) -> bool:
     policy = desired.policies.get(workload)
     if policy is None or workload not in desired.templates or policy.spread is not None:
         return False
-    if not lent.clusters <= reach.allowed(workload):
+    if not group.clusters <= reach.allowed(workload):
         return False
     tightest = reach.tightest(workload)
-    return (policy.max_replicas is None or lent.replicas <= policy.max_replicas) and (
-        tightest is None or lent.most <= tightest
+    return (policy.max_replicas is None or group.replicas <= policy.max_replicas) and (
+        tightest is None or group.most <= tightest
     )
 
 
 ABSENT = frozenset({Reason.UNKNOWN_CLUSTER, Reason.NOT_IN_POLICY})
-"""Refusals that only say what is not there: while a file is broken, it may be what is in that file."""
+"""Refusals for something that is absent: while a file cannot be read, that file may have it."""
 
 
-def end_what_has_lapsed(inputs: PassInput, working_plan: WorkingPlan) -> None:
-    """Revert every burst whose time is over, whether or not anything can be seen."""
-    for placement in working_plan.lapsed():
+def end_expired(inputs: PassInput, working_plan: WorkingPlan) -> None:
+    """Revert every placement whose time is over, also where clusters are unseen."""
+    for placement in working_plan.expired():
         lasted = format_duration(placement.expires_at - placement.created_at)
         late = inputs.now - placement.expires_at
         overdue = f", {format_duration(late)} late" if late.total_seconds() >= 1 else ""
         revert(inputs, working_plan, placement, Why.EXPIRED, f"its {lasted} are over{overdue}")
 
 
-def end_what_is_not_wanted(inputs: PassInput, working_plan: WorkingPlan) -> None:
-    """Take back what people no longer ask for anywhere."""
-    for workload in overstepping(inputs, working_plan):
-        # 1. Nobody asks for it by name any more.
+def end_unwanted(inputs: PassInput, working_plan: WorkingPlan) -> None:
+    """Revert the placements of workloads that the fleet repository and the requests no longer have."""
+    for workload in outside_policy(inputs, working_plan):
+        # 1. Its request has gone or ended.
         if workload.request and workload not in inputs.desired.policies:
-            gone = astray(inputs, working_plan, workload)
-            for placement in working_plan.of(workload) if gone else ():
-                revert(inputs, working_plan, placement, Why.POLICY, gone)
+            reason = why_unwanted(inputs, working_plan, workload)
+            for placement in working_plan.of(workload) if reason else ():
+                revert(inputs, working_plan, placement, Why.POLICY, reason)
             continue
-        # 2. Neither template nor policy: its absence counts only when every file could be read.
+        # 2. Its template or policy has gone, which counts only when every file could be read.
         missing = _missing(inputs.desired, workload)
         if missing and not inputs.desired.incomplete:
             for placement in working_plan.of(workload):
                 revert(inputs, working_plan, placement, Why.POLICY, missing)
 
 
-def move_what_may_not_stay(inputs: PassInput, working_plan: WorkingPlan, finder: CandidateFinder) -> None:
-    """Move what is on a cluster that people no longer allow to another that has room.
+def move_banned(inputs: PassInput, working_plan: WorkingPlan, finder: CandidateFinder) -> None:
+    """Move placements off clusters that their policy or workspace no longer allows, where another one has room.
 
-    What nobody needs any more has been given back before: it is to end where it is.
+    Placements that are no longer needed have been scaled down before: they end where they are.
     """
-    for workload in overstepping(inputs, working_plan):
+    for workload in outside_policy(inputs, working_plan):
         if _missing(inputs.desired, workload):
             continue
-        if working_plan.lent(workload).clusters <= inputs.reach.allowed(workload):
+        if working_plan.group(workload).clusters <= inputs.reach.allowed(workload):
             continue
         for placement in working_plan.of(workload):
             refusal = inputs.reach.banned(workload, placement.cluster)
@@ -128,13 +127,13 @@ def move_what_may_not_stay(inputs: PassInput, working_plan: WorkingPlan, finder:
 
 
 def revert(inputs: PassInput, working_plan: WorkingPlan, placement: Placement, why: Why, detail: str) -> None:
-    """End a placement, and keep its workload at home for the cool-down of its policy; a request goes on or ends."""
-    working_plan.change(ended(inputs, placement, why, detail))
+    """Revert a placement, with the cool-down of its policy; a request goes on with its other placements, or ends."""
+    working_plan.change(make_revert(inputs, placement, why, detail))
     if placement.workload.request:
-        released(inputs, working_plan, placement, why, detail)
+        follow_end(inputs, working_plan, placement, why, detail)
 
 
-def ended(
+def make_revert(
     inputs: PassInput,
     placement: Placement,
     why: Why,
@@ -143,63 +142,70 @@ def ended(
     author: Identity | None = None,
     restraint: Restraint | None = None,
 ) -> Revert:
-    """Make the end of a placement; without a `restraint` it leaves the cool-down of its policy."""
-    policy = governing(inputs.desired, placement.workload)
+    """Make the revert of a placement; without a `restraint` the workload gets the cool-down of its policy."""
+    policy = policy_of(inputs.desired, placement.workload)
     restraint = restraint or lifecycle.cool_down(placement, policy, why, inputs.now)
     seen = inputs.observed.clusters.get(placement.cluster)
     phase = lifecycle.final_phase(placement, replica_count.bound(placement, seen), why)
     return Revert(placement=placement, why=why, detail=detail, restraint=restraint, phase=phase, author=author)
 
 
-def governing(desired: Desired, workload: WorkloadId) -> BurstPolicy:
-    """Return a workload's policy, or the defaults for one that is gone and still has to be ended decently."""
+def policy_of(desired: Desired, workload: WorkloadId) -> BurstPolicy:
+    """Return a workload's policy, or the defaults where it is gone and placements still have to end."""
     return desired.policies.get(workload) or BurstPolicy(name="")
 
 
 def _move(
     inputs: PassInput, working_plan: WorkingPlan, finder: CandidateFinder, placement: Placement, detail: str
 ) -> None:
-    """Move a placement, whole, to the first cluster that takes it; end it where none does.
+    """Move a whole placement to the first candidate with room for it; revert it where none has.
 
-    Where the workload has a placement already, the two become one, and end when that one does: two placements there
-    would deploy the same objects, and the end of one would take the other's away. A request goes to another of its
-    clusters, or back to the queue where none has room, and keeps its end.
+    On a cluster that has a placement of the workload the two become one, and end when that one does: two placements
+    would deploy the same objects there, and the end of one would delete those of the other. A request goes to another
+    of its clusters, or back to the queue where none has room, and keeps its end.
     """
-    if placement.workload.request:
-        _move_whole(inputs, working_plan, finder, placement, detail)
+    if placement.workload.request or whole(inputs, placement.workload, placement) is not None:
+        _move_gang(inputs, working_plan, finder, placement, detail)
         return
-    template, policy = inputs.desired.templates[placement.workload], governing(inputs.desired, placement.workload)
-    if whole(inputs, placement.workload, placement) is not None:
-        _move_whole(inputs, working_plan, finder, placement, detail)
-        return
-    offer, refusals = elsewhere(finder, template, policy, placement)
-    if offer is None:
+    template, policy = inputs.desired.templates[placement.workload], policy_of(inputs.desired, placement.workload)
+    candidate, refusals = find_move(finder, template, policy, placement)
+    if candidate is None:
         revert(inputs, working_plan, placement, Why.POLICY, detail)
         return
     working_plan.change(
-        moved(inputs, working_plan, finder, placement, offer=offer, why=Why.POLICY, detail=detail, refused=refusals)
+        make_move(
+            inputs,
+            working_plan,
+            finder,
+            placement,
+            candidate=candidate,
+            why=Why.POLICY,
+            detail=detail,
+            refused=refusals,
+        )
     )
 
 
-def moved(
+def make_move(
     inputs: PassInput,
     working_plan: WorkingPlan,
     finder: CandidateFinder,
     placement: Placement,
     *,
-    offer: Offer,
+    candidate: Candidate,
     why: Why,
     detail: str,
     refused: tuple[Refusal, ...] = (),
     restraint: Restraint | None = None,
 ) -> Move:
-    """Make the move of a placement to the cluster of an offer, and take the room there."""
-    policy, subset = governing(inputs.desired, placement.workload), offer.candidate.subset
-    cluster = inputs.desired.clusters[offer.candidate.cluster]
-    there = [one for one in working_plan.of(placement.workload) if one.cluster == cluster.name]
+    """Make the move of a placement to a candidate, and hand out the room there."""
+    policy, subset = policy_of(inputs.desired, placement.workload), candidate.subset
+    cluster = inputs.desired.clusters[candidate.cluster]
+    others = [other for other in working_plan.of(placement.workload) if other.cluster == cluster.name]
     if policy.spread is not None:
-        there = [one for one in there if site(one, policy, inputs.desired.clusters) == offer.candidate.site]
-    joined = next(iter(there), None)
+        clusters = inputs.desired.clusters
+        others = [other for other in others if cluster_subset(other, policy, clusters) == candidate.key]
+    joined = next(iter(others), None)
     replicas = placement.replicas + (joined.replicas if joined else 0)
     name = lifecycle.placement_name(placement.workload, cluster.name, inputs.now, subset)
     after = replace(
@@ -209,10 +215,10 @@ def moved(
         engine=cluster.engine,
         subset=subset,
         first_ordinal=joined.first_ordinal if joined else first_ordinal(policy.spread, subset),
-        shape=joined.shape if joined else offer.shape.recorded,
+        shape=joined.shape if joined else candidate.shape.recorded,
     )
-    choice = finder.choice(offer, offer.shape, placement.workload.workspace)
-    finder.rooms.take(cluster.name, offer.shape, placement.replicas)
+    choice = finder.choice(candidate, placement.workload.workspace)
+    finder.capacity.take(cluster.name, candidate.shape, placement.replicas)
     return Move(
         before=placement,
         after=after,
@@ -225,31 +231,25 @@ def moved(
     )
 
 
-def _move_whole(
+def _move_gang(
     inputs: PassInput, working_plan: WorkingPlan, finder: CandidateFinder, placement: Placement, detail: str
 ) -> None:
-    """Move what goes whole, as requests do, to the first cluster that has room for all of it; end it where none has."""
-    found, refusals = elsewhere_whole(inputs, working_plan, finder, placement)
-    if found is None:
+    """Move a gang or a request to the first cluster that has room for all of it; revert it where none has."""
+    move, refusals = find_gang_move(inputs, working_plan, finder, placement)
+    if move is None:
         revert(inputs, working_plan, placement, Why.POLICY, detail)
         return
-    after = found.placement
-    choice = gang_placement.taken(
-        finder, found.offer, found.needs, after.shape, after.workload, replicas=after.replicas
+    after = move.placement
+    choice = gang_placement.choose(
+        finder, move.candidate, move.needs, after.shape, after.workload, replicas=after.replicas
     )
-    change = Move(
-        before=placement,
-        after=after,
-        why=Why.POLICY,
-        detail=detail,
-        choice=choice,
-        refused=refusals,
+    working_plan.change(
+        Move(before=placement, after=after, why=Why.POLICY, detail=detail, choice=choice, refused=refusals)
     )
-    working_plan.change(change)
 
 
 def _missing(desired: Desired, workload: WorkloadId) -> str:
-    """Say what of a workload people have taken out of the fleet repository."""
+    """Say that the template or the policy of a workload has gone; empty where both are in the fleet repository."""
     if workload not in desired.templates:
         return f"template {workload} is no longer in the fleet repository"
     if workload not in desired.policies:

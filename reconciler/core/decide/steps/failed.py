@@ -1,4 +1,4 @@
-"""Placements that do not get well in their time: they end, with their engine's words, and the next cluster is tried."""
+"""Failed placements: they end with the words of their engine, and the next cluster is tried."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from reconciler.core.decide.candidates.gang import gangs_of
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.decide.state.working_plan import WorkingPlan
 from reconciler.core.decide.steps import gang_health
-from reconciler.core.decide.steps.end import governing, revert
+from reconciler.core.decide.steps.end import policy_of, revert
 from reconciler.core.observe.demand import UnseenPrimary
 from reconciler.core.observe.rollouts import RolloutFailure
 from reconciler.model.placement import Placement
@@ -17,10 +17,10 @@ from reconciler.model.rollout import EngineState
 from reconciler.model.units import format_duration
 
 
-def end_what_has_failed(inputs: PassInput, working_plan: WorkingPlan) -> None:
-    """Revert what its engine has given up, and what has not been healthy for the rollout timeout of its policy.
+def end_failed(inputs: PassInput, working_plan: WorkingPlan) -> None:
+    """Revert placements that their engine has given up, or that were unhealthy for the rollout timeout of their policy.
 
-    Only what is seen ails at all. Where the primary is not seen, nobody could send the replicas anywhere else.
+    Only placements that are seen can fail. Those of an unseen primary stay, since their replicas could go nowhere else.
     """
     for path, ailment in sorted(inputs.rollouts.ailing.items()):
         placement = inputs.ledger.placements.get(path)
@@ -28,7 +28,7 @@ def end_what_has_failed(inputs: PassInput, working_plan: WorkingPlan) -> None:
             continue  # it has ended in an earlier step
         if isinstance(inputs.demands.get(placement.workload), UnseenPrimary):
             continue
-        timeout = governing(inputs.desired, placement.workload).rollout_timeout
+        timeout = policy_of(inputs.desired, placement.workload).rollout_timeout
         unknown = inputs.desired.incomplete and placement.workload not in inputs.desired.policies
         final = ailment.state is EngineState.FAILED and _is_new(inputs, placement, timeout)
         if final and _is_in_sight_since(inputs, placement):

@@ -13,7 +13,7 @@ from reconciler.core.capacity.pod_needs import needs
 from reconciler.core.decide.state.enrolment import lasting, notes, observed
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.decide.state.working_plan import WorkingPlan
-from reconciler.core.decide.steps.end import ended, revert
+from reconciler.core.decide.steps.end import make_revert, revert
 from reconciler.core.ledger.request_record import differences, digest_of
 from reconciler.model.ids import WorkloadId
 from reconciler.model.plan import Amend, Close, Extend, Forget, Place, Plan, Reason, Receive, Suppressed, Why
@@ -28,7 +28,7 @@ CHANGEABLE = frozenset({"burstDuration", "deletionPolicy"})
 """What may be changed of a request that has a placement, as EGS has it (docs/egs.md, R20)."""
 
 
-def follow_files(inputs: PassInput, working_plan: WorkingPlan) -> None:
+def follow_request_files(inputs: PassInput, working_plan: WorkingPlan) -> None:
     """Take new requests into the ledger, follow those whose files have changed, and let go of those without one."""
     enrolment = inputs.enrolment
     for workload in enrolment.differing() if enrolment is not None else ():
@@ -72,7 +72,7 @@ def forget(
 ) -> None:
     """End whatever a request has, and take it out of the ledger."""
     for placement in working_plan.of(record.workload):
-        working_plan.change(ended(inputs, placement, Why.REQUESTED, detail, author=author))
+        working_plan.change(make_revert(inputs, placement, Why.REQUESTED, detail, author=author))
     working_plan.change(Forget(record=record, detail=detail, author=author))
 
 

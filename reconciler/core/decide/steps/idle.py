@@ -1,4 +1,4 @@
-"""Placements whose GPUs nobody uses: they end after the time that their terms allow, where those are enforced."""
+"""Idle placements: they end when their GPUs have been unused for longer than their terms allow."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from reconciler.model.units import format_duration
 from reconciler.text.timestamps import format_time
 
 
-def end_what_is_idle(inputs: PassInput, working_plan: WorkingPlan) -> None:
-    """Revert what has been unused for as long as its terms say, and look again when that is so for the others.
+def end_idle(inputs: PassInput, working_plan: WorkingPlan) -> None:
+    """Revert placements that have been unused for as long as their terms say, and wake when others will have been.
 
-    EGS counts from when the GPUs were last used. What has just been changed is not idle yet, and of a cluster that is
-    not seen now nobody knows whether its GPUs have been taken up again.
+    EGS counts from when the GPUs were last used. A placement that has just changed is not idle yet, and the GPUs of a
+    cluster that is unseen may be in use again.
     """
     for cluster, seen in sorted(inputs.observed.clusters.items()):
         if not seen.unused or unseen(inputs.desired.fleet, inputs.observed, cluster, inputs.now):

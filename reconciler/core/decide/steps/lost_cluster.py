@@ -1,8 +1,8 @@
-"""What runs in groups leaves a cluster that has been lost for too long, whole and in one commit.
+"""Lost clusters: gangs leave a cluster that has been lost for too long, whole and in one commit.
 
-A cluster is lost while it is out of sight or says that it is not well. Since when is this process's own record, as
-MultiKueue has it (docs/reference/groups.md, "MultiKueue"): what git holds does not tell, and whoever has just been
-started may be the one who has not looked yet. What has no groups stays, as it does on any cluster that merely cannot be
+A cluster is lost while it is unseen or reports itself unhealthy. The moment since when is a record of this process
+alone, as with MultiKueue (docs/reference/groups.md, "MultiKueue"): git does not hold it, and a process that has just
+started may be the one that has not looked yet. Workloads without gangs stay, as on any cluster that merely cannot be
 seen.
 """
 
@@ -15,8 +15,8 @@ from reconciler.core.decide.candidates.finder import CandidateFinder
 from reconciler.core.decide.candidates.gang import gangs_of, needs_there
 from reconciler.core.decide.state.pass_input import Lost, PassInput
 from reconciler.core.decide.state.working_plan import WorkingPlan
-from reconciler.core.decide.steps.end import governing
-from reconciler.core.decide.steps.move import elsewhere_whole
+from reconciler.core.decide.steps.end import policy_of
+from reconciler.core.decide.steps.move import find_gang_move
 from reconciler.core.observe.demand import unseen
 from reconciler.model.capacity import Observed
 from reconciler.model.ids import ClusterName
@@ -28,18 +28,18 @@ from reconciler.text.wording import clause
 
 
 def missed(before: Lost, desired: Desired, observed: Observed, now: datetime) -> Lost:
-    """Note since when each cluster has been lost; one that is back is forgotten.
+    """Return since when each cluster has been lost; a cluster that is back is left out.
 
-    One whose clock is ahead is there: it is compared with ours, and neither is known to be right.
+    A cluster whose clock is ahead of this process is seen: neither clock is known to be right.
     """
-    found = {name: before.get(name, now) for name in sorted(desired.clusters) if _lost(name, desired, observed, now)}
-    return before if found == before else found
+    lost = {name: before.get(name, now) for name in sorted(desired.clusters) if _lost(name, desired, observed, now)}
+    return before if lost == before else lost
 
 
-def move_what_is_lost(inputs: PassInput, working_plan: WorkingPlan, finder: CandidateFinder) -> None:
-    """Move what runs in groups off clusters that have been lost for longer than the Fleet's workerLostTimeout.
+def leave_lost_clusters(inputs: PassInput, working_plan: WorkingPlan, finder: CandidateFinder) -> None:
+    """Move gangs off clusters that have been lost for longer than the Fleet's workerLostTimeout.
 
-    What fits nowhere else as a whole stays where it is, and says so.
+    A gang that fits on no other cluster stays, and is suppressed with the reason.
     """
     timeout = inputs.desired.fleet.worker_lost_timeout
     for cluster, since in sorted(inputs.lost.items()):
@@ -71,11 +71,11 @@ def _leave(
     inputs: PassInput, working_plan: WorkingPlan, finder: CandidateFinder, placement: Placement, detail: str
 ) -> None:
     """Move a placement to the first other cluster that has room for all of it, in one change."""
-    found, refusals = elsewhere_whole(inputs, working_plan, finder, placement)
-    if found is not None:
-        after = found.placement
-        choice = gang_placement.taken(
-            finder, found.offer, found.needs, after.shape, after.workload, replicas=after.replicas
+    move, refusals = find_gang_move(inputs, working_plan, finder, placement)
+    if move is not None:
+        after = move.placement
+        choice = gang_placement.choose(
+            finder, move.candidate, move.needs, after.shape, after.workload, replicas=after.replicas
         )
         working_plan.change(
             Move(
@@ -90,8 +90,8 @@ def _leave(
         )
         return
     first = next((refusal for refusal in refusals if refusal.remedy), None)
-    least = gang_placement.named(needs_there(inputs, placement))
-    nor = f", nor for {least}" if least else ""
+    minimum = gang_placement.describe_minimum(needs_there(inputs, placement))
+    nor = f", nor for {minimum}" if minimum else ""
     hint = f"; {first.cluster}: {clause(first.message)} ({first.remedy})" if first is not None else ""
     working_plan.suppress(
         Suppressed(
@@ -112,7 +112,7 @@ def _restraint(inputs: PassInput, placement: Placement) -> Restraint | None:
     """
     if placement.workload.request:
         return None
-    rest = max(inputs.desired.fleet.worker_lost_timeout, governing(inputs.desired, placement.workload).cool_down)
+    rest = max(inputs.desired.fleet.worker_lost_timeout, policy_of(inputs.desired, placement.workload).cool_down)
     return Restraint(
         kind=RestraintKind.COOL_DOWN,
         cluster=placement.cluster,

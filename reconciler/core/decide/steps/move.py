@@ -1,4 +1,4 @@
-"""Where a placement can move to, whole, within the bounds of its policy."""
+"""The cluster that a placement can move to, whole, within the bounds of its policy."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from dataclasses import dataclass, replace
 from reconciler.core.capacity.admission_defaults import admitted, brought
 from reconciler.core.capacity.pod_needs import PodRequirements
 from reconciler.core.decide.assign import gang_placement
-from reconciler.core.decide.assign.share_out import values
+from reconciler.core.decide.assign.replicas_by_cluster import values
 from reconciler.core.decide.assign.subset_limits import full
-from reconciler.core.decide.candidates.finder import CandidateFinder, Offer
+from reconciler.core.decide.candidates.finder import CandidateFinder
 from reconciler.core.decide.candidates.gang import needs_there, whole
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.decide.state.working_plan import WorkingPlan
 from reconciler.core.decide.steps import place_requests
-from reconciler.core.fleet.cluster_order import Candidate
 from reconciler.core.ledger import lifecycle
 from reconciler.core.spread.subset_pods import subset_of
+from reconciler.model.candidate import Candidate
 from reconciler.model.capacity import ReplicaShape
 from reconciler.model.demand import Demand
 from reconciler.model.placement import Placement
@@ -27,13 +27,13 @@ from reconciler.model.workload_spread import Subset
 from reconciler.text.wording import count, plain
 
 
-def elsewhere(
+def find_move(
     finder: CandidateFinder, template: WorkloadTemplate, policy: BurstPolicy, placement: Placement
-) -> tuple[Offer | None, tuple[Refusal, ...]]:
-    """Find the first cluster that takes a placement whole, as it is; a move never splits one.
+) -> tuple[Candidate | None, tuple[Refusal, ...]]:
+    """Find the first candidate with room for a whole placement as it is, and the refusals before it.
 
-    What one subset has made of a replica's shape is none of another's, nor is what its cluster has added to it. Whom
-    other pods keep away nobody has written down; the primary shows it.
+    A move never splits a placement. The shape of its replicas is taken from the primary where the subset or the cluster
+    has changed the recorded one, and so are the rules of other pods about them, which no record has.
     """
     refusals: list[Refusal] = []
     demand = finder.inputs.demands.get(placement.workload)
@@ -42,8 +42,8 @@ def elsewhere(
     shape = own or replace(placement.shape, who=seen.who if seen is not None else ())
     made_for = subset_of(policy.spread, placement.subset) if policy.spread is not None and own is None else None
     for candidate in finder.order(placement.workload):
-        # Each by itself: what another could take of it, and does not get, begins nothing there.
-        answer = finder.assess(template, policy, shape, candidate, placement.replicas, more=-1)
+        # Each candidate by itself: the placement that moves makes room for the GPR that begins.
+        answer = finder.assess(template, policy, shape, candidate, placement.replicas, more_gprs=-1)
         if not isinstance(answer, Refusal):
             if candidate.cluster == placement.cluster:
                 continue
@@ -57,41 +57,42 @@ def elsewhere(
 def _made_of(
     finder: CandidateFinder, template: WorkloadTemplate, placement: Placement, seen: ReplicaShape | None
 ) -> bool:
-    """Tell whether a placement's replicas are those seen on the primary, with what its cluster adds to them."""
-    there = finder.inputs.observed.clusters.get(placement.cluster)
-    if there is None or seen is None or seen.unstated is None:
+    """Tell whether a placement's replicas are those of the primary, with the admission defaults of its cluster."""
+    observation = finder.inputs.observed.clusters.get(placement.cluster)
+    if observation is None or seen is None or seen.unstated is None:
         return False
-    here = brought(seen, (one.manifest for one in template.spec.manifests))
-    return admitted(here, there).recorded == placement.shape
+    shape = brought(seen, (item.manifest for item in template.spec.manifests))
+    return admitted(shape, observation).recorded == placement.shape
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MoveTarget:
-    """Where a placement has room as a whole, what it takes there, and the placement as it will be."""
+class GangMove:
+    """The move of a gang."""
 
-    offer: Offer
+    candidate: Candidate
+    # The pods that take room there.
     needs: PodRequirements
+    # The placement as it will be there.
     placement: Placement
 
 
-def elsewhere_whole(
+def find_gang_move(
     inputs: PassInput, working_plan: WorkingPlan, finder: CandidateFinder, placement: Placement
-) -> tuple[MoveTarget | None, tuple[Refusal, ...]]:
-    """Find the first cluster without any of a workload that has room for all of a placement that goes whole.
+) -> tuple[GangMove | None, tuple[Refusal, ...]]:
+    """Find the first cluster without replicas of the workload that has room for a whole gang, else for its minimum.
 
-    Where none has, it is the first that has room for the minimum of a gang.
+    Also return the refusals of the clusters before it.
     """
-    there = {one.cluster for one in working_plan.of(placement.workload)}
-    candidates = (candidate for candidate in inputs.reach.order(placement.workload) if candidate.cluster not in there)
+    taken = {other.cluster for other in working_plan.of(placement.workload)}
+    candidates = (candidate for candidate in finder.order(placement.workload) if candidate.cluster not in taken)
 
-    def asked(candidate: Candidate, *, least: bool) -> MoveTarget | Refusal:
-        return _whole(inputs, working_plan, finder, placement, candidate=candidate, least=least)
+    def ask(candidate: Candidate, *, least: bool) -> GangMove | Refusal:
+        return _gang_move(inputs, working_plan, finder, placement, candidate=candidate, least=least)
 
-    needed = needs_there(inputs, placement)
-    return gang_placement.first(needed, candidates, asked)
+    return gang_placement.first(needs_there(inputs, placement), candidates, ask)
 
 
-def _whole(
+def _gang_move(
     inputs: PassInput,
     working_plan: WorkingPlan,
     finder: CandidateFinder,
@@ -99,27 +100,28 @@ def _whole(
     *,
     candidate: Candidate,
     least: bool,
-) -> MoveTarget | Refusal:
-    """Say whether a cluster has room for a placement, of which nothing stays behind: for all, or at `least` enough."""
+) -> GangMove | Refusal:
+    """Make the move of a gang to a candidate with room for all of it, or at `least` for its minimum; else refuse it."""
     workload, desired = placement.workload, inputs.desired
     if workload.request:
-        asked = place_requests.assess(inputs, finder, working_plan.requests[workload], candidate, more=-1, least=least)
-        if isinstance(asked, Refusal):
-            return asked
-        offer, needed = asked
+        record = working_plan.requests[workload]
+        assessed = place_requests.assess(inputs, finder, record, candidate, more_gprs=-1, least=least)
+        if isinstance(assessed, Refusal):
+            return assessed
+        taking, needed = assessed
         shape, replicas = needed.main.shape, needed.main.replicas
     else:
-        goes_whole = whole(inputs, workload, placement)
-        if goes_whole is None or goes_whole.shape is None:
-            message = goes_whole.unknown if goes_whole is not None else "nothing of it runs in groups any more"
+        gang = whole(inputs, workload, placement)
+        if gang is None or gang.shape is None:
+            message = gang.unknown if gang is not None else "nothing of it runs in groups any more"
             return Refusal(cluster=candidate.cluster, reason=Reason.NO_SHAPE, message=message)
-        replicas, shape = placement.replicas, goes_whole.shape
+        replicas, shape = placement.replicas, gang.shape
         answer = gang_placement.assess(
-            inputs, finder, workload, candidate, goes_whole, replicas=replicas, more_gprs=-1, least=least
+            inputs, finder, workload, candidate, gang, replicas=replicas, more_gprs=-1, least=least
         )
         if isinstance(answer, Refusal):
             return answer
-        offer, needed = answer, goes_whole.of(replicas)
+        taking, needed = answer, gang.of(replicas)
     cluster = desired.clusters[candidate.cluster]
     moved = replace(
         lifecycle.renewed(placement, desired, inputs.now, replicas),
@@ -129,42 +131,44 @@ def _whole(
         subset="",
         shape=shape.recorded,
     )
-    return MoveTarget(offer=offer, needs=needed, placement=moved)
+    return GangMove(candidate=taking, needs=needed, placement=moved)
 
 
 def _unsplit(
-    finder: CandidateFinder, policy: BurstPolicy, placement: Placement, offer: Offer, made_for: Subset | None
-) -> Offer | Refusal:
-    """Say why a placement may not move to a cluster that takes some of it; the offer where it may."""
-    candidate, limit = offer.candidate, offer.candidate.limit
+    finder: CandidateFinder, policy: BurstPolicy, placement: Placement, candidate: Candidate, made_for: Subset | None
+) -> Candidate | Refusal:
+    """Return a candidate with room for a whole placement, or say why the placement may not move there."""
+    limit = candidate.limit
     refusal: Refusal | None
-    if offer.replicas < placement.replicas:
-        limited = limit is not None and limit - finder.here(placement.workload, policy, candidate) == offer.replicas
-        what = f"may have {offer.replicas} more" if limited else f"has room for {offer.replicas}"
+    if candidate.room < placement.replicas:
+        limited = (
+            limit is not None and limit - finder.held_here(placement.workload, policy, candidate) == candidate.room
+        )
+        room = f"may have {candidate.room} more" if limited else f"has room for {candidate.room}"
         refusal = Refusal(
             cluster=candidate.cluster,
             reason=Reason.CLUSTER_LIMIT if limited else Reason.NO_CAPACITY,
-            message=f"{what} of its {count(placement.replicas, 'replica')}, which move together",
+            message=f"{room} of its {count(placement.replicas, 'replica')}, which move together",
         )
     elif made_for is not None and made_for.patch and candidate.subset != made_for.name:
         message = f"nobody says what its replicas are without the patch of subset {plain(made_for.name)}"
         refusal = Refusal(cluster=candidate.cluster, reason=Reason.NO_SHAPE, message=message)
     else:
         refusal = _beyond(finder, policy, placement, candidate)
-    return offer if refusal is None else replace(refusal, subset=candidate.subset)
+    return candidate if refusal is None else replace(refusal, subset=candidate.subset)
 
 
 def _beyond(finder: CandidateFinder, policy: BurstPolicy, placement: Placement, candidate: Candidate) -> Refusal | None:
-    """Say that a move would spread a workload over more values of a label than it may; None where it would not."""
+    """Refuse a move that would use more values of the label than the policy allows; None where it would not."""
     if policy.spread is not None:
         return full(finder, policy.spread, placement, candidate)
     most = policy.distribution.max_groups
     if most is None:
         return None
-    stay = finder.held(placement.workload)
+    stay = finder.held_by_cluster(placement.workload)
     stay[placement.cluster] -= placement.replicas
-    there = {one.group for one in finder.order(placement.workload) if stay[one.cluster] > 0}
-    if candidate.group in there or len(there) < most:
+    groups = {other.group for other in finder.order(placement.workload) if stay[other.cluster] > 0}
+    if candidate.group in groups or len(groups) < most:
         return None
     return Refusal(
         cluster=candidate.cluster,

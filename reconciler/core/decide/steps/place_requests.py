@@ -1,4 +1,4 @@
-"""Where what people asked for by name goes: the first of its clusters that have room for the whole of it."""
+"""Place requests: each goes to the first of its clusters that have room for all of its pods."""
 
 from __future__ import annotations
 
@@ -7,22 +7,22 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from reconciler.core.capacity.pod_needs import PodRequirements, needs
-from reconciler.core.decide.assign.gang_placement import fitted, named, taken, ways
-from reconciler.core.decide.candidates.finder import CandidateFinder, Offer, why_not
+from reconciler.core.decide.assign.gang_placement import choose, describe_minimum, fitted, rounds
+from reconciler.core.decide.candidates.finder import CandidateFinder, why_not
 from reconciler.core.decide.candidates.gpr_terms import priority
 from reconciler.core.decide.state.enrolment import EnrolledRequest, end_of, lasting
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.decide.state.working_plan import WorkingPlan
 from reconciler.core.decide.steps.queue import Turn
-from reconciler.core.fleet.cluster_order import Candidate
+from reconciler.model.candidate import Candidate
 from reconciler.model.ids import WorkloadId
 from reconciler.model.plan import Place, Reason, Refusal, Suppressed
 from reconciler.model.request import RequestRecord
 from reconciler.text.wording import clause, count
 
 
-def requests_that_wait(inputs: PassInput, working_plan: WorkingPlan, finder: CandidateFinder) -> Iterator[Turn]:
-    """Yield a turn for each open request that lacks placements; it waits since it was received."""
+def request_turns(inputs: PassInput, working_plan: WorkingPlan, finder: CandidateFinder) -> Iterator[Turn]:
+    """Yield a turn for each open request with missing placements; it waits since it was received."""
     enrolment = inputs.enrolment
     if enrolment is None:
         return
@@ -31,25 +31,26 @@ def requests_that_wait(inputs: PassInput, working_plan: WorkingPlan, finder: Can
 
 
 def turn(inputs: PassInput, working_plan: WorkingPlan, finder: CandidateFinder, entry: EnrolledRequest) -> Turn:
-    """Make the turn of a request that waits, as its record stands now."""
+    """Make the turn of a waiting request, as its record stands now."""
     workload = entry.workload
     record = working_plan.requests[workload]
     return Turn(
         priority=priority(workload, inputs),
         since=record.received_at,
         workload=workload,
-        take=_Try(inputs=inputs, working_plan=working_plan, finder=finder, entry=entry, record=record).make,
+        take=_PlaceRequest(inputs=inputs, working_plan=working_plan, finder=finder, entry=entry, record=record).decide,
     )
 
 
 def waiting(inputs: PassInput, working_plan: WorkingPlan) -> tuple[WorkloadId, ...]:
-    """List the open requests that lack placements as things stand, by name."""
+    """List the open requests with missing placements in the working plan, by name."""
     enrolment = inputs.enrolment
     if enrolment is None:
         return ()
     suspects = {*enrolment.lacking(inputs.ledger.placements), *working_plan.touched()}
-    lacking = (workload for workload in suspects if enrolment.short(workload, len(working_plan.of(workload))))
-    return tuple(sorted(lacking))
+    return tuple(
+        sorted(workload for workload in suspects if enrolment.missing(workload, len(working_plan.of(workload))))
+    )
 
 
 def assess(
@@ -58,31 +59,31 @@ def assess(
     record: RequestRecord,
     candidate: Candidate,
     *,
-    more: int = 0,
+    more_gprs: int = 0,
     least: bool = False,
-) -> tuple[Offer, PodRequirements] | Refusal:
-    """Say what one cluster offers of a request and what that takes there, or why it has no room for the whole of it.
+) -> tuple[Candidate, PodRequirements] | Refusal:
+    """Return a candidate that has room for all pods of a request, and those pods; or why it has none.
 
-    `more` are the placements that begin, less those that end, beside it. At `least` has the minimum of a gang do.
+    `more_gprs` are the placements that begin beside it, less those that end. At `least` the minimum of a gang will do.
     """
     name, request = candidate.cluster, record.request
     if name in record.avoids:
-        why = "it failed there, was idle there, or was ended there"
-        return Refusal(cluster=name, reason=Reason.AVOIDED, message=why, remedy="ask for it anew to try again")
+        message = "it failed there, was idle there, or was ended there"
+        return Refusal(cluster=name, reason=Reason.AVOIDED, message=message, remedy="ask for it anew to try again")
     template, policy = inputs.desired.templates[request.workload], inputs.desired.policies[request.workload]
     entry = inputs.enrolment.entries.get(request.workload) if inputs.enrolment is not None else None
     pods = entry.pods if entry is not None else None
     need = needs(request, inputs.observed.clusters.get(name), pods, kinds=inputs.desired.kinds)
-    answer = finder.assess(template, policy, need.main.shape, candidate, need.main.replicas, more=more)
-    if isinstance(answer, Refusal):
-        return answer
-    found = fitted(inputs, finder, request.workspace, answer, need, least=least)
-    return found if isinstance(found, Refusal) else (found, need)
+    main = need.main
+    answer = finder.assess(template, policy, main.shape, candidate, main.replicas, more_gprs=more_gprs)
+    if isinstance(answer, Candidate):
+        answer = fitted(inputs, finder, request.workspace, answer, need, least=least)
+    return answer if isinstance(answer, Refusal) else (answer, need)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Try:
-    """What is done about one request that waits."""
+class _PlaceRequest:
+    """The turn of one waiting request."""
 
     inputs: PassInput
     working_plan: WorkingPlan
@@ -90,70 +91,73 @@ class _Try:
     entry: EnrolledRequest
     record: RequestRecord
 
-    def make(self) -> None:
-        """Place what has room, and tell what has none."""
-        workload, enrolment = self.entry.workload, self.inputs.enrolment
-        here = {placement.cluster for placement in self.working_plan.of(workload)}
-        lacking = enrolment.short(workload, len(here)) if enrolment is not None else 0
+    def decide(self) -> None:
+        """Place the request where it has room, and suppress its other placements with the reason."""
+        workload, enrolment, finder = self.entry.workload, self.inputs.enrolment, self.finder
+        taken = {placement.cluster for placement in self.working_plan.of(workload)}
+        missing = enrolment.missing(workload, len(taken)) if enrolment is not None else 0
         kind = self._kind()
-        alike = (kind, lacking, frozenset(here), self.record.avoids) if kind is not None else None
-        known = self.finder.told.suppressed(alike, self.finder.moment()) if alike is not None and lacking else None
-        if known is not None:
-            self._tell(known)
+        alike = (kind, missing, frozenset(taken), self.record.avoids) if kind is not None else None
+        # 1. A request of the same kind has found no room, and nothing has changed since.
+        cached = finder.refusals.suppressed(alike, finder.moment()) if alike is not None and missing else None
+        if cached is not None:
+            self._suppress(cached)
             return
-        wanted, refusals = lacking + len(here), tuple[Refusal, ...]()
-        began = self.finder.moment()
-        for least in ways(self.entry.needs):
+        # 2. Each of its clusters is tried, until no placement is missing.
+        total, refusals = missing + len(taken), tuple[Refusal, ...]()
+        began = finder.moment()
+        for least in rounds(self.entry.needs):
             refusals = ()
-            for candidate in self.inputs.reach.order(workload) if lacking else ():
-                if not lacking or candidate.cluster in here:
+            for candidate in finder.order(workload) if missing else ():
+                if not missing or candidate.cluster in taken:
                     continue
                 refusal = self._try(candidate, refusals, kind, least=least)
                 if refusal is None:
-                    lacking, here = lacking - 1, {*here, candidate.cluster}
+                    missing, taken = missing - 1, {*taken, candidate.cluster}
                 else:
                     refusals = (*refusals, refusal)
-        if lacking:
-            held = self._held(lacking, wanted, refusals)
-            if alike is not None and self.finder.moment() == began:
-                self.finder.told.suppress(alike, held, began)
-            self._tell(held)
+        # 3. Some of its placements have no room.
+        if missing:
+            suppressed = self._suppressed(missing, total, refusals)
+            if alike is not None and finder.moment() == began:
+                finder.refusals.suppress(alike, suppressed, began)
+            self._suppress(suppressed)
 
     def _kind(self) -> Hashable | None:
-        """Say of which kind it is; None where something is known of it alone."""
+        """Return the kind of a request; None where a reason concerns it alone."""
         workload, unwritable = self.entry.workload, self.inputs.unwritable
-        if self.working_plan.restraints(workload) or (unwritable and any(one == workload for one, _ in unwritable)):
+        if self.working_plan.restraints(workload) or (unwritable and any(name == workload for name, _ in unwritable)):
             return None
-        if self.finder.clashes.possible(workload):
+        if self.finder.conflicts.possible(workload):
             return None
         return self.finder.kind(self.entry)
 
     def _try(
         self, candidate: Candidate, passed: tuple[Refusal, ...], kind: Hashable | None, *, least: bool
     ) -> Refusal | None:
-        """Place it on one cluster, or say why not."""
+        """Place the request on one cluster, or say why not."""
         name, finder = candidate.cluster, self.finder
         shared = kind is not None and name not in self.record.avoids
         kind = (kind, least)
         state = finder.state(name, self.record.request.workspace) if shared else None
-        known = finder.told.refusal(kind, name, state) if shared else None
-        answer = known or assess(self.inputs, finder, self.record, candidate, least=least)
+        cached = finder.refusals.refusal(kind, name, state) if shared else None
+        answer = cached or assess(self.inputs, finder, self.record, candidate, least=least)
         if not isinstance(answer, Refusal):
             self._place(*answer, passed)
             return None
-        if shared and known is None:
-            finder.told.refuse(kind, answer, state)
+        if shared and cached is None:
+            finder.refusals.refuse(kind, answer, state)
         return answer
 
-    def _place(self, offer: Offer, need: PodRequirements, passed: tuple[Refusal, ...]) -> None:
-        desired, workload, cluster = self.inputs.desired, self.entry.workload, offer.candidate.cluster
+    def _place(self, candidate: Candidate, need: PodRequirements, passed: tuple[Refusal, ...]) -> None:
+        desired, workload, main = self.inputs.desired, self.entry.workload, need.main
         record = self.working_plan.requests[workload]
         began = replace(record, began_at=record.began_at or self.inputs.now)
-        choice = taken(self.finder, offer, need, need.main.shape, workload, replicas=need.main.replicas)
-        if not need.main.shape.requests.amounts:
-            choice = replace(choice, fits=offer.replicas)  # what asks for nothing fits without end
+        if not main.shape.requests.amounts:
+            candidate = replace(candidate, fits=candidate.room)  # pods that request nothing fit without end
+        choice = choose(self.finder, candidate, need, main.shape, workload, replicas=main.replicas)
         template, policy = desired.templates[workload], desired.policies[workload]
-        made = self.finder.placement(template, policy, need.main.shape, cluster, need.main.replicas)
+        made = self.finder.placement(template, policy, main.shape, candidate.cluster, main.replicas)
         placement = replace(made, expires_at=self._end(began))
         first = record.began_at is None
         self.working_plan.change(
@@ -165,26 +169,27 @@ class _Try:
         limits = self.inputs.desired.limits.get(began.request.workspace)
         return end_of(began, self.inputs.desired) or self.inputs.now + lasting(began.request, limits)
 
-    def _tell(self, held: Suppressed) -> None:
-        """Tell that it waits, and why. What has begun waits until its time is over."""
+    def _suppress(self, suppressed: Suppressed) -> None:
+        """Note that the request waits. One that has begun waits until its time is over."""
         end = end_of(self.record, self.inputs.desired)
         if end is not None:
             self.working_plan.wake(end)
-        self.working_plan.suppress(replace(held, workload=self.entry.workload))
+        self.working_plan.suppress(replace(suppressed, workload=self.entry.workload))
 
-    def _held(self, lacking: int, wanted: int, refusals: tuple[Refusal, ...]) -> Suppressed:
-        """Say why it waits, and the one thing that would change it."""
-        of = f"{lacking} of {count(wanted, 'placement')}" if wanted > 1 else "it"
+    def _suppressed(self, missing: int, total: int, refusals: tuple[Refusal, ...]) -> Suppressed:
+        """Say why the request waits, and the first remedy."""
+        of = f"{missing} of {count(total, 'placement')}" if total > 1 else "it"
         first = next((refusal for refusal in refusals if refusal.remedy), None)
         hint = f"; {first.cluster}: {clause(first.message)} ({first.remedy})" if first is not None else ""
         need = self.entry.needs
-        nor = f", nor does {named(need)}" if named(need) else ""
+        minimum = describe_minimum(need)
+        nor = f", nor does {minimum}" if minimum else ""
         reason, message = why_not(refusals, f"{of} fits on no cluster{nor}{hint}")
         return Suppressed(
             workload=self.entry.workload,
             reason=reason,
             message=message,
-            replicas=lacking * need.main.replicas,
+            replicas=missing * need.main.replicas,
             until=self.finder.next_change(self.entry.workload),
             refusals=refusals,
         )

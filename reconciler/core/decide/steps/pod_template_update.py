@@ -1,8 +1,8 @@
-"""What a template has come to make of each replica reaches what stands of it, where that goes whole.
+"""Pod template updates: gangs whose template makes another number of pods of a replica are resized.
 
-MultiKueue creates a set in the worker cluster once and never raises its number afterwards (docs/reference/groups.md,
-"MultiKueue"). One copy never gets another number of replicas here either, so that no resize would take such a change
-up.
+MultiKueue creates a gang in the worker cluster once and never scales it afterwards (docs/reference/groups.md,
+"MultiKueue"). A single copy never gets another number of replicas here either, so that no other resize would take such
+a change up.
 """
 
 from __future__ import annotations
@@ -12,36 +12,37 @@ from dataclasses import replace
 from reconciler.core.capacity.gangs import GangWorkload, more, wholes
 from reconciler.core.capacity.pod_needs import PodRequirements, PodSet
 from reconciler.core.decide.assign import gang_placement
-from reconciler.core.decide.candidates.finder import CandidateFinder, Offer
+from reconciler.core.decide.candidates.finder import CandidateFinder
 from reconciler.core.decide.candidates.gang import whole
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.decide.state.working_plan import WorkingPlan
 from reconciler.core.fleet.cluster_order import candidate_of
 from reconciler.core.ledger import lifecycle
+from reconciler.model.candidate import Candidate
 from reconciler.model.capacity import ReplicaShape
 from reconciler.model.placement import Placement
 from reconciler.model.plan import Refusal, Resize, Suppressed
 from reconciler.text.wording import clause, count
 
 
-def take_up_other_pods(inputs: PassInput, working_plan: WorkingPlan, finder: CandidateFinder) -> None:
-    """Resize what stands of a template by another number of pods a replica, where these fit beside it."""
-    desired, grouped = inputs.desired, wholes(inputs.desired)
-    for workload in working_plan.placed() if grouped else ():
-        if workload not in grouped or workload not in desired.policies:
+def update_pod_templates(inputs: PassInput, working_plan: WorkingPlan, finder: CandidateFinder) -> None:
+    """Resize the placements whose replicas have come to be of another number of pods, where the new pods fit."""
+    desired, gangs = inputs.desired, wholes(inputs.desired)
+    for workload in working_plan.placed() if gangs else ():
+        if workload not in gangs or workload not in desired.policies:
             continue
         template = desired.templates[workload]
         for placement in working_plan.of(workload):
             if placement.template_version in {"", lifecycle.version(template)}:
                 continue
-            goes_whole = whole(inputs, workload, placement)
-            shape = goes_whole.shape if goes_whole is not None else None
-            if goes_whole is not None and shape is not None and _differs(placement, shape):
-                _resize(inputs, working_plan, finder, placement, into=(goes_whole, shape))
+            gang = whole(inputs, workload, placement)
+            shape = gang.shape if gang is not None else None
+            if gang is not None and shape is not None and _differs(placement, shape):
+                _resize(inputs, working_plan, finder, placement, into=(gang, shape))
 
 
 def _differs(placement: Placement, shape: ReplicaShape) -> bool:
-    """Tell whether a replica has come to be of another number of pods; other pods are taken up by the next resize."""
+    """Tell whether a replica is of another number of pods; any other change is taken up by the next resize."""
     return placement.shape.group_size != shape.group_size
 
 
@@ -53,11 +54,11 @@ def _resize(
     *,
     into: tuple[GangWorkload, ReplicaShape],
 ) -> None:
-    goes_whole, shape = into
+    gang, shape = into
     before, after = placement.shape.group_size, shape.group_size
     detail = f"its template makes {count(after, 'pod')} of a replica, {before} before"
-    there = _there(placement)
-    answer = _room(inputs, finder, placement, goes_whole, there) if after > before else None
+    standing = _standing(placement)
+    answer = _room(inputs, finder, placement, gang, standing) if after > before else None
     if isinstance(answer, Refusal):
         working_plan.suppress(
             Suppressed(
@@ -71,13 +72,13 @@ def _resize(
         )
         return
     if answer is not None:
-        gang_placement.take(finder, placement.cluster, more(goes_whole.of(placement.replicas), there))
+        gang_placement.take(finder, placement.cluster, more(gang.of(placement.replicas), standing))
     resized = lifecycle.renewed(placement, inputs.desired, inputs.now, placement.replicas)
     working_plan.change(Resize(before=placement, after=replace(resized, shape=shape.recorded), detail=detail))
 
 
-def _there(placement: Placement) -> PodRequirements:
-    """Return what the pods take that stand."""
+def _standing(placement: Placement) -> PodRequirements:
+    """Return the requirements of the pods that stand."""
     pods = placement.replicas * placement.shape.group_size
     return PodRequirements(main=PodSet(shape=replace(placement.shape, group_size=1), replicas=pods))
 
@@ -86,12 +87,12 @@ def _room(
     inputs: PassInput,
     finder: CandidateFinder,
     placement: Placement,
-    goes_whole: GangWorkload,
-    there: PodRequirements,
-) -> Offer | Refusal:
-    """Say whether what is there has room for all of what it is to become."""
-    order = inputs.reach.order(placement.workload)
+    gang: GangWorkload,
+    standing: PodRequirements,
+) -> Candidate | Refusal:
+    """Say whether the cluster has room for the gang as its template makes it now, beside the pods that stand."""
+    order = finder.order(placement.workload)
     candidate = replace(candidate_of(order, placement.cluster), limit=None)
     replicas = placement.replicas
     workload = placement.workload
-    return gang_placement.assess(inputs, finder, workload, candidate, goes_whole, replicas=replicas, there=there)
+    return gang_placement.assess(inputs, finder, workload, candidate, gang, replicas=replicas, standing=standing)

@@ -1,10 +1,8 @@
-"""GPUs that go from who is less urgent, and lets them go, to who is more urgent and finds no room anywhere.
+"""Preemption: a workload that no cluster has room for evicts placements of lower priority that allow it.
 
-As EGS has it: a GPR evicts others of strictly lower priority that opted in, where its workspace allows it
-(docs/gprs.md, "Eviction"). Only placements of ours are ended, never what runs on a primary by itself. What was evicted
-can evict only what is less urgent still, so that every chain of evictions comes to an end.
-
-Who has to go so that a newcomer has room: what of it has to fit, how much of it does, and the fewest who will do.
+As in EGS, a GPR evicts others of strictly lower priority that opted in, where its workspace allows that (docs/gprs.md,
+"Eviction"). Only placements are ended, never pods that run on a primary by themselves. An evicted workload can evict
+only those of lower priority still, so that every chain of evictions ends.
 """
 
 from __future__ import annotations
@@ -29,7 +27,7 @@ from reconciler.core.decide.steps.close_requests import close
 from reconciler.core.decide.steps.end import revert
 from reconciler.core.decide.steps.place_requests import turn
 from reconciler.core.decide.steps.queue import Turn
-from reconciler.core.fleet.cluster_order import Candidate
+from reconciler.model.candidate import Candidate
 from reconciler.model.capacity import ReplicaShape
 from reconciler.model.demand import Demand
 from reconciler.model.ids import ClusterName, WorkloadId, WorkspaceName
@@ -40,28 +38,28 @@ from reconciler.text.wording import count
 
 
 def all_of(needed: PodRequirements, *, least: bool) -> tuple[tuple[ReplicaShape, int], ...]:
-    """Return what has to fit; nothing of what wants domains of its own, since who goes may leave it none."""
+    """Return the pods that have to fit; none of a gang with domains of its own, which evictions may not free."""
     if least:
         return minimum(needed) if may_start(needed) else ()
     return () if needed.domains else tuple(part.room for part in needed.parts)
 
 
 def served(room: ClusterCapacity, wanted: Sequence[tuple[ReplicaShape, int]], *, whole: bool) -> int:
-    """Count the replicas that fit; of what goes to one cluster whole that is all of it, counted as one, or none."""
+    """Count the replicas that fit; a gang counts as one where all of it fits, else as none."""
     if whole:
         return int(room.together(wanted) == len(wanted))
     ((shape, most),) = wanted
     return room.count(shape, most)
 
 
-def fewest(candidates: list[Placement], enough: Callable[[Sequence[Placement]], bool]) -> tuple[Placement, ...]:
-    """Choose who goes: the first that is enough by itself, else as many in order as it takes, less who need not go."""
-    chosen = candidates[: bisect_left(range(len(candidates) + 1), True, key=lambda number: enough(candidates[:number]))]
-    alone = next((one for one in candidates if len(chosen) > 1 and enough([one])), None)
+def fewest(evictable: list[Placement], enough: Callable[[Sequence[Placement]], bool]) -> tuple[Placement, ...]:
+    """Choose the victims: the first that is enough by itself, else the fewest in order that are enough together."""
+    chosen = evictable[: bisect_left(range(len(evictable) + 1), True, key=lambda number: enough(evictable[:number]))]
+    alone = next((victim for victim in evictable if len(chosen) > 1 and enough([victim])), None)
     if alone is not None:
         return (alone,)
-    for one in reversed(chosen[:-1]):
-        rest = [other for other in chosen if other is not one]
+    for victim in reversed(chosen[:-1]):
+        rest = [other for other in chosen if other is not victim]
         if enough(rest):
             chosen = rest
     return tuple(chosen)
@@ -69,47 +67,51 @@ def fewest(candidates: list[Placement], enough: Callable[[Sequence[Placement]], 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Eviction:
-    """Who would have to go from one cluster, so that `served` replicas of a newcomer have room there."""
+    """The placements that would have to end on one cluster to make room there."""
 
     candidate: Candidate
+    # The shape of the replicas that need the room.
     newcomer: ReplicaShape
     victims: tuple[Placement, ...]
+    # The replicas that would have room then; a gang counts as one.
     served: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Evictions:
-    """What this pass does about those whom their turn has left without room."""
+class Preemption:
+    """Makes room for workloads that found none in their turn."""
 
     inputs: PassInput
     working_plan: WorkingPlan
     finder: CandidateFinder
     _evictable: dict[ClusterName, tuple[int, tuple[tuple[int, Placement], ...]]] = field(default_factory=dict)
     _rooms: dict[Hashable, tuple[Hashable, ClusterCapacity]] = field(default_factory=dict)
-    _found: dict[Hashable, tuple[Hashable, Eviction | None]] = field(default_factory=dict)
+    _cache: dict[Hashable, tuple[Hashable, Eviction | None]] = field(default_factory=dict)
     _yielding: dict[int, tuple[tuple[Candidate, ...], tuple[Candidate, ...]]] = field(default_factory=dict)
     _hopeless: dict[Hashable, tuple[int, Suppressed]] = field(default_factory=dict)
 
-    def after(self, turn: Turn) -> tuple[Turn, ...]:
-        """Make room for who found none in its turn, let it have another, and return the turns of who had to go.
+    def make_room(self, turn: Turn) -> tuple[Turn, ...]:
+        """Evict for a workload that found no room, let it take its turn again, and return the turns of the evicted.
 
-        Where several clusters would do, the one that serves most is taken, then the one where the fewest have to go.
+        Of several clusters the one with room for most replicas is taken, then the one with the fewest victims.
         """
-        held = self.working_plan.short_of_room(turn.workload)
+        suppressed = self.working_plan.short_of_room(turn.workload)
         limits = self.inputs.desired.limits.get(turn.workload.workspace)
-        if held is None or (limits is not None and not limits.evicts):
+        if suppressed is None or (limits is not None and not limits.evicts):
             return ()
         alike = self._kind(turn.workload)
-        kind = None if alike is None else (alike, id(held.refusals))  # the same for all that were told the same
+        kind = None if alike is None else (alike, id(suppressed.refusals))  # the same object for all of a kind
         if kind is not None and self._hopeless.get(kind, (None,))[0] == self.working_plan.position:
             return ()
-        best = min(self._ways(turn.workload, held, alike), key=self._cost, default=None)
-        best = best or min(self._ways(turn.workload, held, alike, least=True), key=self._cost, default=None)
+        evictions = self._evictions(turn.workload, suppressed, alike)
+        best = min(evictions, key=self._cost, default=None)
+        evictions = self._evictions(turn.workload, suppressed, alike, least=True)
+        best = best or min(evictions, key=self._cost, default=None)
         if best is None:
             if kind is not None:
-                self._hopeless[kind] = self.working_plan.position, held
+                self._hopeless[kind] = self.working_plan.position, suppressed
             return ()
-        self.finder.rooms.evict(best.candidate.cluster, best.victims, best.newcomer)
+        self.finder.capacity.evict(best.candidate.cluster, best.victims, best.newcomer)
         self._yielding.clear()
         for victim in best.victims:
             self._evict(victim, turn.workload, best)
@@ -118,7 +120,7 @@ class Evictions:
         return tuple(self._turns({victim.workload for victim in best.victims}, turn.workload))
 
     def _kind(self, workload: WorkloadId) -> Hashable | None:
-        """Say for which of those who wait the same others would have to go; None where it is for one alone."""
+        """Return a value that is equal for waiting requests with the same victims; None for a workload of its own."""
         enrolment = self.inputs.enrolment
         entry = enrolment.entries.get(workload) if enrolment is not None else None
         if entry is None or self.working_plan.of(workload):
@@ -126,66 +128,74 @@ class Evictions:
         request = entry.record.request
         return self.finder.kind(entry), request.terms.priority, request.template
 
-    def _ways(
-        self, workload: WorkloadId, held: Suppressed, alike: Hashable, *, least: bool = False
+    def _evictions(
+        self, workload: WorkloadId, suppressed: Suppressed, alike: Hashable, *, least: bool = False
     ) -> Iterator[Eviction]:
-        """Yield what each cluster that lacks nothing but room could do; at `least` for the minimum of a gang.
+        """Yield the eviction of each cluster that lacks nothing but room; at `least` for the minimum of a gang.
 
-        A cluster is asked once for all who are `alike`, until something changes there.
+        Workloads that are `alike` share the answer of a cluster until something changes there.
         """
         candidates = self._crowded(workload)
         if not candidates:
             return
-        otherwise = {(one.cluster, one.subset) for one in held.refusals if one.reason is not Reason.NO_CAPACITY}
+        refusals = (refusal for refusal in suppressed.refusals if refusal.reason is not Reason.NO_CAPACITY)
+        otherwise = {(refusal.cluster, refusal.subset) for refusal in refusals}
         if workload.request:
             otherwise |= {(placement.cluster, "") for placement in self.working_plan.of(workload)}
         for candidate in candidates:
-            if candidate.site in otherwise or candidate.cluster not in self.inputs.observed.clusters:
+            if candidate.key in otherwise or candidate.cluster not in self.inputs.observed.clusters:
                 continue
-            asked, now = (alike, candidate.site, least), self.finder.rooms.moment(candidate.cluster)
-            known = self._found.get(asked)
-            if alike is None or known is None or known[0] != now:
-                known = self._found[asked] = now, self._way(workload, held, candidate, least=least)
-            if known[1] is not None:
-                yield known[1]
+            asked, now = (alike, candidate.key, least), self.finder.capacity.moment(candidate.cluster)
+            entry = self._cache.get(asked)
+            if alike is None or entry is None or entry[0] != now:
+                entry = self._cache[asked] = now, self._eviction(workload, suppressed, candidate, least=least)
+            if entry[1] is not None:
+                yield entry[1]
 
     def _crowded(self, workload: WorkloadId) -> tuple[Candidate, ...]:
-        """List the clusters that a workload may use and where somebody gives way to others, in order."""
-        candidates = self._rungs(workload)
+        """List the clusters that a workload may use and that have evictable placements, in order."""
+        candidates = self._order(workload)
         if id(candidates) not in self._yielding:
             self._yielding[id(candidates)] = (
                 candidates,
-                tuple(candidate for candidate in candidates if self._giving(candidate.cluster)),
+                tuple(candidate for candidate in candidates if self._evictable_on(candidate.cluster)),
             )
         return self._yielding[id(candidates)][1]
 
-    def _rungs(self, workload: WorkloadId) -> tuple[Candidate, ...]:
+    def _order(self, workload: WorkloadId) -> tuple[Candidate, ...]:
         """List the clusters that a workload may use, in order."""
         if workload in self.inputs.desired.policies:
-            return self.inputs.reach.order(workload)
+            return self.finder.order(workload)
         clusters = self.working_plan.requests[workload].request.clusters  # a reservation, which has no policy
         named = clusters or self.inputs.desired.workspaces[workload.workspace].clusters
-        return tuple(Candidate(cluster=name, rank=rank, limit=None) for rank, name in enumerate(named, start=1))
+        return tuple(Candidate(cluster=name, rank=rank) for rank, name in enumerate(named, start=1))
 
-    def _way(self, workload: WorkloadId, held: Suppressed, candidate: Candidate, *, least: bool) -> Eviction | None:
+    def _eviction(
+        self, workload: WorkloadId, suppressed: Suppressed, candidate: Candidate, *, least: bool
+    ) -> Eviction | None:
+        """Find the fewest victims on a cluster that make room for as many replicas as all of them would."""
         mine = terms(workload, candidate.cluster, self.inputs).priority
-        candidates = [one for own, one in self._giving(candidate.cluster) if own < mine and one.workload != workload]
-        if not candidates:
+        evictable = [
+            placement
+            for own, placement in self._evictable_on(candidate.cluster)
+            if own < mine and placement.workload != workload
+        ]
+        if not evictable:
             return None
-        wanted, whole = self._wanted(workload, held, candidate, least=least)
+        wanted, whole = self._wanted(workload, suppressed, candidate, least=least)
         if not wanted:
             return None
         newcomer = wanted[0][0]
         whose = None if self._reserves(workload) else workload.workspace
-        serves = served(self._emptied(candidate.cluster, workload, whose, candidates, newcomer), wanted, whole=whole)
+        serves = served(self._emptied(candidate.cluster, workload, whose, evictable, newcomer), wanted, whole=whole)
         if not serves:
             return None
 
         def enough(victims: Sequence[Placement]) -> bool:
-            room = self.finder.rooms.room(candidate.cluster, whose, without=victims, newcomer=newcomer)
+            room = self.finder.capacity.room(candidate.cluster, whose, without=victims, newcomer=newcomer)
             return served(room, wanted, whole=whole) >= serves
 
-        return Eviction(candidate=candidate, newcomer=newcomer, victims=fewest(candidates, enough), served=serves)
+        return Eviction(candidate=candidate, newcomer=newcomer, victims=fewest(evictable, enough), served=serves)
 
     def _reserves(self, workload: WorkloadId) -> bool:
         """Tell whether it is a reservation, which needs room beside all others, those of its own workspace too."""
@@ -197,75 +207,81 @@ class Evictions:
         cluster: ClusterName,
         workload: WorkloadId,
         whose: WorkspaceName | None,
-        candidates: Sequence[Placement],
+        evictable: Sequence[Placement],
         newcomer: ReplicaShape,
     ) -> ClusterCapacity:
-        """Return the room without any of the candidates, the same for all who need the same until it changes.
+        """Return the room of a cluster without any of its evictable placements; cached by shape until it changes.
 
-        The candidates are the first of those that give way, less the workload's own.
+        They are the first of all that are evictable there, less those of the workload itself.
         """
-        own = workload if any(one.workload == workload for _, one in self._giving(cluster)) else None
-        key, now = (cluster, whose, len(candidates), own, newcomer.likeness), self.finder.rooms.moment(cluster)
-        known = self._rooms.get(key)
-        if known is None or known[0] != now:
-            room = self.finder.rooms.room(cluster, whose, without=candidates, newcomer=newcomer)
-            self._rooms[key] = known = now, room
-        return known[1]
+        own = workload if any(other.workload == workload for _, other in self._evictable_on(cluster)) else None
+        key, now = (cluster, whose, len(evictable), own, newcomer.likeness), self.finder.capacity.moment(cluster)
+        entry = self._rooms.get(key)
+        if entry is None or entry[0] != now:
+            room = self.finder.capacity.room(cluster, whose, without=evictable, newcomer=newcomer)
+            self._rooms[key] = entry = now, room
+        return entry[1]
 
-    def _giving(self, cluster: ClusterName) -> tuple[tuple[int, Placement], ...]:
-        """List the placements that give way to others, with their priorities: the least urgent and youngest first.
+    def _evictable_on(self, cluster: ClusterName) -> tuple[tuple[int, Placement], ...]:
+        """List the evictable placements with their priorities: the lowest priority first, then the youngest.
 
-        What begins in this pass is not among them.
+        Placements that begin in this pass are not evictable.
         """
-        now, known = self.working_plan.moved(cluster), self._evictable.get(cluster)
-        if known is None or known[0] != now:
-            youngest = sorted(self.working_plan.on(cluster), key=lambda one: (one.created_at, one.name), reverse=True)
-            found = ((terms(one.workload, cluster, self.inputs), one) for one in youngest)
-            giving = ((own.priority, one) for own, one in found if own.evictable and one.created_at < self.inputs.now)
-            known = self._evictable[cluster] = now, tuple(sorted(giving, key=lambda pair: pair[0]))
-        return known[1]
+        now, entry = self.working_plan.moved(cluster), self._evictable.get(cluster)
+        if entry is None or entry[0] != now:
+            placements = self.working_plan.on(cluster)
+            youngest = sorted(placements, key=lambda placement: (placement.created_at, placement.name), reverse=True)
+            evictable = []
+            for placement in youngest:
+                own = terms(placement.workload, cluster, self.inputs)
+                if own.evictable and placement.created_at < self.inputs.now:
+                    evictable.append((own.priority, placement))
+            entry = self._evictable[cluster] = now, tuple(sorted(evictable, key=lambda pair: pair[0]))
+        return entry[1]
 
     def _wanted(
-        self, workload: WorkloadId, held: Suppressed, candidate: Candidate, *, least: bool
+        self, workload: WorkloadId, suppressed: Suppressed, candidate: Candidate, *, least: bool
     ) -> tuple[tuple[tuple[ReplicaShape, int], ...], bool]:
-        """Say what has to fit on a cluster, and whether only all of it will do."""
+        """Return the replicas that have to fit on a cluster, and whether they have to fit all together."""
         record = self.working_plan.requests.get(workload)
         if least and record is not None and record.request.reserves:
             return (), True
         seen = self.inputs.observed.clusters[candidate.cluster]
         if record is not None and record.request.reserves and record.request.ask is not None:
-            ways = shapes(record.request.ask, seen, dedicated=record.request.terms.dedicated)
-            return tuple((way, 1) for way in ways[:1]), True
+            options = shapes(record.request.ask, seen, dedicated=record.request.terms.dedicated)
+            return tuple((option, 1) for option in options[:1]), True
         if record is not None:
             needed = needs(record.request, seen, kinds=self.inputs.desired.kinds)
             return all_of(needed, least=least), True
         demand = self.inputs.demands.get(workload)
         if not isinstance(demand, Demand) or demand.shape is None:
             return (), True
-        goes_whole = whole(self.inputs, workload)
-        if goes_whole is not None:
-            needed = goes_whole.of(held.replicas)
+        gang = whole(self.inputs, workload)
+        if gang is not None:
+            needed = gang.of(suppressed.replicas)
             return (() if self.working_plan.of(workload) else all_of(needed, least=least)), True
         if least:
             return (), False
         policy = self.inputs.desired.policies[workload]
-        here = self.finder.here(workload, policy, candidate)
+        here = self.finder.held_here(workload, policy, candidate)
         shape = self.finder.shaped(self.inputs.desired.templates[workload], policy, candidate, demand.shape)
         most = within_limits(self.inputs, workload, candidate, shape).limit
         left = (MOST if most is None else most) - here
         if policy.spread is not None:
             left = min(left, room_in(self.finder, policy.spread, workload, candidate))
-        return ((shape, min(held.replicas, left)),), False
+        return ((shape, min(suppressed.replicas, left)),), False
 
-    def _cost(self, way: Eviction) -> tuple[int, int, int, int]:
-        priorities = [terms(one.workload, one.cluster, self.inputs).priority for one in way.victims]
-        return -way.served, len(way.victims), max(priorities), way.candidate.rank
+    def _cost(self, eviction: Eviction) -> tuple[int, int, int, int]:
+        """Return a sort key: the best eviction comes first."""
+        victims = eviction.victims
+        priorities = [terms(victim.workload, victim.cluster, self.inputs).priority for victim in victims]
+        return -eviction.served, len(victims), max(priorities), eviction.candidate.rank
 
-    def _evict(self, victim: Placement, newcomer: WorkloadId, way: Eviction) -> None:
-        """End a placement for the sake of a newcomer; a request notes for whom, and begins anew where it can."""
+    def _evict(self, victim: Placement, newcomer: WorkloadId, eviction: Eviction) -> None:
+        """End a placement to make room for a newcomer; a request notes for which one, and waits again."""
         urgency = terms(newcomer, victim.cluster, self.inputs).priority
         own = terms(victim.workload, victim.cluster, self.inputs).priority
-        others = f" with {count(len(way.victims) - 1, 'other')}" if len(way.victims) > 1 else ""
+        others = f" with {count(len(eviction.victims) - 1, 'other')}" if len(eviction.victims) > 1 else ""
         detail = f"its priority is {own}, and it makes room{others} for {newcomer} of priority {urgency}"
         revert(self.inputs, self.working_plan, victim, Why.PREEMPTED, detail)
         record = self.working_plan.requests.get(victim.workload)
@@ -284,7 +300,7 @@ class Evictions:
         )
 
     def _turns(self, evicted: set[WorkloadId], newcomer: WorkloadId) -> Iterator[Turn]:
-        """Yield the turns of requests that were evicted; a burst goes back to its demand, for the next pass."""
+        """Yield the turns of requests that were evicted; bursts follow their demand in the next pass."""
         enrolment = self.inputs.enrolment
         if enrolment is None:
             return
@@ -292,15 +308,15 @@ class Evictions:
             entry, record = enrolment.entries.get(workload), self.working_plan.requests.get(workload)
             if entry is None or record is None or record.ended is not None:
                 continue
-            if enrolment.short(workload, len(self.working_plan.of(workload))):
+            if enrolment.missing(workload, len(self.working_plan.of(workload))):
                 again = turn(self.inputs, self.working_plan, self.finder, entry)
                 yield replace(again, take=partial(self._again, again, newcomer))
 
     def _again(self, turn: Turn, newcomer: WorkloadId) -> None:
-        """Let an evicted request go to another cluster; what finds none waits where it may, and has failed else."""
+        """Let an evicted request go to another cluster; without room it waits if its terms say so, else it fails."""
         turn.take()
-        record, held = self.working_plan.requests[turn.workload], self.working_plan.short_of_room(turn.workload)
-        if held is None or record.request.terms.requeue or self.working_plan.of(turn.workload):
+        record, suppressed = self.working_plan.requests[turn.workload], self.working_plan.short_of_room(turn.workload)
+        if suppressed is None or record.request.terms.requeue or self.working_plan.of(turn.workload):
             return
         self.working_plan.retract(turn.workload)
         message = f"evicted by {newcomer}, and no other cluster has room"

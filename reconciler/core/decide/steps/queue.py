@@ -1,4 +1,4 @@
-"""One queue for all that waits for room: replicas that are missing at home, and what people asked for by name."""
+"""The queue of all workloads that wait for room: those with missing replicas, requests and reservations."""
 
 from __future__ import annotations
 
@@ -12,18 +12,21 @@ from reconciler.model.ids import WorkloadId
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turn:
-    """A workload that waits `since` a moment. To `take` its turn gives it what is there, and tells what is not."""
+    """The turn of one workload that waits for room."""
 
+    # The highest comes first.
     priority: int
+    # The moment since when it waits.
     since: datetime
     workload: WorkloadId
+    # Places what has room, and suppresses the rest with the reason.
     take: Callable[[], None]
 
 
 def serve(turns: Iterable[Turn], after: Callable[[Turn], Iterable[Turn]]) -> None:
-    """Let all have their turns: the highest priority first, then who has waited longest, then by name.
+    """Take all turns: the highest priority first, then the longest wait, then by name.
 
-    What comes `after` a turn may be turns of others, whom it has put back into the queue.
+    `after` a turn others may have another one: those that were evicted for it, which go back into the queue.
     """
     queue = sorted(turns, key=_urgency)
     for position, turn in enumerate(queue, start=1):

@@ -1,7 +1,7 @@
-"""What one workload has elsewhere, shared out anew because a person asks for it: as if nothing stood.
+"""Rebalance: the placed replicas of one workload are assigned anew because a person asks for it, as if none stood.
 
-Passes never do this (docs/decisions/0008-what-runs-stays.md). What comes of it are changes like any other, and no later
-pass undoes them: the total is the same, and every cluster has a share that its policy would have given it.
+Passes never do this (docs/decisions/0008-what-runs-stays.md). The outcome are changes like any other, and no later pass
+undoes them: the total is the same, and every cluster has a share that its policy would have given it.
 """
 
 from __future__ import annotations
@@ -10,52 +10,52 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from reconciler.core.decide.assign.replicas_by_subset import Anew, spread_anew
-from reconciler.core.decide.assign.share import Share, ShareOut, beyond_gprs, newest_first
-from reconciler.core.decide.assign.share_out import spoken_for, target_of
-from reconciler.core.decide.candidates.finder import MOST, CandidateFinder, Offer
+from reconciler.core.decide.assign.assignment import Assignment, beyond_gprs, newest_first
+from reconciler.core.decide.assign.replicas_by_cluster import share_of, spoken_for
+from reconciler.core.decide.assign.replicas_by_subset import Anew, assign_anew
+from reconciler.core.decide.candidates.finder import MOST, CandidateFinder
 from reconciler.core.decide.candidates.gang import whole
 from reconciler.core.decide.candidates.gpr_limits import within_limits
 from reconciler.core.decide.distribution import ClusterShare, Division, share_out
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.decide.state.working_plan import WorkingPlan
-from reconciler.core.decide.steps.end import ABSENT, end_what_has_lapsed
-from reconciler.core.decide.steps.manual_changes import respect_people
-from reconciler.core.fleet.cluster_order import Candidate
+from reconciler.core.decide.steps.end import ABSENT, end_expired
+from reconciler.core.decide.steps.manual_changes import follow_manual_changes
 from reconciler.core.ledger import lifecycle
 from reconciler.core.observe.demand import UnseenPrimary
-from reconciler.core.spread.placement_subset import Site, site
+from reconciler.core.spread.placement_subset import cluster_subset
 from reconciler.core.workloads import replica_count
 from reconciler.errors import InvalidInput
+from reconciler.model.candidate import Candidate
 from reconciler.model.capacity import ReplicaShape
 from reconciler.model.demand import Demand
 from reconciler.model.ids import ClusterName, WorkloadId
-from reconciler.model.placement import Placement, where
+from reconciler.model.placement import ClusterSubset, Placement, where
 from reconciler.model.plan import Change, Place, Plan, Reason, Refusal, Resize, Revert, Why
 from reconciler.model.policy import BurstPolicy, Distribution
 from reconciler.model.workload import WorkloadTemplate
 from reconciler.text.wording import clause, count, plain
 
 
-def anew(total: int, targets: Sequence[ClusterShare], distribution: Distribution) -> Division:
-    """Divide a total as if nothing stood: no target keeps what it has, and `most` counts that as room."""
-    return share_out(total, [replace(target, keeps=0) for target in targets], distribution)
+def anew(total: int, shares: Sequence[ClusterShare], distribution: Distribution) -> Division:
+    """Divide a total as if nothing stood: no share keeps its replicas, and `most` counts them as room."""
+    return share_out(total, [replace(share, keeps=0) for share in shares], distribution)
 
 
 def rebalance(inputs: PassInput, workload: WorkloadId, *, by: str, reason: str = "") -> Plan:
-    """Share out anew what a workload has elsewhere; the plan is empty where it has its shares already.
+    """Assign the placed replicas of a workload anew; the plan is empty where each cluster has its share already.
 
-    What gives up replicas comes first, so that no commit has more of them than were agreed on. Nothing is held back
-    because of it. Raises InvalidInput where that cannot be done, and with what would help.
+    Placements that give up replicas come first, so that no commit has more of them than before. No restraint comes of
+    it. Raises InvalidInput with a remedy where it cannot be done.
     """
     working_plan = WorkingPlan(inputs)
-    respect_people(inputs, working_plan)  # a commit of ours on top would hide it from every later pass
-    end_what_has_lapsed(inputs, working_plan)
+    follow_manual_changes(inputs, working_plan)  # a commit of ours on top would hide it from every later pass
+    end_expired(inputs, working_plan)
     template, policy = _governed(inputs, working_plan, workload)
     placements = working_plan.of(workload)
     if not placements:
         return Plan()
-    made = _Rebalancing(
+    rebalancing = _Rebalance(
         inputs=inputs,
         working_plan=working_plan,
         finder=CandidateFinder(inputs, working_plan),
@@ -65,7 +65,7 @@ def rebalance(inputs: PassInput, workload: WorkloadId, *, by: str, reason: str =
         by=by,
         reason=clause(reason),
     )
-    changes = tuple(made.changes())
+    changes = tuple(rebalancing.changes())
     for change in changes:
         working_plan.change(change)
     return Plan(changes=working_plan.plan().changes) if changes else Plan()
@@ -99,8 +99,8 @@ def _governed(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Rebalancing:
-    """One workload's placements, and what they are shared out over."""
+class _Rebalance:
+    """One workload with its placements."""
 
     inputs: PassInput
     working_plan: WorkingPlan
@@ -112,84 +112,85 @@ class _Rebalancing:
     reason: str
 
     def changes(self) -> Iterator[Change]:
-        """Yield what gives up replicas, then what gets some: ends, shrinks, growths, new placements."""
-        found = self._divided() if self.policy.spread is None else self._subsets()
+        """Yield changes that give up replicas, then those that get some: ends, shrinks, growths, new placements."""
+        assignment = self._by_cluster() if self.policy.spread is None else self._by_subset()
         ends, shrinks, leaving = list[Change](), list[Change](), list[Placement]()
-        for placement, rest in self._given_up(found.counts):
-            detail = self._detail(self._site(placement), found.counts)
+        for placement, rest in self._given_up(assignment.counts):
+            detail = self._detail(self._key(placement), assignment.counts)
             leaving.append(placement)
             if not rest:
                 ends.append(self._end(placement, detail))
                 continue
             after = lifecycle.renewed(placement, self.inputs.desired, self.inputs.now, rest)
             shrinks.append(Resize(before=placement, after=after, detail=detail))
-        taken = [self._taken(share, found, leaving) for share in found.shares]
-        yield from (*ends, *shrinks, *sorted(taken, key=lambda change: isinstance(change, Place)))
+        gains = [self._gain(candidate, assignment, leaving) for candidate in assignment.chosen]
+        yield from (*ends, *shrinks, *sorted(gains, key=lambda change: isinstance(change, Place)))
 
     @property
     def workload(self) -> WorkloadId:
         return self.template.workload
 
     @property
-    def held(self) -> Counter[Site]:
-        """What each cluster has now, or each subset's part of it."""
-        return self.finder.seated(self.workload, self.policy)
+    def held(self) -> Counter[ClusterSubset]:
+        """The replicas of each cluster, by subset."""
+        return self.finder.held_by_subset(self.workload, self.policy)
 
     @property
-    def candidates(self) -> Mapping[Site, Candidate]:
-        """Where the workload may go, in order."""
-        return {candidate.site: candidate for candidate in self.finder.order(self.workload)}
+    def candidates(self) -> Mapping[ClusterSubset, Candidate]:
+        """The clusters that the workload may use, in order."""
+        return {candidate.key: candidate for candidate in self.finder.order(self.workload)}
 
     @property
     def shape(self) -> ReplicaShape:
         """One replica as its primary shows it now, or else as it was placed last."""
         demand = self.inputs.demands.get(self.workload)
-        newest = max(self.placements, key=lambda one: (one.created_at, one.name))
+        newest = max(self.placements, key=lambda placement: (placement.created_at, placement.name))
         return (demand.shape if isinstance(demand, Demand) else None) or newest.shape
 
-    def _subsets(self) -> ShareOut:
-        """Share out over the subsets of a WorkloadSpread. Raises InvalidInput as `_divided` does."""
+    def _by_subset(self) -> Assignment:
+        """Assign to the subsets of a WorkloadSpread. Raises InvalidInput where not all replicas have a place."""
         afresh = Anew(keeps=self._keeps, ended=self._ended, placements=len(self.placements))
-        found = spread_anew(self.finder, self.template, self.policy, self.shape, afresh)
-        self._complete(found.counts, found.refusals)
-        return found
+        assignment = assign_anew(self.finder, self.template, self.policy, self.shape, afresh)
+        self._complete(assignment.counts, assignment.refusals)
+        return assignment
 
-    def _divided(self) -> ShareOut:
-        """Share out over what each cluster has and offers, without those that would be a GPR too many.
+    def _by_cluster(self) -> Assignment:
+        """Divide over the room of clusters and their own replicas, without GPRs beyond the limit of the workspace.
 
-        Raises InvalidInput where not all of the replicas have a place.
+        Raises InvalidInput where not all replicas have a place.
         """
         held, candidates = self.held, self.candidates
-        # Those that end make room for as many GPRs; which ones these are is known only when it is shared out.
+        # Placements that end make room for as many GPRs; which ones end is known only once replicas are assigned.
         ending = -len(self.placements)
-        answers: dict[ClusterName, Offer | Refusal] = {
-            candidate.cluster: self.finder.assess(self.template, self.policy, self.shape, candidate, MOST, more=ending)
-            for candidate in candidates.values()
-        }
+        answers: dict[ClusterName, Candidate | Refusal] = {}
+        for candidate in candidates.values():
+            answers[candidate.cluster] = self.finder.assess(
+                self.template, self.policy, self.shape, candidate, MOST, more_gprs=ending
+            )
         while True:
-            targets = [self._target(candidate, answers[candidate.cluster]) for candidate in candidates.values()]
-            division = anew(held.total(), targets, self.policy.distribution)
-            counts: dict[Site, int] = {(cluster, ""): has for cluster, has in division.counts.items()}
-            refusals = tuple(one for one in answers.values() if isinstance(one, Refusal))
+            shares = [self._share(candidate, answers[candidate.cluster]) for candidate in candidates.values()]
+            division = anew(held.total(), shares, self.policy.distribution)
+            counts: dict[ClusterSubset, int] = {(cluster, ""): has for cluster, has in division.counts.items()}
+            refusals = tuple(answer for answer in answers.values() if isinstance(answer, Refusal))
             self._complete(counts, refusals)
-            shares = tuple(self._shares(answers, division))
-            new = [one for one in shares if not held[one.offer.candidate.site]]
+            chosen = tuple(self._chosen(answers, division))
+            new = [candidate for candidate in chosen if not held[candidate.key]]
             beyond = beyond_gprs(self.finder, self.workload.workspace, new, ended=self._ended(counts))
             if beyond is None:
-                return ShareOut(shares=shares, refusals=refusals, counts=counts)
+                return Assignment(chosen=chosen, refusals=refusals, counts=counts)
             answers[beyond[1].cluster] = beyond[1]
 
-    def _target(self, candidate: Candidate, answer: Offer | Refusal) -> ClusterShare:
-        """Make a target with room for what the cluster has and for what it offers beside that."""
-        has = self.held[candidate.site]
-        most = min(MOST, has + answer.replicas if isinstance(answer, Offer) else self._keeps(candidate.site, answer))
-        return target_of(candidate, keeps=has, most=most, capacity=most)
+    def _share(self, candidate: Candidate, answer: Candidate | Refusal) -> ClusterShare:
+        """Make a cluster's share with room for its own replicas and for those it can take beside them."""
+        has = self.held[candidate.key]
+        most = min(MOST, has + answer.room if isinstance(answer, Candidate) else self._keeps(candidate.key, answer))
+        return share_of(candidate, keeps=has, most=most, capacity=most)
 
-    def _keeps(self, place: Site, refusal: Refusal | None) -> int:
-        """Count what may stay where it is, by why a cluster gives nothing new.
+    def _keeps(self, place: ClusterSubset, refusal: Refusal | None) -> int:
+        """Count the replicas that may stay on a cluster, by why it takes no new ones.
 
-        One that gives nothing new still has room for what runs there; replicas that wait there for a node do not, where
-        no room is the reason. One that the workload may not even stay on has none.
+        A cluster that takes none still has room for those that run there, and without capacity for none of those that
+        wait there for a node. A cluster that the workload may not stay on keeps none.
         """
         if self._gone(place) is not None:
             return 0
@@ -197,8 +198,8 @@ class _Rebalancing:
         limit = within_limits(self.inputs, self.workload, self.candidates[place], self.shape).limit
         return min(self.held[place] - waiting, MOST if limit is None else limit)
 
-    def _complete(self, counts: Mapping[Site, int], refusals: Sequence[Refusal]) -> None:
-        """Raise InvalidInput where a cluster may only seem to be gone, or where some replicas have no place."""
+    def _complete(self, counts: Mapping[ClusterSubset, int], refusals: Sequence[Refusal]) -> None:
+        """Raise InvalidInput where a cluster may only seem to have gone, or where some replicas have no place."""
         for place in sorted(self.held):
             gone = self._gone(place)
             if gone is not None and gone.reason in ABSENT and self.inputs.desired.incomplete:
@@ -208,84 +209,95 @@ class _Rebalancing:
                 )
         total, placed = self.held.total(), sum(counts.values())
         if placed != total:
-            first = next((one for one in refusals if one.remedy), None)
+            first = next((refusal for refusal in refusals if refusal.remedy), None)
             hint = f"; {first.where}: {clause(first.message)} ({first.remedy})" if first is not None else ""
-            bounds = f"WorkloadSpread {one.id}" if (one := self.policy.spread) else f"policy {self.policy.name}"
+            spread = self.policy.spread
+            bounds = f"WorkloadSpread {spread.id}" if spread else f"policy {self.policy.name}"
             raise InvalidInput(
                 f"rebalancing {self.workload}: shared out anew, {placed} of its {count(total, 'replica')} would have a"
                 f" place within {bounds}{hint}"
             )
 
-    def _gone(self, place: Site) -> Refusal | None:
+    def _gone(self, place: ClusterSubset) -> Refusal | None:
         """Say why a workload may not even keep what it has on a cluster or for a subset; None where it may."""
         cluster, subset = place
         banned, spread = self.inputs.reach.banned(self.workload, cluster), self.policy.spread
         if banned is not None or spread is None or place in self.candidates:
             return banned
-        told = f"not in subset {plain(subset)}" if subset else "in no subset"
-        message = f"{told} of WorkloadSpread {spread.id} any more"
+        state = f"not in subset {plain(subset)}" if subset else "in no subset"
+        message = f"{state} of WorkloadSpread {spread.id} any more"
         return Refusal(cluster=cluster, subset=subset, reason=Reason.NOT_IN_POLICY, message=message)
 
-    def _waiting(self, place: Site) -> int:
+    def _waiting(self, place: ClusterSubset) -> int:
         """Count the replicas that are seen to wait for a node on a cluster."""
         seen = self.inputs.observed.clusters.get(place[0])
-        return sum(replica_count.waiting(one, seen) for one in self._on(place)) if seen is not None else 0
+        return sum(replica_count.waiting(placement, seen) for placement in self._on(place)) if seen is not None else 0
 
-    def _site(self, placement: Placement) -> Site:
-        return site(placement, self.policy, self.inputs.desired.clusters)
+    def _key(self, placement: Placement) -> ClusterSubset:
+        return cluster_subset(placement, self.policy, self.inputs.desired.clusters)
 
-    def _on(self, place: Site) -> list[Placement]:
-        return [placement for placement in self.placements if self._site(placement) == place]
+    def _on(self, place: ClusterSubset) -> list[Placement]:
+        return [placement for placement in self.placements if self._key(placement) == place]
 
-    def _shares(self, answers: Mapping[ClusterName, Offer | Refusal], division: Division) -> Iterator[Share]:
-        """Yield what each cluster gets on top of what it has, in the policy's order."""
+    def _chosen(self, answers: Mapping[ClusterName, Candidate | Refusal], division: Division) -> Iterator[Candidate]:
+        """Yield the candidates that get more replicas than they have, in order."""
         held = self.held
         for place, candidate in self.candidates.items():
-            answer, more = answers[candidate.cluster], division.counts.get(candidate.cluster, 0) - held[place]
-            if more > 0 and isinstance(answer, Offer):
-                yield Share(offer=answer, replicas=more, because=spoken_for(division, candidate, self.policy))
+            answer, gain = answers[candidate.cluster], division.counts.get(candidate.cluster, 0) - held[place]
+            if gain > 0 and isinstance(answer, Candidate):
+                yield replace(answer, replicas=gain, because=spoken_for(division, candidate, self.policy))
 
-    def _given_up(self, counts: Mapping[Site, int]) -> Iterator[tuple[Placement, int]]:
-        """Yield the placements that give up replicas, and what each keeps: the newest of a cluster first."""
+    def _given_up(self, counts: Mapping[ClusterSubset, int]) -> Iterator[tuple[Placement, int]]:
+        """Yield the placements that give up replicas, each with those it keeps: the newest of a cluster first."""
         for place in sorted(self.held):
             yield from newest_first(self._on(place), counts.get(place, 0))
 
-    def _ended(self, counts: Mapping[Site, int]) -> int:
+    def _ended(self, counts: Mapping[ClusterSubset, int]) -> int:
         return sum(not rest for _, rest in self._given_up(counts))
 
     def _end(self, placement: Placement, detail: str) -> Revert:
-        """End a placement, and hold nothing back: its replicas run on elsewhere."""
+        """End a placement without a restraint: its replicas go on on other clusters."""
         bound = replica_count.bound(placement, self.inputs.observed.clusters.get(placement.cluster))
         phase = lifecycle.final_phase(placement, bound, Why.REQUESTED)
         return Revert(placement=placement, why=Why.REQUESTED, detail=detail, phase=phase)
 
-    def _taken(self, share: Share, found: ShareOut, leaving: Sequence[Placement]) -> Place | Resize:
-        """Let the placement of a cluster grow, or begin one that ends when the first of those does that gave it up.
+    def _gain(self, candidate: Candidate, assignment: Assignment, leaving: Sequence[Placement]) -> Place | Resize:
+        """Resize the placement on a cluster, or begin one that ends when the first of those does that gave up replicas.
 
-        It also counts from when that one began, so that nothing lasts longer than its policy allows.
+        A new one counts from when that one began, so that no replica lasts longer than its policy allows.
         """
-        shape, place, subset = share.offer.shape, share.offer.candidate.site, share.offer.candidate.subset
-        choice = replace(self.finder.choice(share.offer, shape, self.workload.workspace), because=share.because)
+        place, counts = candidate.key, assignment.counts
+        choice = self.finder.choice(candidate, self.workload.workspace)
         here = self._on(place)
         if here:
-            before = max(here, key=lambda one: (one.created_at, one.name))
-            replicas = before.replicas + share.replicas
+            before = max(here, key=lambda placement: (placement.created_at, placement.name))
+            replicas = before.replicas + candidate.replicas
             grown = lifecycle.renewed(before, self.inputs.desired, self.inputs.now, replicas)
-            detail = self._detail(place, found.counts)
-            after = replace(grown, shape=shape.recorded, subset=subset)
+            detail = self._detail(place, counts)
+            after = replace(grown, shape=candidate.shape.recorded, subset=candidate.subset)
             return Resize(before=before, after=after, detail=detail, choice=choice)
-        first = min(leaving, key=lambda one: (one.expires_at, one.created_at, one.name))
-        made = self.finder.placement(self.template, self.policy, shape, place[0], share.replicas, subset=subset)
+        first = min(leaving, key=lambda placement: (placement.expires_at, placement.created_at, placement.name))
+        made = self.finder.placement(
+            self.template,
+            self.policy,
+            candidate.shape,
+            candidate.cluster,
+            candidate.replicas,
+            subset=candidate.subset,
+        )
         made = replace(made, created_at=first.created_at, expires_at=first.expires_at)
-        detail = self._detail(place, found.counts, f"it ends when {first.name} on {first.where} would have")
-        # Of subsets, which are in order, only what comes before explains why this one was taken.
-        before_it = self.candidates if self.policy.spread is None else list(self.candidates)[: choice.rank - 1]
-        new = ((one, (one.cluster, one.subset)) for one in found.refusals)
-        refused = tuple(one for one, there in new if there in before_it and there not in self.held)
-        return Place(placement=made, shortage=None, choice=choice, refused=refused, detail=detail)
+        detail = self._detail(place, counts, f"it ends when {first.name} on {first.where} would have")
+        # Of subsets, which are in order, only the clusters before this one explain why it was taken.
+        ahead = self.candidates if self.policy.spread is None else list(self.candidates)[: candidate.rank - 1]
+        refused = []
+        for refusal in assignment.refusals:
+            key = refusal.cluster, refusal.subset
+            if key in ahead and key not in self.held:
+                refused.append(refusal)
+        return Place(placement=made, shortage=None, choice=choice, refused=tuple(refused), detail=detail)
 
-    def _detail(self, place: Site, counts: Mapping[Site, int], *more: str) -> str:
-        """Say who asked for it, what a cluster had of all and gets, and why: of a long reason the end is cut off."""
+    def _detail(self, place: ClusterSubset, counts: Mapping[ClusterSubset, int], *more: str) -> str:
+        """Say who asked for it, the replicas that a cluster had and gets, and why; a long reason is cut off."""
         has, gets, gone = self.held[place], counts.get(place, 0), self._gone(place)
         why = f" ({gone.message})" if gone is not None else ""
         had = f"{has or 'none'} of {count(self.held.total(), 'replica')}"

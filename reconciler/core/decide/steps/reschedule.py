@@ -1,9 +1,9 @@
-"""Replicas of an Adaptive WorkloadSpread that find no node in time: they go to another subset, in the order of those.
+"""Reschedule: replicas of an Adaptive WorkloadSpread that find no node in time go to another subset, in their order.
 
-Where some have had no node for rescheduleCriticalSeconds, their subset's part of that cluster counts as unschedulable
-for a while, and gets nothing; the ledger remembers it. Others that wait there beside them go with them. What has a node
-there stays, also while it is starting, and nothing moves back afterwards. The last subset is never unschedulable.
-Replicas that nobody else takes stay where they wait: OpenKruise would delete and make them anew
+Where replicas have had no node for rescheduleCriticalSeconds, their subset's part of that cluster counts as
+unschedulable for a while and gets nothing; the ledger remembers that. Other replicas that wait there go with them.
+Replicas with a node stay, also while they start, and nothing moves back afterwards. The last subset is never
+unschedulable. Replicas that no other subset takes stay where they wait; OpenKruise would delete and recreate them
 (docs/reference/workloadspread.md, "Adaptive").
 """
 
@@ -11,19 +11,19 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from reconciler.core.decide.assign.replicas_by_subset import share_out_by_subset as spread_out
-from reconciler.core.decide.assign.share import Share
+from reconciler.core.decide.assign.replicas_by_subset import assign_by_subset
 from reconciler.core.decide.candidates.finder import CandidateFinder
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.decide.state.working_plan import WorkingPlan
-from reconciler.core.decide.steps.end import ended, moved
+from reconciler.core.decide.steps.end import make_move, make_revert
 from reconciler.core.ledger import lifecycle
 from reconciler.core.observe.demand import unseen
-from reconciler.core.spread.placement_subset import site
+from reconciler.core.spread.placement_subset import cluster_subset
 from reconciler.core.workloads import replica_count
+from reconciler.model.candidate import Candidate
 from reconciler.model.demand import Demand
 from reconciler.model.ids import WorkloadId
 from reconciler.model.placement import Placement, Restraint, RestraintKind
@@ -33,14 +33,17 @@ from reconciler.model.workload_spread import WorkloadSpread
 from reconciler.text.wording import count, plain
 
 
-def moving_on(working_plan: WorkingPlan, workload: WorkloadId, now: datetime) -> Counter[str]:
-    """Count the replicas that this pass has taken away since they found no node, by where they waited.
+def rescheduled(working_plan: WorkingPlan, workload: WorkloadId, now: datetime) -> Counter[str]:
+    """Count the replicas that this pass has taken from where they found no node, by that cluster and subset.
 
-    What is moved in one commit is not among them: it has its place.
+    Replicas that move in one commit do not count: they have their place.
     """
-    found = Counter[str]()
+    taken = Counter[str]()
     # Most workloads have no such restraint, so that the changes are looked through for few.
-    if any(one.kind is RestraintKind.UNSCHEDULABLE and one.since == now for one in working_plan.restraints(workload)):
+    if any(
+        restraint.kind is RestraintKind.UNSCHEDULABLE and restraint.since == now
+        for restraint in working_plan.restraints(workload)
+    ):
         for change in working_plan.changes:
             match change:
                 case Resize(before=before, after=after, restraint=Restraint(kind=RestraintKind.UNSCHEDULABLE)):
@@ -50,32 +53,32 @@ def moving_on(working_plan: WorkingPlan, workload: WorkloadId, now: datetime) ->
                 case _:
                     continue
             if left.workload == workload:
-                found[left.where] += left.replicas - rest
-    return found
+                taken[left.where] += left.replicas - rest
+    return taken
 
 
-def move_on_what_finds_no_node(inputs: PassInput, working_plan: WorkingPlan, finder: CandidateFinder) -> None:
-    """Take back what has waited for a node for too long, where another subset takes it.
+def reschedule_unschedulable(inputs: PassInput, working_plan: WorkingPlan, finder: CandidateFinder) -> None:
+    """Take replicas from where they have waited for a node for too long, as far as another subset has room.
 
-    What goes to one other cluster whole is moved in one commit. Else it is taken away here, and shared out with what is
-    missing in the same pass; all commits of a pass are pushed together.
+    A placement that goes whole to one other cluster moves in one commit. Other replicas are taken away here, and
+    assigned with the missing ones in the same pass; all commits of a pass are pushed together.
     """
     for workload in inputs.reach.adaptive():
         demand, spread = inputs.demands.get(workload), inputs.desired.policies[workload].spread
         if spread is None or not isinstance(demand, Demand) or working_plan.cooling(workload) is not None:
             continue
         for placement in working_plan.of(workload):
-            # What is not missing any more comes home in its own time, and is no reason to go anywhere else.
-            if demand.deficit >= working_plan.replicas(workload):
-                turn = _Turn(
+            # Replicas that are no longer missing come home in their own time, and go nowhere else.
+            if demand.missing >= working_plan.replicas(workload):
+                step = _Reschedule(
                     inputs=inputs, working_plan=working_plan, finder=finder, demand=demand, placement=placement
                 )
-                turn.take(spread)
+                step.decide(spread)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Turn:
-    """What is done about one placement."""
+class _Reschedule:
+    """The step for one placement."""
 
     inputs: PassInput
     working_plan: WorkingPlan
@@ -83,17 +86,17 @@ class _Turn:
     demand: Demand
     placement: Placement
 
-    def take(self, spread: WorkloadSpread) -> None:
-        """Take replicas that wait away, as many as another subset takes, and hold back what they waited for."""
+    def decide(self, spread: WorkloadSpread) -> None:
+        """Take as many waiting replicas away as other subsets have room for, and restrain the subset they leave."""
         waiting, placement, desired = self._waiting(spread), self.placement, self.inputs.desired
         if not waiting or spread.reschedule is None:
             return
         template, policy = desired.templates[placement.workload], desired.policies[placement.workload]
-        here, shape = site(placement, policy, desired.clusters), self.demand.shape or placement.shape
-        # What moves on whole makes room for the GPR that begins; where some of it would stay, it does not.
-        for gone in (1, 0) if waiting == placement.replicas else (0,):
-            found = spread_out(self.finder, template, policy, shape, waiting, without=here, ended=gone)
-            going = sum(share.replicas for share in found.shares)
+        here, shape = cluster_subset(placement, policy, desired.clusters), self.demand.shape or placement.shape
+        # A placement that goes whole makes room for the GPR that begins; one that keeps replicas does not.
+        for ended in (1, 0) if waiting == placement.replicas else (0,):
+            assignment = assign_by_subset(self.finder, template, policy, shape, waiting, without=here, ended=ended)
+            going = sum(candidate.replicas for candidate in assignment.chosen)
             if going == waiting:
                 break
         lasted = format_duration(spread.reschedule)
@@ -107,7 +110,7 @@ class _Turn:
                     reason=Reason.NO_CAPACITY,
                     message=f"{detail}, and no other subset has room",
                     replicas=waiting,
-                    refusals=found.refusals,
+                    refusals=assignment.refusals,
                 )
             )
             return
@@ -120,39 +123,39 @@ class _Turn:
             reason=detail,
             placement=placement.name,
         )
-        self.working_plan.change(self._change(found.shares, placement.replicas - going, detail, restraint))
+        self.working_plan.change(self._change(assignment.chosen, placement.replicas - going, detail, restraint))
 
     def _waiting(self, spread: WorkloadSpread) -> int:
-        """Count the replicas that have had no node for too long; look again where they may come to."""
+        """Count the replicas that have had no node for too long; wake when others will have."""
         inputs, placement = self.inputs, self.placement
-        _, subset = site(placement, inputs.desired.policies[placement.workload], inputs.desired.clusters)
+        _, subset = cluster_subset(placement, inputs.desired.policies[placement.workload], inputs.desired.clusters)
         seen = inputs.observed.clusters.get(placement.cluster)
         homeless = seen.homeless.get(placement.name) if seen is not None else None
         if not spread.gives_up(subset) or seen is None or homeless is None or homeless.since is None:
             return 0
         if unseen(inputs.desired.fleet, inputs.observed, placement.cluster, inputs.now):
             return 0
-        # Pods that an engine has not taken away yet are no replicas any more.
+        # Pods that the engine has yet to delete are no replicas any more.
         waiting = min(replica_count.waiting(placement, seen), placement.replicas - replica_count.bound(placement, seen))
         due = homeless.since + (spread.reschedule or timedelta())
         if waiting > 0 and due > inputs.now:
             self.working_plan.wake(due)
         return waiting if due <= inputs.now else 0
 
-    def _change(self, shares: Sequence[Share], stays: int, detail: str, restraint: Restraint) -> Change:
+    def _change(self, chosen: Sequence[Candidate], stays: int, detail: str, restraint: Restraint) -> Change:
         inputs, placement = self.inputs, self.placement
         if stays:
             after = lifecycle.renewed(placement, inputs.desired, inputs.now, stays)
             return Resize(before=placement, after=after, detail=detail, restraint=restraint)
-        if len(shares) == 1:
-            return moved(
+        if len(chosen) == 1:
+            return make_move(
                 inputs,
                 self.working_plan,
                 self.finder,
                 placement,
-                offer=shares[0].offer,
+                candidate=replace(chosen[0], because=""),  # a move says where it goes, not how its subset fills
                 why=Why.FAILED,
                 detail=detail,
                 restraint=restraint,
             )
-        return ended(inputs, placement, Why.FAILED, detail, restraint=restraint)
+        return make_revert(inputs, placement, Why.FAILED, detail, restraint=restraint)

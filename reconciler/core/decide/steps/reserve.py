@@ -1,6 +1,6 @@
-"""Requests that deploy nothing and only reserve GPUs: when they get them, and when they give them back.
+"""Reservations: requests that deploy nothing and hold GPUs in one cluster until their time is over.
 
-A reservation is in one cluster. Which, and since when, is in its record, so that it holds from the ledger alone.
+The record of a reservation has its cluster and when it began, so that it holds from the ledger alone.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from reconciler.text.wording import clause
 
 
 def end_reservations(inputs: PassInput, working_plan: WorkingPlan) -> None:
-    """Complete the reservations whose time is over, and look again when that of the others is."""
+    """Complete the reservations whose time is over, and wake when that of the others is."""
     for record in _open(inputs, working_plan):
         end = end_of(record, inputs.desired)
         if end is None or record.began_at is None:
@@ -45,14 +45,14 @@ def end_reservations(inputs: PassInput, working_plan: WorkingPlan) -> None:
         )
 
 
-def reservations_that_wait(inputs: PassInput, working_plan: WorkingPlan, finder: CandidateFinder) -> Iterator[Turn]:
-    """Yield a turn for each reservation that has no cluster yet; it waits since it was received."""
+def reservation_turns(inputs: PassInput, working_plan: WorkingPlan, finder: CandidateFinder) -> Iterator[Turn]:
+    """Yield a turn for each reservation without a cluster; it waits since it was received."""
     for record in _open(inputs, working_plan):
         ask = record.request.ask
         if record.cluster is None and ask is not None and ask.gpus:
-            one = _Reservation(inputs=inputs, working_plan=working_plan, finder=finder, record=record, ask=ask)
+            step = _Reserve(inputs=inputs, working_plan=working_plan, finder=finder, record=record, ask=ask)
             urgency = priority(record.workload, inputs)
-            yield Turn(priority=urgency, since=record.received_at, workload=record.workload, take=one.make)
+            yield Turn(priority=urgency, since=record.received_at, workload=record.workload, take=step.decide)
 
 
 def _open(inputs: PassInput, working_plan: WorkingPlan) -> Iterator[RequestRecord]:
@@ -63,8 +63,8 @@ def _open(inputs: PassInput, working_plan: WorkingPlan) -> Iterator[RequestRecor
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Reservation:
-    """What is done about one reservation that waits."""
+class _Reserve:
+    """The turn of one waiting reservation."""
 
     inputs: PassInput
     working_plan: WorkingPlan
@@ -72,8 +72,8 @@ class _Reservation:
     record: RequestRecord
     ask: GpuAsk
 
-    def make(self) -> None:
-        """Reserve on the first cluster that has room beside all other reservations, or tell why none has."""
+    def decide(self) -> None:
+        """Reserve on the first cluster with room beside all other reservations, or suppress it with the reasons."""
         workspace = self.inputs.desired.workspaces.get(self.record.request.workspace)
         everywhere = sorted({*workspace.everywhere}) if workspace else ()
         refusals: list[Refusal] = []
@@ -83,7 +83,7 @@ class _Reservation:
                 self._reserve(name)
                 return
             refusals.append(refusal)
-        first = next((one for one in refusals if one.remedy), None)
+        first = next((refusal for refusal in refusals if refusal.remedy), None)
         hint = f"; {first.cluster}: {clause(first.message)} ({first.remedy})" if first else ""
         reason, message = why_not(refusals, f"{described(self.ask)} are free on no cluster{hint}")
         self.working_plan.suppress(
@@ -106,12 +106,12 @@ class _Reservation:
         if refusal is not None:
             return refusal
         seen = self.inputs.observed.clusters[name]
-        ways = shapes(self.ask, seen, dedicated=self.record.request.terms.dedicated)
-        room = self.finder.rooms.room(name, None)
-        if any(room.count(way, 1) for way in ways):
+        options = shapes(self.ask, seen, dedicated=self.record.request.terms.dedicated)
+        room = self.finder.capacity.room(name, None)
+        if any(room.count(option, 1) for option in options):
             return None
-        message = room.shortfall(ways[0]) if ways else missing(self.ask, seen)
-        remedy = remedies.remedy(room, seen, ways[0], 1, deployed=False) if ways else remedies.NODES
+        message = room.shortfall(options[0]) if options else missing(self.ask, seen)
+        remedy = remedies.remedy(room, seen, options[0], 1, deployed=False) if options else remedies.NODES
         return Refusal(cluster=name, reason=Reason.NO_CAPACITY, message=message, remedy=remedy)
 
     def _reserve(self, name: ClusterName) -> None:

@@ -1,18 +1,18 @@
-"""Replicas that come home because they are no longer missing there."""
+"""Scale down: replicas come home that are above a limit, or that are no longer missing on their primary."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from reconciler.core.decide.assign.share_out import given_back, with_reason
+from reconciler.core.decide.assign.replicas_by_cluster import take_back, with_reason
 from reconciler.core.decide.assign.subset_quota import quotas
 from reconciler.core.decide.candidates.finder import MOST
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.decide.state.working_plan import WorkingPlan
-from reconciler.core.decide.steps.end import overstepping, revert
+from reconciler.core.decide.steps.end import outside_policy, revert
 from reconciler.core.ledger import lifecycle
 from reconciler.core.observe.demand import ceiling, next_fall
-from reconciler.core.spread.placement_subset import site
+from reconciler.core.spread.placement_subset import cluster_subset
 from reconciler.model.demand import Demand
 from reconciler.model.ids import WorkloadId
 from reconciler.model.ledger import PlacementGroup
@@ -24,27 +24,27 @@ from reconciler.model.workload_spread import WorkloadSpread
 from reconciler.text.wording import count, plain
 
 
-def give_back_what_is_not_needed(inputs: PassInput, working_plan: WorkingPlan) -> None:
-    """Shrink and revert what is above a limit at once, and what is not missing any more after the scale-down window."""
-    beyond = frozenset(overstepping(inputs, working_plan))
+def scale_down(inputs: PassInput, working_plan: WorkingPlan) -> None:
+    """Take back replicas above a limit at once, and those no longer missing after the scale-down window."""
+    outside = frozenset(outside_policy(inputs, working_plan))
     for workload in working_plan.placed():
         demand, policy = inputs.demands.get(workload), inputs.desired.policies.get(workload)
         if policy is None:
             continue
-        if workload in beyond:
+        if workload in outside:
             if policy.spread is not None:
                 _keep_subsets(inputs, working_plan, workload, policy, policy.spread)
             _keep_limits(inputs, working_plan, workload, policy)
-        # What a blind primary has lent is left where it is; `lending` tells that it is blind.
+        # Replicas of an unseen primary stay; `scale_up` suppresses with that reason.
         if isinstance(demand, Demand):
             _follow_demand(inputs, working_plan, demand, policy)
         if policy.spread is not None:
             _keep_subsets(inputs, working_plan, workload, policy, policy.spread)
 
 
-def _unsure(inputs: PassInput, lent: PlacementGroup, policy: BurstPolicy) -> bool:
+def _unsure(inputs: PassInput, group: PlacementGroup, policy: BurstPolicy) -> bool:
     """Tell whether the policy that these were placed by may be in the file that cannot be read."""
-    return inputs.desired.incomplete and any(placement.policy != policy.name for placement in lent.placements)
+    return inputs.desired.incomplete and any(placement.policy != policy.name for placement in group.placements)
 
 
 def _keep_subsets(
@@ -56,13 +56,13 @@ def _keep_subsets(
     out at once, as everywhere. A percentage of fewer replicas may be less, so it goes on until all have theirs.
     """
     clusters, before, placed = inputs.desired.clusters, 0, working_plan.replicas(workload)
-    if _unsure(inputs, working_plan.lent(workload), policy):
+    if _unsure(inputs, working_plan.group(workload), policy):
         return
     while placed != before:
         for quota in reversed(quotas(inputs, workload, spread, placed)):
             name, placements = plain(quota.subset.name), working_plan.of(workload)
-            here = [one for one in placements if site(one, policy, clusters)[1] == quota.subset.name]
-            above = sum(one.replicas for one in here) - (MOST if quota.lent is None else quota.lent)
+            here = [one for one in placements if cluster_subset(one, policy, clusters)[1] == quota.subset.name]
+            above = sum(one.replicas for one in here) - (MOST if quota.elsewhere is None else quota.elsewhere)
             detail = f"subset {name} of WorkloadSpread {spread.id} may have {quota.most}"
             _drain(inputs, working_plan, above, here, why=Why.POLICY, detail=detail)
         before, placed = placed, working_plan.replicas(workload)
@@ -70,16 +70,16 @@ def _keep_subsets(
 
 def _keep_limits(inputs: PassInput, working_plan: WorkingPlan, workload: WorkloadId, policy: BurstPolicy) -> None:
     """Carry out limits that people have lowered: of one cluster, and of all together."""
-    lent, tightest = working_plan.lent(workload), inputs.reach.tightest(workload)
-    within = policy.max_replicas is None or lent.replicas <= policy.max_replicas
-    if within and (tightest is None or lent.most <= tightest):
+    group, tightest = working_plan.group(workload), inputs.reach.tightest(workload)
+    within = policy.max_replicas is None or group.replicas <= policy.max_replicas
+    if within and (tightest is None or group.most <= tightest):
         return
-    if _unsure(inputs, lent, policy):
+    if _unsure(inputs, group, policy):
         return
     for candidate in inputs.reach.order(workload):
         here = [placement for placement in working_plan.of(workload) if placement.cluster == candidate.cluster]
         if policy.spread is not None:
-            here = [one for one in here if site(one, policy, inputs.desired.clusters) == candidate.site]
+            here = [one for one in here if cluster_subset(one, policy, inputs.desired.clusters) == candidate.key]
         above = sum(placement.replicas for placement in here) - (MOST if candidate.limit is None else candidate.limit)
         detail = f"policy {policy.name} allows {candidate.limit} on {candidate.cluster}"
         _drain(inputs, working_plan, above, here, why=Why.POLICY, detail=detail)
@@ -92,22 +92,22 @@ def _keep_limits(inputs: PassInput, working_plan: WorkingPlan, workload: Workloa
 def _follow_demand(inputs: PassInput, working_plan: WorkingPlan, demand: Demand, policy: BurstPolicy) -> None:
     """Give back, last cluster first, what has not been missing for the whole scale-down window."""
     placed, window = working_plan.replicas(demand.workload), policy.scale_down_window
-    if placed <= demand.deficit:
+    if placed <= demand.missing:
         return
     if demand.stale:
-        working_plan.suppress(_deaf(demand, placed))
+        working_plan.suppress(_signal_unheard(demand, placed))
         return
     highest = ceiling(demand, window)
     keep = placed if highest is None else min(placed, highest)
-    if keep > demand.deficit:
+    if keep > demand.missing:
         but = "nobody has watched for the whole" if highest is None else f"up to {highest} were needed within the"
         working_plan.suppress(
             Suppressed(
                 workload=demand.workload,
                 reason=Reason.SCALE_DOWN_WINDOW,
-                message=f"{demand.deficit} of {placed} placed replicas are needed now, but {but} scale-down window of"
+                message=f"{demand.missing} of {placed} placed replicas are needed now, but {but} scale-down window of"
                 f" {format_duration(window)}",
-                replicas=placed - demand.deficit,
+                replicas=placed - demand.missing,
                 until=next_fall(demand, window),
             )
         )
@@ -117,13 +117,13 @@ def _follow_demand(inputs: PassInput, working_plan: WorkingPlan, demand: Demand,
         _drain(inputs, working_plan, placed - keep, placements, why=Why.DEMAND_GONE, detail=detail)
 
 
-def _deaf(demand: Demand, placed: int) -> Suppressed:
+def _signal_unheard(demand: Demand, placed: int) -> Suppressed:
     """Say that nothing is given back, since a signal that may still ask for it cannot be heard."""
     return Suppressed(
         workload=demand.workload,
         reason=Reason.SIGNAL_UNHEARD,
         message=f"{'; '.join(demand.stale)}; its {count(placed, 'replica')} elsewhere stay until they expire",
-        replicas=placed - demand.deficit,
+        replicas=placed - demand.missing,
     )
 
 
@@ -139,7 +139,7 @@ def _drain(
     """Take a surplus away from some placements of one workload, in the reverse of how they were shared out."""
     if surplus <= 0:
         return
-    for placement, rest in given_back(inputs, working_plan, surplus, placements):
+    for placement, rest in take_back(inputs, working_plan, surplus, placements):
         if rest == 0:
             revert(inputs, working_plan, placement, why, detail)
             continue

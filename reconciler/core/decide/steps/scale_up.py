@@ -1,4 +1,4 @@
-"""Replicas that go elsewhere because their primary has had no room for them for long enough."""
+"""Scale up: replicas burst to other clusters after their primary has had no room for them for the scale-up window."""
 
 from __future__ import annotations
 
@@ -10,47 +10,47 @@ from reconciler.core.capacity.best_fit import tightest_first
 from reconciler.core.capacity.devices import asked
 from reconciler.core.capacity.gangs import GangWorkload, more
 from reconciler.core.decide.assign import gang_placement
-from reconciler.core.decide.assign.share import Share
-from reconciler.core.decide.assign.share_out import share_out_replicas
-from reconciler.core.decide.candidates.finder import CandidateFinder, Offer, why_not
+from reconciler.core.decide.assign.replicas_by_cluster import assign
+from reconciler.core.decide.candidates.finder import MOST, CandidateFinder, why_not
 from reconciler.core.decide.candidates.gang import whole
 from reconciler.core.decide.candidates.gpr_terms import priority
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.decide.state.working_plan import WorkingPlan
 from reconciler.core.decide.steps.queue import Turn
-from reconciler.core.decide.steps.reschedule import moving_on
-from reconciler.core.fleet.cluster_order import Candidate, candidate_of
+from reconciler.core.decide.steps.reschedule import rescheduled
+from reconciler.core.fleet.cluster_order import candidate_of
 from reconciler.core.ledger import lifecycle
 from reconciler.core.observe.demand import UnseenPrimary, matured, next_maturity
-from reconciler.core.spread.placement_subset import Site, site
+from reconciler.core.spread.placement_subset import cluster_subset
 from reconciler.core.workloads.node_affinity import wanted_labels
+from reconciler.model.candidate import Candidate
 from reconciler.model.capacity import ReplicaShape
 from reconciler.model.demand import Demand
-from reconciler.model.placement import RestraintKind
+from reconciler.model.placement import ClusterSubset, RestraintKind
 from reconciler.model.plan import Change, Choice, Place, Reason, Refusal, Resize, Shortage, Suppressed
 from reconciler.model.policy import StrategyName
 from reconciler.model.units import format_duration
 from reconciler.text.wording import clause, count, listed, plain
 
 
-def bursts_that_wait(inputs: PassInput, working_plan: WorkingPlan, finder: CandidateFinder) -> Iterator[Turn]:
-    """Yield a turn for each workload with a deficit, in which it gets the clusters it may have, as far as they go.
+def burst_turns(inputs: PassInput, working_plan: WorkingPlan, finder: CandidateFinder) -> Iterator[Turn]:
+    """Yield a turn for each workload with missing replicas, in which they go to the clusters that have room.
 
-    It has the priority of its GPR or of its policy, and waits for as long as the first of its replicas does.
+    A turn has the priority of the workload's GPR or policy, and waits since the first of its replicas does.
     """
     for demand in inputs.demands.values():
         if isinstance(demand, UnseenPrimary):
-            working_plan.suppress(_blind(demand, working_plan.replicas(demand.workload)))
-        elif demand.deficit > working_plan.replicas(demand.workload):
+            working_plan.suppress(_primary_unseen(demand, working_plan.replicas(demand.workload)))
+        elif demand.missing > working_plan.replicas(demand.workload):
             yield Turn(
                 priority=priority(demand.workload, inputs),
                 since=min(wait.since for wait in demand.waiting),
                 workload=demand.workload,
-                take=_ScaleUp(inputs=inputs, working_plan=working_plan, finder=finder, demand=demand).make,
+                take=_ScaleUp(inputs=inputs, working_plan=working_plan, finder=finder, demand=demand).decide,
             )
 
 
-def _blind(demand: UnseenPrimary, placed: int) -> Suppressed:
+def _primary_unseen(demand: UnseenPrimary, placed: int) -> Suppressed:
     kept = f"its {count(placed, 'replica')} elsewhere stay until they expire" if placed else "it gets nothing new"
     return Suppressed(
         workload=demand.workload,
@@ -60,24 +60,24 @@ def _blind(demand: UnseenPrimary, placed: int) -> Suppressed:
     )
 
 
-def _filled(choice: Choice, replicas: int) -> Refusal:
-    """Say of a cluster that took its share why it did not take more."""
-    limited = choice.limit is not None and choice.fits > replicas
-    more = f"may have {choice.limit} at most" if limited else "has no room for more"
+def _full(candidate: Candidate, choice: Choice) -> Refusal:
+    """Say of a candidate that got all replicas it has room for why it did not get more."""
+    limited = choice.limit is not None and choice.fits > candidate.replicas
+    bound = f"may have {choice.limit} at most" if limited else "has no room for more"
     return Refusal(
-        cluster=choice.cluster,
+        cluster=candidate.cluster,
         reason=Reason.CLUSTER_LIMIT if limited else Reason.NO_CAPACITY,
-        message=f"took {count(replicas, 'replica')} and {more}",
-        subset=choice.subset,
+        message=f"took {count(candidate.replicas, 'replica')} and {bound}",
+        subset=candidate.subset,
     )
 
 
 def _shortage(demand: Demand, shape: ReplicaShape, now: datetime) -> Shortage:
-    """Say what is missing, since when, and by whose word."""
+    """Describe the missing replicas: how many, since when, and by which signals."""
     pods = [step for step in demand.waiting if not step.signal]
     return Shortage(
         primary=demand.primary,
-        replicas=demand.deficit,
+        replicas=demand.missing,
         waited=now - min(step.since for step in demand.waiting),
         requests=asked(shape),
         node_selector=wanted_labels(shape),
@@ -89,144 +89,163 @@ def _shortage(demand: Demand, shape: ReplicaShape, now: datetime) -> Shortage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _ScaleUp:
-    """What is done about one workload's missing replicas."""
+    """The turn of one workload with missing replicas."""
 
     inputs: PassInput
     working_plan: WorkingPlan
     finder: CandidateFinder
     demand: Demand
 
-    def make(self) -> None:
-        """Place what may be placed, and tell what is held back."""
-        lacking = self._due()
-        if lacking <= 0 or self._hindered():
+    def decide(self) -> None:
+        """Place the replicas that are due and have room, and suppress the others with the reason."""
+        missing = self._due()
+        # 1. No replica is due, or the workload is held back.
+        if missing <= 0 or self._is_held_back():
             return
-        goes_whole = self._whole()
-        if goes_whole is not None and goes_whole.unknown:
-            self._suppress(Reason.NO_SHAPE, f"{goes_whole.unknown}, so nobody knows where all of it fits")
+        # 2. Nobody knows what one replica requests.
+        gang, shape = self._gang(), self.demand.shape
+        unknown = self._unknown(gang)
+        if shape is None or unknown:
+            self._suppress(Reason.NO_SHAPE, unknown)
             return
-        shape = self.demand.shape
-        if shape is None:
-            primary = self.demand.primary
-            known = (
-                f"the observation of {primary} does not say what one replica requests (add it as workloads[].replica)"
-                if self.demand.reported
-                else f"{primary} reports no such object, so nobody knows what one replica requests"
-            )
-            self._suppress(Reason.NO_SHAPE, known)
+        # 3. A gang goes whole to one cluster.
+        if gang is not None:
+            self._place_gang(gang, shape, missing)
             return
-        if goes_whole is not None:
-            self._lend(goes_whole, shape, lacking)
-            return
-        workload = self.demand.workload
-        template, policy = self.inputs.desired.templates[workload], self.inputs.desired.policies[workload]
-        found = share_out_replicas(self.finder, template, policy, shape, lacking)
-        passed = found.refusals
-        choices = self._taken(found.shares)
-        for share in found.shares:
-            own, choice = share.offer.shape, choices[share.offer.candidate.site]
-            self.working_plan.change(self._change(share, choice, own, passed, lacking))
-            if share.replicas == share.offer.replicas:
-                passed = (*passed, _filled(choice, share.replicas))
-        left = lacking - found.home - sum(share.replicas for share in found.shares)
-        if found.home:
-            self._suppress(Reason.SPREAD_LIMIT, self._stays(found.home), short=found.home)
-        if left:
-            why = why_not(found.refusals, f"{count(left, 'replica')} of {self.demand.deficit} fit on no cluster")
-            self._suppress(
-                *((Reason.SPREAD_LIMIT, found.lacking) if found.lacking else why),
-                self.finder.next_change(workload),
-                short=left,
-                refusals=found.refusals,
-            )
+        # 4. Other replicas go to as many clusters as it takes.
+        self._place(shape, missing)
 
-    def _taken(self, shares: Sequence[Share]) -> Mapping[Site, Choice]:
-        """Take the room of what was shared out, and say what spoke for each part of it then."""
-        found, workspace = dict[Site, Choice](), self.demand.workload.workspace
-        for cluster in dict.fromkeys(share.offer.candidate.cluster for share in shares):
-            here = [share for share in shares if share.offer.candidate.cluster == cluster]
-            room = self.finder.rooms.room(cluster, workspace)
-            for share in tightest_first(room, here, lambda one: one.offer.shape):
-                own = share.offer.shape
-                choice = self.finder.choice(share.offer, own, workspace)
-                found[share.offer.candidate.site] = replace(choice, because=share.because)
-                self.finder.rooms.take(cluster, own, share.replicas)
-        return found
-
-    def _whole(self) -> GangWorkload | None:
-        """Return what it takes if it goes whole."""
+    def _gang(self) -> GangWorkload | None:
+        """Return the gang that the workload is, if it is one."""
         return whole(self.inputs, self.demand.workload)
 
-    def _lend(self, goes_whole: GangWorkload, shape: ReplicaShape, lacking: int) -> None:
-        """Place all of it on the first cluster that has room for all of it, or let it grow where it is.
+    def _unknown(self, gang: GangWorkload | None) -> str:
+        """Say why the requests of a replica are unknown; empty where they are known."""
+        if gang is not None and gang.unknown:
+            return f"{gang.unknown}, so nobody knows where all of it fits"
+        if self.demand.shape is not None:
+            return ""
+        primary = self.demand.primary
+        if self.demand.reported:
+            return (
+                f"the observation of {primary} does not say what one replica requests (add it as workloads[].replica)"
+            )
+        return f"{primary} reports no such object, so nobody knows what one replica requests"
 
-        A set has one cluster: what has no room beside the rest of it waits, and never goes elsewhere.
-        """
-        workload, reach = self.demand.workload, self.inputs.reach
-        here = max(self.working_plan.of(workload), key=lambda one: (one.created_at, one.name), default=None)
-        candidates = reach.order(workload) if here is None else (candidate_of(reach.order(workload), here.cluster),)
-        total = lacking + (0 if here is None else here.replicas)
-        there = None if here is None else goes_whole.of(here.replicas)
-        needed = goes_whole.of(total) if there is None else more(goes_whole.of(total), there)
-
-        def asked(candidate: Candidate, *, least: bool) -> Offer | Refusal:
-            return gang_placement.assess(
-                self.inputs, self.finder, workload, candidate, goes_whole, replicas=total, there=there, least=least
+    def _place(self, shape: ReplicaShape, missing: int) -> None:
+        """Assign missing replicas to clusters, and suppress those that none has room for."""
+        workload = self.demand.workload
+        template, policy = self.inputs.desired.templates[workload], self.inputs.desired.policies[workload]
+        assignment = assign(self.finder, template, policy, shape, missing)
+        refusals, choices = assignment.refusals, self._choose(assignment.chosen)
+        for candidate in assignment.chosen:
+            choice = choices[candidate.key]
+            self.working_plan.change(self._change(candidate, choice, candidate.shape, refusals, missing))
+            if candidate.replicas == candidate.room:
+                refusals = (*refusals, _full(candidate, choice))
+        left = missing - assignment.home - sum(candidate.replicas for candidate in assignment.chosen)
+        if assignment.home:
+            self._suppress(Reason.SPREAD_LIMIT, self._stays(assignment.home), short=assignment.home)
+        if left:
+            why = why_not(assignment.refusals, f"{count(left, 'replica')} of {self.demand.missing} fit on no cluster")
+            self._suppress(
+                *((Reason.SPREAD_LIMIT, assignment.out_of_reach) if assignment.out_of_reach else why),
+                self.finder.next_change(workload),
+                short=left,
+                refusals=assignment.refusals,
             )
 
-        offer, refusals = gang_placement.first(needed, candidates, asked)
-        if offer is not None:
-            choice = gang_placement.taken(self.finder, offer, needed, shape, workload, replicas=lacking)
-            share = Share(offer=offer, replicas=lacking)
-            self.working_plan.change(self._change(share, choice, shape, refusals, lacking))
+    def _choose(self, chosen: Sequence[Candidate]) -> Mapping[ClusterSubset, Choice]:
+        """Hand out the room of candidates, and record each as it is taken."""
+        choices, workspace = dict[ClusterSubset, Choice](), self.demand.workload.workspace
+        for cluster in dict.fromkeys(candidate.cluster for candidate in chosen):
+            here = [candidate for candidate in chosen if candidate.cluster == cluster]
+            room = self.finder.capacity.room(cluster, workspace)
+            for place, candidate in enumerate(tightest_first(room, here, lambda candidate: candidate.shape)):
+                # Another subset of this pass may have taken room there since the candidate was assessed.
+                left = self.finder.capacity.room(cluster, workspace).count(candidate.shape, MOST) if place else None
+                taken = candidate if left is None else replace(candidate, fits=left)
+                choices[candidate.key] = self.finder.choice(taken, workspace)
+                self.finder.capacity.take(cluster, candidate.shape, candidate.replicas)
+        return choices
+
+    def _place_gang(self, gang: GangWorkload, shape: ReplicaShape, missing: int) -> None:
+        """Place a gang on the first cluster that has room for all of it, or let it grow where it is.
+
+        A gang has one cluster: replicas without room beside the others wait, and never go to another cluster.
+        """
+        workload, order = self.demand.workload, self.finder.order(self.demand.workload)
+        newest = max(
+            self.working_plan.of(workload),
+            key=lambda placement: (placement.created_at, placement.name),
+            default=None,
+        )
+        candidates = order if newest is None else (candidate_of(order, newest.cluster),)
+        total = missing + (0 if newest is None else newest.replicas)
+        standing = None if newest is None else gang.of(newest.replicas)
+        need = gang.of(total) if standing is None else more(gang.of(total), standing)
+
+        def ask(candidate: Candidate, *, least: bool) -> Candidate | Refusal:
+            return gang_placement.assess(
+                self.inputs, self.finder, workload, candidate, gang, replicas=total, standing=standing, least=least
+            )
+
+        candidate, refusals = gang_placement.first(need, candidates, ask)
+        if candidate is not None:
+            candidate = replace(candidate, replicas=missing)
+            choice = gang_placement.choose(self.finder, candidate, need, shape, workload, replicas=missing)
+            self.working_plan.change(self._change(candidate, choice, shape, refusals, missing))
             return
-        beside = f"{count(lacking, 'replica')} more can go only where the rest is, on {here.cluster}" if here else ""
-        nor = f", nor with {gang_placement.named(needed)}" if gang_placement.named(needed) else ""
-        fits = beside or f"it fits on no cluster as a whole, with {count(total, 'replica')}{nor}"
+        where_rest = (
+            f"{count(missing, 'replica')} more can go only where the rest is, on {newest.cluster}" if newest else ""
+        )
+        minimum = gang_placement.describe_minimum(need)
+        nor = f", nor with {minimum}" if minimum else ""
+        fits = where_rest or f"it fits on no cluster as a whole, with {count(total, 'replica')}{nor}"
         first = next((refusal for refusal in refusals if refusal.remedy), None)
         hint = f"; {first.cluster}: {clause(first.message)} ({first.remedy})" if first is not None else ""
         reason, message = why_not(refusals, f"{fits}{hint}")
-        self._suppress(reason, message, self.finder.next_change(workload), short=lacking, refusals=refusals)
+        self._suppress(reason, message, self.finder.next_change(workload), short=missing, refusals=refusals)
 
     def _due(self) -> int:
-        """Count the replicas that are due to be placed: matured, and within the policy's limit.
+        """Count the missing replicas that are due: missing for the scale-up window, and within the policy's limit.
 
-        Of what goes whole nothing is, until all that is missing has matured: its cluster has to hold all.
+        No replica of a gang is due before all of them are: its cluster has to hold all.
         """
         demand, now = self.demand, self.inputs.now
         policy = self.inputs.desired.policies[demand.workload]
         placed = self.working_plan.replicas(demand.workload)
-        lacking = matured(demand, policy.scale_up_window, now) - placed
-        ripe_at = next_maturity(demand, policy.scale_up_window, now)
-        if ripe_at is not None and self._whole() is not None:
-            lacking = 0
-        if ripe_at is not None:
+        missing = matured(demand, policy.scale_up_window, now) - placed
+        due_at = next_maturity(demand, policy.scale_up_window, now)
+        if due_at is not None and self._gang() is not None:
+            missing = 0
+        if due_at is not None:
             self._suppress(
                 Reason.SCALE_UP_WINDOW,
-                f"not every replica has been {self._lack()} for the scale-up window of"
+                f"not every replica has been {self._state()} for the scale-up window of"
                 f" {format_duration(policy.scale_up_window)}",
-                ripe_at,
-                short=demand.deficit - placed - max(0, lacking),
+                due_at,
+                short=demand.missing - placed - max(0, missing),
             )
-        if policy.max_replicas is None or lacking <= policy.max_replicas - placed:
-            return lacking
+        if policy.max_replicas is None or missing <= policy.max_replicas - placed:
+            return missing
         self._suppress(
             Reason.POLICY_LIMIT,
             f"policy {policy.name} allows {count(policy.max_replicas, 'replica')} of this workload",
-            short=lacking - max(0, policy.max_replicas - placed),
+            short=missing - max(0, policy.max_replicas - placed),
         )
         return policy.max_replicas - placed
 
-    def _hindered(self) -> bool:
-        """Tell whether the workload as a whole is held back, and say so in the plan."""
-        # 1. It came home only just now, or a person sent it home.
+    def _is_held_back(self) -> bool:
+        """Tell whether the whole workload is held back, and suppress its replicas then."""
+        # 1. It has just come home, or a person sent it home.
         cooling = self.working_plan.cooling(self.demand.workload)
         if cooling is not None:
             held = cooling.kind is RestraintKind.HOLD
             reason = Reason.HELD if held else Reason.COOLING_DOWN
             self._suppress(reason, f"held back: {cooling.reason}", cooling.until)
             return True
-        # 2. What holds it back cannot be read.
+        # 2. Its restraints cannot be read.
         if self.demand.workload in self.inputs.ledger.blocked:
             message = "a file of its on the output branch cannot be read; see the problems"
             self._suppress(Reason.LEDGER_UNREADABLE, message)
@@ -234,34 +253,41 @@ class _ScaleUp:
         return False
 
     def _change(
-        self, share: Share, choice: Choice, shape: ReplicaShape, refusals: tuple[Refusal, ...], missing: int
+        self,
+        candidate: Candidate,
+        choice: Choice,
+        shape: ReplicaShape,
+        refusals: tuple[Refusal, ...],
+        missing: int,
     ) -> Change:
-        """Make a placement on the chosen cluster, or let the one that is there grow."""
-        demand, now, cluster = self.demand, self.inputs.now, choice.cluster
+        """Begin a placement on the chosen cluster, or resize the one that stands there."""
+        demand, now, cluster = self.demand, self.inputs.now, candidate.cluster
         # In order, only a cluster that would have come first explains why this one was taken; else all of them do.
-        ranks = {candidate.site: candidate.rank for candidate in self.inputs.reach.order(demand.workload)}
-        desired, subset = self.inputs.desired, choice.subset
+        ranks = {other.key: other.rank for other in self.finder.order(demand.workload)}
+        desired, subset = self.inputs.desired, candidate.subset
         policy, clusters = desired.policies[demand.workload], desired.clusters
         in_order = policy.spread is not None or policy.distribution.strategy is StrategyName.ORDERED
-        refused = tuple(one for one in refusals if not in_order or ranks[one.cluster, one.subset] < choice.rank)
-        shortage, detail = self._why(share.replicas, missing, shape)
+        refused = tuple(
+            refusal for refusal in refusals if not in_order or ranks[refusal.cluster, refusal.subset] < candidate.rank
+        )
+        shortage, detail = self._why(candidate.replicas, missing, shape)
         here = [placement for placement in self.working_plan.of(demand.workload) if placement.cluster == cluster]
         if policy.spread is not None:
-            here = [placement for placement in here if site(placement, policy, clusters) == (cluster, subset)]
+            here = [placement for placement in here if cluster_subset(placement, policy, clusters) == candidate.key]
         if not here:
             template = desired.templates[demand.workload]
-            placement = self.finder.placement(template, policy, shape, cluster, share.replicas, subset=subset)
-            told = "" if shortage is not None else detail
-            return Place(placement=placement, shortage=shortage, choice=choice, refused=refused, detail=told)
+            placement = self.finder.placement(template, policy, shape, cluster, candidate.replicas, subset=subset)
+            detail = "" if shortage is not None else detail
+            return Place(placement=placement, shortage=shortage, choice=choice, refused=refused, detail=detail)
         before = max(here, key=lambda placement: (placement.created_at, placement.name))
-        grown = lifecycle.renewed(before, self.inputs.desired, now, before.replicas + share.replicas)
+        grown = lifecycle.renewed(before, self.inputs.desired, now, before.replicas + candidate.replicas)
         after = replace(grown, shape=shape.recorded, subset=subset)
         return Resize(before=before, after=after, detail=detail, shortage=shortage, choice=choice, refused=refused)
 
     def _why(self, replicas: int, missing: int, shape: ReplicaShape) -> tuple[Shortage | None, str]:
-        """Say why so many of what is missing go: their primary lacks them, or they found no node where they were."""
+        """Say why so many missing replicas go: their primary lacks them, or they found no node where they were."""
         demand, now = self.demand, self.inputs.now
-        left = moving_on(self.working_plan, demand.workload, now)
+        left = rescheduled(self.working_plan, demand.workload, now)
         waited, home = listed(plain(place) for place in left), max(0, missing - left.total())
         shortage = _shortage(demand, demand.shape or shape, now)
         if not left:
@@ -272,10 +298,10 @@ class _ScaleUp:
         return shortage, f"{replicas} of {count(missing, 'replica')}: {moved}, {home} more {demand.primary} is missing"
 
     def _stays(self, replicas: int) -> str:
-        """Say that the primary is in a subset, and has room for some of what it is missing."""
+        """Say that the primary is in a subset, and has room for some of the missing replicas."""
         return f"{self.demand.primary} has room for {count(replicas, 'replica')} of them itself, as its subset has"
 
-    def _lack(self) -> str:
+    def _state(self) -> str:
         return "missing" if any(step.signal for step in self.demand.waiting) else "unschedulable"
 
     def _suppress(
@@ -287,7 +313,7 @@ class _ScaleUp:
         short: int | None = None,
         refusals: tuple[Refusal, ...] = (),
     ) -> None:
-        missing = self.demand.deficit - self.working_plan.replicas(self.demand.workload)
+        missing = self.demand.missing - self.working_plan.replicas(self.demand.workload)
         self.working_plan.suppress(
             Suppressed(
                 workload=self.demand.workload,

@@ -11,7 +11,7 @@ from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.decide.state.working_plan import WorkingPlan
 from reconciler.core.decide.steps.end import revert
 from reconciler.core.decide.steps.follow_requests import amend
-from reconciler.core.decide.steps.manual_changes import respect_people
+from reconciler.core.decide.steps.manual_changes import follow_manual_changes
 from reconciler.core.ledger import lifecycle
 from reconciler.errors import InvalidInput
 from reconciler.model.ids import WorkloadId
@@ -76,7 +76,7 @@ def withdraw(inputs: PassInput, placements: Sequence[Placement], *, by: str, rea
     """
     told = clause(reason) or f"by {by}"
     working_plan = WorkingPlan(inputs)
-    respect_people(inputs, working_plan)  # a commit of ours on top would hide it from every later pass
+    follow_manual_changes(inputs, working_plan)  # a commit of ours on top would hide it from every later pass
     for placement in placements:
         of_request = placement.workload.request
         for one in working_plan.of(placement.workload) if of_request and everywhere else (placement,):
@@ -112,7 +112,7 @@ def prolong(inputs: PassInput, placement: Placement, until: datetime, *, by: str
     Raises InvalidInput as `prolonged` does.
     """
     working_plan = WorkingPlan(inputs)
-    respect_people(inputs, working_plan)  # as above
+    follow_manual_changes(inputs, working_plan)  # as above
     change = prolonged(inputs, placement, until, by=by, reason=reason)
     record = working_plan.requests.get(placement.workload)
     if record is None or record.ended is not None:

@@ -1,0 +1,53 @@
+"""The outcome of assigning missing replicas to candidates, by whatever rule."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from reconciler.core.decide.candidates.finder import CandidateFinder
+from reconciler.model.candidate import Candidate
+from reconciler.model.ids import WorkspaceName
+from reconciler.model.placement import ClusterSubset, Placement
+from reconciler.model.plan import Refusal
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Assignment:
+    """Where missing replicas go."""
+
+    # The candidates that get some, each with its `replicas` and `because`, in order.
+    chosen: tuple[Candidate, ...]
+    refusals: tuple[Refusal, ...]
+    # The lower bound of the policy that is out of reach, in words; empty where all are kept.
+    out_of_reach: str = ""
+    # The missing replicas that go nowhere, since their primary has room for them.
+    home: int = 0
+    # The replicas that each cluster and subset comes to have, where all of them are assigned together.
+    counts: Mapping[ClusterSubset, int] = field(default_factory=dict)
+
+
+def beyond_gprs(
+    finder: CandidateFinder, workspace: WorkspaceName, new: Iterable[Candidate], *, ended: int = 0
+) -> tuple[Candidate, Refusal] | None:
+    """Find a candidate whose GPR the workspace may not begin beside those of the others: the one with fewest replicas.
+
+    `ended` GPRs make room for them.
+    """
+    for begun, candidate in enumerate(sorted(new, key=lambda one: (-one.replicas, one.rank)), -ended):
+        limited = finder.limited(workspace, candidate.cluster, candidate.shape, more_gprs=begun)
+        if limited is not None:
+            return candidate, limited
+    return None
+
+
+def newest_first(placements: Iterable[Placement], stays: int) -> Iterator[tuple[Placement, int]]:
+    """Take from the newest of a cluster's placements until so many are left; yield each with the replicas it keeps."""
+    here = sorted(placements, key=lambda placement: (placement.created_at, placement.name), reverse=True)
+    surplus = sum(placement.replicas for placement in here) - stays
+    for placement in here:
+        if surplus <= 0:
+            return
+        back = min(surplus, placement.replicas)
+        yield placement, placement.replicas - back
+        surplus -= back

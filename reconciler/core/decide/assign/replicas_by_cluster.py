@@ -1,0 +1,257 @@
+"""Replicas assigned to the clusters of a workload, and taken back from them, by the distribution of its policy.
+
+Translates candidates into the shares that `core.decide.distribution` divides, and its answer back into candidates and
+refusals. Where a policy fills one cluster after the other, a cluster that is not needed is never assessed.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from reconciler.core.decide.assign import replicas_by_subset, subset_order
+from reconciler.core.decide.assign.assignment import Assignment, beyond_gprs, newest_first
+from reconciler.core.decide.candidates.finder import MOST, CandidateFinder
+from reconciler.core.decide.candidates.scorers import ranked
+from reconciler.core.decide.distribution import ClusterShare, Division, give_back, returns, share_out
+from reconciler.core.decide.state.pass_input import PassInput
+from reconciler.core.decide.state.working_plan import WorkingPlan
+from reconciler.model.candidate import Candidate
+from reconciler.model.capacity import ReplicaShape
+from reconciler.model.ids import ClusterName
+from reconciler.model.placement import Placement
+from reconciler.model.plan import Reason, Refusal
+from reconciler.model.policy import BurstPolicy, StrategyName
+from reconciler.model.workload import WorkloadTemplate
+from reconciler.text.wording import count, listed
+
+
+def assign(
+    finder: CandidateFinder, template: WorkloadTemplate, policy: BurstPolicy, shape: ReplicaShape, missing: int
+) -> Assignment:
+    """Assign missing replicas to the clusters of a workload. Replicas that are placed stay where they are."""
+    # 1. Subset by subset, by its WorkloadSpread.
+    if policy.spread is not None:
+        return replicas_by_subset.assign_by_subset(finder, template, policy, shape, missing)
+    # 2. One cluster after the other.
+    if policy.fills_in_order:
+        refusals: list[Refusal] = []
+        candidates = finder.find(template, policy, shape, missing, refusals)
+        return Assignment(chosen=tuple(_in_order(missing, candidates)), refusals=tuple(refusals))
+    # 3. Over several clusters at once, by the strategy of the policy.
+    return _divided(finder, template, policy, shape, missing)
+
+
+def _divided(
+    finder: CandidateFinder, template: WorkloadTemplate, policy: BurstPolicy, shape: ReplicaShape, missing: int
+) -> Assignment:
+    """Divide over all clusters that have room, again without each whose GPR would be too many for the workspace."""
+    refusals, able = list[Refusal](), dict[ClusterName, Candidate]()
+    for candidate in finder.order(template.workload):
+        answer = finder.assess(template, policy, shape, candidate, MOST)
+        if isinstance(answer, Refusal):
+            refusals.append(answer)
+        else:
+            able[candidate.cluster] = answer
+    held = finder.held_by_cluster(template.workload)
+    while True:
+        division, chosen = _division(finder, template, policy, able, missing)
+        new = (candidate for candidate in chosen if not held[candidate.cluster])
+        beyond = beyond_gprs(finder, template.workspace, new)
+        if beyond is None:
+            refusals += _left_out(division, policy)
+            return Assignment(chosen=chosen, refusals=tuple(refusals), out_of_reach=_out_of_reach(division, policy))
+        refusals.append(beyond[1])
+        del able[beyond[1].cluster]
+
+
+def _division(
+    finder: CandidateFinder,
+    template: WorkloadTemplate,
+    policy: BurstPolicy,
+    able: Mapping[ClusterName, Candidate],
+    missing: int,
+) -> tuple[Division, tuple[Candidate, ...]]:
+    """Divide over the clusters with room and over those that have replicas, and return the candidates that get some."""
+    held, candidates = finder.held_by_cluster(template.workload), finder.order(template.workload)
+    shares = []
+    for candidate in candidates:
+        has, taking = held[candidate.cluster], able.get(candidate.cluster)
+        most = has + (0 if taking is None else taking.room)
+        shares.append(share_of(candidate, keeps=has, most=most, capacity=most))
+    division = share_out(held.total() + missing, [*shares, *_others(candidates, held)], policy.distribution)
+    chosen = tuple(
+        replace(
+            able[candidate.cluster],
+            replicas=division.counts[candidate.cluster] - held[candidate.cluster],
+            because=spoken_for(division, candidate, policy),
+        )
+        for candidate in candidates
+        if candidate.cluster in division.because
+    )
+    return division, chosen
+
+
+def take_back(
+    inputs: PassInput, working_plan: WorkingPlan, surplus: int, placements: Sequence[Placement]
+) -> tuple[tuple[Placement, int], ...]:
+    """Choose which of a workload's placements lose a surplus, each with the replicas it keeps: the reverse of `assign`.
+
+    The last cluster in the order comes first, and within it the newest placement; a cluster that is no longer in the
+    order comes before all others.
+    """
+    workload = placements[0].workload
+    policy, candidates = inputs.desired.policies[workload], ranked(inputs, workload)
+    if policy.spread is not None:
+        return subset_order.take_back(inputs, working_plan, surplus, placements, policy.spread)
+    held = Counter[ClusterName]()
+    for placement in placements:
+        held[placement.cluster] += placement.replicas
+    room = _room(inputs, working_plan, placements) if policy.distribution.strategy is StrategyName.BALANCED else {}
+    shares = []
+    for candidate in candidates:
+        if candidate.cluster in held:
+            has = held[candidate.cluster]
+            shares.append(share_of(candidate, most=has, capacity=has + room.get(candidate.cluster, 0)))
+    shares += _others(candidates, held, stay=False)
+    stays = give_back(max(0, held.total() - surplus), shares, policy.distribution)
+    last_first = sorted(shares, key=lambda share: share.rank, reverse=True)
+    return tuple(
+        kept for share in last_first for kept in newest_first(_on(placements, share.cluster), stays[share.cluster])
+    )
+
+
+def with_reason(detail: str, policy: BurstPolicy) -> str:
+    """Add to a reason which replicas are taken back first; clusters in order need no words."""
+    if policy.spread is not None:
+        return f"{detail}; {subset_order.RETURNS}"
+    return detail if policy.fills_in_order else f"{detail}; {returns(policy.distribution)}"
+
+
+def describe_distribution(policy: BurstPolicy) -> str:
+    """Describe the distribution of a policy in one line; empty where it fills one cluster after the other."""
+    if policy.spread is not None:
+        return subset_order.describe_subset_order(policy.spread)
+    if policy.fills_in_order:
+        return ""
+    distribution = policy.distribution
+    words = [str(distribution.strategy)]
+    words += [f"at least {count(least, 'cluster')}"] if (least := distribution.min_clusters) else []
+    words += [f"at most {count(most, 'cluster')}"] if (most := distribution.max_clusters) is not None else []
+    words += [f"at least {values(least, policy)}"] if (least := distribution.min_groups) else []
+    words += [f"at most {values(most, policy)}"] if (most := distribution.max_groups) is not None else []
+    return ", ".join(words)
+
+
+def share_of(candidate: Candidate, *, most: int, capacity: int, keeps: int = 0) -> ClusterShare:
+    """Make the share of a candidate, with all that the policy says of it."""
+    return ClusterShare(
+        cluster=candidate.cluster,
+        rank=candidate.rank,
+        keeps=keeps,
+        most=most,
+        capacity=capacity,
+        least=candidate.least,
+        weight=candidate.weight,
+        group=candidate.group,
+    )
+
+
+def spoken_for(division: Division, candidate: Candidate, policy: BurstPolicy) -> str:
+    """Return the words that speak for a cluster; empty where its rank alone does."""
+    plain = (
+        policy.distribution.strategy is StrategyName.ORDERED and division.counts[candidate.cluster] > candidate.least
+    )
+    return "" if plain else division.because[candidate.cluster]
+
+
+def values(number: int, policy: BurstPolicy) -> str:
+    """Call so many values of the label that a policy spreads over."""
+    return f"{count(number, 'value')} of {policy.distribution.spread_by}"
+
+
+def _in_order(missing: int, candidates: Iterable[Candidate]) -> Iterator[Candidate]:
+    """Fill the clusters one after the other, each as far as it goes."""
+    if missing <= 0:
+        return
+    for candidate in candidates:
+        replicas = min(missing, candidate.room)
+        if replicas:
+            yield replace(candidate, replicas=replicas)
+            missing -= replicas
+        if not missing:
+            return
+
+
+def _others(
+    candidates: Sequence[Candidate], held: Mapping[ClusterName, int], *, stay: bool = True
+) -> list[ClusterShare]:
+    """Make shares of clusters that have replicas and are no longer in the order: they come last and get no more."""
+    named = {candidate.cluster for candidate in candidates}
+    off = sorted(cluster for cluster in held if cluster not in named)
+    return [
+        ClusterShare(
+            cluster=cluster,
+            rank=len(candidates) + place,
+            keeps=held[cluster] if stay else 0,
+            most=held[cluster],
+            capacity=held[cluster],
+            weight=0,
+        )
+        for place, cluster in enumerate(off, start=1)
+    ]
+
+
+def _on(placements: Iterable[Placement], cluster: ClusterName) -> list[Placement]:
+    return [placement for placement in placements if placement.cluster == cluster]
+
+
+def _room(inputs: PassInput, working_plan: WorkingPlan, placements: Sequence[Placement]) -> Mapping[ClusterName, int]:
+    """Count how many more replicas each cluster would take. A cluster that is not seen counts as full.
+
+    Capacity is counted as placements stand now; this pass has handed out none yet.
+    """
+    finder, workload, shape = CandidateFinder(inputs, working_plan), placements[0].workload, placements[0].shape
+    held = finder.held_by_cluster(workload)
+    room = {}
+    for candidate in finder.order(workload):
+        if candidate.cluster in held and candidate.cluster in inputs.observed.clusters:
+            fits = finder.capacity.room(candidate.cluster, workload.workspace).count(shape, MOST)
+            bound = fits if candidate.limit is None else max(0, candidate.limit - held[candidate.cluster])
+            room[candidate.cluster] = min(fits, bound)
+    return room
+
+
+def _left_out(division: Division, policy: BurstPolicy) -> Iterator[Refusal]:
+    """Refuse the clusters that have room and are beyond an upper bound of the policy, with that bound."""
+    distribution = policy.distribution
+    taken = [cluster for cluster, replicas in sorted(division.counts.items()) if replicas]
+    for share in division.left_out:
+        if not share.free:
+            continue
+        clusters, groups = distribution.max_clusters, distribution.max_groups
+        if groups is None or (clusters is not None and len(taken) >= clusters):
+            most, bound = count(clusters or 0, "cluster"), "maxClusters"
+        else:
+            most, bound = values(groups, policy), "spreadConstraint.maxGroups"
+        yield Refusal(
+            cluster=share.cluster,
+            reason=Reason.SPREAD_LIMIT,
+            message=f"policy {policy.name} spreads over {most} at most: {listed(taken)}",
+            remedy=f"raise spec.distribution.{bound} of policy {policy.name}",
+        )
+
+
+def _out_of_reach(division: Division, policy: BurstPolicy) -> str:
+    """Describe the lower bound of the policy that is out of reach; empty where none is."""
+    if division.out_of_reach is None:
+        return ""
+    distribution, (clusters, groups) = policy.distribution, division.out_of_reach
+    few = groups < distribution.min_groups
+    bound = "spreadConstraint.minGroups" if few else "minClusters"
+    least = values(distribution.min_groups, policy) if few else count(distribution.min_clusters, "cluster")
+    return (
+        f"policy {policy.name} spreads over {least} at least, and only {groups if few else clusters} can be used:"
+        f" until then each has one replica (free or add such clusters, or lower spec.distribution.{bound})"
+    )

@@ -1,0 +1,55 @@
+"""The share of one cluster that strategies work on, and the interface of strategies."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from reconciler.model.ids import ClusterName
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterShare:
+    """One cluster's share of a workload's replicas: `keeps` <= the share <= `most` <= `capacity`."""
+
+    cluster: ClusterName
+    # Its place in the order, unlike any other's.
+    rank: int
+    # The largest share that it may come to have.
+    most: int
+    # All replicas that it could hold, those that it has included.
+    capacity: int
+    # The replicas that it has for certain.
+    keeps: int = 0
+    # The share that it comes to have before others get more.
+    least: int = 0
+    # Its weight for the strategy; with 0 it gets no more than `least`.
+    weight: int = 1
+    # Its value of the label that the policy spreads over.
+    group: str = ""
+
+    @property
+    def free(self) -> int:
+        """How many more replicas it may come to have."""
+        bound = self.most if self.weight else min(self.most, self.least)
+        return max(0, bound - self.keeps)
+
+
+class Strategy(Protocol):
+    """The functions that the module of a strategy has. No answer depends on the order in which shares are given."""
+
+    # The cluster that gives back first, in words.
+    RETURNS: str
+
+    def precedence(self, share: ClusterShare) -> tuple[int, ...]:
+        """Return a sort key: the first clusters take part where not all of them may."""
+
+    def grow(self, more: int, shares: Sequence[ClusterShare]) -> tuple[int, ...]:
+        """Hand out so many replicas on top of what each share keeps, as far as they fit; return all shares."""
+
+    def shrink(self, kept: int, shares: Sequence[ClusterShare]) -> tuple[int, ...]:
+        """Hand out so many replicas that stay, on top of what each share keeps: the reverse of `grow`."""
+
+    def because(self, share: ClusterShare, shares: Sequence[ClusterShare]) -> str:
+        """Say what speaks for one of the shares, with its numbers."""
