@@ -28,9 +28,10 @@ $(STAMP): pyproject.toml constraints.txt
 demo: $(STAMP)
 	@$(RUN)/overspill demo --out demo-out
 
-# Many tests wait for a process or a clock: two more at a time than there are processors.
+# Many tests wait for a process or a clock: two more at a time than there are processors. Without bytecode each of them
+# would compile all tests, wherever the environment says to keep none.
 test: $(STAMP)
-	$(RUN)/pytest -n $$($(RUN)/python -c 'import os; print(2 + (os.cpu_count() or 1))') -q
+	env -u PYTHONDONTWRITEBYTECODE $(RUN)/pytest -n $$($(RUN)/python -c 'import os; print(2 + (os.cpu_count() or 1))') --dist worksteal -q
 
 check: $(STAMP)
 	$(RUN)/ruff check .

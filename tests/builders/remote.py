@@ -6,6 +6,7 @@ import os
 import subprocess
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
+from io import BytesIO
 from pathlib import Path
 
 from reconciler.model.ids import CommitId
@@ -23,7 +24,10 @@ class Remote:
         self._at = MORNING
         environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
         self._environment = {**environment, "GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1", "LC_ALL": "C"}
-        self.git("init", "-q", "--bare", "--initial-branch=main")
+        for folder in ("hooks", "objects", "refs"):
+            (path / folder).mkdir(parents=True)
+        (path / "HEAD").write_text("ref: refs/heads/main\n")
+        (path / "config").write_text("[core]\n\trepositoryformatversion = 0\n\tfilemode = true\n\tbare = true\n")
 
     def git(self, *arguments: str, stdin: bytes = b"") -> str:
         """Run git in the bare repository and return what it printed, without the last line end."""
@@ -54,7 +58,9 @@ class Remote:
         self._at = at or self._at + timedelta(minutes=1)
         when = f"{int(self._at.timestamp())} +0000"
         text = message.encode()
-        parts = [b"commit refs/heads/%s\ncommitter %s %s\n" % (branch.encode(), author.encode(), when.encode())]
+        parts = [
+            b"commit refs/heads/%s\nmark :1\ncommitter %s %s\n" % (branch.encode(), author.encode(), when.encode())
+        ]
         parts.append(b"data %d\n%b\n" % (len(text), text))
         tip = self.tip(branch)
         if tip:
@@ -65,10 +71,7 @@ class Remote:
             else:
                 data = content.encode() if isinstance(content, str) else content
                 parts.append(b"M 100644 inline %s\ndata %d\n%b\n" % (path.encode(), len(data), data))
-        self.git("fast-import", "--quiet", stdin=b"".join(parts))
-        made = self.tip(branch)
-        assert made is not None
-        return made
+        return CommitId(self.git("fast-import", "--quiet", stdin=b"".join([*parts, b"get-mark :1\n"])))
 
     def tip(self, branch: str) -> CommitId | None:
         """Return the commit that a branch stands at."""
@@ -78,8 +81,17 @@ class Remote:
         """Return all files of a branch, or those below a directory, with their contents; none without the branch."""
         if self.tip(branch) is None:
             return {}
-        paths = self.git("ls-tree", "-r", "-z", "--name-only", branch, *([under] if under else [])).split("\0")
-        return {path: self.run("cat-file", "blob", f"{branch}:{path}") for path in paths if path}
+        listed = self.git("ls-tree", "-r", "-z", branch, *([under] if under else [])).split("\0")
+        blobs = {path: entry.split()[2] for entry, _, path in (line.partition("\t") for line in listed) if path}
+        answers = BytesIO(
+            self.run("cat-file", "--batch", stdin="".join(f"{blob}\n" for blob in blobs.values()).encode())
+        )
+        contents = {}
+        for path in blobs:
+            *_, size = answers.readline().split()
+            contents[path] = answers.read(int(size))
+            answers.read(1)
+        return contents
 
     def subjects(self, branch: str) -> list[str]:
         """Return the subjects of a branch's commits, newest first; none for a branch that does not exist."""
