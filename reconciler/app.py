@@ -19,10 +19,10 @@ import structlog
 from reconciler.adapters import logs
 from reconciler.adapters.alarms import Alarms
 from reconciler.adapters.clock import SystemClock
+from reconciler.adapters.engine_webhooks import EndpointReport, EngineWebhooks
 from reconciler.adapters.event_log import EventLog
 from reconciler.adapters.git import Credentials, GitRepository
 from reconciler.adapters.helm import Helm
-from reconciler.adapters.notify import Notifier, Report
 from reconciler.adapters.observation_files import FileObservations
 from reconciler.adapters.prometheus import NoPrometheus, PrometheusServer, PrometheusSignals
 from reconciler.adapters.pushed_observations import PushedObservations
@@ -88,14 +88,14 @@ def serve(settings: Settings) -> None:
         pushed, files = PushedObservations(), _files(settings)
         wake: Wake = lambda reason: loop.wake(reason)  # noqa: E731, PLW0108 - the loop does not exist yet
         clusters = stack.enter_context(_clusters(settings, timedelta(), wake))
-        notifier = Notifier(settings.notify, report=_note)
+        webhooks = EngineWebhooks(settings.notify, report=_note)
         prometheus = stack.enter_context(_prometheus(settings, timedelta(), wake))
         world = _world(
             settings,
             repository,
             JoinedView(Here(charts=charts), *files, pushed, *clusters, prometheus),
             charts,
-            (EventLog(), notifier),
+            (EventLog(), webhooks),
         )
         memory = _memory(repository)
         alarms = Alarms(wake)
@@ -123,11 +123,11 @@ def serve(settings: Settings) -> None:
         stack.callback(alarms.stop)
         loop.run()
         queue.close()
-        _finish(notifier)
+        _finish(webhooks)
     log.info("stopped")
 
 
-def _note(report: Report) -> None:
+def _note(report: EndpointReport) -> None:
     """Log that an engine cannot be told of pushes, or that it can be again."""
     if report.why:
         line = f"{report.endpoint} cannot be told of pushes, and sees them when it polls: {report.why}"
@@ -136,9 +136,9 @@ def _note(report: Report) -> None:
         log.info("notifying again", line=f"{report.endpoint} is told of pushes again", failed_tries=report.tries)
 
 
-def _finish(notifier: Notifier) -> None:
+def _finish(webhooks: EngineWebhooks) -> None:
     """Let engines hear of the last push, if they listen soon."""
-    for problem in notifier.close(LAST_WORDS):
+    for problem in webhooks.close(LAST_WORDS):
         log.warning("not notified", line=str(problem))
 
 

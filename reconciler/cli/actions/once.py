@@ -8,7 +8,7 @@ from datetime import timedelta
 import click
 
 from reconciler import app
-from reconciler.adapters.notify import Notifier
+from reconciler.adapters.engine_webhooks import EngineWebhooks
 from reconciler.cli import options, printing
 from reconciler.cli.actions.plan import answer, held_back
 from reconciler.cli.actions.visibility import warn_of_old_observations, warn_without_observations
@@ -24,15 +24,15 @@ LAST_WORDS = timedelta(seconds=5)
 
 def once(settings: Settings, form: options.Output) -> None:
     """Run one pass, again whenever the branch moves meanwhile, and print its commits."""
-    notifier = Notifier(settings.notify)
-    with app.connected(settings, notifier) as (world, memory):
+    webhooks = EngineWebhooks(settings.notify)
+    with app.connected(settings, webhooks) as (world, memory):
         outcome = retry_conflicts(lambda: reconcile_once(world, memory), random=random.random)
     committed(settings, outcome, form, empty="Nothing to change.")
     if form == "table":
         held_back(outcome.rendered.suppressed)
     warn_without_observations(settings)
     warn_of_old_observations(settings, outcome.rendered.suppressed)
-    printing.problems(notifier.close(LAST_WORDS))
+    printing.problems(webhooks.close(LAST_WORDS))
     if printing.problems(outcome.problems):
         raise click.exceptions.Exit(1)
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.adapters.notify import Notifier, NotifyTiming, Report
+from reconciler.adapters.engine_webhooks import EndpointReport, EngineWebhooks, WebhookTiming
 from reconciler.model.ids import CommitId
 from reconciler.model.policy import EngineName
 from reconciler.model.push import Endpoint, Push
@@ -28,7 +28,9 @@ PUSH = Push(
     repo_url="https://git.example.com/fleet.git",
     paths=frozenset({"clusters/worker-2/one"}),
 )
-QUICK = NotifyTiming(answer=15, tries=3, first_backoff=0.02, longest_backoff=0.05)
+Make = Callable[..., EngineWebhooks]
+
+QUICK = WebhookTiming(answer=15, tries=3, first_backoff=0.02, longest_backoff=0.05)
 ENOUGH = timedelta(seconds=20)
 
 
@@ -61,18 +63,18 @@ def engine() -> Iterator[Engine]:
 
 
 @pytest.fixture
-def told() -> list[Report]:
+def told() -> list[EndpointReport]:
     """Gather what is reported."""
     return []
 
 
 @pytest.fixture
-def notify(told: list[Report]) -> Iterator[Callable[..., Notifier]]:
+def notify(told: list[EndpointReport]) -> Iterator[Make]:
     """Make notifiers, and end them."""
-    made: list[Notifier] = []
+    made: list[EngineWebhooks] = []
 
-    def make(*endpoints: Endpoint, pace: NotifyTiming = QUICK) -> Notifier:
-        made.append(Notifier(endpoints, report=told.append, pace=pace))
+    def make(*endpoints: Endpoint, pace: WebhookTiming = QUICK) -> EngineWebhooks:
+        made.append(EngineWebhooks(endpoints, report=told.append, pace=pace))
         return made[-1]
 
     yield make
@@ -81,82 +83,82 @@ def notify(told: list[Report]) -> Iterator[Callable[..., Notifier]]:
 
 
 def test_both_kinds_of_engines_take_the_event_and_its_signature(
-    engine: Engine, notify: Callable[..., Notifier], told: list[Report]
+    engine: Engine, notify: Make, told: list[EndpointReport]
 ) -> None:
-    notifier = notify(argo_cd(engine), flux(engine))
-    notifier.publish((), [PUSH])
+    webhooks = notify(argo_cd(engine), flux(engine))
+    webhooks.publish((), [PUSH])
     engine.until(lambda: len(engine.taken) == 2)
     for event in engine.taken:
         assert (event["ref"], event["before"], event["after"]) == ("refs/heads/placements", A, B)
         assert event["repository"]["html_url"] == "https://git.example.com/fleet"
         assert paths(event) == ["one"]
-    assert notifier.close(ENOUGH) == ()
+    assert webhooks.close(ENOUGH) == ()
     assert told == []
 
 
-def test_pushes_while_an_engine_is_slow_become_one_event(engine: Engine, notify: Callable[..., Notifier]) -> None:
-    notifier = notify(argo_cd(engine))
+def test_pushes_while_an_engine_is_slow_become_one_event(engine: Engine, notify: Make) -> None:
+    webhooks = notify(argo_cd(engine))
     engine.held.clear()
-    notifier.publish((), [move(A, B, "one")])
+    webhooks.publish((), [move(A, B, "one")])
     engine.until(lambda: len(engine.tries) == 1)
     began = time.monotonic()
     for old, new, path in ((B, C, "two"), (C, D, "three"), (D, E, "four")):
-        notifier.publish((), [move(old, new, path)])
+        webhooks.publish((), [move(old, new, path)])
     assert time.monotonic() - began < 5
     engine.held.set()
-    assert notifier.close(ENOUGH) == ()
+    assert webhooks.close(ENOUGH) == ()
     assert [(event["before"], event["after"]) for event in engine.taken] == [(A, B), (B, E)]
     assert paths(engine.taken[1]) == ["four", "three", "two"]
 
 
-def test_a_slow_and_a_dead_engine_hold_up_no_other(engine: Engine, notify: Callable[..., Notifier]) -> None:
+def test_a_slow_and_a_dead_engine_hold_up_no_other(engine: Engine, notify: Make) -> None:
     with socket.socket() as dead, listening() as slow:
         dead.bind(("127.0.0.1", 0))  # and does not listen
         slow.held.clear()
         nobody = Engine(url=f"http://127.0.0.1:{dead.getsockname()[1]}")
-        notifier = notify(flux(slow), flux(nobody), argo_cd(engine))
-        notifier.publish((), [move(A, B, "one")])
+        webhooks = notify(flux(slow), flux(nobody), argo_cd(engine))
+        webhooks.publish((), [move(A, B, "one")])
         engine.until(lambda: len(engine.taken) == 1)
-        notifier.publish((), [move(B, C, "two")])
+        webhooks.publish((), [move(B, C, "two")])
         engine.until(lambda: len(engine.taken) == 2)
         assert slow.taken == []
 
 
 def test_an_engine_that_fails_is_tried_again_and_reported_once_each_way(
-    engine: Engine, notify: Callable[..., Notifier], told: list[Report]
+    engine: Engine, notify: Make, told: list[EndpointReport]
 ) -> None:
     engine.answers = [500, 503]
-    notifier = notify(argo_cd(engine))
-    notifier.publish((), [PUSH])
+    webhooks = notify(argo_cd(engine))
+    webhooks.publish((), [PUSH])
     engine.until(lambda: len(engine.taken) == 1)
-    assert notifier.close(ENOUGH) == ()
+    assert webhooks.close(ENOUGH) == ()
     assert [(report.why, report.tries) for report in told] == [("it answers 500", 0), ("", 2)]
 
 
 def test_what_could_not_be_told_goes_along_with_the_next_push(
-    engine: Engine, notify: Callable[..., Notifier], told: list[Report]
+    engine: Engine, notify: Make, told: list[EndpointReport]
 ) -> None:
     engine.answers = [502] * QUICK.tries
-    notifier = notify(argo_cd(engine))
-    notifier.publish((), [move(A, B, "one")])
+    webhooks = notify(argo_cd(engine))
+    webhooks.publish((), [move(A, B, "one")])
     engine.until(lambda: len(engine.tries) == QUICK.tries)
     time.sleep(4 * QUICK.longest_backoff)
     assert len(engine.tries) == QUICK.tries
-    notifier.publish((), [move(B, C, "two")])
+    webhooks.publish((), [move(B, C, "two")])
     engine.until(lambda: len(engine.taken) == 1)
     assert (engine.taken[0]["before"], engine.taken[0]["after"]) == (A, C)
     assert paths(engine.taken[0]) == ["one", "two"]
-    assert notifier.close(ENOUGH) == ()
+    assert webhooks.close(ENOUGH) == ()
     assert [report.tries for report in told] == [0, QUICK.tries]
 
 
-def test_pushes_do_not_hurry_the_tries_of_an_engine_that_fails(engine: Engine, notify: Callable[..., Notifier]) -> None:
+def test_pushes_do_not_hurry_the_tries_of_an_engine_that_fails(engine: Engine, notify: Make) -> None:
     engine.answers = [500] * 100
-    notifier = notify(argo_cd(engine), pace=replace(QUICK, first_backoff=0.4, longest_backoff=0.4))
-    notifier.publish((), [move(A, B, "one")])
+    webhooks = notify(argo_cd(engine), pace=replace(QUICK, first_backoff=0.4, longest_backoff=0.4))
+    webhooks.publish((), [move(A, B, "one")])
     engine.until(lambda: len(engine.tries) == 1)
     for number in range(20):
-        notifier.publish((), [move(B, B, f"more-{number}")])
+        webhooks.publish((), [move(B, B, f"more-{number}")])
     engine.until(lambda: len(engine.tries) == 3)
     waits = [later - earlier for earlier, later in zip(engine.tries, engine.tries[1:], strict=False)]
     assert min(waits) >= 0.19
@@ -172,116 +174,110 @@ def test_pushes_do_not_hurry_the_tries_of_an_engine_that_fails(engine: Engine, n
     ],
 )
 def test_a_refusal_is_not_tried_again_until_the_next_push(
-    engine: Engine, notify: Callable[..., Notifier], endpoint: Callable[[Engine], Endpoint], path: str, says: str
+    engine: Engine, notify: Make, endpoint: Callable[[Engine], Endpoint], path: str, says: str
 ) -> None:
     engine.secret = SECRET if "404" in says else "another-" * 3
-    notifier = notify(replace(endpoint(engine), url=engine.url + path))
-    notifier.publish((), [PUSH])
+    webhooks = notify(replace(endpoint(engine), url=engine.url + path))
+    webhooks.publish((), [PUSH])
     engine.until(lambda: len(engine.tries) == 1)
     time.sleep(4 * QUICK.longest_backoff)
     assert len(engine.tries) == 1
-    notifier.publish((), [move(B, C, "two")])
+    webhooks.publish((), [move(B, C, "two")])
     engine.until(lambda: len(engine.tries) == 2)
-    (problem,) = notifier.close(ENOUGH)
+    (problem,) = webhooks.close(ENOUGH)
     assert problem.message == f"was not told of the last push, and sees it when it polls: {says}"
     assert engine.taken == []
 
 
 def test_a_redirect_to_no_address_is_a_refusal_like_any_other(
-    engine: Engine, notify: Callable[..., Notifier], told: list[Report]
+    engine: Engine, notify: Make, told: list[EndpointReport]
 ) -> None:
     engine.answers = [(307, {"Location": "https://[::1"})]
     (problem,) = _told_once(notify(argo_cd(engine)))
     assert problem.endswith("it redirects (307) (name the address that this leads to)")
 
 
-def test_a_redirect_is_told_and_not_followed(
-    engine: Engine, notify: Callable[..., Notifier], told: list[Report]
-) -> None:
+def test_a_redirect_is_told_and_not_followed(engine: Engine, notify: Make, told: list[EndpointReport]) -> None:
     with listening() as other:
         engine.answers = [(307, {"Location": other.url + ARGOCD})]
-        notifier = notify(argo_cd(engine))
-        notifier.publish((), [PUSH])
+        webhooks = notify(argo_cd(engine))
+        webhooks.publish((), [PUSH])
         engine.until(lambda: len(engine.tries) == 1)
-        assert len(notifier.close(ENOUGH)) == 1
+        assert len(webhooks.close(ENOUGH)) == 1
         assert other.tries == []
     assert told[0].why == f"it redirects to {other.url} (name the address that this leads to)"
 
 
-def test_the_end_brings_what_is_waiting_without_its_back_off(engine: Engine, notify: Callable[..., Notifier]) -> None:
+def test_the_end_brings_what_is_waiting_without_its_back_off(engine: Engine, notify: Make) -> None:
     engine.answers = [500]
-    notifier = notify(argo_cd(engine), pace=replace(QUICK, first_backoff=60, longest_backoff=60))
-    notifier.publish((), [PUSH])
+    webhooks = notify(argo_cd(engine), pace=replace(QUICK, first_backoff=60, longest_backoff=60))
+    webhooks.publish((), [PUSH])
     engine.until(lambda: len(engine.tries) == 1)
     began = time.monotonic()
-    assert notifier.close(ENOUGH) == ()
+    assert webhooks.close(ENOUGH) == ()
     assert time.monotonic() - began < 4
     assert len(engine.taken) == 1
 
 
-def test_the_end_does_not_wait_for_an_engine_longer_than_it_was_told(
-    engine: Engine, notify: Callable[..., Notifier]
-) -> None:
+def test_the_end_does_not_wait_for_an_engine_longer_than_it_was_told(engine: Engine, notify: Make) -> None:
     engine.held.clear()
-    notifier = notify(flux(engine), pace=replace(QUICK, answer=30))
-    notifier.publish((), [PUSH])
+    webhooks = notify(flux(engine), pace=replace(QUICK, answer=30))
+    webhooks.publish((), [PUSH])
     engine.until(lambda: len(engine.tries) == 1)
     began = time.monotonic()
-    (problem,) = notifier.close(timedelta(seconds=0.3))
+    (problem,) = webhooks.close(timedelta(seconds=0.3))
     assert 0.2 < time.monotonic() - began < 4
     assert problem.message.endswith("it does not answer in time")
 
 
-def test_the_end_gives_up_where_no_time_is_left_for_a_try(engine: Engine, notify: Callable[..., Notifier]) -> None:
+def test_the_end_gives_up_where_no_time_is_left_for_a_try(engine: Engine, notify: Make) -> None:
     engine.answers = [500] * 10
-    notifier = notify(argo_cd(engine), pace=replace(QUICK, first_backoff=60, longest_backoff=60))
-    notifier.publish((), [PUSH])
+    webhooks = notify(argo_cd(engine), pace=replace(QUICK, first_backoff=60, longest_backoff=60))
+    webhooks.publish((), [PUSH])
     engine.until(lambda: len(engine.tries) == 1)
     began = time.monotonic()
-    assert len(notifier.close(ENOUGH)) == 1
+    assert len(webhooks.close(ENOUGH)) == 1
     assert time.monotonic() - began < 4
     assert len(engine.tries) == 2
 
 
-def test_without_a_push_nobody_is_told_and_the_end_is_at_once(engine: Engine, notify: Callable[..., Notifier]) -> None:
+def test_without_a_push_nobody_is_told_and_the_end_is_at_once(engine: Engine, notify: Make) -> None:
     assert notify(argo_cd(engine), flux(engine)).close(ENOUGH) == ()
     assert engine.tries == []
 
 
 def test_a_silent_engine_is_given_up_after_its_time_out(
-    engine: Engine, notify: Callable[..., Notifier], told: list[Report]
+    engine: Engine, notify: Make, told: list[EndpointReport]
 ) -> None:
     engine.held.clear()
-    notifier = notify(argo_cd(engine), pace=replace(QUICK, answer=0.1))
-    notifier.publish((), [PUSH])
+    webhooks = notify(argo_cd(engine), pace=replace(QUICK, answer=0.1))
+    webhooks.publish((), [PUSH])
     engine.until(lambda: len(engine.tries) == 2)
     assert [report.why for report in told] == ["it does not answer in time"]
 
 
 def test_argo_cd_is_not_asked_about_a_repository_without_an_address_and_flux_is(
-    engine: Engine, notify: Callable[..., Notifier], told: list[Report]
+    engine: Engine, notify: Make, told: list[EndpointReport]
 ) -> None:
-    notifier = notify(argo_cd(engine), flux(engine))
-    notifier.publish((), [replace(PUSH, repo_url="")])
+    webhooks = notify(argo_cd(engine), flux(engine))
+    webhooks.publish((), [replace(PUSH, repo_url="")])
     engine.until(lambda: len(engine.taken) == 1)
-    (problem,) = notifier.close(ENOUGH)
+    (problem,) = webhooks.close(ENOUGH)
     assert "spec.repoURL" in problem.message
     assert [report.endpoint.engine for report in told] == [EngineName.ARGOCD]
 
 
-def test_a_pass_that_could_not_read_the_fleet_tells_the_address_that_was_known(
-    engine: Engine, notify: Callable[..., Notifier]
-) -> None:
-    notifier = notify(argo_cd(engine))
-    notifier.publish((), [PUSH])
+def test_a_pass_that_could_not_read_the_fleet_tells_the_address_that_was_known(engine: Engine, notify: Make) -> None:
+    webhooks = notify(argo_cd(engine))
+    webhooks.publish((), [PUSH])
     engine.until(lambda: len(engine.taken) == 1)
-    notifier.publish((), [replace(move(B, C, "two"), repo_url="")])
+    webhooks.publish((), [replace(move(B, C, "two"), repo_url="")])
     engine.until(lambda: len(engine.taken) == 2)
     assert engine.taken[1]["repository"] == engine.taken[0]["repository"]
 
 
 def test_https_needs_a_certificate_that_somebody_vouches_for(
-    tmp_path: Path, notify: Callable[..., Notifier], told: list[Report], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, notify: Make, told: list[EndpointReport], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
     subprocess.run(
@@ -303,6 +299,6 @@ def test_https_needs_a_certificate_that_somebody_vouches_for(
         assert len(engine.taken) == 1
 
 
-def _told_once(notifier: Notifier) -> list[str]:
-    notifier.publish((), [PUSH])
-    return [problem.message for problem in notifier.close(ENOUGH)]
+def _told_once(webhooks: EngineWebhooks) -> list[str]:
+    webhooks.publish((), [PUSH])
+    return [problem.message for problem in webhooks.close(ENOUGH)]

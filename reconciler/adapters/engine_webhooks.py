@@ -29,7 +29,7 @@ _LEAST = 0.05
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NotifyTiming:
+class WebhookTiming:
     """Times in seconds. A push is tried `tries` times, and then again with the next one."""
 
     answer: float = 10
@@ -44,7 +44,7 @@ class NotifyTiming:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Report:
+class EndpointReport:
     """An endpoint has begun to fail, or works again."""
 
     endpoint: Endpoint
@@ -52,17 +52,17 @@ class Report:
     tries: int = 0  # that had failed by then
 
 
-class Notifier:
+class EngineWebhooks:
     """Calls the webhooks of engines for each push (a `ports.EventSink`). `report` is called from threads of ours."""
 
     def __init__(
         self,
         endpoints: Sequence[Endpoint],
         *,
-        report: Callable[[Report], None] | None = None,
-        pace: NotifyTiming | None = None,
+        report: Callable[[EndpointReport], None] | None = None,
+        pace: WebhookTiming | None = None,
     ) -> None:
-        self._couriers = [_Courier(endpoint, report or _ignore, pace or NotifyTiming()) for endpoint in endpoints]
+        self._couriers = [_Courier(endpoint, report or _ignore, pace or WebhookTiming()) for endpoint in endpoints]
         self._repo_url = ""
 
     def publish(self, _events: Sequence[Event], pushes: Sequence[Push]) -> None:
@@ -81,14 +81,14 @@ class Notifier:
         return tuple(problem for courier in self._couriers if (problem := courier.wait(until)) is not None)
 
 
-def _ignore(_report: Report) -> None:
+def _ignore(_report: EndpointReport) -> None:
     """Report nothing: `close` returns the endpoints that failed."""
 
 
 class _Courier:
     """Delivers pushes to one endpoint, one after the other."""
 
-    def __init__(self, endpoint: Endpoint, report: Callable[[Report], None], pace: NotifyTiming) -> None:
+    def __init__(self, endpoint: Endpoint, report: Callable[[EndpointReport], None], pace: WebhookTiming) -> None:
         self._endpoint = endpoint
         self._report = report
         self._pace = pace
@@ -165,14 +165,14 @@ class _Courier:
         with self._changed:
             self._due = bool(self._waiting)
         if failure:
-            self._report(Report(endpoint=self._endpoint, why="", tries=tries))
+            self._report(EndpointReport(endpoint=self._endpoint, why="", tries=tries))
 
     def _failed(self, push: Push, why: str, *, again: bool) -> None:
         """Keep the push for another try: after a while or, if a retry is of no use, with the next push."""
         failure, self._why = self._why, why
         self._failures += 1
         if not failure:
-            self._report(Report(endpoint=self._endpoint, why=why))
+            self._report(EndpointReport(endpoint=self._endpoint, why=why))
         with self._changed:
             later = self._waiting.get(push.branch)
             self._waiting[push.branch] = push if later is None else push.then(later)
