@@ -1,7 +1,8 @@
-"""How the rows of a table are laid out in lines: as wide as they come, or within the width of a terminal.
+"""The layout of tables: as wide as their cells, or within the width of a terminal.
 
-Names, ids, moments and numbers are copied and compared, so they are never broken; prose is, between words. Where what
-may not be broken leaves no room for prose, prose goes below its row.
+Names, ids, moments and numbers are copied and compared, so they are never broken; prose is broken between words. Where
+the unbroken columns leave no room for prose, prose goes below its row. docs/decisions/0020-tables-of-our-own.md says
+why rich's tables do not do.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ PROSE = frozenset({"NOTE", "VERDICT", "WHAT WOULD CHANGE IT", "WHY"})
 """Headers of the columns that hold sentences."""
 
 NONE = "-"
-"""What a cell without a value holds."""
+"""The text of a cell without a value."""
 
 _GAP = "  "
 _INDENT = "    "
@@ -73,14 +74,14 @@ def _below(headers: Sequence[str], rows: Sequence[Sequence[str]], widths: Sequen
             break
         shown.append(column)
     rest = fixed[len(shown) :]
-    told = [column for column in range(len(headers)) if column not in fixed]
+    prose = [column for column in range(len(headers)) if column not in fixed]
     for number, row in enumerate((headers, *rows)):
         yield _line([row[column] for column in shown], [widths[column] for column in shown])
         if number == 0:
             continue
         for line in _filled([f"{headers[column]}: {row[column]}" for column in rest], width - len(_INDENT)):
             yield _INDENT + line
-        for column in told:
+        for column in prose:
             if row[column] != NONE:
                 for line in wrapped(f"{headers[column]}: {row[column]}", width - len(_INDENT)):
                     yield _INDENT + line
@@ -110,11 +111,6 @@ def _shared(room: int, least: Sequence[int], most: Sequence[int]) -> list[int]:
 
 def _widths(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> list[int]:
     return [max(cell_len(row[column]) for row in (headers, *rows)) for column in range(len(headers))]
-
-
-def _words(headers: Sequence[str], rows: Sequence[Sequence[str]], column: int) -> list[int]:
-    """Measure the words of a column; there is at least that of its header."""
-    return [cell_len(word) for row in (headers, *rows) for word in row[column].split()]
 
 
 def _line(row: Sequence[str], widths: Sequence[int]) -> str:

@@ -1,4 +1,4 @@
-"""How values look on a terminal, in a pipe, and on the error stream.
+"""Values as text: on a terminal, in a pipe, and on the error stream.
 
 A terminal gets a table that fits its width. A pipe gets plain aligned columns: no colour, nothing cut off, so that
 ``grep`` and ``awk`` work on them. JSON is the form to build on.
@@ -34,7 +34,7 @@ def table(headers: Sequence[str], rows: Iterable[Sequence[object]], *, empty: st
 
 
 def cell(value: object) -> str:
-    """Write one value as people read it."""
+    """Write the value of one cell."""
     match value:
         case None | "":
             return NONE
@@ -98,10 +98,10 @@ def note(text: str) -> None:
     click.echo(printable(text), err=True)
 
 
-def problems(found: Iterable[Problem]) -> bool:
-    """Print problems by path and line, each once, on the error stream; tell whether one of them is an error."""
+def problems(findings: Iterable[Problem]) -> bool:
+    """Print problems by path and line, each once, on the error stream; return whether one of them is an error."""
     errors = False
-    for problem in sorted(set(found)):
+    for problem in sorted(set(findings)):
         error = problem.severity is Severity.ERROR
         errors |= error
         (complain if error else warn)(str(problem))

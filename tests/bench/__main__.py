@@ -33,6 +33,7 @@ from tests.bench import fleet
 from tests.bench.api import write_over_floor
 from tests.bench.floor import Floor
 from tests.bench.listing import list_over_empty
+from tests.bench.start import start_over_click
 from tests.bench.waiting import SHAPES, Waiting
 from tests.builders.kube_objects import many
 
@@ -217,6 +218,7 @@ def main() -> int:
         placed, idle = all_placements(work)
         alike, again = waiting()
         decided = deciding()
+        started = start_over_click(work / "full.git", work / "cache-start")
         figures += [
             ("thousand_placements_over_floor", placed, 2.0),
             ("idle_pass_percent_of_first", idle, 2.0),
@@ -229,6 +231,9 @@ def main() -> int:
             ("watched_cluster_memory_mb", cluster_memory(), 25.0),
             ("api_write_over_floor", write_over_floor(work), 0.15),  # ten times the floor, 0.10, is the aim
             ("api_list_of_10000_over_empty", list_over_empty(), 5.0),
+            ("version_over_click", started["version"], 2.5),
+            ("help_over_click", started["help"], 2.5),
+            ("completion_over_click", started["completion"], 5.0),  # git reads a thousand templates for it
         ]
     for name, value, bound in figures:
         print(f"{name} {value:.2f} {bound:.2f}")

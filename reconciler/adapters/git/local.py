@@ -1,6 +1,6 @@
 """The newest state of the fleet repository that this disk has: a path, the mirror, or the checkout of a directory.
 
-Read-only and without the network, for the completion of the command line. Each function starts one git process.
+Read-only and without the network, for the completion of the command line.
 """
 
 from __future__ import annotations
@@ -46,10 +46,15 @@ class LocalBranches:
         if not self.source:
             return
         globs = [*(f"*{ending}" for ending in endings), ":(exclude,glob)**/.*/**"]
-        listing = _git(self.git_dir, "grep", "-lzE", "-e", pattern, self.source, "--", *globs)
-        names = [name for name in listing.split(b"\0") if name and b"\n" not in name]
-        if names:
-            yield from _contents(_git(self.git_dir, "cat-file", "--batch", stdin=b"\n".join(names) + b"\n"))
+        matches = _git(self.git_dir, "grep", "--threads=1", "-lzE", "-e", pattern, self.source, "--", *globs)
+        paths = {match.partition(b":")[2] for match in matches.split(b"\0") if match}
+        if paths:
+            # By id, as a look-up by path would read the directories above each file again.
+            entries = (
+                entry.partition(b"\t") for entry in _git(self.git_dir, "ls-tree", "-rz", self.source).split(b"\0")
+            )
+            blobs = [entry.split(b" ")[2] for entry, _, path in entries if path in paths]
+            yield from _contents(_git(self.git_dir, "cat-file", "--batch", "--buffer", stdin=b"\n".join(blobs) + b"\n"))
 
 
 def local_branches(

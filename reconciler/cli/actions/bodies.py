@@ -1,7 +1,7 @@
-"""What `-f` names, as bodies for a daemon: EGS's files in any of their groups, and bodies of its REST interface.
+"""Files of `-f` as bodies for a daemon: EGS's objects in any of their groups, and bodies of its REST interface.
 
-A file's spec is a body that lacks its name, and the daemon reads every spelling of either; nothing is judged here but
-what would be no placement at all. What a daemon finds wrong is placed in the file again, by line.
+A file's spec is a body that lacks its name, and the daemon reads every spelling of either; only objects that are no
+placement are refused here. Problems that a daemon finds are reported with their line in the file.
 """
 
 from __future__ import annotations
@@ -18,36 +18,39 @@ from reconciler.errors import InvalidInput, Problem
 from reconciler.model.workload import Json
 from reconciler.text.findings import Loc
 
-if TYPE_CHECKING:  # it takes long to import, and most commands ask no daemon
+if TYPE_CHECKING:  # it takes long to import, and commands without a daemon do not need it
     from reconciler.client import Refused
 
 STDIN = "-"
 KIND = "WorkloadPlacement"
 
-_TOLD = frozenset({"status", "createdAt", "updatedAt", "origin"})
-"""What a daemon says of a placement and takes from nobody: what was read with `get` may be sent back."""
+_READ_ONLY = frozenset({"status", "createdAt", "updatedAt", "origin"})
+"""Fields that a daemon writes and does not read: the answer of `get` may be sent back."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestedPlacement:
-    """One placement that a file asks for, and where it stands there: its fields are below `root` of the document."""
+    """One placement that a file asks for."""
 
     body: Mapping[str, Json]
+    """The fields for the daemon."""
     document: Document
+    """The document of the file, for the lines of problems."""
     root: Loc = ()
+    """The path of the object in the document."""
 
     @property
     def name(self) -> str:
-        """What it is called; empty where nothing says so."""
+        """The placement's name; empty where the file has none."""
         return str(self.body.get("name") or "")
 
     def problems(self, refused: Refused) -> tuple[Problem, ...]:
-        """Place what a daemon found wrong in the file; what it says without a field is about the whole."""
-        told = f"{self.name}: {refused}" if self.name else str(refused)
-        whole = Problem(path=self.document.path, line=self.document.line(self.root), message=told)
-        return tuple(self._placed(problem) for problem in refused.problems) or (whole,)
+        """Locate the problems that a daemon found in the file; one without a field is about the whole object."""
+        message = f"{self.name}: {refused}" if self.name else str(refused)
+        whole = Problem(path=self.document.path, line=self.document.line(self.root), message=message)
+        return tuple(self._located(problem) for problem in refused.problems) or (whole,)
 
-    def _placed(self, problem: Problem) -> Problem:
+    def _located(self, problem: Problem) -> Problem:
         words = re.findall(r"[^.\[\]]+", problem.field)
         below = tuple(int(word) if word.isdecimal() else word for word in words)
         field = ".".join(filter(None, (*(str(part) for part in self.root), problem.field)))
@@ -58,9 +61,9 @@ class RequestedPlacement:
 def read_bodies(files: tuple[str, ...]) -> tuple[RequestedPlacement, ...]:
     """Read all placements of some files, in their order; ``-`` is standard input.
 
-    Raises InvalidInput with everything that is no placement: a part of what was asked for is worse than nothing.
+    Raises InvalidInput with every object that is no placement: half of the files would be worse than none.
     """
-    found: list[RequestedPlacement] = []
+    placements: list[RequestedPlacement] = []
     problems: list[Problem] = []
     for file in files:
         documents = parse(*_content(file))
@@ -68,18 +71,18 @@ def read_bodies(files: tuple[str, ...]) -> tuple[RequestedPlacement, ...]:
             raise InvalidInput(f"{file} holds nothing (try a WorkloadPlacement)")
         for document in documents:
             for value, root in _objects(document):
-                asked = _asked(value, document, root)
-                if isinstance(asked, Problem):
-                    problems.append(asked)
+                result = _placement(value, document, root)
+                if isinstance(result, Problem):
+                    problems.append(result)
                 else:
-                    found.append(asked)
+                    placements.append(result)
     if problems:
         raise InvalidInput(problems=tuple(problems))
-    return tuple(found)
+    return tuple(placements)
 
 
 def _content(file: str) -> tuple[bytes, str]:
-    """Read a file, and say what it is called."""
+    """Read a file; return its bytes and its name."""
     try:
         if file == STDIN:
             return sys.stdin.buffer.read(MAX_BYTES + 1), "standard input"
@@ -90,7 +93,7 @@ def _content(file: str) -> tuple[bytes, str]:
 
 
 def _objects(document: Document) -> Iterator[tuple[Json, Loc]]:
-    """Take a list apart, as kubectl prints one."""
+    """Yield the items of a List, as kubectl prints one, or the object itself."""
     value = document.value
     if isinstance(value, Mapping) and value.get("kind") == "List" and isinstance(value.get("items"), list):
         for number, item in enumerate(value["items"]):
@@ -99,12 +102,12 @@ def _objects(document: Document) -> Iterator[tuple[Json, Loc]]:
         yield value, ()
 
 
-def _asked(value: Json, document: Document, root: Loc) -> RequestedPlacement | Problem:
-    """Make a body of an object, or say why it is none."""
+def _placement(value: Json, document: Document, root: Loc) -> RequestedPlacement | Problem:
+    """Return an object as a placement, or the problem that keeps it from being one."""
     if not isinstance(value, Mapping):
         return _wrong(document, root, "is not an object", "try a WorkloadPlacement")
     if "kind" not in value and "apiVersion" not in value:
-        body = {name: inner for name, inner in value.items() if name not in _TOLD}
+        body = {name: inner for name, inner in value.items() if name not in _READ_ONLY}
         return RequestedPlacement(body=body, document=document, root=root)
     if value.get("kind") != KIND:
         hint = "its place is a file of the fleet repository, by a pull request"

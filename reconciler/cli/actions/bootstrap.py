@@ -1,4 +1,4 @@
-"""`bootstrap`: what an admin applies once so that an engine follows the output branch."""
+"""`bootstrap`: the objects that an admin applies once, so that an engine follows the output branch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Placements as a daemon would tell them, read from the repository by a command that asks none."""
+"""Placements in the form of a daemon's answer, read from the repository by a command without a daemon."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Document: TypeAlias = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListFilter:
-    """What a list is narrowed to; what is empty lets all through."""
+    """The filters of a list; an empty one lets every placement pass."""
 
     workspace: str = ""
     cluster: str = ""
@@ -36,15 +36,15 @@ class ListFilter:
     origin: str = ""
 
 
-def all_placements(settings: Settings, wanted: ListFilter) -> list[Document]:
+def all_placements(settings: Settings, filters: ListFilter) -> list[Document]:
     """List requests and bursts in the order of workspace and name."""
     with _reading(settings) as (reading, showing):
-        items = reading.catalogue.page(None, wanted=lambda item: _fits(reading, item, wanted), limit=_ALL).items
+        items = reading.catalogue.page(None, wanted=lambda item: _passes(reading, item, filters), limit=_ALL).items
         return [json.loads(text) for text in showing.written(reading, items)]
 
 
 def one_placement(settings: Settings, name: str, workspace: str) -> Document:
-    """Find one by its name. Raises InvalidInput where there is none, or where several workspaces have one."""
+    """Return a placement by its name. Raises InvalidInput where there is none, or where several workspaces have one."""
     with _reading(settings) as (reading, showing):
         items = reading.catalogue.find(name, [WorkspaceName(workspace)] if workspace else None)
         if not items:
@@ -62,7 +62,7 @@ _ALL = 1 << 31
 
 @contextmanager
 def _reading(settings: Settings) -> Iterator[tuple[Snapshot, Showing]]:
-    """Look once, as a pass would, and open the files of what stands."""
+    """Look once, as a pass would, and open the files of the placements."""
     with app.connected(settings) as (world, memory):
         view, _ = draft(world, look_ahead(world, memory, None))
         ledger = view.ledger
@@ -75,17 +75,17 @@ def _reading(settings: Settings) -> Iterator[tuple[Snapshot, Showing]]:
         yield reading, Showing(world.repository)
 
 
-def _fits(reading: Snapshot, item: CatalogueItem, wanted: ListFilter) -> bool:
-    if wanted.workspace not in ("", item.workspace) or wanted.origin not in ("", item.origin):
+def _passes(reading: Snapshot, item: CatalogueItem, filters: ListFilter) -> bool:
+    if filters.workspace not in ("", item.workspace) or filters.origin not in ("", item.origin):
         return False
-    if wanted.cluster and wanted.cluster not in _clusters(reading, item):
+    if filters.cluster and filters.cluster not in _clusters(reading, item):
         return False
     state = reading.status(item)
-    return wanted.status in ("", state.provisioning) and wanted.phase in ("", state.phase)
+    return filters.status in ("", state.provisioning) and filters.phase in ("", state.phase)
 
 
 def _clusters(reading: Snapshot, item: CatalogueItem) -> frozenset[str]:
-    """Name the clusters that something is on or asks for."""
+    """Name the clusters that a placement is on or a request asks for."""
     if isinstance(item.subject, Placement):
         return frozenset({item.subject.cluster})
     placed = reading.view.ledger.placements.of(item.subject.workload).clusters

@@ -1,7 +1,4 @@
-"""Commits that do not exist yet, shown as `git log -p` would show them.
-
-What comes out can be fed to `git apply` in a checkout of the output branch.
-"""
+"""Planned commits in the form of `git log -p`; `git apply` takes them in a checkout of the output branch."""
 
 from __future__ import annotations
 
@@ -18,30 +15,30 @@ _ODD = re.compile(r'[^ -~]|["\\]')
 
 def patch(commits: Sequence[Commit], files: Mapping[str, bytes]) -> bytes:
     """Write each commit's message and changes, one after the other, over the files as they are before the first."""
-    now = dict(files)
+    before = dict(files)
     parts: list[bytes] = []
     for number, commit in enumerate(commits, start=1):
-        after = apply(commit, now)
+        after = apply(commit, before)
         parts.append(b"\n".join(_head(commit, number, len(commits))) + b"\n\n")
-        for path in sorted(now.keys() | after.keys()):
-            parts += _file(path, now.get(path), after.get(path))
+        for path in sorted(before.keys() | after.keys()):
+            parts += _file(path, before.get(path), after.get(path))
         parts.append(b"\n" if number < len(commits) else b"")
-        now = after
+        before = after
     return b"".join(parts)
 
 
 def apply(commit: Commit, files: Mapping[str, bytes]) -> dict[str, bytes]:
     """Return the files after a commit: first its removals, whole directories included, then its writes."""
-    left = {
+    kept = {
         path: data
         for path, data in files.items()
-        if not any(path == gone or path.startswith(f"{gone}/") for gone in commit.removes)
+        if not any(path == removed or path.startswith(f"{removed}/") for removed in commit.removes)
     }
-    return {**left, **commit.writes}
+    return {**kept, **commit.writes}
 
 
 def _head(commit: Commit, number: int, count: int) -> Iterator[bytes]:
-    """Write who, when and the message, indented so that nothing in it can pass for a part of the patch."""
+    """Write author, date and message, indented so that no line of it can pass for a part of the patch."""
     yield f"commit {number} of {count}".encode()
     yield f"Author: {commit.author.name} <{commit.author.email}>".encode()
     yield f"Date:   {format_time(commit.at)}".encode()

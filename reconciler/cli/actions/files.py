@@ -27,11 +27,11 @@ from reconciler.text.wording import count
 
 def init(directory: Path, *, with_git: bool) -> None:
     """Copy the recommended layout into a directory."""
-    there = sorted(entry.name for entry in directory.iterdir()) if directory.exists() else []
-    in_the_way = [name for name in there if name != ".git"]
-    if in_the_way:
-        raise InvalidInput(f"{directory} is not empty: it holds {in_the_way[0]} (try a new directory)")
-    if with_git and ".git" in there:
+    names = sorted(entry.name for entry in directory.iterdir()) if directory.exists() else []
+    others = [name for name in names if name != ".git"]
+    if others:
+        raise InvalidInput(f"{directory} is not empty: it holds {others[0]} (try a new directory)")
+    if with_git and ".git" in names:
         raise InvalidInput(f"{directory} is a git repository already (try without --git)")
     try:
         # Contents only: a package that was installed read-only must not make a repository that is.
@@ -40,8 +40,8 @@ def init(directory: Path, *, with_git: bool) -> None:
         raise InvalidInput(f"writing {directory}: {error.strerror or error}") from error
     if with_git:
         checkout.start(directory, "main", "Begin the fleet repository")
-    written = sum(1 for path in _walk(directory))
-    printing.say(f"Wrote {count(written, 'file')} to {directory}{' and committed them to main' if with_git else ''}.")
+    number = sum(1 for path in _walk(directory))
+    printing.say(f"Wrote {count(number, 'file')} to {directory}{' and committed them to main' if with_git else ''}.")
     printing.say(f"Next: describe your clusters and templates there, then `overspill check {directory}`.")
 
 
@@ -49,23 +49,23 @@ def check(path: Path, form: options.Output) -> None:
     """Print all problems of the files of a directory; exit with 1 when there is an error."""
     files, unreadable = _read(path)
     desired = assemble(CommitId(""), files)
-    told = [replace(problem, path=os.path.normpath(path / problem.path)) for problem in desired.problems]
-    found = sorted({*told, *unreadable}, key=lambda problem: (problem.severity is Severity.WARNING, problem))
+    problems = [replace(problem, path=os.path.normpath(path / problem.path)) for problem in desired.problems]
+    problems = sorted({*problems, *unreadable}, key=lambda problem: (problem.severity is Severity.WARNING, problem))
     declared = [file for file in files.values() if file.objects or file.problems]
-    if not declared and not found:
+    if not declared and not problems:
         raise InvalidInput(
             f"{path}: no file of a fleet repository is in here (try `overspill init DIRECTORY` to begin one)"
         )
-    errors = sum(1 for problem in found if problem.severity is Severity.ERROR)
+    errors = sum(1 for problem in problems if problem.severity is Severity.ERROR)
     counts = _counts(desired, files, len(declared))
     if form == "json":
-        told_as = {name: number for name, (number, _, _) in counts.items()}
-        printing.json_out({**told_as, "errors": errors, "warnings": len(found) - errors, "problems": found})
+        numbers = {name: number for name, (number, _, _) in counts.items()}
+        printing.json_out({**numbers, "errors": errors, "warnings": len(problems) - errors, "problems": problems})
     else:
-        _tell(found, errors)
+        _print_problems(problems, errors)
         shown = [words for name, words in counts.items() if words[0] or name not in _SELDOM]
-        things = ", ".join(f"{number} {one if number == 1 else many}" for number, one, many in shown)
-        printing.say(f"{things}: {count(errors, 'error')}, {count(len(found) - errors, 'warning')}")
+        things = ", ".join(f"{number} {singular if number == 1 else plural}" for number, singular, plural in shown)
+        printing.say(f"{things}: {count(errors, 'error')}, {count(len(problems) - errors, 'warning')}")
     if errors:
         raise click.exceptions.Exit(1)
 
@@ -92,18 +92,18 @@ def schema(kind: str | None, out: Path | None, *, every: bool) -> None:
 
 
 _SELDOM = frozenset({"requests", "gprTemplates", "bindings", "limits", "kinds"})
-"""What many a fleet has none of, told where there is one."""
+"""Counts that are left out of the last line where they are 0: many fleets have none of these."""
 
 
 def _layout() -> Path:
-    """Find the layout to copy: inside the installed package, or beside it in a checkout of this project."""
+    """Return the layout to copy: inside the installed package, or beside it in a checkout of this project."""
     package = Path(reconciler.__file__).parent
     inside = package / "repo-layout"
     return inside if inside.is_dir() else package.parent / "repo-layout"
 
 
 def _read(top: Path) -> tuple[dict[str, ParsedFile], list[Problem]]:
-    """Read all files that the daemon would, by path from `top`, and tell which could not be read."""
+    """Read all files that the daemon would, by path from `top`; the problems are of files that cannot be read."""
     files: dict[str, ParsedFile] = {}
     unreadable: list[Problem] = []
     for path in _walk(top):
@@ -129,22 +129,25 @@ def _walk(top: Path) -> Iterator[Path]:
                 yield path
 
 
-def _tell(found: list[Problem], errors: int) -> None:
-    """Print errors, then warnings under a heading of their own; nothing but the problem on its line, for editors."""
-    for problem in found[:errors]:
+def _print_problems(problems: list[Problem], errors: int) -> None:
+    """Print errors, then warnings under a heading; each alone on its line, for editors."""
+    for problem in problems[:errors]:
         printing.say(str(problem))
-    if found[errors:]:
+    if problems[errors:]:
         printing.heading("Warnings", first=not errors)
-        for problem in found[errors:]:
+        for problem in problems[errors:]:
             printing.say(str(problem))
-    if found:
+    if problems:
         click.echo()
 
 
 def _counts(desired: Desired, files: dict[str, ParsedFile], declared: int) -> dict[str, tuple[int, str, str]]:
-    """Count what is in force, by its name in JSON: how many, and the words for one and for many."""
+    """Count the objects in force, by their name in JSON: the number, the singular and the plural."""
     policies = sum(
-        isinstance(one.value, BurstPolicyFile) for file in files.values() if not file.broken for one in file.objects
+        isinstance(declared_object.value, BurstPolicyFile)
+        for file in files.values()
+        if not file.broken
+        for declared_object in file.objects
     )
     return {
         "files": (declared, "file", "files"),

@@ -1,4 +1,4 @@
-"""`gprs`, `wait-time` and `inventory`: who has which GPUs, when there will be some, and what there is."""
+"""`gprs`, `wait-time` and `inventory`: GPUs in use, estimates for more, and the nodes that have them."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from reconciler.cli.actions import remote
 from reconciler.cli.actions.plan import problems_of
 from reconciler.cli.actions.visibility import warn_without_observations
 from reconciler.core.explain.gprs import GprView
-from reconciler.core.explain.gprs import gprs as listed_gprs
+from reconciler.core.explain.gprs import gprs as list_gprs
 from reconciler.core.explain.inventory import GpuInventory, GpuNode
-from reconciler.core.explain.inventory import inventory as taken_stock
+from reconciler.core.explain.inventory import inventory as take_inventory
 from reconciler.core.explain.wait_time import GpuDemand, WaitEstimate, spelt, waits
 from reconciler.daemon.reconcile import View, draft
 from reconciler.errors import InvalidInput
@@ -23,57 +23,57 @@ from reconciler.settings import Settings
 
 def gprs(settings: Settings, workspace: str | None, state: str | None, form: options.Output) -> None:
     """Print the GPRs of the repository and its clusters."""
-    wanted = remote.state_of(state)
+    wanted_state = remote.state_of(state)
     view = _look(settings)
     if workspace is not None:
-        _known(view, workspace)
-    found = [
-        one
-        for one in listed_gprs(view, view.plan)
-        if workspace in (None, one.workspace) and wanted in (None, one.state)
+        _workspace(view, workspace)
+    rows = [
+        gpr
+        for gpr in list_gprs(view, view.plan)
+        if workspace in (None, gpr.workspace) and wanted_state in (None, gpr.state)
     ]
     if form == "json":
-        printing.json_out(found)
+        printing.json_out(rows)
     else:
         empty = "No GPRs: no workload has GPUs elsewhere, and none waits for any."
-        narrowed = "No GPRs like that." if state or workspace else empty
-        printing.table(remote.GPRS, [_gpr_row(one) for one in found], empty=narrowed)
-    _tell(settings, view)
+        filtered = "No GPRs like that." if state or workspace else empty
+        printing.table(remote.GPRS, [_gpr_row(gpr) for gpr in rows], empty=filtered)
+    _print_warnings(settings, view)
 
 
-def wait_time(settings: Settings, *, form: options.Output, **wanted: Unpack[remote.WaitTimeOptions]) -> None:
+def wait_time(settings: Settings, *, form: options.Output, **wait_options: Unpack[remote.WaitTimeOptions]) -> None:
     """Print an estimate for each cluster of a workspace."""
     view = _look(settings)
-    asking = GpuDemand(
-        workspace=_known(view, wanted["workspace"]),
-        ask=remote.ask_of(wanted),
-        priority=wanted["priority"],
-        clusters=tuple(ClusterName(name) for name in wanted["clusters"]),
-        dedicated=wanted["dedicated"],
+    demand = GpuDemand(
+        workspace=_workspace(view, wait_options["workspace"]),
+        ask=remote.ask_of(wait_options),
+        priority=wait_options["priority"],
+        clusters=tuple(ClusterName(name) for name in wait_options["clusters"]),
+        dedicated=wait_options["dedicated"],
     )
-    found = waits(asking, view, view.plan)
+    estimates = waits(demand, view, view.plan)
     if form == "json":
-        printing.json_out(found)
+        printing.json_out(estimates)
     else:
-        printing.sentence(remote.asked_for(wanted))
+        printing.sentence(remote.asked_for(wait_options))
         printing.table(
             remote.WAITS,
-            [_wait_row(one) for one in found],
+            [_wait_row(estimate) for estimate in estimates],
             empty="The workspace has no clusters.",
         )
-    _tell(settings, view)
+    _print_warnings(settings, view)
 
 
 def inventory(settings: Settings, workspace: str | None, form: options.Output) -> None:
     """Print the GPU nodes and the placements on their clusters."""
     view = _look(settings)
-    within = None if workspace is None else frozenset({_known(view, workspace)})
-    found = taken_stock(view, within)
+    within = None if workspace is None else frozenset({_workspace(view, workspace)})
+    stock = take_inventory(view, within)
     if form == "json":
-        printing.json_out(found)
+        printing.json_out(stock)
     else:
-        _inventory_tables(found)
-    _tell(settings, view)
+        _inventory_tables(stock)
+    _print_warnings(settings, view)
 
 
 def _look(settings: Settings) -> View:
@@ -82,58 +82,65 @@ def _look(settings: Settings) -> View:
     return view
 
 
-def _tell(settings: Settings, view: View) -> None:
+def _print_warnings(settings: Settings, view: View) -> None:
     warn_without_observations(settings)
     printing.problems(problems_of(view))
 
 
-def _known(view: View, workspace: str) -> WorkspaceName:
+def _workspace(view: View, workspace: str) -> WorkspaceName:
     name = WorkspaceName(workspace)
     if name not in view.desired.workspaces:
-        there = ", ".join(sorted(view.desired.workspaces)) or "none"
-        raise InvalidInput(f"looking for workspace {workspace!r}: there is none of this name (there are: {there})")
+        names = ", ".join(sorted(view.desired.workspaces)) or "none"
+        raise InvalidInput(f"looking for workspace {workspace!r}: there is none of this name (there are: {names})")
     return name
 
 
-def _gpr_row(one: GprView) -> tuple[object, ...]:
+def _gpr_row(gpr: GprView) -> tuple[object, ...]:
     return (
-        one.id, one.workload, one.cluster, one.state, f"{one.priority} {one.band}", one.gpus or None, one.nodes or None,
-        one.shape, one.left, "yes" if one.evictable else "no", one.reason,
+        gpr.id, gpr.workload, gpr.cluster, gpr.state, f"{gpr.priority} {gpr.band}", gpr.gpus or None, gpr.nodes or None,
+        gpr.shape, gpr.left, "yes" if gpr.evictable else "no", gpr.reason,
     )  # fmt: skip # a row as it is printed
 
 
-def _wait_row(one: WaitEstimate) -> tuple[object, ...]:
-    wait = "unknown" if one.wait is None else spelt(one.wait) if one.wait else "none"
-    return one.cluster, wait, one.at if one.wait else None, len(one.ahead), "; ".join(one.reasons)
+def _wait_row(estimate: WaitEstimate) -> tuple[object, ...]:
+    wait = "unknown" if estimate.wait is None else spelt(estimate.wait) if estimate.wait else "none"
+    return (
+        estimate.cluster,
+        wait,
+        estimate.at if estimate.wait else None,
+        len(estimate.ahead),
+        "; ".join(estimate.reasons),
+    )
 
 
-def _inventory_tables(found: GpuInventory) -> None:
+def _inventory_tables(stock: GpuInventory) -> None:
     headers = remote.NODES
     printing.heading("Nodes of workspaces' clusters", first=True)
     empty = "No GPU nodes: none was seen in a cluster of a workspace."
-    printing.table(headers, [_node_row(one) for one in found.managed], empty=empty)
-    if found.unmanaged:
+    printing.table(headers, [_node_row(node) for node in stock.managed], empty=empty)
+    if stock.unmanaged:
         printing.heading("Nodes of other clusters")
-        printing.table(headers, [_node_row(one) for one in found.unmanaged])
+        printing.table(headers, [_node_row(node) for node in stock.unmanaged])
     printing.heading("Placements")
     printing.table(
         remote.ALLOCATIONS,
         [
-            (one.placement, one.workload, one.cluster, one.gpus, one.replicas, one.bound, one.since)
-            for one in found.allocations
+            (row.placement, row.workload, row.cluster, row.gpus, row.replicas, row.bound, row.since)
+            for row in stock.allocations
         ],
         empty="No placements: nothing is bursting.",
     )
-    unseen = [one for one in found.clusters if one.message]
+    unseen = [cluster for cluster in stock.clusters if cluster.message]
     if unseen:
         printing.heading("Not seen now")
         printing.table(
-            ("CLUSTER", "LAST SEEN", "NOTE"), [(one.cluster, one.observed_at, one.message) for one in unseen]
+            ("CLUSTER", "LAST SEEN", "NOTE"),
+            [(cluster.cluster, cluster.observed_at, cluster.message) for cluster in unseen],
         )
 
 
-def _node_row(one: GpuNode) -> tuple[object, ...]:
+def _node_row(node: GpuNode) -> tuple[object, ...]:
     return (
-        one.node, one.cluster, one.count, one.free, one.model, one.memory or None, one.resource, one.instance_type,
-        one.region, one.zone, one.health,
+        node.node, node.cluster, node.count, node.free, node.model, node.memory or None, node.resource,
+        node.instance_type, node.region, node.zone, node.health,
     )  # fmt: skip # a row as it is printed

@@ -1,4 +1,4 @@
-"""`history`: what was, and why, as the commits of the output branch tell it."""
+"""`history`: past and present placements with their reasons, from the commits of the output branch."""
 
 from __future__ import annotations
 
@@ -17,29 +17,29 @@ from reconciler.settings import Settings
 from reconciler.text.timestamps import format_time
 
 _AT_LEAST = 200
-"""Commits that are read at once; fewer would save nothing."""
+"""Minimum of commits that are read at once; fewer would save nothing."""
 
 
 def history(settings: Settings, workload: str | None, since: datetime | None, limit: int, form: options.Output) -> None:
     """Print placements from the commits of the output branch, newest first."""
     with app.connected(settings) as (world, memory):
         if workload is None:
-            tip, wanted = world.repository.fetch().output, _Wanted(since=since, limit=limit)
+            tip, selection = world.repository.fetch().output, _Selection(since=since, limit=limit)
         else:
             view = survey(world, memory)
             fleet = tuple(dict.fromkeys(map(str, (*view.desired.templates, *view.ledger.requests))))
-            named = tuple(one for one in fleet if workload in (one, one.partition("/")[2]))
+            matches = tuple(name for name in fleet if workload in (name, name.partition("/")[2]))
             tip = view.tips.output
-            wanted = _Wanted(since=since, limit=limit, name=workload, named=named, fleet=fleet)
-        found, more = _bursts(world.repository, tip, wanted)
+            selection = _Selection(since=since, limit=limit, name=workload, matches=matches, fleet=fleet)
+        rows, more = _bursts(world.repository, tip, selection)
     if form == "json":
-        printing.json_out({"placements": found, "more": more})
+        printing.json_out({"placements": rows, "more": more})
         return
     about = f"No placement of {workload}" if workload else "No placement"
     so_far = "it has not burst yet" if workload else "nothing has burst yet"
     printing.table(
         ("PLACEMENT", "WORKLOAD", "CLUSTER", "FROM", "TO", "COMMITS", "WHY"),
-        [_burst_row(one) for one in found],
+        [_burst_row(burst) for burst in rows],
         empty=f"{about} in the history since then." if since else f"{about} in the history: {so_far}.",
     )
     if more:
@@ -47,61 +47,68 @@ def history(settings: Settings, workload: str | None, since: datetime | None, li
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Wanted:
-    """Which placements to show. `named` are the workloads of the fleet that a person's `name` may mean."""
+class _Selection:
+    """The placements to show."""
 
     since: datetime | None
+    """Placements that ended before are left out."""
     limit: int
+    """The number of placements to show."""
     name: str = ""
-    named: tuple[str, ...] = ()
+    """The workload or placement that a person named; empty for all."""
+    matches: tuple[str, ...] = ()
+    """The workloads of the fleet that `name` may mean."""
     fleet: tuple[str, ...] = ()
+    """All workloads and requests of the fleet."""
 
     def is_of(self, burst: BurstHistory) -> bool:
-        """Tell whether a placement is of what was named."""
-        if not self.name or burst.workload in self.named:
+        """Tell whether a placement has the name, or is of the workload that has it."""
+        if not self.name or burst.workload in self.matches:
             return True
         names = [burst.workload, burst.id, burst.id.partition("/")[2]]
-        # The fleet comes first: a template that another workspace once had under this name is not what is meant.
-        return self.name in (names if self.named else [*names, burst.workload.partition("/")[2]])
+        # The fleet comes first: a template that another workspace once had under this name is not meant.
+        return self.name in (names if self.matches else [*names, burst.workload.partition("/")[2]])
 
     def is_recent(self, burst: BurstHistory) -> bool:
-        """Tell whether a placement stood at the moment from which on to show them, or later."""
+        """Tell whether a placement was there at `since` or later."""
         return self.since is None or burst.ended_at is None or burst.ended_at >= self.since
 
 
-def _bursts(repository: Repository, tip: CommitId | None, wanted: _Wanted) -> tuple[tuple[BurstHistory, ...], bool]:
+def _bursts(
+    repository: Repository, tip: CommitId | None, selection: _Selection
+) -> tuple[tuple[BurstHistory, ...], bool]:
     """Read placements back, newest first, and tell whether there are more than the limit.
 
     The log may be years long, so it is read in growing pieces, until each placement that is shown has its beginning.
     Raises InvalidInput for a name that neither the fleet nor the whole log has, or that the fleet has twice.
     """
-    if len(wanted.named) > 1:
-        raise _unclear(wanted.name, "name the workload as <workspace>/<template>", wanted.named)
-    limit, since, size = wanted.limit, wanted.since, max(_AT_LEAST, 10 * wanted.limit)
-    told: tuple[BurstHistory, ...] = ()
+    if len(selection.matches) > 1:
+        raise _unclear(selection.name, "name the workload as <workspace>/<template>", selection.matches)
+    limit, since, size = selection.limit, selection.since, max(_AT_LEAST, 10 * selection.limit)
+    history: tuple[BurstHistory, ...] = ()
     while tip is not None:
         log = repository.log(tip, limit=size)
-        told = bursts(log)
-        of_it = [one for one in told if wanted.is_of(one)]
-        found = [one for one in of_it if wanted.is_recent(one)]
-        known = bool(of_it or wanted.named or not wanted.name)
-        enough = len(found) > limit or (since is not None and bool(log) and log[-1].at < since)
-        if known and enough and all(one.started_at for one in found[:limit]):
-            return tuple(found[:limit]), len(found) > limit
+        history = bursts(log)
+        named = [burst for burst in history if selection.is_of(burst)]
+        recent = [burst for burst in named if selection.is_recent(burst)]
+        exists = bool(named or selection.matches or not selection.name)
+        enough = len(recent) > limit or (since is not None and bool(log) and log[-1].at < since)
+        if exists and enough and all(burst.started_at for burst in recent[:limit]):
+            return tuple(recent[:limit]), len(recent) > limit
         if len(log) < size:
-            if not known:
+            if not exists:
                 break
-            return tuple(found[:limit]), len(found) > limit
+            return tuple(recent[:limit]), len(recent) > limit
         size *= 4
-    if wanted.name and not wanted.named:
-        there = (*wanted.fleet, *(one.workload for one in told))
-        raise _unclear(wanted.name, "neither the fleet nor the history has it", there)
+    if selection.name and not selection.matches:
+        names = (*selection.fleet, *(burst.workload for burst in history))
+        raise _unclear(selection.name, "neither the fleet nor the history has it", names)
     return (), False
 
 
-def _unclear(name: str, why: str, there: Sequence[str]) -> InvalidInput:
-    known = ", ".join(sorted(set(there))) or "none"
-    return InvalidInput(f"telling the history of {name!r}: {why} (there are: {known})")
+def _unclear(name: str, message: str, names: Sequence[str]) -> InvalidInput:
+    listing = ", ".join(sorted(set(names))) or "none"
+    return InvalidInput(f"telling the history of {name!r}: {message} (there are: {listing})")
 
 
 def _burst_row(burst: BurstHistory) -> tuple[object, ...]:

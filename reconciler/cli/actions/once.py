@@ -1,4 +1,4 @@
-"""`once` and `run`: passes that write."""
+"""`once`: a single pass that commits."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import click
 from reconciler import app
 from reconciler.adapters.engine_webhooks import EngineWebhooks
 from reconciler.cli import options, printing
-from reconciler.cli.actions.plan import answer, held_back
+from reconciler.cli.actions.plan import plan_document, print_suppressed
 from reconciler.cli.actions.visibility import warn_of_old_observations, warn_without_observations
 from reconciler.core.commits.cluster_branches import branches_of
 from reconciler.daemon.reconcile import Outcome, reconcile_once
@@ -27,9 +27,9 @@ def once(settings: Settings, form: options.Output) -> None:
     webhooks = EngineWebhooks(settings.notify)
     with app.connected(settings, webhooks) as (world, memory):
         outcome = retry_conflicts(lambda: reconcile_once(world, memory), random=random.random)
-    committed(settings, outcome, form, empty="Nothing to change.")
+    print_outcome(settings, outcome, form, empty="Nothing to change.")
     if form == "table":
-        held_back(outcome.rendered.suppressed)
+        print_suppressed(outcome.rendered.suppressed)
     warn_without_observations(settings)
     warn_of_old_observations(settings, outcome.rendered.suppressed)
     printing.problems(webhooks.close(LAST_WORDS))
@@ -37,11 +37,13 @@ def once(settings: Settings, form: options.Output) -> None:
         raise click.exceptions.Exit(1)
 
 
-def committed(settings: Settings, outcome: Outcome, form: options.Output, *, empty: str) -> None:
-    """Print one line for each change and where they went, or all of it as JSON."""
+def print_outcome(settings: Settings, outcome: Outcome, form: options.Output, *, empty: str) -> None:
+    """Print a line for each change and the branches they were pushed to, or all of it as JSON."""
     if form == "json":
         branches = {advance.cluster: advance.new for advance in outcome.branches}
-        printing.json_out({**answer(outcome.view, outcome.rendered), "pushed": outcome.commits, "branches": branches})
+        printing.json_out(
+            {**plan_document(outcome.view, outcome.rendered), "pushed": outcome.commits, "branches": branches}
+        )
         return
     if not outcome.commits and not outcome.branches:
         printing.say(empty)

@@ -1,4 +1,4 @@
-"""`plan`: what `run` would commit now, as a table, as a patch or as JSON."""
+"""`plan`: the commits that `run` would make, as a table, as a patch or as JSON."""
 
 from __future__ import annotations
 
@@ -50,23 +50,23 @@ def plan(settings: Settings, at: datetime | None, *, as_diff: bool, form: option
     if as_diff and form != "json":
         click.echo(patch(rendered.commits, files), nl=False)
     else:
-        show(view, rendered, form)
+        print_plan(view, rendered, form)
     warn_without_observations(settings)
     warn_of_old_observations(settings, rendered.suppressed)
     if printing.problems(problems_of(view)):
         raise click.exceptions.Exit(1)
 
 
-def show(view: View, rendered: Rendered, form: options.Output, *, empty: str = "Nothing to change.") -> None:
-    """Print what would be committed and what is held back, as tables or all of it as JSON."""
+def print_plan(view: View, rendered: Rendered, form: options.Output, *, empty: str = "Nothing to change.") -> None:
+    """Print the commits of a plan and the replicas that are held back, as tables or as JSON."""
     if form == "json":
-        printing.json_out(answer(view, rendered))
+        printing.json_out(plan_document(view, rendered))
     else:
         _tables(view, rendered, empty)
 
 
-def answer(view: View, rendered: Rendered) -> dict[str, object]:
-    """Gather all that a plan holds, for JSON: every commit to its last byte, and what was not done."""
+def plan_document(view: View, rendered: Rendered) -> dict[str, object]:
+    """Return a plan for JSON: every commit with its files, the suppressed replicas, and the problems."""
     first = len(rendered.commits) - len(rendered.changes)
     changes: list[Change | None] = [*([None] * first), *rendered.changes]
     return {
@@ -93,23 +93,26 @@ def answer(view: View, rendered: Rendered) -> dict[str, object]:
 
 
 def problems_of(view: View) -> tuple[Problem, ...]:
-    """Gather all that is wrong with the files of both branches and with the observations."""
+    """Return the problems of the files of both branches and of the observations."""
     return (*view.desired.problems, *view.ledger.problems, *view.observed.problems)
 
 
-def held_back(suppressed: Sequence[Suppressed]) -> None:
-    """Print what was not done and why, with the clusters that were refused."""
+def print_suppressed(suppressed: Sequence[Suppressed]) -> None:
+    """Print the replicas that are held back with the reasons, and the clusters that were refused."""
     if not suppressed:
         return
     printing.heading("Held back")
-    rows = [(one.workload, one.reason, one.replicas or None, one.until, one.message) for one in suppressed]
+    rows = [(entry.workload, entry.reason, entry.replicas or None, entry.until, entry.message) for entry in suppressed]
     printing.table(("WORKLOAD", "REASON", "REPLICAS", "UNTIL", "WHY"), rows)
-    refusals = [(one.workload, refusal) for one in suppressed for refusal in one.refusals]
+    refusals = [(entry.workload, refusal) for entry in suppressed for refusal in entry.refusals]
     if refusals:
         printing.heading("Refused clusters")
         printing.table(
             ("WORKLOAD", "CLUSTER", "REASON", "WHY", "WHAT WOULD CHANGE IT"),
-            [(workload, one.where, one.reason, one.message, one.remedy) for workload, one in refusals],
+            [
+                (workload, refusal.where, refusal.reason, refusal.message, refusal.remedy)
+                for workload, refusal in refusals
+            ],
         )
 
 
@@ -119,21 +122,21 @@ def _tables(view: View, rendered: Rendered, empty: str) -> None:
     rows = [*map(_beginning, first), *map(_row, rendered.changes)]
     printing.table(headers, rows, empty=empty)
     _subsets(view, rendered)
-    held_back(rendered.suppressed)
-    told = [count(len(rendered.commits), "commit"), f"{len(rendered.suppressed)} held back"]
+    print_suppressed(rendered.suppressed)
+    counts = [count(len(rendered.commits), "commit"), f"{len(rendered.suppressed)} held back"]
     if view.plan.wake_at is not None:
-        told.append(f"the next look is due at {format_time(view.plan.wake_at)}")
+        counts.append(f"the next look is due at {format_time(view.plan.wake_at)}")
     click.echo()
-    printing.sentence(f"At {format_time(view.now)}: {', '.join(told)}.")
+    printing.sentence(f"At {format_time(view.now)}: {', '.join(counts)}.")
 
 
 def _subsets(view: View, rendered: Rendered) -> None:
-    """Print what subsets change in the pods of placements that are written anew."""
+    """Print the changes of subsets to the pods of placements that are written."""
     rows = [
-        (one.workload, one.name, one.where, note)
+        (placement.workload, placement.name, placement.where, note)
         for change in rendered.changes
         for note in _notes(view, change)
-        if (one := written(change)) is not None
+        if (placement := written(change)) is not None
     ]
     if rows:
         printing.heading("Pods of subsets")
@@ -141,56 +144,60 @@ def _subsets(view: View, rendered: Rendered) -> None:
 
 
 def _notes(view: View, change: Change | None) -> Iterator[str]:
-    """Say what a subset changes in the pods that a change writes anew."""
+    """Yield the changes of a subset to the pods of the placement that a change writes."""
     placement = None if change is None else written(change)
     if placement is not None:
         yield from of_subset(view.desired, placement)
 
 
 def _beginning(commit: Commit) -> tuple[object, ...]:
-    """Lay a commit out that begins something on the branch, before any change: its subject says what."""
+    """Return the row of a commit before any change: it begins a branch or a directory, which its subject names."""
     return ("Start", None, None, None, None, None, commit.message.partition("\n")[0].partition(": ")[2])
 
 
 def _row(change: Change) -> tuple[object, ...]:
-    """Lay a change out in the columns of the table."""
+    """Return the row of a change."""
     if isinstance(change, RequestChange):
         return _request_row(change)
-    told: tuple[object, ...]
+    cells: tuple[object, ...]
     match change:
-        case Place(placement=it, shortage=None, choice=choice, detail=detail):
-            told = (it.replicas, it.expires_at, f"{clause(detail) or 'asked for by name'}{by(choice)}")
-        case Place(placement=it, shortage=Shortage() as shortage, choice=choice):
-            missing = f"{message_parts.missing(shortage)}{message_parts.causes(shortage, it)}"
-            told = (it.replicas, it.expires_at, f"{missing}{by(choice)}")
-        case Resize(before=before, after=it, detail=detail, shortage=shortage, choice=choice):
-            told = (
-                f"{before.replicas} -> {it.replicas}",
-                it.expires_at,
-                f"{clause(detail)}{message_parts.signals(shortage, it)}{by(choice)}",
+        case Place(placement=placement, shortage=None, choice=choice, detail=detail):
+            cells = (placement.replicas, placement.expires_at, f"{clause(detail) or 'asked for by name'}{by(choice)}")
+        case Place(placement=placement, shortage=Shortage() as shortage, choice=choice):
+            missing = f"{message_parts.missing(shortage)}{message_parts.causes(shortage, placement)}"
+            cells = (placement.replicas, placement.expires_at, f"{missing}{by(choice)}")
+        case Resize(before=before, after=placement, detail=detail, shortage=shortage, choice=choice):
+            cells = (
+                f"{before.replicas} -> {placement.replicas}",
+                placement.expires_at,
+                f"{clause(detail)}{message_parts.signals(shortage, placement)}{by(choice)}",
             )
-        case Extend(after=it, detail=detail):
-            told = (it.replicas, it.expires_at, detail)
-        case Move(before=before, after=it, why=why, detail=detail, choice=choice):
-            told = (it.replicas, it.expires_at, f"from {before.where}, {why}: {clause(detail)}{by(choice)}")
-        case Revert(placement=it, why=why, detail=detail, restraint=restraint):
-            keeps = restraint if restraint is not None and restraint.kind is RestraintKind.HOLD else None
+        case Extend(after=placement, detail=detail):
+            cells = (placement.replicas, placement.expires_at, detail)
+        case Move(before=before, after=placement, why=why, detail=detail, choice=choice):
+            cells = (
+                placement.replicas,
+                placement.expires_at,
+                f"from {before.where}, {why}: {clause(detail)}{by(choice)}",
+            )
+        case Revert(placement=placement, why=why, detail=detail, restraint=restraint):
+            hold = restraint if restraint is not None and restraint.kind is RestraintKind.HOLD else None
             reason = f"{why}: {clause(detail)}" if clause(detail) else str(why)
-            until = held(keeps)
+            until = held(hold)
             reason += f"; {until[0].lower()}{clause(until[1:])}" if until else ""
-            told = (f"{it.replicas} -> 0", None, reason)
-        case Restore(drifted=Drift(placement=it), detail=detail):
-            told = (it.replicas, it.expires_at, detail)
-        case Hold(placement=it, restraint=restraint):
-            told = (None, restraint.until, restraint.reason)
+            cells = (f"{placement.replicas} -> 0", None, reason)
+        case Restore(drifted=Drift(placement=placement), detail=detail):
+            cells = (placement.replicas, placement.expires_at, detail)
+        case Hold(placement=placement, restraint=restraint):
+            cells = (None, restraint.until, restraint.reason)
         case Release(workload=workload, restraints=restraints, detail=detail):
             clusters = ", ".join(sorted({restraint.cluster or "all" for restraint in restraints}))
             return ("Release", workload, None, clusters, None, None, detail)
-    return (type(change).__name__, it.workload, it.name, it.where, *told)
+    return (type(change).__name__, placement.workload, placement.name, placement.where, *cells)
 
 
 def _request_row(change: RequestChange) -> tuple[object, ...]:
-    """Lay a change of a request itself out in the columns of the table."""
+    """Return the row of a change to the record of a request."""
     record = message_parts.record_of(change)
     clusters = ", ".join(record.request.clusters)
     return (type(change).__name__, record.workload, None, clusters, None, None, message_parts.why(change))

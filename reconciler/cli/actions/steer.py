@@ -1,6 +1,6 @@
-"""`revert`, `extend` and `sweep`: ends that a person or a schedule asks for; `rebalance`: other shares.
+"""`revert`, `extend`, `rebalance` and `sweep`: commits that a person or a schedule asks for.
 
-All of them draft commits and push them, or with ``--dry-run`` show them as `plan` does.
+Each drafts commits and pushes them, or with ``--dry-run`` prints them as `plan` does.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ import click
 from reconciler import app
 from reconciler.adapters.git import checkout
 from reconciler.cli import options, printing
-from reconciler.cli.actions.once import committed
-from reconciler.cli.actions.plan import problems_of, show
+from reconciler.cli.actions.once import print_outcome
+from reconciler.cli.actions.plan import print_plan, problems_of
 from reconciler.cli.actions.visibility import warn_without_observations
-from reconciler.core.decide.decide import sweep as lapsed
+from reconciler.core.decide.decide import sweep as revert_expired
 from reconciler.core.decide.state.pass_input import PassInput
-from reconciler.core.decide.steps.rebalance import rebalance as shared_anew
+from reconciler.core.decide.steps.rebalance import rebalance as rebalance_shares
 from reconciler.core.decide.steps.steer import find, find_workload, prolong, withdraw
 from reconciler.daemon.reconcile import Memory, View, World
 from reconciler.daemon.steer import CommitDraft, carry_out, draft_from_clusters, draft_from_git, retry_conflicts
@@ -46,8 +46,9 @@ def revert(
     person = _person(author)
 
     def decide(inputs: PassInput) -> Plan:
-        found = {find(inputs.ledger, text).path: find(inputs.ledger, text) for text in placements}
-        return withdraw(inputs, tuple(found.values()), by=person.name, reason=reason, everywhere=everywhere)
+        named = (find(inputs.ledger, text) for text in placements)
+        by_path = {placement.path: placement for placement in named}
+        return withdraw(inputs, tuple(by_path.values()), by=person.name, reason=reason, everywhere=everywhere)
 
     _carry_out(
         settings,
@@ -75,9 +76,9 @@ def extend(
     person = _person(author)
 
     def decide(inputs: PassInput) -> Plan:
-        found = find(inputs.ledger, placement)
-        end = until if until is not None else found.expires_at + (by or timedelta())
-        return prolong(inputs, found, end, by=person.name, reason=reason)
+        subject = find(inputs.ledger, placement)
+        end = until if until is not None else subject.expires_at + (by or timedelta())
+        return prolong(inputs, subject, end, by=person.name, reason=reason)
 
     _carry_out(
         settings,
@@ -95,8 +96,7 @@ def rebalance(
     person = _person(author)
 
     def decide(inputs: PassInput) -> Plan:
-        named = find_workload(inputs, workload)
-        return shared_anew(inputs, named, by=person.name, reason=reason)
+        return rebalance_shares(inputs, find_workload(inputs, workload), by=person.name, reason=reason)
 
     _carry_out(
         settings,
@@ -111,38 +111,40 @@ def rebalance(
 
 def sweep(settings: Settings, *, dry_run: bool, form: options.Output) -> None:
     """Revert expired placements."""
-    _carry_out(settings, partial(draft_from_git, decide=lapsed), form, dry_run=dry_run, empty="Nothing has lapsed.")
+    _carry_out(
+        settings, partial(draft_from_git, decide=revert_expired), form, dry_run=dry_run, empty="Nothing has lapsed."
+    )
 
 
 def _carry_out(
     settings: Settings,
-    make: Callable[[World, Memory], CommitDraft],
+    make_draft: Callable[[World, Memory], CommitDraft],
     form: options.Output,
     *,
     dry_run: bool,
     empty: str,
     problems: Callable[[View], Iterable[Problem]] = lambda view: view.ledger.problems,
 ) -> None:
-    """Run a pass of one's own, again whenever the branch moves under it, and tell what it did, or what it would do."""
+    """Push the commits of a draft, made anew whenever the branch moves under it; with `dry_run` only print them."""
     with app.connected(settings) as (world, memory):
         if dry_run:
-            made = make(world, memory)
-            show(made.view, made.rendered, form, empty=empty)
-            view = made.view
+            draft = make_draft(world, memory)
+            print_plan(draft.view, draft.rendered, form, empty=empty)
+            view = draft.view
         else:
-            outcome = retry_conflicts(lambda: carry_out(world, memory, make(world, memory)), random=random.random)
-            committed(settings, outcome, form, empty=empty)
+            outcome = retry_conflicts(lambda: carry_out(world, memory, make_draft(world, memory)), random=random.random)
+            print_outcome(settings, outcome, form, empty=empty)
             view = outcome.view
     printing.problems(problems(view))
 
 
 def _person(author: str | None) -> Identity:
-    """Find out in whose name a commit is made."""
+    """Return the author of a commit: the one given, or git's user."""
     if author is not None:
-        named = checkout.parse_identity(author)
-        if named is None:
+        identity = checkout.parse_identity(author)
+        if identity is None:
             raise click.UsageError(f"--author: {author!r} is not a name and an address ({_EXAMPLE})")
-        return named
+        return identity
     person = checkout.identity()
     if person is None:
         raise InvalidInput(f"naming the author: git knows no user.name and user.email here ({_EXAMPLE})")

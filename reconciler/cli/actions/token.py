@@ -1,4 +1,4 @@
-"""`token`: a secret for somebody who is to call the API, and the entry that lets them in."""
+"""`token`: a secret for a caller of the API, and its entry in the access file."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ def token(
         raise click.UsageError(f"--name: {name[:40]!r} is not a name of printable characters (try ci)")
     if email and not is_valid_email(email):
         raise click.UsageError(f"--email: {email[:40]!r} is not a mail address (try ada@example.com)")
-    made = PREFIX + secrets.token_urlsafe(_BYTES)
+    secret = PREFIX + secrets.token_urlsafe(_BYTES)
     until = SystemClock().now() + expires if expires else None
     roles = {_scope(workspace): _ROLES[role] for workspace in workspaces}
     if out is not None:
-        _write(out, made)
-    click.echo(entry(Token(name=name, email=email, digest=digest(made), expires=until, roles=roles)), nl=False)
-    lasts = f"It expires at {format_time(until)}." if until else "It does not expire."
+        _write(out, secret)
+    click.echo(entry(Token(name=name, email=email, digest=digest(secret), expires=until, roles=roles)), nl=False)
+    lifetime = f"It expires at {format_time(until)}." if until else "It does not expire."
     if out is None:
-        printing.note(f"The token, which is shown this once:\n\n  {made}\n\n{lasts}")
+        printing.note(f"The token, which is shown this once:\n\n  {secret}\n\n{lifetime}")
     else:
-        printing.note(f"The token is in {out}. {lasts}")
+        printing.note(f"The token is in {out}. {lifetime}")
 
 
 def _scope(workspace: str) -> Scope:
@@ -50,11 +50,11 @@ def _scope(workspace: str) -> Scope:
     return WorkspaceName(workspace)
 
 
-def _write(path: Path, made: str) -> None:
-    """Write the token to a file that is not there yet, for its owner alone."""
+def _write(path: Path, secret: str) -> None:
+    """Write the token to a new file that only its owner may read."""
     try:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with os.fdopen(descriptor, "w") as stream:
-            stream.write(made + "\n")
+            stream.write(secret + "\n")
     except OSError as error:
         raise InvalidInput(f"writing {path}: {error.strerror} (try another --out)") from error

@@ -20,20 +20,20 @@ from reconciler.cli import options
     default="demo-out",
     show_default=True,
     metavar="DIR",
-    help="Where to leave the repositories. What an earlier demo left there is replaced.",
+    help="The directory for the repositories. Those of an earlier demo are replaced.",
 )
 @click.option(
     "--tempo",
     type=click.FloatRange(min=0.4, max=10),
     default=1.0,
     show_default=True,
-    help="How long the windows of the story are: 2 takes about twice as long.",
+    help="A factor for the windows of the story: 2 takes about twice as long.",
 )
 def demo(out: Path, tempo: float) -> None:
     """Play a GPU shortage on this machine, from burst to return.
 
     The repositories are left to look at. It takes less than a minute and needs nothing but git. The clusters are
-    simulated; Overspill is not: the daemon runs as it would anywhere. Exits with 1 when a step does not happen within
+    simulated; Overspill is real: the daemon runs as it would anywhere. Exits with 1 when a step does not happen within
     its time.
     """
     from reconciler import demo as stage
