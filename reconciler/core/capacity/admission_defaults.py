@@ -107,10 +107,10 @@ def _obstacle(left: Unstated, shape: ReplicaShape, seen: ClusterObservation) -> 
     )
 
 
-def _texts(found: RuntimeClass) -> Iterator[object]:
+def _texts(runtime_class: RuntimeClass) -> Iterator[object]:
     """Yield what has to be text in a RuntimeClass at which no API server has looked."""
-    yield from (*found.overhead.amounts, *found.node_selector, *found.node_selector.values())
-    for toleration in found.tolerations:
+    yield from (*runtime_class.overhead.amounts, *runtime_class.node_selector, *runtime_class.node_selector.values())
+    for toleration in runtime_class.tolerations:
         yield from (toleration.key, toleration.operator, toleration.value, toleration.effect)
 
 
@@ -127,30 +127,30 @@ def _beyond(shape: ReplicaShape, left: Unstated, seen: ClusterObservation) -> st
 def _defaults(shape: ReplicaShape, left: Unstated, seen: ClusterObservation) -> Mapping[str, Quantity]:
     """Add up what containers are given that request nothing: the most that a namespace of theirs gives."""
     named = {who.namespace for who in shape.who if who.namespace}
-    found: dict[str, Quantity] = {}
+    largest: dict[str, Quantity] = {}
     ranges = seen.limit_ranges or {}
     for namespace in named or ranges:
         given = ranges.get(namespace)
         for resource, amount in given.amounts.items() if given is not None else ():
-            found[resource] = max(found.get(resource, Quantity(0)), Quantity(amount * left.lacking(resource)))
-    return found
+            largest[resource] = max(largest.get(resource, Quantity(0)), Quantity(amount * left.lacking(resource)))
+    return largest
 
 
-def _of_class(shape: ReplicaShape, found: RuntimeClass, left: Unstated) -> ReplicaShape:
+def _of_class(shape: ReplicaShape, runtime_class: RuntimeClass, left: Unstated) -> ReplicaShape:
     """Add what a RuntimeClass does to a pod, less the overhead that it shows already."""
     return replace(
         shape,
-        requests=_with(shape.requests, found.overhead.amounts, left.overhead),
-        node_selector=dict(sorted({**shape.node_selector, **found.node_selector}.items())),
-        tolerations=tuple(dict.fromkeys((*shape.tolerations, *found.tolerations))),
+        requests=_with(shape.requests, runtime_class.overhead.amounts, left.overhead),
+        node_selector=dict(sorted({**shape.node_selector, **runtime_class.node_selector}.items())),
+        tolerations=tuple(dict.fromkeys((*shape.tolerations, *runtime_class.tolerations))),
     )
 
 
-def _with(requests: Resources, added: Mapping[str, Quantity], there: Iterable[tuple[str, Quantity]]) -> Resources:
+def _with(requests: Resources, added: Mapping[str, Quantity], stated_amounts: Iterable[tuple[str, Quantity]]) -> Resources:
     """Add to requests what is added here, less what of it they have already."""
-    amounts, known = dict(requests.amounts), dict(there)
+    amounts, stated = dict(requests.amounts), dict(stated_amounts)
     for name, amount in added.items():
-        more = amount - known.get(name, 0)
+        more = amount - stated.get(name, 0)
         if more > 0:
             amounts[name] = Quantity(amounts.get(name, 0) + more)
     return Resources(amounts=amounts)

@@ -19,19 +19,19 @@ Wanted = tuple[ReplicaShape, int]
 
 def tightest_first(room: ClusterCapacity, wanted: Iterable[_T], shape: Callable[[_T], ReplicaShape]) -> list[_T]:
     """Put what is wanted in order: what has the fewest nodes to go to comes first, and else all stays as it was."""
-    found = list(wanted)
-    alike = {shape(one).likeness: shape(one) for one in found}
+    items = list(wanted)
+    alike = {shape(item).likeness: shape(item) for item in items}
     if len(alike) <= 1:
-        return found
+        return items
     choices = {likeness: room.choices(shape) for likeness, shape in alike.items()}
-    return sorted(found, key=lambda one: choices[shape(one).likeness])
+    return sorted(items, key=lambda item: choices[shape(item).likeness])
 
 
 def fitting(room: ClusterCapacity, beside: Sequence[Wanted], shape: ReplicaShape, most: int) -> int:
     """Count the replicas of a shape, up to `most`, that fit with all of what goes beside them; nothing is taken."""
 
     def fits(replicas: int) -> bool:
-        wanted = tightest_first(room, [*beside, (shape, replicas)], lambda one: one[0])
+        wanted = tightest_first(room, [*beside, (shape, replicas)], lambda pair: pair[0])
         return room.together(wanted) == len(wanted)
 
     low, high = 0, most

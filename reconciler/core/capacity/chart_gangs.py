@@ -78,12 +78,12 @@ def unit_of(template: WorkloadTemplate, kinds: Kinds, seen: WorkloadObservation)
 
     Whoever asks knows that no manifest of the template says so.
     """
-    spec, said = template.spec, template.group_size
+    spec, stated_size = template.spec, template.group_size
     shown = seen.group is not None and has_chart(spec)
-    if template.request or not (shown or _said(spec, template.ref, said, kinds)):
+    if template.request or not (shown or _said(spec, template.ref, stated_size, kinds)):
         return None
     name = f"{seen.ref.kind or 'object'} {seen.ref.name}"
-    told = seen.shape.group_size if seen.shape is not None else 1
+    seen_size = seen.shape.group_size if seen.shape is not None else 1
     pods, number = _pods(seen), seen.group.number if seen.group is not None else 0
     own = max(seen.group.size if seen.group is not None else 0, sum(alike for _, alike in pods))
     if not own:
@@ -91,14 +91,14 @@ def unit_of(template: WorkloadTemplate, kinds: Kinds, seen: WorkloadObservation)
     # 1. There is one copy of it all, which nothing makes more of.
     if not template.uses_replicas:
         copies = max(1, number)
-        each = _of_size(pods, max(1, -(-said // copies)) if said else own)
-        enough = 0 if said or seen.group is None else seen.group.least * copies
+        each = _of_size(pods, max(1, -(-stated_size // copies)) if stated_size else own)
+        enough = 0 if stated_size or seen.group is None else seen.group.least * copies
         return GroupUnit(
             name=name, pods=tuple((shape, alike * copies) for shape, alike in each), groups=number, enough=enough
         )
     # 2. Its owner says how many pods one replica is, or an observation does.
-    if said or told > 1:
-        size = said or told
+    if stated_size or seen_size > 1:
+        size = stated_size or seen_size
         return GroupUnit(name=name, pods=_of_size(pods, size), groups=max(1, size // own) if number else 0)
     # 3. Its pods say which group they are of, and a replica is one.
     if number:
@@ -138,8 +138,8 @@ def charted(
     Whoever asks knows that no manifest of the template says so.
     """
     unit = demand.unit if demand is not None else None
-    said = not template.request and _said(template.spec, template.ref, template.group_size, kinds)
-    if unit is None and not said:
+    stated = not template.request and _said(template.spec, template.ref, template.group_size, kinds)
+    if unit is None and not stated:
         return None
     if placement is not None and (unit is None or not unit.pods):
         alike = replace(placement.shape, group_size=1), placement.shape.group_size
@@ -152,8 +152,8 @@ def _said(spec: DeploySpec, ref: WorkloadRef | None, group_size: int | None, kin
         return True
     if ref is None or not ref.kind or not has_chart(spec):
         return False
-    found = [kind for kind in called(ref.kind, kinds) if ref.group in ("", kind.group)]
-    return bool(found) and all(kind.together is not None for kind in found)
+    matching_kinds = [kind for kind in called(ref.kind, kinds) if ref.group in ("", kind.group)]
+    return bool(matching_kinds) and all(kind.together is not None for kind in matching_kinds)
 
 
 def _pods(seen: WorkloadObservation) -> tuple[_Alike, ...]:
@@ -167,11 +167,11 @@ def _pods(seen: WorkloadObservation) -> tuple[_Alike, ...]:
 
 def _of_size(pods: tuple[_Alike, ...], size: int) -> tuple[_Alike, ...]:
     """Take so many of some pods, those that need most first; what is more than there are needs as much as these."""
-    found: list[_Alike] = []
+    parts: list[_Alike] = []
     for shape, number in sorted(pods, key=lambda alike: _weight(alike[0]), reverse=True):
-        found.append((shape, min(number, size)))
-        size -= found[-1][1]
-    (shape, number), *rest = found
+        parts.append((shape, min(number, size)))
+        size -= parts[-1][1]
+    (shape, number), *rest = parts
     return ((shape, number + size), *(alike for alike in rest if alike[1]))
 
 

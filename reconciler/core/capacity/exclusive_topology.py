@@ -89,9 +89,9 @@ class Nodes:
         """Return the domains that pods of other groups are in, and those of which nobody says which pods are there."""
         asked = wanted.key, wanted.mark, wanted.namespace
         if asked not in self._held:
-            there = [(labels[wanted.key], pods) for labels, pods in self._all if wanted.key in labels]
-            unknown = frozenset(value for value, pods in there if pods is None)
-            taken = frozenset(value for value, pods in there if any(_hinders(pod, wanted) for pod in pods or ()))
+            labelled = [(labels[wanted.key], pods) for labels, pods in self._all if wanted.key in labels]
+            unknown = frozenset(value for value, pods in labelled if pods is None)
+            taken = frozenset(value for value, pods in labelled if any(_hinders(pod, wanted) for pod in pods or ()))
             self._held[asked] = taken, unknown - taken
         return self._held[asked]
 
@@ -128,18 +128,18 @@ def place(
     shut = taken | unknown | nodes.shared(wanted.key, besides)
     left = [value for value in values if value not in shut]
     able = {likeness: _able(room, nodes, wanted.key, left, unit) for likeness, unit in _kinds(wanted).items()}
-    usable = {value for found in able.values() for value in found}
+    usable = {value for values_able in able.values() for value in values_able}
     enough = len(usable) - used - loose >= len(wanted.units)
     pairs = _matched([unit.likeness for unit in wanted.units], able) if enough else {}
     if enough and len(pairs) == len(wanted.units):
         return tuple((wanted.units[index], pairs[index]) for index in sorted(pairs))
     needs = f"needs {count(len(wanted.units), 'domain')} of {wanted.key}, one for each {wanted.called}"
-    said = [f"{len(usable)} of {len(values)} there can hold one"]
-    said += [f"other {wanted.called}s have pods in {len(taken)}"] if taken else []
-    said += [f"nobody says which pods are in {len(unknown)}"] if unknown else []
-    said += [f"others of ours have {used}"] if used else []
-    said += [f"its other pods may go to {loose}"] if loose else []
-    *first, last = said
+    reasons = [f"{len(usable)} of {len(values)} there can hold one"]
+    reasons += [f"other {wanted.called}s have pods in {len(taken)}"] if taken else []
+    reasons += [f"nobody says which pods are in {len(unknown)}"] if unknown else []
+    reasons += [f"others of ours have {used}"] if used else []
+    reasons += [f"its other pods may go to {loose}"] if loose else []
+    *first, last = reasons
     return f"{needs}: {', '.join(first)}, and {last}" if first else f"{needs}: {last}"
 
 
@@ -160,7 +160,7 @@ def take(room: ClusterCapacity, pairs: Iterable[tuple[DomainUnit, str]], key: st
 def outside(shape: ReplicaShape, given: Mapping[str, Iterable[tuple[str, str]]]) -> ReplicaShape:
     """Keep a shape out of domains that are given to others: labels and values, by what marks who has them."""
     asked = tuple(
-        NodeRequirement(key=key, operator="NotIn", values=(value,)) for found in given.values() for key, value in found
+        NodeRequirement(key=key, operator="NotIn", values=(value,)) for pairs in given.values() for key, value in pairs
     )
     terms = tuple(replace(term, labels=term.labels + asked) for term in shape.node_terms or (NodeTerm(),))
     return replace(shape, node_terms=terms) if asked else shape
@@ -343,13 +343,13 @@ def _first(size: int, subgroup: int, index: int) -> int:
 
 def _between(shapes: list[tuple[ReplicaShape, int]], first: int, end: int) -> list[tuple[ReplicaShape, int]]:
     """Count the pods from one to another by shape, of so many of each in a row."""
-    found: list[tuple[ReplicaShape, int]] = []
+    parts: list[tuple[ReplicaShape, int]] = []
     start = 0
     for shape, number in shapes:
         within = min(end, start + number) - max(first, start)
-        found += [(shape, within)] if within > 0 else []
+        parts += [(shape, within)] if within > 0 else []
         start += number
-    return found
+    return parts
 
 
 def _of_jobs(manifest: Mapping[str, Json], kind: WorkloadKind, pods: list[PodsMade]) -> ExclusiveTopology | None:
@@ -386,16 +386,16 @@ def _namespace(manifest: Mapping[str, Json]) -> str:
     return namespace if isinstance(namespace, str) and not has_expression(namespace) else ""
 
 
-def _annotated(manifest: Mapping[str, Json], way: tuple[str, ...], name: str) -> str:
+def _annotated(manifest: Mapping[str, Json], object_path: tuple[str, ...], name: str) -> str:
     """Return the value of an annotation; empty where there is none."""
-    value = at(manifest, (*way, "metadata", "annotations", name)) if name else None
+    value = at(manifest, (*object_path, "metadata", "annotations", name)) if name else None
     return value if isinstance(value, str) else ""
 
 
 def _summed(shapes: list[tuple[ReplicaShape, int]]) -> Pods:
     """Count pods that are alike together, those that take most of a node first."""
-    found: dict[Hashable, tuple[ReplicaShape, int]] = {}
+    sums: dict[Hashable, tuple[ReplicaShape, int]] = {}
     for shape, number in shapes:
-        alike, before = found.get(shape.likeness, (shape, 0))
-        found[shape.likeness] = replace(shape, who=joined((alike, shape))), before + number
-    return tuple(sorted(found.values(), key=lambda one: -gpus_of_pod(one[0])))
+        alike, before = sums.get(shape.likeness, (shape, 0))
+        sums[shape.likeness] = replace(shape, who=joined((alike, shape))), before + number
+    return tuple(sorted(sums.values(), key=lambda pair: -gpus_of_pod(pair[0])))

@@ -117,7 +117,7 @@ class GangWorkload(ABC):
         steps: list[MissingReplicas] = []
         pods = reached = 0
         groups: set[str] = set()
-        for wait in sorted(workload.waiting, key=lambda one: one.since):
+        for wait in sorted(workload.waiting, key=lambda replicas_missing: replicas_missing.since):
             pods += wait.replicas * size
             groups |= {wait.group} if wait.group else set()
             level = self.replicas(pods, len(groups))
@@ -125,8 +125,8 @@ class GangWorkload(ABC):
                 steps.append(replace(wait, replicas=level - reached))
             reached = level
         missing = max(reached, self.replicas(max(0, workload.wanted - workload.running) * size))
-        there = workload.group.number if workload.group is not None else 0
-        wanted = max(missing, self.replicas(workload.wanted * size, there))
+        groups_seen = workload.group.number if workload.group is not None else 0
+        wanted = max(missing, self.replicas(workload.wanted * size, groups_seen))
         return replace(
             workload,
             wanted=wanted,
@@ -163,28 +163,28 @@ def _fewest(made: Callable[[int], int], wanted: int) -> int:
     return high
 
 
-def more(needed: PodRequirements, there: PodRequirements) -> PodRequirements:
+def more(needed: PodRequirements, present: PodRequirements) -> PodRequirements:
     """Return what is needed beyond what is there already, pods that are alike counted against each other.
 
     All of it is, whatever the minimum of a gang: what is there runs without it.
     """
     had = Counter[Hashable]()
-    for part in there.parts:
+    for part in present.parts:
         had[part.shape.recorded.likeness] += part.replicas
     parts: list[PodSet] = []
     for part in needed.parts:
-        known = min(part.replicas, had[part.shape.recorded.likeness])
-        had[part.shape.recorded.likeness] -= known
-        parts += [replace(part, replicas=part.replicas - known, least=None)] if part.replicas > known else []
+        replicas_had = min(part.replicas, had[part.shape.recorded.likeness])
+        had[part.shape.recorded.likeness] -= replicas_had
+        parts += [replace(part, replicas=part.replicas - replicas_had, least=None)] if part.replicas > replicas_had else []
     if not parts:
         return replace(
             needed, main=PodSet(shape=needed.main.shape, replicas=0), others=(), domains=(), loose=(), marked={}
         )
     units = tuple(
         replace(topology_domains, units=topology_domains.units[len(had_.units) :])
-        for topology_domains, had_ in zip(needed.domains, there.domains, strict=False)
+        for topology_domains, had_ in zip(needed.domains, present.domains, strict=False)
     )
-    marked = {mark: max(0, number - there.marked.get(mark, 0)) for mark, number in needed.marked.items()}
+    marked = {mark: max(0, number - present.marked.get(mark, 0)) for mark, number in needed.marked.items()}
     return replace(needed, main=parts[0], others=tuple(parts[1:]), domains=units, marked=marked)
 
 
@@ -199,7 +199,7 @@ class ManifestGang(GangWorkload):
     def _count(self, replicas: int) -> GangCount:
         spec = filled(self.spec, replicas)
         pods = pods_in(spec, self.kinds)
-        own = [pods_in(one, self.kinds) for one in _objects(spec, self.ref)]
+        own = [pods_in(manifest, self.kinds) for manifest in _objects(spec, self.ref)]
         number = sum(part.replicas for pods in own for part in pods.parts)
         gangs = [gang for pods in own for gang in pods.gangs] if number else pods.gangs
         return GangCount(
@@ -226,22 +226,22 @@ class _Grouped:
         self._last: tuple[tuple[Desired, Mapping[WorkloadId, ManifestGang | None]], ...] = ()
 
     def of(self, desired: Desired) -> Mapping[WorkloadId, ManifestGang | None]:
-        for fleet, found in self._last:
+        for fleet, gangs in self._last:
             if fleet.templates is desired.templates and fleet.kinds is desired.kinds:
-                return found
-        alike = [(fleet.templates, found) for fleet, found in self._last if fleet.kinds == desired.kinds]
+                return gangs
+        alike = [(fleet.templates, gangs) for fleet, gangs in self._last if fleet.kinds == desired.kinds]
         made = {
             workload: _written(template, desired.kinds, alike)
             for workload, template in desired.templates.items()
             if not template.request
         }
-        found = {
+        gangs = {
             workload: goes_whole
             for workload, goes_whole in made.items()
             if goes_whole is not None or _may_be_seen_to(desired.templates[workload], desired.kinds)
         }
-        self._last = (desired, found), *self._last[:1]
-        return found
+        self._last = (desired, gangs), *self._last[:1]
+        return gangs
 
 
 _GROUPED = _Grouped()
@@ -257,10 +257,10 @@ def wholes(desired: Desired) -> Mapping[WorkloadId, ManifestGang | None]:
 
 def _written(template: WorkloadTemplate, kinds: Kinds, alike: Iterable[_Known]) -> ManifestGang | None:
     """Return what a burst of a template takes if it goes whole by its manifests, as a fleet before may have it."""
-    for templates, found in alike:
+    for templates, gangs in alike:
         last = templates.get(template.workload)
         if last is not None and last.spec is template.spec and last.ref == template.ref:
-            return found.get(template.workload)
+            return gangs.get(template.workload)
     if not in_groups(template.spec, kinds):
         return None
     return ManifestGang(spec=template.spec, counts=template.uses_replicas, ref=template.ref, kinds=kinds)
@@ -278,17 +278,17 @@ def has_chart(spec: DeploySpec) -> bool:
 def uncounted(spec: DeploySpec, kinds: Kinds = NONE) -> bool:
     """Tell whether an object that a step names makes pods that only run together, and nobody knows how many."""
     return any(
-        at(manifest, way) is not None
+        at(manifest, unknown_path) is not None
         for manifest in _deployed(spec)
         if (kind := known(manifest, kinds)) is not None
-        for way in kind.unknown
+        for unknown_path in kind.unknown
     )
 
 
 def in_groups(spec: DeploySpec, kinds: Kinds = NONE) -> bool:
     """Tell whether an object that a step names is of a kind whose pods only run in groups."""
-    found = (known(manifest, kinds) for manifest in _deployed(spec))
-    return any(kind is not None and kind.together is not None for kind in found)
+    deployed_kinds = (known(manifest, kinds) for manifest in _deployed(spec))
+    return any(kind is not None and kind.together is not None for kind in deployed_kinds)
 
 
 def filled(spec: DeploySpec, replicas: int) -> DeploySpec:

@@ -37,18 +37,18 @@ def shapes(ask: GpuAsk, seen: ClusterObservation, *, dedicated: bool = False) ->
     Kubernetes' ExtendedResourceToleration has it. Where nodes are `dedicated` each pod takes all GPUs of its node.
     Parts of GPUs are meant only by who names their model. None when no node has such GPUs.
     """
-    founds = [one for one in _FOUND.of(seen) if _meant(ask, one)]
-    ways: dict[tuple[str, int, str], list[_Found]] = {}
-    for one in founds:
-        needed = (one.gpus.count or 0) if dedicated else ask.gpus
+    founds = [kind_of_node for kind_of_node in _FOUND.of(seen) if _meant(ask, kind_of_node)]
+    nodes_by_shape: dict[tuple[str, int, str], list[_Found]] = {}
+    for kind_of_node in founds:
+        needed = (kind_of_node.gpus.count or 0) if dedicated else ask.gpus
         if needed >= ask.gpus:
-            claimed = one.gpus.model if one.gpus.resource in seen.device_classes else ""
-            ways.setdefault((one.gpus.resource, needed, claimed), []).append(one)
+            claimed = kind_of_node.gpus.model if kind_of_node.gpus.resource in seen.device_classes else ""
+            nodes_by_shape.setdefault((kind_of_node.gpus.resource, needed, claimed), []).append(kind_of_node)
     return tuple(
         _claiming(ask, needed, nodes[0].gpus)
         if resource in seen.device_classes
         else _requesting(ask, resource, needed, nodes)
-        for (resource, needed, _), nodes in sorted(ways.items(), key=lambda way: way[0])
+        for (resource, needed, _), nodes in sorted(nodes_by_shape.items(), key=lambda entry: entry[0])
     )
 
 
@@ -63,22 +63,22 @@ def pod_of(ask: GpuAsk, seen: ClusterObservation | None, *, dedicated: bool = Fa
     generic = ReplicaShape(requests=Resources(amounts={NVIDIA: Quantity(ask.gpus * ONE)}))
     if seen is None:
         return generic
-    ways = shapes(replace(ask, nodes=1), seen, dedicated=dedicated)
-    if not ways:
+    possible_shapes = shapes(replace(ask, nodes=1), seen, dedicated=dedicated)
+    if not possible_shapes:
         return replace(generic, obstacle=missing(ask, seen))
-    return ways[0] if len(ways) == 1 else max(ways, key=lambda way: ClusterCapacity(seen).count(way, ask.nodes))
+    return possible_shapes[0] if len(possible_shapes) == 1 else max(possible_shapes, key=lambda shape: ClusterCapacity(seen).count(shape, ask.nodes))
 
 
 def missing(ask: GpuAsk, seen: ClusterObservation) -> str:
     """Say why no node of a cluster can be meant by an ask, and what there is instead, at most a few kinds."""
-    there = sorted({one.gpus.model or one.gpus.resource for one in _FOUND.of(seen)})
-    if not there:
+    models = sorted({kind_of_node.gpus.model or kind_of_node.gpus.resource for kind_of_node in _FOUND.of(seen)})
+    if not models:
         return "no node has GPUs"
     memory, machine = (
         f" with {ask.memory} GB" if ask.memory else "",
         f" on {ask.instance_type}" * bool(ask.instance_type),
     )
-    return f"no node has any {ask.shape or 'whole GPU'}{memory}{machine}; there is {listed(there)}"
+    return f"no node has any {ask.shape or 'whole GPU'}{memory}{machine}; there is {listed(models)}"
 
 
 def described(ask: GpuAsk) -> str:
@@ -93,39 +93,39 @@ def _found(seen: ClusterObservation) -> tuple[_Found, ...]:
     for pool in seen.pools:
         for node in pool.nodes:
             machine = node.labels.get(INSTANCE_TYPE) or pool.labels.get(INSTANCE_TYPE, "")
-            for one in gpus(node, pool):
-                nodes.setdefault(_Found(gpus=replace(one, free=0), instance_type=machine), []).append(node.name)
+            for node_gpus in gpus(node, pool):
+                nodes.setdefault(_Found(gpus=replace(node_gpus, free=0), instance_type=machine), []).append(node.name)
     return tuple(replace(kind, nodes=tuple(names)) for kind, names in nodes.items())
 
 
 _FOUND = ClusterCache(_found)
 
 
-def _meant(ask: GpuAsk, one: _Found) -> bool:
-    named = bool(ask.shape) and (same_model if one.gpus.part else of_model)(ask.shape, one.gpus.model)
+def _meant(ask: GpuAsk, kind_of_node: _Found) -> bool:
+    named = bool(ask.shape) and (same_model if kind_of_node.gpus.part else of_model)(ask.shape, kind_of_node.gpus.model)
     return (
-        (named or not (ask.shape or one.gpus.part))
-        and (not ask.instance_type or ask.instance_type == one.instance_type)
-        and one.gpus.memory >= ask.memory
+        (named or not (ask.shape or kind_of_node.gpus.part))
+        and (not ask.instance_type or ask.instance_type == kind_of_node.instance_type)
+        and kind_of_node.gpus.memory >= ask.memory
     )
 
 
-def _requesting(ask: GpuAsk, resource: str, needed: int, found: list[_Found]) -> ReplicaShape:
+def _requesting(ask: GpuAsk, resource: str, needed: int, node_kinds: list[_Found]) -> ReplicaShape:
     return ReplicaShape(
         requests=Resources(amounts={resource: Quantity(needed * ONE)}),
-        node_terms=_terms(ask, found),
+        node_terms=_terms(ask, node_kinds),
         tolerations=(Toleration(key=resource, operator="Exists"),),
         group_size=ask.nodes,
         apart=ask.nodes > 1,
     )
 
 
-def _claiming(ask: GpuAsk, needed: int, found: Gpus) -> ReplicaShape:
+def _claiming(ask: GpuAsk, needed: int, node_gpus: Gpus) -> ReplicaShape:
     """Claim devices of the class that is called as their driver, as vendors' own classes are."""
-    domain, _, name = found.model_label.rpartition("/")
+    domain, _, name = node_gpus.model_label.rpartition("/")
     chosen = bool(ask.shape or ask.memory) and bool(name)
-    selectors = (f'device.attributes["{domain}"].{name} == "{found.model}"',) if chosen else ()
-    option = DeviceOption(device_class=found.resource, selectors=selectors, count=needed)
+    selectors = (f'device.attributes["{domain}"].{name} == "{node_gpus.model}"',) if chosen else ()
+    option = DeviceOption(device_class=node_gpus.resource, selectors=selectors, count=needed)
     return ReplicaShape(
         requests=Resources(),
         devices=(DeviceRequest(options=(option,)),),
@@ -135,22 +135,22 @@ def _claiming(ask: GpuAsk, needed: int, found: Gpus) -> ReplicaShape:
     )
 
 
-def _terms(ask: GpuAsk, found: list[_Found]) -> tuple[NodeTerm, ...]:
+def _terms(ask: GpuAsk, node_kinds: list[_Found]) -> tuple[NodeTerm, ...]:
     """Pin a replica to the nodes that are meant: by the model and the machine type, by name where no label tells."""
     if not (ask.shape or ask.memory or ask.instance_type):
         return ()
     terms = {
         NodeTerm(
             labels=(
-                *_required(one.gpus.model_label if ask.shape or ask.memory else "", one.gpus.model),
+                *_required(node_kind.gpus.model_label if ask.shape or ask.memory else "", node_kind.gpus.model),
                 *_required(INSTANCE_TYPE if ask.instance_type else "", ask.instance_type),
             )
         )
-        for one in found
-        if one.gpus.model_label or not (ask.shape or ask.memory)
+        for node_kind in node_kinds
+        if node_kind.gpus.model_label or not (ask.shape or ask.memory)
     }
-    unnamed = (one for one in found if not one.gpus.model_label and (ask.shape or ask.memory))
-    names = tuple(sorted(name for one in unnamed for name in one.nodes))
+    unnamed = (node_kind for node_kind in node_kinds if not node_kind.gpus.model_label and (ask.shape or ask.memory))
+    names = tuple(sorted(name for node_kind in unnamed for name in node_kind.nodes))
     if names:
         terms.add(NodeTerm(fields=(NodeRequirement(key="metadata.name", operator="In", values=names),)))
     return tuple(sorted(terms, key=repr))

@@ -107,8 +107,8 @@ def most_on_one(shape: ReplicaShape, pods: int, replicas: int) -> int:
 
 def held_by(node: NodeCapacity, shape: ReplicaShape) -> int:
     """Count the pods of a shape that can be on a node at the most."""
-    there = not node.one_of and admits(node, shape)
-    return node.allocatable.minus(node.free).holds(pod_on(node, shape)) if there else 0
+    usable = not node.one_of and admits(node, shape)
+    return node.allocatable.minus(node.free).holds(pod_on(node, shape)) if usable else 0
 
 
 def serves(node: NodeCapacity, shape: ReplicaShape) -> bool:

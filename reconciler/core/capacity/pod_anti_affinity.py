@@ -29,13 +29,13 @@ class AntiAffinityPods:
 
     def __init__(self, seen: ClusterObservation) -> None:
         """Begin with what was observed; of nodes whose pods nobody lists nothing is known."""
-        found: dict[tuple[KeepsOut, str], None] = {}
+        rules: dict[tuple[KeepsOut, str], None] = {}
         for pool in seen.pools:
             for node in pool.nodes:
-                found |= _on(node.pods or (), pool.labels, node.labels)
+                rules |= _on(node.pods or (), pool.labels, node.labels)
         for closed in seen.closed:
-            found |= _on(closed.pods or (), closed.labels)
-        self._found = tuple(found)
+            rules |= _on(closed.pods or (), closed.labels)
+        self._found = tuple(rules)
         self._known: dict[tuple[Who, ...], frozenset[Domain]] = {}
 
     @property
@@ -83,13 +83,13 @@ def _own(rules: PodRules) -> tuple[str, ...]:
 
 def _on(pods: Iterable[PodOnNode], *labels: Mapping[str, str]) -> dict[tuple[KeepsOut, str], None]:
     """Pair what pods on a node keep out with its value of the label; a node without the label is in no domain."""
-    found: dict[tuple[KeepsOut, str], None] = {}
+    rules_here: dict[tuple[KeepsOut, str], None] = {}
     for pod in pods:
         for rule in pod.keeps:
             value = next((label[rule.key] for label in reversed(labels) if rule.key in label), None)
             if value is not None:
-                found[rule, value] = None
-    return found
+                rules_here[rule, value] = None
+    return rules_here
 
 
 def _mean(rule: KeepsOut, pods: Iterable[Who]) -> bool:

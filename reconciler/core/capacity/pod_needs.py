@@ -165,8 +165,8 @@ def needs_of(pods: Pods, spec: DeploySpec) -> PodRequirements:
 def _unknown(spec: DeploySpec, strange: tuple[str, ...]) -> str:
     """Say which of its parts nobody can count."""
     charts = {step.name for step in spec.steps if step.type is StepType.HELM}
-    said = [f"chart {name}" for name in sorted(charts)] + [f"manifest {name}" for name in strange]
-    return f"nobody knows what {listed(said)} {'needs' if len(said) == 1 else 'need'}" if said else ""
+    sources = [f"chart {name}" for name in sorted(charts)] + [f"manifest {name}" for name in strange]
+    return f"nobody knows what {listed(sources)} {'needs' if len(sources) == 1 else 'need'}" if sources else ""
 
 
 def pods_of(request: Request, kinds: Kinds = NONE) -> Pods:
@@ -213,13 +213,13 @@ def pods_in(spec: DeploySpec, kinds: Kinds = NONE) -> Pods:
     )
 
 
-def shape_of(one: PodsMade, manifest: Mapping[str, Json], others: tuple[Mapping[str, Json], ...] = ()) -> ReplicaShape:
+def shape_of(pods_made: PodsMade, manifest: Mapping[str, Json], others: tuple[Mapping[str, Json], ...] = ()) -> ReplicaShape:
     """Read the shape of the pods that an object makes of one template; `others` are the objects beside it.
 
     Raises one of AttributeError, LookupError, TypeError and ValueError where it cannot be read.
     """
-    shape = admission_defaults.brought(replica_shape(one.spec, metadata_of(manifest, one.place)), others)
-    return bound(replace(shape, who=who_of(manifest, one.place)), one, manifest, others)
+    shape = admission_defaults.brought(replica_shape(pods_made.spec, metadata_of(manifest, pods_made.place)), others)
+    return bound(replace(shape, who=who_of(manifest, pods_made.place)), pods_made, manifest, others)
 
 
 def _said(manifest: Mapping[str, Json], kinds: Kinds) -> str:

@@ -180,11 +180,11 @@ class ClusterCapacity:
         """Count the replicas of this shape that fit, up to `limit`. A replica is a whole group of pods or nothing."""
         shape = self.admitted(shape)
         key = (shape.likeness, self.hindered(shape)), limit
-        known = self._answers.counts.get(key)
-        if known is None:
+        cached = self._answers.counts.get(key)
+        if cached is None:
             self._answers.bound()
-            known = self._answers.counts[key] = self._count(shape, limit)
-        return known
+            cached = self._answers.counts[key] = self._count(shape, limit)
+        return cached
 
     def take(self, shape: ReplicaShape, replicas: int) -> None:
         """Take the room of replicas, as much as there is: some may have been lost. Unknown additions count as none."""
@@ -223,15 +223,15 @@ class ClusterCapacity:
         places = [
             min(held_by(node, shape), replicas) if shape.apart else held_by(node, shape) for node in node_capacities
         ]
-        known = sure(places, pods)
-        for node, number in zip(node_capacities, known, strict=True):
+        freed = sure(places, pods)
+        for node, number in zip(node_capacities, freed, strict=True):
             node.free = total([node.free, pod_on(node, shape).times(number)])
-        unsure = [node for node, most, number in zip(node_capacities, places, known, strict=True) if number < most]
+        unsure = [node for node, most, number in zip(node_capacities, places, freed, strict=True) if number < most]
         if newcomer.rules is not None and (newcomer.rules.together or newcomer.rules.evenly):
             self._change(newcomer)  # nobody knows which pods it will find there
         if newcomer.devices or newcomer.rules or not all(serves(node, newcomer) for node in unsure):
             return
-        for _ in range(pods - sum(known) if unsure else 0):
+        for _ in range(pods - sum(freed) if unsure else 0):
             pod, wanted = pod_on(unsure[0], shape), pod_on(unsure[0], newcomer)
             needed = in_place(pod, wanted, [node.free for node in unsure])
             if needed is None:
@@ -251,29 +251,29 @@ class ClusterCapacity:
         names = shape.requests.amounts.keys()
         nodes = [node for node in self._nodes if admits(node, shape)]
         summed = total(node.free for node in nodes)
-        found = {name: summed.amounts.get(name, Quantity(0)) for name in names}
+        amounts = {name: summed.amounts.get(name, Quantity(0)) for name in names}
         for request in shape.devices:
             option = request.options[0]
             left = sum(self._stockroom.free(node.name, node.devices, option, self._handed) for node in nodes)
-            found[f"{CLASS_PREFIX}{option.device_class}"] = Quantity(left * ONE)
-        return Resources(amounts=found)
+            amounts[f"{CLASS_PREFIX}{option.device_class}"] = Quantity(left * ONE)
+        return Resources(amounts=amounts)
 
     def shortfall(self, shape: ReplicaShape) -> str:
         """Say with numbers why not one replica fits."""
         shape = self.admitted(shape)
         key = shape.likeness, self.hindered(shape)
-        known = self._answers.shortfalls.get(key)
-        if known is None:
+        cached = self._answers.shortfalls.get(key)
+        if cached is None:
             self._answers.bound()
-            known = self._answers.shortfalls[key] = self._shortfall(shape)
-        return known
+            cached = self._answers.shortfalls[key] = self._shortfall(shape)
+        return cached
 
     def remedy(self, shape: ReplicaShape) -> str:
         """Say what would let a replica fit of which not one does."""
         if shape.obstacle:
             return "change what its pods, or the patch of its subset, ask for"
-        if known := admission_defaults.remedy(shape, self._observation):
-            return known
+        if admission_remedy := admission_defaults.remedy(shape, self._observation):
+            return admission_remedy
         if self.shortfall(shape).endswith(_REPELLED):
             return "tolerate the taint in its pods, or add nodes without it there"
         return "free or add nodes there"

@@ -101,18 +101,18 @@ class _TopologySpread:
     @classmethod
     def of(cls, rule: Evenly, rules: PodRules, seats: Iterable[Seat]) -> _TopologySpread:
         """Count the domains of all nodes that the scheduler counts, those that take no pods too."""
-        there, open_ = Counter[str](), set[str]()
+        pods_by_domain, open_ = Counter[str](), set[str]()
         for seat in seats:
             if not seat.has(rules.evenly) or (rule.heeds_affinity and not seat.meant):
                 continue
             if rule.heeds_taints and not seat.tolerated:
                 continue
             domain = seat.labels[rule.key]
-            there[domain] += sum(means(rule, rules, pod) for pod in seat.pods)
+            pods_by_domain[domain] += sum(means(rule, rules, pod) for pod in seat.pods)
             if not (seat.closed and rule.heeds_taints):
                 open_.add(domain)
         few = len(open_) < rule.min_domains
-        return cls(rule=rule, there=there, least=0 if few else min(there.values(), default=0), few=few)
+        return cls(rule=rule, there=pods_by_domain, least=0 if few else min(pods_by_domain.values(), default=0), few=few)
 
     def spare(self, domain: str) -> int:
         """Count the pods that a domain takes before any other has got one."""
@@ -120,7 +120,7 @@ class _TopologySpread:
 
     def filled(self, holds: Mapping[str, int]) -> int:
         """Count the pods that domains take in the end, of which each has room for so many."""
-        fewest = 0 if self.few else min((have + holds.get(one, 0) for one, have in self.there.items()), default=0)
+        fewest = 0 if self.few else min((have + holds.get(domain_value, 0) for domain_value, have in self.there.items()), default=0)
         top = fewest + self.rule.max_skew
         return sum(min(room, max(0, top - self.there[domain])) for domain, room in holds.items())
 
@@ -202,7 +202,7 @@ def seats(
 
     Room of which nobody knows on which of several nodes it is counts as none.
     """
-    found: list[Seat] = []
+    node_seats: list[Seat] = []
     for node in nodes:
         if node.one_of:
             continue
@@ -210,7 +210,7 @@ def seats(
             return None
         room, meant = holds.get(node.name, 0), selected(shape, node.labels, node.name)
         tolerated = repelled(shape.tolerations, node.taints) is None
-        found.append(
+        node_seats.append(
             Seat(
                 labels=node.labels,
                 pods=node.pods,
@@ -227,8 +227,8 @@ def seats(
         meant = selected(shape, shut.labels, shut.name)
         # The scheduler keeps pods off it by a taint only, and some tolerate that.
         tempting = meant and tolerates(shape.tolerations, CORDON if shut.ready else UNREADY)
-        found.append(Seat(labels=shut.labels, pods=shut.pods, meant=meant, closed=True, tempting=tempting))
-    return found
+        node_seats.append(Seat(labels=shut.labels, pods=shut.pods, meant=meant, closed=True, tempting=tempting))
+    return node_seats
 
 
 def fitting(rules: PodRules, places: list[Seat] | None, moving: Iterable[PodRules]) -> int:

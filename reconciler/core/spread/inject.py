@@ -54,9 +54,9 @@ def of_placement(desired: Desired, placement: Placement) -> Injection | None:
 def targets(manifests: Sequence[Mapping[str, Json]], spread: WorkloadSpread) -> frozenset[int]:
     """Return the places of the objects that a spread targets, in a list of a placement's objects."""
     wanted = f"{spread.group}/{spread.target.kind}"
-    found = [index for index, one in enumerate(manifests) if group_kind(one) == wanted]
-    named = [index for index in found if at(manifests[index], ("metadata", "name")) == spread.target.name]
-    return frozenset(named or found)
+    indexes = [index for index, manifest in enumerate(manifests) if group_kind(manifest) == wanted]
+    named = [index for index in indexes if at(manifests[index], ("metadata", "name")) == spread.target.name]
+    return frozenset(named or indexes)
 
 
 def ways(manifest: Mapping[str, Json], spread: WorkloadSpread, kinds: Kinds) -> tuple[Path, ...]:
@@ -70,10 +70,10 @@ def ways(manifest: Mapping[str, Json], spread: WorkloadSpread, kinds: Kinds) -> 
         for place in reversed(tuple(places(manifest, kinds)))
         if plain(place.template) and place.loc
     }
-    labelled = [way for way in there if selects(spread, _object(at(manifest, (*way, "metadata", "labels"))))]
+    labelled = [pod_path for pod_path in there if selects(spread, _object(at(manifest, (*pod_path, "metadata", "labels"))))]
     if not labelled:
-        labelled = [way for way, place in there.items() if _split(place) & {*spread.replicas_paths}]
-    return tuple(way for way in reversed(there) if way in labelled)
+        labelled = [pod_path for pod_path, place in there.items() if _split(place) & {*spread.replicas_paths}]
+    return tuple(pod_path for pod_path in reversed(there) if pod_path in labelled)
 
 
 def injected(manifest: Mapping[str, Json], asked: Injection, workspace: Workspace, kinds: Kinds) -> Mapping[str, Json]:
@@ -82,21 +82,21 @@ def injected(manifest: Mapping[str, Json], asked: Injection, workspace: Workspac
     Raises InvalidInput that names the spread, the subset, the object and the field.
     """
     called = f"{manifest.get('kind')} {at(manifest, ('metadata', 'name'))}"
-    found = ways(manifest, asked.spread, kinds)
-    if not found and not asked.changes:
+    pod_paths = ways(manifest, asked.spread, kinds)
+    if not pod_paths and not asked.changes:
         return manifest
-    if not found and replace(asked, start=0).changes:
+    if not pod_paths and replace(asked, start=0).changes:
         raise refusal(asked, f"{called} has no pod template {_asked(asked.spread)}", INSTEAD)
     made = manifest
     try:
-        for way in found:
-            if not isinstance(at(made, way), Mapping):
+        for pod_path in pod_paths:
+            if not isinstance(at(made, pod_path), Mapping):
                 continue  # what an object lacks, its own check tells
-            before = at(made, (*way, "spec"))
-            made = _put(made, way, pod_of_subset(at(made, way), asked))
+            before = at(made, (*pod_path, "spec"))
+            made = _put(made, pod_path, pod_of_subset(at(made, pod_path), asked))
             if asked.subset.patch:
-                _check_containers(before, _object(at(made, (*way, "spec"))))
-                _check_mounts(_object(at(made, (*way, "spec"))), made)
+                _check_containers(before, _object(at(made, (*pod_path, "spec"))))
+                _check_mounts(_object(at(made, (*pod_path, "spec"))), made)
         if asked.start:
             made = ordinal_fields.begun(made, asked.start)
         _check_selector(manifest, made)
@@ -137,25 +137,25 @@ def _asked(spread: WorkloadSpread) -> str:
     return f"of its own with the labels that the spread selects, {', '.join(labels)}" if labels else "of its own"
 
 
-def _put(value: Json, way: Path, new: Json) -> Json:
+def _put(value: Json, pod_path: Path, new: Json) -> Json:
     """Copy what stands on a way, with something new at its end; objects that are missing are made."""
-    if not way:
+    if not pod_path:
         return new
-    part, rest = way[0], way[1:]
+    part, rest = pod_path[0], pod_path[1:]
     if isinstance(value, list):
         return [_put(item, rest, new) if str(index) == part else item for index, item in enumerate(value)]
-    there = value if isinstance(value, Mapping) else {}
-    return {**there, part: _put(there.get(part), rest, new)}
+    current = value if isinstance(value, Mapping) else {}
+    return {**current, part: _put(current.get(part), rest, new)}
 
 
 def _check_containers(before: Json, spec: Mapping[str, Json]) -> None:
     """Raise Unmergeable where a container is there only since the patch names it, and has no image of its own."""
     for part in ("initContainers", "containers"):
-        known = [mapping.get("name") for mapping in _mappings(at(before, (part,)))]
+        names = [mapping.get("name") for mapping in _mappings(at(before, (part,)))]
         for index, container in enumerate(_mappings(spec.get(part))):
-            if container.get("name") not in known and not container.get("image"):
-                there = f" (there is {', '.join(map(str, known))})" if known else ""
-                raise Unmergeable(("spec", part, index), f"{container.get('name')!r} has no image{there}")
+            if container.get("name") not in names and not container.get("image"):
+                listing = f" (there is {', '.join(map(str, names))})" if names else ""
+                raise Unmergeable(("spec", part, index), f"{container.get('name')!r} has no image{listing}")
 
 
 def _check_mounts(spec: Mapping[str, Json], manifest: Mapping[str, Json]) -> None:
@@ -172,16 +172,16 @@ def _check_mounts(spec: Mapping[str, Json], manifest: Mapping[str, Json]) -> Non
 
 
 def _mappings(value: Json) -> Iterator[Mapping[str, Json]]:
-    return (one for one in value if isinstance(one, Mapping)) if isinstance(value, list) else iter(())
+    return (item for item in value if isinstance(item, Mapping)) if isinstance(value, list) else iter(())
 
 
 def _check_selector(before: Mapping[str, Json], made: Mapping[str, Json]) -> None:
     """Raise Unmergeable where an object would not select its own pods any more."""
-    way = ("spec", "template", "metadata", "labels")
-    old, new = _object(at(before, way)), _object(at(made, way))
+    labels_path = ("spec", "template", "metadata", "labels")
+    old, new = _object(at(before, labels_path)), _object(at(made, labels_path))
     for key, value in _object(at(made, ("spec", "selector", "matchLabels"))).items():
         if old.get(key) == value != new.get(key):
-            raise Unmergeable((*way, key), "is what the object selects its pods by, and has to stay")
+            raise Unmergeable((*labels_path, key), "is what the object selects its pods by, and has to stay")
 
 
 def _check_rules(before: Mapping[str, Json], made: Mapping[str, Json], workspace: Workspace, kinds: Kinds) -> None:

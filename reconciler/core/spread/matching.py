@@ -85,17 +85,17 @@ def preference(subset: Subset, cluster: Cluster, seen: ClusterObservation | None
 
 def _labelled(seen: ClusterObservation, keys: tuple[str, ...]) -> Sequence[Mapping[str, str]]:
     """List what the nodes of a cluster have as these labels: of those that are alike one, as there are many."""
-    known = _LABELLED.of(seen)
-    made = known.get(keys)
+    cache = _LABELLED.of(seen)
+    made = cache.get(keys)
     if made is None:
-        if len(known) >= _MOST:
-            known.clear()
-        found = {
+        if len(cache) >= _MOST:
+            cache.clear()
+        node_labels = {
             tuple((key, node.labels.get(key, pool.labels.get(key))) for key in keys)
             for pool in seen.pools
             for node in pool.nodes
         }
-        made = known[keys] = tuple({key: value for key, value in one if value is not None} for one in found)
+        made = cache[keys] = tuple({key: value for key, value in labels if value is not None} for labels in node_labels)
     return made
 
 
@@ -205,8 +205,8 @@ def _either(spec: Mapping[str, Json], shape: ReplicaShape) -> Iterator[str]:
 def _directed(value: Json) -> bool:
     """Tell whether a strategic merge patch says how to merge, beside what."""
     if isinstance(value, Mapping):
-        return any(str(key).startswith("$") or _directed(one) for key, one in value.items())
-    return isinstance(value, list) and any(_directed(one) for one in value)
+        return any(str(key).startswith("$") or _directed(item) for key, item in value.items())
+    return isinstance(value, list) and any(_directed(item) for item in value)
 
 
 def _node_affinity(spec: Mapping[str, Json]) -> Mapping[str, Json]:

@@ -29,42 +29,42 @@ def begun(manifest: Mapping[str, Json], start: int) -> Mapping[str, Json]:
     Raises Unmergeable where it cannot be said.
     """
     spec = manifest.get("spec")
-    there = spec if isinstance(spec, Mapping) else {}
+    fields = spec if isinstance(spec, Mapping) else {}
     group, _, version = str(manifest.get("apiVersion")).rpartition("/")
     if group != KRUISE:
-        return {**manifest, "spec": {**there, "ordinals": _from(start, there.get("ordinals"))}}
+        return {**manifest, "spec": {**fields, "ordinals": _from(start, fields.get("ordinals"))}}
     if version == "v1alpha1":
         hint = f"try apiVersion: {KRUISE}/v1beta1 in the template"
         raise Unmergeable(("apiVersion",), "has no ordinals that a subset could leave to others; v1beta1 has", hint)
-    if "ordinals" in there:
+    if "ordinals" in fields:
         message = "may count or not, by a feature gate of OpenKruise; a subset needs it left out"
         raise Unmergeable(_ORDINALS, message, "leave it out of the template")
     if start > _MOST:
         hint = "lower maxReplicas of the subsets before it"
         raise Unmergeable(_RESERVED, f"would have {start} numbers, and {_MOST} are written at most", hint)
-    own = there.get("reserveOrdinals") or []
+    own = fields.get("reserveOrdinals") or []
     reserved = _numbers(own)
     before = islice((number for number in count() if number not in reserved), start)
-    return {**manifest, "spec": {**there, "reserveOrdinals": [*own, *before]}}
+    return {**manifest, "spec": {**fields, "reserveOrdinals": [*own, *before]}}
 
 
 def _from(start: int, ordinals: Json) -> dict[str, Json]:
     """Begin with an ordinal, counted from where the object itself begins."""
-    there = ordinals if isinstance(ordinals, Mapping) else {}
-    own = there.get("start")
-    return {**there, "start": start + (own if type(own) is int else 0)}
+    fields = ordinals if isinstance(ordinals, Mapping) else {}
+    own = fields.get("start")
+    return {**fields, "start": start + (own if type(own) is int else 0)}
 
 
 def _numbers(own: Json) -> frozenset[int]:
     """Read the ordinals that are left out already: numbers, and ranges of them as ``3-5``."""
-    found: set[int] = set()
-    for one in own if isinstance(own, list) else [None]:
-        ends = _RANGE.fullmatch(one) if isinstance(one, str) else None
+    numbers: set[int] = set()
+    for entry in own if isinstance(own, list) else [None]:
+        ends = _RANGE.fullmatch(entry) if isinstance(entry, str) else None
         if ends is not None and int(ends[2]) - int(ends[1]) <= _MOST:
-            found.update(range(int(ends[1]), int(ends[2]) + 1))
-        elif type(one) is int:
-            found.add(one)
+            numbers.update(range(int(ends[1]), int(ends[2]) + 1))
+        elif type(entry) is int:
+            numbers.add(entry)
         else:
             hint = "try reserveOrdinals: [0, 3-5] in the template"
             raise Unmergeable(_RESERVED, "is no list of numbers, and of ranges such as 3-5", hint)
-    return frozenset(found)
+    return frozenset(numbers)

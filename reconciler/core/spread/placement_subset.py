@@ -43,7 +43,7 @@ def replicas_held(
     return held
 
 
-def _changes_nothing(one: Subset) -> bool:
+def _changes_nothing(subset: Subset) -> bool:
     """Tell whether a patch leaves all but annotations of a pod as it is."""
-    metadata = one.patch.get("metadata")
-    return {*one.patch} <= {"metadata"} and (not isinstance(metadata, Mapping) or {*metadata} <= {"annotations"})
+    metadata = subset.patch.get("metadata")
+    return {*subset.patch} <= {"metadata"} and (not isinstance(metadata, Mapping) or {*metadata} <= {"annotations"})

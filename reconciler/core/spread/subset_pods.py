@@ -116,12 +116,12 @@ def ordinals_start(spread: WorkloadSpread, subset: Subset) -> int:
     name. Raises ValueError where a subset before it holds any number, or so many hundredths.
     """
     start = 0
-    for one in spread.subsets[: spread.subsets.index(subset)]:
-        if one.most is None:
-            raise ValueError(f"subset {one.name} before it has no maxReplicas, so that no ordinal is left for it")
-        if one.most.percent:
-            raise ValueError(f"maxReplicas of subset {one.name} before it is a percentage, and ordinals need a number")
-        start += one.most.number
+    for earlier in spread.subsets[: spread.subsets.index(subset)]:
+        if earlier.most is None:
+            raise ValueError(f"subset {earlier.name} before it has no maxReplicas, so that no ordinal is left for it")
+        if earlier.most.percent:
+            raise ValueError(f"maxReplicas of subset {earlier.name} before it is a percentage, and ordinals need a number")
+        start += earlier.most.number
     return start
 
 
@@ -157,22 +157,22 @@ def _with_terms(affinity: Json, injected: Injection) -> dict[str, Json]:
     loc = (*loc, "nodeAffinity")
     node = dict(_mapping(whole.get("nodeAffinity"), loc))
     if injected.preferred:
-        told = [
+        preferred = [
             {"weight": preferred_term.weight, "preference": _expressions(preferred_term.term.labels)}
             for preferred_term in injected.preferred
         ]
-        node[_PREFERRED] = [*_list(node.get(_PREFERRED), (*loc, _PREFERRED)), *told]
+        node[_PREFERRED] = [*_list(node.get(_PREFERRED), (*loc, _PREFERRED)), *preferred]
     if injected.required:
         selector = _mapping(node.get(_REQUIRED), (*loc, _REQUIRED))
-        there = _list(selector.get(_TERMS), (*loc, _REQUIRED, _TERMS))
-        node[_REQUIRED] = {**selector, _TERMS: [_narrower(term, injected.required, loc) for term in there or [{}]]}
+        terms = _list(selector.get(_TERMS), (*loc, _REQUIRED, _TERMS))
+        node[_REQUIRED] = {**selector, _TERMS: [_narrower(term, injected.required, loc) for term in terms or [{}]]}
     return {**whole, "nodeAffinity": node}
 
 
 def _narrower(term: Json, required: Sequence[NodeRequirement], loc: Loc) -> dict[str, Json]:
     own = _mapping(term, (*loc, _REQUIRED, _TERMS))
-    there = _list(own.get("matchExpressions"), (*loc, _REQUIRED, _TERMS, "matchExpressions"))
-    return {**own, "matchExpressions": [*there, *_expressions(required)["matchExpressions"]]}
+    own_expressions = _list(own.get("matchExpressions"), (*loc, _REQUIRED, _TERMS, "matchExpressions"))
+    return {**own, "matchExpressions": [*own_expressions, *_expressions(required)["matchExpressions"]]}
 
 
 def _expressions(required: Sequence[NodeRequirement]) -> dict[str, Json]:
@@ -188,10 +188,10 @@ def _expressions(required: Sequence[NodeRequirement]) -> dict[str, Json]:
     }
 
 
-def _toleration(one: Toleration) -> dict[str, Json]:
-    stated = {"key": one.key, "operator": one.operator, "value": one.value, "effect": one.effect}
+def _toleration(toleration: Toleration) -> dict[str, Json]:
+    stated = {"key": toleration.key, "operator": toleration.operator, "value": toleration.value, "effect": toleration.effect}
     made: dict[str, Json] = {field: text for field, text in stated.items() if text}
-    return made if one.seconds is None else {**made, "tolerationSeconds": one.seconds}
+    return made if toleration.seconds is None else {**made, "tolerationSeconds": toleration.seconds}
 
 
 def _mapping(value: Json, loc: Loc) -> Mapping[str, Json]:

@@ -22,11 +22,11 @@ def template(
     text: str, *counts: Count | str, instead: str = "", optional: bool = False, completed: bool = False
 ) -> PodTemplate:
     """Describe a pod template as Kubernetes has them, with metadata beside the spec."""
-    way = path(text)
+    pod_path = path(text)
     return PodTemplate(
-        spec=(*way, "spec"),
+        spec=(*pod_path, "spec"),
         instead=path(f"{instead}.spec") if instead else (),
-        labels=(*way, *LABELS),
+        labels=(*pod_path, *LABELS),
         optional=optional,
         completed=completed,
         counts=tuple(Count(path=path(count)) if isinstance(count, str) else count for count in counts),
@@ -359,7 +359,7 @@ def dynamo() -> Iterator[WorkloadKind]:
                 resources=path(f"{services}.resources"),
                 labels=path(f"{services}.extraPodMetadata.labels"),
                 optional=True,
-                counts=tuple(Count(path=path(f"{services}.{one}")) for one in ("replicas", "multinode.nodeCount")),
+                counts=tuple(Count(path=path(f"{services}.{field}")) for field in ("replicas", "multinode.nodeCount")),
             ),
             template(
                 f"{components}.podTemplate",
@@ -454,5 +454,5 @@ def known(manifest: Mapping[str, Json], declared: Kinds) -> WorkloadKind | None:
 def scaled_at(manifest: Mapping[str, Json], declared: Kinds) -> tuple[Path, ...]:
     """Return where an autoscaler that goes by the scale of an object sets its replicas; empty where none does."""
     kind = known(manifest, declared)
-    ways = kind.replicas if kind is not None else ()
-    return tuple(way for way in ways if way[-1] == "replicas" and EACH not in way)
+    replicas_paths = kind.replicas if kind is not None else ()
+    return tuple(replicas_path for replicas_path in replicas_paths if replicas_path[-1] == "replicas" and EACH not in replicas_path)

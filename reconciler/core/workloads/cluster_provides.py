@@ -77,30 +77,30 @@ def doubts(
 ) -> Iterator[str]:
     """Say of each cluster in a sentence what nobody knows it to have."""
     for cluster, seen in clusters if prerequisites else ():
-        found = unknown(cluster, prerequisites, seen)
-        if found:
-            fields = listed(dict.fromkeys(f"spec.provides.{prerequisite.category}" for prerequisite in found))
-            what = listed(called(prerequisite) for prerequisite in found)
+        doubtful = unknown(cluster, prerequisites, seen)
+        if doubtful:
+            fields = listed(dict.fromkeys(f"spec.provides.{prerequisite.category}" for prerequisite in doubtful))
+            what = listed(called(prerequisite) for prerequisite in doubtful)
             yield f"{cluster.name} does not say whether it has {what}: list what it has in its {fields}."
 
 
-def called(one: Prerequisite) -> str:
+def called(prerequisite: Prerequisite) -> str:
     """Name a thing that is needed, with what it is."""
-    return f"{_WORDS[one.category]} {plain(one.name)}"
+    return f"{_WORDS[prerequisite.category]} {plain(prerequisite.name)}"
 
 
-def _has(cluster: Cluster, one: Prerequisite, seen: ClusterObservation | None) -> bool | None:
+def _has(cluster: Cluster, prerequisite: Prerequisite, seen: ClusterObservation | None) -> bool | None:
     """Tell whether a cluster has something; None where nobody knows."""
-    classes = _seen(one.category, seen)
-    if classes is not None and one.name in classes:
+    classes = _seen(prerequisite.category, seen)
+    if classes is not None and prerequisite.name in classes:
         return True
-    patterns = cluster.provides.get(one.category)
-    if has_expression(one.name):
+    patterns = cluster.provides.get(prerequisite.category)
+    if has_expression(prerequisite.name):
         return None
     if patterns is None:
         return None if classes is None else False
-    bare = one.name if one.category in _WHOLE else one.name.rpartition("/")[2]
-    return any(fnmatchcase(one.name if "/" in text else bare, text) for text in patterns)
+    bare = prerequisite.name if prerequisite.category in _WHOLE else prerequisite.name.rpartition("/")[2]
+    return any(fnmatchcase(prerequisite.name if "/" in text else bare, text) for text in patterns)
 
 
 def _seen(category: Category, seen: ClusterObservation | None) -> Collection[str] | None:

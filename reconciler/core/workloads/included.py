@@ -52,7 +52,7 @@ def brought(manifest: Mapping[str, Json], namespace: str) -> Iterator[Brought]:
     if kind == "apiextensions.k8s.io/CustomResourceDefinition":
         yield Category.KINDS, f"{at(manifest, path('spec.group'))}/{at(manifest, path('spec.names.kind'))}"
         return
-    category, ways = _BRINGS.get(kind, (None, ()))
-    name = next((found for way in ways if isinstance(found := at(manifest, way), str) and found), "")
+    category, field_paths = _BRINGS.get(kind, (None, ()))
+    name = next((name_text for field_path in field_paths if isinstance(name_text := at(manifest, field_path), str) and name_text), "")
     if category is not None and name:
         yield category, name if cluster_scoped(kind) else f"{namespace}/{name}"

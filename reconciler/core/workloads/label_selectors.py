@@ -72,8 +72,8 @@ def unmingled(shape: ReplicaShape, pods: Iterable[tuple[Hashable, PodOnNode]]) -
 
 def described(rules: PodRules) -> str:
     """Say what pods demand of one another: ``one pod in each zone, host port 80/TCP to itself``."""
-    said = [f"one pod in each {rule.key}" for rule in rules.apart]
-    said += [f"all pods in one {rule.key}" for rule in rules.together]
-    said += [f"at most {rule.max_skew} more in one {rule.key} than in another" for rule in rules.evenly]
-    said += [f"host port {port.port}/{port.protocol} to itself" for port in rules.ports]
-    return listed(said)
+    demands = [f"one pod in each {rule.key}" for rule in rules.apart]
+    demands += [f"all pods in one {rule.key}" for rule in rules.together]
+    demands += [f"at most {rule.max_skew} more in one {rule.key} than in another" for rule in rules.evenly]
+    demands += [f"host port {port.port}/{port.protocol} to itself" for port in rules.ports]
+    return listed(demands)

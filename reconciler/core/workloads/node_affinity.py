@@ -52,9 +52,9 @@ def wanted_labels(shape: ReplicaShape) -> tuple[tuple[str, str], ...]:
     return tuple(sorted((key, listed(values).replace(" and ", " or ")) for key, values in asked))
 
 
-def _met(requirement: NodeRequirement, found: Mapping[str, str]) -> bool:
+def _met(requirement: NodeRequirement, labels: Mapping[str, str]) -> bool:
     """Apply one requirement. Gt and Lt, which only terms of nodes have, compare integers only."""
-    value, bounds = found.get(requirement.key), requirement.values
+    value, bounds = labels.get(requirement.key), requirement.values
     if requirement.operator not in ("Gt", "Lt"):
         return met(requirement.operator, bounds, value)
     if value is None or len(bounds) != 1 or not all(map(_INTEGER.fullmatch, (value, bounds[0]))):

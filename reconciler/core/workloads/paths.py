@@ -16,69 +16,69 @@ _DIGITS = 9
 """Of an index, more than any list has items; Python itself refuses to read thousands."""
 
 
-def at(value: Json, way: Path) -> Json:
+def at(value: Json, field_path: Path) -> Json:
     """Return what stands at the end of a way without ``*``, None where nothing does."""
-    for part in way:
+    for part in field_path:
         value = _below(value, part)
     return value
 
 
-def located(value: Json, way: Path) -> Loc:
+def located(value: Json, field_path: Path) -> Loc:
     """Write a way that leads through `value` as a place in it, with the indexes of lists as numbers."""
     loc: list[str | int] = []
-    for part in way:
+    for part in field_path:
         loc.append(int(part) if isinstance(value, list) and _is_index(part) else part)
         value = _below(value, part)
     return tuple(loc)
 
 
-def items(value: Json, way: Path) -> Iterator[Path]:
+def items(value: Json, field_path: Path) -> Iterator[Path]:
     """Yield the ways to the items that the ``*`` of a way stands for, as far as that; of one without, the empty way."""
-    if EACH not in way:
+    if EACH not in field_path:
         yield ()
         return
-    before = way[: way.index(EACH)]
-    found = at(value, before)
-    if isinstance(found, Mapping):
-        yield from ((*before, str(key)) for key in found)
-    elif isinstance(found, list):
-        yield from ((*before, str(index)) for index in range(len(found)))
+    before = field_path[: field_path.index(EACH)]
+    container = at(value, before)
+    if isinstance(container, Mapping):
+        yield from ((*before, str(key)) for key in container)
+    elif isinstance(container, list):
+        yield from ((*before, str(index)) for index in range(len(container)))
 
 
-def within(way: Path, item: Path, pattern: Path) -> Path:
+def within(field_path: Path, item: Path, pattern: Path) -> Path:
     """Have the ``*`` of a way stand for an item that was found by a pattern with the same beginning."""
     size = len(item)
-    return (*item, *way[size:]) if size and way[:size] == pattern[:size] else way
+    return (*item, *field_path[size:]) if size and field_path[:size] == pattern[:size] else field_path
 
 
-def put(value: Json, way: Path, new: Json) -> Json:
+def put(value: Json, field_path: Path, new: Json) -> Json:
     """Copy what lies on a way that is there, and have something new stand at its end."""
-    if not way:
+    if not field_path:
         return new
     if isinstance(value, list):
-        return [put(item, way[1:], new) if index == int(way[0]) else item for index, item in enumerate(value)]
-    return {key: put(item, way[1:], new) if key == way[0] else item for key, item in value.items()}
+        return [put(item, field_path[1:], new) if index == int(field_path[0]) else item for index, item in enumerate(value)]
+    return {key: put(item, field_path[1:], new) if key == field_path[0] else item for key, item in value.items()}
 
 
-def replicas_at(value: Json, ways: Iterable[Path]) -> int:
+def replicas_at(value: Json, replicas_paths: Iterable[Path]) -> int:
     """Add up the whole numbers at the ends of ways, where a ``*`` adds up its items; the empty way counts nothing.
 
     Raises ValueError with the way that leads nowhere, or to what is no number of replicas.
     """
     total = 0
-    for way in ways:
-        for item in items(value, way) if way != ("",) else ():
-            total += _number(value, within(way, item, way))
+    for replicas_path in replicas_paths:
+        for item in items(value, replicas_path) if replicas_path != ("",) else ():
+            total += _number(value, within(replicas_path, item, replicas_path))
     return total
 
 
-def _number(value: Json, way: Path) -> int:
-    found = at(value, way)
-    if found is None:
-        raise ValueError(f"nothing stands at {'.'.join(way)}")
-    if type(found) is not int or found < 0:
-        raise ValueError(f"what stands at {'.'.join(way)} is no number of replicas")
-    return found
+def _number(value: Json, field_path: Path) -> int:
+    number = at(value, field_path)
+    if number is None:
+        raise ValueError(f"nothing stands at {'.'.join(field_path)}")
+    if type(number) is not int or number < 0:
+        raise ValueError(f"what stands at {'.'.join(field_path)} is no number of replicas")
+    return number
 
 
 def _below(value: Json, part: str) -> Json:

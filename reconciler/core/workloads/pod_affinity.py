@@ -65,8 +65,8 @@ def who(metadata: Json) -> tuple[Who, ...]:
     """Read what other pods' rules see in a pod, but for labels that it gets where it is; nothing where nobody knows."""
     if metadata is None:
         return ()
-    found = {key: value for key, value in (metadata.get("labels") or {}).items() if key not in _OF_ONE}
-    return (Who(labels=tuple(sorted(found.items())), namespace=metadata.get("namespace") or ""),)
+    own_labels = {key: value for key, value in (metadata.get("labels") or {}).items() if key not in _OF_ONE}
+    return (Who(labels=tuple(sorted(own_labels.items())), namespace=metadata.get("namespace") or ""),)
 
 
 def pod_on_node(spec: Json, metadata: Json) -> PodOnNode:
@@ -105,8 +105,8 @@ def keeps_out(terms: Iterable[Json], namespace: str) -> Iterator[KeepsOut]:
 def _requirements(selector: Json) -> Iterator[LabelRequirement]:
     for key, value in sorted((selector.get("matchLabels") or {}).items()):
         yield LabelRequirement(key=key, operator="In", values=(value,))
-    for one in selector.get("matchExpressions") or ():
-        yield LabelRequirement(key=one["key"], operator=one["operator"], values=tuple(one.get("values") or ()))
+    for expression in selector.get("matchExpressions") or ():
+        yield LabelRequirement(key=expression["key"], operator=expression["operator"], values=tuple(expression.get("values") or ()))
 
 
 def _rules(spec: Json, metadata: Json) -> PodRules | None:
@@ -136,19 +136,19 @@ def _terms(affinity: Json, labels: Mapping[str, str], called: str) -> Iterator[P
 
 
 def _spreads(spec: Json, labels: Mapping[str, str]) -> Iterator[Evenly]:
-    for one in spec.get("topologySpreadConstraints") or ():
-        if one.get("whenUnsatisfiable") == "ScheduleAnyway":
+    for constraint in spec.get("topologySpreadConstraints") or ():
+        if constraint.get("whenUnsatisfiable") == "ScheduleAnyway":
             continue
-        key = one["topologyKey"]
-        selector, wide = _selector(one, labels, f"requires an even spread by {key}")
+        key = constraint["topologyKey"]
+        selector, wide = _selector(constraint, labels, f"requires an even spread by {key}")
         yield Evenly(
             key=key,
             selector=selector,
             wide=wide,
-            max_skew=int(one.get("maxSkew") or 1),
-            min_domains=int(one.get("minDomains") or 1),
-            heeds_affinity=one.get("nodeAffinityPolicy") != "Ignore",
-            heeds_taints=one.get("nodeTaintsPolicy") == "Honor",
+            max_skew=int(constraint.get("maxSkew") or 1),
+            min_domains=int(constraint.get("minDomains") or 1),
+            heeds_affinity=constraint.get("nodeAffinityPolicy") != "Ignore",
+            heeds_taints=constraint.get("nodeTaintsPolicy") == "Honor",
         )
 
 
@@ -177,7 +177,7 @@ def _selector(term: Json, labels: Mapping[str, str], what: str) -> tuple[tuple[L
 def _containers(spec: Json) -> Iterator[Json]:
     """List the containers whose ports count: those that run on, which sidecars do, too."""
     yield from spec.get("containers") or ()
-    yield from (one for one in spec.get("initContainers") or () if one.get("restartPolicy") == "Always")
+    yield from (container for container in spec.get("initContainers") or () if container.get("restartPolicy") == "Always")
 
 
 def _has_ports(container: Json) -> bool:

@@ -58,15 +58,15 @@ def _counts(kind: WorkloadKind) -> Iterator[Count]:
 
 def _numbers(manifest: Mapping[str, Json], kind: WorkloadKind) -> Iterator[Path]:
     """Yield the ways to all numbers of an object that stand there, each once."""
-    patterns = [*kind.replicas, *(way for pair in kind.ordered for way in pair)]
+    patterns = [*kind.replicas, *(field_path for pair in kind.ordered for field_path in pair)]
     for count in _counts(kind):
         patterns += [count.path, count.instead, count.over, count.least, count.most, count.enough]
     patterns += [kind.together.gang] if kind.together is not None else ()
     for pattern in dict.fromkeys(patterns):
         for item in items(manifest, pattern) if pattern else ():
-            way = within(pattern, item, pattern)
-            if at(manifest, way) is not None:
-                yield way
+            field_path = within(pattern, item, pattern)
+            if at(manifest, field_path) is not None:
+                yield field_path
 
 
 def _is_number(value: Json) -> bool:
@@ -93,27 +93,27 @@ def _beyond(manifest: Mapping[str, Json], kind: WorkloadKind, loc: Loc) -> Itera
     pairs += [(count.enough, count.path) for count in _counts(kind) if (EACH in count.enough) == (EACH in count.path)]
     for lower, upper in dict.fromkeys(pairs):
         for item in items(manifest, lower) if lower and upper else ():
-            way = within(lower, item, lower)
-            least, most = at(manifest, way), at(manifest, within(upper, item, lower))
+            lower_path = within(lower, item, lower)
+            least, most = at(manifest, lower_path), at(manifest, within(upper, item, lower))
             if _is_number(least) and _is_number(most) and least > most:
                 message = f"is {least}, and {upper[-1]} is {most}"
-                yield Finding(loc=(*loc, *located(manifest, way)), message=message, hint=f"try {most}")
+                yield Finding(loc=(*loc, *located(manifest, lower_path)), message=message, hint=f"try {most}")
 
 
 def _single(manifest: Mapping[str, Json], kind: WorkloadKind, loc: Loc) -> Iterator[Finding]:
     """Find a share that an object has no use for, since it makes one group of pods whatever number stands there."""
-    by = next((way for way in kind.unknown if at(manifest, way) is not None), None)
-    for way in kind.replicas if by is not None else ():
-        value = at(manifest, way)
+    by = next((field_path for field_path in kind.unknown if at(manifest, field_path) is not None), None)
+    for field_path in kind.replicas if by is not None else ():
+        value = at(manifest, field_path)
         if by is not None and isinstance(value, str) and has_expression(value):
             message = f"makes no more copies of what has a {by[-1]}: it goes whole, as one"
-            yield Finding(loc=(*loc, *located(manifest, way)), message=message, hint="try 1")
+            yield Finding(loc=(*loc, *located(manifest, field_path)), message=message, hint="try 1")
 
 
 def _never(manifest: Mapping[str, Json], kind: WorkloadKind, loc: Loc) -> Iterator[Finding]:
     """Find a minimum of more pods than a group has; of elastic jobs, and of those without pods, nobody knows."""
     shared = [count.enough for count in _counts(kind) if EACH in count.path and EACH not in count.enough]
-    elastic = any(way and at(manifest, way) is not None for way in shared)
+    elastic = any(field_path and at(manifest, field_path) is not None for field_path in shared)
     least, every, number = minimum(manifest, kind), pods(manifest, kind), groups(manifest, kind)
     if elastic or kind.together is None or not (least and every and number):
         return
@@ -142,16 +142,16 @@ def starting(roles: Sequence[PodRole], manifest: Mapping[str, Json], kind: Workl
     number, whole = groups(manifest, kind), minimum(manifest, kind)
     if not number or (whole is None and all(role.least is None for role in roles)):
         return {}
-    found = Counter[Hashable]()
+    minimums = Counter[Hashable]()
     spare: list[tuple[int, PodRole]] = []
     for role in roles:
         unsaid = role.pods if whole is None else min(role.pods, number)
         least = unsaid if role.least is None else min(role.pods, role.least)
-        found[role.likeness] += least
+        minimums[role.likeness] += least
         spare.append((role.pods - least, role))
-    missing = number * (whole or 0) - found.total()
-    for left, role in sorted(spare, key=lambda one: -one[1].gpus):
+    missing = number * (whole or 0) - minimums.total()
+    for left, role in sorted(spare, key=lambda leftover: -leftover[1].gpus):
         if missing > 0:
-            found[role.likeness] += min(left, missing)
+            minimums[role.likeness] += min(left, missing)
             missing -= min(left, missing)
-    return found
+    return minimums

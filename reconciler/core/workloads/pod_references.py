@@ -66,9 +66,9 @@ def of_pod(spec: Mapping[str, Json], containers: tuple[str, ...] = ()) -> Iterat
 def of_metadata(metadata: Mapping[str, Json]) -> Iterator[Named]:
     """Yield what the labels and annotations of an object, or of the pods that it makes, refer to."""
     for part, table in (("labels", _LABELS), ("annotations", _ANNOTATIONS)):
-        found = mapping(metadata.get(part))
-        for key, category, own in table if found else ():
-            yield from _named(category, found.get(key), own=own)
+        texts = mapping(metadata.get(part))
+        for key, category, own in table if texts else ():
+            yield from _named(category, texts.get(key), own=own)
     yield from _networks(mapping(metadata.get("annotations")).get(_NETWORKS))
 
 
@@ -80,8 +80,8 @@ def of_claim(spec: Mapping[str, Json]) -> Iterator[Named]:
 def of_devices(spec: Mapping[str, Json]) -> Iterator[Named]:
     """Yield the DeviceClasses that the spec of a ResourceClaim refers to."""
     for request in maps(mapping(spec.get("devices")).get("requests")):
-        for one in (request, mapping(request.get("exactly")), *maps(request.get("firstAvailable"))):
-            yield from _named(Category.DEVICE_CLASSES, one.get("deviceClassName"), own=False)
+        for subrequest in (request, mapping(request.get("exactly")), *maps(request.get("firstAvailable"))):
+            yield from _named(Category.DEVICE_CLASSES, subrequest.get("deviceClassName"), own=False)
 
 
 def mapping(value: Json) -> Mapping[str, Json]:
@@ -130,19 +130,19 @@ def _networks(text: Json) -> Iterator[Named]:
             yield from _named(Category.NETWORKS, part.strip().partition("@")[0], own=True)
         return
     try:
-        found = json.loads(text)
+        networks = json.loads(text)
     except (ValueError, RecursionError):
         return
-    for one in maps(found):
-        namespace, name = one.get("namespace"), one.get("name")
+    for network in maps(networks):
+        namespace, name = network.get("namespace"), network.get("name")
         full = f"{namespace}/{name}" if isinstance(namespace, str) and namespace and name else name
         yield from _named(Category.NETWORKS, full, own=True)
 
 
 def _referred(category: Category, reference: Json, field: str = "name") -> Iterator[Named]:
-    found = mapping(reference)
-    if found.get("optional") is not True:
-        yield from _named(category, found.get(field), own=True)
+    target = mapping(reference)
+    if target.get("optional") is not True:
+        yield from _named(category, target.get(field), own=True)
 
 
 def _named(category: Category, name: Json, *, own: bool) -> Iterator[Named]:

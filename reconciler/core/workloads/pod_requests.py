@@ -19,14 +19,14 @@ def amounts(raw: Json) -> dict[str, Quantity]:
     return {name: _parse(str(text)) for name, text in (raw or {}).items()}
 
 
-def shared(found: Mapping[str, Quantity]) -> Resources:
+def shared(amounts_by_name: Mapping[str, Quantity]) -> Resources:
     """Return these amounts, the same object for the same amounts: thousands of pods ask for the same."""
-    return _shared_resources(tuple(sorted((name, amount) for name, amount in found.items() if amount)))
+    return _shared_resources(tuple(sorted((name, amount) for name, amount in amounts_by_name.items() if amount)))
 
 
 @lru_cache(maxsize=4096)
-def _shared_resources(found: tuple[tuple[str, Quantity], ...]) -> Resources:
-    return Resources(amounts=dict(found))
+def _shared_resources(amounts_by_name: tuple[tuple[str, Quantity], ...]) -> Resources:
+    return Resources(amounts=dict(amounts_by_name))
 
 
 def stated(resources: Json) -> dict[str, Quantity]:
@@ -92,11 +92,11 @@ def unstated(spec: Json, metadata: Json = None) -> Unstated:
     it takes no more than these do.
     """
     given = _given((metadata or {}).get("annotations") or {})
-    own = [_own(one, given.get((False, one.get("name", "")), frozenset())) for one in spec.get("containers") or ()]
+    own = [_own(container, given.get((False, container.get("name", "")), frozenset())) for container in spec.get("containers") or ()]
     sidecars, before = list[_Own](), list[_Own]()
-    for one in spec.get("initContainers") or ():
-        kind = sidecars if one.get("restartPolicy") == "Always" else before
-        kind.append(_own(one, given.get((True, one.get("name", "")), frozenset())))
+    for container in spec.get("initContainers") or ():
+        kind = sidecars if container.get("restartPolicy") == "Always" else before
+        kind.append(_own(container, given.get((True, container.get("name", "")), frozenset())))
     running = [*sidecars, *own]
     silent: dict[str, int] = {}
     for name in {name for names, _ in (*running, *before) for name in names}:
@@ -119,9 +119,9 @@ def unstated(spec: Json, metadata: Json = None) -> Unstated:
 
 
 @lru_cache(maxsize=4096)
-def _shared_unstated(found: Unstated) -> Unstated:
+def _shared_unstated(unstated_amounts: Unstated) -> Unstated:
     """Return the same object for the same: thousands of pods leave the same unsaid."""
-    return found
+    return unstated_amounts
 
 
 def _spare(spec: Json) -> Amounts:
@@ -130,7 +130,7 @@ def _spare(spec: Json) -> Amounts:
     if not whole:
         return ()
     alone = {**spec, "resources": None, "overhead": None}
-    summed, all_of_it = (pod_requests(one).amounts for one in (alone, {**spec, "overhead": None}))
+    summed, all_of_it = (pod_requests(pod_spec).amounts for pod_spec in (alone, {**spec, "overhead": None}))
     named = amounts(whole.get("requests")).keys() | (amounts(whole.get("limits")).keys() - summed.keys())
     return tuple(sorted((name, Quantity(all_of_it.get(name, 0) - summed.get(name, 0))) for name in named))
 
@@ -147,5 +147,5 @@ def _own(container: Json, given: frozenset[str]) -> _Own:
 
 def _given(annotations: Mapping[str, str]) -> _Given:
     """Read the words of the API server: ``LimitRanger plugin set: cpu, memory request for container server; ...``."""
-    found = _OF_CONTAINER.findall(annotations.get(_GIVEN) or "")
-    return {(bool(early), name.strip()): frozenset(names.strip().split(", ")) for names, early, name in found}
+    entries = _OF_CONTAINER.findall(annotations.get(_GIVEN) or "")
+    return {(bool(early), name.strip()): frozenset(names.strip().split(", ")) for names, early, name in entries}

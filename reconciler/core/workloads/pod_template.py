@@ -58,7 +58,7 @@ def _without_directives(value: Json) -> Json:
 
 def variables(manifest: Mapping[str, Json], kinds: Kinds) -> Iterator[tuple[Loc, Json]]:
     """Yield the values of the environment variables of a workload's containers, of whichever template, each once."""
-    found: dict[Loc, Json] = {}
+    values: dict[Loc, Json] = {}
     for place in places(manifest, kinds):
         pod = at(manifest, tuple(map(str, place.loc))) if place.loc else None
         if not isinstance(pod, dict):
@@ -72,8 +72,8 @@ def variables(manifest: Mapping[str, Json], kinds: Kinds) -> Iterator[tuple[Loc,
         for part, container in containers:
             for number, variable in enumerate(_list(container.get("env")) if isinstance(container, dict) else ()):
                 if isinstance(variable, dict):
-                    found[(*place.loc, *part, "env", number, "value")] = variable.get("value")
-    yield from found.items()
+                    values[(*place.loc, *part, "env", number, "value")] = variable.get("value")
+    yield from values.items()
 
 
 def _list(value: Json) -> list[Json]:
@@ -86,9 +86,9 @@ def _of_template(manifest: Mapping[str, Json], template: PodTemplate, loc: Loc) 
         for name in template.containers:
             yield from _below((name, "resources"), _resources)(value, where)
 
-    for way in (template.spec, template.instead):
-        if way:
-            yield from _below(way, pod)(manifest, loc)
+    for pod_path in (template.spec, template.instead):
+        if pod_path:
+            yield from _below(pod_path, pod)(manifest, loc)
     if template.resources:
         yield from _below(template.resources, _stated)(manifest, loc)
 
@@ -98,17 +98,17 @@ def _pod(pod: Json, loc: Loc) -> Iterator[Finding]:
         yield from check(pod.get(field), (*loc, field))
 
 
-def _below(way: tuple[str, ...], check: _Check) -> _Check:
+def _below(pod_path: tuple[str, ...], check: _Check) -> _Check:
     """Check what lies at the end of a way of mappings, of which each may be missing, and of each item for a ``*``."""
 
     def look(value: Json, loc: Loc) -> Iterator[Finding]:
-        if way and way[0] == EACH:
-            yield from _every(_below(way[1:], check))(value, loc)
+        if pod_path and pod_path[0] == EACH:
+            yield from _every(_below(pod_path[1:], check))(value, loc)
             return
         yield from _mapping(value, loc)
-        if way:
-            below = value.get(way[0]) if isinstance(value, dict) else None
-            yield from _below(way[1:], check)(below, (*loc, way[0]))
+        if pod_path:
+            below = value.get(pod_path[0]) if isinstance(value, dict) else None
+            yield from _below(pod_path[1:], check)(below, (*loc, pod_path[0]))
         elif isinstance(value, dict):
             yield from check(value, loc)
 

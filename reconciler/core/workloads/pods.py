@@ -52,8 +52,8 @@ def _places(manifest: Mapping[str, Json], kind: WorkloadKind) -> Iterator[PodTem
     for template in kind.templates:
         pattern = _pattern(template)
         for item in items(manifest, pattern):
-            way = _spec_at(manifest, template, item)
-            yield PodTemplateSite(template=template, item=item, loc=located(manifest, way) if way else ())
+            spec_path = _spec_at(manifest, template, item)
+            yield PodTemplateSite(template=template, item=item, loc=located(manifest, spec_path) if spec_path else ())
 
 
 def made(
@@ -72,7 +72,7 @@ def made(
         raise ValueError(f"nothing is known of {kind.kind} {version}")
     if not kind.templates:
         raise LookupError(f"nobody says what pods {kind.kind} makes")
-    unsure = any(at(manifest, way) is not None for way in kind.unknown)
+    unsure = any(at(manifest, unknown_path) is not None for unknown_path in kind.unknown)
     for place in places(manifest, declared):
         spec = _spec(manifest, place, declared, others)
         if spec is None:
@@ -88,19 +88,19 @@ def labels_at(manifest: Mapping[str, Json], place: PodTemplateSite) -> Path:
     A template that is only read where it stands in place of another is labelled as that.
     """
     template, item = place.template, place.item
-    ways = [way for way in (template.spec, template.resources) if way]
+    template_paths = [template_path for template_path in (template.spec, template.resources) if template_path]
     if template.labels[-2:] == ("metadata", "labels") and template.spec[:-1] == template.labels[:-2]:
-        ways.append(template.labels[:-2])  # metadata without a spec beside it are a template as well
-    stand = (within(way, item, _pattern(template)) for way in ways)
-    if not template.labels or not any(isinstance(at(manifest, way), Mapping) for way in stand):
+        template_paths.append(template.labels[:-2])  # metadata without a spec beside it are a template as well
+    stand = (within(template_path, item, _pattern(template)) for template_path in template_paths)
+    if not template.labels or not any(isinstance(at(manifest, template_path), Mapping) for template_path in stand):
         return ()
     return within(template.labels, item, _pattern(template))
 
 
 def metadata_of(manifest: Mapping[str, Json], place: PodTemplateSite) -> Json:
     """Return what is known beforehand of the pods of a template: their namespace, and labels without expressions."""
-    way = labels_at(manifest, place)
-    labels = (at(manifest, way) if way else None) or {}
+    labels_path = labels_at(manifest, place)
+    labels = (at(manifest, labels_path) if labels_path else None) or {}
     namespace = str(at(manifest, ("metadata", "namespace")) or "")
     return {
         "labels": {key: value for key, value in labels.items() if not has_expression(f"{key}{value}")},
@@ -117,18 +117,18 @@ def groups(manifest: Mapping[str, Json], kind: WorkloadKind) -> int | None:
 
 def pods(manifest: Mapping[str, Json], kind: WorkloadKind) -> int | None:
     """Count the pods of all templates that an object makes when it is awake; None where nobody knows how many."""
-    if any(at(manifest, way) is not None for way in kind.unknown):
+    if any(at(manifest, unknown_path) is not None for unknown_path in kind.unknown):
         return None
     sites = (place for place in _places(manifest, kind) if not place.template.optional or _stated(manifest, place))
-    found = [_product(manifest, site.template.counts, site) for site in sites]
-    return sum(one for one in found if one is not None) if None not in found else None
+    counts = [_product(manifest, site.template.counts, site) for site in sites]
+    return sum(number for number in counts if number is not None) if None not in counts else None
 
 
 def _stated(manifest: Mapping[str, Json], place: PodTemplateSite) -> bool:
     """Tell whether something says what the pods of a template are like."""
     template = place.template
-    ways = (tuple(map(str, place.loc)), within(template.resources, place.item, _pattern(template)))
-    return any(way and at(manifest, way) is not None for way in ways)
+    field_paths = (tuple(map(str, place.loc)), within(template.resources, place.item, _pattern(template)))
+    return any(field_path and at(manifest, field_path) is not None for field_path in field_paths)
 
 
 def gang(manifest: Mapping[str, Json], kind: WorkloadKind, size: int) -> int:
@@ -149,7 +149,7 @@ def minimum(manifest: Mapping[str, Json], kind: WorkloadKind) -> int | None:
 
 def _pattern(template: PodTemplate) -> Path:
     """Return the way of a template that says which items it is in."""
-    return next((way for way in (template.spec, template.resources) if EACH in way), ())
+    return next((pod_path for pod_path in (template.spec, template.resources) if EACH in pod_path), ())
 
 
 def _spec_at(manifest: Mapping[str, Json], template: PodTemplate, item: Path) -> Path:
@@ -163,8 +163,8 @@ def _spec(
 ) -> Json | None:
     """Put together the spec of a template's pods; None where it makes none."""
     template = place.template
-    way = tuple(str(part) for part in place.loc)
-    spec = at(manifest, way) if way else None
+    spec_path = tuple(str(part) for part in place.loc)
+    spec = at(manifest, spec_path) if spec_path else None
     if template.reference and spec is None:
         return _referred(at(manifest, template.reference), declared, others)
     apart = at(manifest, within(template.resources, place.item, _pattern(template))) if template.resources else None
@@ -196,21 +196,21 @@ def _referred(reference: Json, declared: Kinds, others: tuple[Mapping[str, Json]
 
 def _requirements(stated: Mapping[str, Json]) -> Json:
     """Read requirements that stand apart as those of a container."""
-    found: dict[str, Json] = {}
+    parts: dict[str, Json] = {}
     for part in ("limits", "requests"):
         amounts = dict(stated.get(part) or {})
         called = amounts.pop("gpuType", None) or _NVIDIA
         amounts |= amounts.pop("custom", None) or {}
         if "gpu" in amounts:
             amounts[called] = amounts.pop("gpu")
-        found[part] = amounts
-    return found
+        parts[part] = amounts
+    return parts
 
 
 def _sleeps(manifest: Mapping[str, Json], kind: WorkloadKind) -> bool:
     """Tell whether an object makes no pods yet, and is not one that Kueue will wake."""
     queued = at(manifest, ("metadata", "labels", _QUEUE)) is not None
-    return not queued and any(at(manifest, way) is True for way in kind.suspended)
+    return not queued and any(at(manifest, field_path) is True for field_path in kind.suspended)
 
 
 def _product(manifest: Mapping[str, Json], counts: tuple[Count, ...], place: PodTemplateSite | None) -> int | None:
@@ -225,51 +225,51 @@ def _product(manifest: Mapping[str, Json], counts: tuple[Count, ...], place: Pod
 
 def _least(manifest: Mapping[str, Json], place: PodTemplateSite) -> int | None:
     """Count the pods of a template that have to be there at once, where any of its numbers has a minimum."""
-    number, said = 1, False
+    number, stated = 1, False
     for count in place.template.counts:
         factor = _factor(manifest, count, place) or 0
         enough = _whole(_stands(manifest, count, count.enough, place), -1)
-        said = said or enough >= 0
+        stated = stated or enough >= 0
         number *= factor if enough < 0 else min(factor, enough)
-    return number if said else None
+    return number if stated else None
 
 
-def _stands(manifest: Mapping[str, Json], count: Count, way: Path, place: PodTemplateSite | None) -> Json:
+def _stands(manifest: Mapping[str, Json], count: Count, field_path: Path, place: PodTemplateSite | None) -> Json:
     """Return what stands at one of the ways of a number."""
-    if not way:
+    if not field_path:
         return None
     if count.among is not None and place is not None:
-        return _among(manifest, way, count.among, place.item)
-    return at(manifest, way if place is None else within(way, place.item, _pattern(place.template)))
+        return _among(manifest, field_path, count.among, place.item)
+    return at(manifest, field_path if place is None else within(field_path, place.item, _pattern(place.template)))
 
 
 def _factor(manifest: Mapping[str, Json], count: Count, place: PodTemplateSite | None) -> int | None:
     """Read one number; what is no number, as an expression before it is filled in, counts as one."""
 
-    def stands(way: Path) -> Json:
-        return _stands(manifest, count, way, place)
+    def stands(field_path: Path) -> Json:
+        return _stands(manifest, count, field_path, place)
 
-    found, other = stands(count.path), stands(count.instead)
-    if found is None and other is None:
+    factor, other = stands(count.path), stands(count.instead)
+    if factor is None and other is None:
         if count.default is None:
             return None
         number = count.default
     else:
-        number = _whole(other if found is None else found)
-    if found is not None and count.over:
+        number = _whole(other if factor is None else factor)
+    if factor is not None and count.over:
         number = max(1, number // max(1, _whole(stands(count.over))))
     number = max(number - count.less, _whole(stands(count.least), 0))
     return min(number, _whole(stands(count.most), number))
 
 
-def _among(manifest: Mapping[str, Json], way: Path, fields: tuple[str, str], item: Path) -> Json:
+def _among(manifest: Mapping[str, Json], field_path: Path, fields: tuple[str, str], item: Path) -> Json:
     """Find what stands in the item that lists, in its first field, what the template's item has in the second."""
     listed, named = fields
     name = at(manifest, (*item, named))
-    for other in items(manifest, way):
+    for other in items(manifest, field_path):
         names = at(manifest, (*other, listed))
         if isinstance(names, list) and name in names:
-            return at(manifest, within(way, other, way))
+            return at(manifest, within(field_path, other, field_path))
     return None
 
 

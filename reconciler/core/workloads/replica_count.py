@@ -37,8 +37,8 @@ def serves(placement: Placement, seen: ClusterObservation) -> bool | None:
     if pods is None:
         return None
     homeless = seen.homeless.get(name)
-    there = seen.bound.get(name, 0) + (homeless.replicas if homeless else 0)
-    return False if pods < there or name in seen.troubles else bool(ready(placement, seen)) or None
+    pods_seen = seen.bound.get(name, 0) + (homeless.replicas if homeless else 0)
+    return False if pods < pods_seen or name in seen.troubles else bool(ready(placement, seen)) or None
 
 
 def waiting(placement: Placement, seen: ClusterObservation) -> int:

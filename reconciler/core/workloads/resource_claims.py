@@ -59,7 +59,7 @@ def read_template(raw: Json) -> TemplateRecord:
         requests = tuple(
             DeviceRequest(
                 options=tuple(
-                    _option(one) for one in request.get("firstAvailable") or [request.get("exactly") or request]
+                    _option(alternative) for alternative in request.get("firstAvailable") or [request.get("exactly") or request]
                 )
             )
             for request in devices.get("requests") or ()
@@ -71,19 +71,19 @@ def read_template(raw: Json) -> TemplateRecord:
 
 def pod_claims(spec: Json) -> PodClaims:
     """Read the claims of a pod spec."""
-    found = spec.get("resourceClaims")
-    if not found:
+    claims = spec.get("resourceClaims")
+    if not claims:
         return NO_CLAIMS
     return _pod_claims(
-        tuple(one["resourceClaimTemplateName"] for one in found if one.get("resourceClaimTemplateName")),
-        tuple(one["resourceClaimName"] for one in found if one.get("resourceClaimName")),
+        tuple(claim["resourceClaimTemplateName"] for claim in claims if claim.get("resourceClaimTemplateName")),
+        tuple(claim["resourceClaimName"] for claim in claims if claim.get("resourceClaimName")),
     )
 
 
 def claims_held(namespace: str, spec: Json, status: Json) -> tuple[str, ...]:
     """Name the claims that a pod has devices by, as ``namespace/name``; one that is not made yet has no name."""
-    made = {one["name"]: one.get("resourceClaimName") for one in status.get("resourceClaimStatuses") or ()}
-    names = [one.get("resourceClaimName") or made.get(one["name"], "") for one in spec.get("resourceClaims") or ()]
+    made = {claim["name"]: claim.get("resourceClaimName") for claim in status.get("resourceClaimStatuses") or ()}
+    names = [claim.get("resourceClaimName") or made.get(claim["name"], "") for claim in spec.get("resourceClaims") or ()]
     extended = status.get("extendedResourceClaimStatus")  # of a resource that a DeviceClass stands behind (KEP-5004)
     if extended:
         names.append(extended.get("resourceClaimName") or "")
@@ -135,8 +135,8 @@ def _option(raw: Json) -> DeviceOption:
 
 
 def _expressions(raw: Json) -> Iterator[str]:
-    for one in raw.get("selectors") or ():
-        yield (one.get("cel") or {}).get("expression") or ""
+    for selector in raw.get("selectors") or ():
+        yield (selector.get("cel") or {}).get("expression") or ""
 
 
 @lru_cache(maxsize=4096)

@@ -32,13 +32,13 @@ def read_limit_range(raw: Json) -> Resources | None:
     The API server has filled in `defaultRequest` from what the LimitRange says of `default`, `max` and `min`. It takes
     amounts there that it refuses in pods, such as less than nothing: these are passed over.
     """
-    found: dict[str, Quantity] = {}
+    defaults: dict[str, Quantity] = {}
     for limit in (raw.get("spec") or {}).get("limits") or ():
         if limit.get("type") == "Container":
             for name, amount in (limit.get("defaultRequest") or {}).items():
                 with suppress(ValueError):
-                    found |= amounts({name: amount})
-    return Resources(amounts=found) if found else None
+                    defaults |= amounts({name: amount})
+    return Resources(amounts=defaults) if defaults else None
 
 
 def by_namespace(limit_ranges: Iterable[tuple[str, Resources]]) -> dict[str, Resources]:
@@ -46,9 +46,9 @@ def by_namespace(limit_ranges: Iterable[tuple[str, Resources]]) -> dict[str, Res
 
     Of several that speak of one resource nobody knows which comes first: it is the largest.
     """
-    found: dict[str, dict[str, Quantity]] = {}
+    largest: dict[str, dict[str, Quantity]] = {}
     for key, given in limit_ranges:
-        known = found.setdefault(namespace_of_key(key), {})
+        namespace_defaults = largest.setdefault(namespace_of_key(key), {})
         for name, amount in given.amounts.items():
-            known[name] = max(known.get(name, Quantity(0)), amount)
-    return {namespace: Resources(amounts=given) for namespace, given in sorted(found.items())}
+            namespace_defaults[name] = max(namespace_defaults.get(name, Quantity(0)), amount)
+    return {namespace: Resources(amounts=given) for namespace, given in sorted(largest.items())}

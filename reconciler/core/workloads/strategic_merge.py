@@ -260,14 +260,14 @@ def left_behind(old: Sequence[Json], new: Sequence[Json], field: PodField, loc: 
     if not field.key:
         return stored
     for item in new:
-        known = token(item, field.key, loc) if item.get(MARK) == "delete" else None
-        for at in range(used - 1, -1, -1) if known else ():
-            if token(stored[at], field.key, loc) == known:
+        item_key = token(item, field.key, loc) if item.get(MARK) == "delete" else None
+        for at in range(used - 1, -1, -1) if item_key else ():
+            if token(stored[at], field.key, loc) == item_key:
                 stored[at : used - 1] = stored[at + 1 : used]
                 used -= 1
     if not any(item.get(MARK) == "replace" for item in new):
-        there = {token(item, field.key, loc) for item in stored[:used]}
-        added = [item for item in new if MARK not in item and token(item, field.key, loc) not in there]
+        stored_keys = {token(item, field.key, loc) for item in stored[:used]}
+        added = [item for item in new if MARK not in item and token(item, field.key, loc) not in stored_keys]
         stored[used:] = [*added, *stored[used + len(added) :]][: len(old) - used]
     return stored
 
@@ -283,10 +283,10 @@ def check_order(new: Sequence[Json], order: Sequence[Json], key: str, loc: Loc) 
         return
     rest = [item for item in new if not (key and isinstance(item, Mapping) and item.get(MARK) == "delete")]
     at = 0
-    for one in order:
+    for key_value in order:
         while at < len(rest) and isinstance(rest[at], Mapping) and MARK in rest[at]:
             at += 1
-        if at < len(rest) and token(one, key, loc) == token(rest[at], key, loc):
+        if at < len(rest) and token(key_value, key, loc) == token(rest[at], key, loc):
             at += 1
     if at < len(rest):
         raise Unmergeable(loc, "does not list the items of the patch in their order")
@@ -295,9 +295,9 @@ def check_order(new: Sequence[Json], order: Sequence[Json], key: str, loc: Loc) 
 def arranged(items: Sequence[Json], order: Sequence[Json], server: Sequence[Json], key: str, loc: Loc) -> list[Json]:
     """Put items in order: those that are in `order` in that, the others as in `server`, and so they are interleaved."""
     first, second = _ranks(order, key, loc), _ranks(server, key, loc)
-    known = [(token(item, key, loc), item) for item in items]
-    ours = _sorted([one for one in known if one[0] in first], first)
-    others = _sorted([one for one in known if one[0] not in first], second)
+    keyed = [(token(item, key, loc), item) for item in items]
+    ours = _sorted([pair for pair in keyed if pair[0] in first], first)
+    others = _sorted([pair for pair in keyed if pair[0] not in first], second)
     made: list[Json] = []
     while ours and others:
         left, right = second.get(others[0][0]), second.get(ours[0][0])
@@ -307,10 +307,10 @@ def arranged(items: Sequence[Json], order: Sequence[Json], server: Sequence[Json
 
 
 def _ranks(order: Sequence[Json], key: str, loc: Loc) -> dict[Token, int]:
-    found: dict[Token, int] = {}
+    ranks: dict[Token, int] = {}
     for index, item in enumerate(order):
-        found.setdefault(token(item, key, (*loc, index)), index)
-    return found
+        ranks.setdefault(token(item, key, (*loc, index)), index)
+    return ranks
 
 
 def _sorted(items: list[tuple[Token, Json]], ranks: Mapping[Token, int]) -> list[tuple[Token, Json]]:
@@ -349,13 +349,13 @@ def directive(value: Json, loc: Loc = ()) -> Loc | None:
     """Find a directive that a patch has left in what it made; None where there is none."""
     if isinstance(value, Mapping):
         for key, below in value.items():
-            found = (*loc, key) if key == MARK or key.startswith((_RETAIN, f"{_REMOVE}/", f"{_ORDER}/")) else None
-            if found := found or directive(below, (*loc, key)):
-                return found
+            place = (*loc, key) if key == MARK or key.startswith((_RETAIN, f"{_REMOVE}/", f"{_ORDER}/")) else None
+            if place := place or directive(below, (*loc, key)):
+                return place
     if isinstance(value, list):
         for index, item in enumerate(value):
-            if found := directive(item, (*loc, index)):
-                return found
+            if place := directive(item, (*loc, index)):
+                return place
     return None
 
 
@@ -429,20 +429,20 @@ def _ordered(merged: dict[str, Json], rest: dict[str, Json], key: str, kind: str
 
 def _remove(merged: dict[str, Json], name: str, value: Json, kind: str, loc: Loc) -> None:
     """Take scalars out of a list."""
-    there = merged.get(name)
-    if isinstance(there, list) and isinstance(value, list):
-        merged[name] = _list(there, value, _list_field(kind, name, loc), loc, removing=True)
-    elif name in merged and type(there) is type(value):
+    current = merged.get(name)
+    if isinstance(current, list) and isinstance(value, list):
+        merged[name] = _list(current, value, _list_field(kind, name, loc), loc, removing=True)
+    elif name in merged and type(current) is type(value):
         _set(merged, name, value, kind, loc)
 
 
 def _set(merged: dict[str, Json], name: str, value: Json, kind: str, loc: Loc) -> None:
     """Merge a value into a field, which may not be there or be of another type."""
-    there = merged.get(name)
-    if isinstance(there, Mapping) and isinstance(value, Mapping):
-        merged[name] = _object(there, value, _object_field(kind, name, loc), loc)
-    elif isinstance(there, list) and isinstance(value, list):
-        merged[name] = _list(there, value, _list_field(kind, name, loc), loc)
+    current = merged.get(name)
+    if isinstance(current, Mapping) and isinstance(value, Mapping):
+        merged[name] = _object(current, value, _object_field(kind, name, loc), loc)
+    elif isinstance(current, list) and isinstance(value, list):
+        merged[name] = _list(current, value, _list_field(kind, name, loc), loc)
     elif _marked(value):
         merged.pop(name, None)
     else:
@@ -469,8 +469,8 @@ def _list(old: list[Json], new: list[Json], field: PodField, loc: Loc, *, removi
         if field.key in item:
             places.setdefault(token(item, field.key, (*loc, index)), index)
     for index, item in enumerate(added):
-        known = token(item, field.key, (*loc, index))
-        at = places.setdefault(known, len(made))
+        item_key = token(item, field.key, (*loc, index))
+        at = places.setdefault(item_key, len(made))
         if at == len(made):
             made.append(item)
         else:
@@ -500,8 +500,8 @@ def _marked(value: Json) -> bool:
 
 def _named(key: str, prefix: str, loc: Loc) -> str:
     """Return the field that the key of a directive names."""
-    found, slash, name = key.partition("/")
-    if found != prefix or not slash:
+    head, slash, name = key.partition("/")
+    if head != prefix or not slash:
         raise Unmergeable((*loc, key), f"names no list, as {prefix}/finalizers does")
     return name
 
