@@ -146,7 +146,9 @@ def _of_class(shape: ReplicaShape, runtime_class: RuntimeClass, left: Unstated) 
     )
 
 
-def _with(requests: Resources, added: Mapping[str, Quantity], stated_amounts: Iterable[tuple[str, Quantity]]) -> Resources:
+def _with(
+    requests: Resources, added: Mapping[str, Quantity], stated_amounts: Iterable[tuple[str, Quantity]]
+) -> Resources:
     """Add to requests what is added here, less what of it they have already."""
     amounts, stated = dict(requests.amounts), dict(stated_amounts)
     for name, amount in added.items():

@@ -84,7 +84,11 @@ def _obstacles(
 def _template(pods: PodsMade, manifest: Mapping[str, Json]) -> Mapping[str, Json]:
     """Return what a pod template is, whose spec may stand right below it."""
     spec_path = tuple(map(str, pods.place.loc))
-    return mapping(at(manifest, spec_path[:-1])) if spec_path[-1:] in (("spec",), ("podSpec",)) else mapping(at(manifest, spec_path))
+    return (
+        mapping(at(manifest, spec_path[:-1]))
+        if spec_path[-1:] in (("spec",), ("podSpec",))
+        else mapping(at(manifest, spec_path))
+    )
 
 
 def _annotations(value: Mapping[str, Json]) -> Mapping[str, Json]:

@@ -175,7 +175,9 @@ def more(needed: PodRequirements, present: PodRequirements) -> PodRequirements:
     for part in needed.parts:
         replicas_had = min(part.replicas, had[part.shape.recorded.likeness])
         had[part.shape.recorded.likeness] -= replicas_had
-        parts += [replace(part, replicas=part.replicas - replicas_had, least=None)] if part.replicas > replicas_had else []
+        parts += (
+            [replace(part, replicas=part.replicas - replicas_had, least=None)] if part.replicas > replicas_had else []
+        )
     if not parts:
         return replace(
             needed, main=PodSet(shape=needed.main.shape, replicas=0), others=(), domains=(), loose=(), marked={}

@@ -66,7 +66,11 @@ def pod_of(ask: GpuAsk, seen: ClusterObservation | None, *, dedicated: bool = Fa
     possible_shapes = shapes(replace(ask, nodes=1), seen, dedicated=dedicated)
     if not possible_shapes:
         return replace(generic, obstacle=missing(ask, seen))
-    return possible_shapes[0] if len(possible_shapes) == 1 else max(possible_shapes, key=lambda shape: ClusterCapacity(seen).count(shape, ask.nodes))
+    return (
+        possible_shapes[0]
+        if len(possible_shapes) == 1
+        else max(possible_shapes, key=lambda shape: ClusterCapacity(seen).count(shape, ask.nodes))
+    )
 
 
 def missing(ask: GpuAsk, seen: ClusterObservation) -> str:

@@ -213,7 +213,9 @@ def pods_in(spec: DeploySpec, kinds: Kinds = NONE) -> Pods:
     )
 
 
-def shape_of(pods_made: PodsMade, manifest: Mapping[str, Json], others: tuple[Mapping[str, Json], ...] = ()) -> ReplicaShape:
+def shape_of(
+    pods_made: PodsMade, manifest: Mapping[str, Json], others: tuple[Mapping[str, Json], ...] = ()
+) -> ReplicaShape:
     """Read the shape of the pods that an object makes of one template; `others` are the objects beside it.
 
     Raises one of AttributeError, LookupError, TypeError and ValueError where it cannot be read.

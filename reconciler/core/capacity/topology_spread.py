@@ -112,7 +112,9 @@ class _TopologySpread:
             if not (seat.closed and rule.heeds_taints):
                 open_.add(domain)
         few = len(open_) < rule.min_domains
-        return cls(rule=rule, there=pods_by_domain, least=0 if few else min(pods_by_domain.values(), default=0), few=few)
+        return cls(
+            rule=rule, there=pods_by_domain, least=0 if few else min(pods_by_domain.values(), default=0), few=few
+        )
 
     def spare(self, domain: str) -> int:
         """Count the pods that a domain takes before any other has got one."""
@@ -120,7 +122,11 @@ class _TopologySpread:
 
     def filled(self, holds: Mapping[str, int]) -> int:
         """Count the pods that domains take in the end, of which each has room for so many."""
-        fewest = 0 if self.few else min((have + holds.get(domain_value, 0) for domain_value, have in self.there.items()), default=0)
+        fewest = (
+            0
+            if self.few
+            else min((have + holds.get(domain_value, 0) for domain_value, have in self.there.items()), default=0)
+        )
         top = fewest + self.rule.max_skew
         return sum(min(room, max(0, top - self.there[domain])) for domain, room in holds.items())
 

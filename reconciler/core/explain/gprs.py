@@ -88,7 +88,7 @@ def gprs(inputs: PassInput, plan: Plan) -> tuple[GprView, ...]:
     ]
     now = inputs.now
     return tuple(
-        sorted(gpr_views, key=lambda one: (-one.priority, one.asked_at or now, one.workspace, one.name, one.id))
+        sorted(gpr_views, key=lambda view: (-view.priority, view.asked_at or now, view.workspace, view.name, view.id))
     )
 
 
@@ -143,8 +143,8 @@ def _state(inputs: PassInput, placement: Placement, ending: Revert | None, *, ne
     if seen is None:
         return state, f"{placement.cluster} has not been observed"
     trouble = seen.troubles.get(placement.name, "")
-    there = gang_health.describe_partial_gang(inputs, placement) or f"{bound} of {placement.replicas} have a node"
-    return state, "; ".join(part for part in (there, trouble) if part)
+    running = gang_health.describe_partial_gang(inputs, placement) or f"{bound} of {placement.replicas} have a node"
+    return state, "; ".join(part for part in (running, trouble) if part)
 
 
 def _reserved(inputs: PassInput) -> Iterator[GprView]:
@@ -167,26 +167,26 @@ def _reserved(inputs: PassInput) -> Iterator[GprView]:
 def _waiting(inputs: PassInput, plan: Plan) -> Iterator[GprView]:
     """Make a GPR of what each workload is still missing, and of each request that has nothing yet."""
     held: dict[WorkloadId, list[Suppressed]] = {}
-    for one in plan.suppressed:
-        if one.reason not in _KEPT and one.replicas:
-            held.setdefault(one.workload, []).append(one)
+    for suppression in plan.suppressed:
+        if suppression.reason not in _KEPT and suppression.replicas:
+            held.setdefault(suppression.workload, []).append(suppression)
     placing = {change.placement.workload for change in plan.changes if isinstance(change, Place)}
     for workload, record in recorded(inputs).items():
         idle = not inputs.ledger.placements.of(workload).placements and workload not in placing
         if record.ended is None and record.cluster is None and idle:
             held.setdefault(workload, [])
     for workload, suppressed in sorted(held.items()):
-        demand, known = inputs.demands.get(workload), recorded(inputs).get(workload)
+        demand, request_record = inputs.demands.get(workload), recorded(inputs).get(workload)
         measured = demand if isinstance(demand, Demand) else None
-        replicas = max((one.replicas for one in suppressed), default=1)
+        replicas = max((suppression.replicas for suppression in suppressed), default=1)
         needs = gpr_needs(inputs, workload, None, measured.shape if measured else None, replicas)
-        queued = any(one.reason in _QUEUED for one in suppressed)
+        queued = any(suppression.reason in _QUEUED for suppression in suppressed)
         since = min((step.since for step in measured.waiting), default=None) if measured else None
         yield replace(
             _gpr(inputs, workload, None, None, needs),
             state=step(GprState.PENDING, GprEvent.REFUSED) if queued else GprState.PENDING,
-            reason="; ".join(dict.fromkeys(_why(one) for one in suppressed)),
-            asked_at=known.received_at if known else since,
+            reason="; ".join(dict.fromkeys(_why(suppression) for suppression in suppressed)),
+            asked_at=request_record.received_at if request_record else since,
         )
 
 
@@ -258,7 +258,7 @@ def _gpr(
 def _id(record: RequestRecord | None, workload: WorkloadId, placement: PlacementName | None) -> str:
     """Name a GPR by what makes it this one: a single placement that was asked for stays the same when it moves."""
     if record is not None and (record.request.placements == 1 or len(record.request.clusters) == 1):
-        known = f"{workload}\n{format_time(record.received_at)}"
+        identity = f"{workload}\n{format_time(record.received_at)}"
     else:
-        known = f"{workload}\n{workload.request}\n{placement or ''}"
-    return f"gpr-{sha256(known.encode()).hexdigest()[:_DIGITS]}"
+        identity = f"{workload}\n{workload.request}\n{placement or ''}"
+    return f"gpr-{sha256(identity.encode()).hexdigest()[:_DIGITS]}"

@@ -115,24 +115,24 @@ def _nodes(inputs: PassInput, clusters: set[ClusterName]) -> Iterator[GpuNode]:
 def _rows(seen: ClusterObservation) -> Iterator[GpuNode]:
     for pool in seen.pools:
         for node in pool.nodes:
-            for one in gpus(node, pool):
-                yield _row(seen.cluster, node.name, one, {**pool.labels, **node.labels}, Health.HEALTHY)
+            for node_gpus in gpus(node, pool):
+                yield _row(seen.cluster, node.name, node_gpus, {**pool.labels, **node.labels}, Health.HEALTHY)
     for closed in seen.closed:
-        for one in closed_gpus(closed):
+        for node_gpus in closed_gpus(closed):
             health = Health.UNSCHEDULABLE if closed.ready else Health.UNHEALTHY
-            yield _row(seen.cluster, closed.name, one, closed.labels, health)
+            yield _row(seen.cluster, closed.name, node_gpus, closed.labels, health)
 
 
-def _row(cluster: ClusterName, node: str, one: Gpus, labels: Mapping[str, str], health: Health) -> GpuNode:
+def _row(cluster: ClusterName, node: str, node_gpus: Gpus, labels: Mapping[str, str], health: Health) -> GpuNode:
     return GpuNode(
         cluster=cluster,
         node=node,
-        resource=one.resource,
-        model=one.model,
-        memory=one.memory,
-        count=one.count,
-        free=one.free,
-        part=one.part,
+        resource=node_gpus.resource,
+        model=node_gpus.model,
+        memory=node_gpus.memory,
+        count=node_gpus.count,
+        free=node_gpus.free,
+        part=node_gpus.part,
         instance_type=labels.get(INSTANCE_TYPE, ""),
         region=labels.get(_REGION, ""),
         zone=labels.get(_ZONE, ""),

@@ -42,11 +42,11 @@ class RequestState:
 
 def held_back(plan: Plan) -> Mapping[WorkloadId, tuple[Suppressed, ...]]:
     """Group what a plan holds back of requests, by request."""
-    found: defaultdict[WorkloadId, list[Suppressed]] = defaultdict(list)
+    by_workload: defaultdict[WorkloadId, list[Suppressed]] = defaultdict(list)
     for suppressed in plan.suppressed:
         if suppressed.workload.request:
-            found[suppressed.workload].append(suppressed)
-    return {workload: tuple(held) for workload, held in found.items()}
+            by_workload[suppressed.workload].append(suppressed)
+    return {workload: tuple(held) for workload, held in by_workload.items()}
 
 
 def state(record: RequestRecord, inputs: PassInput, held: Sequence[Suppressed] = ()) -> RequestState:
@@ -101,12 +101,12 @@ def _message(
     """Say in words what the two axes cannot."""
     if record.ended is not None:
         return record.ended.message
-    said = [f"on {len(placements)} of {count(wanted, 'cluster')}"] if placements and wanted > 1 else []
+    parts = [f"on {len(placements)} of {count(wanted, 'cluster')}"] if placements and wanted > 1 else []
     ailing = inputs.rollouts.ailing
     for placement in placements:
         ailment = ailing.get(placement.path)
         why = gang_health.describe_partial_gang(inputs, placement) or (ailment.message if ailment is not None else "")
         if why:
-            said.append(f"{placement.cluster}: {why}")
-    said += [f"{suppressed.reason}: {suppressed.message}" for suppressed in held]
-    return "; ".join(said)
+            parts.append(f"{placement.cluster}: {why}")
+    parts += [f"{suppressed.reason}: {suppressed.message}" for suppressed in held]
+    return "; ".join(parts)

@@ -73,9 +73,9 @@ def addable(cluster: Cluster, seen: ClusterObservation) -> Iterator[tuple[Scalab
     labels = [{**pool.labels, **node.labels} for pool in seen.pools for node in pool.nodes]
     labels += [dict(node.labels) for node in seen.closed]
     for nodes in cluster.autoscaling:
-        there = sum(nodes.labels.items() <= label.items() for label in labels)
-        if there < nodes.most:
-            yield nodes, nodes.most - there
+        present = sum(nodes.labels.items() <= label.items() for label in labels)
+        if present < nodes.most:
+            yield nodes, nodes.most - present
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,7 +122,7 @@ def waits(asking: GpuDemand, inputs: PassInput, plan: Plan) -> tuple[WaitEstimat
         else _foreign(asking, name)
         for name in named
     ]
-    return tuple(sorted(wait_estimates, key=lambda one: timedelta.max if one.wait is None else one.wait))
+    return tuple(sorted(wait_estimates, key=lambda estimate: timedelta.max if estimate.wait is None else estimate.wait))
 
 
 def spelt(wait: timedelta) -> str:
@@ -133,8 +133,8 @@ def spelt(wait: timedelta) -> str:
 
 def _foreign(asking: GpuDemand, name: ClusterName) -> WaitEstimate:
     """Say that a workspace has no cluster of that name; whether there is one is no concern of it."""
-    told = f"not a cluster of workspace {asking.workspace}"
-    return WaitEstimate(cluster=name, wait=None, at=None, ahead=(), reasons=(told,))
+    reason = f"not a cluster of workspace {asking.workspace}"
+    return WaitEstimate(cluster=name, wait=None, at=None, ahead=(), reasons=(reason,))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -202,35 +202,37 @@ class _Prospect:
         cluster, seen = self.inputs.desired.clusters[self.name], self.inputs.observed.clusters[self.name]
         now = self.inputs.now
         delays = {now + nodes.delay for nodes, _ in addable(cluster, seen)}
-        ways = shapes(self.asking.ask, self._grown(max({now, *delays})), dedicated=self.asking.dedicated)
-        if not ways:
+        possible_shapes = shapes(self.asking.ask, self._grown(max({now, *delays})), dedicated=self.asking.dedicated)
+        if not possible_shapes:
             return self._answer(None, missing(self.asking.ask, seen))
-        working_plan, capped = self._working_plan(now), self._limited(ways, now) is not None
-        ends = sorted(self._ending(working_plan, capped=capped), key=lambda one: (one.expires_at, one.name))
+        working_plan, capped = self._working_plan(now), self._limited(possible_shapes, now) is not None
+        ends = sorted(
+            self._ending(working_plan, capped=capped), key=lambda placement: (placement.expires_at, placement.name)
+        )
         given_back = self._reservations(working_plan, capped=capped)
         moments = sorted({now, *(max(now, end.expires_at) for end in ends), *delays, *(end for _, end in given_back)})
-        index = bisect_left(moments, True, key=lambda moment: self._fits(ways, moment))
+        index = bisect_left(moments, True, key=lambda moment: self._fits(possible_shapes, moment))
         if index == len(moments):
-            limited = self._limited(ways, moments[-1])
-            shortfall = limited.message if limited else self._left(moments[-1]).shortfall(ways[0])
+            limited = self._limited(possible_shapes, moments[-1])
+            shortfall = limited.message if limited else self._left(moments[-1]).shortfall(possible_shapes[0])
             return self._answer(
                 None, f"{shortfall}, even when all that is known to end has ended" if ends else shortfall
             )
         return self._answer(moments[index], *self._reasons(moments[index], (ends, given_back), cluster, seen))
 
-    def _fits(self, ways: tuple[ReplicaShape, ...], moment: datetime) -> bool:
-        if self._limited(ways, moment) is not None:
+    def _fits(self, possible_shapes: tuple[ReplicaShape, ...], moment: datetime) -> bool:
+        if self._limited(possible_shapes, moment) is not None:
             return False
         room = self._left(moment)
-        return any(room.count(shape, 1) for shape in ways)
+        return any(room.count(shape, 1) for shape in possible_shapes)
 
-    def _limited(self, ways: tuple[ReplicaShape, ...], moment: datetime) -> Refusal | None:
+    def _limited(self, possible_shapes: tuple[ReplicaShape, ...], moment: datetime) -> Refusal | None:
         """Say that the workspace has as many GPRs as it may at a moment; what has one there needs no other."""
         working_plan, workload = self._working_plan(moment), self.asking.workload
         if workload is not None and any(placement.cluster == self.name for placement in working_plan.of(workload)):
             return None
         later = replace(self.inputs, now=moment)
-        return CandidateFinder(later, working_plan).limited(self.asking.workspace, self.name, ways[0])
+        return CandidateFinder(later, working_plan).limited(self.asking.workspace, self.name, possible_shapes[0])
 
     def _left(self, moment: datetime) -> ClusterCapacity:
         """Return the room at a moment, less what those who are ahead take of it."""
@@ -269,12 +271,12 @@ class _Prospect:
     def _reservations(self, working_plan: WorkingPlan, *, capped: bool) -> list[tuple[WorkloadId, datetime]]:
         """List what others have reserved there, or (`capped`) the workspace itself anywhere, and until when."""
         mine = self.asking.workspace
-        found = [
+        reservations = [
             (record.workload, end_of(record, self.inputs.desired))
             for record in reserved(self.inputs, working_plan)
             if (capped if record.request.workspace == mine else record.cluster == self.name)
         ]
-        return [(workload, end) for workload, end in found if end is not None]
+        return [(workload, end) for workload, end in reservations if end is not None]
 
     def _all(self) -> tuple[Placement, ...]:
         return self.inputs.ledger.placements.on(self.name).placements
@@ -287,10 +289,10 @@ class _Prospect:
         """List those ahead who may use this cluster."""
         reach, policies = self.inputs.reach, self.inputs.desired.policies
 
-        def may(one: _Ahead) -> bool:
-            if one.workload in policies:
-                return self.name in reach.allowed(one.workload)
-            return one.request is not None and self.name in (one.request.clusters or (self.name,))
+        def may(waiting: _Ahead) -> bool:
+            if waiting.workload in policies:
+                return self.name in reach.allowed(waiting.workload)
+            return waiting.request is not None and self.name in (waiting.request.clusters or (self.name,))
 
         return tuple(ahead for ahead in self.queue if may(ahead))
 

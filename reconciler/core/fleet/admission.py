@@ -182,15 +182,15 @@ def _places(draft: RequestDraft, workspace: Workspace) -> Iterator[Finding]:
                 message=f"{name} is the primary of workspace {workspace.name}, which takes no requests",
                 hint="try another cluster, or spec.requestsOnPrimary: true in the Workspace",
             )
-    there = len(draft.clusters or workspace.destinations)
-    if draft.placements is not None and draft.placements > there:
+    cluster_count = len(draft.clusters or workspace.destinations)
+    if draft.placements is not None and draft.placements > cluster_count:
         what = "are named" if draft.clusters else f"workspace {workspace.name} has"
-        message = f"{draft.placements} placements need a cluster each, and {there} {what}"
-        yield Finding(loc=("spec", "numPlacements"), message=message, hint=f"try {there}")
+        message = f"{draft.placements} placements need a cluster each, and {cluster_count} {what}"
+        yield Finding(loc=("spec", "numPlacements"), message=message, hint=f"try {cluster_count}")
 
 
 def _template(
-    draft: RequestDraft, workspace: Workspace, desired: Desired, found: list[Finding]
+    draft: RequestDraft, workspace: Workspace, desired: Desired, findings: list[Finding]
 ) -> WorkloadTemplate | None:
     """Find the template whose content a draft copies. That one it only names is missing is a warning."""
     if not draft.template:
@@ -198,12 +198,12 @@ def _template(
     template = desired.templates.get(WorkloadId(workspace.name, TemplateName(draft.template)))
     needed = copies(draft)
     if template is None:
-        known = [str(workload.name) for workload in desired.templates if workload.workspace == workspace.name]
-        found.append(
+        names = [str(workload.name) for workload in desired.templates if workload.workspace == workspace.name]
+        findings.append(
             Finding(
                 loc=("spec", "workloadTemplateName"),
                 message=f"no file describes WorkloadTemplate {shortened(draft.template)} of workspace {workspace.name}",
-                hint=nearest(draft.template, known),
+                hint=nearest(draft.template, names),
                 severity=Severity.ERROR if needed else Severity.WARNING,
             )
         )

@@ -37,9 +37,9 @@ def gpr_template(
     if binding is not None and binding.auto and bound is not None:
         usable.append(bound.default)
     for name in usable:
-        found = desired.gpr_templates.get(name)
-        if found is not None and found.cluster == cluster:
-            return found
+        bound_template = desired.gpr_templates.get(name)
+        if bound_template is not None and bound_template.cluster == cluster:
+            return bound_template
     return None
 
 
@@ -80,9 +80,9 @@ def implied(template: WorkloadTemplate, draft: TemplateDraft, desired: Desired) 
 def unbound(template: WorkloadTemplate, desired: Desired) -> Iterator[Finding]:
     """Warn of the GPRTemplates that a template names and the binding of its workspace does not list."""
     binding = desired.bindings.get(template.workspace)
-    known = frozenset[str]() if binding is None else frozenset().union(*map(listed, binding.clusters))
+    bound_names = frozenset[str]() if binding is None else frozenset().union(*map(listed, binding.clusters))
     for index, name in enumerate(() if binding is None else template.gpr_templates):
-        if name in desired.gpr_templates and name not in known:
+        if name in desired.gpr_templates and name not in bound_names:
             yield Finding(
                 loc=("spec", "gprTemplates", index),
                 message=f"has no effect: the GPRTemplateBinding of workspace {template.workspace} does not list {name}",
@@ -95,12 +95,12 @@ def unheard(draft: TemplateDraft, policy: BurstPolicy | None, implicit: BurstPol
     """Warn of what a template says of its bursts where something else says it, or nothing can."""
     if implicit is not None:
         return
-    said: tuple[tuple[str, bool | tuple[ClusterName, ...] | None], ...] = (
+    settings: tuple[tuple[str, bool | tuple[ClusterName, ...] | None], ...] = (
         ("autoPlacement", draft.auto),
         ("enableBurst", draft.bursts_anywhere),
         ("clusterNames", draft.clusters),
     )
-    for name, value in said:
+    for name, value in settings:
         if not value:
             continue
         what = "where to" if name == "clusterNames" else "when it bursts"

@@ -70,11 +70,11 @@ def _by_subset(
     """Lay out the clusters of each subset. What runs on the primary is its own; no rung leads there."""
     others = sorted(name for name in workspace.clusters if name in clusters and name != workspace.primary)
     described = [clusters[name] for name in others]
-    found = (
+    sites = (
         (cluster.name, subset.name) for subset in spread.subsets for cluster in described if takes(subset, cluster)
     )
     return tuple(
-        Candidate(cluster=cluster, rank=rank, subset=subset) for rank, (cluster, subset) in enumerate(found, start=1)
+        Candidate(cluster=cluster, rank=rank, subset=subset) for rank, (cluster, subset) in enumerate(sites, start=1)
     )
 
 
@@ -225,10 +225,10 @@ class ClusterOrder:
 
     def _key(self, workload: WorkloadId) -> _Key:
         """Say what the reach of a workload follows from: its policy, or the clusters that a request names."""
-        known = self._keys.get(workload)
-        if known is None:
-            known = self._keys[workload] = self._work_out_key(workload)
-        return known
+        key = self._keys.get(workload)
+        if key is None:
+            key = self._keys[workload] = self._work_out_key(workload)
+        return key
 
     def _work_out_key(self, workload: WorkloadId) -> _Key:
         """Of workloads with one policy each may have a WorkloadSpread of its own."""

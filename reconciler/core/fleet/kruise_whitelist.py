@@ -54,9 +54,9 @@ def whitelist(value: Mapping[str, Json]) -> tuple[Whitelist | None, tuple[Findin
     entries = stated.get("workloads") if isinstance(stated, dict) else None
     if not isinstance(entries, list):
         return None, (_wrong("has no list of workloads", 'try {"workloads": []}'),)
-    found = [_entry(number, entry) for number, entry in enumerate(entries)]
-    problems = tuple(finding for finding in found if isinstance(finding, Finding))
-    kinds = tuple(finding for finding in found if isinstance(finding, WorkloadKind))
+    results = [_entry(number, entry) for number, entry in enumerate(entries)]
+    problems = tuple(finding for finding in results if isinstance(finding, Finding))
+    kinds = tuple(finding for finding in results if isinstance(finding, WorkloadKind))
     return (None, problems) if problems else (Whitelist(kinds=tuple(_merged(kinds))), ())
 
 
@@ -74,15 +74,15 @@ def _entry(number: int, entry: Json) -> WorkloadKind | Finding:
             return _wrong(f"{where}.{name}: {shortened(text)!r} is no name", "try letters, digits, '-' and '.'")
     if not fields["Kind"]:
         return _wrong(f"{where}.Kind is required", "name the kind as objects do")
-    way = fields["replicasPath"]
-    message, hint = fault(way) if way else ("", "")
+    field_path = fields["replicasPath"]
+    message, hint = fault(field_path) if field_path else ("", "")
     if message:
         return _wrong(f"{where}.replicasPath: {message}", hint)
     return WorkloadKind(
         group=fields["Group"],
         kind=fields["Kind"],
         versions=(fields["Version"],) if fields["Version"] else (),
-        replicas=(path(way),) if way else (),
+        replicas=(path(field_path),) if field_path else (),
         checked=CONFIGURATION,
     )
 
@@ -90,8 +90,8 @@ def _entry(number: int, entry: Json) -> WorkloadKind | Finding:
 def _merged(kinds: tuple[WorkloadKind, ...]) -> Iterator[WorkloadKind]:
     """Put together what is said of several versions of a kind; those of another path than the first are left out."""
     for index, kind in enumerate(kinds):
-        alike = [one for one in kinds if (one.name, one.replicas) == (kind.name, kind.replicas)]
-        if all(one.name != kind.name for one in kinds[:index]):
+        alike = [other for other in kinds if (other.name, other.replicas) == (kind.name, kind.replicas)]
+        if all(other.name != kind.name for other in kinds[:index]):
             versions = tuple(dict.fromkeys(version for kind in alike for version in kind.versions))
             yield WorkloadKind(
                 group=kind.group,

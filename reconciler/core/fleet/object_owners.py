@@ -47,7 +47,7 @@ class ObjectOwners:
             other._makers = self._makers.copy()
             for workload in changed:
                 for thing in self.things(workload) if workload in self._desired.templates else ():
-                    others = [one for one in other._makers.pop(thing) if one != workload]
+                    others = [owner for owner in other._makers.pop(thing) if owner != workload]
                     if others:
                         other._makers[thing] = others
                 if workload in desired.templates:
@@ -66,10 +66,10 @@ class ObjectOwners:
         """List what a workload certainly makes."""
         spec = self._desired.templates[workload].spec
         workspace = self._desired.workspaces[workload.workspace]
-        known = self._known.get(workload)
-        if known is None or known[0] is not spec or known[1] != workspace.namespaces:
-            known = self._known[workload] = spec, workspace.namespaces, things(spec, workspace)
-        return known[2]
+        cached = self._known.get(workload)
+        if cached is None or cached[0] is not spec or cached[1] != workspace.namespaces:
+            cached = self._known[workload] = spec, workspace.namespaces, things(spec, workspace)
+        return cached[2]
 
     def counts(self, workspace: WorkspaceName, thing: Thing) -> bool:
         """Tell whether a template of a workspace counts the replicas of this on its primary."""
@@ -106,7 +106,7 @@ def things(spec: DeploySpec, workspace: Workspace) -> tuple[Thing, ...]:
     """List what a spec certainly makes, each once, in the order of its steps."""
     manifests = {resource.name: resource.manifest for resource in spec.manifests}
     around = target_namespace(spec, workspace)
-    found = [(_RELEASE, chart.release_namespace or around, chart.release_name) for chart in chart_steps(spec)]
+    keys = [(_RELEASE, chart.release_namespace or around, chart.release_name) for chart in chart_steps(spec)]
     for step in spec.steps:
         manifest = manifests.get(step.name) if step.type is StepType.MANIFEST else None
         metadata = manifest.get("metadata") if manifest is not None else None
@@ -114,8 +114,8 @@ def things(spec: DeploySpec, workspace: Workspace) -> tuple[Thing, ...]:
             continue
         kind = group_kind(manifest)
         namespace = "" if cluster_scoped(kind) else metadata.get("namespace") or around
-        found.append((kind, str(namespace), str(metadata.get("name", ""))))
-    return tuple(dict.fromkeys(thing for thing in found if thing[2] and not any(map(has_expression, thing))))
+        keys.append((kind, str(namespace), str(metadata.get("name", ""))))
+    return tuple(dict.fromkeys(thing for thing in keys if thing[2] and not any(map(has_expression, thing))))
 
 
 def describe_object(thing: Thing) -> str:

@@ -65,12 +65,12 @@ class FleetObjects:
 
     def named(self, kind: type[M], word: str) -> dict[str, DeclaredValue[M]]:
         """Return the objects of one kind by name; the second of a name is rejected."""
-        found: dict[str, DeclaredValue[M]] = {}
+        by_name: dict[str, DeclaredValue[M]] = {}
         for placed in self.all(kind):
             name = placed.value.metadata.name
-            if self.is_new(placed, found.get(name), f"{word} {name}"):
-                found[name] = placed
-        return found
+            if self.is_new(placed, by_name.get(name), f"{word} {name}"):
+                by_name[name] = placed
+        return by_name
 
     def is_new(self, placed: DeclaredValue[V], other: DeclaredValue[V] | None, what: str) -> bool:
         """Tell whether nothing else is what `placed` is, rejecting it otherwise."""
@@ -87,18 +87,18 @@ class FleetObjects:
     def withdraw(self, placed: DeclaredValue[V], finding: Finding) -> None:
         """Take back what was reported of an object on its own and does not hold beside others."""
         problem = placed.declared.problem(finding, placed.path)
-        self.problems = [one for one in self.problems if one != problem]
+        self.problems = [reported for reported in self.problems if reported != problem]
 
     def tell_unknown(
         self,
         placed: DeclaredValue[V],
         kind: str,
         places: Iterable[tuple[Loc, str]],
-        known: Iterable[str],
+        candidates: Iterable[str],
         severity: Severity = Severity.ERROR,
     ) -> None:
         """Report the names that no file declares, each at its place, without looking for hints for ever."""
-        names = frozenset(known)
+        names = frozenset(candidates)
         missing = [(loc, name) for loc, name in places if name not in names and name not in self.excused]
         for loc, name in missing[:_MOST]:
             self.tell(placed, replace(unknown(loc, kind, name, names), severity=severity))
@@ -112,9 +112,9 @@ class FleetObjects:
         self.rejected.add(placed.path)
 
 
-def unknown(loc: Loc, kind: str, name: str, known: Iterable[str]) -> Finding:
+def unknown(loc: Loc, kind: str, name: str, names: Iterable[str]) -> Finding:
     """Report a name that no file declares."""
-    return Finding(loc=loc, message=f"no file describes {kind} {shortened(name)}", hint=nearest(name, known))
+    return Finding(loc=loc, message=f"no file describes {kind} {shortened(name)}", hint=nearest(name, names))
 
 
 def foreign(loc: Loc, namespace: str, workspace: Workspace) -> Finding:

@@ -45,7 +45,7 @@ def counted_before(
     A reference without a kind is to an object of any kind. A template that is found here counts nothing itself.
     """
     counting: dict[tuple[ClusterName, str, str], list[tuple[WorkloadRef, WorkloadTemplate]]] = {}
-    found: dict[WorkloadId, CountedObject] = {}
+    counted: dict[WorkloadId, CountedObject] = {}
     for template in sorted(templates, key=lambda template: (template.path, template.line)):
         ref = template.ref
         if ref is None:
@@ -56,8 +56,8 @@ def counted_before(
         if first is None:
             rivals.append((ref, template))
         else:
-            found[template.workload] = CountedObject(ref=ref, by=first)
-    return found
+            counted[template.workload] = CountedObject(ref=ref, by=first)
+    return counted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,7 +98,9 @@ def govern(policies: Sequence[BurstPolicy], workloads: Iterable[WorkloadId]) -> 
             governed[workload] = policies[ranked[0]]
             for position in ranked[1:]:
                 rivals.setdefault(position, []).append((workload, policies[ranked[0]]))
-    return GoverningPolicies(policies=governed, rivals={position: tuple(found) for position, found in rivals.items()})
+    return GoverningPolicies(
+        policies=governed, rivals={position: tuple(rival_policies) for position, rival_policies in rivals.items()}
+    )
 
 
 _GOVERNING = frozenset({"BurstPolicy", "GPRTemplateBinding"})
@@ -127,12 +129,12 @@ def policies_in_force(work: FleetObjects, desired: Desired, templates: Templates
                 hint="name the template or its workspace in one of them alone",
             ),
         )
-    found = dict(governed.policies)
+    policies = dict(governed.policies)
     for workload, (template, placed_template) in templates.items():
-        policy = found.get(workload)
+        policy = policies.get(workload)
         implicit = implied(template, placed_template.value, desired) if policy is None else None
         if implicit is not None:
-            found[workload] = implicit
+            policies[workload] = implicit
             named = places(("spec", "clusterNames"), placed_template.value.clusters)
             work.tell_unknown(placed_template, "Cluster", named, desired.workspaces[template.workspace].clusters)
         elif policy is None and not work.excused.isdisjoint(_GOVERNING):
@@ -145,25 +147,25 @@ def policies_in_force(work: FleetObjects, desired: Desired, templates: Templates
             work.tell(placed_template, finding)
         for finding in _untaken(template, policy or implicit, desired):
             work.tell(placed_template, placed_template.value.spelling.of(finding))
-    for workload in _counted_twice(work, found, desired, templates):
-        del found[workload]
+    for workload in _counted_twice(work, policies, desired, templates):
+        del policies[workload]
     if "Cluster" not in work.excused:
-        homes = _homes(found)
+        homes = _homes(policies)
         for placed in placed_policies:
             policy = placed.value.value_of()
-            there = homes.get(policy.name) or policy.workspaces or desired.workspaces
-            workspaces = [desired.workspaces[name] for name in there if name in desired.workspaces]
+            workspace_names = homes.get(policy.name) or policy.workspaces or desired.workspaces
+            workspaces = [desired.workspaces[name] for name in workspace_names if name in desired.workspaces]
             for finding in out_of_reach(policy, workspaces, desired.clusters):
                 work.tell(placed, finding)
-    return found
+    return policies
 
 
-def _homes(found: Mapping[WorkloadId, BurstPolicy]) -> dict[str, list[WorkspaceName]]:
+def _homes(policies: Mapping[WorkloadId, BurstPolicy]) -> dict[str, list[WorkspaceName]]:
     """List the workspaces in which each policy governs something, by its name."""
     homes: dict[str, dict[WorkspaceName, None]] = {}
-    for workload, policy in sorted(found.items()):
+    for workload, policy in sorted(policies.items()):
         homes.setdefault(policy.name, {})[workload.workspace] = None
-    return {name: [*there] for name, there in homes.items()}
+    return {name: [*workspaces] for name, workspaces in homes.items()}
 
 
 def _tell_unknown(
@@ -206,12 +208,12 @@ def _governed(
     maxima = [(policy.max_duration, f"policy {policy.name}", "duration.max")] if policy.max_duration else []
     if limits is not None:
         maxima.append((limits.longest, f"the WorkspacePolicy of {limits.workspace}", "maxExitDurationPerGPR"))
-    most, whose, said = min(maxima, default=(wanted, "", ""))
+    most, whose, setting = min(maxima, default=(wanted, "", ""))
     if wanted is not None and most is not None and wanted > most:
         yield Finding(
             loc=("spec", "burstDuration"),
             message=f"{format_duration(wanted)} is cut to {format_duration(most)} by {whose}",
-            hint=f"try {format_duration(most)}, or a longer {said}",
+            hint=f"try {format_duration(most)}, or a longer {setting}",
             severity=Severity.WARNING,
         )
 
@@ -231,11 +233,11 @@ def _counted_twice(
 
     They stay loaded, since a person may still ask for their placement; only demand must not place them.
     """
-    found = counted_before((templates[workload][0] for workload in policies), desired.workspaces)
-    for workload, counted in found.items():
+    twice = counted_before((templates[workload][0] for workload in policies), desired.workspaces)
+    for workload, counted in twice.items():
         template, placed = templates[workload]
         what = f"{shortened(str(counted))} on {desired.workspaces[template.workspace].primary}"
         where = f"template {counted.by.workload} in {counted.by.path}:{counted.by.line}"
         hint = f"try the annotation {WORKLOAD}, or another release name"
         work.tell(placed, Finding(loc=NAME, message=f"{what} is already counted by {where}", hint=hint))
-    return frozenset(found)
+    return frozenset(twice)

@@ -54,9 +54,9 @@ def _bounds(manifests: Iterator[Mapping[str, Json]]) -> Iterator[tuple[str, str]
         modes = at(manifest, ("spec", "accessModes"))
         name = at(manifest, ("metadata", "name"))
         if group_kind(manifest) == _CLAIM and isinstance(modes, list) and isinstance(name, str):
-            found = [mode for mode in modes if isinstance(mode, str)]
-            if found and all(mode in _ONE for mode in found):
-                yield name, found[0]
+            texts = [mode for mode in modes if isinstance(mode, str)]
+            if texts and all(mode in _ONE for mode in texts):
+                yield name, texts[0]
 
 
 def _mounted(manifest: Mapping[str, Json], kinds: Kinds) -> Iterator[str]:
@@ -73,8 +73,12 @@ def _mounted(manifest: Mapping[str, Json], kinds: Kinds) -> Iterator[str]:
 def _several(manifest: Mapping[str, Json], kinds: Kinds) -> bool:
     """Tell whether an object may make several pods of a template: what an expression says may be any number."""
     kind = known(manifest, kinds)
-    ways = (count.path for template in kind.templates for count in template.counts) if kind is not None else ()
-    numbers = (at(manifest, within(way, item, way)) for way in ways for item in items(manifest, way))
+    count_paths = (count.path for template in kind.templates for count in template.counts) if kind is not None else ()
+    numbers = (
+        at(manifest, within(count_path, item, count_path))
+        for count_path in count_paths
+        for item in items(manifest, count_path)
+    )
     return any(number is not None and number not in (0, 1) for number in numbers)
 
 
@@ -85,11 +89,11 @@ def warn_unprovided(
 
     DeviceClasses are passed over: a cluster that does not name one may still be seen to have it.
     """
-    said = [prerequisite for prerequisite in prerequisites if prerequisite.category is not Category.DEVICE_CLASSES]
-    lacks = {cluster.name: lacked(cluster, said) for cluster in clusters}
+    checked = [prerequisite for prerequisite in prerequisites if prerequisite.category is not Category.DEVICE_CLASSES]
+    lacks = {cluster.name: lacked(cluster, checked) for cluster in clusters}
     if not lacks or not all(lacks.values()):
         return
-    everywhere = [prerequisite for prerequisite in said if all(prerequisite in lack for lack in lacks.values())]
+    everywhere = [prerequisite for prerequisite in checked if all(prerequisite in lack for lack in lacks.values())]
     if everywhere:
         first, *others = wanted = everywhere
         which = f"none of {listed(lacks)} has" if len(lacks) > 1 else f"{listed(lacks)} has no"
@@ -108,11 +112,11 @@ def warn_unprovided(
     )
 
 
-def _place(spec: DeploySpec, one: Prerequisite) -> Loc:
+def _place(spec: DeploySpec, prerequisite: Prerequisite) -> Loc:
     """Return the place of the object that needs something; what a command makes has none of its own."""
     for index, resource in enumerate(spec.manifests):
         manifest = resource.manifest
-        if one.by == shortened(f"{manifest.get('kind')} {at(manifest, ('metadata', 'name'))}"):
+        if prerequisite.by == shortened(f"{manifest.get('kind')} {at(manifest, ('metadata', 'name'))}"):
             return ("spec", "manifestResources", index)
     return ("spec",)
 
@@ -134,7 +138,9 @@ def warn_unexported(
     charts = {chart.name: index for index, chart in enumerate(spec.helm)}
     for chart in dict.fromkeys(chart.name for chart in chart_steps(spec)):
         blind = [
-            str(name) for name in sorted({*engines}) if all(chart != one.name for one in engine(name).to_render(spec))
+            str(name)
+            for name in sorted({*engines})
+            if all(chart != chart_config.name for chart_config in engine(name).to_render(spec))
         ]
         if blind:
             installs = "which installs it" if len(blind) == 1 else "which install it"
@@ -168,7 +174,7 @@ def first_needs(
 
 def _untold(prerequisites: Sequence[Prerequisite], clusters: Sequence[Cluster]) -> Iterator[Finding]:
     """Warn, once for all, of what some of these clusters do not say whether they have it."""
-    lacks = {cluster.name: found for cluster in clusters if (found := unknown(cluster, prerequisites))}
+    lacks = {cluster.name: doubtful for cluster in clusters if (doubtful := unknown(cluster, prerequisites))}
     if not lacks:
         return
     things = [prerequisite for prerequisite in prerequisites if any(prerequisite in lack for lack in lacks.values())]

@@ -69,20 +69,20 @@ def prerequisites(spec: DeploySpec, workspace: Workspace, kinds: Kinds) -> tuple
     own: set[Brought] = set()
     for manifest in objects:
         own.update(brought(manifest, namespace_of(manifest, target)))
-    found: dict[Brought, Prerequisite] = {}
+    needed_by_key: dict[Brought, Prerequisite] = {}
     for manifest in objects:
         by = shortened(f"{manifest.get('kind')} {at(manifest, ('metadata', 'name'))}")
         for category, name in _needed(manifest, namespace_of(manifest, target), kinds):
             if (category, name) not in own:
-                found.setdefault((category, name), Prerequisite(category=category, name=name, by=by))
+                needed_by_key.setdefault((category, name), Prerequisite(category=category, name=name, by=by))
     shared = workspace.shared_networking
     if shared is not None and (services := [prerequisite for prerequisite in objects if service(prerequisite)]):
         by = shortened(f"Service {at(services[0], ('metadata', 'name'))}")
         kind = Category.KINDS, export_kind(shared)
         if kind not in own:
-            found.setdefault(kind, Prerequisite(category=Category.KINDS, name=kind[1], by=by))
+            needed_by_key.setdefault(kind, Prerequisite(category=Category.KINDS, name=kind[1], by=by))
     order = list(Category)
-    return tuple(sorted(found.values(), key=lambda needed: (order.index(needed.category), needed.name)))
+    return tuple(sorted(needed_by_key.values(), key=lambda needed: (order.index(needed.category), needed.name)))
 
 
 def objects_of(spec: DeploySpec) -> Iterator[Mapping[str, Json]]:
@@ -115,8 +115,8 @@ def _needed(manifest: Mapping[str, Json], namespace: str, kinds: Kinds) -> Itera
 
 def _of_kind(manifest: Mapping[str, Json], kind: str) -> Iterator[Named]:
     """Yield what an object refers to since it is of its kind."""
-    for way, category in _ELSEWHERE.get(kind, ()):
-        name = at(manifest, way)
+    for field_path, category in _ELSEWHERE.get(kind, ()):
+        name = at(manifest, field_path)
         if isinstance(name, str) and name:
             yield category, name, False
     spec = mapping(manifest.get("spec"))

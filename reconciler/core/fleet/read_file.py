@@ -97,8 +97,8 @@ def _file(objects: tuple[Declared, ...], problems: tuple[Problem, ...], data: by
     file = ParsedFile(objects=objects, problems=problems)
     if not file.broken:
         return file
-    found = islice(_NAMED.finditer(_plain(data[:MAX_BYTES])), _MOST_NAMES)
-    return replace(file, mentioned=frozenset(match[1].decode() for match in found))
+    matches = islice(_NAMED.finditer(_plain(data[:MAX_BYTES])), _MOST_NAMES)
+    return replace(file, mentioned=frozenset(match[1].decode() for match in matches))
 
 
 def _plain(data: bytes) -> bytes:

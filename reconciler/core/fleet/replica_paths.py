@@ -24,25 +24,25 @@ REPLICAS = "overspill.dev/replicas"
 _SHARE = "{{ replicas }}"
 
 
-def shared(spec: DeploySpec, annotations: Mapping[str, str], found: list[Finding]) -> DeploySpec:
+def shared(spec: DeploySpec, annotations: Mapping[str, str], findings: list[Finding]) -> DeploySpec:
     """Have the number that the annotation leads to stand for the share; what is wrong is added to `found`."""
     written = annotations.get(REPLICAS)
     if written is None:
         return spec
-    name, _, way = written.partition(":")
+    name, _, written_path = written.partition(":")
     charts = {chart.name: chart for chart in spec.helm}
     manifests = {resource.name: resource for resource in spec.manifests}
     if (name in charts) == (name in manifests):
         what = "is a chart and a manifest" if name in charts else "is no chart or manifest of this template"
         hint = "give one of them another name" if name in charts else nearest(name, (*charts, *manifests))
-        return _wrong(spec, f"{shortened(name)!r} {what}", hint, found)
+        return _wrong(spec, f"{shortened(name)!r} {what}", hint, findings)
     root = charts[name].values if name in charts else manifests[name].manifest
-    if not way and name in manifests:
-        way = _usual(root)
-    message, hint = _fault(root, way, name)
+    if not written_path and name in manifests:
+        written_path = _usual(root)
+    message, hint = _fault(root, written_path, name)
     if message:
-        return _wrong(spec, message, hint, found)
-    content = put(root, path(way), _SHARE)
+        return _wrong(spec, message, hint, findings)
+    content = put(root, path(written_path), _SHARE)
     return replace(
         spec,
         helm=tuple(replace(chart, values=content) if chart.name == name else chart for chart in spec.helm),
@@ -55,35 +55,35 @@ def shared(spec: DeploySpec, annotations: Mapping[str, str], found: list[Finding
 def _usual(manifest: Mapping[str, Json]) -> str:
     """Return where objects of a built-in kind have their replicas, if that is one place."""
     kind = known(manifest, NONE)
-    ways = kind.replicas if kind is not None else ()
-    return ".".join(ways[0]) if len(ways) == 1 and EACH not in ways[0] else ""
+    replicas_paths = kind.replicas if kind is not None else ()
+    return ".".join(replicas_paths[0]) if len(replicas_paths) == 1 and EACH not in replicas_paths[0] else ""
 
 
-def _fault(root: Json, way: str, name: str) -> tuple[str, str]:
+def _fault(root: Json, written_path: str, name: str) -> tuple[str, str]:
     """Say why the share cannot be written at a path, and the way out; nothing is where both are empty."""
-    if not way:
+    if not written_path:
         return f"says nothing of where in {name}", f"try '{name}:spec.replicas', or where it is there"
-    message, hint = fault(way)
+    message, hint = fault(written_path)
     if message:
         return message, hint
-    if EACH in path(way):
-        return f"{shortened(way)!r} leads to several places", "try the index of one"
-    there = at(root, path(way))
-    if isinstance(there, str) and has_expression(there):
-        return f"an expression stands at {shortened(way)} already", "leave the annotation out"
-    if type(there) is not int or there < 0:
-        stands = "nothing stands" if there is None else "no number of replicas stands"
-        return f"{stands} at {shortened(way)} in {name}", _reached(root, path(way))
+    if EACH in path(written_path):
+        return f"{shortened(written_path)!r} leads to several places", "try the index of one"
+    value = at(root, path(written_path))
+    if isinstance(value, str) and has_expression(value):
+        return f"an expression stands at {shortened(written_path)} already", "leave the annotation out"
+    if type(value) is not int or value < 0:
+        stands = "nothing stands" if value is None else "no number of replicas stands"
+        return f"{stands} at {shortened(written_path)} in {name}", _reached(root, path(written_path))
     return "", ""
 
 
-def _reached(root: Json, way: Path) -> str:
+def _reached(root: Json, field_path: Path) -> str:
     """Say how far a path leads, and what could be next; or that a number is missing at its end."""
-    for depth, part in enumerate(way):
-        here = at(root, way[:depth])
-        if at(root, (*way[:depth], part)) is not None:
+    for depth, part in enumerate(field_path):
+        here = at(root, field_path[:depth])
+        if at(root, (*field_path[:depth], part)) is not None:
             continue
-        if isinstance(here, Mapping) and depth < len(way) - 1:
+        if isinstance(here, Mapping) and depth < len(field_path) - 1:
             return nearest(part, tuple(map(str, here))) or "write it out there"
         if isinstance(here, list):
             return f"it has {len(here)} items, counted from 0"
@@ -91,7 +91,7 @@ def _reached(root: Json, way: Path) -> str:
     return "write out there the number that is deployed without a burst"
 
 
-def _wrong(spec: DeploySpec, message: str, hint: str, found: list[Finding]) -> DeploySpec:
+def _wrong(spec: DeploySpec, message: str, hint: str, findings: list[Finding]) -> DeploySpec:
     loc: Loc = ("metadata", "annotations", REPLICAS)
-    found.append(Finding(loc=loc, message=message, hint=hint))
+    findings.append(Finding(loc=loc, message=message, hint=hint))
     return spec

@@ -22,21 +22,21 @@ from reconciler.text.findings import Finding, Loc
 
 def gpr_templates(work: FleetObjects, clusters: Mapping[ClusterName, Cluster]) -> dict[str, GprTemplate]:
     """Read the GPRTemplates; each is for a cluster that some file describes."""
-    found: dict[str, GprTemplate] = {}
+    templates: dict[str, GprTemplate] = {}
     for name, placed in work.named(GprTemplateFile, "GPRTemplate").items():
         work.tell_unknown(placed, "Cluster", [(("spec", "clusterName"), placed.value.spec.cluster_name)], clusters)
-        found[name] = placed.value.value_of()
-    return found
+        templates[name] = placed.value.value_of()
+    return templates
 
 
 def limits(work: FleetObjects, workspaces: Mapping[WorkspaceName, Workspace]) -> dict[WorkspaceName, WorkspaceLimits]:
     """Read the WorkspacePolicies: one a workspace, whatever they are called."""
-    found: dict[WorkspaceName, DeclaredValue[WorkspacePolicyFile]] = {}
+    policies: dict[WorkspaceName, DeclaredValue[WorkspacePolicyFile]] = {}
     for placed in work.all(WorkspacePolicyFile):
         name = placed.value.workspace
-        if not work.is_new(placed, found.get(name), f"the WorkspacePolicy of {name}"):
+        if not work.is_new(placed, policies.get(name), f"the WorkspacePolicy of {name}"):
             continue
-        found[name] = placed
+        policies[name] = placed
         named = placed.value.spec.slice_ref is not None
         loc: Loc = ("spec", "sliceRef", "name") if named else ("metadata", "name")
         work.tell_unknown(placed, "Workspace", [(loc, name)], workspaces)
@@ -47,20 +47,20 @@ def limits(work: FleetObjects, workspaces: Mapping[WorkspaceName, Workspace]) ->
                 for index, cluster_limits_file in enumerate(bounds)
             ]
             work.tell_unknown(placed, "Cluster", wrong, workspaces[name].clusters)
-    return {name: placed.value.value_of() for name, placed in found.items()}
+    return {name: placed.value.value_of() for name, placed in policies.items()}
 
 
 def bindings(work: FleetObjects, desired: Desired) -> dict[WorkspaceName, GprBinding]:
     """Read the GPRTemplateBindings. A binding that breaks a WorkspacePolicy has no effect (docs/egs.md, R27)."""
-    found: dict[WorkspaceName, GprBinding] = {}
+    by_workspace: dict[WorkspaceName, GprBinding] = {}
     for name, placed in work.named(BindingFile, "GPRTemplateBinding").items():
         work.tell_unknown(placed, "Workspace", [(("metadata", "name"), name)], desired.workspaces)
         wrong = list(_bound(work, placed, desired))
         for finding in wrong:
             work.reject(placed, finding)
         if not wrong:
-            found[WorkspaceName(name)] = placed.value.value_of()
-    return found
+            by_workspace[WorkspaceName(name)] = placed.value.value_of()
+    return by_workspace
 
 
 def _bound(work: FleetObjects, placed: DeclaredValue[BindingFile], desired: Desired) -> Iterator[Finding]:
@@ -95,7 +95,7 @@ def _bound(work: FleetObjects, placed: DeclaredValue[BindingFile], desired: Desi
 
 def requests(work: FleetObjects, desired: Desired) -> dict[WorkloadId, Request]:
     """Admit the placements and the reservations that files ask for."""
-    found: dict[WorkloadId, tuple[Request, DeclaredValue[RequestDraft]]] = {}
+    requests_by_workload: dict[WorkloadId, tuple[Request, DeclaredValue[RequestDraft]]] = {}
     for placed in work.all(RequestDraft):
         draft = placed.value
         workspace = home(draft.workspace, draft.used, desired.workspaces)
@@ -105,7 +105,7 @@ def requests(work: FleetObjects, desired: Desired) -> dict[WorkloadId, Request]:
             work.rejected.add(placed.path)
             continue
         workload = WorkloadId(workspace.name, draft.name, request=True)
-        other = found.get(workload)
+        other = requests_by_workload.get(workload)
         word = "GPUProvisioningRequest" if draft.reserves else "WorkloadPlacement"
         if not work.is_new(placed, None if other is None else other[1], f"{word} {workload}"):
             continue
@@ -119,5 +119,5 @@ def requests(work: FleetObjects, desired: Desired) -> dict[WorkloadId, Request]:
             complete = "Cluster" not in work.excused
             for finding in first_needs(request.spec, needed, workspace, clusters, desired.kinds, complete=complete):
                 work.tell(placed, draft.spelling.of(finding))
-            found[workload] = (replace(request, path=placed.path, line=placed.declared.line), placed)
-    return {workload: request for workload, (request, _) in found.items()}
+            requests_by_workload[workload] = (replace(request, path=placed.path, line=placed.declared.line), placed)
+    return {workload: request for workload, (request, _) in requests_by_workload.items()}

@@ -100,23 +100,23 @@ def draft(file: WorkloadTemplateFile) -> tuple[TemplateDraft, tuple[Finding, ...
     return value, tuple(value.spelling.of(finding) for finding in findings)
 
 
-def _group_size(file: WorkloadTemplateFile, spec: DeploySpec, found: list[Finding]) -> int | None:
+def _group_size(file: WorkloadTemplateFile, spec: DeploySpec, findings: list[Finding]) -> int | None:
     """Read of how many pods one replica is; where the manifests say so, they hold."""
     written = file.metadata.annotations.get(GROUP_SIZE)
     if written is None:
         return None
     loc: Loc = ("metadata", "annotations", GROUP_SIZE)
     if re.fullmatch("[1-9][0-9]{0,4}", written) is None:
-        found.append(Finding(loc=loc, message=f"{shortened(written)!r} is no number of pods", hint="try '4'"))
+        findings.append(Finding(loc=loc, message=f"{shortened(written)!r} is no number of pods", hint="try '4'"))
         return None
     if in_groups(spec):
         message, hint = "its manifests say how many pods a group has", "leave the annotation out"
-        found.append(Finding(loc=loc, message=message, hint=hint, severity=Severity.WARNING))
+        findings.append(Finding(loc=loc, message=message, hint=hint, severity=Severity.WARNING))
         return None
     return int(written)
 
 
-def _ref(file: WorkloadTemplateFile, spec: DeploySpec, found: list[Finding]) -> WorkloadRef | None:
+def _ref(file: WorkloadTemplateFile, spec: DeploySpec, findings: list[Finding]) -> WorkloadRef | None:
     """Find the object on the primary whose replicas are counted.
 
     In this order: our annotation, EGS's status, the first Helm step, the first manifest step that has replicas.
@@ -125,7 +125,7 @@ def _ref(file: WorkloadTemplateFile, spec: DeploySpec, found: list[Finding]) -> 
     for key in file.metadata.annotations:
         if key.startswith("overspill.dev/") and key not in _ANNOTATIONS:
             hint = nearest(key, _ANNOTATIONS)
-            found.append(
+            findings.append(
                 Finding(loc=(*loc[:2], key), message="unknown annotation", hint=hint, severity=Severity.WARNING)
             )
     # 1. Somebody says so.
@@ -134,13 +134,13 @@ def _ref(file: WorkloadTemplateFile, spec: DeploySpec, found: list[Finding]) -> 
         *kind, namespace, name = parts if len(parts := written.split("/")) in (2, 3) else ("", "")
         if not kind and namespace[:1].isupper():  # no namespace has capital letters, and every kind has
             message, hint = f"{shortened(written)!r} names no namespace", "try '<Kind>/<namespace>/<name>'"
-            found.append(Finding(loc=loc, message=message, hint=hint))
+            findings.append(Finding(loc=loc, message=message, hint=hint))
             return None
         if namespace and name and all(kind):
             plain, _, group = (kind[0] if kind else "").partition(".")
             if plain or not kind:
                 return WorkloadRef(namespace=namespace, name=name, kind=plain, group=group)
-        found.append(
+        findings.append(
             Finding(loc=loc, message=f"{shortened(written)!r} names no object", hint="try 'Deployment/namespace/name'")
         )
         return None
@@ -161,7 +161,7 @@ def _ref(file: WorkloadTemplateFile, spec: DeploySpec, found: list[Finding]) -> 
         ref = _counted(resource.manifest, file.spec.namespaces) if resource is not None else None
         if ref is not None:
             return ref
-    found.append(
+    findings.append(
         Finding(
             loc=("metadata", "name"),
             message="nothing says which object on the primary it lends replicas to, so demand cannot place it",

@@ -31,8 +31,8 @@ def unbounded(spec: DeploySpec, kinds: Kinds = NONE) -> Finding | None:
     if not any(owned):
         return _only_begins(spec)
     rest = tuple(
-        replace(manifest, manifest=autoscaled_replicas.without(manifest.manifest, way))
-        for manifest, way in zip(spec.manifests, owned, strict=True)
+        replace(manifest, manifest=autoscaled_replicas.without(manifest.manifest, replicas_path))
+        for manifest, replicas_path in zip(spec.manifests, owned, strict=True)
     )
     if render.uses(replace(spec, manifests=rest), "replicas"):
         return None
@@ -54,11 +54,11 @@ def _only_begins(spec: DeploySpec) -> Finding | None:
     if not kinds or not render.uses(spec, "replicas"):
         return None
     rest = []
-    for one in spec.manifests:
-        manifest: Json = one.manifest
+    for resource in spec.manifests:
+        manifest: Json = resource.manifest
         for group in autoscaled_replicas.rays(manifest):
             manifest = autoscaled_replicas.without(manifest, (*group, "replicas"))
-        rest.append(replace(one, manifest=manifest))
+        rest.append(replace(resource, manifest=manifest))
     if render.uses(replace(spec, manifests=tuple(rest)), "replicas"):
         return None
     return Finding(

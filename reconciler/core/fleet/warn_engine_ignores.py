@@ -53,14 +53,14 @@ def _unheeded(
 ) -> Iterator[Finding]:
     """Warn of fields of a chart that nothing is made of. Flags may be one text, so that their place is the whole."""
     flags = chart.flags
-    said = {
+    fields = {
         "atomic": flags.atomic,
         "cleanupOnFail": flags.cleanup_on_fail,
         "wait": flags.wait,
         "timeout": flags.timeout is not None,
         "secretRef": bool(chart.secret_ref),
     }
-    for field, given in said.items():
+    for field, given in fields.items():
         if given and field not in heeded:
             place, what = ("secretRef", "") if field == "secretRef" else ("helmFlags", f"{field} ")
             message = f"{what}has no effect with {listed(engines)}, the engine of each cluster it may go to"

@@ -40,9 +40,9 @@ def warn_unreachable(
     }
     usable = {name: clusters for name, clusters in usable.items() if clusters}
     yield from _requiring(policy, usable)
-    for name, there in usable.items():
-        required = [cluster for cluster in there if policy.require_labels.items() <= cluster.labels.items()]
-        usable[name] = required or there  # where none is left, the rest is told of all
+    for name, clusters_usable in usable.items():
+        required = [cluster for cluster in clusters_usable if policy.require_labels.items() <= cluster.labels.items()]
+        usable[name] = required or clusters_usable  # where none is left, the rest is told of all
     if label:
         without = [
             name for name, clusters in usable.items() if all(label not in cluster.labels for cluster in clusters)
@@ -78,26 +78,28 @@ def _requiring(policy: BurstPolicy, usable: Mapping[WorkspaceName, Sequence[Clus
         yield Finding(loc=loc, message=message, hint="label a Cluster with all", severity=Severity.WARNING)
 
 
-def _unlabelled(loc: Loc, wanted: str, workspaces: Sequence[str], there: Sequence[Cluster]) -> Finding:
+def _unlabelled(loc: Loc, wanted: str, workspaces: Sequence[str], clusters: Sequence[Cluster]) -> Finding:
     """Say that no cluster of these workspaces has a label, or a label's value; `there` are those of the first."""
     _, of, _ = wanted.partition("=")
-    known = sorted({f"{key}={value}" if of else key for cluster in there for key, value in cluster.labels.items()})
+    labels = sorted({f"{key}={value}" if of else key for cluster in clusters for key, value in cluster.labels.items()})
     which = few(workspaces)
     return Finding(
         loc=loc,
         message=f"no cluster that it may use in workspace {which} has label {shortened(wanted)}: nothing goes out",
-        hint=nearest(wanted, known) or f"label a Cluster {shortened(wanted)}{'' if of else '=<its value>'}",
+        hint=nearest(wanted, labels) or f"label a Cluster {shortened(wanted)}{'' if of else '=<its value>'}",
         severity=Severity.WARNING,
     )
 
 
-def _too_few(loc: Loc, least: int, found: Mapping[WorkspaceName, Sequence[str]], of: str = "") -> Iterator[Finding]:
+def _too_few(
+    loc: Loc, least: int, by_workspace: Mapping[WorkspaceName, Sequence[str]], of: str = ""
+) -> Iterator[Finding]:
     """Warn of a minimum above what there is; where there is nothing at all, something else has been told."""
-    short = sorted((len(there), name) for name, there in found.items() if 0 < len(there) < least)
+    short = sorted((len(names), name) for name, names in by_workspace.items() if 0 < len(names) < least)
     for number, name in short[:1]:
         here = f"it may use {count(number, 'cluster')} in workspace {name}"
         if of:
             here = f"what it may use in workspace {name} has {count(number, 'value')}{of}"
-        message = f"{least} are asked for, and {here}: {listed(found[name])}"
+        message = f"{least} are asked for, and {here}: {listed(by_workspace[name])}"
         hint = f"try {loc[-1]}: {number}; until there are more, each gets one replica and the rest waits"
         yield Finding(loc=loc, message=message, hint=hint, severity=Severity.WARNING)

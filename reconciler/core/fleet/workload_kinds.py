@@ -32,25 +32,25 @@ def workload_kinds(work: FleetObjects) -> dict[str, WorkloadKind]:
 
     A WorkloadKind goes before Kruise's whitelist, and both before what is built in; what they leave out stays as that.
     """
-    found: dict[str, WorkloadKind] = {}
+    kinds: dict[str, WorkloadKind] = {}
     places: dict[str, str] = {}
     for placed in work.named(WorkloadKindFile, "WorkloadKind").values():
         kind = _declared(placed.value)
         where = f"{placed.path}:{placed.declared.line}"
-        if kind.name in found:
+        if kind.name in kinds:
             _twice(work, placed, kind.name, places[kind.name])
             continue
-        found[kind.name], places[kind.name] = _over(kind), where
+        kinds[kind.name], places[kind.name] = _over(kind), where
     for listed in work.all(Whitelist):
         where = f"{listed.path}:{listed.declared.line}"
         for kind in listed.value.kinds:
-            if kind.name in found:
+            if kind.name in kinds:
                 message = f"{kind.name} is declared in {places[kind.name]}, which holds"
                 finding = Finding(message=message, hint="leave one of the two out", severity=Severity.WARNING)
                 work.tell(listed, finding)
                 continue
-            found[kind.name], places[kind.name] = _over(kind), where
-    return found
+            kinds[kind.name], places[kind.name] = _over(kind), where
+    return kinds
 
 
 def _twice(work: FleetObjects, placed: DeclaredValue[WorkloadKindFile], name: str, where: str) -> None:
@@ -60,16 +60,16 @@ def _twice(work: FleetObjects, placed: DeclaredValue[WorkloadKindFile], name: st
 
 def _over(kind: WorkloadKind) -> WorkloadKind:
     """Put what is declared over what is built in of the same kind."""
-    known = BUILT_IN.get(kind.name)
-    if known is None:
+    built_in = BUILT_IN.get(kind.name)
+    if built_in is None:
         return kind
     return replace(
-        known,
-        versions=tuple(dict.fromkeys((*known.versions, *kind.versions))) if kind.versions else (),
-        replicas=kind.replicas or known.replicas,
-        templates=kind.templates or known.templates,
-        together=kind.together or known.together,
-        marks=kind.marks or known.marks,
+        built_in,
+        versions=tuple(dict.fromkeys((*built_in.versions, *kind.versions))) if kind.versions else (),
+        replicas=kind.replicas or built_in.replicas,
+        templates=kind.templates or built_in.templates,
+        together=kind.together or built_in.together,
+        marks=kind.marks or built_in.marks,
         checked=kind.checked,
     )
 
@@ -116,8 +116,8 @@ def tell_astray(work: FleetObjects, templates: Iterable[WorkloadTemplate]) -> No
     for placed in work.all(WorkloadKindFile):
         spec = placed.value.spec
         made = objects.get(f"{spec.group}/{spec.kind}", [])
-        for loc, way, needed in _paths(placed.value):
-            finding = _astray(made, loc, way, spec.kind, needed=needed)
+        for loc, field_path, needed in _paths(placed.value):
+            finding = _astray(made, loc, field_path, spec.kind, needed=needed)
             if finding is not None:
                 work.tell(placed, finding)
 
@@ -133,10 +133,10 @@ def _paths(file: WorkloadKindFile) -> Iterator[tuple[Loc, Path, bool]]:
             yield (*loc, "counts", number, "path"), path(pod_count_file.path), False
 
 
-def _astray(made: list[Mapping[str, Json]], loc: Loc, way: Path, kind: str, *, needed: bool) -> Finding | None:
-    if not made or any(_leads(one, way) for one in made):
+def _astray(made: list[Mapping[str, Json]], loc: Loc, field_path: Path, kind: str, *, needed: bool) -> Finding | None:
+    if not made or any(_leads(manifest, field_path) for manifest in made):
         return None
-    meant = _meant(made[0], way)
+    meant = _meant(made[0], field_path)
     if not needed and not meant.startswith("try "):
         return None  # it may be left out, and then it is what it is by default
     which = f"any {kind}" if len(made) > 1 else f"the {kind}"
@@ -144,17 +144,19 @@ def _astray(made: list[Mapping[str, Json]], loc: Loc, way: Path, kind: str, *, n
     return Finding(loc=loc, message=message, hint=meant, severity=Severity.WARNING)
 
 
-def _leads(manifest: Mapping[str, Json], way: Path) -> bool:
+def _leads(manifest: Mapping[str, Json], field_path: Path) -> bool:
     """Tell whether something stands at the end of a way, or may once an expression on it is filled in."""
-    ends = (at(manifest, within(way, item, way)) for item in items(manifest, way))
-    on_it = (at(manifest, way[:index]) for index in range(1, len(way)))
-    return any(end is not None for end in ends) or any(isinstance(one, str) and has_expression(one) for one in on_it)
+    ends = (at(manifest, within(field_path, item, field_path)) for item in items(manifest, field_path))
+    on_it = (at(manifest, field_path[:index]) for index in range(1, len(field_path)))
+    return any(end is not None for end in ends) or any(
+        isinstance(value, str) and has_expression(value) for value in on_it
+    )
 
 
-def _meant(manifest: Mapping[str, Json], way: Path) -> str:
+def _meant(manifest: Mapping[str, Json], field_path: Path) -> str:
     """Say what to write for the first part of a way that is not there: a name that is, if one is nearly the same."""
-    for index, part in enumerate(way):
-        before = way[:index]
+    for index, part in enumerate(field_path):
+        before = field_path[:index]
         item = next(items(manifest, before), None)
         value = at(manifest, within(before, item, before)) if item is not None else None
         if part == EACH or (isinstance(value, Mapping) and value.get(part) is not None):
@@ -163,7 +165,7 @@ def _meant(manifest: Mapping[str, Json], way: Path) -> str:
             return ""
         named = nearest(part, value)
         close = named.removeprefix("try ").strip("'")
-        return f"try '{'.'.join((*before, close, *way[index + 1 :]))}'" if named.startswith("try ") else named
+        return f"try '{'.'.join((*before, close, *field_path[index + 1 :]))}'" if named.startswith("try ") else named
     return ""
 
 
@@ -176,15 +178,15 @@ def unknown_kind(ref: WorkloadRef, spec: DeploySpec, declared: Kinds) -> Finding
 
     It is a warning alone: an object of any kind that owns pods is found by its name.
     """
-    known = {(kind.kind, kind.group) for kind in (*BUILT_IN.values(), *declared.values())}
+    known_kinds = {(kind.kind, kind.group) for kind in (*BUILT_IN.values(), *declared.values())}
     made = {
         (manifest.manifest.get("kind"), group_kind(manifest.manifest).partition("/")[0]) for manifest in spec.manifests
     }
-    if not ref.kind or any(kind == ref.kind and ref.group in ("", group) for kind, group in {*known, *made}):
+    if not ref.kind or any(kind == ref.kind and ref.group in ("", group) for kind, group in {*known_kinds, *made}):
         return None
     # Somebody may write the kind's plural, or another group.
-    names = {kind for kind, _ in known}
-    groups = {f"{kind}.{group}" for kind, group in known if kind == ref.kind}
+    names = {kind for kind, _ in known_kinds}
+    groups = {f"{kind}.{group}" for kind, group in known_kinds if kind == ref.kind}
     likely = nearest_name(ref.full_kind[:_LONGEST], groups) or nearest_name(ref.kind[:_LONGEST], names)
     tried = f"try '{likely}/{shortened(ref.namespace)}/{shortened(ref.name)}'; " if likely else ""
     return Finding(
@@ -205,6 +207,6 @@ def told_apart(ref: WorkloadRef | None, spec: DeploySpec, declared: Kinds) -> Wo
     if len({kind.group for kind in (*BUILT_IN.values(), *declared.values()) if kind.kind == ref.kind}) <= 1:
         return ref
     made = [manifest.manifest for manifest in spec.manifests if manifest.manifest.get("kind") == ref.kind]
-    named = [one for one in made if at(one, ("metadata", "name")) == ref.name]
-    groups = {group_kind(one).partition("/")[0] for one in named or (() if has_chart(spec) else made)}
+    named = [candidate for candidate in made if at(candidate, ("metadata", "name")) == ref.name]
+    groups = {group_kind(candidate).partition("/")[0] for candidate in named or (() if has_chart(spec) else made)}
     return replace(ref, group=groups.pop()) if len(groups) == 1 else ref

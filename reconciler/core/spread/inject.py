@@ -65,15 +65,19 @@ def ways(manifest: Mapping[str, Json], spread: WorkloadSpread, kinds: Kinds) -> 
     Pods are selected by labels, which a controller may add for each role: where no template has them, the role is the
     one whose replicas the spread splits.
     """
-    there = {
+    template_places = {
         tuple(map(str, place.loc[:-1])): place
         for place in reversed(tuple(places(manifest, kinds)))
         if plain(place.template) and place.loc
     }
-    labelled = [pod_path for pod_path in there if selects(spread, _object(at(manifest, (*pod_path, "metadata", "labels"))))]
+    labelled = [
+        pod_path
+        for pod_path in template_places
+        if selects(spread, _object(at(manifest, (*pod_path, "metadata", "labels"))))
+    ]
     if not labelled:
-        labelled = [pod_path for pod_path, place in there.items() if _split(place) & {*spread.replicas_paths}]
-    return tuple(pod_path for pod_path in reversed(there) if pod_path in labelled)
+        labelled = [pod_path for pod_path, place in template_places.items() if _split(place) & {*spread.replicas_paths}]
+    return tuple(pod_path for pod_path in reversed(template_places) if pod_path in labelled)
 
 
 def injected(manifest: Mapping[str, Json], asked: Injection, workspace: Workspace, kinds: Kinds) -> Mapping[str, Json]:

@@ -29,7 +29,7 @@ def cluster_subset(placement: Placement, policy: BurstPolicy, clusters: Mapping[
     if cluster is None:
         return placement.cluster, ""
     able = [subset for subset in spread.subsets if takes(subset, cluster) and not of_nodes(subset, cluster)]
-    best = max(able, key=lambda one: (preference(one, cluster, None), _changes_nothing(one)), default=None)
+    best = max(able, key=lambda choice: (preference(choice, cluster, None), _changes_nothing(choice)), default=None)
     return placement.cluster, "" if best is None else best.name
 
 

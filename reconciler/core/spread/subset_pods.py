@@ -120,7 +120,9 @@ def ordinals_start(spread: WorkloadSpread, subset: Subset) -> int:
         if earlier.most is None:
             raise ValueError(f"subset {earlier.name} before it has no maxReplicas, so that no ordinal is left for it")
         if earlier.most.percent:
-            raise ValueError(f"maxReplicas of subset {earlier.name} before it is a percentage, and ordinals need a number")
+            raise ValueError(
+                f"maxReplicas of subset {earlier.name} before it is a percentage, and ordinals need a number"
+            )
         start += earlier.most.number
     return start
 
@@ -189,7 +191,12 @@ def _expressions(required: Sequence[NodeRequirement]) -> dict[str, Json]:
 
 
 def _toleration(toleration: Toleration) -> dict[str, Json]:
-    stated = {"key": toleration.key, "operator": toleration.operator, "value": toleration.value, "effect": toleration.effect}
+    stated = {
+        "key": toleration.key,
+        "operator": toleration.operator,
+        "value": toleration.value,
+        "effect": toleration.effect,
+    }
     made: dict[str, Json] = {field: text for field, text in stated.items() if text}
     return made if toleration.seconds is None else {**made, "tolerationSeconds": toleration.seconds}
 

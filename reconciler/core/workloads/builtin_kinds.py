@@ -455,4 +455,8 @@ def scaled_at(manifest: Mapping[str, Json], declared: Kinds) -> tuple[Path, ...]
     """Return where an autoscaler that goes by the scale of an object sets its replicas; empty where none does."""
     kind = known(manifest, declared)
     replicas_paths = kind.replicas if kind is not None else ()
-    return tuple(replicas_path for replicas_path in replicas_paths if replicas_path[-1] == "replicas" and EACH not in replicas_path)
+    return tuple(
+        replicas_path
+        for replicas_path in replicas_paths
+        if replicas_path[-1] == "replicas" and EACH not in replicas_path
+    )

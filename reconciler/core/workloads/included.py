@@ -53,6 +53,13 @@ def brought(manifest: Mapping[str, Json], namespace: str) -> Iterator[Brought]:
         yield Category.KINDS, f"{at(manifest, path('spec.group'))}/{at(manifest, path('spec.names.kind'))}"
         return
     category, field_paths = _BRINGS.get(kind, (None, ()))
-    name = next((name_text for field_path in field_paths if isinstance(name_text := at(manifest, field_path), str) and name_text), "")
+    name = next(
+        (
+            name_text
+            for field_path in field_paths
+            if isinstance(name_text := at(manifest, field_path), str) and name_text
+        ),
+        "",
+    )
     if category is not None and name:
         yield category, name if cluster_scoped(kind) else f"{namespace}/{name}"

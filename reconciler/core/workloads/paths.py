@@ -56,7 +56,9 @@ def put(value: Json, field_path: Path, new: Json) -> Json:
     if not field_path:
         return new
     if isinstance(value, list):
-        return [put(item, field_path[1:], new) if index == int(field_path[0]) else item for index, item in enumerate(value)]
+        return [
+            put(item, field_path[1:], new) if index == int(field_path[0]) else item for index, item in enumerate(value)
+        ]
     return {key: put(item, field_path[1:], new) if key == field_path[0] else item for key, item in value.items()}
 
 

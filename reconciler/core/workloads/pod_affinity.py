@@ -106,7 +106,9 @@ def _requirements(selector: Json) -> Iterator[LabelRequirement]:
     for key, value in sorted((selector.get("matchLabels") or {}).items()):
         yield LabelRequirement(key=key, operator="In", values=(value,))
     for expression in selector.get("matchExpressions") or ():
-        yield LabelRequirement(key=expression["key"], operator=expression["operator"], values=tuple(expression.get("values") or ()))
+        yield LabelRequirement(
+            key=expression["key"], operator=expression["operator"], values=tuple(expression.get("values") or ())
+        )
 
 
 def _rules(spec: Json, metadata: Json) -> PodRules | None:
@@ -177,7 +179,9 @@ def _selector(term: Json, labels: Mapping[str, str], what: str) -> tuple[tuple[L
 def _containers(spec: Json) -> Iterator[Json]:
     """List the containers whose ports count: those that run on, which sidecars do, too."""
     yield from spec.get("containers") or ()
-    yield from (container for container in spec.get("initContainers") or () if container.get("restartPolicy") == "Always")
+    yield from (
+        container for container in spec.get("initContainers") or () if container.get("restartPolicy") == "Always"
+    )
 
 
 def _has_ports(container: Json) -> bool:

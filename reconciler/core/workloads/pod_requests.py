@@ -92,7 +92,10 @@ def unstated(spec: Json, metadata: Json = None) -> Unstated:
     it takes no more than these do.
     """
     given = _given((metadata or {}).get("annotations") or {})
-    own = [_own(container, given.get((False, container.get("name", "")), frozenset())) for container in spec.get("containers") or ()]
+    own = [
+        _own(container, given.get((False, container.get("name", "")), frozenset()))
+        for container in spec.get("containers") or ()
+    ]
     sidecars, before = list[_Own](), list[_Own]()
     for container in spec.get("initContainers") or ():
         kind = sidecars if container.get("restartPolicy") == "Always" else before

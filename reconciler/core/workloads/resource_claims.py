@@ -47,7 +47,7 @@ def read_claim(raw: Json) -> tuple[DeviceId, ...] | None:
         return None
     results = (allocation.get("devices") or {}).get("results") or ()
     held = (result for result in results if not result.get("adminAccess"))
-    return tuple((intern(one["driver"]), intern(one["pool"]), intern(one["device"])) for one in held)
+    return tuple((intern(device["driver"]), intern(device["pool"]), intern(device["device"])) for device in held)
 
 
 def read_template(raw: Json) -> TemplateRecord:
@@ -59,7 +59,8 @@ def read_template(raw: Json) -> TemplateRecord:
         requests = tuple(
             DeviceRequest(
                 options=tuple(
-                    _option(alternative) for alternative in request.get("firstAvailable") or [request.get("exactly") or request]
+                    _option(alternative)
+                    for alternative in request.get("firstAvailable") or [request.get("exactly") or request]
                 )
             )
             for request in devices.get("requests") or ()
@@ -83,7 +84,9 @@ def pod_claims(spec: Json) -> PodClaims:
 def claims_held(namespace: str, spec: Json, status: Json) -> tuple[str, ...]:
     """Name the claims that a pod has devices by, as ``namespace/name``; one that is not made yet has no name."""
     made = {claim["name"]: claim.get("resourceClaimName") for claim in status.get("resourceClaimStatuses") or ()}
-    names = [claim.get("resourceClaimName") or made.get(claim["name"], "") for claim in spec.get("resourceClaims") or ()]
+    names = [
+        claim.get("resourceClaimName") or made.get(claim["name"], "") for claim in spec.get("resourceClaims") or ()
+    ]
     extended = status.get("extendedResourceClaimStatus")  # of a resource that a DeviceClass stands behind (KEP-5004)
     if extended:
         names.append(extended.get("resourceClaimName") or "")

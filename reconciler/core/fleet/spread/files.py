@@ -70,7 +70,7 @@ def spread_policies(work: FleetObjects, desired: Desired, templates: Templates) 
     Of two spreads that would govern one template the first does, by path and line. A policy that has a distribution of
     its own has no spread, and neither has what runs in groups: all of it is on one cluster.
     """
-    found = dict(desired.policies)
+    policies = dict(desired.policies)
     spreads = _in_force(work, desired)
     at: dict[tuple[str, str], list[int]] = {}
     for position, spread in enumerate(spreads):
@@ -80,7 +80,11 @@ def spread_policies(work: FleetObjects, desired: Desired, templates: Templates) 
         ref, workspace = template.ref, desired.workspaces[template.workspace]
         if ref is None:
             continue
-        named = [one for one in at.get((ref.namespace, ref.name), ()) if spreads[one].governs(template, ref, workspace)]
+        named = [
+            spread_index
+            for spread_index in at.get((ref.namespace, ref.name), ())
+            if spreads[spread_index].governs(template, ref, workspace)
+        ]
         for position in named[1:]:
             first = spreads[named[0]]
             message = f"{workload} is governed by WorkloadSpread {first.value.name} in {first.where}, and stays so"
@@ -89,15 +93,15 @@ def spread_policies(work: FleetObjects, desired: Desired, templates: Templates) 
             work.tell(spreads[position].placed, finding)
         for position in named:
             governed[position].append(template)
-        spreadable = workload in found and found[workload].distribution == Distribution()
+        spreadable = workload in policies and policies[workload].distribution == Distribution()
         alone = not goes_whole(template.spec, template.ref, template.group_size, desired.kinds)
         if named and spreadable and alone:
-            found[workload] = replace(found[workload], spread=spreads[named[0]].value)
+            policies[workload] = replace(policies[workload], spread=spreads[named[0]].value)
     written = frozenset(placed.value.metadata.name for placed in work.all(BurstPolicyFile))
     lent = warnings.ScaledObjects(template.ref for template, _ in templates.values() if template.ref is not None)
     for position, spread in enumerate(spreads):
         _warn(work, spread, governed[position], desired=desired, lent=lent, written=written)
-    return found
+    return policies
 
 
 def _warn(

@@ -67,19 +67,23 @@ def with_patch(
 ) -> tuple[Prerequisite, ...]:
     """Return a template's prerequisites and what a patch names, where nobody knows the pods that it changes."""
     target = target_namespace(template.spec, workspace)
-    there = {_key(prerequisite) for prerequisite in template.prerequisites}
+    present = {_key(prerequisite) for prerequisite in template.prerequisites}
     for manifest in objects_of(template.spec):
-        there.update(brought(manifest, namespace_of(manifest, target)))
+        present.update(brought(manifest, namespace_of(manifest, target)))
     named = (*of_pod(mapping(subset.patch.get("spec"))), *of_metadata(mapping(subset.patch.get("metadata"))))
-    found = dict.fromkeys(
+    references = dict.fromkeys(
         (category, f"{namespace}/{name}" if own and "/" not in name else name) for category, name, own in named
     )
-    new = (Prerequisite(category=one[0], name=one[1], by=called(subset)) for one in found if one not in there)
+    new = (
+        Prerequisite(category=reference[0], name=reference[1], by=called(subset))
+        for reference in references
+        if reference not in present
+    )
     return (*template.prerequisites, *new)
 
 
-def _key(one: Prerequisite) -> tuple[Category, str]:
-    return one.category, one.name
+def _key(prerequisite: Prerequisite) -> tuple[Category, str]:
+    return prerequisite.category, prerequisite.name
 
 
 def called(subset: Subset) -> str:
@@ -181,8 +185,8 @@ class Drafts:
         own = cluster.name if reads_cluster or reads_placement else ""
         moment = now if reads_placement else None
         key = workload, subset.name, of_nodes(subset, cluster), own
-        known = self._made.get(key)
-        if known is None or known[0] != moment:
+        cached = self._made.get(key)
+        if cached is None or cached[0] != moment:
             placement = begun(
                 template,
                 policy,
@@ -193,8 +197,8 @@ class Drafts:
                 shape=ReplicaShape(requests=Resources()),
                 subset=subset.name,
             )
-            known = self._made[key] = moment, self._draft(template, spread, subset, placement)
-        return known[1]
+            cached = self._made[key] = moment, self._draft(template, spread, subset, placement)
+        return cached[1]
 
     def _draft(
         self, template: WorkloadTemplate, spread: WorkloadSpread, subset: Subset, placement: Placement
@@ -241,18 +245,24 @@ def as_written(desired: Desired, placement: Placement) -> AsWritten | None:
     except InvalidInput:
         return None
     parts = zip(own_spec.manifests, for_subset, strict=True)
-    spec = replace(own_spec, manifests=tuple(replace(one, manifest=manifest) for one, manifest in parts))
+    spec = replace(own_spec, manifests=tuple(replace(resource, manifest=manifest) for resource, manifest in parts))
     roles = {index: ways(objects[index], asked.spread, desired.kinds) for index in chosen}
-    if any(_reads(manifests[index].manifest, way, "replicas") for index, found in roles.items() for way in found):
+    if any(
+        _reads(manifests[index].manifest, pod_path, "replicas")
+        for index, pod_paths in roles.items()
+        for pod_path in pod_paths
+    ):
         return AsWritten(own=own_spec, spec=spec)
     namespace = target_namespace(spec, workspace)
-    own, before, after = (_shape(one, roles, desired.kinds, namespace) for one in (objects, unpatched, for_subset))
+    own, before, after = (
+        _shape(resource, roles, desired.kinds, namespace) for resource in (objects, unpatched, for_subset)
+    )
     if own is None or before is None or after is None:
         return AsWritten(own=own_spec, spec=spec)
     return AsWritten(own=own_spec, spec=spec, shapes=Shapes(own=own, injected=before, patched=after))
 
 
-def there(seen: ReplicaShape, narrowed: ReplicaShape, found: Shapes, *, labels: bool = False) -> ReplicaShape | None:
+def there(seen: ReplicaShape, narrowed: ReplicaShape, shapes: Shapes, *, labels: bool = False) -> ReplicaShape | None:
     """Return the shape of a replica that a subset's patch changes; None where nobody can tell.
 
     `seen` is the replica as it is on the primary, and `narrowed` the same with what the subset injects but its patch.
@@ -261,11 +271,11 @@ def there(seen: ReplicaShape, narrowed: ReplicaShape, found: Shapes, *, labels: 
     """
     changes: dict[str, Any] = {}
     bare = as_stated(seen)
-    stated = bare if (bare.requests, bare.unstated) == (found.own.requests, found.own.unstated) else seen
+    stated = bare if (bare.requests, bare.unstated) == (shapes.own.requests, shapes.own.unstated) else seen
     for part in _PARTS:
         shown, own, before, after = (
             tuple(getattr(shape, field) for field in part)
-            for shape in (stated, found.own, found.injected, found.patched)
+            for shape in (stated, shapes.own, shapes.injected, shapes.patched)
         )
         if part == ("who",) and not seen.who:
             continue
@@ -280,8 +290,8 @@ def there(seen: ReplicaShape, narrowed: ReplicaShape, found: Shapes, *, labels: 
 
 def _known(objects: Sequence[Json], spread: WorkloadSpread, *, alone: bool) -> bool:
     """Tell whether no chart and no command can make what a spread targets: there is nothing else, or it is here."""
-    found = targets(objects, spread)
-    return bool(found) and (alone or all(_name(objects[index]) == spread.target.name for index in found))
+    chosen = targets(objects, spread)
+    return bool(chosen) and (alone or all(_name(objects[index]) == spread.target.name for index in chosen))
 
 
 def _name(manifest: Json) -> Json:
@@ -292,29 +302,32 @@ def _changed(
     objects: Sequence[Json], chosen: Collection[int], asked: Injection, workspace: Workspace, kinds: Kinds
 ) -> list[Json]:
     """Make the pods of some objects those of a subset. Raises InvalidInput as `injected` does."""
-    return [injected(one, asked, workspace, kinds) if index in chosen else one for index, one in enumerate(objects)]
+    return [
+        injected(manifest, asked, workspace, kinds) if index in chosen else manifest
+        for index, manifest in enumerate(objects)
+    ]
 
 
-def _reads(manifest: Json, way: Path, name: str) -> bool:
+def _reads(manifest: Json, field_path: Path, name: str) -> bool:
     """Tell whether an expression below a way reads a name of the context."""
-    return any(name in dialect.read(text).names for _, text in strings((), at(manifest, way)))
+    return any(name in dialect.read(text).names for _, text in strings((), at(manifest, field_path)))
 
 
 def _shape(
     objects: Sequence[Json], roles: Mapping[int, tuple[Path, ...]], kinds: Kinds, namespace: str
 ) -> ReplicaShape | None:
     """Read the shape that all pods of some templates have; None where they differ, or one cannot be read."""
-    found: dict[Hashable, ReplicaShape] = {}
+    shapes: dict[Hashable, ReplicaShape] = {}
     try:
         others = tuple(_housed(pods_made, namespace) for pods_made in objects)
         for index, there_ in roles.items():
             for pods_made in made(others[index], kinds, others):
                 if tuple(map(str, pods_made.place.loc[:-1])) in there_:
                     shape = shape_of(pods_made, others[index], others)
-                    found[shape.likeness, shape.who] = shape
+                    shapes[shape.likeness, shape.who] = shape
     except MALFORMED:
         return None
-    return next(iter(found.values())) if len(found) == 1 else None
+    return next(iter(shapes.values())) if len(shapes) == 1 else None
 
 
 def _housed(manifest: Json, namespace: str) -> Json:

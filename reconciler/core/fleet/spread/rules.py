@@ -149,14 +149,14 @@ def selector(file: SpreadLabelSelectorFile) -> Iterator[tuple[str, str]]:
         )
 
 
-def _requirement(one: SpreadLabelRequirementFile) -> Iterator[tuple[str, str]]:
-    yield from _labels(one.key, tuple(one.values))
-    if one.operator not in ("In", "NotIn", "Exists", "DoesNotExist"):
-        yield f"{shortened(one.operator)!r} is no operator", "try In, NotIn, Exists or DoesNotExist"
-    elif one.operator in ("In", "NotIn") and not one.values:
-        yield f"{one.operator} needs values", "try 'values: [a, b]'"
-    elif one.operator in ("Exists", "DoesNotExist") and one.values:
-        yield f"{one.operator} takes no values", "leave out values, or try 'operator: In'"
+def _requirement(requirement: SpreadLabelRequirementFile) -> Iterator[tuple[str, str]]:
+    yield from _labels(requirement.key, tuple(requirement.values))
+    if requirement.operator not in ("In", "NotIn", "Exists", "DoesNotExist"):
+        yield f"{shortened(requirement.operator)!r} is no operator", "try In, NotIn, Exists or DoesNotExist"
+    elif requirement.operator in ("In", "NotIn") and not requirement.values:
+        yield f"{requirement.operator} needs values", "try 'values: [a, b]'"
+    elif requirement.operator in ("Exists", "DoesNotExist") and requirement.values:
+        yield f"{requirement.operator} takes no values", "leave out values, or try 'operator: In'"
 
 
 def _labels(key: str, values: tuple[str, ...]) -> Iterator[tuple[str, str]]:
@@ -390,8 +390,8 @@ def _filter(target: TargetFilterFile) -> Iterator[Finding]:
     loc: Loc = ("spec", "targetFilter")
     for message, hint in selector(target.selector):
         yield Finding(loc=loc, message=KruiseRule.SELECTOR.format(message), hint=hint)
-    for index, way in enumerate(target.replicas_path_list):
-        message, hint = fault(way) if way else ("", "")  # Kruise counts none for an empty one
+    for index, replicas_path in enumerate(target.replicas_path_list):
+        message, hint = fault(replicas_path) if replicas_path else ("", "")  # Kruise counts none for an empty one
         if message:
             yield Finding(loc=(*loc, "replicasPathList", index), message=message, hint=hint)
 

@@ -42,16 +42,16 @@ class IndivisibleReplicasError(Exception):
 
 
 def split_templates(
-    work: FleetObjects, found: Templates, policies: Mapping[WorkloadId, BurstPolicy]
+    work: FleetObjects, templates: Templates, policies: Mapping[WorkloadId, BurstPolicy]
 ) -> dict[WorkloadId, WorkloadTemplate]:
     """Return the templates, those divided whose policy has a spread that says where; what keeps one whole is told."""
-    made = {workload: template for workload, (template, _) in found.items()}
+    made = {workload: template for workload, (template, _) in templates.items()}
     files = {(declared.path, declared.declared.line): declared for declared in work.all(WorkloadSpreadFile)}
     for workload, policy in policies.items():
         spread = policy.spread
-        if workload not in found or spread is None or not spread.replicas_paths:
+        if workload not in templates or spread is None or not spread.replicas_paths:
             continue
-        template, placed = found[workload]
+        template, placed = templates[workload]
         try:
             spec = divided(template.spec, spread)
         except IndivisibleReplicasError as error:
@@ -78,8 +78,8 @@ def divided(spec: DeploySpec, spread: WorkloadSpread) -> DeploySpec:
 
 
 def _divided(resource: ManifestResource, spread: WorkloadSpread) -> ManifestResource:
-    manifest, ways = resource.manifest, _ways(resource.manifest, spread)
-    if [at(manifest, way) for way in ways] in ([], [_SHARE]):
+    manifest, share_paths = resource.manifest, _ways(resource.manifest, spread)
+    if [at(manifest, share_path) for share_path in share_paths] in ([], [_SHARE]):
         return resource  # the empty path leads nowhere, and OpenKruise counts nothing there
     called = f"{spread.target.kind} {spread.target.name}"
     if render.uses(DeploySpec(manifests=(resource,)), "replicas"):
@@ -87,27 +87,35 @@ def _divided(resource: ManifestResource, spread: WorkloadSpread) -> ManifestReso
         raise IndivisibleReplicasError(
             message, "write there what is deployed without a burst, or leave the paths out here"
         )
-    if len(ways) > _MOST:
-        raise IndivisibleReplicasError(f"they lead to {len(ways)} places in {called}, of at most {_MOST}", "name fewer")
-    numbers = [_number(manifest, way, called) for way in ways]
-    for place, way in enumerate(ways):
-        share = _SHARE if len(ways) == 1 else f"{{{{ (replicas | shares({numbers}))[{place}] }}}}"
-        manifest = put(manifest, way, share)
+    if len(share_paths) > _MOST:
+        raise IndivisibleReplicasError(
+            f"they lead to {len(share_paths)} places in {called}, of at most {_MOST}", "name fewer"
+        )
+    numbers = [_number(manifest, share_path, called) for share_path in share_paths]
+    for place, share_path in enumerate(share_paths):
+        share = _SHARE if len(share_paths) == 1 else f"{{{{ (replicas | shares({numbers}))[{place}] }}}}"
+        manifest = put(manifest, share_path, share)
     return replace(resource, manifest=manifest)
 
 
 def _ways(manifest: Mapping[str, Json], spread: WorkloadSpread) -> Sequence[Path]:
     """List the single places that the paths lead to, in the order of the spread, each once."""
     paths = [path(replicas_path) for replicas_path in spread.replicas_paths if replicas_path]
-    return tuple(dict.fromkeys(within(way, item, way) for way in paths for item in [*items(manifest, way)] or [()]))
+    return tuple(
+        dict.fromkeys(
+            within(share_path, item, share_path)
+            for share_path in paths
+            for item in [*items(manifest, share_path)] or [()]
+        )
+    )
 
 
-def _number(manifest: Mapping[str, Json], way: Path, called: str) -> int:
-    there = at(manifest, way)
-    if type(there) is int and there >= 0:
-        return there
-    stands = "nothing stands" if there is None else "no number of replicas stands"
-    where = shortened(".".join(way))
+def _number(manifest: Mapping[str, Json], share_path: Path, called: str) -> int:
+    value = at(manifest, share_path)
+    if type(value) is int and value >= 0:
+        return value
+    stands = "nothing stands" if value is None else "no number of replicas stands"
+    where = shortened(".".join(share_path))
     raise IndivisibleReplicasError(
         f"{stands} at {where} in {called}", "write out there what is deployed without a burst"
     )

@@ -116,15 +116,17 @@ def unmet(
     names = {name for workspace in workspaces for name in workspace.everywhere}
     if not names <= clusters.keys():
         return
-    there = [clusters[name] for name in sorted(names)]
+    usable = [clusters[name] for name in sorted(names)]
     for index, subset in enumerate(spread.subsets):
         term = subset.required
-        if term is None or not (term.labels or term.fields) or any(takes(subset, cluster) for cluster in there):
+        if term is None or not (term.labels or term.fields) or any(takes(subset, cluster) for cluster in usable):
             continue
         # What no cluster meets even by itself is what is wrong; where each is met by some, it is all of them together.
-        wrong = {label.key for label in term.labels if not any(_meets(label, cluster) for cluster in there)}
+        wrong = {label.key for label in term.labels if not any(_meets(label, cluster) for cluster in usable)}
         keys = wrong or {label.key for label in term.labels}
-        values = sorted({f"{key}={value}" for cluster in there for key, value in cluster.labels.items() if key in keys})
+        values = sorted(
+            {f"{key}={value}" for cluster in usable for key, value in cluster.labels.items() if key in keys}
+        )
         which = ", ".join(sorted(workspace.name for workspace in workspaces))
         yield Finding(
             loc=(*_SUBSETS, index, file.spec.subsets[index].required()[0]),
@@ -144,10 +146,10 @@ def misspelt(
 
     Any other key may be a label of nodes, which no file tells of; those of nodes that a cluster may get are told.
     """
-    there = [clusters[name] for workspace in workspaces for name in workspace.everywhere if name in clusters]
-    known = {key for cluster in there for key in cluster.labels}
-    known |= {key for cluster in there for nodes in cluster.autoscaling for key in nodes.labels}
-    guesses, told = _MOST_GUESSES, set[str]()
+    usable = [clusters[name] for workspace in workspaces for name in workspace.everywhere if name in clusters]
+    label_keys = {key for cluster in usable for key in cluster.labels}
+    label_keys |= {key for cluster in usable for nodes in cluster.autoscaling for key in nodes.labels}
+    guesses, warned = _MOST_GUESSES, set[str]()
     for index, subset in enumerate(spread.subsets):
         written = file.spec.subsets[index]
         required = () if subset.required is None else ((written.required()[0], subset.required),)
@@ -155,20 +157,22 @@ def misspelt(
             *required,
             *((written.preferred()[0], preferred_term.term) for preferred_term in subset.preferred),
         ):
-            for key in dict.fromkeys(label.key for label in term.labels if label.key not in known):
+            for key in dict.fromkeys(label.key for label in term.labels if label.key not in label_keys):
                 guesses -= 1
-                likely = _nearly(key, sorted(known)[:_MOST_COMPARED]) if guesses >= 0 and key not in told else ""
-                told.add(key)
+                likely = _nearly(key, sorted(label_keys)[:_MOST_COMPARED]) if guesses >= 0 and key not in warned else ""
+                warned.add(key)
                 if likely:
                     message = f"no Cluster has a label {shortened(key)}, so that it is asked of nodes"
                     loc: Loc = (*_SUBSETS, index, field)
                     yield Finding(loc=loc, message=message, hint=f"try '{likely}'", severity=Severity.WARNING)
 
 
-def _nearly(key: str, known: Iterable[str]) -> str:
+def _nearly(key: str, label_keys: Iterable[str]) -> str:
     """Return the key that was probably meant; those of one prefix are told apart by what comes after it."""
     prefix, _, name = key[:_LONGEST].rpartition("/")
-    beside = {one.rpartition("/")[2]: one for one in known if one.rpartition("/")[0] == prefix}
+    beside = {
+        label_key.rpartition("/")[2]: label_key for label_key in label_keys if label_key.rpartition("/")[0] == prefix
+    }
     close = difflib.get_close_matches(name, beside, n=1, cutoff=_ALIKE)
     return beside[close[0]] if close else ""
 
@@ -199,9 +203,11 @@ def shared_ordinals(
             yield Finding(loc=(*_SUBSETS, index), message=str(error), hint=hint, severity=Severity.WARNING)
 
 
-def _meets(one: NodeRequirement, cluster: Cluster) -> bool:
+def _meets(requirement: NodeRequirement, cluster: Cluster) -> bool:
     """Tell whether a cluster meets a requirement by its labels, or leaves it to its nodes."""
-    return one.key not in cluster.labels or meets((NodeTerm(labels=(one,)),), cluster.labels, cluster.name)
+    return requirement.key not in cluster.labels or meets(
+        (NodeTerm(labels=(requirement,)),), cluster.labels, cluster.name
+    )
 
 
 def unselected(spread: WorkloadSpread, templates: Iterable[WorkloadTemplate], kinds: Kinds) -> Iterator[Finding]:
@@ -215,7 +221,9 @@ def unselected(spread: WorkloadSpread, templates: Iterable[WorkloadTemplate], ki
         if manifest is None or kind is None or len(kind.templates) != 1 or kind.together is not None:
             continue
         labels = at(manifest, kind.templates[0].labels) if kind.templates[0].labels else None
-        if not isinstance(labels, Mapping) or any(has_expression(str(one)) for pair in labels.items() for one in pair):
+        if not isinstance(labels, Mapping) or any(
+            has_expression(str(text)) for pair in labels.items() for text in pair
+        ):
             continue
         if not selects(spread, {str(key): str(value) for key, value in labels.items()}):
             message = f"selects none of the pods of {spread.target.kind} {spread.target.name} in {template.workload}"
@@ -254,13 +262,13 @@ def refused(spread: WorkloadSpread, templates: Iterable[WorkloadTemplate], desir
             continue  # it is not spread
         manifests = _targeted(spread, template)
         for index, subset in enumerate(spread.subsets):
-            found: dict[tuple[str, str], list[ClusterName]] = {}
+            clusters_by_problem: dict[tuple[str, str], list[ClusterName]] = {}
             for name, problems in _by_cluster(spread, subset, manifests, template, desired):
                 for problem in problems:
-                    found.setdefault((problem.message, problem.hint), []).append(name)
-            for (message, hint), clusters in found.items():
-                said = f"{template.workload} on {listed(clusters)}: {message}"
-                yield Finding(loc=(*_SUBSETS_unmade, index), message=said, hint=hint, severity=Severity.WARNING)
+                    clusters_by_problem.setdefault((problem.message, problem.hint), []).append(name)
+            for (message, hint), clusters in clusters_by_problem.items():
+                text = f"{template.workload} on {listed(clusters)}: {message}"
+                yield Finding(loc=(*_SUBSETS_unmade, index), message=text, hint=hint, severity=Severity.WARNING)
 
 
 def _targeted(spread: WorkloadSpread, template: WorkloadTemplate) -> list[Mapping[str, Json]]:
@@ -278,7 +286,7 @@ def _by_cluster(
     desired: Desired,
 ) -> Iterator[tuple[ClusterName, tuple[Problem, ...]]]:
     """Yield what each cluster of a subset is refused for. Clusters that are alike for it are looked at once."""
-    workspace, known = desired.workspaces[template.workspace], dict[Hashable, tuple[Problem, ...]]()
+    workspace, problems_by_likeness = desired.workspaces[template.workspace], dict[Hashable, tuple[Problem, ...]]()
     for name in workspace.clusters:
         cluster = desired.clusters.get(name)
         if name == workspace.primary or cluster is None or not takes(subset, cluster):
@@ -290,10 +298,10 @@ def _by_cluster(
         if manifests and not asked.start:
             return  # terms of nodes can be written of any manifest
         key = (cluster.engine, asked.required, asked.preferred)
-        if key not in known:
+        if key not in problems_by_likeness:
             problems = _numbered(manifests, asked, template, desired) if manifests else None
-            known[key] = _left(asked, template, cluster, desired) if problems is None else problems
-        yield name, known[key]
+            problems_by_likeness[key] = _left(asked, template, cluster, desired) if problems is None else problems
+        yield name, problems_by_likeness[key]
 
 
 def _numbered(
