@@ -114,23 +114,23 @@ class Helm:
         except OSError as error:
             raise InvalidInput(f"{what}: helm cannot be run: {error}") from error
         try:
-            output, said = _heard(process, time.monotonic() + self._timeout, what)
+            output, messages = _heard(process, time.monotonic() + self._timeout, what)
         except subprocess.TimeoutExpired as error:
             raise Transient(f"{what}: helm did not end within {self._timeout:g} s") from error
         finally:
             _end(process)
         if process.returncode:
-            message = _message(said)
+            message = _message(messages)
             raise (Transient if _AWAY.search(message) else InvalidInput)(f"{what}: {message}")
         return output
 
 
 def _heard(process: subprocess.Popen[bytes], deadline: float, what: str) -> tuple[bytes, bytes]:
     """Read both outputs up to their ends: of the first no more than a chart may become, of the second its beginning."""
-    output, said = bytearray(), bytearray()
+    output, messages = bytearray(), bytearray()
     with selectors.DefaultSelector() as ready:
         ready.register(process.stdout or -1, selectors.EVENT_READ, output)
-        ready.register(process.stderr or -1, selectors.EVENT_READ, said)
+        ready.register(process.stderr or -1, selectors.EVENT_READ, messages)
         while ready.get_map():
             if time.monotonic() >= deadline:
                 raise subprocess.TimeoutExpired(process.args, 0)
@@ -138,12 +138,12 @@ def _heard(process: subprocess.Popen[bytes], deadline: float, what: str) -> tupl
                 part = os.read(key.fd, _PART)
                 if not part:
                     ready.unregister(key.fileobj)
-                elif key.data is output or len(said) < _MAX_SAID:
+                elif key.data is output or len(messages) < _MAX_SAID:
                     key.data.extend(part)
             if len(output) > MAX_OUTPUT:
                 raise InvalidInput(f"{what}: it becomes more than {MAX_OUTPUT >> 20} MiB of manifests")
     process.wait(max(0.0, deadline - time.monotonic()))
-    return bytes(output), bytes(said)
+    return bytes(output), bytes(messages)
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

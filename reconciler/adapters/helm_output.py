@@ -196,10 +196,10 @@ class _Builder:
 
     def _merge(self, inside: _Open, value: Json) -> None:
         """Take over the keys of a mapping, or of several, of which the first has the last word."""
-        for one in reversed(value) if isinstance(value, list) else [value]:
-            if not isinstance(one, dict):
+        for mapping in reversed(value) if isinstance(value, list) else [value]:
+            if not isinstance(mapping, dict):
                 raise self._refusal("what a merge key has is no mapping")
-            inside.merged.update(one)
+            inside.merged.update(mapping)
 
     def _spend(self, cost: _Cost) -> None:
         """Count what is about to be built."""

@@ -50,10 +50,10 @@ class PushedObservations:
             clusters = dict(self._clusters)  # in the order in which they were last heard of
             heard: set[ClusterName] = set()
             for observation in observations:
-                known = clusters.pop(observation.cluster, None)
+                held = clusters.pop(observation.cluster, None)
                 heard.add(observation.cluster)
-                if known is not None and observation.observed_at < known.observed_at:
-                    clusters[observation.cluster] = known
+                if held is not None and observation.observed_at < held.observed_at:
+                    clusters[observation.cluster] = held
                     older.append(observation)
                 else:
                     clusters[observation.cluster] = observation

@@ -61,8 +61,8 @@ class JoinedView:
             for workload, answers in seen.freshness.items():
                 freshness[workload] = freshness.get(workload, ()) + answers
             for name, observation in seen.clusters.items():
-                known = clusters.get(name)
-                if known is None or observation.observed_at > known.observed_at:
+                newest = clusters.get(name)
+                if newest is None or observation.observed_at > newest.observed_at:
                     clusters[name] = observation
         reports += (observation.reports for observation in clusters.values())
         return Observed(

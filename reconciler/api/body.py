@@ -93,8 +93,8 @@ async def beside(read: Callable[[bytes], T], data: bytes) -> T:
 
 async def read_as(read: Callable[[Json], T | tuple[Finding, ...]], request: Request) -> T:
     """Read a request's body, which may be large, beside the event loop. Raises Refusal for one that is wrong."""
-    found = await beside(lambda data: read(parsed(data)), await json_body(request))
-    if not isinstance(found, tuple):
-        return found
-    problems = tuple(finding.problem(path="request", line=0) for finding in found)
+    result = await beside(lambda data: read(parsed(data)), await json_body(request))
+    if not isinstance(result, tuple):
+        return result
+    problems = tuple(finding.problem(path="request", line=0) for finding in result)
     raise HttpError(HTTPStatus.BAD_REQUEST, str(problems[0]), problems=problems)

@@ -81,8 +81,8 @@ def _answered(data: Any, message: str = "Success", **more: Any) -> dict[str, Any
 
 
 def _example(answer: Mapping[str, Any], links: Mapping[str, Any] | None = None) -> dict[int | str, dict[str, Any]]:
-    told: dict[str, Any] = {"content": {"application/json": {"example": answer}}}
-    return {200: {**told, "links": dict(links)} if links else told}
+    response: dict[str, Any] = {"content": {"application/json": {"example": answer}}}
+    return {200: {**response, "links": dict(links)} if links else response}
 
 
 def _body(model: type[BaseModel], examples: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
@@ -133,7 +133,7 @@ def describe(app: FastAPI) -> None:
             schemas = tell().setdefault("components", {}).setdefault("schemas", {})
             _, made = models_json_schema([(model, "validation") for model in _BODIES], ref_template=_REF)
             made["$defs"][CreateBody.__name__]["required"] += ["workspaceName"]  # who may do it depends on where
-            schemas.update({name: _nullable(told) for name, told in made["$defs"].items()})
+            schemas.update({name: _nullable(schema) for name, schema in made["$defs"].items()})
             schemas[SCHEMA_NAME] = SCHEMA
             for unused in ("HTTPValidationError", "ValidationError"):
                 schemas.pop(unused, None)  # we answer in an envelope of our own
@@ -142,13 +142,13 @@ def describe(app: FastAPI) -> None:
     app.openapi = openapi  # type: ignore[method-assign] # as FastAPI's documentation has it
 
 
-def _nullable(told: Mapping[str, Any]) -> dict[str, Any]:
+def _nullable(schema: Mapping[str, Any]) -> dict[str, Any]:
     """Let fields that may be left out be null, which counts as that."""
-    made = {**told, **{word: [_nullable(part) for part in told[word]] for word in ("anyOf",) if word in told}}
-    fields = told.get("properties", {})
-    optional = set(fields) - set(told.get("required", ()))
+    made = {**schema, **{word: [_nullable(part) for part in schema[word]] for word in ("anyOf",) if word in schema}}
+    fields = schema.get("properties", {})
+    optional = set(fields) - set(schema.get("required", ()))
     return made | (
-        {"properties": {name: _or_null(one, optional=name in optional) for name, one in fields.items()}}
+        {"properties": {name: _or_null(field, optional=name in optional) for name, field in fields.items()}}
         if fields
         else {}
     )

@@ -90,16 +90,16 @@ def _node(node: GpuNode) -> Json:
     }
 
 
-def _allocation(one: GpuAllocation) -> Json:
+def _allocation(allocation: GpuAllocation) -> Json:
     return {
-        "clusterName": one.cluster,
-        "placementName": one.placement,
-        "workspaceName": one.workload.workspace,
-        "workload": str(one.workload),
-        "totalGPUsAllocated": one.gpus,
-        "replicas": one.replicas,
-        "boundReplicas": one.bound,
-        "allocationTimeStamp": _moment(one.since),
+        "clusterName": allocation.cluster,
+        "placementName": allocation.placement,
+        "workspaceName": allocation.workload.workspace,
+        "workload": str(allocation.workload),
+        "totalGPUsAllocated": allocation.gpus,
+        "replicas": allocation.replicas,
+        "boundReplicas": allocation.bound,
+        "allocationTimeStamp": _moment(allocation.since),
     }
 
 

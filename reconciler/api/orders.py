@@ -71,8 +71,8 @@ async def carried_out(queue: OrderQueue, order: Order) -> OrderResult:
         raise _unavailable("the repository cannot be written now", order.verb) from error
     except OverspillError as error:
         log.warning("order not carried out", why=str(error))
-        told = "the fleet repository has to be mended first; the daemon's log says what"
-        raise _unavailable(told, order.verb) from error
+        reason = "the fleet repository has to be mended first; the daemon's log says what"
+        raise _unavailable(reason, order.verb) from error
     except Exception as error:
         # The loop has logged it.
         raise HttpError(HTTPStatus.INTERNAL_SERVER_ERROR, "this is a bug in Overspill; its log says more") from error
@@ -93,7 +93,7 @@ def _unavailable(message: str, verb: Verb) -> HttpError:
 def denied(denial: Denial, name: str, answer: Answer) -> HttpError:
     """Say why an order was not carried out, in EGS's words where it has any (docs/egs.md, "REST: calls")."""
     status, message, detail = _WORDS[denial]
-    said = detail.said or answer.message
+    text = detail.said or answer.message
     return HttpError(
         status,
         message or answer.message,
@@ -101,9 +101,9 @@ def denied(denial: Denial, name: str, answer: Answer) -> HttpError:
         problems=answer.problems,
         detail=Detail(
             key=detail.key,
-            said=said,
+            said=text,
             title=detail.title.format(name=name),
-            cause=detail.cause.format(name=name) or said,
+            cause=detail.cause.format(name=name) or text,
             reason=detail.reason,
             details=detail.details,
         ),

@@ -40,10 +40,10 @@ def router(document: Callable[[], Mapping[str, Any]]) -> APIRouter:
 
     @cache
     def page() -> str:
-        known = document()
-        several = chapters(known)
+        openapi = document()
+        several = chapters(openapi)
         return _PAGES.get_template("reading.html").render(
-            info=known["info"],
+            info=openapi["info"],
             chapters=several,
             refusal=error_schema(several),
             style=Markup(style),  # noqa: S704 - it is ours, and in a style element nothing can be escaped

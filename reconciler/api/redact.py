@@ -49,5 +49,5 @@ def _hidden(name: str, reading: Snapshot, caller: Caller) -> bool:
     """Tell whether a name is that of a workload (``llm/vllm``) or of a placement of another's workspace."""
     workspace, slash, _ = name.partition("/")
     owner = WorkspaceName(workspace) if slash else reading.owners.get(name)
-    known = owner in reading.view.desired.workspaces or owner in reading.catalogue.workspaces
-    return owner is not None and known and not has_role(caller, AccessRole.VIEWER, owner)
+    is_workspace = owner in reading.view.desired.workspaces or owner in reading.catalogue.workspaces
+    return owner is not None and is_workspace and not has_role(caller, AccessRole.VIEWER, owner)

@@ -94,14 +94,14 @@ class Chapter:
 
 def chapters(document: Node) -> tuple[Chapter, ...]:
     """Read all operations of a document, by their tag, or by the path's first word that says something."""
-    found: dict[str, list[Operation]] = {}
+    by_tag: dict[str, list[Operation]] = {}
     reader = _Reader(document)
     for path, item in document.get("paths", {}).items():
         for method in _METHODS:
             if method in item:
                 tags = item[method].get("tags") or [_subject(path)]
-                found.setdefault(str(tags[0]), []).append(reader.operation(method, path, item[method]))
-    return tuple(Chapter(title=title, operations=tuple(several)) for title, several in found.items())
+                by_tag.setdefault(str(tags[0]), []).append(reader.operation(method, path, item[method]))
+    return tuple(Chapter(title=title, operations=tuple(several)) for title, several in by_tag.items())
 
 
 def error_schema(several: tuple[Chapter, ...]) -> OperationBody:
@@ -123,21 +123,21 @@ class _Reader:
     def __init__(self, document: Node) -> None:
         self._document = document
 
-    def operation(self, method: str, path: str, told: Node) -> Operation:
+    def operation(self, method: str, path: str, node: Node) -> Operation:
         """Read one operation."""
-        body = self._body(self._resolved(told["requestBody"])) if "requestBody" in told else None
-        parameters = [self._resolved(one) for one in told.get("parameters", ())]
-        guarded = bool(told.get("security", self._document.get("security")))
+        body = self._body(self._resolved(node["requestBody"])) if "requestBody" in node else None
+        parameters = [self._resolved(one) for one in node.get("parameters", ())]
+        guarded = bool(node.get("security", self._document.get("security")))
         answers = [
             OperationAnswer(
                 status=str(status), told=_told(answer, str(status)), body=self._body(self._resolved(answer))
             )
-            for status, answer in sorted(told.get("responses", {}).items())
+            for status, answer in sorted(node.get("responses", {}).items())
         ]
         # Where a route has a docstring, its summary is the function's name in other letters.
-        title, _, rest = str(told.get("description") or told.get("summary", "")).partition("\n")
+        title, _, rest = str(node.get("description") or node.get("summary", "")).partition("\n")
         return Operation(
-            name=str(told.get("operationId", f"{method}{path}")),
+            name=str(node.get("operationId", f"{method}{path}")),
             method=method.upper(),
             path=path,
             title=title,
@@ -149,17 +149,17 @@ class _Reader:
             curl=_curl(method.upper(), path, body, guarded=guarded),
         )
 
-    def _parameter(self, told: Node) -> Field:
-        schema = self._known(told.get("schema", {}))
+    def _parameter(self, node: Node) -> Field:
+        schema = self._known(node.get("schema", {}))
         return Field(
-            name=str(told["name"]),
-            kind=f"{told['in']}, {self._kind(schema)}",
-            required=bool(told.get("required")),
-            told=_sentences(told.get("description") or schema.get("description", ""), _bounds(schema)),
+            name=str(node["name"]),
+            kind=f"{node['in']}, {self._kind(schema)}",
+            required=bool(node.get("required")),
+            told=_sentences(node.get("description") or schema.get("description", ""), _bounds(schema)),
         )
 
-    def _body(self, told: Node) -> OperationBody:
-        content = told.get("content", {})
+    def _body(self, node: Node) -> OperationBody:
+        content = node.get("content", {})
         kept: Node = content.get(_JSON) or next(iter(content.values()), {})
         fields = tuple(self._fields(kept.get("schema", {}), "", {}))
         return OperationBody(types=tuple(content), fields=fields, examples=tuple(self._examples(kept)))
@@ -178,15 +178,15 @@ class _Reader:
                 yield replace(field, required=False) if field.name in optional else field
         required = schema.get("required", ())
         for name, inner in schema.get("properties", {}).items():
-            known = self._known(inner)
+            resolved = self._known(inner)
             path = f"{above}{name}"
-            before = shown.get(self._ref(inner) or self._ref(known.get("items", {})), "").rstrip(".[]")
+            before = shown.get(self._ref(inner) or self._ref(resolved.get("items", {})), "").rstrip(".[]")
             same = f"The same as `{before}`" if before else ""
             yield Field(
                 name=path,
                 kind=self._kind(inner),
                 required=name in required,
-                told=_sentences(inner.get("description") or known.get("description", ""), same, _bounds(known)),
+                told=_sentences(inner.get("description") or resolved.get("description", ""), same, _bounds(resolved)),
             )
             yield from self._fields(inner, f"{path}.", shown)
         if isinstance(items := schema.get("items"), Mapping):
@@ -194,8 +194,8 @@ class _Reader:
 
     def _optional(self, forms: Iterable[Node]) -> set[str]:
         """Name the fields that some forms of an object require, and others do not."""
-        objects = [one for one in map(self._known, forms) if one.get("type") == "object"]
-        required = [set(one.get("required", ())) for one in objects]
+        objects = [form for form in map(self._known, forms) if form.get("type") == "object"]
+        required = [set(form.get("required", ())) for form in objects]
         return set().union(*required) - set.intersection(*required) if required else set()
 
     def _ref(self, schema: Node) -> str:
@@ -217,7 +217,7 @@ class _Reader:
         if "const" in schema:
             return json.dumps(schema["const"])
         if "enum" in schema:
-            return " | ".join(json.dumps(one) for one in schema["enum"])
+            return " | ".join(json.dumps(value) for value in schema["enum"])
         parts = [part for word in ("anyOf", "oneOf", "allOf") for part in schema.get(word, ())]
         several = [self._kind(part) for part in parts if part != _NULL]
         if several:
@@ -229,12 +229,12 @@ class _Reader:
         named = " or ".join(str(word) for word in words)
         return f"{named} ({schema['format']})" if "format" in schema else named
 
-    def _examples(self, told: Node) -> Iterator[Example]:
-        for name, example in told.get("examples", {}).items():
-            known = self._resolved(example)
-            yield Example(title=str(known.get("summary") or name), text=_pretty(known.get("value")))
-        if "example" in told:
-            yield Example(title="Example", text=_pretty(told["example"]))
+    def _examples(self, node: Node) -> Iterator[Example]:
+        for name, example in node.get("examples", {}).items():
+            resolved = self._resolved(example)
+            yield Example(title=str(resolved.get("summary") or name), text=_pretty(resolved.get("value")))
+        if "example" in node:
+            yield Example(title="Example", text=_pretty(node["example"]))
 
     def _resolved(self, node: Any) -> Node:
         """Follow a reference within the document; anything that is no schema is one that says nothing."""
@@ -248,8 +248,8 @@ class _Reader:
 
 def _told(answer: Node, status: str) -> str:
     """Say what a status means; FastAPI's own words for a good one say nothing."""
-    said = str(answer.get("description", ""))
-    return _phrase(status) if said in ("", "Successful Response") else said
+    description = str(answer.get("description", ""))
+    return _phrase(status) if description in ("", "Successful Response") else description
 
 
 def _phrase(status: str) -> str:
@@ -258,11 +258,11 @@ def _phrase(status: str) -> str:
 
 def _bounds(schema: Node) -> str:
     """Say what a value is held to, and what stands for one that is left out, where that is something."""
-    told = [f"{said} {json.dumps(schema[word])}" for word, said in _BOUNDS.items() if word in schema]
-    told += ["not empty"] if schema.get("minLength") == 1 else []
-    told += [f"matches `{schema['pattern']}`"] if "pattern" in schema else []
-    told += [f"by default {json.dumps(schema['default'])}"] if schema.get("default") else []
-    words = ", ".join(told)
+    phrases = [f"{phrase} {json.dumps(schema[word])}" for word, phrase in _BOUNDS.items() if word in schema]
+    phrases += ["not empty"] if schema.get("minLength") == 1 else []
+    phrases += [f"matches `{schema['pattern']}`"] if "pattern" in schema else []
+    phrases += [f"by default {json.dumps(schema['default'])}"] if schema.get("default") else []
+    words = ", ".join(phrases)
     return words[:1].upper() + words[1:]
 
 

@@ -168,11 +168,11 @@ class _Seldom:
         self._last[key] = (now, 0)
         if len(self._last) > _MOST_KINDS:
             del self._last[next(iter(self._last))]  # the one that was logged longest ago
-        known = {"caller": caller} if caller else {}
+        context = {"caller": caller} if caller else {}
         client = request.client.host if request.client else ""
         counted = {"more_before": more} if more else {}
         path = request.url.path
-        log.warning("request refused", path=path, status=key[1], why=_why(error), **known, client=client, **counted)
+        log.warning("request refused", path=path, status=key[1], why=_why(error), **context, client=client, **counted)
 
 
 def _why(error: HttpError) -> str:
@@ -212,7 +212,7 @@ def install(app: FastAPI, clock: Clock) -> None:
     async def invalid(request: Request, error: Exception) -> JSONResponse:
         assert isinstance(error, RequestValidationError)  # noqa: S101 - it is registered for nothing else
         status = HTTPStatus.UNPROCESSABLE_ENTITY
-        problems = tuple(_wrong(one, _parameters(app, request)) for one in error.errors())
+        problems = tuple(_wrong(detail, _parameters(app, request)) for detail in error.errors())
         return JSONResponse(envelope(status, "the request is not what this address takes", problems=problems), status)
 
     async def bug(request: Request, error: Exception) -> JSONResponse:
@@ -243,10 +243,10 @@ def _parameters(app: FastAPI, request: Request) -> list[Mapping[str, Any]]:
     return list(calls.get(request.method.lower(), {}).get("parameters", ()))
 
 
-def _wrong(error: Mapping[str, Any], known: Iterable[Mapping[str, Any]]) -> Problem:
+def _wrong(error: Mapping[str, Any], parameters: Iterable[Mapping[str, Any]]) -> Problem:
     """Say what is wrong with a parameter: where it stands (``query``, ``header``), its name, and why."""
     place, *names = (str(part) for part in error["loc"])
     if error["type"] == "extra_forbidden":
-        hint = nearest(names[-1], (one["name"] for one in known if one["in"] == place))
+        hint = nearest(names[-1], (parameter["name"] for parameter in parameters if parameter["in"] == place))
         return Problem(path=place, field=".".join(names), message="unknown parameter", hint=hint)
     return Problem(path=place, field=".".join(names), message=str(error["msg"]))

@@ -40,11 +40,11 @@ class Showing:
     def written(self, reading: Snapshot, items: Sequence[CatalogueItem], caller: Caller | None = None) -> list[bytes]:
         """Write items in their order, for a caller who may see them; None for whoever reads git and sees all."""
         states = [(item, self._status(reading, item, caller)) for item in items]
-        known = [self._known(item, status) for item, status in states]
-        specs = self._specs(reading, [item for item, text in zip(items, known, strict=True) if text is None])
+        texts = [self._known(item, status) for item, status in states]
+        specs = self._specs(reading, [item for item, text in zip(items, texts, strict=True) if text is None])
         return [
             self._new(item, status, specs.get(item.key)) if text is None else text
-            for (item, status), text in zip(states, known, strict=True)
+            for (item, status), text in zip(states, texts, strict=True)
         ]
 
     @staticmethod

@@ -113,8 +113,8 @@ class Client:
         answer = self._transport.ask("GET", _PLACEMENTS, params=params)
         items = tuple(_item(row) for row in rows(answer))
         more = answer.get("metadata")
-        told = more if isinstance(more, Mapping) else {}
-        return Page(items=items, total=told.get("total", len(items)), following=told.get("continue") or "")
+        metadata = more if isinstance(more, Mapping) else {}
+        return Page(items=items, total=metadata.get("total", len(items)), following=metadata.get("continue") or "")
 
     def placements(
         self, *, workspace: str = "", cluster: str = "", status: str = "", phase: str = "", origin: str = ""
@@ -158,7 +158,7 @@ class Client:
     def workspaces(self) -> list[Mapping[str, Any]]:
         """List the workspaces that this token may look into, as EGS's REST interface has them."""
         several = self._got("/api/v1/slice-workspace/list").get("workspaces")
-        return [one for one in several if isinstance(one, Mapping)] if isinstance(several, list) else []
+        return [entry for entry in several if isinstance(entry, Mapping)] if isinstance(several, list) else []
 
     def whoami(self) -> Bearer:
         """Tell whose token this is."""

@@ -51,7 +51,7 @@ def refusal(status: int, body: bytes, *, asked: str, nameless: bool = False) -> 
         status=status,
         key=_words(inner.get("errorKey")),
         hint=(not nameless and _words(inner.get("hint"))) or _way_out(status),
-        problems=tuple(_problem(one) for one in _several(inner.get("problems"))),
+        problems=tuple(_problem(entry) for entry in _several(inner.get("problems"))),
     )
 
 
@@ -64,19 +64,19 @@ def mapping(body: bytes) -> Mapping[str, Any]:
     return answer if isinstance(answer, Mapping) else {}
 
 
-def _problem(told: Mapping[str, Any]) -> Problem:
-    line = told.get("line")
+def _problem(fields: Mapping[str, Any]) -> Problem:
+    line = fields.get("line")
     return Problem(
-        path=_words(told.get("path")),
+        path=_words(fields.get("path")),
         line=line if isinstance(line, int) else 0,
-        field=_words(told.get("field")),
-        message=_words(told.get("message")),
-        hint=_words(told.get("hint")),
+        field=_words(fields.get("field")),
+        message=_words(fields.get("message")),
+        hint=_words(fields.get("hint")),
     )
 
 
 def _several(value: object) -> list[Mapping[str, Any]]:
-    return [one for one in value if isinstance(one, Mapping)] if isinstance(value, list) else []
+    return [item for item in value if isinstance(item, Mapping)] if isinstance(value, list) else []
 
 
 def _words(value: object) -> str:

@@ -86,8 +86,8 @@ class SimulatedCluster:
         if waiting <= 0:
             return {"name": name, "bound": bound}
         since = self._waiting_since.get(name)  # the scheduler has yet to look at what was applied in this turn
-        told = {"pods": waiting} if since is None else {"pods": waiting, "since": format_time(since)}
-        return {"name": name, "bound": bound, "waiting": [told]}
+        waiting_file = {"pods": waiting} if since is None else {"pods": waiting, "since": format_time(since)}
+        return {"name": name, "bound": bound, "waiting": [waiting_file]}
 
     def _nodes(self) -> Iterator[Json]:
         """Yield the nodes that take pods, each with its pool's ``allocatable``."""
@@ -152,18 +152,18 @@ def read(path: Path) -> Json:
 
 def committed(archive: bytes) -> Committed:
     """Sum up the replicas of every placement from the manifests of the output branch, given as a tar archive."""
-    found: dict[str, dict[str, int]] = {}
+    clusters: dict[str, dict[str, int]] = {}
     with tarfile.open(fileobj=io.BytesIO(archive)) as tar:
         for member in tar:
             content, parts = tar.extractfile(member), member.name.split("/")
             if content is None or len(parts) != _MANIFEST or parts[0] != "clusters" or parts[3] != "manifests":
                 continue
-            placements = found.setdefault(parts[1], {})
+            placements = clusters.setdefault(parts[1], {})
             placements.setdefault(parts[2], 0)
             for document in yaml.parse(content.read(), member.name):
                 if document.value["kind"] == "Deployment":
                     placements[parts[2]] += document.value["spec"]["replicas"]
-    return found
+    return clusters
 
 
 def _resources(amounts: Mapping[str, Json]) -> Resources:

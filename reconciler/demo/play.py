@@ -81,9 +81,9 @@ class _Performance:
             if daemon.ended() is not None:
                 raise MissedStepError(f"step '{act.title}': the daemon has left with exit code {daemon.ended()}")
             if time.monotonic() > until:
-                told = f" and the daemon saying {act.told!r}" if act.told else ""
+                line = f" and the daemon saying {act.told!r}" if act.told else ""
                 raise MissedStepError(
-                    f"step '{act.title}': expected {_places(act.placed)}{told} within {act.within} s, and there is"
+                    f"step '{act.title}': expected {_places(act.placed)}{line} within {act.within} s, and there is"
                     f" {_places(self._world.placed)}"
                 )
             if act.lasting and self._world.placed != act.placed:
@@ -145,8 +145,8 @@ class _Performance:
         """Run a command of Overspill as Ann would, and show its answer."""
         stage = self._stage
         self._narrator.say("Ann", f"asks: overspill {command}")
-        told = stage.overspill(command, "--repo", str(stage.remote), "--observations", str(stage.observations))
-        self._narrator.plain("".join(f"      {line}\n" if line else "\n" for line in told.splitlines()))
+        output = stage.overspill(command, "--repo", str(stage.remote), "--observations", str(stage.observations))
+        self._narrator.plain("".join(f"      {line}\n" if line else "\n" for line in output.splitlines()))
 
     def _reasons(self, commits: str) -> Iterator[str]:
         """Yield what the bodies of commits say, without trailers."""
@@ -167,10 +167,10 @@ def _introduce(stage: DemoDirectory, narrator: Narrator, script: Timing) -> None
     narrator.say("Ann", f"overspill init {_shown(stage.fleet)}; its remote is {_shown(stage.remote)}")
     hurry(stage, script.edits)
     commit(stage, _HURRY)
-    said = ", ".join(
+    actions = ", ".join(
         f"{field.removeprefix('spec.')} {value}" for edits in script.edits.values() for field, value in edits.items()
     )
-    narrator.say("Ann", f"commits and pushes '{_HURRY}': {said}")
+    narrator.say("Ann", f"commits and pushes '{_HURRY}': {actions}")
 
 
 def _run(stage: DemoDirectory) -> tuple[str, ...]:
@@ -198,8 +198,8 @@ def _closing(stage: DemoDirectory, now: datetime) -> str:
         f"{overspill} history --repo {remote}",
         f"{overspill} explain {WORKLOAD} --repo {remote} --observations {seen} --at {format_time(now)}",
     )
-    told = [f"  {path:<{width}}  {what}" for path, what in lies.items()]
-    return "\n".join(["", *told, "", *(f"  {command}" for command in commands)])
+    lines = [f"  {path:<{width}}  {what}" for path, what in lies.items()]
+    return "\n".join(["", *lines, "", *(f"  {command}" for command in commands)])
 
 
 def _program() -> str:

@@ -90,8 +90,8 @@ class DemoDirectory:
         except subprocess.TimeoutExpired as error:
             raise InvalidInput(f"running {' '.join(command)}: no end after {_TIMEOUT} s") from error
         if done.returncode != 0:
-            said = done.stderr.decode(errors="replace").strip()
-            raise InvalidInput(f"running {' '.join(command)}: {said or f'exit {done.returncode}'}")
+            problem = done.stderr.decode(errors="replace").strip()
+            raise InvalidInput(f"running {' '.join(command)}: {problem or f'exit {done.returncode}'}")
         return done.stdout
 
 

@@ -59,7 +59,7 @@ class History:
             if (limit is not None and len(ids) >= limit) or not self._cut(ids):
                 break
             next(steps)
-        return [parse(CommitId(one), raw).logged for one, raw in zip(ids, self._reader.read(ids), strict=True)]
+        return [parse(CommitId(commit), raw).logged for commit, raw in zip(ids, self._reader.read(ids), strict=True)]
 
     def earlier(self, commit: CommitId, path: str, *, limit: int) -> list[BlobId]:
         """List the versions of a file that the branch itself has had before this commit, each once, newest first."""
@@ -82,7 +82,7 @@ class History:
     def _cut(self, ids: Sequence[str]) -> bool:
         """Tell whether history goes on behind one of these commits where the mirror's ends."""
         shallow = self._shallow()
-        ends = [CommitId(one) for one in ids if one in shallow]
+        ends = [CommitId(commit_text) for commit_text in ids if commit_text in shallow]
         return any(parse(commit, raw).parents for commit, raw in zip(ends, self._reader.read(ends), strict=True))
 
     def _steps(self, tip: CommitId) -> Iterator[None]:

@@ -127,13 +127,13 @@ def _make(directory: Path) -> None:
 
 def _refuse_others(directory: Path) -> None:
     """Raise InvalidInput when a directory is not ours, or not ours alone to write to."""
-    found = directory.stat()
-    if found.st_uid != os.geteuid():
+    status = directory.stat()
+    if status.st_uid != os.geteuid():
         raise InvalidInput(
-            f"cache {directory}: belongs to user {found.st_uid} (try OVERSPILL_CACHE_DIR=<a directory of your own>,"
+            f"cache {directory}: belongs to user {status.st_uid} (try OVERSPILL_CACHE_DIR=<a directory of your own>,"
             " which is made if it is missing)"
         )
-    if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+    if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
         raise InvalidInput(
             f"cache {directory}: others can write there (try chmod go-w {directory},"
             f" or OVERSPILL_CACHE_DIR={directory}/overspill)"
@@ -143,10 +143,10 @@ def _refuse_others(directory: Path) -> None:
 def _only_ours(place: Path) -> bool:
     """Tell whether a directory, if there is one, is as we make them."""
     try:
-        found = place.lstat()
+        status = place.lstat()
     except FileNotFoundError:
         return True
-    return stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid() and not found.st_mode & 0o077
+    return stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid() and not status.st_mode & 0o077
 
 
 def _lock(place: Path) -> int | None:

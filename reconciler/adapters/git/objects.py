@@ -25,11 +25,11 @@ _DIRECTORY = re.compile(rb"40000 ([^\0]+)\0(.{20})|\d+ [^\0]+\0.{20}", re.DOTALL
 _OBJECT_ID = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 
 
-def checked_id(one: str) -> CommitId:
+def checked_id(text: str) -> CommitId:
     """Refuse what is no object id: git would take an empty one for a deletion and one with a dash for an option."""
-    if _OBJECT_ID.fullmatch(one) is None:
-        raise ValueError(f"{one!r} is not a full object id")
-    return CommitId(one)
+    if _OBJECT_ID.fullmatch(text) is None:
+        raise ValueError(f"{text!r} is not a full object id")
+    return CommitId(text)
 
 
 def parse_entries(listing: bytes, *, sizes: bool) -> list[TreeEntry]:
@@ -60,8 +60,8 @@ def parse_checks(answers: bytes) -> list[BlobId | None]:
 
 def parse_directories(tree: bytes) -> dict[str, TreeId]:
     """Read the directories in a tree object, by name, with their ids. An id is 20 bytes: our repositories are SHA-1."""
-    found = _DIRECTORY.findall(tree)
-    return {name.decode(errors="surrogateescape"): TreeId(one.hex()) for name, one in found if name}
+    entries = _DIRECTORY.findall(tree)
+    return {name.decode(errors="surrogateescape"): TreeId(digest.hex()) for name, digest in entries if name}
 
 
 def parse_clusters(tree: bytes) -> dict[ClusterName, TreeId]:
@@ -102,10 +102,10 @@ class ObjectReader:
                 self.close()
                 raise
 
-    def holds(self, one: str) -> bool:
+    def holds(self, object_id: str) -> bool:
         """Tell whether an object is there."""
         try:
-            return bool(list(self.read([one])))
+            return bool(list(self.read([object_id])))
         except Missing:
             return False
 
@@ -120,7 +120,7 @@ class ObjectReader:
         if self._process is None:
             self._process = self._runner.start(["cat-file", "--batch"], stdin=True)
         process = self._process
-        asked = "".join(f"{one}\n" for one in ids).encode()
+        asked = "".join(f"{object_id}\n" for object_id in ids).encode()
         if len(asked) <= _SAFE:
             _ask(process, asked)
             yield from _answers(process, ids)
@@ -156,13 +156,13 @@ def _answers(process: Popen[bytes], ids: Sequence[str]) -> Iterator[bytes]:
     if process.stdout is None:
         raise BrokenPipeError("git was started without an output")
     readline, read = process.stdout.readline, process.stdout.read
-    for one in ids:
+    for object_id in ids:
         head = readline()
         if not head:
             raise BrokenPipeError("git cat-file ended")
         size = head.rpartition(b" ")[2]
         if size == b"missing\n":
-            raise Missing(one)
+            raise Missing(object_id)
         content = read(int(size) + 1)
         if len(content) <= int(size):
             raise BrokenPipeError("git cat-file ended in the middle of an object")
@@ -181,15 +181,15 @@ class MirrorFiles:
     def read(self, blobs: Iterable[BlobId]) -> Mapping[BlobId, bytes]:
         """Read blobs; those that are not in the mirror are left out, and all of them once it is closed."""
         wanted = list(dict.fromkeys(blobs))
-        found: dict[BlobId, bytes] = {}
+        contents: dict[BlobId, bytes] = {}
         with self._lock:
             for blob in () if self._closed else wanted:
                 try:
-                    (found[blob],) = self._reader.read([checked_id(blob)])
+                    (contents[blob],) = self._reader.read([checked_id(blob)])
                 except Missing:
                     # A mirror that was made anew lies at the same place: the next process sees it.
                     self._reader.close()
-        return found
+        return contents
 
     def close(self) -> None:
         """End the reading process for good."""

@@ -174,8 +174,8 @@ def rejection(doing: str, summary: str, stderr: str) -> OverspillError:
     The list of summaries that mean "somebody else was first" is that of git, GitHub, GitLab and Gitea
     (docs/reference/git.md, "Rejected pushes"). receive.denyNonFastForwards says non-fast-forward too, and as rightly.
     """
-    said = [line.removeprefix("remote:").strip() for line in _telling(stderr) if line.startswith("remote:")]
-    text = "; ".join([summary, *said])
+    remarks = [line.removeprefix("remote:").strip() for line in _telling(stderr) if line.startswith("remote:")]
+    text = "; ".join([summary, *remarks])
     in_the_way = _IN_THE_WAY.search(text)
     if in_the_way:
         return InvalidInput(f"{doing}: {text} (try: rename or remove branch {in_the_way[1]!r}, which is in its way)")

@@ -168,7 +168,7 @@ class GitRepository:
         wanted = sorted(places)
         asked = [*(f"{commit}^{{commit}}" for commit in commits), *(f"{commit}:{path}" for commit, path in wanted)]
         answers = self._tracking.local(
-            ["cat-file", "--batch-check"], stdin="".join(f"{one}\n" for one in asked).encode()
+            ["cat-file", "--batch-check"], stdin="".join(f"{object_id}\n" for object_id in asked).encode()
         )
         blobs = parse_checks(answers)
         here = {commit for commit, blob in zip(commits, blobs, strict=False) if blob is not None}
@@ -182,8 +182,8 @@ class GitRepository:
         if self._ours is None or self._ours[0] != asked:
             past = self._history(tip).first_parents(checked_id(tip))
             with self._whole():
-                found = next((commit.logged.id for commit in past if self._is_ours(commit.logged)), None)
-            self._ours = (asked, found)
+                commit_id = next((commit.logged.id for commit in past if self._is_ours(commit.logged)), None)
+            self._ours = (asked, commit_id)
         return self._ours[1]
 
     def log(self, tip: CommitId, *, since: datetime | None = None, limit: int | None = None) -> list[LoggedCommit]:

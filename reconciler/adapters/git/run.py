@@ -125,12 +125,12 @@ def _ended(process: Popen[bytes], command: str, stdin: bytes | None, silence: ti
             try:
                 stdout, stderr = process.communicate(unsent, timeout=silence.total_seconds())
             except TimeoutExpired as late:
-                said = len(late.stdout or b"") + len(late.stderr or b"")
-                if said == heard:
+                size = len(late.stdout or b"") + len(late.stderr or b"")
+                if size == heard:
                     raise Transient(
                         f"git {command}: no answer for {silence.total_seconds():g} s, stopped waiting"
                     ) from late
-                heard, unsent = said, None
+                heard, unsent = size, None
             else:
                 return Output(status=process.returncode, stdout=stdout, stderr=stderr.decode(errors="replace"))
     finally:

@@ -49,22 +49,22 @@ async def check(response: aiohttp.ClientResponse) -> None:
         raise Expired
     if response.status == _UNAUTHORIZED:
         raise Unauthorized("does not take our credentials")
-    told = _message(await body(response))
+    message = _message(await body(response))
     if response.status == _FORBIDDEN:
-        raise Forbidden(f"forbids it: {told}")
+        raise Forbidden(f"forbids it: {message}")
     if response.status == _NOT_FOUND:
-        raise NotServed(f"answers 404: {told}")
-    raise Transient(f"answers {response.status}: {told}")
+        raise NotServed(f"answers 404: {message}")
+    raise Transient(f"answers {response.status}: {message}")
 
 
 async def body(response: aiohttp.ClientResponse) -> bytes:
     """Read an answer, as long as it has an end."""
-    found = bytearray()
+    content = bytearray()
     async for chunk in response.content.iter_any():
-        found += chunk
-        if len(found) > _LONGEST_ANSWER:
+        content += chunk
+        if len(content) > _LONGEST_ANSWER:
             raise TooLong("sent an answer of over 64 MiB")
-    return bytes(found)
+    return bytes(content)
 
 
 def _message(body: bytes) -> str:

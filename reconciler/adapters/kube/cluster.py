@@ -162,7 +162,7 @@ class FollowedCluster:
         with self._lock:
             if self._seen_at is not None and self._complete():
                 at = self._watched_until(self._seen_at)
-                unknown = frozenset(one for one, stream in self._streams.items() if not stream.known)
+                unknown = frozenset(kind for kind, stream in self._streams.items() if not stream.known)
                 if self._dirty or self._made is None or unknown != self._unknown:
                     self._made = self._state.observation(self.target.name, at, unknown)
                     self._unknown = unknown
@@ -203,11 +203,11 @@ class FollowedCluster:
             if self._failing():
                 return ()
             optional = [stream for stream in self._streams.values() if stream.resource.optional]
-        told = (
+        troubles = (
             (stream.resource.full_name, stream.refusal or (stream.trouble if stream.failures > 1 else ""))
             for stream in optional
         )
-        lacking = [f"{name} are not looked at: {trouble}" for name, trouble in told if trouble]
+        lacking = [f"{name} are not looked at: {trouble}" for name, trouble in troubles if trouble]
         return tuple(sorted(lacking)) + (self._engine.troubles() if self._engine is not None else ())
 
     def reports(self) -> Mapping[str, EngineReport] | None:

@@ -30,8 +30,8 @@ class Contexts:
             if stamp != self._stamp:
                 self._known, self._stamp, self.problems = _names(self._kubeconfig), stamp, ()
         except (OSError, ConfigException, YAMLError, AttributeError, KeyError, TypeError, ValueError) as error:
-            told = (error.strerror if isinstance(error, OSError) else None) or "it is not a kubeconfig"
-            self.problems = (Problem(path=str(self._kubeconfig), message=f"cannot be read: {told}"),)
+            cause = (error.strerror if isinstance(error, OSError) else None) or "it is not a kubeconfig"
+            self.problems = (Problem(path=str(self._kubeconfig), message=f"cannot be read: {cause}"),)
         return self._known
 
 

@@ -19,14 +19,14 @@ class NamingLoop(asyncio.SelectorEventLoop):
 
     async def getaddrinfo(self, host: Any, port: Any, **kind: Any) -> Any:
         """Look a name up as `socket.getaddrinfo` does."""
-        found: Future[Any] = Future()
-        found.set_running_or_notify_cancel()  # who asks may give up, the look-up itself cannot
+        answer: Future[Any] = Future()
+        answer.set_running_or_notify_cancel()  # who asks may give up, the look-up itself cannot
 
         def look_up() -> None:
             try:
-                found.set_result(socket.getaddrinfo(host, port, **kind))
+                answer.set_result(socket.getaddrinfo(host, port, **kind))
             except Exception as error:  # noqa: BLE001 - whoever asks gets it
-                found.set_exception(error)
+                answer.set_exception(error)
 
         Thread(target=look_up, name=f"name {host}", daemon=True).start()
-        return await asyncio.wrap_future(found, loop=self)
+        return await asyncio.wrap_future(answer, loop=self)

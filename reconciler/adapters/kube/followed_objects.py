@@ -75,13 +75,13 @@ class FollowedObjects:
 
     def troubles(self) -> tuple[str, ...]:
         """Say what is not looked at, and why; nothing while a stream merely comes back after a break."""
-        told = [
+        reasons = [
             f"{stream.resource.full_name} are not looked at: {stream.refusal or stream.trouble}"
             for stream in self._streams
             if stream.refusal or stream.failures > 1 or (stream.failures and not stream.listed)
         ]
         silent = muted(self._streams, self._pace)
-        return (*told, *((silent,) if silent else ()))
+        return (*reasons, *((silent,) if silent else ()))
 
     def page(self, resource: Watched, items: list[Json], seen: set[str]) -> None:
         """Take a page of a list."""

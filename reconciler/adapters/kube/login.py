@@ -206,5 +206,5 @@ def _authorization(login: ClusterLogin) -> str:
 def plain(error: BaseException) -> str:
     """Put an error on one short line, without the login of a proxy or server that it may quote."""
     # The words of a proxy's refusal hold its whole URL.
-    told = f"{error.status} {error.message}" if isinstance(error, aiohttp.ClientResponseError) else str(error)
-    return " ".join(redacted(told).split())[:300] or type(error).__name__
+    text = f"{error.status} {error.message}" if isinstance(error, aiohttp.ClientResponseError) else str(error)
+    return " ".join(redacted(text).split())[:300] or type(error).__name__

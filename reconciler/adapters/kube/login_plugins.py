@@ -101,7 +101,7 @@ def _plugin(node: ConfigNode) -> Plugin:
     return Plugin(
         command=str(node["command"]),
         args=tuple(str(word) for word in given.get("args") or ()),
-        env=tuple((str(one["name"]), str(one["value"])) for one in given.get("env") or ()),
+        env=tuple((str(variable["name"]), str(variable["value"])) for variable in given.get("env") or ()),
         version=str(node["apiVersion"]),
     )
 

@@ -211,8 +211,8 @@ def _logging_in() -> Iterator[None]:
     except Transient:
         raise
     except Exception as error:
-        told = error.strerror if isinstance(error, OSError) else None
-        raise Transient(f"cannot be logged in to: {told or type(error).__name__}") from error
+        cause = error.strerror if isinstance(error, OSError) else None
+        raise Transient(f"cannot be logged in to: {cause or type(error).__name__}") from error
 
 
 async def _while_heard(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
@@ -243,10 +243,10 @@ async def _refuse(_session: object, _context: object, asked: aiohttp.TraceReques
     asked.response.close()
     try:
         target = urlsplit(urljoin(str(asked.url), asked.response.headers.get("Location", "")))
-        told = f"{target.scheme}://{target.netloc.rpartition('@')[2]}{target.path}"[:300]
+        location = f"{target.scheme}://{target.netloc.rpartition('@')[2]}{target.path}"[:300]
     except ValueError:
-        told = "an address that is none"
-    raise Transient(f"redirects to {told}")
+        location = "an address that is none"
+    raise Transient(f"redirects to {location}")
 
 
 def _hang_up(response: aiohttp.ClientResponse) -> None:

@@ -54,8 +54,8 @@ async def served_at(server: ApiServer, resource: Watched, within: float) -> tupl
     such group.
     """
     group = await server.get(f"/apis/{resource.group}", {}, within=within)
-    told = [group.get("preferredVersion") or {}, *(group.get("versions") or ())]
-    versions = tuple(dict.fromkeys(str(one["version"]) for one in told if one.get("version")))
+    entries = [group.get("preferredVersion") or {}, *(group.get("versions") or ())]
+    versions = tuple(dict.fromkeys(str(entry["version"]) for entry in entries if entry.get("version")))
     if not versions:
         raise NotServed(f"/apis/{resource.group} names no version")
     return Custom(resource.group, versions, resource.plural, resource.kind).paths()

@@ -18,7 +18,7 @@ log = structlog.get_logger()
 async def beating(server: ApiServer, pace: WatchTiming, heard: Callable[[], None]) -> None:
     """Ask for a sign of life regularly, for ever: between two bookmarks a quiet watch says nothing for a minute."""
     failures = 0
-    told = False
+    warned = False
     while True:
         await asyncio.sleep(pace.backoff(failures) if failures else pace.beat)
         try:
@@ -27,9 +27,9 @@ async def beating(server: ApiServer, pace: WatchTiming, heard: Callable[[], None
             failures += 1
         except Exception:  # without signs of life a cluster that is well would grow stale
             failures += 1
-            if not told:
+            if not warned:
                 log.exception("bug; asking for signs of life goes on")
-            told = True
+            warned = True
         else:
             failures = 0
             heard()

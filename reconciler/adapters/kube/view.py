@@ -99,7 +99,7 @@ class KubeObservations:
         """
         problems = list(self._contexts.problems)
         seen = {}
-        told: list[Mapping[str, EngineReport]] = []
+        all_reports: list[Mapping[str, EngineReport]] = []
         reporting: dict[ClusterName, EngineName] = {}
         for name, cluster in list(self._clusters.items()):
             observation, trouble = cluster.observation(), self._targets.lost.get(f"cluster {name}") or cluster.trouble()
@@ -111,7 +111,7 @@ class KubeObservations:
             problems += _warnings(f"cluster {name}", words)
             reports = cluster.reports()
             if reports is not None:
-                told.append(reports)
+                all_reports.append(reports)
                 reporting[name] = cluster.target.engine
         for engine, plane in list(self._control.items()):
             title = plane.target.title
@@ -119,22 +119,22 @@ class KubeObservations:
             problems += _warnings(title, (f"cannot be watched: {lost}",) if lost else plane.troubles())
             reports = plane.reports()
             if reports is not None:
-                told.append(reports)
+                all_reports.append(reports)
                 reporting |= dict.fromkeys(self._targets.deployed.get(engine, ()), engine)
         return Observed(
             clusters=seen,
-            reports=self._joined(tuple(one for one in told if one)),
+            reports=self._joined(tuple(reports_of_cluster for reports_of_cluster in all_reports if reports_of_cluster)),
             reporting=reporting,
             nameless=self._targets.nameless,
             reached_by={name: str(target.connection) for name, target in self._targets.clusters.items()},
             problems=tuple(problems),
         )
 
-    def _joined(self, told: tuple[Mapping[str, EngineReport], ...]) -> Mapping[str, EngineReport]:
+    def _joined(self, parts: tuple[Mapping[str, EngineReport], ...]) -> Mapping[str, EngineReport]:
         """Join what all engines say; the same object while it is of the same parts."""
-        if len(told) != len(self._told) or not all(map(is_, told, self._told)):
-            self._told = told
-            self._reports = {path: report for part in told for path, report in part.items()}
+        if len(parts) != len(self._told) or not all(map(is_, parts, self._told)):
+            self._told = parts
+            self._reports = {path: report for part in parts for path, report in part.items()}
         return self._reports
 
     def close(self) -> None:
@@ -256,7 +256,7 @@ class KubeObservations:
     async def _wait(self) -> None:
         """Wait until each cluster has been seen, or has failed once."""
         followed: list[FollowedCluster | FollowedControlPlane] = [*self._clusters.values(), *self._control.values()]
-        waiting = [asyncio.create_task(one.settle()) for one in followed]
+        waiting = [asyncio.create_task(cluster.settle()) for cluster in followed]
         if waiting:
             _, late = await asyncio.wait(waiting, timeout=self._patience)
             for task in late:

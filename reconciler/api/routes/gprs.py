@@ -201,29 +201,29 @@ def _fits(gpr: GprView, filters: GprFilters, caller: Caller) -> bool:
     )
 
 
-def _found(known: tuple[GprView, ...], caller: Caller, gpr_id: str) -> GprView:
+def _found(gprs_known: tuple[GprView, ...], caller: Caller, gpr_id: str) -> GprView:
     """Find a GPR that a caller may see."""
-    for gpr in known:
+    for gpr in gprs_known:
         if gpr.id == gpr_id and has_role(caller, AccessRole.VIEWER, gpr.workspace):
             return gpr
     raise HttpError(HTTPStatus.NOT_FOUND, "GPR not found", hint=f"GET {PATH} lists them")
 
 
-def _releasable(gpr: GprView, known: tuple[GprView, ...]) -> str:
+def _releasable(gpr: GprView, gprs_known: tuple[GprView, ...]) -> str:
     """Name what is to be deleted for the GPUs of a GPR to be free. Raises Refusal where they are not had alone."""
     if gpr.cluster is None or gpr.state not in _HAS_GPUS:
         raise _kept(f"earlyRelease needs GPUs, and the GPR is {gpr.state.value}", gpr)
     if gpr.placement is not None and not gpr.workload.request:
         return gpr.placement
-    if sum(gpr_view.workload == gpr.workload and gpr_view.cluster is not None for gpr_view in known) > 1:
+    if sum(gpr_view.workload == gpr.workload and gpr_view.cluster is not None for gpr_view in gprs_known) > 1:
         raise _kept(f"{gpr.workload} has GPUs on several clusters, and gives them back together", gpr)
     return gpr.name
 
 
-def _kept(said: str, gpr: GprView) -> HttpError:
+def _kept(message: str, gpr: GprView) -> HttpError:
     return HttpError(
         HTTPStatus.CONFLICT,
         "Field update not allowed",
         hint=f"DELETE /api/v1/workload-placement/{gpr.name} ends a request, wherever it is and whether or not it waits",
-        detail=Detail(key="InvalidUpdate", said=said, reason="Conflict", details="Modification restricted"),
+        detail=Detail(key="InvalidUpdate", said=message, reason="Conflict", details="Modification restricted"),
     )

@@ -64,9 +64,9 @@ def _fitting(body: Json, model: type[_Body]) -> _Body | tuple[Finding, ...]:
         return complaints(error, model)
 
 
-def _sound(draft: RequestDraft, found: tuple[Finding, ...]) -> RequestDraft | tuple[Finding, ...]:
+def _sound(draft: RequestDraft, findings: tuple[Finding, ...]) -> RequestDraft | tuple[Finding, ...]:
     """Return the draft, or the errors where there are any."""
-    wrong = tuple(finding for finding in found if finding.severity is Severity.ERROR)
+    wrong = tuple(finding for finding in findings if finding.severity is Severity.ERROR)
     return wrong or draft
 
 
@@ -189,8 +189,8 @@ def _reading(routes: APIRouter, management: Management) -> None:
 def _writing(routes: APIRouter, callers: Callers, management: Management) -> None:
     async def written(order: Order, message: str = "Success") -> Response:
         receipt = await orders.carried_out(management.queue, order)
-        told = answer(_written(order, receipt), message=message)
-        return Response(json.dumps(told, ensure_ascii=False), media_type="application/json")
+        body = answer(_written(order, receipt), message=message)
+        return Response(json.dumps(body, ensure_ascii=False), media_type="application/json")
 
     async def create(request: Request, key: orders.Key = "") -> Response:
         """Ask for a placement. A name that is taken is refused, unless by the same call with its Idempotency-Key."""
@@ -282,5 +282,5 @@ async def _place(management: Management, caller: Caller, name: str, workspace: s
 
 
 def _written(order: Order, receipt: OrderResult) -> dict[str, Json]:
-    told = list(receipt.answer.notes)
-    return {"name": order.name, "workspaceName": order.workspace, "commit": receipt.commit, "warnings": told}
+    warnings = list(receipt.answer.notes)
+    return {"name": order.name, "workspaceName": order.workspace, "commit": receipt.commit, "warnings": warnings}

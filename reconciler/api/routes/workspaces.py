@@ -27,9 +27,9 @@ def router(callers: Callers, management: Management) -> APIRouter:
     )
     def workspaces(request: Request) -> dict[str, Any]:
         """List the workspaces that the caller has a role in."""
-        known = management.reading().view.desired.workspaces
-        shown = visible_workspaces(caller_of(request), sorted(known))
-        return answer({"workspaces": [_written(known[name]) for name in shown]})
+        workspaces_in_force = management.reading().view.desired.workspaces
+        shown = visible_workspaces(caller_of(request), sorted(workspaces_in_force))
+        return answer({"workspaces": [_written(workspaces_in_force[name]) for name in shown]})
 
     return routes
 

@@ -97,7 +97,7 @@ class IssuerRuleFile(Strict):
     @model_validator(mode="after")
     def _of_one_claim(self) -> IssuerRuleFile:
         """Refuse a rule for nobody, and one that two claims would have to be joined for."""
-        if sum(one is not None for one in (self.group, self.subject, self.email)) != 1:
+        if sum(claim is not None for claim in (self.group, self.subject, self.email)) != 1:
             raise refusal("must have exactly one of group, subject and email", "try a rule for each")
         return self
 

@@ -50,11 +50,11 @@ def complaints(error: ValidationError, model: type[BaseModel]) -> tuple[Finding,
     return tuple(findings)
 
 
-def nearest_name(word: str, known: Iterable[str]) -> str:
+def nearest_name(word: str, names: Iterable[str]) -> str:
     """Return the known word that was probably meant, or nothing; case alone never makes a word another one."""
-    by_lower = {name.lower(): name for name in sorted(known)}
-    found = difflib.get_close_matches(word.lower(), by_lower, n=1, cutoff=0.6)
-    return by_lower[found[0]] if found else ""
+    by_lower = {name.lower(): name for name in sorted(names)}
+    matches = difflib.get_close_matches(word.lower(), by_lower, n=1, cutoff=0.6)
+    return by_lower[matches[0]] if matches else ""
 
 
 def _finding(details: ErrorDetails, model: type[BaseModel]) -> Finding:
@@ -88,14 +88,14 @@ def _finding(details: ErrorDetails, model: type[BaseModel]) -> Finding:
 def _unknown(loc: Loc, model: type[BaseModel]) -> Finding:
     """Report an unknown field with the nearest known one, or with all that there are when they are few."""
     owner = _model_at(model, loc[:-1])
-    if owner is not None and issubclass(owner, Strict) and (way := owner.strangers.get(str(loc[-1]))):
-        return Finding(loc=loc, message="unknown field", hint=way)
-    known = sorted(field.alias or name for name, field in owner.model_fields.items()) if owner else []
-    guess = nearest_name(str(loc[-1]), known)
+    if owner is not None and issubclass(owner, Strict) and (hint := owner.strangers.get(str(loc[-1]))):
+        return Finding(loc=loc, message="unknown field", hint=hint)
+    names = sorted(field.alias or name for name, field in owner.model_fields.items()) if owner else []
+    guess = nearest_name(str(loc[-1]), names)
     return Finding(
         loc=loc,
         message="unknown field",
-        hint=f"try '{guess}'" if guess else f"known here: {', '.join(known)}" if known else "",
+        hint=f"try '{guess}'" if guess else f"known here: {', '.join(names)}" if names else "",
     )
 
 
@@ -123,8 +123,8 @@ def _wrong_type(loc: Loc, wanted: str, given: Json) -> Finding:
     elif wanted == "a whole number" and isinstance(given, str) and (seconds := _SECONDS.fullmatch(given)):
         hint = f"try {seconds[1]}"
     elif wanted == "true or false" and isinstance(given, str):
-        known = {"yes": "true", "on": "true", "true": "true", "no": "false", "off": "false", "false": "false"}
-        hint = f"try {known[given.lower()]}" if given.lower() in known else ""
+        spellings = {"yes": "true", "on": "true", "true": "true", "no": "false", "off": "false", "false": "false"}
+        hint = f"try {spellings[given.lower()]}" if given.lower() in spellings else ""
     return Finding(loc=loc, message=f"must be {wanted}, not {_described(given)}", hint=hint)
 
 

@@ -56,8 +56,8 @@ class ProvidesFile(Strict):
 
     def value_of(self) -> Provides:
         """Make the model's value."""
-        said = self.model_dump(by_alias=True, exclude_none=True)
-        return {Category(name): tuple(dict.fromkeys(patterns)) for name, patterns in said.items()}
+        fields = self.model_dump(by_alias=True, exclude_none=True)
+        return {Category(name): tuple(dict.fromkeys(patterns)) for name, patterns in fields.items()}
 
 
 class ConnectionFile(Strict):
@@ -70,8 +70,8 @@ class ConnectionFile(Strict):
     @model_validator(mode="after")
     def _one_way(self) -> ConnectionFile:
         """Refuse two ways at once."""
-        ways = {"context": self.context is not None, "inCluster": self.in_cluster, "argocd": self.argocd}
-        named = [way for way, meant in ways.items() if meant]
+        logins = {"context": self.context is not None, "inCluster": self.in_cluster, "argocd": self.argocd}
+        named = [name for name, meant in logins.items() if meant]
         if len(named) > 1:
             raise refusal(f"has both {named[0]} and {named[1]}", f"try leaving {named[0]} out")
         return self

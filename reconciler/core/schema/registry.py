@@ -115,7 +115,7 @@ def support(api_version: Json, kind: Json) -> Verdict:
             return _FOREIGN  # KubeSlice registers clusters under the same name
         what = (
             f"{kind} has no version {shortened(version)}"
-            if any(one.startswith(f"{group}/") for one in expected)
+            if any(expected_version.startswith(f"{group}/") for expected_version in expected)
             else (f"{kind} is not in {shortened(group)}")
         )
         return _wrong("apiVersion", what, f"try '{expected[0]}'")

@@ -63,8 +63,8 @@ class Strict(BaseModel):
         """Leave out null fields, but not unknown ones, which are still to be reported."""
         if not isinstance(value, Mapping) or None not in value.values():
             return value
-        known = {field.alias for field in cls.model_fields.values()}
-        return {key: child for key, child in value.items() if child is not None or key not in known}
+        aliases = {field.alias for field in cls.model_fields.values()}
+        return {key: child for key, child in value.items() if child is not None or key not in aliases}
 
 
 def refusal(message: str, hint: str = "") -> PydanticCustomError:

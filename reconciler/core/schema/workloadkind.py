@@ -79,9 +79,11 @@ class PodTemplateFile(Strict):
         """Refuse a count of the items of another list: nobody could say which goes with which."""
         own = path(self.path)
         before = own[: own.index(EACH) + 1] if EACH in own else ()
-        for text in (way for count in self.counts for way in (count.path, count.minimum_path) if way):
-            way = path(text)
-            if EACH in way and (not before or way[: len(before)] != before):
+        for text in (
+            field_path for count in self.counts for field_path in (count.path, count.minimum_path) if field_path
+        ):
+            field_path = path(text)
+            if EACH in field_path and (not before or field_path[: len(before)] != before):
                 what = f"{text!r} counts the items of another list than {self.path!r}"
                 raise refusal(what, f"try '{'.'.join(before)}.replicas'" if before else "try a path without '*'")
         return self
@@ -102,18 +104,21 @@ class GroupFile(Strict):
     @model_validator(mode="after")
     def _of_the_object(self) -> GroupFile:
         """Refuse a path to several places: groups are counted of the object as a whole."""
-        for way in (*(count.path for count in self.counts), self.minimum_path or ""):
-            if EACH in path(way):
-                raise refusal(f"{way!r} leads to several places", "try a path without '*'")
+        for written_path in (*(count.path for count in self.counts), self.minimum_path or ""):
+            if EACH in path(written_path):
+                raise refusal(f"{written_path!r} leads to several places", "try a path without '*'")
         return self
 
 
-def _once(ways: list[str]) -> list[str]:
+def _once(written_paths: list[str]) -> list[str]:
     """Refuse a path that is listed twice: what stands there would be counted twice."""
-    twice = next((way for index, way in enumerate(ways) if way in ways[:index]), None)
+    twice = next(
+        (written_path for index, written_path in enumerate(written_paths) if written_path in written_paths[:index]),
+        None,
+    )
     if twice is not None:
         raise refusal(f"{shortened(twice)!r} is listed twice", "try listing it once")
-    return ways
+    return written_paths
 
 
 def _templates_once(templates: list[PodTemplateFile]) -> list[PodTemplateFile]:

@@ -65,12 +65,12 @@ class AutoscalerRecord:
         measured = ready if pods else self.current
         most = max(self.wishes, key=lambda wish: wish.counted(measured), default=None)
         beyond = most.counted(measured) - self.maximum if most is not None else 0
-        told = f", {most.cause}" if most is not None and beyond > 0 else ""
+        detail = f", {most.cause}" if most is not None and beyond > 0 else ""
         return ReplicaRequest(
             signal=self.signal,
             replicas=max(1, beyond),
             since=self.since,
-            cause=f"stands at its maximum of {self.maximum}{told}",
+            cause=f"stands at its maximum of {self.maximum}{detail}",
             beyond=True,
         )
 
@@ -81,7 +81,7 @@ def read_autoscaler(raw: Json) -> AutoscalerRecord | None:
     What it wants within its maximum it gets: those replicas are pods, and wait as pods where there is no room.
     """
     metadata, spec, status = raw["metadata"], raw["spec"], raw.get("status") or {}
-    conditions: dict[str, Json] = {one["type"]: one for one in status.get("conditions") or ()}
+    conditions: dict[str, Json] = {condition["type"]: condition for condition in status.get("conditions") or ()}
     limited = conditions.get("ScalingLimited", {})
     # The controller leaves ScalingLimited as it was when it cannot scale at all.
     stale = any(conditions.get(type_, {}).get("status") == "False" for type_ in ("ScalingActive", "AbleToScale"))
@@ -105,12 +105,12 @@ def read_autoscaler(raw: Json) -> AutoscalerRecord | None:
 
 def _largest(wishes: Iterator[_Wish]) -> tuple[_Wish, ...]:
     """Keep of either sort of wish the one that asks for most; which of the two asks for more depends on the pods."""
-    found: dict[bool, _Wish] = {}
+    largest: dict[bool, _Wish] = {}
     for wish in wishes:
         sort = wish.replicas is None
-        if sort not in found or (wish.replicas or wish.times) > (found[sort].replicas or found[sort].times):
-            found[sort] = wish
-    return tuple(found.values())
+        if sort not in largest or (wish.replicas or wish.times) > (largest[sort].replicas or largest[sort].times):
+            largest[sort] = wish
+    return tuple(largest.values())
 
 
 def _wishes(spec: Json, status: Json) -> Iterator[_Wish]:
@@ -122,10 +122,10 @@ def _wishes(spec: Json, status: Json) -> Iterator[_Wish]:
     tolerance = _TOLERANCE if up.get("tolerance") is None else Fraction(parse_quantity(str(up["tolerance"])), ONE)
     for metric, seen in zip(spec.get("metrics") or (), status.get("currentMetrics") or (), strict=False):
         source = _SOURCES.get(metric.get("type"), "")
-        asked, known = metric.get(source) or {}, seen.get(source) or {}
-        if _name(asked) != _name(known):
+        asked, status_of_metric = metric.get(source) or {}, seen.get(source) or {}
+        if _name(asked) != _name(status_of_metric):
             continue
-        target, current = asked.get("target") or {}, known.get("current") or {}
+        target, current = asked.get("target") or {}, status_of_metric.get("current") or {}
         for field in ("averageUtilization", "averageValue", "value"):
             wanted, have = _number(target.get(field)), _number(current.get(field))
             if wanted and have is not None and Fraction(have, wanted) > 1 + tolerance:

@@ -67,8 +67,8 @@ def _pods_of_job(spec: Json, status: Json) -> int:
     at_once = _or(spec.get("parallelism"), 1)
     completions = spec.get("completions")
     finished = any(
-        one.get("type") in {"Complete", "Failed"} and one.get("status") == "True"
-        for one in status.get("conditions") or ()
+        condition.get("type") in {"Complete", "Failed"} and condition.get("status") == "True"
+        for condition in status.get("conditions") or ()
     )
     if finished:
         return 0

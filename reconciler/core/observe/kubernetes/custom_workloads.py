@@ -82,14 +82,14 @@ def read_spec(resource: Custom, raw: Json, kinds: Kinds) -> CustomWorkloadRecord
     )
 
 
-def completed(seen: GroupSeen | None, said: GroupSeen | None) -> GroupSeen | None:
+def completed(seen: GroupSeen | None, stated: GroupSeen | None) -> GroupSeen | None:
     """Return what one group is: as its pods show it, if all are there, or else as the object says.
 
     A pod tells more than the template that it is made from: it has the API server's defaults and tolerations. Only the
     object says how many of them are enough.
     """
-    if seen is None or said is None:
-        return seen or said
-    if sum(number for _, number in seen.pods) < sum(number for _, number in said.pods):
-        return said
-    return replace(seen, least=said.least)
+    if seen is None or stated is None:
+        return seen or stated
+    if sum(number for _, number in seen.pods) < sum(number for _, number in stated.pods):
+        return stated
+    return replace(seen, least=stated.least)

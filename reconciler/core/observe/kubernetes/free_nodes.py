@@ -49,11 +49,11 @@ class NodeTracker:
         used = self._used.setdefault(pod.node, {})
         for name, amount in (*pod.requests.amounts.items(), (PODS, ONE)):
             used[name] = used.get(name, 0) + sign * amount
-        there = self._there.setdefault(pod.node, Counter())
+        pods_there = self._there.setdefault(pod.node, Counter())
         if pod.here is not None:
-            there[pod.here] += sign
-            if not there[pod.here]:
-                del there[pod.here]
+            pods_there[pod.here] += sign
+            if not pods_there[pod.here]:
+                del pods_there[pod.here]
         if not used[PODS]:
             del self._used[pod.node], self._there[pod.node]
         self._made.pop(pod.node, None)
@@ -89,10 +89,10 @@ class NodeTracker:
 
     def _pods(self, node: str) -> tuple[PodOnNode, ...]:
         """List the pods on a node, in the same order whichever came first."""
-        there = self._there.get(node)
+        pods_there = self._there.get(node)
         return (
-            tuple(pod_on_node for pod_on_node in sorted(there, key=_place) for _ in range(there[pod_on_node]))
-            if there
+            tuple(pod_on_node for pod_on_node in sorted(pods_there, key=_place) for _ in range(pods_there[pod_on_node]))
+            if pods_there
             else ()
         )
 

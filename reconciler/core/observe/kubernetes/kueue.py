@@ -60,7 +60,7 @@ def read_queued(raw: Json) -> QueuedRecord | None:
     Kueue makes pods themselves wait behind a gate; a Workload of one is controlled by it, one of a group by nobody.
     """
     metadata, spec, status = raw["metadata"], raw["spec"], raw.get("status") or {}
-    conditions: dict[str, Json] = {one["type"]: one for one in status.get("conditions") or ()}
+    conditions: dict[str, Json] = {entry["type"]: entry for entry in status.get("conditions") or ()}
     reserved = conditions.get("QuotaReserved", {})
     owner = controller_of(metadata)
     if owner is None or owner.kind == "Pod" or spec.get("active") is False:
@@ -69,11 +69,11 @@ def read_queued(raw: Json) -> QueuedRecord | None:
         return None
     if reserved.get("status") != "False" or reserved.get("reason") not in _LACKING:
         return None
-    done = {one["name"]: one["count"] for one in status.get("reclaimablePods") or ()}
-    pod_sets = [(max(0, _count(one) - done.get(one.get("name"), 0)), one) for one in spec.get("podSets") or ()]
+    done = {entry["name"]: entry["count"] for entry in status.get("reclaimablePods") or ()}
+    pod_sets = [(max(0, _count(entry) - done.get(entry.get("name"), 0)), entry) for entry in spec.get("podSets") or ()]
     if not any(count for count, _ in pod_sets):
         return None
-    _, largest = max(pod_sets, key=lambda one: one[0])
+    _, largest = max(pod_sets, key=lambda entry: entry[0])
     template = largest.get("template") or {}
     return QueuedRecord(
         owner=owner,

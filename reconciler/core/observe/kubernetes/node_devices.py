@@ -48,7 +48,7 @@ class NodeDevices:
         for _, record in sorted(slices.items()):
             members.setdefault((record.driver, record.pool), []).append(record)
         before, self._pools = self._pools, {}
-        found: dict[str, list[DeviceStock]] = {}
+        stocks_by_node: dict[str, list[DeviceStock]] = {}
         for key, records in sorted(members.items()):
             names = held.get(key, set())
             made = before.get(key)
@@ -57,8 +57,8 @@ class NodeDevices:
             self._pools[key] = made
             for stocked in made[2]:
                 for node in _reached(stocked.reach, nodes):
-                    found.setdefault(node, []).append(stocked.stock)
-        return {node: tuple(stocks) for node, stocks in found.items()}
+                    stocks_by_node.setdefault(node, []).append(stocked.stock)
+        return {node: tuple(stocks) for node, stocks in stocks_by_node.items()}
 
 
 def _newest(members: list[SliceRecord]) -> list[SliceRecord]:

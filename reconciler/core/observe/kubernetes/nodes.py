@@ -43,9 +43,9 @@ class NodeGroup:
 def read_node(raw: Json) -> NodeRecord:
     """Read a node. It is open to pods when it is ready, not cordoned and not about to go."""
     metadata, spec, status = raw["metadata"], raw.get("spec") or {}, raw.get("status") or {}
-    ready = any(one.get("type") == "Ready" and one.get("status") == "True" for one in status.get("conditions") or ())
+    ready = any(item.get("type") == "Ready" and item.get("status") == "True" for item in status.get("conditions") or ())
     taints = sorted(
-        (one["key"], one.get("value") or "", one.get("effect") or "NoSchedule") for one in spec.get("taints") or ()
+        (item["key"], item.get("value") or "", item.get("effect") or "NoSchedule") for item in spec.get("taints") or ()
     )
     return NodeRecord(
         allocatable=shared(amounts(status.get("allocatable"))),
@@ -87,7 +87,11 @@ def _single(labelled: Iterable[tuple[Label, ...]]) -> set[str]:
         for key, value in labels:
             bearers[key] += 1
             values.setdefault(key, set()).add(value)
-    return {key for key, found in values.items() if len(found) > 1 and 2 * len(found) > bearers[key]}
+    return {
+        key
+        for key, nodes_with_value in values.items()
+        if len(nodes_with_value) > 1 and 2 * len(nodes_with_value) > bearers[key]
+    }
 
 
 @lru_cache(maxsize=1 << 16)

@@ -34,11 +34,11 @@ class GroupMembership(NamedTuple):
 
 def marks_of(declared: Kinds) -> Marks:
     """Return the marks of all kinds that are built in or declared, by label."""
-    found: dict[str, tuple[tuple[WorkloadKind, Mark], ...]] = {}
+    marks: dict[str, tuple[tuple[WorkloadKind, Mark], ...]] = {}
     for kind in {**BUILT_IN, **declared}.values():
         for mark in kind.marks:
-            found[mark.label] = (*found.get(mark.label, ()), (kind, mark))
-    return found
+            marks[mark.label] = (*marks.get(mark.label, ()), (kind, mark))
+    return marks
 
 
 BUILT_IN_MARKS = marks_of(NONE)
@@ -51,15 +51,15 @@ def belonging(metadata: Json, namespace: str, marks: Marks) -> tuple[Owner, ...]
 
 def memberships(metadata: Json, namespace: str, marks: Marks) -> tuple[GroupMembership, ...]:
     """Say which groups pods with these metadata are of, of those objects that they belong to."""
-    found: dict[Owner, GroupMembership] = {}
+    by_owner: dict[Owner, GroupMembership] = {}
     labels, annotations = metadata.get("labels") or {}, metadata.get("annotations") or {}
     for owner, together in _belonging(metadata, namespace, marks):
         if together is not None:
             size = str(annotations.get(together.size, "")) if together.size else ""
-            told = int(size) if _SIZE.fullmatch(size) else 0
+            stated_size = int(size) if _SIZE.fullmatch(size) else 0
             group = str(labels.get(together.label, "")) if together.label else ""
-            found.setdefault(owner, GroupMembership(owner, sys.intern(group), told))
-    return tuple(found.values())
+            by_owner.setdefault(owner, GroupMembership(owner, sys.intern(group), stated_size))
+    return tuple(by_owner.values())
 
 
 def _belonging(metadata: Json, namespace: str, marks: Marks) -> Iterator[tuple[Owner, Group | None]]:

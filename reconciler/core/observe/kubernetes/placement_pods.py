@@ -54,21 +54,21 @@ def _summed_up(placements: Mapping[PlacementName, Mapping[str, PodRecord]]) -> P
     homeless: dict[PlacementName, PendingPods] = {}
     troubles: dict[PlacementName, str] = {}
     for name, pods in sorted(placements.items()):
-        there = [pod for _, pod in sorted(pods.items()) if not pod.leaving]
-        if not there:
+        staying = [pod for _, pod in sorted(pods.items()) if not pod.leaving]
+        if not staying:
             continue
-        ready[name] = sum(pod.ready for pod in there)
-        if runs := sum(pod.runs for pod in there):
+        ready[name] = sum(pod.ready for pod in staying)
+        if runs := sum(pod.runs for pod in staying):
             bound[name] = runs
-        if helping := [pod for pod in there if pod.helping and pod.node]:
+        if helping := [pod for pod in staying if pod.helping and pod.node]:
             helpers[name] = NonGpuPods(bound=len(helping), ready=sum(pod.ready for pod in helping))
-        waiting = [pod for pod in there if not pod.node]
+        waiting = [pod for pod in staying if not pod.node]
         asking = [pod for pod in waiting if not pod.helping]
         shape = next((pod.shape for pod in asking or waiting if pod.shape), None)
         if shape is not None:
             since = min((pod.held.since for pod in asking or waiting if pod.held), default=None)
             homeless[name] = PendingPods(replicas=len(asking or waiting), shape=shape, helping=not asking, since=since)
-        if told := Counter(pod.trouble for pod in there if pod.trouble):
-            trouble, pods_in_it = min(told.items(), key=lambda one: (-one[1], one[0]))
-            troubles[name] = f"{pods_in_it} of {len(there)} pods {trouble}"
+        if troubles_told := Counter(pod.trouble for pod in staying if pod.trouble):
+            trouble, pods_in_it = min(troubles_told.items(), key=lambda entry: (-entry[1], entry[0]))
+            troubles[name] = f"{pods_in_it} of {len(staying)} pods {trouble}"
     return PlacementProgress(bound=bound, ready=ready, helpers=helpers, homeless=homeless, troubles=troubles)

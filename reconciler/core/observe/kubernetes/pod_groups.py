@@ -31,23 +31,23 @@ def group_seen(
     `shaped` adds to a shape what its claims ask for. A shape whose rules are about the others of its group has an
     obstacle.
     """
-    found: dict[str, list[tuple[ReplicaShape, PodOnNode, int]]] = {}
+    by_group: dict[str, list[tuple[ReplicaShape, PodOnNode, int]]] = {}
     size = 0
     for membership, record, number in _members(root, pods, makers):
         if record.shape is not None and record.here is not None:
             whole = shaped(record.shape, record.claims)
-            found.setdefault(membership.group, []).append((whole, record.here, number))
+            by_group.setdefault(membership.group, []).append((whole, record.here, number))
             size = max(size, membership.size)
-    if not found:
+    if not by_group:
         return None
-    apart = sorted(name for name in found if name)
-    totals = {name: sum(number for *_, number in found[name]) for name in apart or found}
-    most = found[max(totals, key=lambda name: totals[name])]
+    apart = sorted(name for name in by_group if name)
+    totals = {name: sum(number for *_, number in by_group[name]) for name in apart or by_group}
+    most = by_group[max(totals, key=lambda name: totals[name])]
     beside = [(shape.likeness, pod) for shape, pod, _ in most]
     alike: dict[Hashable, tuple[ReplicaShape, int]] = {}
     for shape, _, number in most:
-        known, others = alike.get(shape.likeness, (shape, 0))
-        alike[shape.likeness] = known, others + number
+        known_shape, others = alike.get(shape.likeness, (shape, 0))
+        alike[shape.likeness] = known_shape, others + number
     return GroupSeen(
         pods=tuple((unmingled(shape, beside), number) for shape, number in alike.values()),
         size=size,

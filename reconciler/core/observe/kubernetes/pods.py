@@ -141,7 +141,10 @@ def _shape(spec: Json, metadata: Json) -> ReplicaShape:
 
 
 def _is_ready(status: Json) -> bool:
-    return any(one.get("type") == "Ready" and one.get("status") == "True" for one in status.get("conditions") or ())
+    return any(
+        condition.get("type") == "Ready" and condition.get("status") == "True"
+        for condition in status.get("conditions") or ()
+    )
 
 
 @lru_cache(maxsize=8192)

@@ -34,8 +34,8 @@ def by_owner(parts: Iterable[RecordStore[AskRecord]]) -> Mapping[Owner, list[Ask
 
     Nothing is kept of objects that ask for none, which most do at most times.
     """
-    found: dict[Owner, list[AskRecord]] = {}
+    asks: dict[Owner, list[AskRecord]] = {}
     for part in parts:
         for _, record in sorted(part.records.items()):
-            found.setdefault(record.owner, []).append(record)
-    return found
+            asks.setdefault(record.owner, []).append(record)
+    return asks

@@ -67,7 +67,7 @@ def read_slice(raw: Json) -> SliceRecord:
         pool=intern(pool["name"]),
         generation=pool.get("generation") or 0,
         slices=pool["resourceSliceCount"],
-        devices=tuple(_device(one, driver, own) for one in spec.get("devices") or ()),
+        devices=tuple(_device(device, driver, own) for device in spec.get("devices") or ()),
         counters=tuple(_counters(spec.get("sharedCounters"), "name")),
     )
 

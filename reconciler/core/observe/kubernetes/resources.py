@@ -166,13 +166,13 @@ def needed(refs: Iterable[WorkloadRef], kinds: Kinds = NONE) -> frozenset[Watche
     here may belong to it through StatefulSets or Jobs. What the objects of such a kind say themselves is a help.
     """
     refs = tuple(refs)
-    found: set[Watched] = {*CAPACITY, *customs(refs, kinds)}
+    watched: set[Watched] = {*CAPACITY, *customs(refs, kinds)}
     for ref in refs:
-        found |= SIGNALS | {Resource.TEMPLATES}
+        watched |= SIGNALS | {Resource.TEMPLATES}
         if ref.kind not in _BY_KIND or foreign(ref.kind, ref.group):
-            found |= CONTROLLERS
+            watched |= CONTROLLERS
         elif ref.kind == Resource.DEPLOYMENTS.kind:
-            found |= {Resource.DEPLOYMENTS, Resource.REPLICA_SETS}
+            watched |= {Resource.DEPLOYMENTS, Resource.REPLICA_SETS}
         else:
-            found.add(_BY_KIND[ref.kind])
-    return frozenset(found)
+            watched.add(_BY_KIND[ref.kind])
+    return frozenset(watched)

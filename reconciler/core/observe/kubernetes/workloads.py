@@ -49,9 +49,9 @@ def observe_workloads(refs: Iterable[WorkloadRef], members: Members) -> Iterator
     if not named:
         return
     owned: dict[Owner, list[Owner]] = {}
-    for one, record in members.controllers.items():
+    for owner_of_pods, record in members.controllers.items():
         for owner in record.owners:
-            owned.setdefault(owner, []).append(one)
+            owned.setdefault(owner, []).append(owner_of_pods)
     everyone = {*members.controllers, *members.by_owner, *owned, *members.asks, *_unmade(members)}
     owners = sorted((owner for owner in everyone if (owner.namespace, owner.name) in named), key=_rank)
     for root in owners:
@@ -135,10 +135,10 @@ def _shape(
 
     A pod tells more than the template it is made from: it has the API server's defaults and tolerations.
     """
-    told = [(pod.shape, pod.claims) for pod in sorted(pods, key=lambda pod: pod.held is None)]
-    told += [(maker.shape, maker.claims) for maker in makers]
-    told += [(ask_record.shape, NO_CLAIMS) for ask_record in members.asks.get(root, ())]
-    for shape, claims in told:
+    shapes = [(pod.shape, pod.claims) for pod in sorted(pods, key=lambda pod: pod.held is None)]
+    shapes += [(maker.shape, maker.claims) for maker in makers]
+    shapes += [(ask_record.shape, NO_CLAIMS) for ask_record in members.asks.get(root, ())]
+    for shape, claims in shapes:
         if shape is not None:
             return with_claims(shape, claims, root.namespace, members.templates)
     return None
@@ -168,5 +168,5 @@ def _never_made(record: ControllerRecord, pods: list[PodRecord]) -> list[Unsched
     if record.refused is not None:
         return [record.refused] * missing
     if record.ordered and held:
-        return [min(held, key=lambda one: one.since)] * missing
+        return [min(held, key=lambda unscheduled: unscheduled.since)] * missing
     return []

@@ -139,16 +139,16 @@ def check(spec: DeploySpec) -> Iterator[Finding]:
     yield from render.check(spec)
 
 
-def deploy_spec(file: DeployFile, found: list[Finding]) -> DeploySpec:
+def deploy_spec(file: DeployFile, findings: list[Finding]) -> DeploySpec:
     """Turn the file's lists into the model's, with names filled in; what is wrong is added to `found`."""
     manifests = []
     for index, resource in enumerate(file.manifest_resources):
         loc: Loc = ("spec", "manifestResources", index)
         metadata = resource.manifest.get("metadata")
         own = metadata.get("name", "") if isinstance(metadata, Mapping) else ""
-        name = _named(resource.name, own, "the object's name", loc, found)
+        name = _named(resource.name, own, "the object's name", loc, findings)
         manifests.append(ManifestResource(name=name, manifest=resource.manifest))
-    found += [
+    findings += [
         Finding(
             loc=("spec", "steps", index, "preodicCheckTime"),
             message="has no effect here",
@@ -158,10 +158,10 @@ def deploy_spec(file: DeployFile, found: list[Finding]) -> DeploySpec:
         for index, step in enumerate(file.steps)
         if step.preodic_check_time is not None
     ]
-    found += _idle_account(file)
+    findings += _idle_account(file)
     return DeploySpec(
         helm=tuple(
-            _chart(chart, ("spec", "helmConfig", index), found)
+            _chart(chart, ("spec", "helmConfig", index), findings)
             for index, chart in enumerate(file.helm_config or file.helm_configs)
         ),
         manifests=tuple(manifests),
@@ -182,12 +182,12 @@ def _idle_account(file: DeployFile) -> Iterator[Finding]:
         yield Finding(loc=("spec", name), message=message, hint=hint, severity=Severity.WARNING)
 
 
-def _chart(file: HelmConfigFile, loc: Loc, found: list[Finding]) -> HelmConfig:
+def _chart(file: HelmConfigFile, loc: Loc, findings: list[Finding]) -> HelmConfig:
     """Turn one chart into the model's."""
     flags = HelmFlags()
     if isinstance(file.helm_flags, str):
         flags, wrong = read_flags(file.helm_flags, (*loc, "helmFlags"))
-        found += wrong
+        findings += wrong
     elif file.helm_flags is not None:
         flags = HelmFlags(
             atomic=file.helm_flags.atomic,
@@ -198,7 +198,7 @@ def _chart(file: HelmConfigFile, loc: Loc, found: list[Finding]) -> HelmConfig:
             timeout=file.helm_flags.timeout,
         )
     return HelmConfig(
-        name=_named(file.name, file.release_name, "its releaseName", loc, found),
+        name=_named(file.name, file.release_name, "its releaseName", loc, findings),
         chart=file.chart,
         release_name=file.release_name,
         release_namespace=file.release_namespace,
@@ -211,15 +211,15 @@ def _chart(file: HelmConfigFile, loc: Loc, found: list[Finding]) -> HelmConfig:
     )
 
 
-def _named(name: str, default: Json, source: str, loc: Loc, found: list[Finding]) -> str:
+def _named(name: str, default: Json, source: str, loc: Loc, findings: list[Finding]) -> str:
     """Name a part as steps know it, by default after its object or release (docs/egs.md, R5)."""
     if name:
         return name
     if isinstance(default, str) and _PART_NAME.fullmatch(default):
         message = f"has no name; steps know it as {default}, {source}"
-        found.append(Finding(loc=loc, message=message, hint=f"try name: {default}", severity=Severity.WARNING))
+        findings.append(Finding(loc=loc, message=message, hint=f"try name: {default}", severity=Severity.WARNING))
         return default
-    found.append(Finding(loc=(*loc, "name"), message="is required"))
+    findings.append(Finding(loc=(*loc, "name"), message="is required"))
     return ""
 
 

@@ -26,8 +26,8 @@ class WaitBody(DetailsFile):
             raise refusal("has both workspaceName and sliceName, and they differ", "try keeping workspaceName")
         if not self.workspace:
             raise refusal("names no workspace", "try workspaceName: llm")
-        one = [] if self.cluster_name is None else [self.cluster_name]
-        given = [names for names in (self.preferred_clusters, self.clusters, one) if names]
+        named = [] if self.cluster_name is None else [self.cluster_name]
+        given = [names for names in (self.preferred_clusters, self.clusters, named) if names]
         if any(names != given[0] for names in given):
             raise refusal("names different clusters under two names", "try keeping clusters")
         return self

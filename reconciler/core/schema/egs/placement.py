@@ -50,10 +50,14 @@ class PlacementSpec(DeployFile):
     @model_validator(mode="after")
     def _same(self) -> PlacementSpec:
         """Refuse two spellings of one thing that say different things (docs/egs.md, R2 and R9)."""
-        one = [] if self.cluster_name is None else [self.cluster_name]
+        named = [] if self.cluster_name is None else [self.cluster_name]
         given = {
             name: names
-            for name, names in (("clusterNames", self.cluster_names), ("clusterName", one), ("clusters", self.clusters))
+            for name, names in (
+                ("clusterNames", self.cluster_names),
+                ("clusterName", named),
+                ("clusters", self.clusters),
+            )
             if names
         }
         first, *others = given or [""]

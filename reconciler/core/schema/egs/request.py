@@ -133,30 +133,30 @@ def reservation(file: GprFile) -> tuple[RequestDraft, tuple[Finding, ...]]:
 
 def merged(request: Request, draft: RequestDraft) -> tuple[RequestDraft, tuple[Finding, ...]]:
     """Change what an update names (`draft.said`) in a request; all else stays as it is."""
-    said = draft.said
+    fields = draft.said
     spec, change = request.spec, draft.spec
     value = RequestDraft(
         name=request.name,
         workspace=request.workspace,
         namespace=request.namespace,
         spec=DeploySpec(
-            helm=change.helm if "helmConfigs" in said else spec.helm,
-            manifests=change.manifests if "manifestResources" in said else spec.manifests,
-            commands=change.commands if "cmdExec" in said else spec.commands,
-            steps=change.steps if "steps" in said else spec.steps,
-            burst_duration=change.burst_duration if "burstDuration" in said else spec.burst_duration,
-            deletion_policy=change.deletion_policy if "deletionPolicy" in said else spec.deletion_policy,
-            service_account=change.service_account if "serviceAccountName" in said else spec.service_account,
+            helm=change.helm if "helmConfigs" in fields else spec.helm,
+            manifests=change.manifests if "manifestResources" in fields else spec.manifests,
+            commands=change.commands if "cmdExec" in fields else spec.commands,
+            steps=change.steps if "steps" in fields else spec.steps,
+            burst_duration=change.burst_duration if "burstDuration" in fields else spec.burst_duration,
+            deletion_policy=change.deletion_policy if "deletionPolicy" in fields else spec.deletion_policy,
+            service_account=change.service_account if "serviceAccountName" in fields else spec.service_account,
         ),
-        clusters=draft.clusters if said & _WHERE else request.clusters,
-        placements=draft.placements if said & {*_WHERE, "numPlacements"} else request.placements,
-        template=draft.template if "workloadTemplateName" in said else request.template,
-        ask=draft.ask if "gprDetails" in said else request.ask,
-        terms=draft.terms if "gprDetails" in said else request.terms,
-        requeues=draft.requeues if "gprDetails" in said else request.terms.requeue,
-        redistributes=draft.redistributes if "enableRedistribute" in said else request.redistributes,
+        clusters=draft.clusters if fields & _WHERE else request.clusters,
+        placements=draft.placements if fields & {*_WHERE, "numPlacements"} else request.placements,
+        template=draft.template if "workloadTemplateName" in fields else request.template,
+        ask=draft.ask if "gprDetails" in fields else request.ask,
+        terms=draft.terms if "gprDetails" in fields else request.terms,
+        requeues=draft.requeues if "gprDetails" in fields else request.terms.requeue,
+        redistributes=draft.redistributes if "enableRedistribute" in fields else request.redistributes,
         reserves=request.reserves,
-        said=said,
+        said=fields,
         spelling=draft.spelling,
     )
     return value, tuple(value.spelling.of(finding) for finding in _whole(value))
@@ -169,7 +169,7 @@ _WHERE = frozenset({"clusters", *_OPEN})
 
 def _draft(
     spec: PlacementSpec,
-    found: list[Finding],
+    findings: list[Finding],
     *,
     group: str = "",
     flat: frozenset[int] = frozenset(),
@@ -178,19 +178,19 @@ def _draft(
     """Turn the fields of a file or (without a `group`) of a body into a draft that has no name yet."""
     details = spec.gpr_details
     body = not group
-    said = frozenset(
-        _ALIASES.get(name, str(one.alias))
-        for name, one in type(spec).model_fields.items()
+    fields = frozenset(
+        _ALIASES.get(name, str(field.alias))
+        for name, field in type(spec).model_fields.items()
         if name in spec.model_fields_set and name not in _PASSED_OVER
     )
     if partial and not (spec.auto_select_cluster or spec.enable_burst):
-        said -= _OPEN  # a change that leaves nothing open says nothing of where
+        fields -= _OPEN  # a change that leaves nothing open says nothing of where
     clusters: tuple[ClusterName, ...] = ()
     placements = spec.num_placements
-    if not partial or said & _WHERE:
-        clusters, placements = _where(spec, group, found)
-    deployed = deploy_spec.deploy_spec(spec, found)
-    found += ineffective_of_placement(spec)
+    if not partial or fields & _WHERE:
+        clusters, placements = _where(spec, group, findings)
+    deployed = deploy_spec.deploy_spec(spec, findings)
+    findings += ineffective_of_placement(spec)
     charts = "helmConfigs" if body and not spec.helm_config else deploy_spec.charts_field(spec)
     return RequestDraft(
         name=TemplateName(""),
@@ -203,7 +203,7 @@ def _draft(
         terms=None if details is None else details.terms(dedicated=details.dedicated_nodes),
         requeues=None if details is None else details.requeue_on_failure,
         redistributes=spec.enable_redistribute,
-        said=said,
+        said=fields,
         used=deploy_spec.used_namespaces((), deployed),
         spelling=Spelling(
             names={
@@ -238,7 +238,7 @@ def copies(draft: RequestDraft) -> bool:
     return bool(draft.template) and not (spec.helm or spec.manifests or spec.commands or spec.steps)
 
 
-def _where(spec: PlacementSpec, group: str, found: list[Finding]) -> tuple[tuple[ClusterName, ...], int | None]:
+def _where(spec: PlacementSpec, group: str, findings: list[Finding]) -> tuple[tuple[ClusterName, ...], int | None]:
     """Say on which clusters a request goes, and on how many of them (docs/egs.md, R2)."""
     written_as = _clusters_field(spec, body=not group)
     loc: Loc = ("spec", "clusters")
@@ -246,17 +246,17 @@ def _where(spec: PlacementSpec, group: str, found: list[Finding]) -> tuple[tuple
     named = tuple(ClusterName(name) for name in dict.fromkeys(written))
     if len(named) < len(written):
         twice = next(name for name in named if written.count(name) > 1)
-        found.append(Finding(loc=loc, message=f"names {twice} more than once", severity=Severity.WARNING))
+        findings.append(Finding(loc=loc, message=f"names {twice} more than once", severity=Severity.WARNING))
     # 1. A kind that is for one cluster.
     if group in _SINGLE and len(named) > 1:
         message = f"names {len(named)} clusters, and a placement of {group} is for one"
-        found.append(Finding(loc=loc, message=message, hint="try apiVersion: gpr.kubeslice.io/v1alpha1"))
+        findings.append(Finding(loc=loc, message=message, hint="try apiVersion: gpr.kubeslice.io/v1alpha1"))
     # 2. Whatever has room.
     if spec.enable_burst:
         if named:
             message = f"enableBurst opens every cluster of the workspace, so {written_as} does not bind it"
             hint = f"try enableBurst: false to stay on the clusters of {written_as}"
-            found.append(Finding(loc=loc, message=message, hint=hint, severity=Severity.WARNING))
+            findings.append(Finding(loc=loc, message=message, hint=hint, severity=Severity.WARNING))
         return (), spec.num_placements or max(1, len(named))
     if spec.auto_select_cluster:
         return named, spec.num_placements or 1
@@ -264,11 +264,11 @@ def _where(spec: PlacementSpec, group: str, found: list[Finding]) -> tuple[tuple
     if not named and group == "aiops.kubeslice.io":
         message = "names no cluster: it goes to the first one of its workspace that has room"
         hint = "try spec.clusterName"
-        found.append(Finding(loc=("spec",), message=message, hint=hint, severity=Severity.WARNING))
+        findings.append(Finding(loc=("spec",), message=message, hint=hint, severity=Severity.WARNING))
         return (), 1
     if not named:
         hint = f"try {written_as}: [...]" if written_as != "clusterName" else "try clusterName: ..."
-        found.append(Finding(loc=loc, message="is required", hint=f"{hint}, or autoSelectCluster: true"))
+        findings.append(Finding(loc=loc, message="is required", hint=f"{hint}, or autoSelectCluster: true"))
     return named, spec.num_placements
 
 
