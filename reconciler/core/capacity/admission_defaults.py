@@ -1,7 +1,8 @@
 """Replicas as a cluster makes them: with what admission adds to their pods there.
 
 The API server merges a RuntimeClass into each pod that names it, and gives the defaults of a namespace's LimitRanges to
-containers that request nothing. What nobody knows is an obstacle, so that nothing is said to fit that may not.
+containers that request nothing (docs/reference/kubernetes.md, "Pods that admission changes"). What nobody knows is an
+obstacle, so that nothing is said to fit that may not.
 """
 
 from __future__ import annotations

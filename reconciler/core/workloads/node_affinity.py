@@ -1,4 +1,4 @@
-"""Node selector terms as the scheduler reads them (its component-helpers' nodeaffinity, apimachinery's selectors)."""
+"""Node selector terms, as the scheduler reads them (docs/reference/kubernetes.md, "Filters of the scheduler")."""
 
 from __future__ import annotations
 

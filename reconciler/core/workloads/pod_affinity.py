@@ -1,8 +1,9 @@
 """What a pod spec demands of the pods beside it, as far as that can be counted before anything is there.
 
-Rules of the scheduler's InterPodAffinity, PodTopologySpread, NodePorts and NodeName plugins. What is only preferred
-keeps no pod from a node and is passed over. Rules that are about other pods than the pod's own kind depend on what
-comes and goes in a cluster: they are an obstacle, and so is what is not known here.
+Rules of the scheduler's InterPodAffinity, PodTopologySpread, NodePorts and NodeName plugins
+(docs/reference/kubernetes.md, "Filters of the scheduler"). What is only preferred keeps no pod from a node and is
+passed over. Rules that are about other pods than the pod's own kind depend on what comes and goes in a cluster: they
+are an obstacle, and so is what is not known here.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Which taints keep a pod away, as the scheduler's TaintToleration plugin has it."""
+"""Taints that keep a pod away (docs/reference/kubernetes.md, "Filters of the scheduler")."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ class _Stocked:
 class NodeDevices:
     """Sums up the devices that each node can use; a pool of which nothing has changed is not summed up anew.
 
-    The rules are the scheduler's (dynamic-resource-allocation's GatherPools): of a pool only the newest generation
+    The rules are the scheduler's (docs/reference/kubernetes.md, "Devices"): of a pool only the newest generation
     counts, and nothing of it until all its slices are there, or while two devices have one name.
     """
 
