@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from reconciler.core.engines import Deployment, engine, target_namespace
 from reconciler.core.ledger import placement_record
@@ -14,18 +14,27 @@ from reconciler.model.tree import checked_path
 from reconciler.model.workload import DeploySpec, Json
 
 
-def laid_out(
-    desired: Desired, placement: Placement, spec: DeploySpec, charts: Mapping[str, tuple[Json, ...]]
-) -> tuple[Placement, dict[str, bytes]]:
-    """Write a placement's files by path; the digest over them goes into its record and its marker.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlacementFiles:
+    """A placement as its record has it, and its files."""
 
-    Raises InvalidInput for what cannot be written, and for a record that could not be read again: nobody would ever end
-    such a placement.
+    # The placement as it was decided, with its target namespace and digest: its rendered files alone tell these two.
+    placement: Placement
+    # Contents by path on the output branch.
+    files: Mapping[str, bytes]
+
+
+def write_placement_files(
+    desired: Desired, placement: Placement, spec: DeploySpec, charts: Mapping[str, tuple[Json, ...]]
+) -> PlacementFiles:
+    """Write the files of a placement; the digest over them goes into its record and its marker.
+
+    Raises InvalidInput for files that cannot be written, and for a record that could not be read again: a placement
+    without one would never end.
     """
     chosen = engine(placement.engine)
     workspace = desired.workspaces[placement.workload.workspace]
-    target = target_namespace(spec, workspace)
-    placement = replace(placement, target_namespace=target, deletion_policy=spec.deletion_policy, digest="")
+    placement = replace(placement, target_namespace=target_namespace(spec, workspace), digest="")
     deployment = Deployment(
         placement=placement,
         spec=spec,
@@ -42,4 +51,5 @@ def laid_out(
         placement, spec, charts=chosen.charts_mode(spec)
     )
     cluster = f"clusters/{placement.cluster}"
-    return placement, {checked_path(f"{cluster}/{name}"): data for name, data in sorted(files.items())}
+    written = {checked_path(f"{cluster}/{name}"): data for name, data in sorted(files.items())}
+    return PlacementFiles(placement=placement, files=written)

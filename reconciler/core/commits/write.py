@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from reconciler.core.commits import messages
-from reconciler.core.commits.files import laid_out
+from reconciler.core.commits.files import write_placement_files
 from reconciler.core.commits.fill import RenderedTemplate, Sheets
 from reconciler.core.commits.trailers import Action, Trailer, write_trailers
 from reconciler.core.decide.state.pass_input import PassInput, Unwritable
@@ -196,7 +196,9 @@ class _Writer:
             self._refuse(placement, problem or "its template could not be filled in")
             return
         try:
-            placement, writes = laid_out(self._desired, placement, spec, self._material.charts.get(position, {}))
+            charts = self._material.charts.get(position, {})
+            written = write_placement_files(self._desired, placement, spec, charts)
+            placement, writes = written.placement, dict(written.files)
             path = f"{placement.path}/placement.yaml"
             self.records[path, writes[path]] = placement
             if isinstance(change, Place) and change.record is not None:
@@ -206,16 +208,15 @@ class _Writer:
             return
         restraint = change.restraint if isinstance(change, Resize | Move) else None
         begun = (placement.workload, (restraint,), ()) if restraint is not None else None
+        change = _completed(change, placement)
         if isinstance(change, Place):
-            self._close(replace(change, placement=placement), writes=writes)
-        elif isinstance(change, Resize | Extend):
-            self._close(
-                replace(change, after=placement), removes=placement_files(placement), writes=writes, ledger=begun
-            )
-        else:
+            self._close(change, writes=writes)
+        elif isinstance(change, Move):
             history = self._material.history.get(change.before.id, ())
             removes = (*placement_files(change.before), *placement_files(placement))
-            self._close(replace(change, after=placement), removes=removes, writes=writes, history=history, ledger=begun)
+            self._close(change, removes=removes, writes=writes, history=history, ledger=begun)
+        else:
+            self._close(change, removes=placement_files(placement), writes=writes, ledger=begun)
 
     def _recorded(self, kept: RequestRecord, written: bytes | None = None) -> dict[str, bytes]:
         """Write a request's record where it is not `written`. Raises InvalidInput for one that could not be read again.
@@ -285,3 +286,8 @@ class _Writer:
         self.commits.append(
             Commit(message=message, author=author, at=self._now, removes=removes, writes=writes or {}, key=key)
         )
+
+
+def _completed(change: Place | Resize | Extend | Move, placement: Placement) -> Place | Resize | Extend | Move:
+    """Return a change as it was decided, with the placement as its record has it: target namespace and digest added."""
+    return replace(change, placement=placement) if isinstance(change, Place) else replace(change, after=placement)

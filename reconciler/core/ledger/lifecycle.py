@@ -88,12 +88,14 @@ def begun(
 
 def renewed(placement: Placement, desired: Desired, now: datetime, replicas: int) -> Placement:
     """Give a placement another number of replicas, deployed from its template as it stands now."""
+    template = desired.templates[placement.workload]
     return replace(
         placement,
         replicas=replicas,
         changed_at=now,
+        deletion_policy=template.spec.deletion_policy,
         source_commit=desired.commit,
-        template_version=version(desired.templates[placement.workload]),
+        template_version=version(template),
         digest="",
     )
 

@@ -7,6 +7,7 @@ no cluster (filters do that) and counts no capacity.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from reconciler.core.decide.candidates.scorers.policy_order import PolicyOrder
@@ -21,13 +22,13 @@ SCORERS: tuple[Scorer, ...] = (PolicyOrder(),)
 __all__ = ["SCORERS", "Scorer", "ranked"]
 
 
-def ranked(inputs: PassInput, workload: WorkloadId) -> tuple[Candidate, ...]:
+def ranked(inputs: PassInput, workload: WorkloadId, scorers: Sequence[Scorer] = SCORERS) -> tuple[Candidate, ...]:
     """Return the clusters that a workload may use, the highest score first, each with its rank in that order.
 
     Where the scores leave the policy's order as it is, this is the tuple that the order has, and no copy.
     """
     candidates = inputs.reach.order(workload)
-    ordered = sorted(candidates, key=lambda candidate: tuple(-scorer.score(candidate, inputs) for scorer in SCORERS))
+    ordered = sorted(candidates, key=lambda candidate: tuple(-scorer.score(candidate, inputs) for scorer in scorers))
     if all(candidate.rank == rank for rank, candidate in enumerate(ordered, start=1)):
         return candidates
     return tuple(replace(candidate, rank=rank) for rank, candidate in enumerate(ordered, start=1))
