@@ -174,7 +174,7 @@ class Daemon:
 
     def until(self, condition: Callable[[], object]) -> None:
         """Wait for something that comes of itself."""
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 60
         while not condition():
             assert time.monotonic() < deadline, "it never came"
             time.sleep(0.02)

@@ -68,7 +68,7 @@ class Fleet:
         return view
 
 
-def until(true: Callable[[], object], seconds: float = 15) -> None:
+def until(true: Callable[[], object], seconds: float = 60) -> None:
     """Wait for something to come true."""
     end = time.monotonic() + seconds
     while not true():

@@ -148,7 +148,7 @@ def test_daemon_acts_on_what_it_watches_and_sees_its_own_replicas_come(
     assert "no observations" not in out.decode()
 
 
-def until(true, seconds: float = 15) -> None:
+def until(true, seconds: float = 60) -> None:
     end = time.monotonic() + seconds
     while not true():
         assert time.monotonic() < end, "it never came true"

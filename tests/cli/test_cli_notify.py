@@ -126,7 +126,7 @@ def test_run_ends_soon_though_an_engine_is_silent_and_says_what_it_left(
     engine.until(lambda: len(engine.tries) == 1)
     running.process.send_signal(signal.SIGTERM)
     try:
-        running.process.wait(15)
+        running.process.wait(45)
     except subprocess.TimeoutExpired:
         pytest.fail("it waits for an engine for good")
     assert running.end(signal.SIGTERM) == 0

@@ -92,7 +92,7 @@ class Daemon:
     def wait_for(self, text: str) -> str:
         """Read its log until a line holds a text, and return that line."""
         assert self.process.stdout is not None
-        deadline = time.monotonic() + 15
+        deadline = time.monotonic() + 60
         while time.monotonic() < deadline:
             for line in self.lines:
                 if text in line:

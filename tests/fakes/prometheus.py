@@ -18,6 +18,7 @@ class Metrics:
         self.values: dict[str, Any] = {}
         self.says: tuple[int, bytes] | None = None
         self.token = ""
+        self.answered = 0
         self.hangs = threading.Event()
         self.hangs.set()
         self.asked: list[str] = []
@@ -28,7 +29,7 @@ class Metrics:
     def wait_for(self, count: int) -> None:
         """Wait until so many queries have been asked."""
         with self.changed:
-            assert self.changed.wait_for(lambda: len(self.asked) >= count, 10), self.asked
+            assert self.changed.wait_for(lambda: len(self.asked) >= count, 60), self.asked
 
     def answer(self, query: str) -> tuple[int, bytes]:
         if self.says is not None:
@@ -58,7 +59,8 @@ class _Handler(BaseHTTPRequestHandler):
         with self.metrics.changed:
             self.metrics.asked.append(query)
             self.metrics.changed.notify_all()
-        self.metrics.hangs.wait(20)
+        self.metrics.hangs.wait(60)
+        self.metrics.answered += 1
         if self.metrics.elsewhere:
             self._send(302, b"", {"Location": self.metrics.elsewhere + self.path})
         elif self.metrics.token and self.headers.get("Authorization") != f"Bearer {self.metrics.token}":

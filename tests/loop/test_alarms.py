@@ -28,13 +28,13 @@ def alarms(candidate: SimpleQueue[str]) -> Iterator[Alarms]:
 
 def test_moment_a_month_ago_rings_at_once(alarms: Alarms, candidate: SimpleQueue[str]) -> None:
     alarms.at(SystemClock().now() - timedelta(days=31))
-    assert candidate.get(timeout=5) == "alarm"
+    assert candidate.get(timeout=60) == "alarm"
 
 
 def test_moment_ahead_rings_then_and_not_before(alarms: Alarms, candidate: SimpleQueue[str]) -> None:
     due = datetime.now(UTC) + timedelta(milliseconds=80)
     alarms.at(due)
-    assert candidate.get(timeout=5) == "alarm"
+    assert candidate.get(timeout=60) == "alarm"
     assert datetime.now(UTC) >= due
 
 
@@ -56,7 +56,7 @@ def test_none_clears_the_alarm_and_may_be_said_twice(alarms: Alarms, candidate: 
 def test_watch_wakes_only_when_something_changed(alarms: Alarms, candidate: SimpleQueue[str]) -> None:
     answers = [False, False, True]
     alarms.watch(lambda: bool(answers) and answers.pop(0), every=timedelta(milliseconds=20), reason="observation")
-    assert candidate.get(timeout=5) == "observation"
+    assert candidate.get(timeout=60) == "observation"
     assert answers == []
     with pytest.raises(Empty):
         candidate.get(timeout=0.1)
@@ -75,12 +75,12 @@ def test_stopping_just_as_it_rings_kills_no_thread(candidate: SimpleQueue[str]) 
         alarms = Alarms(candidate.put)
         alarms.start()
         alarms.at(SystemClock().now())
-        assert candidate.get(timeout=5) == "alarm"
+        assert candidate.get(timeout=60) == "alarm"
         alarms.stop()
 
 
 def test_clock_is_utc_and_whole_seconds() -> None:
-    now = SystemClock().now()
+    before, now, after = time.time(), SystemClock().now(), time.time()
     assert now.tzinfo is UTC
     assert now.microsecond == 0
-    assert abs(now.timestamp() - time.time()) < 5
+    assert int(before) <= now.timestamp() <= after

@@ -113,29 +113,28 @@ def test_sigterm_finishes_the_push_under_way_and_leaves(fleet: Fleet) -> None:
         until(fleet.pushing.exists)
         process.send_signal(signal.SIGTERM)
         assert fleet.bursts() == []
-        assert process.wait(15) == 0
+        assert process.wait(60) == 0
         told = process.stdout.read()
     assert len(fleet.bursts()) == 1
     assert "Traceback" not in told
 
 
 def test_second_interrupt_leaves_at_once_and_the_next_start_completes(fleet: Fleet) -> None:
-    fleet.slow_push(5)
+    fleet.slow_push(30)
     with fleet.daemon() as process:
         until(fleet.pushing.exists)
-        began = time.monotonic()
         process.send_signal(signal.SIGINT)
         time.sleep(0.1)
         process.send_signal(signal.SIGINT)
-        assert process.wait(15) == 130
-        assert time.monotonic() - began < 4
+        assert process.wait(25) == 130, "it waited for the push"
+        assert fleet.bursts() == []
         assert "Traceback" not in process.stdout.read()
     fleet.slow_push(0)
     fleet.observe()
     with fleet.daemon() as process:
         until(fleet.bursts)
         process.send_signal(signal.SIGTERM)
-        assert process.wait(15) == 0
+        assert process.wait(60) == 0
     assert len(fleet.bursts()) == 1
     git("fsck", "--strict", at=fleet.remote)
 
@@ -164,7 +163,7 @@ def test_remote_that_vanishes_and_comes_back_is_taken_up_again(fleet: Fleet) -> 
         away.rename(fleet.remote)
         until_told(process, "working again")
         process.send_signal(signal.SIGTERM)
-        assert process.wait(15) == 0
+        assert process.wait(60) == 0
 
 
 def until_told(process: subprocess.Popen[str], words: str) -> str:
@@ -185,7 +184,7 @@ def test_a_queue_that_grows_in_prometheus_wakes_the_daemon_and_is_named_in_the_c
             metrics.values["queue"] = 42
             until(lambda: "prometheus queue is 42" in git("log", "--format=%B", "placements", at=fleet.remote))
             process.send_signal(signal.SIGTERM)
-            assert process.wait(15) == 0
+            assert process.wait(60) == 0
             told = process.stdout.read()
     assert f"signals from {metrics.url}" in told
     assert "Traceback" not in told
@@ -232,5 +231,5 @@ def test_api_of_the_daemon_takes_a_placement_and_is_as_strict_as_it_was_told(fle
         subjects = git("log", "--format=%an %s", "placements", at=fleet.remote).splitlines()
         assert "Ada request(llm/bookinfo): received" in subjects
         process.send_signal(signal.SIGTERM)
-        assert process.wait(15) == 0
+        assert process.wait(60) == 0
         assert "Traceback" not in process.stdout.read()

@@ -182,7 +182,7 @@ def test_body_that_hides_its_length_is_cut_off_at_a_mebibyte() -> None:
     server = HttpServer(Door().app, host="127.0.0.1", port=0)
     server.start()
     try:
-        with socket.create_connection(("127.0.0.1", server.port), timeout=5) as connection:
+        with socket.create_connection(("127.0.0.1", server.port), timeout=60) as connection:
             head = f"POST /api/v1/observations HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {TOKEN}\r\n"
             connection.sendall(f"{head}Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n".encode())
             connection.sendall(b"100001\r\n" + b" " * 0x100001 + b"\r\n")

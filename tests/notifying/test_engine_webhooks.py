@@ -101,10 +101,9 @@ def test_pushes_while_an_engine_is_slow_become_one_event(engine: Engine, notify:
     engine.held.clear()
     webhooks.publish((), [move(A, B, "one")])
     engine.until(lambda: len(engine.tries) == 1)
-    began = time.monotonic()
     for old, new, path in ((B, C, "two"), (C, D, "three"), (D, E, "four")):
         webhooks.publish((), [move(old, new, path)])
-    assert time.monotonic() - began < 5
+    assert (len(engine.tries), engine.taken) == (1, []), "it waited for the engine"
     engine.held.set()
     assert webhooks.close(ENOUGH) == ()
     assert [(event["before"], event["after"]) for event in engine.taken] == [(A, B), (B, E)]
@@ -213,20 +212,19 @@ def test_the_end_brings_what_is_waiting_without_its_back_off(engine: Engine, not
     webhooks = notify(argo_cd(engine), pace=replace(QUICK, first_backoff=60, longest_backoff=60))
     webhooks.publish((), [PUSH])
     engine.until(lambda: len(engine.tries) == 1)
-    began = time.monotonic()
     assert webhooks.close(ENOUGH) == ()
-    assert time.monotonic() - began < 4
     assert len(engine.taken) == 1
 
 
 def test_the_end_does_not_wait_for_an_engine_longer_than_it_was_told(engine: Engine, notify: Make) -> None:
     engine.held.clear()
-    webhooks = notify(flux(engine), pace=replace(QUICK, answer=30))
+    webhooks = notify(flux(engine), pace=replace(QUICK, answer=120))
     webhooks.publish((), [PUSH])
     engine.until(lambda: len(engine.tries) == 1)
     began = time.monotonic()
     (problem,) = webhooks.close(timedelta(seconds=0.3))
-    assert 0.2 < time.monotonic() - began < 4
+    assert time.monotonic() - began > 0.2
+    # The engine breaks the connection off after a minute: who waited for that would say so.
     assert problem.message.endswith("it does not answer in time")
 
 
@@ -235,9 +233,7 @@ def test_the_end_gives_up_where_no_time_is_left_for_a_try(engine: Engine, notify
     webhooks = notify(argo_cd(engine), pace=replace(QUICK, first_backoff=60, longest_backoff=60))
     webhooks.publish((), [PUSH])
     engine.until(lambda: len(engine.tries) == 1)
-    began = time.monotonic()
     assert len(webhooks.close(ENOUGH)) == 1
-    assert time.monotonic() - began < 4
     assert len(engine.tries) == 2
 
 

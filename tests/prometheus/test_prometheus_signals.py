@@ -38,11 +38,16 @@ def fleet(*queries: Query, workloads: tuple[WorkloadId, ...] = (VLLM,)) -> Desir
 
 @contextmanager
 def watching(
-    metrics: Metrics, *, every: float = 0.02, patience: float = 5, wake: Callable[[str], None] | None = None
+    metrics: Metrics,
+    *,
+    every: float = 0.02,
+    patience: float = 5,
+    answer: float = 5,
+    wake: Callable[[str], None] | None = None,
 ) -> Iterator[tuple[PrometheusSignals, HandClock]]:
     """Ask the metrics every so many seconds, by a clock that stands still until it is moved."""
     clock = HandClock()
-    server = PrometheusServer(metrics.url, patience=seconds(5))
+    server = PrometheusServer(metrics.url, patience=seconds(answer))
     view = PrometheusSignals(server, clock=clock, wake=wake, patience=seconds(patience), every=seconds(every))
     try:
         yield view, clock
@@ -55,7 +60,7 @@ def watching(
 
 def until(view: PrometheusSignals, holds: Callable[[Observed], bool]) -> Observed:
     """Wait until what is observed is so."""
-    end = time.monotonic() + 10
+    end = time.monotonic() + 60
     while time.monotonic() < end:
         seen = view.observe()
         if holds(seen):
@@ -146,11 +151,10 @@ def test_a_change_of_the_number_wakes_the_daemon_and_a_change_of_the_value_does_
 
 def test_a_daemon_never_waits_for_an_answer(metrics: Metrics) -> None:
     metrics.hangs.clear()
-    with watching(metrics, patience=0) as (view, _):
-        began = time.monotonic()
+    with watching(metrics, patience=0, answer=120) as (view, _):
         view.follow(fleet())
         seen = view.observe()
-        assert time.monotonic() - began < 1
+        assert metrics.answered == 0
     assert [answer.at for answer in seen.freshness[VLLM]] == [None]
 
 

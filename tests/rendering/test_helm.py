@@ -182,13 +182,13 @@ def test_without_helm_charts_are_refused_with_the_way_out(monkeypatch, tmp_path)
 def printing(monkeypatch, tmp_path):
     """Put a stand-in for helm first on the PATH that prints what it is given, and note its arguments."""
 
-    def prints(output: bytes = b"", script: str = "") -> Helm:
+    def prints(output: bytes = b"", script: str = "", timeout: float = 60) -> Helm:
         (tmp_path / "output").write_bytes(output)
         program = tmp_path / "bin" / "helm"
         program.parent.mkdir(exist_ok=True)
         program.write_text(f"#!/bin/sh\necho \"$@\" > '{tmp_path}/arguments'\n{script or f'cat {tmp_path}/output'}\n")
         program.chmod(0o755)
-        return Helm(timeout=2)
+        return Helm(timeout=timeout)
 
     monkeypatch.setenv("PATH", str(tmp_path / "bin"), prepend=":")
     return prints
@@ -232,10 +232,10 @@ HOSTILE = {
 @pytest.mark.parametrize(("output", "message"), HOSTILE.values(), ids=HOSTILE)
 def test_hostile_output_is_refused_before_it_costs_much(printing, output, message):
     adapter = printing(output.encode())
-    started = time.perf_counter()
+    started = time.process_time()
     with pytest.raises(InvalidInput, match=message):
         rendered(adapter)
-    assert time.perf_counter() - started < 10  # on a busy machine; on an idle one two seconds at most
+    assert time.process_time() - started < 10  # of CPU, which a busy machine does not add to; two seconds at most
 
 
 _MEASURE = """
@@ -282,9 +282,9 @@ def test_complaints_without_end_are_cut_and_a_helm_that_hangs_is_ended_with_its_
     with pytest.raises(InvalidInput, match="rendering chart 'vllm-app': y y y"):
         rendered(printing(script="yes | head -c 1000000 >&2; exit 1"))
     with pytest.raises(Transient, match="helm did not end within 2 s"):
-        rendered(printing(script=f"sleep 60 & echo $! > {tmp_path}/child; wait"))
+        rendered(printing(script=f"sleep 60 & echo $! > {tmp_path}/child; wait", timeout=2))
     state = Path("/proc", (tmp_path / "child").read_text().strip(), "stat")
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + 30
     while state.exists() and state.read_text().rpartition(")")[2].split()[0] != "Z":
         assert time.monotonic() < deadline
 
