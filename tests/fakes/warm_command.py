@@ -32,7 +32,7 @@ def overspill() -> list[str]:
     run = os.getppid() if "PYTEST_XDIST_WORKER" in os.environ else os.getpid()
     with socket.socket(socket.AF_UNIX) as probe:
         if probe.connect_ex(ADDRESS.format(run)) != 0:
-            root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))  # noqa: PTH100, PTH120
+            root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))  # noqa: PTH100, PTH120 - no pathlib
             command = [sys.executable, "-c", f"from tests.fakes.warm_command import serve; serve({run})"]
             with subprocess.Popen(
                 command, cwd=root, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, start_new_session=True
@@ -45,10 +45,10 @@ def overspill() -> list[str]:
 
 def serve(run: int) -> None:
     """Fork a command for each client, for as long as the process that began the run is there."""
-    import gc  # noqa: PLC0415
-    import importlib  # noqa: PLC0415
-    import pkgutil  # noqa: PLC0415
-    import select  # noqa: PLC0415
+    import gc  # noqa: PLC0415 - the client has to start quickly
+    import importlib  # noqa: PLC0415 - the client has to start quickly
+    import pkgutil  # noqa: PLC0415 - the client has to start quickly
+    import select  # noqa: PLC0415 - the client has to start quickly
 
     with socket.socket(socket.AF_UNIX) as listening:
         try:
@@ -76,9 +76,9 @@ def serve(run: int) -> None:
 
 def _attend(connection: socket.socket) -> NoReturn:
     """Fork the command of a client, and tell its process id and how it ended."""
-    import contextlib  # noqa: PLC0415
-    import marshal  # noqa: PLC0415
-    import select  # noqa: PLC0415
+    import contextlib  # noqa: PLC0415 - the client has to start quickly
+    import marshal  # noqa: PLC0415 - the client has to start quickly
+    import select  # noqa: PLC0415 - the client has to start quickly
 
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     uid = int.from_bytes(connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)[4:8], sys.byteorder)
@@ -109,10 +109,10 @@ def _become(call: dict[str, Any], streams: list[int]) -> NoReturn:
 
     Only the modules are not torn down, which would copy all that was imported.
     """
-    import atexit  # noqa: PLC0415
-    import contextlib  # noqa: PLC0415
-    import runpy  # noqa: PLC0415
-    import threading  # noqa: PLC0415
+    import atexit  # noqa: PLC0415 - the client has to start quickly
+    import contextlib  # noqa: PLC0415 - the client has to start quickly
+    import runpy  # noqa: PLC0415 - the client has to start quickly
+    import threading  # noqa: PLC0415 - the client has to start quickly
 
     for number, stream in enumerate(streams):
         os.dup2(stream, number)
@@ -120,19 +120,19 @@ def _become(call: dict[str, Any], streams: list[int]) -> NoReturn:
     os.chdir(call["directory"])
     os.environ.clear()
     os.environ.update(call["environment"])
-    sys.stdin, sys.stdout = open(0, closefd=False), open(1, "w", closefd=False)  # noqa: SIM115
-    sys.stderr = open(2, "w", buffering=1, errors="backslashreplace", closefd=False)  # noqa: SIM115
+    sys.stdin, sys.stdout = open(0, closefd=False), open(1, "w", closefd=False)  # noqa: SIM115 - the command's
+    sys.stderr = open(2, "w", buffering=1, errors="backslashreplace", closefd=False)  # noqa: SIM115 - the command's
     sys.argv = ["overspill", *call["arguments"]]
     code: object = 0
     try:
         runpy.run_module("reconciler", run_name="__main__", alter_sys=True)
     except SystemExit as leaving:
         code = leaving.code or 0
-    except BaseException:  # noqa: BLE001
+    except BaseException:  # noqa: BLE001 - as Python does at exit
         sys.excepthook(*sys.exc_info())
         code = 1
     if not isinstance(code, int):
-        print(code, file=sys.stderr)  # noqa: T201
+        print(code, file=sys.stderr)  # noqa: T201 - as sys.exit does
         code = 1
     threading._shutdown()
     atexit._run_exitfuncs()
@@ -143,10 +143,10 @@ def _become(call: dict[str, Any], streams: list[int]) -> NoReturn:
 
 def main() -> None:
     """Be the client."""
-    import marshal  # noqa: PLC0415
+    import marshal  # noqa: PLC0415 - the client has to start quickly
 
     run, *arguments = sys.argv[1:]
-    call = {"arguments": arguments, "environment": dict(os.environ), "directory": os.getcwd()}  # noqa: PTH109
+    call = {"arguments": arguments, "environment": dict(os.environ), "directory": os.getcwd()}  # noqa: PTH109 - no pathlib
     signal.pthread_sigmask(signal.SIG_BLOCK, PASSED_ON)
     with socket.socket(socket.AF_UNIX) as connection:
         connection.connect(ADDRESS.format(run))

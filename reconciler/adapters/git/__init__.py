@@ -24,11 +24,11 @@ __all__ = ["Credentials", "GitRepository"]
 def __getattr__(name: str) -> Any:
     """Import what the package offers when it is asked for: completion reads `local` alone, and has no time for more."""
     if name == "GitRepository":
-        from reconciler.adapters.git.repository import GitRepository  # noqa: PLC0415 - see above
+        from reconciler.adapters.git.repository import GitRepository  # noqa: PLC0415 - completion skips it
 
         return GitRepository
     if name == "Credentials":
-        from reconciler.adapters.git.remote import Credentials  # noqa: PLC0415 - see above
+        from reconciler.adapters.git.remote import Credentials  # noqa: PLC0415 - completion skips it
 
         return Credentials
     raise AttributeError(name)
