@@ -31,8 +31,8 @@ def gangs_of(inputs: PassInput, placement: Placement) -> tuple[Gang, ...]:
     if workload.request:
         entry = enrolment.entries.get(workload) if enrolment is not None else None
         return entry.pods.gangs if entry is not None else ()
-    found = whole(inputs, workload, placement) if workload in inputs.desired.policies else None
-    return found.gangs(placement.replicas) if found is not None else ()
+    gang = whole(inputs, workload, placement) if workload in inputs.desired.policies else None
+    return gang.gangs(placement.replicas) if gang is not None else ()
 
 
 def needs_there(inputs: PassInput, placement: Placement) -> PodRequirements | None:
@@ -41,5 +41,5 @@ def needs_there(inputs: PassInput, placement: Placement) -> PodRequirements | No
     if workload.request:
         entry = enrolment.entries.get(workload) if enrolment is not None else None
         return entry.needs if entry is not None else None
-    found = whole(inputs, workload, placement)
-    return found.of(placement.replicas) if found is not None else None
+    gang = whole(inputs, workload, placement)
+    return gang.of(placement.replicas) if gang is not None else None

@@ -48,8 +48,8 @@ def gpr_needs(
 
 def _whole(workload: WorkloadId, inputs: PassInput, replicas: int) -> PodRequirements | None:
     """Return what so many replicas of a burst take that goes whole."""
-    found = whole(inputs, workload) if replicas else None
-    return found.of(replicas) if found is not None and not found.unknown else None
+    gang = whole(inputs, workload) if replicas else None
+    return gang.of(replicas) if gang is not None and not gang.unknown else None
 
 
 def _pods(request: Request, inputs: PassInput) -> Pods:

@@ -1,12 +1,10 @@
-"""How many topology domains the groups of our own placements may come to have that nobody sees yet.
+"""Reservations: the room that they keep free in a cluster until their own workspace uses it.
 
-A pod that has a node shows by a label which group it is of, and by that which domain is taken. One that has none yet
-may go anywhere.
+All placements of the workspace there count as users, on whatever nodes. Pods that the workspace runs there without
+Overspill cannot be told from those of others, and do not count.
 
-Room that reservations keep free in a cluster, for as long as their own workspace does not use it.
-
-What a workspace has placed there since counts as used of what it has reserved, whichever nodes it is on. What it runs
-there without Overspill cannot be told from what others run, and does not count.
+Also counts the topology domains that gangs in flight may still take: a bound pod shows its group and domain by labels,
+a pod without a node may go to any domain.
 """
 
 from __future__ import annotations
@@ -32,21 +30,21 @@ from reconciler.model.request import RequestRecord
 
 def seen_by(seen: ClusterObservation, wanted: TopologyDomains) -> Mapping[PlacementName, Counter[str]]:
     """Count the pods with a node that have the mark of some domains: of each placement, by their groups."""
-    found: dict[PlacementName, Counter[str]] = {}
-    there = [node.pods for pool in seen.pools for node in pool.nodes] + [node.pods for node in seen.closed]
-    for pod in (pod for pods in there for pod in pods or () if not pod.leaving):
+    groups: dict[PlacementName, Counter[str]] = {}
+    nodes = [node.pods for pool in seen.pools for node in pool.nodes] + [node.pods for node in seen.closed]
+    for pod in (pod for pods in nodes for pod in pods or () if not pod.leaving):
         labels = dict(pod.labels)
         if wanted.mark in labels and PLACEMENT_LABEL in labels:
-            found.setdefault(PlacementName(labels[PLACEMENT_LABEL]), Counter())[labels[wanted.mark]] += 1
-    return found
+            groups.setdefault(PlacementName(labels[PLACEMENT_LABEL]), Counter())[labels[wanted.mark]] += 1
+    return groups
 
 
 def to_come(needed: PodRequirements, wanted: TopologyDomains, seen: Counter[str]) -> int:
     """Count the domains at the most that a placement may take with the pods that are not seen to have a node."""
     loose = needed.marked.get(wanted.mark, 0)
-    alike = [one for one in needed.domains if one.mark == wanted.mark]
-    pods = sum(_pods(one) for one in alike) + loose
-    most = sum(len(one.units) if one.key == wanted.key else _pods(one) for one in alike) + loose
+    alike = [domains for domains in needed.domains if domains.mark == wanted.mark]
+    pods = sum(_pods(domains) for domains in alike) + loose
+    most = sum(len(domains.units) if domains.key == wanted.key else _pods(domains) for domains in alike) + loose
     return max(0, min(pods - seen.total(), most - len(seen)))
 
 
@@ -92,13 +90,16 @@ def uses(records: Iterable[RequestRecord], placements: Iterable[Placement]) -> I
 
     What was there before a reservation has room of its own and uses none of it.
     """
-    working_plan = [(one, one.replicas * one.shape.group_size * gpus_of_pod(one.shape)) for one in placements]
-    for record in sorted(records, key=lambda one: one.began_at or one.received_at, reverse=True):
+    left = [
+        (placement, placement.replicas * placement.shape.group_size * gpus_of_pod(placement.shape))
+        for placement in placements
+    ]
+    for record in sorted(records, key=lambda record: record.began_at or record.received_at, reverse=True):
         most, used = 0 if record.request.ask is None else record.request.ask.gpus * record.request.ask.nodes, 0
-        for index, (one, gpus) in enumerate(working_plan):
-            if gpus and _may_use(one, record):
+        for index, (placement, gpus) in enumerate(left):
+            if gpus and _may_use(placement, record):
                 taken = min(gpus, most - used)
-                working_plan[index], used = (one, gpus - taken), used + taken
+                left[index], used = (placement, gpus - taken), used + taken
         yield record, used
 
 
@@ -121,8 +122,8 @@ def _left(ask: GpuAsk, gpus: int) -> Iterator[GpuAsk]:
 
 def _take(room: ClusterCapacity, ask: GpuAsk, seen: ClusterObservation, *, dedicated: bool) -> None:
     """Take the room of an ask, as much of it as there is: nodes may have been lost since."""
-    ways = shapes(ask, seen, dedicated=dedicated)
-    fitting = (way for way in ways if room.count(way, 1))
-    best = next(fitting, ways[0] if ways else None)
+    options = shapes(ask, seen, dedicated=dedicated)
+    fitting = (option for option in options if room.count(option, 1))
+    best = next(fitting, options[0] if options else None)
     if best is not None:
         room.take(best, 1)

@@ -27,8 +27,8 @@ def written(record: RequestRecord) -> bytes | Answer:
 def invalid(message: str, hint: str = "", workload: WorkloadId | None = None) -> Answer:
     """Deny an order that makes no sense."""
     problem = Problem(path=PLACE, message=message, hint=hint)
-    told = f"{message} ({hint})" if hint else message
-    return Answer(denial=Denial.INVALID, message=told, workload=workload, problems=(problem,))
+    text = f"{message} ({hint})" if hint else message
+    return Answer(denial=Denial.INVALID, message=text, workload=workload, problems=(problem,))
 
 
 def refused(findings: Iterable[Finding], workload: WorkloadId | None = None) -> Answer:

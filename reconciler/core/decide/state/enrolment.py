@@ -42,14 +42,14 @@ def end_of(record: RequestRecord, desired: Desired) -> datetime | None:
     return record.began_at + lasting(record.request, desired.limits.get(record.request.workspace))
 
 
-def observed(request: Request, desired: Desired, known: tuple[ClusterName, ...] = ()) -> tuple[ClusterName, ...]:
-    """List the clusters that a request is kept to although it names none; `known` are those that it is kept to already.
+def observed(request: Request, desired: Desired, before: tuple[ClusterName, ...] = ()) -> tuple[ClusterName, ...]:
+    """List the clusters that a request is kept to although it names none; `before` are those of its record.
 
     EGS writes them as its observedClusterNames, and goes to others only where enableRedistribute is on.
     """
     if request.redistributes or request.clusters:
         return ()
-    return known or tuple(sorted(desired.workspaces[request.workspace].destinations))
+    return before or tuple(sorted(desired.workspaces[request.workspace].destinations))
 
 
 @dataclass(frozen=True, kw_only=True)  # no slots, for what is worked out once
@@ -115,9 +115,9 @@ class Enrolment:
         else:
             self._begin({} if before is None else before.entries)
 
-    def _begin(self, known: Mapping[WorkloadId, EnrolledRequest]) -> None:
-        """Enrol all there is; `known` are the entries of another fleet."""
-        entries = {workload: self._entry(record, known.get(workload)) for workload, record in self.records.items()}
+    def _begin(self, before: Mapping[WorkloadId, EnrolledRequest]) -> None:
+        """Enrol all there is; `before` are the entries of another fleet."""
+        entries = {workload: self._entry(record, before.get(workload)) for workload, record in self.records.items()}
         self.entries = {workload: entry for workload, entry in entries.items() if entry is not None}
         self.reservations = tuple(sorted(filter(self._reserves, self.records)))
         self.desired = self._fleet(self.base, self.entries)
@@ -135,7 +135,7 @@ class Enrolment:
         self.reservations = before.reservations
         if any(map(self._reserves, changed)) or not set(changed).isdisjoint(before.reservations):
             self.reservations = tuple(sorted(filter(self._reserves, {*before.reservations, *changed})))
-        self.desired = self._fleet(before.desired, {one: self.entries.get(one) for one in changed})
+        self.desired = self._fleet(before.desired, {workload: self.entries.get(workload) for workload in changed})
         self.reach = before.reach.enrolling(self.desired, changed)
         if before._lacking is not None:
             self._lacking, self._unsure = before._lacking, before._unsure.union(changed)
@@ -161,7 +161,7 @@ class Enrolment:
                 templates[workload], policies[workload] = entry.template, entry.policy
         return replace(fleet, templates=templates, policies=policies)
 
-    def _entry(self, record: RequestRecord, known: EnrolledRequest | None) -> EnrolledRequest | None:
+    def _entry(self, record: RequestRecord, before: EnrolledRequest | None) -> EnrolledRequest | None:
         """Enrol an open request that deploys something in a workspace that there is."""
         workload, base = record.workload, self.base
         if record.ended is not None or record.request.reserves or workload.workspace not in base.workspaces:
@@ -170,14 +170,14 @@ class Enrolment:
         asked = base.requests.get(workload)
         place = (asked.path, asked.line) if asked is not None else (request_path(workload), 0)
         same = (
-            known is not None
-            and known.record is record
-            and known.workspace == workspace
-            and known.limits == limits
-            and known.place == place
-            and known.declared == base.kinds
+            before is not None
+            and before.record is record
+            and before.workspace == workspace
+            and before.limits == limits
+            and before.place == place
+            and before.declared == base.kinds
         )
-        return known if same else _entry(record, workspace, limits, place, base.kinds)
+        return before if same else _entry(record, workspace, limits, place, base.kinds)
 
     def following(self, base: Desired, records: Mapping[WorkloadId, RequestRecord]) -> Enrolment:
         """Return the enrolment of these: this very one as long as they are the same objects."""
@@ -191,15 +191,17 @@ class Enrolment:
 
     def lacking(self, placements: Placements) -> tuple[WorkloadId, ...]:
         """List the open requests with missing placements, by name."""
-        known = self._lacking
-        touched = None if known is None else placements.touched_since(known[0])
+        cached = self._lacking
+        touched = None if cached is None else placements.touched_since(cached[0])
         suspects: Collection[WorkloadId] = self.entries if touched is None else self._unsure.union(touched)
-        if suspects or known is None or touched is None:
-            found = (one for one in suspects if self.missing(one, len(placements.of(one).placements)))
-            sure = frozenset[WorkloadId]() if known is None or touched is None else known[1].difference(suspects)
-            known = placements, sure.union(found)
-            self._lacking, self._unsure = known, frozenset()
-        return tuple(sorted(known[1]))
+        if suspects or cached is None or touched is None:
+            short = (
+                workload for workload in suspects if self.missing(workload, len(placements.of(workload).placements))
+            )
+            sure = frozenset[WorkloadId]() if cached is None or touched is None else cached[1].difference(suspects)
+            cached = placements, sure.union(short)
+            self._lacking, self._unsure = cached, frozenset()
+        return tuple(sorted(cached[1]))
 
     def missing(self, workload: WorkloadId, placed: int) -> int:
         """Count the missing placements of an open request that has so many."""
@@ -292,6 +294,6 @@ def _entry(
 def notes(request: Request, limits: WorkspaceLimits | None, unknown: str) -> tuple[str, ...]:
     """Say what is taken to be so because a request does not say it; `unknown` is what nobody knows of its needs."""
     end = request.spec.burst_duration or request.terms.exit_duration
-    said = [f"{unknown}, which counts as nothing"] if unknown else []
-    said += [] if end else [f"it does not say for how long: it ends after {format_duration(lasting(request, limits))}"]
-    return tuple(said)
+    words = [f"{unknown}, which counts as nothing"] if unknown else []
+    words += [] if end else [f"it does not say for how long: it ends after {format_duration(lasting(request, limits))}"]
+    return tuple(words)

@@ -44,7 +44,7 @@ def flight(
     seen to wait takes the next room there is, however old its placement is: it may have lost its node.
     """
     homeless = dict(seen.homeless) if seen else {}
-    found, moments = [], []
+    waiting, moments = [], []
     for placement in placements:
         missing = replica_count.waiting(placement, seen) if seen and homeless.pop(placement.name, None) else 0
         if not rollouts.has_arrived(placement):
@@ -54,10 +54,10 @@ def flight(
                 moments.append(placement.changed_at + timeout)
                 missing = unseen
         if missing:
-            found.append((placement, missing))
+            waiting.append((placement, missing))
     return InFlight(
-        replicas=tuple(found),
-        total=sum(missing for _, missing in found),
+        replicas=tuple(waiting),
+        total=sum(missing for _, missing in waiting),
         until=min(moments, default=None),
-        going=tuple((one.shape, one.replicas) for one in homeless.values() if one.shape is not None),
+        going=tuple((pods.shape, pods.replicas) for pods in homeless.values() if pods.shape is not None),
     )

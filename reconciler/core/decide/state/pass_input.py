@@ -74,16 +74,18 @@ def given_up(inputs: PassInput, failures: Unwritable) -> Unwritable:
 
     Of subsets each is taken by itself: it may be the patch of one alone that fails.
     """
-    known = {**inputs.unwritable, **failures}
-    counts = Counter((workload, _subset(place)) for workload, place in known)
+    problems = {**inputs.unwritable, **failures}
+    counts = Counter((workload, _subset(place)) for workload, place in problems)
     for workload, place in failures:
         subset = _subset(place)
         if counts[workload, subset] >= _TRIES:
-            told = [problem for (one, other), problem in known.items() if (one, _subset(other)) == (workload, subset)]
+            messages = [
+                problem for (name, other), problem in problems.items() if (name, _subset(other)) == (workload, subset)
+            ]
             for candidate in inputs.reach.order(workload):
                 if candidate.subset == subset:
-                    known.setdefault((workload, where(candidate.cluster, subset)), told[-1])
-    return known
+                    problems.setdefault((workload, where(candidate.cluster, subset)), messages[-1])
+    return problems
 
 
 def _subset(place: str) -> str:

@@ -31,12 +31,14 @@ def ailing(inputs: PassInput, placements: Iterable[Placement]) -> Mapping[str, R
 
     A gang that runs with its minimum is: what its engine waits for are the pods that wait. What has failed is told.
     """
-    known = inputs.rollouts.ailing
-    found = {one.path: (one, known[one.path]) for one in placements if one.path in known}
+    failures = inputs.rollouts.ailing
+    own = {
+        placement.path: (placement, failures[placement.path]) for placement in placements if placement.path in failures
+    }
     return {
         path: ailment
-        for path, (one, ailment) in found.items()
-        if ailment.state is EngineState.FAILED or not describe_partial_gang(inputs, one)
+        for path, (placement, ailment) in own.items()
+        if ailment.state is EngineState.FAILED or not describe_partial_gang(inputs, placement)
     }
 
 

@@ -61,8 +61,14 @@ def _keep_subsets(
     while placed != before:
         for quota in reversed(quotas(inputs, workload, spread, placed)):
             name, placements = plain(quota.subset.name), working_plan.of(workload)
-            here = [one for one in placements if cluster_subset(one, policy, clusters)[1] == quota.subset.name]
-            above = sum(one.replicas for one in here) - (MOST if quota.elsewhere is None else quota.elsewhere)
+            here = [
+                placement
+                for placement in placements
+                if cluster_subset(placement, policy, clusters)[1] == quota.subset.name
+            ]
+            above = sum(placement.replicas for placement in here) - (
+                MOST if quota.elsewhere is None else quota.elsewhere
+            )
             detail = f"subset {name} of WorkloadSpread {spread.id} may have {quota.most}"
             _drain(inputs, working_plan, above, here, why=Why.POLICY, detail=detail)
         before, placed = placed, working_plan.replicas(workload)
@@ -79,7 +85,11 @@ def _keep_limits(inputs: PassInput, working_plan: WorkingPlan, workload: Workloa
     for candidate in inputs.reach.order(workload):
         here = [placement for placement in working_plan.of(workload) if placement.cluster == candidate.cluster]
         if policy.spread is not None:
-            here = [one for one in here if cluster_subset(one, policy, inputs.desired.clusters) == candidate.key]
+            here = [
+                placement
+                for placement in here
+                if cluster_subset(placement, policy, inputs.desired.clusters) == candidate.key
+            ]
         above = sum(placement.replicas for placement in here) - (MOST if candidate.limit is None else candidate.limit)
         detail = f"policy {policy.name} allows {candidate.limit} on {candidate.cluster}"
         _drain(inputs, working_plan, above, here, why=Why.POLICY, detail=detail)

@@ -34,14 +34,16 @@ def find(ledger: Ledger, text: str) -> Placement:
     for path, placement in ledger.placements.items():
         if text in (placement.name, placement.id, path):
             return placement
-    there = sorted(ledger.placements.values(), key=lambda placement: placement.id)
-    of_workload = [placement.id for placement in there if text == str(placement.workload)]
+    placements = sorted(ledger.placements.values(), key=lambda placement: placement.id)
+    of_workload = [placement.id for placement in placements if text == str(placement.workload)]
     if of_workload:
         raise InvalidInput(f"{text} is a workload; name its placements: {' '.join(of_workload)}")
-    if not there:
+    if not placements:
         raise InvalidInput(f"no placement {text!r}: nothing is bursting")
-    near = difflib.get_close_matches(text, [name for one in there for name in (one.name, one.id)], n=1)
-    hint = f"did you mean {near[0]}?" if near else f"there are: {listed(one.id for one in there)}"
+    near = difflib.get_close_matches(
+        text, [name for placement in placements for name in (placement.name, placement.id)], n=1
+    )
+    hint = f"did you mean {near[0]}?" if near else f"there are: {listed(placement.id for placement in placements)}"
     raise InvalidInput(f"no placement {text!r} ({hint})")
 
 
@@ -50,20 +52,23 @@ def find_workload(inputs: PassInput, text: str) -> WorkloadId:
 
     Raises InvalidInput that names what there is when there is no such workload.
     """
-    known = {*inputs.desired.templates, *(one.workload for one in inputs.ledger.placements.values())}
-    there = sorted(one for one in known if not one.request)
-    found = [one for one in there if text in (str(one), one.name)]
-    if len(found) == 1:
-        return found[0]
-    if found:
-        raise InvalidInput(f"{text!r} is in several workspaces; name one of {listed(map(str, found))}")
+    standing = (placement.workload for placement in inputs.ledger.placements.values())
+    workloads = {*inputs.desired.templates, *standing}
+    bursting = sorted(workload for workload in workloads if not workload.request)
+    matches = [workload for workload in bursting if text in (str(workload), workload.name)]
+    if len(matches) == 1:
+        return matches[0]
+    if matches:
+        raise InvalidInput(f"{text!r} is in several workspaces; name one of {listed(map(str, matches))}")
     for path, placement in inputs.ledger.placements.items():
         if text.rstrip("/") in (placement.name, placement.id, path):
             raise InvalidInput(f"{text} is a placement; name its workload: {placement.workload}")
-    if any(text in (str(one), one.name) for one in known):
+    if any(text in (str(workload), workload.name) for workload in workloads):
         raise InvalidInput(f"{text} is a request, which stays where its clusters were chosen (ask for it anew)")
-    near = difflib.get_close_matches(text, [name for one in there for name in (one.name, str(one))], n=1)
-    names = listed(map(str, there)) or "none"
+    near = difflib.get_close_matches(
+        text, [name for workload in bursting for name in (workload.name, str(workload))], n=1
+    )
+    names = listed(map(str, bursting)) or "none"
     hint = f"did you mean {near[0]}?" if near else f"there are: {names}"
     raise InvalidInput(f"no workload {text!r} ({hint})")
 
