@@ -1,7 +1,7 @@
 """The layout of tables: as wide as their cells, or within the width of a terminal.
 
 Names, ids, moments and numbers are copied and compared, so they are never broken; prose is broken between words. Where
-the unbroken columns leave no room for prose, prose goes below its row. docs/decisions/0020-tables-of-our-own.md says
+the unbroken columns leave no room for prose, prose goes below its row. docs/decisions/0017-tables-of-our-own.md says
 why rich's tables do not do.
 """
 
