@@ -16,3 +16,11 @@ def running(remote: Remote, tmp_path: Path) -> Iterator[Daemon]:
     """Run a daemon on an empty output branch."""
     with daemon(remote, tmp_path / "cache") as one:
         yield one
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
+    """Run one daemon for all tests of a module."""
+    path = tmp_path_factory.mktemp("shared")
+    with daemon(Remote(path / "remote.git"), path / "cache") as one:
+        yield one

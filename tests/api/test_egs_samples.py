@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.builders.daemon import ASKED, PATH, Daemon, Reply, daemon, small
+from tests.builders.egs_samples import body
 from tests.builders.remote import Remote
 
 NAME = ASKED["name"]
@@ -28,9 +29,20 @@ def inner(reply: Reply) -> dict[str, Any]:
 
 
 @pytest.fixture
-def asked(running: Daemon) -> Daemon:
-    assert running.call("POST", PATH, ASKED).status == 200
-    return running
+def running(shared: Daemon) -> Daemon:
+    """Have a daemon without placements."""
+    shared.clear()
+    return shared
+
+
+@pytest.fixture
+def asked(shared: Daemon, request: pytest.FixtureRequest) -> Daemon:
+    """Have the sample and no other placement: the one of the test before, if that has only read."""
+    placements = shared.call("GET", PATH).body["data"]
+    if [{name: placement.get(name) for name in ASKED} for placement in placements] != [ASKED]:
+        running: Daemon = request.getfixturevalue("running")
+        assert running.call("POST", PATH, ASKED).status == 200
+    return shared
 
 
 def test_sample_is_created(running: Daemon) -> None:
@@ -49,9 +61,9 @@ def test_sample_is_created(running: Daemon) -> None:
 
 
 def test_what_a_body_does_not_say_is_told_to_who_sends_it_and_when_they_send_it_again(running: Daemon) -> None:
-    body = {name: value for name, value in ASKED.items() if name != "burstDuration"}
+    endless = {name: value for name, value in ASKED.items() if name != "burstDuration"}
     for _ in range(2):
-        told = running.call("POST", PATH, body, Idempotency_Key="once").body["data"]["warnings"]
+        told = running.call("POST", PATH, endless, Idempotency_Key="once").body["data"]["warnings"]
         assert told[0] == "nobody knows what chart cuda needs, which counts as nothing"
         assert told[1].startswith("it does not say for how long: it ends after ")
 
@@ -117,10 +129,7 @@ def test_full_update_of_the_page_holds_while_it_waits(running: Daemon) -> None:
     waiting = {**ASKED, "gprDetails": {"numberOfGPUs": 64, "enableAutoGpuSelection": True}}
     assert running.call("POST", PATH, waiting).status == 200
     assert running.call("GET", ONE).body["data"]["status"]["provisioningStatus"] == "Queued"
-    update = {name: value for name, value in ASKED.items() if name not in ("workspaceName", "name")}
-    update |= {"namespace": "kubeslice-avesha", "clusters": ["worker-1", "worker-2"], "burstDuration": "20m"}
-    update["helmConfigs"] = [{**ASKED["helmConfigs"][0], "values": {"replicaCount": 3}}]
-    reply = running.call("PUT", ONE, update)
+    reply = running.call("PUT", ONE, body("update-waiting.json"))
     assert (reply.status, reply.body["message"]) == (200, "Workload Placement updated successfully")
     assert reply.body["data"]["name"] == NAME
     shown = running.call("GET", ONE).body["data"]
@@ -129,7 +138,7 @@ def test_full_update_of_the_page_holds_while_it_waits(running: Daemon) -> None:
 
 
 def test_limited_update_of_the_page_holds_once_it_is_placed(asked: Daemon) -> None:
-    reply = asked.call("PUT", ONE, {"burstDuration": "30m", "deletionPolicy": "Retain"})
+    reply = asked.call("PUT", ONE, body("update-running.json"))
     assert (reply.status, reply.body["message"]) == (200, "Workload Placement updated successfully")
     shown = asked.call("GET", ONE).body["data"]
     assert (shown["burstDuration"], shown["deletionPolicy"]) == ("30m", "Retain")
@@ -139,8 +148,8 @@ def test_limited_update_of_the_page_holds_once_it_is_placed(asked: Daemon) -> No
 def test_name_in_capitals_of_a_table_of_the_page_is_told_as_its_samples_write_it(running: Daemon, capital: str) -> None:
     usual = capital[0].lower() + capital[1:]
     chart = {capital if name == usual else name: value for name, value in ASKED["helmConfigs"][0].items()}
-    body = {capital if name == usual else name: value for name, value in {**ASKED, "helmConfigs": [chart]}.items()}
-    reply = running.call("POST", PATH, body)
+    misspelt = {capital if name == usual else name: value for name, value in {**ASKED, "helmConfigs": [chart]}.items()}
+    reply = running.call("POST", PATH, misspelt)
     assert reply.status == 400
     assert f"unknown field (try '{usual}')" in reply.body["error"]["message"]
 
@@ -154,9 +163,9 @@ def test_placement_names_its_workspace(running: Daemon) -> None:
 @pytest.mark.parametrize("name", ["burstDuration", "deletionPolicy", "manifestResources", "cmdExec", "helmConfigs"])
 def test_field_that_the_page_calls_mandatory_may_be_left_out(running: Daemon, name: str) -> None:
     steps = {"manifestResources": "manifest", "cmdExec": "command", "helmConfigs": "helm"}
-    body = {field: value for field, value in ASKED.items() if field != name}
-    body["steps"] = [step for step in ASKED["steps"] if step["type"] != steps.get(name)]
-    assert running.call("POST", PATH, body).status == 200
+    shortened = {field: value for field, value in ASKED.items() if field != name}
+    shortened["steps"] = [step for step in ASKED["steps"] if step["type"] != steps.get(name)]
+    assert running.call("POST", PATH, shortened).status == 200
 
 
 @pytest.mark.parametrize(
@@ -215,14 +224,14 @@ def test_placement_that_runs_is_not_deleted_in_strict_mode(remote: Remote, tmp_p
 
 def test_placement_that_waits_is_deleted_in_strict_mode_too(remote: Remote, tmp_path: Path) -> None:
     with daemon(remote, tmp_path / "cache", strict=True) as strict:
-        body = small("waiting", gprDetails={"numberOfGPUs": 64, "enableAutoGpuSelection": True})
-        assert strict.call("POST", PATH, body).status == 200
+        waiting = small("waiting", gprDetails={"numberOfGPUs": 64, "enableAutoGpuSelection": True})
+        assert strict.call("POST", PATH, waiting).status == 200
         assert strict.call("DELETE", f"{PATH}/waiting").status == 200
 
 
 def test_step_without_its_chart_is_refused_in_the_words_of_the_page(running: Daemon) -> None:
-    body = {**ASKED, "steps": [{"name": "cuda-12", "type": "helm"}]}
-    reply = running.call("POST", PATH, body)
+    wrong = {**ASKED, "steps": [{"name": "cuda-12", "type": "helm"}]}
+    reply = running.call("POST", PATH, wrong)
     assert reply.status == 400
     (problem, *_) = reply.body["error"]["problems"]
     assert problem["message"] == "step cuda-12 references helm config cuda-12 that doesn't exist"

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.builders.daemon import EDITOR, LLM, PATH, STRANGER, VIEWER, Daemon, daemon, small
-from tests.builders.remote import Remote
+from tests.builders.daemon import EDITOR, LLM, PATH, STRANGER, VIEWER, Daemon, small
 
 GPRS = "/api/v1/gpr"
 WAIT = f"{GPRS}/waittime"
@@ -17,18 +14,10 @@ FOUR = {"numberOfGPUs": 4, "enableAutoGpuSelection": True}
 TOO_MANY = {"numberOfGPUs": 64, "enableAutoGpuSelection": True}
 
 
-@pytest.fixture(scope="module")
-def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
-    path: Path = tmp_path_factory.mktemp("gprs")
-    with daemon(Remote(path / "remote.git"), path / "cache") as one:
-        yield one
-
-
 @pytest.fixture
 def several(shared: Daemon) -> Daemon:
     """Have a burst, a request with GPUs on one cluster, one with some on two, and one that waits; nothing else."""
-    for item in shared.call("GET", f"{PATH}?origin=request").body["data"]:
-        assert shared.call("DELETE", f"{PATH}/{item['name']}").status == 200
+    shared.clear()
     shared.sight.missing = 2
     shared.wake("observation")
     shared.until(lambda: shared.call("GET", f"{PATH}?origin=burst").body["data"])

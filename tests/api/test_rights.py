@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 
-from tests.builders.daemon import ASKED, EDITOR, OWNER, PATH, STRANGER, VIEWER, Daemon, Reply, daemon, small
-from tests.builders.remote import Remote
+from tests.builders.daemon import ASKED, EDITOR, OWNER, PATH, STRANGER, VIEWER, Daemon, Reply, small
 
 CALLERS = {"owner": OWNER, "editor": EDITOR, "viewer": VIEWER, "stranger": STRANGER, "nobody": ""}
 THERE = f"{PATH}/there"
@@ -27,18 +23,10 @@ MATRIX = {
 }
 
 
-@pytest.fixture(scope="module")
-def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
-    path: Path = tmp_path_factory.mktemp("rights")
-    with daemon(Remote(path / "remote.git"), path / "cache") as one:
-        yield one
-
-
 @pytest.fixture
 def there(shared: Daemon) -> Daemon:
     """Have a placement of the workspace abc there, and no other."""
-    for item in shared.call("GET", PATH).body["data"]:
-        assert shared.call("DELETE", f"{PATH}/{item['name']}").status == 200
+    shared.clear()
     assert shared.call("POST", PATH, small("there")).status == 200
     return shared
 

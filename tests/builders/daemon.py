@@ -36,6 +36,7 @@ from reconciler.daemon.source import SourceReader
 from reconciler.model.capacity import ClusterObservation, MissingReplicas, Observed, WorkloadObservation
 from reconciler.model.ids import ClusterName, WorkspaceName
 from reconciler.model.workload import WorkloadRef
+from tests.builders.egs_samples import body
 from tests.builders.inputs import free, shape
 from tests.builders.openapi import Contract
 from tests.builders.passes import SOURCE_FILES
@@ -162,6 +163,11 @@ class Daemon:
             with error:
                 return Reply(error.code, error.headers, json.load(error))
 
+    def clear(self) -> None:
+        """End every placement that was asked for."""
+        for item in self.call("GET", f"{PATH}?origin=request").body["data"]:
+            assert self.call("DELETE", f"{PATH}/{item['name']}").status == 200
+
     def pushed(self) -> int:
         """Count the pushes that the remote has taken."""
         return len(self.pushes.read_text().splitlines()) if self.pushes.exists() else 0
@@ -235,43 +241,8 @@ class _Silent:
         """Ring never."""
 
 
-ASKED: Mapping[str, Any] = {
-    "workspaceName": "abc",
-    "name": "bookinfo-workload-template-worker-4-0",
-    "clusters": ["worker-1"],
-    "burstDuration": "15m",
-    "deletionPolicy": "Delete",
-    "helmConfigs": [
-        {
-            "chart": "vaidio/cuda",
-            "releaseName": "cuda",
-            "releaseNamespace": "bookinfo",
-            "repoName": "vaidio",
-            "repoURL": "https://smartscaler.nexus.aveshalabs.io/repository/vaidio/",
-            "secretRef": "vaidio-secret",
-            "values": {"replicaCount": 2},
-        }
-    ],
-    "manifestResources": [
-        {
-            "name": "sample-configmap",
-            "namespace": "bookinfo",
-            "apiVersion": "v1",
-            "kind": "ConfigMap",
-            "data": {
-                "database.properties": "host=localhost\nport=5432\ndatabase=myapp",
-                "ui.properties": "color=purple\ntheme=dark\nlanguage=en",
-            },
-        }
-    ],
-    "cmdExec": [{"name": "create-namespace", "cmd": "kubectl get pods -n bookinfo"}],
-    "steps": [
-        {"name": "create-namespace", "type": "command"},
-        {"name": "cuda", "type": "helm"},
-        {"name": "sample-configmap", "type": "manifest"},
-    ],
-}
-"""The body of EGS's own sample (seed 001), word by word."""
+ASKED: Mapping[str, Any] = body("create.json")
+"""The body of EGS's own sample, word by word."""
 
 
 def small(name: str, **fields: object) -> dict[str, Any]:
