@@ -161,7 +161,7 @@ def _requests(view: View) -> Iterator[RequestStatus]:
 def placement_status(view: View, placement: Placement) -> PlacementStatus:
     """Tell how one placement stands."""
     observation = view.observed.clusters.get(placement.cluster)
-    bound = replica_count.bound(placement, observation) if observation else None
+    bound = replica_count.bound_replicas(placement, observation) if observation else None
     arrived = view.rollouts.has_arrived(placement)
     ailment = view.rollouts.ailing.get(placement.path)
     provided = arrived or (bound or 0) >= placement.replicas

@@ -11,7 +11,16 @@ from reconciler.errors import Problem
 from reconciler.model.ids import ClusterName, PlacementName, WorkloadId
 from reconciler.model.policy import EngineName
 from reconciler.model.rollout import EngineReport
-from reconciler.model.scheduling import NodeTerm, PodOnNode, PodRules, RuntimeClass, Taint, Toleration, Unstated, Who
+from reconciler.model.scheduling import (
+    NodeTerm,
+    PodIdentity,
+    PodOnNode,
+    PodRules,
+    RuntimeClass,
+    Taint,
+    Toleration,
+    UnstatedRequests,
+)
 from reconciler.model.signal import ReplicaRequest, SignalFreshness
 from reconciler.model.units import Quantity, Resources
 from reconciler.model.workload import WorkloadRef
@@ -93,8 +102,8 @@ class ReplicaShape:
     apart: bool = False
     rules: PodRules | None = None
     obstacle: str = ""
-    who: tuple[Who, ...] = ()
-    unstated: Unstated | None = None
+    who: tuple[PodIdentity, ...] = ()
+    unstated: UnstatedRequests | None = None
 
     @property
     def recorded(self) -> ReplicaShape:
@@ -194,7 +203,7 @@ class WorkloadObservation:
     deficit_since: datetime | None = None
     shape: ReplicaShape | None = None
     asks: tuple[ReplicaRequest, ...] = ()
-    group: GroupSeen | None = None
+    group: ObservedGroup | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -282,7 +291,7 @@ class Observed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GroupSeen:
+class ObservedGroup:
     """One group of a workload: so many pods of each shape, the `size` it is to have, and the `number` of groups.
 
     It is the one of which there is most. Where nothing tells the groups apart, `number` is 0 and all pods of the

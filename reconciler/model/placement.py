@@ -20,7 +20,7 @@ ClusterSubset = tuple[ClusterName, str]
 """A cluster, and the subset of a WorkloadSpread that it is used for; empty for none."""
 
 
-def where(cluster: ClusterName, subset: str) -> str:
+def place_name(cluster: ClusterName, subset: str) -> str:
     """Name a cluster, or a subset's part of it."""
     return f"{cluster}/{subset}" if subset else cluster
 
@@ -66,7 +66,7 @@ class Placement:
     @property
     def where(self) -> str:
         """The cluster, and the subset that it is for: ``worker-2`` or ``worker-2/h100``."""
-        return where(self.cluster, self.subset)
+        return place_name(self.cluster, self.subset)
 
     @property
     def path(self) -> str:

@@ -9,7 +9,7 @@ from enum import StrEnum
 
 from reconciler.model.ids import ClusterName, WorkloadId
 from reconciler.model.ledger import Drift
-from reconciler.model.placement import Phase, Placement, Restraint, where
+from reconciler.model.placement import Phase, Placement, Restraint, place_name
 from reconciler.model.request import Answer, RequestRecord
 from reconciler.model.tree import Identity
 from reconciler.model.units import Resources
@@ -78,7 +78,7 @@ class Refusal:
     @property
     def where(self) -> str:
         """The cluster, and the subset that it is refused for."""
-        return where(self.cluster, self.subset)
+        return place_name(self.cluster, self.subset)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,7 +131,7 @@ class Choice:
     @property
     def where(self) -> str:
         """The cluster, and the subset that it was taken for."""
-        return where(self.cluster, self.subset)
+        return place_name(self.cluster, self.subset)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

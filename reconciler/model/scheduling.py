@@ -33,14 +33,14 @@ class LabelRequirement:
     values: tuple[str, ...] = ()
 
 
-class Who(NamedTuple):
+class PodIdentity(NamedTuple):
     """Whom the rules of other pods see in a pod: its labels, and its namespace where that is known."""
 
     labels: Labels
     namespace: str = ""
 
 
-class KeepsOut(NamedTuple):
+class AntiAffinityTerm(NamedTuple):
     """Which pods a pod keeps out of its domain of a label (required anti-affinity).
 
     They are of any namespace where none is named.
@@ -61,7 +61,7 @@ class PodOnNode(NamedTuple):
     labels: Labels = ()
     ports: tuple[HostPort, ...] = ()
     leaving: bool = False
-    keeps: tuple[KeepsOut, ...] = ()
+    keeps: tuple[AntiAffinityTerm, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,7 +79,7 @@ class PodRule:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Evenly(PodRule):
+class TopologySpreadConstraint(PodRule):
     """That a domain has at most `max_skew` more of the pods than the one with the fewest (DoNotSchedule).
 
     With fewer domains than `min_domains` that is zero. Domains are those of the nodes that the pod's selector and
@@ -104,7 +104,7 @@ class PodRules:
     namespace: str = ""
     apart: tuple[PodRule, ...] = ()
     together: tuple[PodRule, ...] = ()
-    evenly: tuple[Evenly, ...] = ()
+    evenly: tuple[TopologySpreadConstraint, ...] = ()
     ports: tuple[HostPort, ...] = ()
 
     @property
@@ -117,7 +117,7 @@ Amounts: TypeAlias = tuple[tuple[str, Quantity], ...]
 """Amounts by resource, sorted by name: hashable, and the same object for the pods of one template."""
 
 
-class Unstated(NamedTuple):
+class UnstatedRequests(NamedTuple):
     """What admission may add to a pod where it is made.
 
     Of its `containers`, those that run side by side, so many request nothing of a resource as `silent` says, and all of

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from reconciler.core.fleet.prerequisites import prerequisites
-from reconciler.core.workloads.builtin_kinds import NONE
+from reconciler.core.workloads.builtin_kinds import NO_KINDS
 from reconciler.model.ids import ClusterName, WorkspaceName
 from reconciler.model.policy import Cluster, Desired, Workspace
 from reconciler.model.prerequisites import Category, Prerequisite
@@ -38,7 +38,7 @@ def deployment(
 def needed(*objects: Json) -> dict[str, list[str]]:
     """What objects that are deployed together need, by category."""
     found: dict[str, list[str]] = {}
-    for one in prerequisites(manifests(*objects), WORKSPACE, NONE):
+    for one in prerequisites(manifests(*objects), WORKSPACE, NO_KINDS):
         found.setdefault(one.category, []).append(one.name)
     return found
 
@@ -48,7 +48,7 @@ def lending(*clusters: Cluster, spec: DeploySpec, policy: object = None) -> Desi
     fleet = desired(policy, clusters=(cluster("worker-1"), *clusters))
     template = fleet.templates[VLLM]
     workspace = fleet.workspaces[VLLM.workspace]
-    needs: tuple[Prerequisite, ...] = prerequisites(spec, workspace, NONE)
+    needs: tuple[Prerequisite, ...] = prerequisites(spec, workspace, NO_KINDS)
     return replace(fleet, templates={VLLM: replace(template, spec=spec, prerequisites=needs)})
 
 

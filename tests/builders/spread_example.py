@@ -6,8 +6,8 @@ from dataclasses import replace
 from difflib import unified_diff
 
 from reconciler.core.schema.yaml import emit
-from reconciler.core.spread.inject import injected
-from reconciler.core.spread.subset_pods import Injection, injection, pod_of_subset
+from reconciler.core.spread.inject import inject_subset
+from reconciler.core.spread.subset_pods import Injection, injection, patch_template
 from reconciler.errors import InvalidInput
 from reconciler.model.ids import ClusterName, WorkspaceName
 from reconciler.model.policy import Cluster, Workspace
@@ -35,7 +35,7 @@ TEMPLATE = {
 
 def difference() -> str:
     """Return what the subset changes in the pod template on a cluster, as a difference of YAML."""
-    before, after = emit(TEMPLATE), emit(pod_of_subset(TEMPLATE, _injected(SUBSET)))
+    before, after = emit(TEMPLATE), emit(patch_template(TEMPLATE, _injected(SUBSET)))
     _, _, _, *lines = unified_diff(before.splitlines(), after.splitlines(), lineterm="", n=100)
     return "".join(f"{line}\n" for line in lines)
 
@@ -47,7 +47,7 @@ def complaint() -> str:
     workspace = Workspace(name=WorkspaceName("llm"), primary=ClusterName("worker-1"), clusters=(CLUSTER.name,))
     made = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "vllm"}, "spec": {"template": TEMPLATE}}
     try:
-        injected(made, _injected(broken), workspace, {})
+        inject_subset(made, _injected(broken), workspace, {})
     except InvalidInput as error:
         return str(error)
     raise AssertionError("it mounts nothing")

@@ -13,7 +13,7 @@ from datetime import timedelta
 import pytest
 
 from reconciler.core.capacity.exclusive_topology import subgroup_of
-from reconciler.core.capacity.pod_needs import pods_of
+from reconciler.core.capacity.pod_needs import pods_of_request
 from reconciler.core.commits.fill import fill
 from reconciler.core.decide.decide import decide
 from reconciler.core.fleet.cluster_order import order
@@ -88,7 +88,7 @@ def test_what_is_not_written_is_counted_by_its_default_and_what_is_written_stays
     given, expected = case["input"], case["expected"]["fields"]
     made = lws(given["base"] | given["changes"])
     if any(value is None for value in given["changes"].values()):
-        (gang,) = pods_of(request(spec=manifests(made))).gangs
+        (gang,) = pods_of_request(request(spec=manifests(made))).gangs
         counted = {"replicas": gang.groups, "size": gang.size}
         assert {name: counted[name] for name in given["changes"]} == {name: expected[name] for name in given["changes"]}
         return
@@ -187,7 +187,7 @@ def test_a_group_has_the_domain_that_its_affinities_come_to(case: Case) -> None:
     given, expected = case["input"], case["expected"]
     made = workload("leaderworkerset.x-k8s.io/v1", "LeaderWorkerSet", SET["spec"] | {"replicas": 2})
     made["metadata"]["annotations"] = {EXCLUSIVE: given["topology_key"]}
-    (domains,) = pods_of(request(spec=manifests(made))).domains
+    (domains,) = pods_of_request(request(spec=manifests(made))).domains
     terms = expected["podAffinity"] + expected["podAntiAffinity"]
     assert {term["topologyKey"] for term in terms} == {domains.key}
     assert {one["key"] for term in terms for one in term["matchExpressions"]} == {domains.mark}

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from reconciler.core.capacity.pod_needs import pods_of
+from reconciler.core.capacity.pod_needs import pods_of_request
 from reconciler.core.fleet.read_file import assemble, parse_file
-from reconciler.core.workloads.builtin_kinds import known
+from reconciler.core.workloads.builtin_kinds import kind_of
 from reconciler.core.workloads.paths import replicas_at
 from reconciler.model.ids import CommitId
 from reconciler.model.units import parse_quantity
@@ -70,7 +70,7 @@ def test_replicas_are_read_where_a_spread_the_whitelist_or_the_kind_says(case: C
     }
     desired = assemble(CommitId(""), {"kruise.yaml": parse_file(json.dumps(configuration).encode())})
     assert desired.problems == ()
-    kind = known(made, desired.kinds)
+    kind = kind_of(made, desired.kinds)
     own = (given["targetFilter"] or {}).get("replicasPathList")
     ways = [path(way) for way in own] if own else [*(kind.replicas if kind else ())]
     assert replicas_at(made, ways) == case["expected"]["replicas"]
@@ -94,7 +94,7 @@ def test_a_group_asks_for_what_leaderworkerset_asks_for(case: Case) -> None:
             },
         },
     }
-    (gang,) = pods_of(request(spec=manifests(made))).gangs
+    (gang,) = pods_of_request(request(spec=manifests(made))).gangs
     assert (gang.groups, gang.size, gang.least) == (3, given["size"], expected["minMember"])
     if "minResources" in expected:
         wanted = {name: parse_quantity(amount) for name, amount in expected["minResources"].items()}

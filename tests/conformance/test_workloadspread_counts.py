@@ -18,7 +18,7 @@ from reconciler.core.decide.distribution import ClusterShare
 from reconciler.core.decide.distribution.subsets import Layer, give_back, share_out
 from reconciler.core.decide.steps.rebalance import anew
 from reconciler.core.observe.kubernetes.pods import read_pod
-from reconciler.core.spread.matching import selects
+from reconciler.core.spread.matching import selects_pods
 from reconciler.model.ids import ClusterName, PlacementName
 from reconciler.model.placement import Restraint, RestraintKind
 from reconciler.model.policy import Distribution, StrategyName
@@ -93,7 +93,7 @@ def test_a_subset_has_and_lacks_what_its_status_says(case: Case) -> None:
     selector = given.get("targetFilter", {}).get("selector", {})
     wanted = over(*subsets(given["subsets"]), selector=selector.get("matchLabels", {}))
     spread = wanted.policies[VLLM].spread
-    pods = [pod for pod in counted(given["pods"]) if selects(spread, pod.get("labels", {}))]
+    pods = [pod for pod in counted(given["pods"]) if selects_pods(spread, pod.get("labels", {}))]
     has = {one["name"]: sum(pod["subset"] == one["name"] for pod in pods) for one in given["subsets"]}
     lacks = World(there=working_plan(has)).missing(wanted, given["workload"].get("replicas") or 0)
     for one in expected["subsetStatuses"]:

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 import yaml
 
-from reconciler.core.spread.inject import injected
-from reconciler.core.spread.matching import preference
-from reconciler.core.spread.subset_pods import injection, ordinals_start, pod_of_subset
+from reconciler.core.spread.inject import inject_subset
+from reconciler.core.spread.matching import preference_weight
+from reconciler.core.spread.subset_pods import injection, ordinals_start, patch_template
 from reconciler.errors import InvalidInput
 from reconciler.model.capacity import Node, Pool
 from reconciler.model.ids import ClusterName, WorkspaceName
@@ -59,7 +59,7 @@ def spread(group: str, kind: str, *subsets: Case) -> WorkloadSpread:
 def test_a_pod_is_patched_as_kruise_has_it(case: Case) -> None:
     given = case["input"]
     one = spread("apps", "Deployment", {"name": "subset-a", "maxReplicas": None, "patch": given["patch"]})
-    made = pod_of_subset(given["pod"], injection(one, one.subsets[0], CLUSTER))
+    made = patch_template(given["pod"], injection(one, one.subsets[0], CLUSTER))
     assert made["spec"]["containers"] == case["expected"]["containers"]
 
 
@@ -81,7 +81,7 @@ def test_a_patched_pod_is_refused_where_kruise_refuses_it(case: Case) -> None:
     found = 0
     for subset in one.subsets:
         try:
-            injected(manifest, injection(one, subset, CLUSTER), WORKSPACE, {})
+            inject_subset(manifest, injection(one, subset, CLUSTER), WORKSPACE, {})
         except InvalidInput as error:
             found += len(error.problems)
     assert found == case["expected"]["error_count"]
@@ -116,7 +116,7 @@ def test_a_node_is_of_a_subset_where_kruise_takes_it_for_one(case: Case) -> None
     made = plan(short(1), seen, wanted=with_pods(fleet(one), pods))
     assert bool(made.changes) is expected["matches"]
     if expected["matches"]:
-        assert preference(one, CLUSTER, seen) * 100 == expected["score"] - expected["score"] % 10_000
+        assert preference_weight(one, CLUSTER, seen) * 100 == expected["score"] - expected["score"] % 10_000
 
 
 def test_each_case_that_does_not_apply_is_there_and_says_why() -> None:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.core.capacity.admission_defaults import admitted
+from reconciler.core.capacity.admission_defaults import with_admission_defaults
 from reconciler.core.capacity.room import ClusterCapacity
 from reconciler.core.explain.workload import explain
 from reconciler.core.workloads.pod_requests import pod_requests
@@ -158,7 +158,7 @@ def test_where_limit_ranges_cannot_be_seen_pods_that_request_too_little_fit_nowh
 def test_what_moves_is_counted_with_what_its_next_cluster_adds(cpu: str, moves: bool) -> None:
     pod, here = shaped(container(gpu="1"), runtimeClassName="kata"), replace(KATA, node_selector={"pool": "2"})
     before = there(runtime_classes={"kata": here})
-    made = placement("worker-2", 3, shape=admitted(pod, before).recorded)
+    made = placement("worker-2", 3, shape=with_admission_defaults(pod, before).recorded)
     after = replace(free("worker-3", 8), runtime_classes={"kata": RuntimeClass(overhead=amounts(cpu=cpu))})
     after = replace(after, pools=before.pools)  # 8 CPUs, and no label
     draining = cluster("worker-2", availability=Availability.DRAINING)
@@ -206,7 +206,7 @@ def test_never_less_than_what_the_api_server_makes_of_the_pod(
         one["resources"]["requests"] = {**given_, **one["resources"]["requests"]}
     exactly, summed = pod_requests(made), pod_requests({**made, "resources": None})
     metadata = {"namespace": "llm", "labels": {"app": "web"}}
-    pod = admitted(replica_shape(spec, metadata), there(limit_ranges={"llm": amounts(**given_)}))
+    pod = with_admission_defaults(replica_shape(spec, metadata), there(limit_ranges={"llm": amounts(**given_)}))
     if pod.obstacle:
         assert not all(stays for _, stays in early) or any(summed.amounts.get(name, 0) > NINE for name in whole or ())
         return
@@ -220,7 +220,7 @@ def test_never_less_than_what_the_api_server_makes_of_the_pod(
 def test_the_same_replica_made_twice_is_the_same() -> None:
     pod = shaped(container(gpu="1"), runtimeClassName="kata")
     where = there(runtime_classes={"kata": KATA}, limit_ranges={"llm": amounts(cpu="2")})
-    assert admitted(admitted(pod, where), where) == admitted(pod, where)
+    assert with_admission_defaults(with_admission_defaults(pod, where), where) == with_admission_defaults(pod, where)
 
 
 # In a pass

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from reconciler.core.capacity.room import ClusterCapacity
 from reconciler.core.ledger.replica_record import read_shape, write_shape
-from reconciler.core.workloads.node_affinity import described, meets, wanted_labels
+from reconciler.core.workloads.node_affinity import describe_node_selector, meets_terms, required_labels
 from reconciler.core.workloads.pod_shape import node_terms, replica_shape
 from reconciler.model.capacity import ClusterObservation, Node, Pool, ReplicaShape
 from reconciler.model.ids import ClusterName
@@ -49,24 +49,24 @@ def term(*labels: NodeRequirement, fields: tuple[NodeRequirement, ...] = ()) -> 
     ],
 )
 def test_operators_are_kubernetes(asked, met) -> None:
-    assert meets((term(asked),), NODE, "gpu-1") is met
+    assert meets_terms((term(asked),), NODE, "gpu-1") is met
 
 
 def test_terms_are_alternatives_and_their_requirements_hold_together() -> None:
     zone, model = requirement("zone", "In", "b"), requirement("model", "In", "H100")
-    assert not meets((term(zone, model),), NODE, "gpu-1")
-    assert meets((term(zone), term(model)), NODE, "gpu-1")
+    assert not meets_terms((term(zone, model),), NODE, "gpu-1")
+    assert meets_terms((term(zone), term(model)), NODE, "gpu-1")
 
 
 def test_term_that_asks_for_nothing_is_met_by_no_node() -> None:
-    assert not meets((term(),), NODE, "gpu-1")
+    assert not meets_terms((term(),), NODE, "gpu-1")
     assert replica_shape(affine({})).node_terms == (NodeTerm(),)
 
 
 def test_node_is_found_by_its_name() -> None:
     asked = term(fields=(requirement("metadata.name", "In", "gpu-1"),))
-    assert meets((asked,), {}, "gpu-1")
-    assert not meets((asked,), {}, "gpu-2")
+    assert meets_terms((asked,), {}, "gpu-1")
+    assert not meets_terms((asked,), {}, "gpu-2")
 
 
 def affine(*terms: dict, **spec: object) -> dict:
@@ -126,12 +126,15 @@ def test_shortfall_says_which_labels_no_node_has() -> None:
         node_terms=(term(requirement("cores", "Gt", "8"), requirement("spot", "DoesNotExist")), term()),
     )
     assert room({}).shortfall(wanted) == "no node has zone=a, cores > 8, no spot or nothing"
-    assert described(shape(1, node_terms=(term(requirement("zone", "NotIn", "a", "b")),))) == "zone not in (a, b)"
+    assert (
+        describe_node_selector(shape(1, node_terms=(term(requirement("zone", "NotIn", "a", "b")),)))
+        == "zone not in (a, b)"
+    )
 
 
 def test_models_are_named_where_several_will_do() -> None:
     product = "nvidia.com/gpu.product"
-    assert wanted_labels(shape(1, node_terms=(term(requirement(product, "In", "H100", "H200")),))) == (
+    assert required_labels(shape(1, node_terms=(term(requirement(product, "In", "H100", "H200")),))) == (
         (product, "H100 or H200"),
     )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from reconciler.core.capacity.device_selectors import selector
+from reconciler.core.capacity.device_selectors import parse_selector
 from reconciler.model.capacity import DeviceKind
 from reconciler.model.units import parse_quantity
 
@@ -47,7 +47,7 @@ H100 = DeviceKind(
     ],
 )
 def test_common_conditions_are_understood(expression, met) -> None:
-    read = selector(expression)
+    read = parse_selector(expression)
     assert read is not None
     assert read(H100) is met
 
@@ -68,7 +68,7 @@ def test_common_conditions_are_understood(expression, met) -> None:
     ],
 )
 def test_what_a_device_does_not_have_is_an_error_as_in_cel(expression, met) -> None:
-    read = selector(expression)
+    read = parse_selector(expression)
     assert read is not None
     assert read(H100) is met
 
@@ -102,4 +102,4 @@ def test_what_a_device_does_not_have_is_an_error_as_in_cel(expression, met) -> N
     ],
 )
 def test_whatever_else_is_said_is_known_not_to_be_understood(expression) -> None:
-    assert selector(expression) is None
+    assert parse_selector(expression) is None

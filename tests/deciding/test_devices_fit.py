@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reconciler.core.capacity.devices import asked
+from reconciler.core.capacity.devices import requests_with_devices
 from reconciler.core.capacity.room import ClusterCapacity
 from reconciler.core.ledger.replica_record import read_shape, write_shape
 from reconciler.model.capacity import (
@@ -185,7 +185,7 @@ def test_selector_that_fails_on_other_hardware_of_a_node_fits_nowhere() -> None:
 
 def test_devices_are_named_by_their_class() -> None:
     wanted = claiming(option(2), option(1), requests=Resources(amounts={"cpu": ONE}))
-    assert amounts(asked(wanted)) == [f"3 {D} devices", "1 cpu"]
+    assert amounts(requests_with_devices(wanted)) == [f"3 {D} devices", "1 cpu"]
 
 
 @given(st.lists(st.integers(0, 6), min_size=1, max_size=5), st.integers(1, 3), st.integers(0, 12), st.integers(0, 12))

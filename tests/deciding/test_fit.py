@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.core.capacity.room import ClusterCapacity
-from reconciler.core.workloads.taints import repelled
+from reconciler.core.workloads.taints import untolerated_taint
 from reconciler.model.capacity import ClusterObservation, Node, Pool, ReplicaShape
 from reconciler.model.ids import ClusterName
 from reconciler.model.scheduling import Taint, Toleration
@@ -64,16 +64,16 @@ def test_tainted_nodes_take_only_what_tolerates_them() -> None:
 
 
 def test_prefer_no_schedule_keeps_nobody_away() -> None:
-    assert repelled((), [Taint(key="gpu", effect="PreferNoSchedule")]) is None
+    assert untolerated_taint((), [Taint(key="gpu", effect="PreferNoSchedule")]) is None
 
 
 def test_an_empty_key_with_exists_tolerates_everything() -> None:
-    assert repelled((Toleration(operator="Exists"),), [Taint(key="a", effect="NoExecute")]) is None
+    assert untolerated_taint((Toleration(operator="Exists"),), [Taint(key="a", effect="NoExecute")]) is None
 
 
 def test_a_toleration_of_some_future_kubernetes_tolerates_nothing() -> None:
     greater = Toleration(key="cores", operator="Gt", value="8")
-    assert repelled((greater,), [Taint(key="cores", value="8")]) == Taint(key="cores", value="8")
+    assert untolerated_taint((greater,), [Taint(key="cores", value="8")]) == Taint(key="cores", value="8")
 
 
 def test_a_shortfall_tells_what_is_needed_and_what_the_best_node_has() -> None:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.core.capacity.pod_needs import pods_of
+from reconciler.core.capacity.pod_needs import pods_of_request
 from reconciler.core.capacity.room import ClusterCapacity
 from reconciler.core.ledger.replica_record import read_shape, write_shape
 from reconciler.core.observe import observation_file
@@ -16,7 +16,14 @@ from reconciler.core.workloads.pod_requests import pod_requests
 from reconciler.core.workloads.pod_shape import replica_shape
 from reconciler.errors import InvalidInput
 from reconciler.model.capacity import ReplicaShape
-from reconciler.model.scheduling import Evenly, HostPort, LabelRequirement, PodOnNode, PodRule, PodRules
+from reconciler.model.scheduling import (
+    HostPort,
+    LabelRequirement,
+    PodOnNode,
+    PodRule,
+    PodRules,
+    TopologySpreadConstraint,
+)
 from reconciler.model.units import format_quantity
 from reconciler.model.workload import Json
 from tests.builders.inputs import shape
@@ -42,7 +49,7 @@ rules = st.builds(
     together=st.lists(st.builds(PodRule, **about), max_size=2).map(tuple),
     evenly=st.lists(
         st.builds(
-            Evenly,
+            TopologySpreadConstraint,
             **about,
             max_skew=st.integers(1, 9),
             min_domains=st.integers(1, 9),
@@ -184,7 +191,7 @@ def server(name: str, labels: Raw, **spec: Any) -> Json:
 
 
 def parts(*objects: Json) -> list[ReplicaShape]:
-    return [part.shape for part in pods_of(request(spec=manifests(*objects))).parts]
+    return [part.shape for part in pods_of_request(request(spec=manifests(*objects))).parts]
 
 
 def test_the_rules_of_a_requests_manifests_count() -> None:

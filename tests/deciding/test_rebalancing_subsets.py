@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from reconciler.core.decide.assign.subset_quota import quotas
 from reconciler.core.decide.decide import decide
 from reconciler.core.decide.steps.rebalance import rebalance
-from reconciler.core.spread.placement_subset import replicas_held
+from reconciler.core.spread.placement_subset import replicas_by_subset
 from reconciler.errors import InvalidInput
 from reconciler.model.capacity import ClusterObservation, PendingPods
 from reconciler.model.gpr import WorkspaceLimits
@@ -57,7 +57,7 @@ def test_the_total_stays_within_what_fits_and_what_each_subset_may_hold(case: Ca
     assert total(now) == total(case.there)
     assert all(has <= before[name] + sum(case.rooms[name].values()) for name, has in counts(now).items())
     policy = case.wanted.policies[VLLM]
-    held = replicas_held(now, policy, case.wanted.clusters)
+    held = replicas_by_subset(now, policy, case.wanted.clusters)
     for quota in quotas(settled(case).seen(), VLLM, policy.spread, total(now)):
         has = sum(replicas for (_, name), replicas in held.items() if name == quota.subset.name)
         assert quota.elsewhere is None or has <= quota.elsewhere

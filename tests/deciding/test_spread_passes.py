@@ -14,7 +14,7 @@ from reconciler.core.decide.assign.subset_quota import quotas
 from reconciler.core.decide.decide import decide
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.decide.state.working_plan import WorkingPlan
-from reconciler.core.spread.placement_subset import replicas_held
+from reconciler.core.spread.placement_subset import replicas_by_subset
 from reconciler.model.ids import PlacementName
 from reconciler.model.placement import Placement
 from reconciler.model.plan import Move, Place, Plan, Resize, Revert
@@ -101,7 +101,7 @@ def test_nothing_new_is_more_than_fits_than_is_wanted_or_than_a_subset_may_hold(
         assert has[cluster] <= before[cluster] + sum(rooms.values())
     assert has.total() <= max(before.total(), case.missing)
     policy = case.wanted.policies[VLLM]
-    counted = replicas_held(now, policy, case.wanted.clusters)
+    counted = replicas_by_subset(now, policy, case.wanted.clusters)
     for quota in quotas(seen, VLLM, policy.spread, has.total()):
         of_subset = sum(replicas for (_, name), replicas in counted.items() if name == quota.subset.name)
         assert quota.elsewhere is None or of_subset <= quota.elsewhere
@@ -140,8 +140,8 @@ def test_no_two_placements_of_a_subset_begin_on_one_cluster(case: Case) -> None:
 @given(cases(numbered, NUMBERS | st.none()))
 def test_a_subset_of_a_stateful_set_never_begins_on_a_second_cluster(case: Case) -> None:
     policy, clusters = case.wanted.policies[VLLM], case.wanted.clusters
-    before = replicas_held(case.there, policy, clusters)
-    has = replicas_held(after(case.there, decide(case.seen())), policy, clusters)
+    before = replicas_by_subset(case.there, policy, clusters)
+    has = replicas_by_subset(after(case.there, decide(case.seen())), policy, clusters)
     for place in has.keys() - before.keys():
         assert [other for other in has if other[1] == place[1]] == [place]
         assert place[1]

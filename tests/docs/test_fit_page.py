@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.core.capacity.pod_needs import pods_of
+from reconciler.core.capacity.pod_needs import pods_of_request
 from reconciler.core.capacity.room import ClusterCapacity
 from reconciler.core.workloads.pod_shape import replica_shape
 from tests.builders.inputs import free
@@ -63,4 +63,4 @@ def of_several_manifests() -> str:
     for made in (first, second):
         made["spec"]["template"]["metadata"] = {"labels": LABELS}
     second["metadata"] = {**second["metadata"], "name": "second"}
-    return next(part.shape.obstacle for part in pods_of(request(spec=manifests(first, second))).parts)
+    return next(part.shape.obstacle for part in pods_of_request(request(spec=manifests(first, second))).parts)

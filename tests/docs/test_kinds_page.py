@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from reconciler.core.capacity.pod_needs import Gang, Pods, pods_of
+from reconciler.core.capacity.pod_needs import Gang, ManifestPods, pods_of_request
 from reconciler.core.expressions import render
 from reconciler.core.fleet.read_file import assemble, parse_file
 from reconciler.core.safety import rules
@@ -53,7 +53,7 @@ def test_the_page_says_by_which_labels_pods_are_known() -> None:
 
 def test_the_picture_is_of_a_set_that_is_counted() -> None:
     (shown,) = re.findall(r"^```text\n(LeaderWorkerSet.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
-    assert shown == picture(SET, pods_of(request(spec=manifests(SET))))
+    assert shown == picture(SET, pods_of_request(request(spec=manifests(SET))))
 
 
 def test_what_goes_where_is_what_came_of_the_stories() -> None:
@@ -69,7 +69,7 @@ def test_the_examples_are_in_force_and_count_what_the_page_says() -> None:
     desired = assemble(CommitId(""), {path: parse_file(text.encode()) for path, text in files.items()})
     assert desired.problems == ()
     (document,) = yaml.parse(counted.encode(), "c.yaml")
-    (part,) = pods_of(request(spec=manifests(document.value)), desired.kinds).parts
+    (part,) = pods_of_request(request(spec=manifests(document.value)), desired.kinds).parts
     gpus = part.shape.requests.amounts[GPU] // ONE
     assert f"This one counts as {part.replicas} pods of {gpus} GPUs" in PAGE
     assert [*desired.kinds] == ["game.example.com/GameServerSet", "batch.example.com/Sweep"]
@@ -91,7 +91,7 @@ def test_the_label_that_it_shows_for_a_train_job_is_taken_and_filled_in() -> Non
     metadata = {**job["metadata"], "namespace": "vllm-demo"}
     spec = manifests({**job, "metadata": metadata, "spec": {**job["spec"], **patches}})
     given = context(spec)
-    assert [*rules.check_safety(spec, given.workspace), *render.check(spec)] == []
+    assert [*rules.check_safety(spec, given.workspace), *render.check_expressions(spec)] == []
     (made,) = render.render(spec, given).manifests
     assert given.placement is not None
     assert f"{{'{PLACEMENT_LABEL}': '{given.placement.name}'}}" in str(made.manifest["spec"]["runtimePatches"])
@@ -100,7 +100,7 @@ def test_the_label_that_it_shows_for_a_train_job_is_taken_and_filled_in() -> Non
 def test_the_picture_of_a_minimum_is_of_what_is_decided() -> None:
     (shown,) = re.findall(r"^```text\n(PyTorchJob model:.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
     spec = manifests(ELASTIC)
-    (part,) = pods_of(request(spec=spec)).parts
+    (part,) = pods_of_request(request(spec=spec)).parts
     gpus = part.shape.requests.amounts[GPU] // ONE
     head = f"PyTorchJob model: {part.replicas} pods of {gpus} GPUs, of which {part.start} are enough"
     rows = ["north  east   south", *map(started, ((2, 4, 3), (2, 4, 5), (2, 2, 1)))]
@@ -180,7 +180,7 @@ def mark(one: Mark) -> str:
     return f"`{one.label}`{beside}{': the name, a dash and five characters' if one.made_up else ''}"
 
 
-def picture(made: Json, found: Pods) -> str:
+def picture(made: Json, found: ManifestPods) -> str:
     """Draw what a set of groups counts as."""
     (gang,) = found.gangs
     leader, worker = found.parts
@@ -191,12 +191,12 @@ def picture(made: Json, found: Pods) -> str:
     return "\n".join([*lines, f"counted:  {' + '.join(counted)} = {together}, in one cluster or in none", ""])
 
 
-def group(number: int, gang: Gang, found: Pods) -> str:
+def group(number: int, gang: Gang, found: ManifestPods) -> str:
     boxes = " ".join(f"[{role} {gpus(amount)}]" for role, amount in members(gang, found))
     return f"group {number}:  {boxes} = {gpus(gang.requests.amounts[GPU])}"
 
 
-def members(gang: Gang, found: Pods) -> Iterator[tuple[str, int]]:
+def members(gang: Gang, found: ManifestPods) -> Iterator[tuple[str, int]]:
     """Yield the pods of one group."""
     for role, part in zip(("leader", "worker"), found.parts, strict=True):
         for _ in range(part.replicas // gang.groups):

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from reconciler.core.capacity.admission_defaults import admitted, as_stated
+from reconciler.core.capacity.admission_defaults import with_admission_defaults, without_admission_defaults
 from reconciler.core.observe.kubernetes.cluster_state import ClusterState
 from reconciler.core.observe.kubernetes.resources import Resource
 from reconciler.core.workloads.pod_requests import pod_requests
@@ -95,7 +95,7 @@ def test_what_is_counted_is_what_the_api_server_makes_of_a_pod(cluster: Cluster,
     for number in range(PODS):
         spec, labels = spec_of(chance), {"app": f"pod-{number}"}
         written = replica_shape(spec, {"namespace": NAMESPACE, "labels": labels})
-        counted = admitted(written, seen)
+        counted = with_admission_defaults(written, seen)
         pod = made(cluster, {"metadata": {"name": f"pod-{number}", "labels": labels}, "spec": spec})
         estimated = any("restartPolicy" not in one for one in spec["initContainers"])
         if isinstance(pod, str):
@@ -106,11 +106,11 @@ def test_what_is_counted_is_what_the_api_server_makes_of_a_pod(cluster: Cluster,
             assert estimated, f"the API server takes what we say it refuses: {spec}: {counted.obstacle}"
             continue
         truth, there = pod_requests(pod["spec"]), replica_shape(pod["spec"], pod["metadata"])
-        for one in (counted, admitted(there, seen)):
+        for one in (counted, with_admission_defaults(there, seen)):
             assert truth.minus(one.requests).amounts == dict.fromkeys(truth.amounts, 0), f"we count too little: {spec}"
             assert estimated or one.requests == truth, f"we count too much: {spec}"
             assert one.node_selector == pod["spec"].get("nodeSelector", {})
-        shown = as_stated(there)
+        shown = without_admission_defaults(there)
         assert estimated or (shown.requests, shown.unstated) == (written.requests, written.unstated), spec
         exact += truth == counted.requests
     print(f"{exact} of {PODS} exactly, {refused} refused by both")  # noqa: T201 - to be quoted (pytest -rP)

@@ -7,7 +7,7 @@ import pytest
 from reconciler.core.observe.observation_file import read
 from reconciler.errors import InvalidInput
 from reconciler.model.capacity import ClusterObservation
-from reconciler.model.scheduling import RuntimeClass, Toleration, Unstated
+from reconciler.model.scheduling import RuntimeClass, Toleration, UnstatedRequests
 from reconciler.model.units import Resources, parse_quantity
 from tests.builders.fleet_files import text
 
@@ -62,7 +62,7 @@ def test_of_runtime_classes_that_are_left_out_nobody_knows_and_of_limit_ranges_t
 def test_what_the_pods_of_a_replica_leave_to_the_cluster_is_read() -> None:
     (workload,) = observed(WORKLOAD).workloads
     assert workload.shape is not None
-    assert workload.shape.unstated == Unstated(
+    assert workload.shape.unstated == UnstatedRequests(
         runtime_class="kata", overhead=(("cpu", parse_quantity("100m")),), silent=(("memory", 2),)
     )
 

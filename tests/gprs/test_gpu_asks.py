@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.core.capacity.gpu_requests import missing, shapes
+from reconciler.core.capacity.gpu_requests import gpu_shapes, missing_gpus
 from reconciler.core.capacity.room import ClusterCapacity
 from reconciler.model.capacity import ClusterObservation, DeviceKind, DeviceStock, Node, Pool
 from reconciler.model.gpr import GpuAsk
@@ -17,7 +17,7 @@ from tests.builders.inputs import shape
 
 
 def fits(ask: GpuAsk, seen: ClusterObservation, *, dedicated: bool = False) -> bool:
-    return any(ClusterCapacity(seen).count(one, 1) for one in shapes(ask, seen, dedicated=dedicated))
+    return any(ClusterCapacity(seen).count(one, 1) for one in gpu_shapes(ask, seen, dedicated=dedicated))
 
 
 def test_gpus_for_one_node_have_to_be_on_one_node() -> None:
@@ -33,7 +33,7 @@ def test_two_nodes_are_two_different_nodes() -> None:
 
 def test_why_nodes_do_not_suffice_is_told_with_numbers() -> None:
     seen = cluster_of(nodes(8, 3, 1))
-    (wanted,) = shapes(GpuAsk(gpus=8, nodes=2), seen)
+    (wanted,) = gpu_shapes(GpuAsk(gpus=8, nodes=2), seen)
     assert ClusterCapacity(seen).shortfall(wanted) == "needs 8 GPUs free on each of 2 nodes, 1 of 3 has that"
 
 
@@ -75,8 +75,8 @@ def test_only_gpus_of_the_kind_that_is_asked_for_count(ask: GpuAsk, fitting: boo
 
 def test_a_cluster_without_such_gpus_says_what_it_has() -> None:
     ask = GpuAsk(gpus=8, nodes=2, shape="NVIDIA-B200", memory=180)
-    assert missing(ask, cluster_of(nodes(8))) == f"no node has any NVIDIA-B200 with 180 GB; there is {H100}"
-    assert missing(ask, cluster_of()) == "no node has GPUs"
+    assert missing_gpus(ask, cluster_of(nodes(8))) == f"no node has any NVIDIA-B200 with 180 GB; there is {H100}"
+    assert missing_gpus(ask, cluster_of()) == "no node has GPUs"
 
 
 def test_parts_of_gpus_are_given_to_who_names_them_only() -> None:

@@ -4,16 +4,16 @@ from collections.abc import Mapping
 
 import pytest
 
-from reconciler.core.capacity.gpu_models import Gpus, gpus, same_model
+from reconciler.core.capacity.gpu_models import NodeGpus, gpus_of_node, same_model
 from reconciler.model.capacity import DeviceKind, DeviceStock, Node, Pool
 from reconciler.model.units import Resources, parse_quantity
 
 
-def seen(labels: Mapping[str, str], free: str = "3", /, **allocatable: str) -> tuple[Gpus, ...]:
+def seen(labels: Mapping[str, str], free: str = "3", /, **allocatable: str) -> tuple[NodeGpus, ...]:
     totals = {name.replace("__", "/").replace("_", "."): text for name, text in allocatable.items()}
     resources = Resources(amounts={name: parse_quantity(text) for name, text in totals.items()})
     left = Resources(amounts={name: parse_quantity(free) for name in totals})
-    return gpus(Node(name="n", free=left, allocatable=resources), Pool(name="p", nodes=(), labels=labels))
+    return gpus_of_node(Node(name="n", free=left, allocatable=resources), Pool(name="p", nodes=(), labels=labels))
 
 
 @pytest.mark.parametrize(
@@ -42,7 +42,7 @@ def seen(labels: Mapping[str, str], free: str = "3", /, **allocatable: str) -> t
 def test_model_and_memory_of_a_vendor(labels: dict[str, str], resource: str, model: str, memory: int) -> None:
     eight = Resources(amounts={resource: parse_quantity("8"), "cpu": parse_quantity("96")})
     three = Resources(amounts={resource: parse_quantity("3"), "cpu": parse_quantity("90")})
-    (found,) = gpus(Node(name="n", free=three, allocatable=eight), Pool(name="p", nodes=(), labels=labels))
+    (found,) = gpus_of_node(Node(name="n", free=three, allocatable=eight), Pool(name="p", nodes=(), labels=labels))
     assert (found.resource, found.model, found.memory, found.count, found.free) == (resource, model, memory, 8, 3)
     assert not found.part
 
@@ -54,7 +54,7 @@ def test_slices_of_a_gpu_are_told_with_their_own_memory() -> None:
         f"{name}.product": "NVIDIA-H100-80GB-HBM3-MIG-1g.10gb",
         f"{name}.memory": "9856",
     }
-    whole, sliced = gpus(
+    whole, sliced = gpus_of_node(
         Node(
             name="n",
             free=Resources(amounts={name: parse_quantity("5"), "nvidia.com/gpu": parse_quantity("1")}),
@@ -86,13 +86,13 @@ def test_claimed_devices_are_told_by_their_attributes_and_those_of_several_nodes
         DeviceStock(kind=kind, free=2, total=2, shared="rack"),
         DeviceStock(kind=network, free=1, total=1),
     )
-    (found,) = gpus(Node(name="n", free=Resources(), devices=stocks), Pool(name="p", nodes=()))
+    (found,) = gpus_of_node(Node(name="n", free=Resources(), devices=stocks), Pool(name="p", nodes=()))
     assert (found.model, found.memory, found.count, found.free) == ("NVIDIA B200", 192, 8, 2)
 
 
 def test_without_a_word_on_what_a_node_has_the_count_is_unknown() -> None:
     left = Resources(amounts={"nvidia.com/gpu": parse_quantity("3")})
-    (found,) = gpus(Node(name="n", free=left), Pool(name="p", nodes=()))
+    (found,) = gpus_of_node(Node(name="n", free=left), Pool(name="p", nodes=()))
     assert (found.count, found.free) == (None, 3)
 
 

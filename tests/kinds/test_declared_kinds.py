@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from reconciler.core.capacity.pod_needs import pods_of
+from reconciler.core.capacity.pod_needs import pods_of_request
 from reconciler.model.policy import Desired
 from reconciler.model.workload import Json
 from tests.builders.fleet_files import FLEET, errors, load, warnings
@@ -31,7 +31,7 @@ SERVERS = game_servers(
 
 
 def pods(desired: Desired, *objects: Json) -> dict[int, int]:
-    parts = pods_of(request(spec=manifests(*objects)), desired.kinds).parts
+    parts = pods_of_request(request(spec=manifests(*objects)), desired.kinds).parts
     return {sum(part.shape.requests.amounts.values()) // 10**9: part.replicas for part in parts}
 
 
@@ -59,7 +59,7 @@ def test_the_pods_of_a_declared_kind_are_counted():
     desired = load({**FLEET, "kinds.yaml": SET})
     assert errors(desired) == []
     assert pods(desired, SERVERS) == {1: 6, 2: 3}
-    (gang,) = pods_of(request(spec=manifests(SERVERS)), desired.kinds).gangs
+    (gang,) = pods_of_request(request(spec=manifests(SERVERS)), desired.kinds).gangs
     assert (gang.called, gang.groups, gang.size, gang.least) == ("room", 3, 3, 2)
 
 
@@ -121,7 +121,7 @@ def test_a_kind_is_declared_once():
 def test_kruises_whitelist_is_read_as_the_same_thing():
     desired = load({**FLEET, "kruise.json": kruise(entry(), entry(version="v2"), entry("", "Plain"))})
     assert desired.problems == load(FLEET).problems
-    found = pods_of(request(spec=manifests(SERVERS)), desired.kinds)
+    found = pods_of_request(request(spec=manifests(SERVERS)), desired.kinds)
     assert found.strange == ("part-0 (3 replicas)",)
     assert desired.kinds["game.example.com/GameServerSet"].versions == ("v1", "v2")
     assert desired.kinds["game.example.com/Plain"].replicas == ()

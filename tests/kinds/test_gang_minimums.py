@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.core.capacity.pod_needs import needs_of, pods_in, pods_of
+from reconciler.core.capacity.pod_needs import pods_of_request, pods_of_spec, requirements_of
 from reconciler.core.capacity.room import ClusterCapacity
 from reconciler.core.decide.candidates.gang_start import start
 from reconciler.model.policy import Desired
@@ -26,7 +26,7 @@ from tests.builders.workload_kinds import GAME_SERVERS, SAMPLES, game_servers, t
 
 def starts(made: Json, of: Desired | None = None) -> dict[int, int]:
     """Count the pods that are enough to start with, by the GPUs of each."""
-    parts = pods_of(request(spec=manifests(made)), of.kinds if of else {}).parts
+    parts = pods_of_request(request(spec=manifests(made)), of.kinds if of else {}).parts
     return {part.shape.requests.amounts.get(GPU, 0) // 10**9: part.start for part in parts}
 
 
@@ -67,7 +67,7 @@ def test_a_minimum_is_that_of_the_whole_and_of_each_role(made: Json, enough: Map
 
 @pytest.mark.parametrize("made", [volcano((1, 0, None), (4, 2, None)), torch(), grove(), SAMPLES["RayCluster"][0]])
 def test_without_a_minimum_all_pods_have_to_be_there(made: Json) -> None:
-    assert all(part.start == part.replicas for part in pods_of(request(spec=manifests(made))).parts)
+    assert all(part.start == part.replicas for part in pods_of_request(request(spec=manifests(made))).parts)
 
 
 SERVERS = game_servers(
@@ -88,7 +88,7 @@ def test_a_declared_kind_says_where_its_roles_have_their_minimums() -> None:
     of = load({**FLEET, "kinds.yaml": KIND})
     assert errors(of) == []
     assert starts(SERVERS, of) == {1: 2, 2: 2}
-    (gang,) = pods_of(request(spec=manifests(SERVERS)), of.kinds).gangs
+    (gang,) = pods_of_request(request(spec=manifests(SERVERS)), of.kinds).gangs
     assert (gang.groups, gang.size, gang.least) == (2, 4, 2)
 
 
@@ -111,7 +111,7 @@ def test_what_starts_fits_beside_each_other_and_has_each_minimum(
     nodes: list[int], tasks: list[tuple[int, int, int | None]], least: int | None
 ) -> None:
     spec = manifests(volcano(*tasks, least=least))
-    need, room = needs_of(pods_in(spec), spec), ClusterCapacity(free("worker-2", *nodes))
+    need, room = requirements_of(pods_of_spec(spec), spec), ClusterCapacity(free("worker-2", *nodes))
     found = start(room, need)
     if found is None:
         return

@@ -16,7 +16,7 @@ from reconciler.core.decide.decide import decide
 from reconciler.core.explain.workload import explain
 from reconciler.core.observe.kubernetes.cluster_state import ClusterState
 from reconciler.core.observe.kubernetes.resources import Resource
-from reconciler.model.capacity import ClusterObservation, GroupSeen, MissingReplicas, ReplicaShape
+from reconciler.model.capacity import ClusterObservation, MissingReplicas, ObservedGroup, ReplicaShape
 from reconciler.model.gpr import GpuLimits, WorkspaceLimits
 from reconciler.model.ids import BlobId, ClusterName, WorkspaceName
 from reconciler.model.plan import Move, Place, Plan, Reason, Resize, Revert
@@ -74,7 +74,7 @@ def shows(
     waiting = (
         tuple(MissingReplicas(replicas=1, since=NOW - seconds(45), group=group) for group in groups) or one.waiting
     )
-    group = GroupSeen(pods=alike, number=number, size=size, least=least) if alike else None
+    group = ObservedGroup(pods=alike, number=number, size=size, least=least) if alike else None
     ref = WorkloadRef(namespace="demo", name="vllm", kind=kind)
     return replace(seen, workloads=(replace(one, ref=ref, waiting=waiting, group=group),))
 

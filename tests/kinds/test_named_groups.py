@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from reconciler.core.capacity.gangs import wholes
+from reconciler.core.capacity.gangs import gang_workloads
 from reconciler.core.fleet.object_owners import ObjectOwners
 from reconciler.model.ids import TemplateName, WorkloadId, WorkspaceName
 from reconciler.model.policy import Desired
@@ -129,7 +129,7 @@ def test_of_two_jobs_of_one_name_in_a_template_the_pods_of_the_one_that_is_meant
 ) -> None:
     made = fleet(*jobs(), reads_replicas=False)
     meant = WorkloadRef(namespace="demo", name="model", kind="Job", group=group)
-    (whole,) = wholes(replace(made, templates={VLLM: replace(made.templates[VLLM], ref=meant)})).values()
+    (whole,) = gang_workloads(replace(made, templates={VLLM: replace(made.templates[VLLM], ref=meant)})).values()
     assert whole is not None
     assert whole.pods(1) == pods
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from reconciler.core.capacity.pod_needs import pods_of
+from reconciler.core.capacity.pod_needs import pods_of_request
 from reconciler.core.decide.candidates.gang import whole
 from reconciler.core.decide.decide import decide
 from reconciler.core.workloads import pod_counts
@@ -77,7 +77,7 @@ def test_a_share_where_it_makes_one_copy_anyhow_is_an_error_at_its_field() -> No
 
 
 def test_a_request_still_says_that_nobody_knows_what_it_needs() -> None:
-    assert pods_of(request(spec=manifests(served()))).strange == ("part-0",)
+    assert pods_of_request(request(spec=manifests(served()))).strange == ("part-0",)
 
 
 def test_what_is_held_back_for_want_of_room_says_that_it_goes_whole() -> None:

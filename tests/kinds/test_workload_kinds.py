@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.core.capacity.pod_needs import Pods, pods_of
+from reconciler.core.capacity.pod_needs import ManifestPods, pods_of_request
 from reconciler.core.workloads.builtin_kinds import BUILT_IN
 from reconciler.core.workloads.paths import replicas_at
 from reconciler.model.units import ONE, Quantity
@@ -21,11 +21,11 @@ from tests.builders.workload_kinds import ELSEWHERE, SAMPLES, lws, template, wor
 KUEUE = "kueue.x-k8s.io/queue-name"
 
 
-def pods(*objects: Json) -> Pods:
-    return pods_of(request(spec=manifests(*objects)))
+def pods(*objects: Json) -> ManifestPods:
+    return pods_of_request(request(spec=manifests(*objects)))
 
 
-def by_gpus(found: Pods) -> dict[int, int]:
+def by_gpus(found: ManifestPods) -> dict[int, int]:
     counted = Counter[int]()
     for part in found.parts:
         counted[part.shape.requests.amounts.get(GPU, Quantity(0)) // ONE] += part.replicas

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 from reconciler.core.observe.kubernetes.cluster_state import ClusterState
 from reconciler.core.observe.kubernetes.resources import Resource, Watched
-from reconciler.core.workloads.pod_requests import unstated
+from reconciler.core.workloads.pod_requests import unstated_requests
 from reconciler.core.workloads.watch import ChangeEffect
 from reconciler.model.capacity import ClusterObservation
 from reconciler.model.ids import ClusterName
@@ -86,6 +86,6 @@ def test_what_a_limit_range_gave_to_a_pod_is_told_from_what_its_template_request
         "containers": [{"name": "server", "resources": resources}, {"name": "logs", "resources": resources}],
     }
     told = "LimitRanger plugin set: cpu, memory request for container logs; cpu limit for container logs; cpu request"
-    found = unstated(spec, {"annotations": {"kubernetes.io/limit-ranger": f"{told} for init container load"}})
+    found = unstated_requests(spec, {"annotations": {"kubernetes.io/limit-ranger": f"{told} for init container load"}})
     assert [found.lacking(name) for name in ("cpu", "memory", "other")] == [1, 1, 2]
     assert dict(found.defaults) == {"cpu": parse_quantity("1"), "memory": parse_quantity("1Gi")}

@@ -12,7 +12,7 @@ from reconciler.adapters.kube import stream
 from reconciler.core.observe.kubernetes.cluster_state import ClusterState
 from reconciler.core.observe.kubernetes.ownership import marks_of
 from reconciler.core.observe.kubernetes.resources import Custom, Resource, customs, needed
-from reconciler.core.workloads.builtin_kinds import BUILT_IN, NONE, Kinds
+from reconciler.core.workloads.builtin_kinds import BUILT_IN, NO_KINDS, Kinds
 from reconciler.model.capacity import WorkloadObservation
 from reconciler.model.ids import ClusterName
 from reconciler.model.units import ONE
@@ -39,7 +39,7 @@ def leader(group: str = "0", index: int = 0, *, on: str = "", gpus: int = 1) -> 
 
 
 def watched(
-    manifest: dict[str, Any], *pods: dict[str, Any], ref: WorkloadRef = SET, kinds: Kinds = NONE
+    manifest: dict[str, Any], *pods: dict[str, Any], ref: WorkloadRef = SET, kinds: Kinds = NO_KINDS
 ) -> tuple[WorkloadObservation, ...]:
     """Tell a cluster's state of an object and of pods, and return what it reports."""
     made = ClusterState({ref}, marks_of(kinds), kinds)

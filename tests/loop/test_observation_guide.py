@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.core.capacity.device_selectors import selector
+from reconciler.core.capacity.device_selectors import parse_selector
 from reconciler.core.observe import observation_file
 from reconciler.core.schema import json_schema
 from reconciler.model.ids import PlacementName
@@ -73,5 +73,5 @@ def test_every_selector_that_it_shows_is_understood_and_no_other_expression() ->
     calls = [model.replace(" == ", f".{word}(") + ")" for word in ("startsWith", "endsWith", "contains")]
     sizes = [re.sub(r"compareTo(.*) >= 0", rf"{word}\1", memory) for word in ("isGreaterThan", "isLessThan")]
     for expression in (driver, model, cores, memory, joined, *texts, *calls, *sizes):
-        assert selector(expression) is not None, expression
-    assert selector('device.driver.matches("gpu.*")') is None
+        assert parse_selector(expression) is not None, expression
+    assert parse_selector('device.driver.matches("gpu.*")') is None

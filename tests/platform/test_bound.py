@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from reconciler.core.capacity.pod_needs import needs, pods_of
+from reconciler.core.capacity.pod_needs import pods_of_request, request_requirements
 from reconciler.core.capacity.room import ClusterCapacity
 from reconciler.model.capacity import DeviceOption, DeviceRequest, ReplicaShape
 from reconciler.model.workload import Json
@@ -18,7 +18,7 @@ CLAIMING = {"resourceClaims": [{"name": "gpu", "resourceClaimTemplateName": "mod
 
 
 def shapes(*objects: Json) -> list[ReplicaShape]:
-    return [part.shape for part in pods_of(request(spec=manifests(*objects))).parts]
+    return [part.shape for part in pods_of_request(request(spec=manifests(*objects))).parts]
 
 
 def claim_template(**request_: Json) -> Json:
@@ -98,9 +98,9 @@ def test_a_part_of_a_gpu_that_only_kai_hands_out_fits_nowhere_and_says_why() -> 
 
 def test_gpr_details_say_what_nobody_can_count() -> None:
     asked = request(spec=manifests(job(4, **{TOPOLOGY: "rack"})), ask=gpus(8, 4))
-    assert needs(asked, free("worker-2", 8, 8, 8, 8)).main.shape.obstacle == ""
+    assert request_requirements(asked, free("worker-2", 8, 8, 8, 8)).main.shape.obstacle == ""
 
 
 def test_a_template_that_cannot_be_read_is_told() -> None:
     broken = obj("resource.k8s.io/v1", "ResourceClaimTemplate", spec={"spec": 3})
-    assert pods_of(request(spec=manifests(deployment(CLAIMING, replicas=1), broken))).strange == ("part-0",)
+    assert pods_of_request(request(spec=manifests(deployment(CLAIMING, replicas=1), broken))).strange == ("part-0",)

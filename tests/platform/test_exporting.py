@@ -10,7 +10,7 @@ import yaml
 
 from reconciler.core.engines.flux.bootstrap import flux
 from reconciler.core.fleet.prerequisites import prerequisites
-from reconciler.core.workloads.builtin_kinds import NONE
+from reconciler.core.workloads.builtin_kinds import NO_KINDS
 from reconciler.errors import Severity
 from reconciler.model.cluster import NetworkApi, SharedNetworking
 from reconciler.model.ids import ClusterName, CommitId, WorkspaceName
@@ -97,9 +97,9 @@ def test_a_service_that_is_only_marked_is_nobody_of_ours() -> None:
 
 def test_the_cluster_has_to_know_the_kind_first() -> None:
     for shared, kind in ((MULTICLUSTER, "multicluster.x-k8s.io"), (KUBESLICE, "networking.kubeslice.io")):
-        (one,) = prerequisites(spec(("a", service())), shared, NONE)
+        (one,) = prerequisites(spec(("a", service())), shared, NO_KINDS)
         assert (one.name, one.by) == (f"{kind}/ServiceExport", "Service router")
-    assert prerequisites(spec(("a", service())), WORKSPACE, NONE) == ()
+    assert prerequisites(spec(("a", service())), WORKSPACE, NO_KINDS) == ()
 
 
 def test_flux_may_make_exports_where_a_workspace_shares_a_network() -> None:

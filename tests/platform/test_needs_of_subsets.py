@@ -8,7 +8,7 @@ from typing import Any
 from reconciler.core.decide.decide import decide
 from reconciler.core.explain.workload import explain
 from reconciler.core.fleet.prerequisites import prerequisites
-from reconciler.core.workloads.builtin_kinds import NONE
+from reconciler.core.workloads.builtin_kinds import NO_KINDS
 from reconciler.model.plan import Plan, Reason, Refusal
 from reconciler.model.policy import Cluster, Desired
 from reconciler.model.workload import Json
@@ -37,7 +37,7 @@ def patched(pod: Json, *clusters: Cluster, own: Json = None, beside: tuple[Json,
 
 
 def deploying(made: Desired, deployed: Any) -> Desired:
-    needs = prerequisites(deployed, made.workspaces[VLLM.workspace], NONE)
+    needs = prerequisites(deployed, made.workspaces[VLLM.workspace], NO_KINDS)
     template = replace(made.templates[VLLM], spec=deployed, prerequisites=needs)
     return replace(made, templates={VLLM: template})
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from reconciler.core.fleet.prerequisites import prerequisites
-from reconciler.core.workloads.builtin_kinds import NONE
+from reconciler.core.workloads.builtin_kinds import NO_KINDS
 from reconciler.model.workload import Command, DeploySpec, Json, Step, StepType
 from tests.builders.deploy_specs import chart, spec
 from tests.builders.platform_objects import WORKSPACE, deployment, needed, obj
@@ -119,9 +119,9 @@ def test_what_is_brought_to_another_namespace_is_needed_all_the_same() -> None:
 
 def test_what_a_command_makes_is_not_needed_and_what_no_step_applies_is() -> None:
     made = manifests_with_command("kubectl create configmap model --from-literal=a=b -n ml")
-    assert prerequisites(made, WORKSPACE, NONE) == ()
+    assert prerequisites(made, WORKSPACE, NO_KINDS) == ()
     unused = DeploySpec(manifests=made.manifests, commands=made.commands, steps=made.steps[1:])
-    assert [one.name for one in prerequisites(unused, WORKSPACE, NONE)] == ["ml/model"]
+    assert [one.name for one in prerequisites(unused, WORKSPACE, NO_KINDS)] == ["ml/model"]
 
 
 def manifests_with_command(line: str) -> DeploySpec:
@@ -179,12 +179,12 @@ def test_an_object_without_a_namespace_needs_what_is_where_it_goes() -> None:
 
 
 def test_of_a_chart_nothing_is_known() -> None:
-    assert prerequisites(spec(chart(values={"schedulerName": "volcano"})), WORKSPACE, NONE) == ()
+    assert prerequisites(spec(chart(values={"schedulerName": "volcano"})), WORKSPACE, NO_KINDS) == ()
 
 
 def test_each_thing_is_needed_once_by_the_first_that_refers_to_it() -> None:
     pod = {"serviceAccountName": "reader"}
-    (one,) = prerequisites(spec(("a", deployment(pod)), ("b", deployment(pod))), WORKSPACE, NONE)
+    (one,) = prerequisites(spec(("a", deployment(pod)), ("b", deployment(pod))), WORKSPACE, NO_KINDS)
     assert (one.name, one.by) == ("ml/reader", "Deployment model")
 
 

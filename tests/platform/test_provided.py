@@ -10,7 +10,7 @@ import pytest
 from reconciler.core.commits.fill import fill
 from reconciler.core.explain.workload import explain
 from reconciler.core.fleet.read_file import assemble, parse_file
-from reconciler.core.workloads.cluster_provides import lacking
+from reconciler.core.workloads.cluster_provides import refuse_lacking
 from reconciler.model.capacity import ClusterObservation
 from reconciler.model.ids import ClusterName, CommitId
 from reconciler.model.plan import Place, Plan, Reason
@@ -76,23 +76,23 @@ def test_what_nobody_says_keeps_nothing_away() -> None:
 )
 def test_names_are_globs_and_without_a_namespace_hold_in_any(patterns: tuple[str, ...], *, has: bool) -> None:
     one = Prerequisite(category=Category.VOLUMES, name="ml/models", by="Deployment model")
-    assert (lacking(providing("worker-2", volumes=patterns), (one,), None) is None) is has
+    assert (refuse_lacking(providing("worker-2", volumes=patterns), (one,), None) is None) is has
 
 
 def test_a_slash_in_a_kind_or_an_image_is_part_of_the_name() -> None:
     image = Prerequisite(category=Category.IMAGES, name="registry.example.com/server:1", by="Deployment model")
-    assert lacking(providing("worker-2", images=("server:1",)), (image,), None) is not None
-    assert lacking(providing("worker-2", images=("registry.example.com/*",)), (image,), None) is None
+    assert refuse_lacking(providing("worker-2", images=("server:1",)), (image,), None) is not None
+    assert refuse_lacking(providing("worker-2", images=("registry.example.com/*",)), (image,), None) is None
 
 
 def test_device_classes_that_are_seen_need_not_be_declared() -> None:
     one = Prerequisite(category=Category.DEVICE_CLASSES, name="gpu.nvidia.com", by="Deployment model")
     undeclared, other = providing("worker-2"), providing("worker-2", deviceClasses=("mig.nvidia.com",))
-    assert lacking(undeclared, (one,), seen("gpu.nvidia.com")) is None
-    assert lacking(undeclared, (one,), seen("gpu.amd.com")) is not None
-    assert lacking(undeclared, (one,), seen()) is None  # nobody has looked
-    assert lacking(other, (one,), seen("gpu.nvidia.com")) is None
-    assert lacking(other, (one,), seen()) is not None
+    assert refuse_lacking(undeclared, (one,), seen("gpu.nvidia.com")) is None
+    assert refuse_lacking(undeclared, (one,), seen("gpu.amd.com")) is not None
+    assert refuse_lacking(undeclared, (one,), seen()) is None  # nobody has looked
+    assert refuse_lacking(other, (one,), seen("gpu.nvidia.com")) is None
+    assert refuse_lacking(other, (one,), seen()) is not None
 
 
 def seen(*classes: str) -> ClusterObservation:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.core.safety import commands
-from reconciler.core.safety.commands import Checks, Makes, RefusedCommand, Runs
+from reconciler.core.safety.commands import JobCommand, ObjectCommand, ReadOnlyCommand, RefusedCommand
 from reconciler.model.ids import PlacementName, is_name
 from reconciler.model.policy import CommandJobs
 from tests.builders.deploy_specs import IMAGE, JOBS
@@ -58,14 +58,14 @@ from tests.builders.deploy_specs import IMAGE, JOBS
     ],
 )
 def test_a_command_that_is_plainly_an_object_becomes_one(cmd, manifest):
-    outcome = commands.read(cmd)
-    assert isinstance(outcome, Makes)
+    outcome = commands.read_command(cmd)
+    assert isinstance(outcome, ObjectCommand)
     assert outcome.manifest == manifest
 
 
 def test_namespaces_and_marked_objects_outlive_the_placement_and_config_maps_do_not():
     kept = {
-        cmd: commands.read(cmd).kept
+        cmd: commands.read_command(cmd).kept
         for cmd in ("kubectl create ns a", "kubectl label cm a b=c", "kubectl create cm a --from-literal=b=c")
     }
     assert list(kept.values()) == [True, True, False]
@@ -76,17 +76,20 @@ def test_namespaces_and_marked_objects_outlive_the_placement_and_config_maps_do_
     ["kubectl create ns test-ns --dry-run=client", "kubectl delete pod a --dry-run=server", "kubectl get pods -A"],
 )
 def test_a_command_that_changes_nothing_makes_nothing(cmd):
-    outcome = commands.read(cmd)
-    assert isinstance(outcome, Checks)
-    assert commands.refusal(outcome, None, "") is None
-    assert commands.argv(outcome, None, "") == ()
+    outcome = commands.read_command(cmd)
+    assert isinstance(outcome, ReadOnlyCommand)
+    assert commands.refuse_command(outcome, None, "") is None
+    assert commands.job_argv(outcome, None, "") == ()
 
 
 def test_get_is_a_job_where_jobs_are_possible_and_a_dry_run_never_is():
-    get, dry = commands.read("kubectl get pods -n vllm-demo"), commands.read("kubectl create ns a --dry-run=client")
-    assert commands.argv(get, JOBS, "vllm-sa") == ("kubectl", "get", "pods", "-n", "vllm-demo")
-    assert commands.argv(get, JOBS, "") == ()
-    assert commands.argv(dry, JOBS, "vllm-sa") == ()
+    get, dry = (
+        commands.read_command("kubectl get pods -n vllm-demo"),
+        commands.read_command("kubectl create ns a --dry-run=client"),
+    )
+    assert commands.job_argv(get, JOBS, "vllm-sa") == ("kubectl", "get", "pods", "-n", "vllm-demo")
+    assert commands.job_argv(get, JOBS, "") == ()
+    assert commands.job_argv(dry, JOBS, "vllm-sa") == ()
 
 
 @pytest.mark.parametrize(
@@ -108,12 +111,12 @@ def test_get_is_a_job_where_jobs_are_possible_and_a_dry_run_never_is():
     ],
 )
 def test_what_no_object_can_say_is_a_job_or_refused(cmd):
-    outcome = commands.read(cmd)
-    assert isinstance(outcome, Runs)
-    refusal = commands.refusal(outcome, None, "vllm-sa")
+    outcome = commands.read_command(cmd)
+    assert isinstance(outcome, JobCommand)
+    refusal = commands.refuse_command(outcome, None, "vllm-sa")
     assert "would have to run in the cluster, and the workspace has no command Jobs" in refusal.message
     assert refusal.hint == "write it as a manifest, or set commandJobs in the Workspace"
-    assert commands.refusal(outcome, JOBS, "vllm-sa") is None
+    assert commands.refuse_command(outcome, JOBS, "vllm-sa") is None
 
 
 @pytest.mark.parametrize(
@@ -125,7 +128,7 @@ def test_what_no_object_can_say_is_a_job_or_refused(cmd):
     ],
 )
 def test_a_job_needs_a_pinned_image_and_an_account_of_its_own(jobs, account, message):
-    assert commands.refusal(commands.read("kubectl delete pod a"), jobs, account).message == message
+    assert commands.refuse_command(commands.read_command("kubectl delete pod a"), jobs, account).message == message
 
 
 @pytest.mark.parametrize(
@@ -161,29 +164,31 @@ def test_a_job_needs_a_pinned_image_and_an_account_of_its_own(jobs, account, mes
     ],
 )
 def test_a_command_that_needs_a_shell_or_makes_no_sense_is_refused(cmd, message):
-    outcome = commands.read(cmd)
+    outcome = commands.read_command(cmd)
     assert isinstance(outcome, RefusedCommand)
     assert outcome.message.startswith(message)
-    assert commands.refusal(outcome, JOBS, "vllm-sa") is outcome
+    assert commands.refuse_command(outcome, JOBS, "vllm-sa") is outcome
 
 
 def test_what_is_quoted_is_no_shell():
-    assert commands.read("kubectl get pods -o jsonpath='{.items[*].x}|$;'").argv[-1] == "jsonpath={.items[*].x}|$;"
+    assert (
+        commands.read_command("kubectl get pods -o jsonpath='{.items[*].x}|$;'").argv[-1] == "jsonpath={.items[*].x}|$;"
+    )
 
 
 @given(st.text(alphabet="kubectl geabn='\"\\|$-", max_size=60) | st.text(max_size=40))
 def test_any_line_is_read_without_an_accident(cmd):
-    assert isinstance(commands.read(cmd), RefusedCommand | Checks | Makes | Runs)
+    assert isinstance(commands.read_command(cmd), RefusedCommand | ReadOnlyCommand | ObjectCommand | JobCommand)
 
 
 @pytest.mark.parametrize("cmd", ["kubectl get secrets -A", "kubectl get pods -wn a", "kubectl get pods --as=admin"])
 def test_a_check_that_reaches_too_far_is_no_job(cmd):
-    assert commands.argv(commands.read(cmd), JOBS, "vllm-sa") == ()
+    assert commands.job_argv(commands.read_command(cmd), JOBS, "vllm-sa") == ()
 
 
 def job(**changes):
     given = {"step": "get-pods", "words": ("kubectl", "get", "pods"), "image": IMAGE, "account": "vllm-sa"} | changes
-    return commands.job(
+    return commands.command_job(
         PlacementName(given.get("placement", "vllm-7f3a")),
         given.get("number", 1),
         given["step"],

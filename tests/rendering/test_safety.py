@@ -296,7 +296,7 @@ def test_leaves_that_are_expressions_are_left_until_they_are_rendered():
 def test_the_objects_of_a_rendered_chart_are_held_to_the_same_rules():
     role = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": {"name": "r"}}
     secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}, "data": {"a": "Yg=="}}
-    found = rules.objects((CONFIG, role, secret), ("spec", "helmConfig", 0), WORKSPACE)
+    found = rules.check_chart_objects((CONFIG, role, secret), ("spec", "helmConfig", 0), WORKSPACE)
     assert [finding.message for finding in found] == [
         "the chart makes Role r: Role grants rights (RBAC), which templates may not",
         "the chart makes Secret s: a Secret with data may not lie in git",

@@ -135,7 +135,7 @@ def test_names_and_commands_are_texts_whatever_the_expression_gives():
     ],
 )
 def test_what_no_rendering_could_get_right_is_found_when_the_file_is_loaded(text, message, hint):
-    found = render.check(spec(chart(values={"list": [{"it": text}]})))
+    found = render.check_expressions(spec(chart(values={"list": [{"it": text}]})))
     assert found, "nothing was found"
     finding = next(finding for finding in found if message in finding.message)
     assert hint in finding.hint
@@ -148,7 +148,7 @@ def test_every_fault_of_every_leaf_is_told_at_once():
         ("settings", {**CONFIG, "data": {"a": "{{ nope }}"}}),
         ("c", "kubectl get {{ nope }}"),
     )
-    assert [finding.loc[1:] for finding in render.check(deployed)] == [
+    assert [finding.loc[1:] for finding in render.check_expressions(deployed)] == [
         ("helmConfig", 0, "values", "a"),
         ("helmConfig", 0, "values", "a"),
         ("manifestResources", 0, "manifest", "data", "a"),
@@ -160,7 +160,7 @@ def test_every_fault_of_every_leaf_is_told_at_once():
 
 def test_an_expression_where_none_is_read_is_an_error_and_in_a_key_a_warning():
     deployed = spec(chart(version="{{ replicas }}", values={"{{ replicas }}": 1}))
-    found = {finding.loc: finding for finding in render.check(deployed)}
+    found = {finding.loc: finding for finding in render.check_expressions(deployed)}
     assert found["spec", "helmConfig", 0, "version"].severity is Severity.ERROR
     assert found["spec", "helmConfig", 0, "values", "{{ replicas }}"].severity is Severity.WARNING
 
@@ -193,11 +193,13 @@ def test_what_was_never_checked_is_not_run_either():
 
 
 def test_uses_tells_whether_an_expression_reads_a_name():
-    assert render.uses(spec(("web", WEB)), "replicas")
-    assert not render.uses(spec(("web", WEB)), "cluster")
-    assert render.uses(spec(("c", "kubectl get {{ cluster['name'] }}")), "cluster")
-    assert not render.uses(spec(chart(values={"a": "replicas"})), "replicas")
-    assert not render.uses(spec(chart(values={"a": "{% for replicas in [1] %}{{ replicas }}{% endfor %}"})), "replicas")
+    assert render.reads_variable(spec(("web", WEB)), "replicas")
+    assert not render.reads_variable(spec(("web", WEB)), "cluster")
+    assert render.reads_variable(spec(("c", "kubectl get {{ cluster['name'] }}")), "cluster")
+    assert not render.reads_variable(spec(chart(values={"a": "replicas"})), "replicas")
+    assert not render.reads_variable(
+        spec(chart(values={"a": "{% for replicas in [1] %}{{ replicas }}{% endfor %}"})), "replicas"
+    )
 
 
 def test_equal_texts_are_compiled_once():
@@ -232,7 +234,7 @@ def test_any_text_is_rendered_or_refused_in_words(text):
         value = render.render(deployed, context(deployed)).helm[0].values["it"]
     except InvalidInput as error:
         problems = error.problems
-    if render.check(deployed):
+    if render.check_expressions(deployed):
         assert problems, "what was found when the file was loaded was rendered all the same"
     assert {problem.field for problem in problems} <= {"spec.helmConfig[0].values.it"}
     assert json.loads(json.dumps(value)) == value

@@ -7,13 +7,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reconciler.api.routes import placements
-from reconciler.core.capacity.pod_needs import needs
+from reconciler.core.capacity.pod_needs import request_requirements
 from reconciler.core.capacity.room import ClusterCapacity
 from reconciler.core.fleet.admission import admit
 from reconciler.core.fleet.read_file import assemble, parse_file
 from reconciler.core.schema.egs.request import RequestDraft
 from reconciler.core.schema.egs.resource import rest
-from reconciler.core.workloads.node_affinity import described, wanted_labels
+from reconciler.core.workloads.node_affinity import describe_node_selector, required_labels
 from reconciler.errors import Severity
 from reconciler.model.capacity import ClusterObservation, Node, Pool
 from reconciler.model.gpr import GprTerms
@@ -85,13 +85,13 @@ BOTH = nodes((GPU, 8, H100), (GPU, 8, T4))
     ids=["Deployment", "StatefulSet", "Pod", "Job", "an expression"],
 )
 def test_the_pods_of_its_manifests_tell(made: Json, replicas: int):
-    need = needs(request(spec=manifests(made)))
+    need = request_requirements(request(spec=manifests(made)))
     assert (amounts(need.main.shape.requests), need.main.replicas) == ({GPU: 1}, replicas)
 
 
 def test_of_several_parts_the_first_with_gpus_counts_and_all_are_taken():
     router, server = deployment(1, gpus=0), deployment(2)
-    need = needs(request(spec=manifests(router, server)))
+    need = request_requirements(request(spec=manifests(router, server)))
     assert (need.main.replicas, len(need.others), need.unknown) == (2, 1, "")
 
 
@@ -112,7 +112,7 @@ def test_room_is_handed_out_once():
 
 
 def test_what_it_says_goes_before_its_manifests():
-    need = needs(request(ask=gpus(8, nodes=2)), BOTH)
+    need = request_requirements(request(ask=gpus(8, nodes=2)), BOTH)
     assert (amounts(need.main.shape.requests), need.main.replicas, need.others) == ({GPU: 8}, 2, ())
 
 
@@ -120,28 +120,37 @@ def test_what_it_says_goes_before_its_manifests():
     ("shape", "fitting"), [("NVIDIA-H100-80GB-HBM3", 1), ("h100", 1), ("Tesla-T4", 1), ("A100", 0), ("", 2)]
 )
 def test_a_model_is_meant_by_its_name_or_a_word_of_it(shape: str, fitting: int):
-    assert ClusterCapacity(BOTH).count(needs(request(ask=gpus(8, shape=shape)), BOTH).main.shape, 10) == fitting
+    assert (
+        ClusterCapacity(BOTH).count(request_requirements(request(ask=gpus(8, shape=shape)), BOTH).main.shape, 10)
+        == fitting
+    )
 
 
 @pytest.mark.parametrize(("memory", "fitting"), [(16, 2), (40, 1), (80, 1), (96, 0)])
 def test_memory_is_in_the_gigabytes_that_gpus_are_sold_in(memory: int, fitting: int):
-    assert ClusterCapacity(BOTH).count(needs(request(ask=gpus(8, memory=memory)), BOTH).main.shape, 10) == fitting
+    assert (
+        ClusterCapacity(BOTH).count(request_requirements(request(ask=gpus(8, memory=memory)), BOTH).main.shape, 10)
+        == fitting
+    )
 
 
 def test_an_instance_type_is_a_label_of_nodes():
     seen = nodes((GPU, 8, {"node.kubernetes.io/instance-type": "p5.48xlarge"}), (GPU, 8, {}))
     assert (
-        ClusterCapacity(seen).count(needs(request(ask=gpus(8, instance_type="p5.48xlarge")), seen).main.shape, 10) == 1
+        ClusterCapacity(seen).count(
+            request_requirements(request(ask=gpus(8, instance_type="p5.48xlarge")), seen).main.shape, 10
+        )
+        == 1
     )
 
 
 @pytest.mark.parametrize("name", ["amd.com/gpu", "gpu.intel.com/xe"])
 def test_gpus_are_called_what_the_cluster_calls_them(name: str):
-    assert amounts(needs(request(ask=gpus(2)), nodes((name, 8, {}))).main.shape.requests) == {name: 2}
+    assert amounts(request_requirements(request(ask=gpus(2)), nodes((name, 8, {}))).main.shape.requests) == {name: 2}
 
 
 def test_nodes_that_are_tainted_for_gpus_are_tolerated():
-    (own,) = needs(request(ask=gpus(1), spec=manifests()), BOTH).main.shape.tolerations
+    (own,) = request_requirements(request(ask=gpus(1), spec=manifests()), BOTH).main.shape.tolerations
     assert own == Toleration(key=GPU, operator="Exists")
 
 
@@ -149,9 +158,9 @@ def test_a_chart_is_unknown_and_counts_as_nothing():
     chart = HelmConfig(name="cuda", chart="vaidio/cuda", release_name="cuda", release_namespace="demo")
     spec = DeploySpec(helm=(chart,), steps=(Step(name="cuda", type=StepType.HELM),))
     asked = request("worker-2", spec=spec)
-    need = needs(asked)
+    need = request_requirements(asked)
     assert (need.unknown, dict(need.main.shape.requests.amounts)) == ("nobody knows what chart cuda needs", {})
-    assert needs(request("worker-2", spec=spec, ask=gpus(1))).unknown == ""
+    assert request_requirements(request("worker-2", spec=spec, ask=gpus(1))).unknown == ""
 
 
 def test_a_file_with_a_chart_is_told_to_declare_its_gpus():
@@ -164,12 +173,12 @@ def test_a_file_with_a_chart_is_told_to_declare_its_gpus():
 
 @pytest.mark.parametrize("spec", [{"template": "none"}, {"template": {"spec": {"containers": [3]}}}, {}])
 def test_a_manifest_that_makes_no_sense_is_unknown(spec: Json):
-    need = needs(request(spec=manifests({"apiVersion": "apps/v1", "kind": "Deployment", "spec": spec})))
+    need = request_requirements(request(spec=manifests({"apiVersion": "apps/v1", "kind": "Deployment", "spec": spec})))
     assert need.unknown == "nobody knows what manifest part-0 needs"
 
 
 def test_what_makes_no_pods_needs_nothing():
-    need = needs(request(spec=manifests({"kind": "ConfigMap", "data": {}})))
+    need = request_requirements(request(spec=manifests({"kind": "ConfigMap", "data": {}})))
     assert (need.unknown, need.main.replicas, dict(need.main.shape.requests.amounts)) == ("", 1, {})
 
 
@@ -222,7 +231,7 @@ def test_what_a_pod_template_says_in_another_type_is_told_with_its_field_and_cou
     pod: Json, field: str, message: str
 ):
     asked = request("worker-2", spec=manifests(deployment(**pod)))
-    assert needs(asked).unknown == "nobody knows what manifest part-0 needs"
+    assert request_requirements(asked).unknown == "nobody knows what manifest part-0 needs"
     draft = placements.read_create({**rest(asked), "workspaceName": "llm"})
     assert isinstance(draft, RequestDraft)
     found = admit(draft, wants())
@@ -279,7 +288,7 @@ FIELDS = st.sampled_from(
 def test_whatever_a_pod_template_says_can_be_counted_and_told(pod: Json, whole_template: Json):
     for made in (deployment(**pod), deployment() | {"spec": whole_template}):
         asked = request("worker-2", spec=manifests(made))
-        for shape in (part.shape for part in needs(asked, BOTH).parts):
+        for shape in (part.shape for part in request_requirements(asked, BOTH).parts):
             hash((shape.node_terms, shape.tolerations, *shape.node_selector.values()))
-            assert described(shape) + str(wanted_labels(shape))
+            assert describe_node_selector(shape) + str(required_labels(shape))
             assert ClusterCapacity(BOTH).count(shape, 3) or ClusterCapacity(BOTH).shortfall(shape)

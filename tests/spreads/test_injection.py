@@ -15,9 +15,9 @@ import pytest
 import yaml
 
 from reconciler.core.engines import Deployment, engine, target_namespace
-from reconciler.core.spread.inject import of_placement
-from reconciler.core.spread.matching import narrowed
-from reconciler.core.spread.subset_pods import MATCHED, Injection, injection, ordinals_start, pod_of_subset
+from reconciler.core.spread.inject import placement_injection
+from reconciler.core.spread.matching import narrow_shape
+from reconciler.core.spread.subset_pods import MATCHED_ANNOTATION, Injection, injection, ordinals_start, patch_template
 from reconciler.core.workloads.strategic_merge import Unmergeable
 from reconciler.errors import InvalidInput
 from reconciler.model.ids import ClusterName, CommitId
@@ -51,7 +51,7 @@ def on_cluster(subset: Subset, cluster: Cluster = CLUSTER, **changes: Any) -> In
 
 def pod(template: dict[str, Any] | None = None, **said: Any) -> dict[str, Any]:
     """Make the pod template of a subset that says so."""
-    return pod_of_subset(template or TEMPLATE, on_cluster(Subset(name="spot", **said)))
+    return patch_template(template or TEMPLATE, on_cluster(Subset(name="spot", **said)))
 
 
 def node_affinity(template: dict[str, Any]) -> Any:
@@ -132,13 +132,16 @@ def test_another_priority_class_clears_the_number() -> None:
 
 def test_an_annotation_names_the_spread_and_the_subset() -> None:
     made = pod(patch={"metadata": {"annotations": {"by": "patch"}}})
-    assert made["metadata"]["annotations"] == {"by": "patch", MATCHED: '{"name":"pools","subset":"spot"}'}
+    assert made["metadata"]["annotations"] == {"by": "patch", MATCHED_ANNOTATION: '{"name":"pools","subset":"spot"}'}
 
 
 def test_nothing_but_the_annotation_is_made_up() -> None:
     made = pod()
     assert made["spec"] == TEMPLATE["spec"]
-    assert made["metadata"] == {**TEMPLATE["metadata"], "annotations": {MATCHED: '{"name":"pools","subset":"spot"}'}}
+    assert made["metadata"] == {
+        **TEMPLATE["metadata"],
+        "annotations": {MATCHED_ANNOTATION: '{"name":"pools","subset":"spot"}'},
+    }
 
 
 def test_what_a_cluster_decides_is_not_asked_of_its_nodes() -> None:
@@ -191,7 +194,7 @@ def test_each_pod_template_that_is_written_is_the_subsets() -> None:
     injected = on_cluster(Subset(name="spot", patch={"metadata": {"labels": {"pool": "spot"}}}))
     made = web(injected, ("web", WEB))
     assert made["metadata"]["labels"] == {"app": "web", "pool": "spot", "overspill.dev/placement": "vllm-7f3a"}
-    assert json.loads(made["metadata"]["annotations"][MATCHED]) == {"name": "pools", "subset": "spot"}
+    assert json.loads(made["metadata"]["annotations"][MATCHED_ANNOTATION]) == {"name": "pools", "subset": "spot"}
     assert written(None, ("web", WEB)) != written(injected, ("web", WEB))
 
 
@@ -455,21 +458,21 @@ def desired(spread: WorkloadSpread | None) -> Desired:
 
 def test_a_placement_has_the_subset_of_its_name() -> None:
     spread = spread_of(*FIVE, REST)
-    found = [of_placement(desired(spread), replace(PLACEMENT, subset=name)) for name in ("c", "", "gone")]
+    found = [placement_injection(desired(spread), replace(PLACEMENT, subset=name)) for name in ("c", "", "gone")]
     assert found == [injection(spread, REST, CLUSTER), None, None]
-    assert of_placement(desired(None), replace(PLACEMENT, subset="c")) is None
-    assert of_placement(Desired(commit=CommitId("")), replace(PLACEMENT, subset="c")) is None
+    assert placement_injection(desired(None), replace(PLACEMENT, subset="c")) is None
+    assert placement_injection(Desired(commit=CommitId("")), replace(PLACEMENT, subset="c")) is None
 
 
 @pytest.mark.parametrize("name", ["c", "gone"])
 def test_a_placement_keeps_the_ordinals_that_it_was_given(name: str) -> None:
     given = replace(PLACEMENT, subset=name, first_ordinal=7)
     for subsets in ((*FIVE, REST), (Subset(name="a"), REST)):
-        found = of_placement(desired(spread_of(*subsets, target=STATEFUL)), given)
+        found = placement_injection(desired(spread_of(*subsets, target=STATEFUL)), given)
         assert found is not None
         assert (found.start, found.subset.name) == (7, name)
         assert made_by(found)["spec"]["ordinals"] == {"start": 7}
-    found = of_placement(desired(spread_of(*FIVE, REST)), given)
+    found = placement_injection(desired(spread_of(*FIVE, REST)), given)
     assert found is None or found.start == 0
 
 
@@ -480,7 +483,7 @@ def made_by(asked: Injection) -> dict[str, Any]:
 
 def test_a_placement_without_ordinals_of_its_own_is_refused() -> None:
     with pytest.raises(InvalidInput) as refused:
-        of_placement(desired(spread_of(Subset(name="a"), REST, target=STATEFUL)), replace(PLACEMENT, subset="c"))
+        placement_injection(desired(spread_of(Subset(name="a"), REST, target=STATEFUL)), replace(PLACEMENT, subset="c"))
     assert str(refused.value) == (
         "pools.yaml:1: spec.subsets[1]: subset c of WorkloadSpread vllm-demo/pools: subset a before it has no "
         "maxReplicas, so that no ordinal is left for it (give each subset before it a maxReplicas in replicas)"
@@ -492,4 +495,4 @@ def test_a_placement_without_ordinals_of_its_own_is_refused() -> None:
 
 def test_a_toleration_that_ends_lets_no_replica_stay() -> None:
     subset = Subset(name="spot", tolerations=(SPOT, replace(SPOT, effect="NoExecute", seconds=30)))
-    assert narrowed(PLACEMENT.shape, subset, CLUSTER).tolerations == (SPOT,)
+    assert narrow_shape(PLACEMENT.shape, subset, CLUSTER).tolerations == (SPOT,)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from reconciler.core.workloads.strategic_merge import Unmergeable, directive, merge
+from reconciler.core.workloads.strategic_merge import Unmergeable, leftover_directive, merge
 from tests.builders.random_patches import pair
 
 A, B, C = ({"name": name, "image": f"{name}:1"} for name in "abc")
@@ -140,8 +140,8 @@ def test_a_patch_that_cannot_be_applied_says_where(patch: dict[str, Any], said: 
 
 def test_a_directive_in_a_new_item_stays_and_is_found() -> None:
     made = spec({"containers": [A]}, {"containers": [{"name": "n", "env": [{"name": "X", "$patch": "delete"}]}]})
-    assert directive(made) == ("containers", 0, "env", 0, "$patch")
-    assert directive({"containers": [A]}) is None
+    assert leftover_directive(made) == ("containers", 0, "env", 0, "$patch")
+    assert leftover_directive({"containers": [A]}) is None
 
 
 @pytest.mark.parametrize("seed", range(60))

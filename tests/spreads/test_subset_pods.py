@@ -18,8 +18,8 @@ from reconciler.core.decide.state.working_plan import WorkingPlan
 from reconciler.core.decide.steps.move import find_move
 from reconciler.core.engines import Deployment, engine
 from reconciler.core.fleet.cluster_order import ClusterOrder
-from reconciler.core.spread.inject import of_placement
-from reconciler.core.workloads.node_affinity import selected
+from reconciler.core.spread.inject import placement_injection
+from reconciler.core.workloads.node_affinity import selects_node
 from reconciler.core.workloads.pod_shape import replica_shape
 from reconciler.errors import InvalidInput
 from reconciler.model.capacity import Node, Pool, ReplicaShape
@@ -311,7 +311,7 @@ def test_what_is_counted_is_what_is_written(
 def _asks(shape: ReplicaShape) -> tuple[Any, ...]:
     """Say what a shape asks for: of nodes, which of all that there may be it is for, however it says so."""
     labels = [{POOL: pool, "zone": zone, TIER: "rented"} for pool, zone in product("ab", "ab")]
-    nodes = [selected(shape, one, "n") for one in (*labels, {POOL: "a"}, {"zone": "a"}, {})]
+    nodes = [selects_node(shape, one, "n") for one in (*labels, {POOL: "a"}, {"zone": "a"}, {})]
     return replace(shape, node_selector={}, node_terms=()).likeness, nodes
 
 
@@ -326,7 +326,7 @@ def _written(wanted: Desired, change: Place) -> Any:
             placement=replace(placement, target_namespace="demo"),
             spec=sheet.spec,
             workspace=wanted.workspaces[VLLM.workspace],
-            injection=of_placement(wanted, placement),
+            injection=placement_injection(wanted, placement),
         )
         files = engine(placement.engine).files(deployment)
     except InvalidInput:

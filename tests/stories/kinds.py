@@ -18,7 +18,7 @@ from pathlib import Path
 
 from reconciler.core.fleet.read_file import assemble, parse_file
 from reconciler.core.schema import yaml
-from reconciler.core.workloads.builtin_kinds import NONE, known
+from reconciler.core.workloads.builtin_kinds import NO_KINDS, kind_of
 from reconciler.core.workloads.paths import at, items, within
 from reconciler.model.ids import CommitId
 from reconciler.model.policy import Desired
@@ -175,7 +175,7 @@ def names(story: Story) -> str:
 def counts(played: Played) -> Iterator[str]:
     """Say which numbers were written where, of each object that has replicas, and of charts."""
     for cluster, _, made in played.objects(PEAK):
-        kind = known(made, NONE)
+        kind = kind_of(made, NO_KINDS)
         ways = [within(way, item, way) for way in (kind.replicas if kind else ()) for item in items(made, way)]
         found = [f"{'.'.join(way)}: {at(made, way)}" for way in ways if at(made, way) is not None]
         if found:

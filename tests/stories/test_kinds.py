@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.core.workloads.builtin_kinds import BUILT_IN, NONE, known
+from reconciler.core.workloads.builtin_kinds import BUILT_IN, NO_KINDS, kind_of
 from reconciler.core.workloads.paths import at, replicas_at
-from reconciler.core.workloads.pods import labels_at, places
+from reconciler.core.workloads.pods import pod_labels_path, pod_template_sites
 from reconciler.errors import Severity
 from reconciler.model.workload_kind import EACH
 from tests.stories.kinds import KINDS, LACKING, LENDERS, PEAK, STORIES, Played, expected, play, read
@@ -23,7 +23,7 @@ def test_every_built_in_kind_that_lends_has_a_story_and_so_has_a_charts_value() 
     told = set()
     for story in STORIES:
         for template in read(story).desired.templates.values():
-            made = [known(one.manifest, NONE) for one in template.spec.manifests]
+            made = [kind_of(one.manifest, NO_KINDS) for one in template.spec.manifests]
             told |= {kind.name for kind in made if kind is not None} | {"chart" for _ in template.spec.helm}
     assert told == {kind.name for kind in BUILT_IN.values() if kind.kind not in NO_STORY} | {"chart"}
 
@@ -71,15 +71,15 @@ def what_goes_whole_is_on_one_cluster_at_a_time(made: Played) -> None:
 def the_share_of_a_cluster_is_written_where_its_kind_has_its_replicas(made: Played) -> None:
     shares = made.placed(PEAK)
     for cluster, _, manifest in made.objects(PEAK):
-        kind = known(manifest, NONE)
+        kind = kind_of(manifest, NO_KINDS)
         if kind is not None and not made.story.whole:
             assert replicas_at(manifest, kind.replicas) == sum(shares[cluster].values())
 
 
 def every_pod_is_counted_that_a_kind_lets_be_labelled(made: Played) -> None:
     for _, path, manifest in made.objects(PEAK):
-        for place in places(manifest):
-            way = labels_at(manifest, place)
+        for place in pod_template_sites(manifest):
+            way = pod_labels_path(manifest, place)
             stands = bool(place.loc) and at(manifest, tuple(map(str, place.loc))) is not None
             if stands and place.template.labels:
                 assert EACH not in way

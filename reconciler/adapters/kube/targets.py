@@ -9,7 +9,7 @@ from reconciler.core.engines import ENGINES
 from reconciler.core.engines.logins import LoginSource
 from reconciler.core.engines.reports import ReportSource
 from reconciler.core.observe.kubernetes.ownership import BUILT_IN_MARKS, Marks, marks_of
-from reconciler.core.workloads.builtin_kinds import NONE, Kinds
+from reconciler.core.workloads.builtin_kinds import NO_KINDS, Kinds
 from reconciler.model.ids import ClusterName
 from reconciler.model.policy import Connection, Desired, EngineName
 from reconciler.model.workload import WorkloadRef
@@ -41,7 +41,7 @@ class ClusterTarget:
     """The workloads whose replicas are counted there."""
     marks: Marks = field(default_factory=lambda: BUILT_IN_MARKS)
     """The labels by which pods belong to them."""
-    kinds: Kinds = field(default_factory=lambda: NONE)
+    kinds: Kinds = field(default_factory=lambda: NO_KINDS)
     """The kinds that the fleet repository declares."""
     engine: EngineName
     reports: ReportSource | None = None

@@ -19,7 +19,7 @@ from reconciler.core.explain.workload import explain as explain_workload
 from reconciler.daemon.reconcile import draft
 from reconciler.errors import InvalidInput
 from reconciler.model.ids import TemplateName, WorkloadId, WorkspaceName
-from reconciler.model.placement import where
+from reconciler.model.placement import place_name
 from reconciler.model.plan import Reason
 from reconciler.model.units import Resources, parse_quantity
 from reconciler.settings import Settings
@@ -76,7 +76,7 @@ def print_explanation(explanation: Explanation) -> None:
     """Print an explanation as sentences and a table of clusters."""
     _head(explanation)
     for placement in explanation["placements"]:
-        place = where(placement["cluster"], placement["subset"])
+        place = place_name(placement["cluster"], placement["subset"])
         directory = f"clusters/{placement['cluster']}/{placement['name']}"
         printing.sentence(f"  {placement['name']}: {placement['replicas']} on {place} until {placement['expiresAt']}")
         if ailment := explanation["ailing"].get(directory):
@@ -85,7 +85,7 @@ def print_explanation(explanation: Explanation) -> None:
         for note in explanation.get("notes", {}).get(directory, ()):
             printing.sentence(f"    {note}")
     for restraint in explanation["restraints"]:
-        place = where(restraint["cluster"], restraint["subset"]) if restraint["cluster"] else "every cluster"
+        place = place_name(restraint["cluster"], restraint["subset"]) if restraint["cluster"] else "every cluster"
         printing.sentence(f"  held back on {place} until {restraint['until']}: {restraint['reason']}")
     printing.heading("Clusters")
     printing.table(
@@ -140,7 +140,7 @@ def _row(assessment: Explanation, *, placeable: bool) -> tuple[object, ...]:
     verdict = f"{refusal['reason']}: {refusal['message']}" if refusal else capacity
     free = Resources(amounts={name: parse_quantity(amount) for name, amount in assessment["free"].items()})
     return (
-        assessment["rank"], where(assessment["cluster"], assessment["subset"]), assessment["fits"],
+        assessment["rank"], place_name(assessment["cluster"], assessment["subset"]), assessment["fits"],
         assessment["placed"], assessment["limit"], ", ".join(amounts(free)), assessment["pricePerGpuHour"], verdict,
         refusal["remedy"] if refusal else None,
     )  # fmt: skip # a row as it is printed

@@ -8,7 +8,7 @@ import click
 
 from reconciler.cli import options, printing
 from reconciler.cli.actions.explain import print_explanation
-from reconciler.core.capacity.gpu_requests import described
+from reconciler.core.capacity.gpu_requests import describe_gpus
 from reconciler.errors import InvalidInput
 from reconciler.model.gpr import GprState, GpuAsk, read_state
 from reconciler.model.placement import Origin
@@ -89,7 +89,7 @@ _FIELDS = {
 
 def asked_for(wanted: WaitTimeOptions) -> str:
     """Return the line above the estimates: the GPUs, the priority and the workspace."""
-    return f"{described(ask_of(wanted))}, priority {wanted['priority']}, in {wanted['workspace']}:"
+    return f"{describe_gpus(ask_of(wanted))}, priority {wanted['priority']}, in {wanted['workspace']}:"
 
 
 def inventory(client: Client, *, workspace: str | None, form: options.Output) -> None:

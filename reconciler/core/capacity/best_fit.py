@@ -13,7 +13,7 @@ from reconciler.model.capacity import ReplicaShape
 
 _T = TypeVar("_T")
 
-Wanted = tuple[ReplicaShape, int]
+ShapeReplicas = tuple[ReplicaShape, int]
 """So many replicas of a shape."""
 
 
@@ -27,7 +27,7 @@ def tightest_first(room: ClusterCapacity, wanted: Iterable[_T], shape: Callable[
     return sorted(items, key=lambda item: choices[shape(item).likeness])
 
 
-def fitting(room: ClusterCapacity, beside: Sequence[Wanted], shape: ReplicaShape, most: int) -> int:
+def fitting_beside(room: ClusterCapacity, beside: Sequence[ShapeReplicas], shape: ReplicaShape, most: int) -> int:
     """Count the replicas of a shape, up to `most`, that fit with all of what goes beside them; nothing is taken."""
 
     def fits(replicas: int) -> bool:

@@ -12,8 +12,8 @@ from dataclasses import replace
 
 from reconciler.core.workloads.api_kinds import group_kind
 from reconciler.core.workloads.paths import at
-from reconciler.core.workloads.pod_references import mapping
-from reconciler.core.workloads.pods import PodsMade
+from reconciler.core.workloads.pod_references import as_mapping
+from reconciler.core.workloads.pods import TemplatePods
 from reconciler.core.workloads.resource_claims import TemplateRecord, pod_claims, read_template, with_claims
 from reconciler.model.capacity import ReplicaShape
 from reconciler.model.workload import Json
@@ -29,7 +29,7 @@ _REQUIRED = (
 _FRACTIONS = ("gpu-fraction", "gpu-memory")
 """Annotations by which KAI has a pod share a GPU, for which it asks by no resource."""
 
-_EACH_ALONE = frozenset(
+_ADMITTED_ONE_BY_ONE = frozenset(
     {"/Pod", "apps/Deployment", "apps/ReplicaSet", "apps.kruise.io/CloneSet", "argoproj.io/Rollout"}
 )
 """Kinds whose pods Kueue and KAI admit one by one."""
@@ -37,11 +37,11 @@ _EACH_ALONE = frozenset(
 _TEMPLATE = "resource.k8s.io/ResourceClaimTemplate"
 _DOMAIN = "resource.nvidia.com/ComputeDomain"
 _CHANNEL = path("spec.channel.resourceClaimTemplate.name")
-_UNCOUNTED = "which nobody counts here"
+_UNCOUNTABLE = "which nobody counts here"
 
 
-def bound(
-    shape: ReplicaShape, pods: PodsMade, manifest: Mapping[str, Json], beside: Iterable[Mapping[str, Json]]
+def with_manifest_claims(
+    shape: ReplicaShape, pods: TemplatePods, manifest: Mapping[str, Json], beside: Iterable[Mapping[str, Json]]
 ) -> ReplicaShape:
     """Add to the shape of pods what they claim by templates `beside` their object, or why nobody can count them.
 
@@ -63,33 +63,33 @@ def _templates(manifests: Iterable[Mapping[str, Json]]) -> Iterator[tuple[str, T
 
 
 def _obstacles(
-    pods: PodsMade, manifest: Mapping[str, Json], claimed: tuple[str, ...], beside: Iterable[Mapping[str, Json]]
+    pods: TemplatePods, manifest: Mapping[str, Json], claimed: tuple[str, ...], beside: Iterable[Mapping[str, Json]]
 ) -> Iterator[str]:
     annotations = {**_annotations(manifest), **_annotations(_template(pods, manifest))}
-    several = pods.replicas != 1 and group_kind(manifest) not in _EACH_ALONE
+    several = pods.replicas != 1 and group_kind(manifest) not in _ADMITTED_ONE_BY_ONE
     for key in _FRACTIONS:
         if key in annotations:
-            yield f"asks for a part of a GPU ({key}), {_UNCOUNTED}"
+            yield f"asks for a part of a GPU ({key}), {_UNCOUNTABLE}"
     for key in _REQUIRED if several else ():
         if key in annotations:
-            yield f"wants its pods in one topology domain ({key}), {_UNCOUNTED}"
+            yield f"wants its pods in one topology domain ({key}), {_UNCOUNTABLE}"
     if several and at(manifest, path("spec.networkTopology.mode")) == "hard":
-        yield f"wants its pods in one network domain (networkTopology), {_UNCOUNTED}"
+        yield f"wants its pods in one network domain (networkTopology), {_UNCOUNTABLE}"
     for other in beside:
         if group_kind(other) == _DOMAIN and at(other, _CHANNEL) in claimed:
             domain = f"ComputeDomain {at(other, path('metadata.name'))}"
-            yield f"wants its pods in one NVLink domain ({domain}), {_UNCOUNTED}"
+            yield f"wants its pods in one NVLink domain ({domain}), {_UNCOUNTABLE}"
 
 
-def _template(pods: PodsMade, manifest: Mapping[str, Json]) -> Mapping[str, Json]:
+def _template(pods: TemplatePods, manifest: Mapping[str, Json]) -> Mapping[str, Json]:
     """Return what a pod template is, whose spec may stand right below it."""
     spec_path = tuple(map(str, pods.place.loc))
     return (
-        mapping(at(manifest, spec_path[:-1]))
+        as_mapping(at(manifest, spec_path[:-1]))
         if spec_path[-1:] in (("spec",), ("podSpec",))
-        else mapping(at(manifest, spec_path))
+        else as_mapping(at(manifest, spec_path))
     )
 
 
 def _annotations(value: Mapping[str, Json]) -> Mapping[str, Json]:
-    return mapping(at(value, ("metadata", "annotations"))) or mapping(value.get("annotations"))
+    return as_mapping(at(value, ("metadata", "annotations"))) or as_mapping(value.get("annotations"))

@@ -24,9 +24,9 @@ _TOKEN = re.compile(
     r"""\s*(?:(?P<string>"[^"\\]*"|'[^'\\]*')|(?P<number>-?\d{1,18})|(?P<name>[A-Za-z_]\w*)"""
     r"""|(?P<sign>&&|\|\||==|!=|<=|>=|[<>!().,\[\]]))"""
 )
-_LONGEST = 10_240
+_MAX_LENGTH = 10_240
 """What the API server takes of an expression."""
-_DEEPEST = 20
+_MAX_DEPTH = 20
 _ORDER: dict[str, Callable[[int, int], bool]] = {
     "<": lambda one, other: one < other,
     "<=": lambda one, other: one <= other,
@@ -43,18 +43,18 @@ _TEXT: dict[str, Callable[[str, str], bool]] = {
 _SIZE = {"isGreaterThan": ">", "isLessThan": "<"}
 
 
-class _BeyondUsError(Exception):
+class _UnsupportedError(Exception):
     """The expression says something that is not understood here."""
 
 
 @lru_cache(maxsize=1024)
-def selector(expression: str) -> Selector | None:
+def parse_selector(expression: str) -> Selector | None:
     """Read an expression; None if it says more than is understood here."""
     try:
         parser = _Parser(expression)
         read = parser.either(0)
         parser.end()
-    except _BeyondUsError:
+    except _UnsupportedError:
         return None
     return read
 
@@ -87,7 +87,7 @@ def _not(part: Selector) -> Selector:
     return denied
 
 
-def _same(one: AttributeValue, other: AttributeValue) -> bool:
+def _equal(one: AttributeValue, other: AttributeValue) -> bool:
     """Compare as CEL does: values of different types are never equal."""
     return type(one) is type(other) and one == other
 
@@ -102,15 +102,15 @@ class _Parser:
         at = 0
         while at < len(text):
             match = _TOKEN.match(text, at)
-            if match is None or len(text) > _LONGEST:
-                raise _BeyondUsError
+            if match is None or len(text) > _MAX_LENGTH:
+                raise _UnsupportedError
             self._tokens.append((match.lastgroup or "", match[match.lastgroup or 0]))
             at = match.end()
 
     def either(self, depth: int) -> Selector:
         """Read what ``||`` joins."""
-        if depth > _DEEPEST:
-            raise _BeyondUsError
+        if depth > _MAX_DEPTH:
+            raise _UnsupportedError
         parts = [self._both(depth)]
         while self._took("||"):
             parts.append(self._both(depth))
@@ -119,7 +119,7 @@ class _Parser:
     def end(self) -> None:
         """See that nothing follows."""
         if self._at < len(self._tokens):
-            raise _BeyondUsError
+            raise _UnsupportedError
 
     def _both(self, depth: int) -> Selector:
         parts = [self._one(depth)]
@@ -149,7 +149,7 @@ class _Parser:
         if source == "driver":
             return source, lambda kind: kind.driver
         if source not in {"attributes", "capacity"}:
-            raise _BeyondUsError
+            raise _UnsupportedError
         self._need("[")
         domain = self._string()
         self._need("]")
@@ -166,7 +166,7 @@ class _Parser:
     def _flag(self, source: str, read: _Value) -> Selector:
         """Read an attribute that is true or false by itself."""
         if source != "attributes":
-            raise _BeyondUsError
+            raise _UnsupportedError
 
         def met(kind: DeviceKind) -> bool | None:
             value = read(kind)
@@ -179,39 +179,39 @@ class _Parser:
         if self._took("."):
             test = _TEXT.get(self._name())
             if test is None:
-                raise _BeyondUsError
+                raise _UnsupportedError
             self._need("(")
             part = self._string()
             self._need(")")
-            return _on(read, lambda value: test(value, part) if isinstance(value, str) else None)
+            return _test(read, lambda value: test(value, part) if isinstance(value, str) else None)
         if self._took("in"):
             options = self._options()
-            return _on(read, lambda value: any(_same(value, option) for option in options))
+            return _test(read, lambda value: any(_equal(value, option) for option in options))
         sign = self._peek()
         if sign not in _ORDER:
             return self._flag(source, read)
         self._at += 1
         literal = self._literal()
         if sign == "==":
-            return _on(read, lambda value: _same(value, literal))
+            return _test(read, lambda value: _equal(value, literal))
         if sign == "!=":
-            return _on(read, lambda value: not _same(value, literal))
+            return _test(read, lambda value: not _equal(value, literal))
         if type(literal) is not int:
-            raise _BeyondUsError
-        return _on(read, lambda value: _ORDER[sign](value, literal) if type(value) is int else None)
+            raise _UnsupportedError
+        return _test(read, lambda value: _ORDER[sign](value, literal) if type(value) is int else None)
 
     def _size(self, read: _Value) -> Selector:
         """Read the comparison of a capacity with a quantity."""
         self._need(".")
         method = self._name()
         if method not in {"compareTo", *_SIZE}:
-            raise _BeyondUsError
+            raise _UnsupportedError
         for token in ("(", "quantity", "("):
             self._need(token)
         try:
             bound = parse_quantity(self._string())
         except ValueError as error:
-            raise _BeyondUsError from error
+            raise _UnsupportedError from error
         self._need(")")
         self._need(")")
         sign = _SIZE.get(method, "")
@@ -219,8 +219,8 @@ class _Parser:
             sign = self._peek()
             self._at += 1
             if sign not in _ORDER or self._literal() != 0:
-                raise _BeyondUsError
-        return _on(read, lambda value: _ORDER[sign](Quantity(int(value)), bound))
+                raise _UnsupportedError
+        return _test(read, lambda value: _ORDER[sign](Quantity(int(value)), bound))
 
     def _options(self) -> list[AttributeValue]:
         self._need("[")
@@ -238,24 +238,24 @@ class _Parser:
             return int(text)
         if text in {"true", "false"}:
             return text == "true"
-        raise _BeyondUsError
+        raise _UnsupportedError
 
     def _string(self) -> str:
         group, text = self._next()
         if group != "string":
-            raise _BeyondUsError
+            raise _UnsupportedError
         return text[1:-1]
 
     def _name(self) -> str:
         group, text = self._next()
         if group != "name":
-            raise _BeyondUsError
+            raise _UnsupportedError
         return text
 
     def _next(self) -> tuple[str, str]:
         self._at += 1
         if self._at > len(self._tokens):
-            raise _BeyondUsError
+            raise _UnsupportedError
         return self._tokens[self._at - 1]
 
     def _peek(self) -> str:
@@ -270,10 +270,10 @@ class _Parser:
 
     def _need(self, token: str) -> None:
         if not self._took(token):
-            raise _BeyondUsError
+            raise _UnsupportedError
 
 
-def _on(read: _Value, test: Callable[[AttributeValue], bool | None]) -> Selector:
+def _test(read: _Value, test: Callable[[AttributeValue], bool | None]) -> Selector:
     """Apply a test to what a device has; it is an error to have nothing."""
 
     def met(kind: DeviceKind) -> bool | None:

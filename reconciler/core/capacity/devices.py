@@ -11,30 +11,30 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from reconciler.core.capacity.device_selectors import selector
+from reconciler.core.capacity.device_selectors import parse_selector
 from reconciler.model.capacity import CLASS_PREFIX, DeviceKind, DeviceOption, DeviceRequest, DeviceStock, ReplicaShape
 from reconciler.model.units import ONE, Quantity, Resources
 from reconciler.text.wording import plain
 
-_Place: TypeAlias = tuple[str, str, DeviceKind]
+_StockKey: TypeAlias = tuple[str, str, DeviceKind]
 """Where a stock is: what it is shared as, or its node; its family; its kind."""
 
 
 @dataclass(slots=True)
-class Handed:
+class DeviceAllocation:
     """What has been handed out of stocks so far, step by step, and which kind each family has been cut to."""
 
-    used: Counter[_Place] = field(default_factory=Counter)
+    used: Counter[_StockKey] = field(default_factory=Counter)
     cut: dict[str, DeviceKind] = field(default_factory=dict)
-    steps: list[tuple[_Place, int, str]] = field(default_factory=list)
+    steps: list[tuple[_StockKey, int, str]] = field(default_factory=list)
 
-    def copy(self) -> Handed:
+    def copy(self) -> DeviceAllocation:
         """Return the same state, to try something in."""
-        return Handed(self.used.copy(), dict(self.cut))
+        return DeviceAllocation(self.used.copy(), dict(self.cut))
 
     def take(self, node: str, stock: DeviceStock, count: int) -> None:
         """Hand out devices of a stock."""
-        place = _place(node, stock)
+        place = _stock_key(node, stock)
         self.used[place] += count
         first = stock.family if stock.family not in self.cut else ""
         if first:
@@ -70,7 +70,7 @@ class ClusterDevices:
                 ("the claim", option.selectors),
             ):
                 for expression in expressions:
-                    if selector(expression) is None:
+                    if parse_selector(expression) is None:
                         return f"cannot count devices by the selector of {whose}: {plain(expression, 120)}"
         kinds = {stock.kind for stock in stocks}
         for option in options:
@@ -79,7 +79,12 @@ class ClusterDevices:
         return ""
 
     def hand_out(
-        self, node: str, stocks: tuple[DeviceStock, ...], requests: tuple[DeviceRequest, ...], most: int, handed: Handed
+        self,
+        node: str,
+        stocks: tuple[DeviceStock, ...],
+        requests: tuple[DeviceRequest, ...],
+        most: int,
+        handed: DeviceAllocation,
     ) -> int:
         """Count the pods, up to `most`, whose claims a node can meet one after the other, and note what they take."""
         if len(requests) > 1:
@@ -91,9 +96,9 @@ class ClusterDevices:
                 return count
         return most
 
-    def free(self, node: str, stocks: tuple[DeviceStock, ...], option: DeviceOption, handed: Handed) -> int:
+    def free(self, node: str, stocks: tuple[DeviceStock, ...], option: DeviceOption, handed: DeviceAllocation) -> int:
         """Count the devices that this option could have on a node."""
-        return sum(_left(node, stock, handed) for stock in stocks if self._meets(option, stock.kind))
+        return sum(_free(node, stock, handed) for stock in stocks if self._meets(option, stock.kind))
 
     def _meet(
         self,
@@ -101,14 +106,14 @@ class ClusterDevices:
         stocks: tuple[DeviceStock, ...],
         request: DeviceRequest,
         among: tuple[DeviceRequest, ...],
-        handed: Handed,
+        handed: DeviceAllocation,
     ) -> bool:
         """Take the devices of one request by its first option that can be met."""
         for option in request.options:
             matching = [stock for stock in stocks if self._meets(option, stock.kind)]
             if option.every:
                 if matching and all(
-                    not device_stock.family and _left(node, device_stock, handed) == device_stock.total
+                    not device_stock.family and _free(node, device_stock, handed) == device_stock.total
                     for device_stock in matching
                 ):
                     for stock in matching:
@@ -129,7 +134,7 @@ class ClusterDevices:
         stocks: tuple[DeviceStock, ...],
         request: DeviceRequest,
         among: tuple[DeviceRequest, ...],
-        handed: Handed,
+        handed: DeviceAllocation,
     ) -> int:
         """Count the pods for which a request finds devices even if all others that could take them do."""
         most = 0
@@ -138,7 +143,7 @@ class ClusterDevices:
             taken = option.count + sum(
                 max(self._reach(rival, matching) for rival in other.options) for other in among if other is not request
             )
-            free = sum(_left(node, stock, handed) for stock in matching)
+            free = sum(_free(node, stock, handed) for stock in matching)
             most = max(most, 1 if option.every and free else free // taken)
         return most
 
@@ -156,7 +161,7 @@ class ClusterDevices:
         if key not in self._verdicts:
             verdict: bool | None = option.device_class in self._classes
             for expression in (*self._classes.get(option.device_class, ()), *option.selectors):
-                read = selector(expression)
+                read = parse_selector(expression)
                 verdict = None if read is None else read(kind)
                 if not verdict:
                     break
@@ -164,7 +169,7 @@ class ClusterDevices:
         return self._verdicts[key]
 
 
-def asked(shape: ReplicaShape) -> Resources:
+def requests_with_devices(shape: ReplicaShape) -> Resources:
     """Add to a replica's requests the devices that it claims, each class named as Kubernetes names it as a resource."""
     if not shape.devices:
         return shape.requests
@@ -176,21 +181,21 @@ def asked(shape: ReplicaShape) -> Resources:
     return Resources(amounts=sums)
 
 
-def _take(node: str, stocks: list[DeviceStock], count: int, handed: Handed) -> bool:
+def _take(node: str, stocks: list[DeviceStock], count: int, handed: DeviceAllocation) -> bool:
     """Take so many devices from the first stocks that have any; False if there are too few."""
     for stock in stocks:
-        taken = min(count, _left(node, stock, handed))
+        taken = min(count, _free(node, stock, handed))
         if taken:
             handed.take(node, stock, taken)
             count -= taken
     return not count
 
 
-def _left(node: str, stock: DeviceStock, handed: Handed) -> int:
+def _free(node: str, stock: DeviceStock, handed: DeviceAllocation) -> int:
     if stock.family and handed.cut.get(stock.family, stock.kind) != stock.kind:
         return 0
-    return max(0, stock.free - handed.used[_place(node, stock)])
+    return max(0, stock.free - handed.used[_stock_key(node, stock)])
 
 
-def _place(node: str, stock: DeviceStock) -> _Place:
+def _stock_key(node: str, stock: DeviceStock) -> _StockKey:
     return (stock.shared or f"node {node}", stock.family, stock.kind)

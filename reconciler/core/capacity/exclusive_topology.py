@@ -17,22 +17,22 @@ from itertools import pairwise
 
 from reconciler.core.capacity.cluster_cache import ClusterCache
 from reconciler.core.capacity.gpu_models import gpus_of_pod
-from reconciler.core.capacity.pod_anti_affinity import joined
+from reconciler.core.capacity.pod_anti_affinity import merged_identities
 from reconciler.core.capacity.room import ClusterCapacity
 from reconciler.core.expressions.dialect import has_expression
 from reconciler.core.workloads.api_kinds import group_kind
-from reconciler.core.workloads.builtin_kinds import Kinds, known
+from reconciler.core.workloads.builtin_kinds import Kinds, kind_of
 from reconciler.core.workloads.paths import at
-from reconciler.core.workloads.pod_affinity import who
+from reconciler.core.workloads.pod_affinity import pod_identities
 from reconciler.core.workloads.pod_shape import replica_shape
-from reconciler.core.workloads.pods import PodsMade, PodTemplateSite, groups, made, metadata_of
+from reconciler.core.workloads.pods import PodTemplateSite, TemplatePods, group_count, pod_metadata, read_pods
 from reconciler.model.capacity import ClusterObservation, ReplicaShape
-from reconciler.model.scheduling import NodeRequirement, NodeTerm, PodOnNode, Who
+from reconciler.model.scheduling import NodeRequirement, NodeTerm, PodIdentity, PodOnNode
 from reconciler.model.workload import Json
 from reconciler.model.workload_kind import WorkloadKind
 from reconciler.text.wording import count
 
-Pods = tuple[tuple[ReplicaShape, int], ...]
+ShapeCounts = tuple[tuple[ReplicaShape, int], ...]
 """So many pods of a shape each."""
 
 
@@ -40,7 +40,7 @@ Pods = tuple[tuple[ReplicaShape, int], ...]
 class DomainUnit:
     """Pods that have one domain for themselves; those of `inner` have domains of their own within it."""
 
-    pods: Pods
+    pods: ShapeCounts
     inner: TopologyDomains | None = None
 
     @property
@@ -69,7 +69,7 @@ class TopologyDomains:
         return self.key, self.mark, self.namespace, tuple(unit.likeness for unit in self.units)
 
 
-class Nodes:
+class TopologyNodes:
     """The nodes of a cluster as domains see them; each question is looked into once."""
 
     def __init__(self, seen: ClusterObservation) -> None:
@@ -91,7 +91,7 @@ class Nodes:
         if asked not in self._held:
             labelled = [(labels[wanted.key], pods) for labels, pods in self._all if wanted.key in labels]
             unknown = frozenset(value for value, pods in labelled if pods is None)
-            taken = frozenset(value for value, pods in labelled if any(_hinders(pod, wanted) for pod in pods or ()))
+            taken = frozenset(value for value, pods in labelled if any(_occupies(pod, wanted) for pod in pods or ()))
             self._held[asked] = taken, unknown - taken
         return self._held[asked]
 
@@ -103,13 +103,13 @@ class Nodes:
         )
 
 
-NODES = ClusterCache[Nodes](Nodes)
+TOPOLOGY_NODES = ClusterCache[TopologyNodes](TopologyNodes)
 """The nodes of the clusters as they were seen."""
 
 
-def place(
+def assign_domains(
     room: ClusterCapacity,
-    nodes: Nodes,
+    nodes: TopologyNodes,
     wanted: TopologyDomains,
     *,
     used: int = 0,
@@ -127,10 +127,12 @@ def place(
     taken, unknown = nodes.held(wanted)
     shut = taken | unknown | nodes.shared(wanted.key, besides)
     left = [value for value in values if value not in shut]
-    able = {likeness: _able(room, nodes, wanted.key, left, unit) for likeness, unit in _kinds(wanted).items()}
+    able = {
+        likeness: _domains_for(room, nodes, wanted.key, left, unit) for likeness, unit in _unit_kinds(wanted).items()
+    }
     usable = {value for values_able in able.values() for value in values_able}
     enough = len(usable) - used - loose >= len(wanted.units)
-    pairs = _matched([unit.likeness for unit in wanted.units], able) if enough else {}
+    pairs = _match([unit.likeness for unit in wanted.units], able) if enough else {}
     if enough and len(pairs) == len(wanted.units):
         return tuple((wanted.units[index], pairs[index]) for index in sorted(pairs))
     needs = f"needs {count(len(wanted.units), 'domain')} of {wanted.key}, one for each {wanted.called}"
@@ -143,21 +145,21 @@ def place(
     return f"{needs}: {', '.join(first)}, and {last}" if first else f"{needs}: {last}"
 
 
-def _hinders(pod: PodOnNode, wanted: TopologyDomains) -> bool:
+def _occupies(pod: PodOnNode, wanted: TopologyDomains) -> bool:
     """Tell whether a pod that is there is of another group."""
     return (not wanted.namespace or pod.namespace == wanted.namespace) and any(
         key == wanted.mark for key, _ in pod.labels
     )
 
 
-def take(room: ClusterCapacity, pairs: Iterable[tuple[DomainUnit, str]], key: str) -> None:
+def take_domains(room: ClusterCapacity, pairs: Iterable[tuple[DomainUnit, str]], key: str) -> None:
     """Take the room of units in the domains that they were paired with."""
     for unit, value in pairs:
         for shape, number in unit.pods:
-            room.take(_within(shape, key, value), number)
+            room.take(_in_domain(shape, key, value), number)
 
 
-def outside(shape: ReplicaShape, given: Mapping[str, Iterable[tuple[str, str]]]) -> ReplicaShape:
+def exclude_domains(shape: ReplicaShape, given: Mapping[str, Iterable[tuple[str, str]]]) -> ReplicaShape:
     """Keep a shape out of domains that are given to others: labels and values, by what marks who has them."""
     asked = tuple(
         NodeRequirement(key=key, operator="NotIn", values=(value,)) for pairs in given.values() for key, value in pairs
@@ -166,32 +168,34 @@ def outside(shape: ReplicaShape, given: Mapping[str, Iterable[tuple[str, str]]])
     return replace(shape, node_terms=terms) if asked else shape
 
 
-def _kinds(wanted: TopologyDomains) -> Mapping[Hashable, DomainUnit]:
+def _unit_kinds(wanted: TopologyDomains) -> Mapping[Hashable, DomainUnit]:
     return {unit.likeness: unit for unit in wanted.units}
 
 
-def _able(room: ClusterCapacity, nodes: Nodes, key: str, values: Sequence[str], unit: DomainUnit) -> list[str]:
+def _domains_for(
+    room: ClusterCapacity, nodes: TopologyNodes, key: str, values: Sequence[str], unit: DomainUnit
+) -> list[str]:
     """List the domains that can hold a unit whole."""
-    return [value for value in values if _holds(room, nodes, key, value, unit)]
+    return [value for value in values if _fits(room, nodes, key, value, unit)]
 
 
-def _holds(room: ClusterCapacity, nodes: Nodes, key: str, value: str, unit: DomainUnit) -> bool:
-    wanted = [(_within(shape, key, value), number) for shape, number in unit.pods]
+def _fits(room: ClusterCapacity, nodes: TopologyNodes, key: str, value: str, unit: DomainUnit) -> bool:
+    wanted = [(_in_domain(shape, key, value), number) for shape, number in unit.pods]
     if room.together(wanted) < len(wanted):
         return False
-    return unit.inner is None or not isinstance(place(room, nodes, _inside(unit.inner, key, value)), str)
+    return unit.inner is None or not isinstance(assign_domains(room, nodes, _nested(unit.inner, key, value)), str)
 
 
-def _inside(inner: TopologyDomains, key: str, value: str) -> TopologyDomains:
+def _nested(inner: TopologyDomains, key: str, value: str) -> TopologyDomains:
     """Keep units to a domain that they are within."""
     units = tuple(
-        replace(unit, pods=tuple((_within(shape, key, value), number) for shape, number in unit.pods))
+        replace(unit, pods=tuple((_in_domain(shape, key, value), number) for shape, number in unit.pods))
         for unit in inner.units
     )
     return replace(inner, units=units)
 
 
-def _within(shape: ReplicaShape, key: str, value: str) -> ReplicaShape:
+def _in_domain(shape: ReplicaShape, key: str, value: str) -> ReplicaShape:
     """Keep a shape to a domain; one that is kept to another already fits nowhere."""
     other = shape.node_selector.get(key, value)
     if other != value:
@@ -199,7 +203,7 @@ def _within(shape: ReplicaShape, key: str, value: str) -> ReplicaShape:
     return replace(shape, node_selector=dict(sorted({**shape.node_selector, key: value}.items())))
 
 
-def _matched(kinds: Sequence[Hashable], able: Mapping[Hashable, Sequence[str]]) -> Mapping[int, str]:
+def _match(kinds: Sequence[Hashable], able: Mapping[Hashable, Sequence[str]]) -> Mapping[int, str]:
     """Pair as many as possible with one of those that its kind can have, none of which two share.
 
     Augmenting paths, as in Kuhn's algorithm, of which each passes a kind once: all of a kind can have the same. What is
@@ -233,7 +237,7 @@ _JOB_KEY = "jobset.sigs.k8s.io/job-key"
 """Labels that tell groups apart; every pod of a set has them."""
 
 _GROUP = ("spec", "leaderWorkerTemplate")
-_MOST = 10_000
+_MAX_DOMAINS = 10_000
 """Domains that are listed; no cluster has as many nodes (Kubernetes is made for 5,000), so that more fit nowhere."""
 
 
@@ -245,32 +249,34 @@ class ExclusiveTopology:
     """
 
     domains: TopologyDomains | None = None
-    loose: Pods = ()
+    loose: ShapeCounts = ()
     marked: Mapping[str, int] = field(default_factory=dict)
 
 
-def exclusive(manifest: Mapping[str, Json], kinds: Kinds) -> ExclusiveTopology | None:
+def read_exclusive_topology(manifest: Mapping[str, Json], kinds: Kinds) -> ExclusiveTopology | None:
     """Read the domains that an object wants, and who is in its way; None for other kinds, or where it makes no pods.
 
     Raises LookupError and ValueError as `podsof.made` does.
     """
-    kind = known(manifest, kinds)
+    kind = kind_of(manifest, kinds)
     if kind is None:
         return None
     pods = (
-        [pods_made for pods_made in made(manifest, kinds) if pods_made.replicas] if kind.name in (_LWS, _JOBSET) else []
+        [pods_made for pods_made in read_pods(manifest, kinds) if pods_made.replicas]
+        if kind.name in (_LWS, _JOBSET)
+        else []
     )
     if not pods:
         return None
-    return _of_set(manifest, kind, pods) if kind.name == _LWS else _of_jobs(manifest, kind, pods)
+    return _of_leader_worker_set(manifest, kind, pods) if kind.name == _LWS else _of_job_set(manifest, kind, pods)
 
 
-def who_of(manifest: Mapping[str, Json], place: PodTemplateSite) -> tuple[Who, ...]:
+def template_identities(manifest: Mapping[str, Json], place: PodTemplateSite) -> tuple[PodIdentity, ...]:
     """Return what the rules of other pods see in the pods of a template, with the labels that tell groups apart.
 
     What a group's key will be nobody knows; it is none that is there.
     """
-    (seen,) = who(metadata_of(manifest, place))
+    (seen,) = pod_identities(pod_metadata(manifest, place))
     kind, marks = group_kind(manifest), dict[str, str]()
     if kind == _LWS:
         marks = {_GROUP_KEY: ""} | ({_SUBGROUP_KEY: ""} if at(manifest, (*_GROUP, "subGroupPolicy")) else {})
@@ -288,11 +294,13 @@ def subgroup_of(size: int, subgroup: int, worker: int) -> int:
     return worker // subgroup if size % subgroup == 0 else max(0, worker - 1) // subgroup
 
 
-def _of_set(manifest: Mapping[str, Json], kind: WorkloadKind, pods: list[PodsMade]) -> ExclusiveTopology | None:
-    number = groups(manifest, kind) or 0
+def _of_leader_worker_set(
+    manifest: Mapping[str, Json], kind: WorkloadKind, pods: list[TemplatePods]
+) -> ExclusiveTopology | None:
+    number = group_count(manifest, kind) or 0
     if not number:
         return None
-    whole, part = _annotated(manifest, (), kind.apart), _annotated(manifest, (), SUBGROUPS)
+    whole, part = _annotation(manifest, (), kind.apart), _annotation(manifest, (), SUBGROUPS)
     shapes = [(_shape(manifest, pod), (pod.replicas or 0) // number) for pod in pods]
     inner, outside = _subgroups(manifest, shapes, part) if part else (None, ())
     every = number * sum(each for _, each in shapes)
@@ -300,34 +308,34 @@ def _of_set(manifest: Mapping[str, Json], kind: WorkloadKind, pods: list[PodsMad
     if inner is None and at(manifest, (*_GROUP, "subGroupPolicy")):
         marked[_SUBGROUP_KEY] = every
     if whole:
-        unit = DomainUnit(pods=_summed(shapes), inner=inner)
-        units, namespace = (unit,) * min(number, _MOST), _namespace(manifest)
+        unit = DomainUnit(pods=_merged(shapes), inner=inner)
+        units, namespace = (unit,) * min(number, _MAX_DOMAINS), _namespace(manifest)
         return ExclusiveTopology(
             domains=TopologyDomains(key=whole, units=units, mark=_GROUP_KEY, namespace=namespace), marked=marked
         )
     if inner is None:
         return ExclusiveTopology(marked=marked)
-    domains = replace(inner, units=inner.units * min(number, -(-_MOST // len(inner.units))))
+    domains = replace(inner, units=inner.units * min(number, -(-_MAX_DOMAINS // len(inner.units))))
     loose = tuple((shape, each * number) for shape, each in outside)
     return ExclusiveTopology(domains=domains, loose=loose, marked=marked)
 
 
 def _subgroups(
     manifest: Mapping[str, Json], shapes: list[tuple[ReplicaShape, int]], key: str
-) -> tuple[TopologyDomains | None, Pods]:
+) -> tuple[TopologyDomains | None, ShapeCounts]:
     """Share the pods of one group out over its subgroups; with LeaderExcluded the leader is in none."""
     policy = at(manifest, (*_GROUP, "subGroupPolicy")) or {}
     subgroup = policy.get("subGroupSize")
     if type(subgroup) is not int or subgroup < 1:
         return None, ()
-    outside: Pods = ()
+    outside: ShapeCounts = ()
     if policy.get("subGroupPolicyType") == "LeaderExcluded":
         (leader, leaders), *workers = shapes  # the leader's template comes first
         outside, shapes = ((leader, 1),), [(leader, leaders - 1), *workers]
     size = sum(number for _, number in shapes)
     number = subgroup_of(size, subgroup, size - 1) + 1 if size else 0
-    firsts = [_first(size, subgroup, index) for index in range(min(number, _MOST) + 1)]
-    made_of = tuple(DomainUnit(pods=_summed(_between(shapes, *ends))) for ends in pairwise(firsts))
+    firsts = [_first_worker(size, subgroup, index) for index in range(min(number, _MAX_DOMAINS) + 1)]
+    made_of = tuple(DomainUnit(pods=_merged(_slice(shapes, *ends))) for ends in pairwise(firsts))
     if not made_of:
         return None, ()
     domains = TopologyDomains(
@@ -336,12 +344,12 @@ def _subgroups(
     return domains, outside
 
 
-def _first(size: int, subgroup: int, index: int) -> int:
+def _first_worker(size: int, subgroup: int, index: int) -> int:
     """Say which pod of a group is the first of a subgroup, as `subgroup_of` has it."""
     return min(size, index * subgroup + (1 if index and size % subgroup else 0))
 
 
-def _between(shapes: list[tuple[ReplicaShape, int]], first: int, end: int) -> list[tuple[ReplicaShape, int]]:
+def _slice(shapes: list[tuple[ReplicaShape, int]], first: int, end: int) -> list[tuple[ReplicaShape, int]]:
     """Count the pods from one to another by shape, of so many of each in a row."""
     parts: list[tuple[ReplicaShape, int]] = []
     start = 0
@@ -352,20 +360,20 @@ def _between(shapes: list[tuple[ReplicaShape, int]], first: int, end: int) -> li
     return parts
 
 
-def _of_jobs(manifest: Mapping[str, Json], kind: WorkloadKind, pods: list[PodsMade]) -> ExclusiveTopology | None:
+def _of_job_set(manifest: Mapping[str, Json], kind: WorkloadKind, pods: list[TemplatePods]) -> ExclusiveTopology | None:
     units: list[DomainUnit] = []
     loose: list[tuple[ReplicaShape, int]] = []
     keys: set[str] = set()
     for pod in pods:
         shape, number = _shape(manifest, pod), pod.replicas or 0
-        key = _annotated(manifest, (*pod.place.item, "template"), kind.apart) or _annotated(manifest, (), kind.apart)
+        key = _annotation(manifest, (*pod.place.item, "template"), kind.apart) or _annotation(manifest, (), kind.apart)
         if not key:
             loose.append((shape, number))
             continue
         jobs = at(manifest, (*pod.place.item, "replicas"))
         several = jobs if type(jobs) is int and jobs > 0 else 1
         keys.add(key)
-        units += [DomainUnit(pods=((shape, number // several),))] * min(several, _MOST)
+        units += [DomainUnit(pods=((shape, number // several),))] * min(several, _MAX_DOMAINS)
     marked = {_JOB_KEY: sum(number for _, number in loose)}
     if not units:
         return ExclusiveTopology(marked=marked)
@@ -375,9 +383,9 @@ def _of_jobs(manifest: Mapping[str, Json], kind: WorkloadKind, pods: list[PodsMa
     return ExclusiveTopology(domains=domains, loose=tuple(loose), marked=marked)
 
 
-def _shape(manifest: Mapping[str, Json], pods: PodsMade) -> ReplicaShape:
+def _shape(manifest: Mapping[str, Json], pods: TemplatePods) -> ReplicaShape:
     """Read what pods ask of nodes; their rules are counted with all pods together."""
-    return replace(replica_shape(pods.spec), who=who_of(manifest, pods.place))
+    return replace(replica_shape(pods.spec), who=template_identities(manifest, pods.place))
 
 
 def _namespace(manifest: Mapping[str, Json]) -> str:
@@ -386,16 +394,16 @@ def _namespace(manifest: Mapping[str, Json]) -> str:
     return namespace if isinstance(namespace, str) and not has_expression(namespace) else ""
 
 
-def _annotated(manifest: Mapping[str, Json], object_path: tuple[str, ...], name: str) -> str:
+def _annotation(manifest: Mapping[str, Json], object_path: tuple[str, ...], name: str) -> str:
     """Return the value of an annotation; empty where there is none."""
     value = at(manifest, (*object_path, "metadata", "annotations", name)) if name else None
     return value if isinstance(value, str) else ""
 
 
-def _summed(shapes: list[tuple[ReplicaShape, int]]) -> Pods:
+def _merged(shapes: list[tuple[ReplicaShape, int]]) -> ShapeCounts:
     """Count pods that are alike together, those that take most of a node first."""
     sums: dict[Hashable, tuple[ReplicaShape, int]] = {}
     for shape, number in shapes:
         alike, before = sums.get(shape.likeness, (shape, 0))
-        sums[shape.likeness] = replace(shape, who=joined((alike, shape))), before + number
+        sums[shape.likeness] = replace(shape, who=merged_identities((alike, shape))), before + number
     return tuple(sorted(sums.values(), key=lambda pair: -gpus_of_pod(pair[0])))

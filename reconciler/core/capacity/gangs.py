@@ -14,20 +14,20 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from reconciler.core.capacity.pod_needs import Gang, PodRequirements, PodSet, needs_of, pods_in
+from reconciler.core.capacity.pod_needs import Gang, PodRequirements, PodSet, pods_of_spec, requirements_of
 from reconciler.core.expressions import dialect, sandbox
 from reconciler.core.expressions.dialect import has_expression
 from reconciler.core.expressions.render import FAILURES
 from reconciler.core.workloads.api_kinds import group_kind
-from reconciler.core.workloads.builtin_kinds import NONE, Kinds, known
+from reconciler.core.workloads.builtin_kinds import NO_KINDS, Kinds, kind_of
 from reconciler.core.workloads.paths import at
-from reconciler.core.workloads.replica_count import asks_for_devices
+from reconciler.core.workloads.replica_count import requests_devices
 from reconciler.model.capacity import MissingReplicas, ReplicaShape, WorkloadObservation
 from reconciler.model.ids import WorkloadId
 from reconciler.model.policy import Desired
 from reconciler.model.workload import DeploySpec, Json, StepType, WorkloadRef, WorkloadTemplate
 
-_MOST = 1024
+_MAX_COUNTS = 1024
 """Numbers of replicas of one template whose pods are kept."""
 
 
@@ -94,8 +94,8 @@ class GangWorkload(ABC):
         """
         if self.unknown:
             return None
-        parts = more(self.of(2), self.of(1)).parts if self.divisible else self.of(1).parts
-        able = [part for part in parts if asks_for_devices(part.shape)] or list(parts)
+        parts = additional_requirements(self.of(2), self.of(1)).parts if self.divisible else self.of(1).parts
+        able = [part for part in parts if requests_devices(part.shape)] or list(parts)
         return replace(able[0].shape, group_size=sum(part.replicas for part in able))
 
     def replicas(self, pods: int, groups: int = 0) -> int:
@@ -103,7 +103,7 @@ class GangWorkload(ABC):
         if not self.divisible:
             return 1 if pods > 0 or groups > 0 else 0
         told_apart = groups and self.groups(2) > self.groups(1)
-        return max(_fewest(self.pods, pods), _fewest(self.groups, groups) if told_apart else 0)
+        return max(_fewest_replicas(self.pods, pods), _fewest_replicas(self.groups, groups) if told_apart else 0)
 
     def seen(self, workload: WorkloadObservation) -> WorkloadObservation:
         """Turn pods into replicas in what is seen of the workload on its primary.
@@ -143,7 +143,7 @@ class GangWorkload(ABC):
     def _counted(self, replicas: int) -> GangCount:
         gang_count = self._known.get(replicas)
         if gang_count is None:
-            if len(self._known) >= _MOST:
+            if len(self._known) >= _MAX_COUNTS:
                 self._known.clear()
             gang_count = self._known[replicas] = self._count(replicas)
         return gang_count
@@ -152,7 +152,7 @@ class GangWorkload(ABC):
     def _count(self, replicas: int) -> GangCount: ...
 
 
-def _fewest(made: Callable[[int], int], wanted: int) -> int:
+def _fewest_replicas(made: Callable[[int], int], wanted: int) -> int:
     """Return the fewest replicas of which so much is made, or of which most is: an expression may bound them."""
     if wanted <= 0:
         return 0
@@ -163,7 +163,7 @@ def _fewest(made: Callable[[int], int], wanted: int) -> int:
     return high
 
 
-def more(needed: PodRequirements, present: PodRequirements) -> PodRequirements:
+def additional_requirements(needed: PodRequirements, present: PodRequirements) -> PodRequirements:
     """Return what is needed beyond what is there already, pods that are alike counted against each other.
 
     All of it is, whatever the minimum of a gang: what is there runs without it.
@@ -196,16 +196,16 @@ class ManifestGang(GangWorkload):
 
     spec: DeploySpec
     ref: WorkloadRef | None = None
-    kinds: Kinds = field(default_factory=lambda: NONE)
+    kinds: Kinds = field(default_factory=lambda: NO_KINDS)
 
     def _count(self, replicas: int) -> GangCount:
-        spec = filled(self.spec, replicas)
-        pods = pods_in(spec, self.kinds)
-        own = [pods_in(manifest, self.kinds) for manifest in _objects(spec, self.ref)]
+        spec = with_replicas(self.spec, replicas)
+        pods = pods_of_spec(spec, self.kinds)
+        own = [pods_of_spec(manifest, self.kinds) for manifest in _parts_of_object(spec, self.ref)]
         number = sum(part.replicas for pods in own for part in pods.parts)
         gangs = [gang for pods in own for gang in pods.gangs] if number else pods.gangs
         return GangCount(
-            needs=needs_of(pods, self.spec),
+            needs=requirements_of(pods, self.spec),
             gangs=pods.gangs,
             pods=number or sum(gang.groups * gang.size for gang in gangs),
             groups=sum(gang.groups for gang in gangs),
@@ -213,11 +213,11 @@ class ManifestGang(GangWorkload):
         )
 
 
-_Known = tuple[Mapping[WorkloadId, WorkloadTemplate], Mapping[WorkloadId, ManifestGang | None]]
+_FleetGangs = tuple[Mapping[WorkloadId, WorkloadTemplate], Mapping[WorkloadId, ManifestGang | None]]
 """The templates of a fleet, and what `wholes` returns for it."""
 
 
-class _Grouped:
+class _GangCache:
     """What `wholes` returns, for the fleets that were asked for last. Losing it costs time and changes nothing.
 
     A pass asks for two: the one in the repository, and the one with the requests of callers in it. What follows from a
@@ -233,43 +233,43 @@ class _Grouped:
                 return gangs
         alike = [(fleet.templates, gangs) for fleet, gangs in self._last if fleet.kinds == desired.kinds]
         made = {
-            workload: _written(template, desired.kinds, alike)
+            workload: _manifest_gang(template, desired.kinds, alike)
             for workload, template in desired.templates.items()
             if not template.request
         }
         gangs = {
             workload: goes_whole
             for workload, goes_whole in made.items()
-            if goes_whole is not None or _may_be_seen_to(desired.templates[workload], desired.kinds)
+            if goes_whole is not None or _may_be_chart_gang(desired.templates[workload], desired.kinds)
         }
         self._last = (desired, gangs), *self._last[:1]
         return gangs
 
 
-_GROUPED = _Grouped()
+_CACHE = _GangCache()
 
 
-def wholes(desired: Desired) -> Mapping[WorkloadId, ManifestGang | None]:
+def gang_workloads(desired: Desired) -> Mapping[WorkloadId, ManifestGang | None]:
     """Return the workloads that go whole, or None where its pods or its owner may say so and no manifest does.
 
     What asks of all workloads in each pass asks here.
     """
-    return _GROUPED.of(desired)
+    return _CACHE.of(desired)
 
 
-def _written(template: WorkloadTemplate, kinds: Kinds, alike: Iterable[_Known]) -> ManifestGang | None:
+def _manifest_gang(template: WorkloadTemplate, kinds: Kinds, alike: Iterable[_FleetGangs]) -> ManifestGang | None:
     """Return what a burst of a template takes if it goes whole by its manifests, as a fleet before may have it."""
     for templates, gangs in alike:
         last = templates.get(template.workload)
         if last is not None and last.spec is template.spec and last.ref == template.ref:
             return gangs.get(template.workload)
-    if not in_groups(template.spec, kinds):
+    if not has_gang_manifest(template.spec, kinds):
         return None
     return ManifestGang(spec=template.spec, counts=template.uses_replicas, ref=template.ref, kinds=kinds)
 
 
-def _may_be_seen_to(template: WorkloadTemplate, kinds: Kinds) -> bool:
-    return template.group_size is not None or has_chart(template.spec) or uncounted(template.spec, kinds)
+def _may_be_chart_gang(template: WorkloadTemplate, kinds: Kinds) -> bool:
+    return template.group_size is not None or has_chart(template.spec) or has_unknown_pod_count(template.spec, kinds)
 
 
 def has_chart(spec: DeploySpec) -> bool:
@@ -277,46 +277,48 @@ def has_chart(spec: DeploySpec) -> bool:
     return any(step.type is StepType.HELM for step in spec.steps)
 
 
-def uncounted(spec: DeploySpec, kinds: Kinds = NONE) -> bool:
+def has_unknown_pod_count(spec: DeploySpec, kinds: Kinds = NO_KINDS) -> bool:
     """Tell whether an object that a step names makes pods that only run together, and nobody knows how many."""
     return any(
         at(manifest, unknown_path) is not None
-        for manifest in _deployed(spec)
-        if (kind := known(manifest, kinds)) is not None
+        for manifest in _applied_manifests(spec)
+        if (kind := kind_of(manifest, kinds)) is not None
         for unknown_path in kind.unknown
     )
 
 
-def in_groups(spec: DeploySpec, kinds: Kinds = NONE) -> bool:
+def has_gang_manifest(spec: DeploySpec, kinds: Kinds = NO_KINDS) -> bool:
     """Tell whether an object that a step names is of a kind whose pods only run in groups."""
-    deployed_kinds = (known(manifest, kinds) for manifest in _deployed(spec))
+    deployed_kinds = (kind_of(manifest, kinds) for manifest in _applied_manifests(spec))
     return any(kind is not None and kind.together is not None for kind in deployed_kinds)
 
 
-def filled(spec: DeploySpec, replicas: int) -> DeploySpec:
+def with_replicas(spec: DeploySpec, replicas: int) -> DeploySpec:
     """Fill in the expressions that read ``replicas`` and nothing else; all others stay for when more is known."""
-    values = sandbox.variables({"replicas": replicas})
-    manifests = tuple(replace(manifest, manifest=_filled(manifest.manifest, values)) for manifest in spec.manifests)
+    values = sandbox.spec_variables({"replicas": replicas})
+    manifests = tuple(
+        replace(manifest, manifest=_with_replicas(manifest.manifest, values)) for manifest in spec.manifests
+    )
     return replace(spec, manifests=manifests)
 
 
-def _filled(value: Json, values: dict[str, Json]) -> Json:
+def _with_replicas(value: Json, values: dict[str, Json]) -> Json:
     if isinstance(value, Mapping):
-        return {key: _filled(item, values) for key, item in value.items()}
+        return {key: _with_replicas(item, values) for key, item in value.items()}
     if isinstance(value, list):
-        return [_filled(item, values) for item in value]
+        return [_with_replicas(item, values) for item in value]
     if not isinstance(value, str) or not has_expression(value):
         return value
-    reading = dialect.read(value)
+    reading = dialect.read_expression(value)
     if reading.faults or reading.names != {"replicas"}:
         return value
     try:
-        return sandbox.run(value, values)
+        return sandbox.evaluate(value, values)
     except FAILURES:
         return value
 
 
-def _objects(spec: DeploySpec, ref: WorkloadRef | None) -> Iterator[DeploySpec]:
+def _parts_of_object(spec: DeploySpec, ref: WorkloadRef | None) -> Iterator[DeploySpec]:
     """Yield the parts of a spec that make an object of this kind and name."""
     steps = {step.name: step for step in spec.steps if step.type is StepType.MANIFEST}
     for manifest in spec.manifests if ref is not None else ():
@@ -327,7 +329,7 @@ def _objects(spec: DeploySpec, ref: WorkloadRef | None) -> Iterator[DeploySpec]:
             yield replace(spec, manifests=(manifest,), steps=(steps[manifest.name],))
 
 
-def _deployed(spec: DeploySpec) -> list[Mapping[str, Json]]:
+def _applied_manifests(spec: DeploySpec) -> list[Mapping[str, Json]]:
     """List the manifests that a step names."""
     named = {step.name for step in spec.steps if step.type is StepType.MANIFEST}
     return [manifest.manifest for manifest in spec.manifests if manifest.name in named]

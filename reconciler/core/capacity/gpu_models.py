@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from reconciler.core.capacity.devices import asked
+from reconciler.core.capacity.devices import requests_with_devices
 from reconciler.model.capacity import CLASS_PREFIX, ClosedNode, DeviceKind, DeviceStock, Node, Pool, ReplicaShape
 from reconciler.model.units import ONE, Quantity, parse_quantity
 from reconciler.text.wording import is_gpu, names_model
@@ -31,7 +31,7 @@ _NAMES = ("productName", "product_name", "model", "deviceName")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Gpus:
+class NodeGpus:
     """The GPUs of one kind on one node.
 
     `resource` is what pods request, the driver for devices that they claim. `model` is as its vendor writes it, empty
@@ -48,7 +48,7 @@ class Gpus:
     model_label: str = ""
 
 
-def gpus(node: Node, pool: Pool) -> tuple[Gpus, ...]:
+def gpus_of_node(node: Node, pool: Pool) -> tuple[NodeGpus, ...]:
     """List what kinds of GPUs a node has that pods can request or claim, by resource."""
     labels = {**pool.labels, **node.labels} if node.labels else pool.labels
     totals = node.allocatable.amounts
@@ -56,18 +56,18 @@ def gpus(node: Node, pool: Pool) -> tuple[Gpus, ...]:
     for resource in sorted({*totals, *node.free.amounts}):
         if not is_gpu(resource) or resource.startswith(CLASS_PREFIX):
             continue
-        total = _whole(totals[resource]) if resource in totals else None
+        total = _count(totals[resource]) if resource in totals else None
         if total == 0:
             continue
-        gpuses.append(_requested(resource, labels, total, _whole(node.free.amounts.get(resource, Quantity(0)))))
-    return (*gpuses, *_claimed(node))
+        gpuses.append(_requestable(resource, labels, total, _count(node.free.amounts.get(resource, Quantity(0)))))
+    return (*gpuses, *_claimable(node))
 
 
-def closed_gpus(node: ClosedNode) -> tuple[Gpus, ...]:
+def closed_gpus(node: ClosedNode) -> tuple[NodeGpus, ...]:
     """List the GPUs of a node that takes no pods: none of them is free."""
     amounts = sorted(node.allocatable.amounts.items())
     return tuple(
-        _requested(resource, node.labels, _whole(amount), 0)
+        _requestable(resource, node.labels, _count(amount), 0)
         for resource, amount in amounts
         if is_gpu(resource) and amount
     )
@@ -75,7 +75,7 @@ def closed_gpus(node: ClosedNode) -> tuple[Gpus, ...]:
 
 def gpus_of_pod(shape: ReplicaShape) -> int:
     """Count the GPUs, or parts of GPUs, that one pod of a replica asks for, as a resource or by claim."""
-    counted = asked(shape).amounts.items()
+    counted = requests_with_devices(shape).amounts.items()
     return sum(amount for name, amount in counted if is_gpu(name) or name.startswith(CLASS_PREFIX)) // ONE
 
 
@@ -85,19 +85,19 @@ def same_model(asked: str, model: str) -> bool:
     Labels cannot hold spaces, and devices' attributes do: ``NVIDIA H100 80GB HBM3`` is ``nvidia-h100-80gb-hbm3``. A
     GPU that time slices share is of its model too.
     """
-    return _plain(asked) == _plain(model)
+    return _normalized(asked) == _normalized(model)
 
 
-def of_model(asked: str, model: str) -> bool:
+def matches_model(asked: str, model: str) -> bool:
     """Tell whether a model is what is asked for, by its name or by a word of it, as ``H100``."""
-    return same_model(asked, model) or _plain(asked) in _plain(model).split("-")
+    return same_model(asked, model) or _normalized(asked) in _normalized(model).split("-")
 
 
-def _plain(model: str) -> str:
+def _normalized(model: str) -> str:
     return re.sub(r"[\s_-]+", "-", model.strip().lower()).removesuffix("-shared")
 
 
-def _requested(resource: str, labels: Mapping[str, str], total: int | None, free: int) -> Gpus:
+def _requestable(resource: str, labels: Mapping[str, str], total: int | None, free: int) -> NodeGpus:
     vendor = resource.rpartition("/")[0]
     sliced = _MIG.fullmatch(resource.rpartition("/")[2])
     own = f"{resource}.product"  # where GPUs are cut up differently, each kind of slice has labels of its own
@@ -105,7 +105,7 @@ def _requested(resource: str, labels: Mapping[str, str], total: int | None, free
     keys = (own, *_MODELS.get(vendor, ()), *clouds)
     key = next((key for key in keys if labels.get(key)), "")
     model = labels.get(key, "")
-    return Gpus(
+    return NodeGpus(
         resource=resource,
         model=model,
         memory=int(sliced[1]) if sliced else _memory(model, resource, vendor, labels, total),
@@ -144,12 +144,12 @@ def _gigabytes(text: str) -> int:
         return 0
 
 
-def _claimed(node: Node) -> Iterator[Gpus]:
+def _claimable(node: Node) -> Iterator[NodeGpus]:
     """Tell of the GPUs among the devices that are a node's own; those that several nodes share belong to none."""
     for stock in node.devices:
         if not stock.shared and _is_gpu_driver(stock):
             name, model = _model(stock.kind)
-            yield Gpus(
+            yield NodeGpus(
                 resource=stock.kind.driver,
                 model=model,
                 memory=_device_memory(stock.kind, model),
@@ -178,5 +178,5 @@ def _device_memory(kind: DeviceKind, model: str) -> int:
     return sizes[0] // ONE // _GB if sizes else 0
 
 
-def _whole(quantity: Quantity) -> int:
+def _count(quantity: Quantity) -> int:
     return quantity // ONE

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from reconciler.core.capacity.cluster_cache import ClusterCache
-from reconciler.core.capacity.gpu_models import INSTANCE_TYPE, Gpus, gpus, of_model, same_model
+from reconciler.core.capacity.gpu_models import INSTANCE_TYPE, NodeGpus, gpus_of_node, matches_model, same_model
 from reconciler.core.capacity.room import ClusterCapacity
 from reconciler.model.capacity import ClusterObservation, DeviceOption, DeviceRequest, ReplicaShape
 from reconciler.model.gpr import GpuAsk
@@ -22,37 +22,37 @@ NVIDIA = "nvidia.com/gpu"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Found:
+class _GpuKind:
     """GPUs that an ask can mean, alike on several nodes of a machine type; how many are free makes no difference."""
 
-    gpus: Gpus
+    gpus: NodeGpus
     instance_type: str
     nodes: tuple[str, ...] = ()
 
 
-def shapes(ask: GpuAsk, seen: ClusterObservation, *, dedicated: bool = False) -> tuple[ReplicaShape, ...]:
+def gpu_shapes(ask: GpuAsk, seen: ClusterObservation, *, dedicated: bool = False) -> tuple[ReplicaShape, ...]:
     """Say what one replica would need in a cluster to have what is asked for, in each way that its nodes allow.
 
     A replica is a pod on each of the nodes, no two on one. It tolerates the taint that is named as the resource, as
     Kubernetes' ExtendedResourceToleration has it. Where nodes are `dedicated` each pod takes all GPUs of its node.
     Parts of GPUs are meant only by who names their model. None when no node has such GPUs.
     """
-    founds = [kind_of_node for kind_of_node in _FOUND.of(seen) if _meant(ask, kind_of_node)]
-    nodes_by_shape: dict[tuple[str, int, str], list[_Found]] = {}
+    founds = [kind_of_node for kind_of_node in _GPU_KINDS.of(seen) if _matches(ask, kind_of_node)]
+    nodes_by_shape: dict[tuple[str, int, str], list[_GpuKind]] = {}
     for kind_of_node in founds:
         needed = (kind_of_node.gpus.count or 0) if dedicated else ask.gpus
         if needed >= ask.gpus:
             claimed = kind_of_node.gpus.model if kind_of_node.gpus.resource in seen.device_classes else ""
             nodes_by_shape.setdefault((kind_of_node.gpus.resource, needed, claimed), []).append(kind_of_node)
     return tuple(
-        _claiming(ask, needed, nodes[0].gpus)
+        _claim_shape(ask, needed, nodes[0].gpus)
         if resource in seen.device_classes
-        else _requesting(ask, resource, needed, nodes)
+        else _resource_shape(ask, resource, needed, nodes)
         for (resource, needed, _), nodes in sorted(nodes_by_shape.items(), key=lambda entry: entry[0])
     )
 
 
-def pod_of(ask: GpuAsk, seen: ClusterObservation | None, *, dedicated: bool = False) -> ReplicaShape:
+def gpu_pod_shape(ask: GpuAsk, seen: ClusterObservation | None, *, dedicated: bool = False) -> ReplicaShape:
     """Say what one of the pods needs, each on a node of its own, in the words of the cluster that is looked at.
 
     Where several kinds of GPUs are meant it is the one that most of them have room for; where none is, what is asked
@@ -63,9 +63,9 @@ def pod_of(ask: GpuAsk, seen: ClusterObservation | None, *, dedicated: bool = Fa
     generic = ReplicaShape(requests=Resources(amounts={NVIDIA: Quantity(ask.gpus * ONE)}))
     if seen is None:
         return generic
-    possible_shapes = shapes(replace(ask, nodes=1), seen, dedicated=dedicated)
+    possible_shapes = gpu_shapes(replace(ask, nodes=1), seen, dedicated=dedicated)
     if not possible_shapes:
-        return replace(generic, obstacle=missing(ask, seen))
+        return replace(generic, obstacle=missing_gpus(ask, seen))
     return (
         possible_shapes[0]
         if len(possible_shapes) == 1
@@ -73,9 +73,9 @@ def pod_of(ask: GpuAsk, seen: ClusterObservation | None, *, dedicated: bool = Fa
     )
 
 
-def missing(ask: GpuAsk, seen: ClusterObservation) -> str:
+def missing_gpus(ask: GpuAsk, seen: ClusterObservation) -> str:
     """Say why no node of a cluster can be meant by an ask, and what there is instead, at most a few kinds."""
-    models = sorted({kind_of_node.gpus.model or kind_of_node.gpus.resource for kind_of_node in _FOUND.of(seen)})
+    models = sorted({kind_of_node.gpus.model or kind_of_node.gpus.resource for kind_of_node in _GPU_KINDS.of(seen)})
     if not models:
         return "no node has GPUs"
     memory, machine = (
@@ -85,28 +85,30 @@ def missing(ask: GpuAsk, seen: ClusterObservation) -> str:
     return f"no node has any {ask.shape or 'whole GPU'}{memory}{machine}; there is {listed(models)}"
 
 
-def described(ask: GpuAsk) -> str:
+def describe_gpus(ask: GpuAsk) -> str:
     """Write an ask as people say it: ``2 nodes with 8 GPUs each, H100, 80 GB``."""
     each = f"{count(ask.nodes, 'node')} with {count(ask.gpus, 'GPU')}{' each' if ask.nodes > 1 else ''}"
     facts = [ask.shape, ask.instance_type, f"{ask.memory} GB" if ask.memory else ""]
     return ", ".join([each, *(fact for fact in facts if fact)])
 
 
-def _found(seen: ClusterObservation) -> tuple[_Found, ...]:
-    nodes: dict[_Found, list[str]] = {}
+def _gpu_kinds(seen: ClusterObservation) -> tuple[_GpuKind, ...]:
+    nodes: dict[_GpuKind, list[str]] = {}
     for pool in seen.pools:
         for node in pool.nodes:
             machine = node.labels.get(INSTANCE_TYPE) or pool.labels.get(INSTANCE_TYPE, "")
-            for node_gpus in gpus(node, pool):
-                nodes.setdefault(_Found(gpus=replace(node_gpus, free=0), instance_type=machine), []).append(node.name)
+            for node_gpus in gpus_of_node(node, pool):
+                nodes.setdefault(_GpuKind(gpus=replace(node_gpus, free=0), instance_type=machine), []).append(node.name)
     return tuple(replace(kind, nodes=tuple(names)) for kind, names in nodes.items())
 
 
-_FOUND = ClusterCache(_found)
+_GPU_KINDS = ClusterCache(_gpu_kinds)
 
 
-def _meant(ask: GpuAsk, kind_of_node: _Found) -> bool:
-    named = bool(ask.shape) and (same_model if kind_of_node.gpus.part else of_model)(ask.shape, kind_of_node.gpus.model)
+def _matches(ask: GpuAsk, kind_of_node: _GpuKind) -> bool:
+    named = bool(ask.shape) and (same_model if kind_of_node.gpus.part else matches_model)(
+        ask.shape, kind_of_node.gpus.model
+    )
     return (
         (named or not (ask.shape or kind_of_node.gpus.part))
         and (not ask.instance_type or ask.instance_type == kind_of_node.instance_type)
@@ -114,7 +116,7 @@ def _meant(ask: GpuAsk, kind_of_node: _Found) -> bool:
     )
 
 
-def _requesting(ask: GpuAsk, resource: str, needed: int, node_kinds: list[_Found]) -> ReplicaShape:
+def _resource_shape(ask: GpuAsk, resource: str, needed: int, node_kinds: list[_GpuKind]) -> ReplicaShape:
     return ReplicaShape(
         requests=Resources(amounts={resource: Quantity(needed * ONE)}),
         node_terms=_terms(ask, node_kinds),
@@ -124,7 +126,7 @@ def _requesting(ask: GpuAsk, resource: str, needed: int, node_kinds: list[_Found
     )
 
 
-def _claiming(ask: GpuAsk, needed: int, node_gpus: Gpus) -> ReplicaShape:
+def _claim_shape(ask: GpuAsk, needed: int, node_gpus: NodeGpus) -> ReplicaShape:
     """Claim devices of the class that is called as their driver, as vendors' own classes are."""
     domain, _, name = node_gpus.model_label.rpartition("/")
     chosen = bool(ask.shape or ask.memory) and bool(name)
@@ -139,7 +141,7 @@ def _claiming(ask: GpuAsk, needed: int, node_gpus: Gpus) -> ReplicaShape:
     )
 
 
-def _terms(ask: GpuAsk, node_kinds: list[_Found]) -> tuple[NodeTerm, ...]:
+def _terms(ask: GpuAsk, node_kinds: list[_GpuKind]) -> tuple[NodeTerm, ...]:
     """Pin a replica to the nodes that are meant: by the model and the machine type, by name where no label tells."""
     if not (ask.shape or ask.memory or ask.instance_type):
         return ()

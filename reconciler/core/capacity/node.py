@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from reconciler.core.capacity.pod_anti_affinity import Domain, within
-from reconciler.core.workloads.node_affinity import selected
-from reconciler.core.workloads.taints import repelled
+from reconciler.core.capacity.pod_anti_affinity import Domain, in_domains
+from reconciler.core.workloads.node_affinity import selects_node
+from reconciler.core.workloads.taints import untolerated_taint
 from reconciler.model.capacity import ClusterObservation, DeviceStock, ReplicaShape
 from reconciler.model.scheduling import PodOnNode, Taint
 from reconciler.model.units import ONE, Resources
@@ -36,7 +36,7 @@ class NodeCapacity:
         return self if len(own) == len(self.devices) else replace(self, devices=own)
 
 
-def nodes_of(observation: ClusterObservation) -> list[NodeCapacity]:
+def node_capacities(observation: ClusterObservation) -> list[NodeCapacity]:
     """Lay out the nodes of a cluster, by pool and name, each with all that was seen free."""
     return [
         NodeCapacity(
@@ -62,14 +62,14 @@ def pods_fitting(node: NodeCapacity, shape: ReplicaShape) -> int:
     return pods if places is None else min(pods, places // ONE)
 
 
-def pod_on(node: NodeCapacity, shape: ReplicaShape) -> Resources:
+def pod_usage(node: NodeCapacity, shape: ReplicaShape) -> Resources:
     """Return what one pod takes of a node."""
     if PODS in shape.requests.amounts or PODS not in node.free.amounts:
         return shape.requests
     return Resources(amounts={**shape.requests.amounts, PODS: ONE})
 
 
-def ways(shape: ReplicaShape, nodes: list[NodeCapacity]) -> list[list[NodeCapacity]]:
+def device_views(shape: ReplicaShape, nodes: list[NodeCapacity]) -> list[list[NodeCapacity]]:
     """List the ways to look at nodes of which the better one is sure.
 
     Where other resources run short, pods on one node may use up the devices that several can reach, and leave its own
@@ -87,7 +87,7 @@ def ways(shape: ReplicaShape, nodes: list[NodeCapacity]) -> list[list[NodeCapaci
     return [alone, [replace(node, devices=tuple(device for device in node.devices if device.shared)) for node in nodes]]
 
 
-def apart(held: list[int], size: int, limit: int) -> int:
+def separate_groups(held: list[int], size: int, limit: int) -> int:
     """Count the groups of `size` pods that fit when no two pods of a group share a node, which holds so many each.
 
     So many groups fit as there are pods for, when no node gives more than one to each.
@@ -98,20 +98,20 @@ def apart(held: list[int], size: int, limit: int) -> int:
     return groups
 
 
-def most_on_one(shape: ReplicaShape, pods: int, replicas: int) -> int:
+def max_pods_on_node(shape: ReplicaShape, pods: int, replicas: int) -> int:
     """Say how many of so many pods can be on one node, whatever room it has."""
     if shape.rules is not None and (shape.rules.apart or shape.rules.ports):
         return min(pods, 1)
     return min(pods, replicas) if shape.apart else pods
 
 
-def held_by(node: NodeCapacity, shape: ReplicaShape) -> int:
+def max_pods_held(node: NodeCapacity, shape: ReplicaShape) -> int:
     """Count the pods of a shape that can be on a node at the most."""
     usable = not node.one_of and admits(node, shape)
-    return node.allocatable.minus(node.free).holds(pod_on(node, shape)) if usable else 0
+    return node.allocatable.minus(node.free).holds(pod_usage(node, shape)) if usable else 0
 
 
-def serves(node: NodeCapacity, shape: ReplicaShape) -> bool:
+def admits_anywhere(node: NodeCapacity, shape: ReplicaShape) -> bool:
     """Tell whether pods may go to a node wherever else they go: those that are apart, where it never holds two."""
     return admits(node, shape) and not (shape.apart and node.allocatable.holds(shape.requests) > 1)
 
@@ -120,9 +120,9 @@ def admits(node: NodeCapacity, shape: ReplicaShape) -> bool:
     """Tell whether pods may go to a node by its labels and taints; to each of those that some room is on."""
     if node.one_of:
         return all(admits(node_capacity, shape) for node_capacity in node.one_of)
-    return selected(shape, node.labels, node.name) and repelled(shape.tolerations, node.taints) is None
+    return selects_node(shape, node.labels, node.name) and untolerated_taint(shape.tolerations, node.taints) is None
 
 
-def within_any(node: NodeCapacity, shut: frozenset[Domain]) -> bool:
+def may_be_in_domains(node: NodeCapacity, shut: frozenset[Domain]) -> bool:
     """Tell whether a pod may be kept out of a node, or of one of those that some room is on."""
-    return bool(shut) and any(within(node_capacity.labels, shut) for node_capacity in node.one_of or (node,))
+    return bool(shut) and any(in_domains(node_capacity.labels, shut) for node_capacity in node.one_of or (node,))

@@ -11,19 +11,19 @@ from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field, replace
 
 from reconciler.core.capacity import admission_defaults
-from reconciler.core.capacity.device_claims import bound
-from reconciler.core.capacity.exclusive_topology import TopologyDomains, exclusive, who_of
+from reconciler.core.capacity.device_claims import with_manifest_claims
+from reconciler.core.capacity.exclusive_topology import TopologyDomains, read_exclusive_topology, template_identities
 from reconciler.core.capacity.gpu_models import gpus_of_pod
-from reconciler.core.capacity.gpu_requests import pod_of
-from reconciler.core.capacity.pod_anti_affinity import joined
+from reconciler.core.capacity.gpu_requests import gpu_pod_shape
+from reconciler.core.capacity.pod_anti_affinity import merged_identities
 from reconciler.core.workloads import pod_template
-from reconciler.core.workloads.builtin_kinds import NONE, Kinds, known
-from reconciler.core.workloads.label_selectors import unmingled
+from reconciler.core.workloads.builtin_kinds import NO_KINDS, Kinds, kind_of
+from reconciler.core.workloads.label_selectors import reject_mixed_rules
 from reconciler.core.workloads.paths import at, replicas_at
 from reconciler.core.workloads.pod_affinity import pod_on_node
-from reconciler.core.workloads.pod_counts import PodRole, starting
+from reconciler.core.workloads.pod_counts import PodRole, pods_to_start
 from reconciler.core.workloads.pod_shape import replica_shape
-from reconciler.core.workloads.pods import PodsMade, gang, groups, made, metadata_of
+from reconciler.core.workloads.pods import TemplatePods, gang_minimum, group_count, pod_metadata, read_pods
 from reconciler.model.capacity import ClusterObservation, ReplicaShape
 from reconciler.model.request import Request
 from reconciler.model.scheduling import PodOnNode
@@ -31,7 +31,7 @@ from reconciler.model.units import Resources, total
 from reconciler.model.workload import DeploySpec, Json, StepType
 from reconciler.text.wording import count, is_gpu, listed
 
-_NOTHING = ReplicaShape(requests=Resources())
+_NO_REQUESTS = ReplicaShape(requests=Resources())
 MALFORMED = (AttributeError, LookupError, TypeError, ValueError)
 """What reading a manifest raises that a person wrote and no API server has looked at."""
 
@@ -109,7 +109,7 @@ class Gang:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pods:
+class ManifestPods:
     """The pods of manifests, and the names of those manifests of which nobody knows what they need.
 
     `domains` are wanted by some of them, and `loose` are the others; `marked` is as in `Needs`.
@@ -123,7 +123,7 @@ class Pods:
     marked: Mapping[str, int] = field(default_factory=dict)
 
 
-def likeness(request: Request, pods: Pods) -> Hashable:
+def request_likeness(request: Request, pods: ManifestPods) -> Hashable:
     """Return what is equal for requests that need the same, whichever cluster is looked at."""
     counted = tuple((part.shape.likeness, part.replicas, part.apart, part.start) for part in pods.parts)
     return (
@@ -134,27 +134,31 @@ def likeness(request: Request, pods: Pods) -> Hashable:
     )
 
 
-def needs(
-    request: Request, seen: ClusterObservation | None = None, pods: Pods | None = None, *, kinds: Kinds = NONE
+def request_requirements(
+    request: Request,
+    seen: ClusterObservation | None = None,
+    pods: ManifestPods | None = None,
+    *,
+    kinds: Kinds = NO_KINDS,
 ) -> PodRequirements:
     """Work out what a request needs, in the words of the cluster that is `seen`; `pods` are its own where known.
 
     Where they are not, `kinds` are the kinds of workloads that the fleet repository declares.
     """
-    pods = pods or pods_of(request, kinds)
+    pods = pods or pods_of_request(request, kinds)
     if request.ask is not None:
-        asked, nodes = pod_of(request.ask, seen, dedicated=request.terms.dedicated), request.ask.nodes
+        asked, nodes = gpu_pod_shape(request.ask, seen, dedicated=request.terms.dedicated), request.ask.nodes
         own = next((part.shape.tolerations for part in pods.parts if _has_gpus(part.shape)), ())
         shape = replace(asked, tolerations=tuple(dict.fromkeys((*own, *asked.tolerations))))
         return PodRequirements(main=PodSet(shape=shape, replicas=nodes, apart=nodes > 1))
-    return needs_of(pods, request.spec)
+    return requirements_of(pods, request.spec)
 
 
-def needs_of(pods: Pods, spec: DeploySpec) -> PodRequirements:
+def requirements_of(pods: ManifestPods, spec: DeploySpec) -> PodRequirements:
     """Say what the pods of a spec need."""
     unknown, parts = _unknown(spec, pods.strange), pods.parts
     if not parts:
-        return PodRequirements(main=PodSet(shape=_NOTHING, replicas=1), unknown=unknown)
+        return PodRequirements(main=PodSet(shape=_NO_REQUESTS, replicas=1), unknown=unknown)
     main = next((part for part in parts if _has_gpus(part.shape)), parts[0])
     others = tuple(part for part in parts if part is not main)
     return PodRequirements(
@@ -169,12 +173,12 @@ def _unknown(spec: DeploySpec, strange: tuple[str, ...]) -> str:
     return f"nobody knows what {listed(sources)} {'needs' if len(sources) == 1 else 'need'}" if sources else ""
 
 
-def pods_of(request: Request, kinds: Kinds = NONE) -> Pods:
+def pods_of_request(request: Request, kinds: Kinds = NO_KINDS) -> ManifestPods:
     """Read the pods of what a request deploys; `kinds` are those that the fleet repository declares."""
-    return pods_in(request.spec, kinds)
+    return pods_of_spec(request.spec, kinds)
 
 
-def pods_in(spec: DeploySpec, kinds: Kinds = NONE) -> Pods:
+def pods_of_spec(spec: DeploySpec, kinds: Kinds = NO_KINDS) -> ManifestPods:
     """Read the pods of every manifest that a step names, and name those that cannot be read."""
     manifests = {resource.name: resource.manifest for resource in spec.manifests}
     named = dict.fromkeys(step.name for step in spec.steps if step.type is StepType.MANIFEST)
@@ -188,11 +192,11 @@ def pods_in(spec: DeploySpec, kinds: Kinds = NONE) -> Pods:
     for name in named:
         try:
             others = tuple(manifests[other] for other in named if other in manifests)
-            podses, made_of = _parts(manifests[name], kinds, others)
+            podses, made_of = _pod_sets(manifests[name], kinds, others)
             gang = _gang(manifests[name], kinds, podses)
-            apart = exclusive(manifests[name], kinds)
+            apart = read_exclusive_topology(manifests[name], kinds)
         except MALFORMED:
-            strange.append(f"{name}{_said(manifests[name], kinds)}")
+            strange.append(f"{name}{_declared_replicas(manifests[name], kinds)}")
             continue
         parts += podses
         pods += made_of
@@ -203,8 +207,8 @@ def pods_in(spec: DeploySpec, kinds: Kinds = NONE) -> Pods:
             domains.append(apart.domains)
             podses = tuple(PodSet(shape=shape, replicas=number) for shape, number in apart.loose)
         loose += podses
-    return Pods(
-        parts=tuple(replace(part, shape=unmingled(part.shape, pods)) for part in parts),
+    return ManifestPods(
+        parts=tuple(replace(part, shape=reject_mixed_rules(part.shape, pods)) for part in parts),
         strange=tuple(strange),
         gangs=tuple(gangs),
         domains=tuple(domains),
@@ -213,20 +217,24 @@ def pods_in(spec: DeploySpec, kinds: Kinds = NONE) -> Pods:
     )
 
 
-def shape_of(
-    pods_made: PodsMade, manifest: Mapping[str, Json], others: tuple[Mapping[str, Json], ...] = ()
+def pod_shape(
+    pods_made: TemplatePods, manifest: Mapping[str, Json], others: tuple[Mapping[str, Json], ...] = ()
 ) -> ReplicaShape:
     """Read the shape of the pods that an object makes of one template; `others` are the objects beside it.
 
     Raises one of AttributeError, LookupError, TypeError and ValueError where it cannot be read.
     """
-    shape = admission_defaults.brought(replica_shape(pods_made.spec, metadata_of(manifest, pods_made.place)), others)
-    return bound(replace(shape, who=who_of(manifest, pods_made.place)), pods_made, manifest, others)
+    shape = admission_defaults.with_included_runtime_class(
+        replica_shape(pods_made.spec, pod_metadata(manifest, pods_made.place)), others
+    )
+    return with_manifest_claims(
+        replace(shape, who=template_identities(manifest, pods_made.place)), pods_made, manifest, others
+    )
 
 
-def _said(manifest: Mapping[str, Json], kinds: Kinds) -> str:
+def _declared_replicas(manifest: Mapping[str, Json], kinds: Kinds) -> str:
     """Say how many replicas an object wants of which nothing else is known; nothing where it does not say."""
-    kind = known(manifest, kinds)
+    kind = kind_of(manifest, kinds)
     if kind is None or kind.templates or not kind.replicas:
         return ""
     try:
@@ -235,7 +243,7 @@ def _said(manifest: Mapping[str, Json], kinds: Kinds) -> str:
         return f" ({error})"
 
 
-def _parts(
+def _pod_sets(
     manifest: Mapping[str, Json], kinds: Kinds, others: tuple[Mapping[str, Json], ...]
 ) -> tuple[tuple[PodSet, ...], list[tuple[Hashable, PodOnNode]]]:
     """Read the pods that one object makes, those that are alike together; none where nobody counts them.
@@ -248,27 +256,27 @@ def _parts(
     parts: dict[Hashable, PodSet] = {}
     pods: list[tuple[Hashable, PodOnNode]] = []
     roles: list[PodRole] = []
-    for pods_made in made(manifest, kinds, others):
+    for pods_made in read_pods(manifest, kinds, others):
         if pods_made.replicas is None:
             raise ValueError("nobody knows how many pods it makes")
-        metadata = metadata_of(manifest, pods_made.place)
-        shape = shape_of(pods_made, manifest, others)
+        metadata = pod_metadata(manifest, pods_made.place)
+        shape = pod_shape(pods_made, manifest, others)
         alike = parts.get(shape.likeness)
-        shape = replace(shape, who=joined((shape, alike.shape))) if alike else shape
+        shape = replace(shape, who=merged_identities((shape, alike.shape))) if alike else shape
         pods.append((shape.likeness, pod_on_node(pods_made.spec, metadata)))
         parts[shape.likeness] = PodSet(shape=shape, replicas=pods_made.replicas + (alike.replicas if alike else 0))
         roles.append(
             PodRole(likeness=shape.likeness, gpus=gpus_of_pod(shape), pods=pods_made.replicas, least=pods_made.least)
         )
-    kind = known(manifest, kinds)
-    least = starting(roles, manifest, kind) if kind is not None else {}
+    kind = kind_of(manifest, kinds)
+    least = pods_to_start(roles, manifest, kind) if kind is not None else {}
     return tuple(replace(pods, least=least.get(likeness)) for likeness, pods in parts.items() if pods.replicas), pods
 
 
 def _gang(manifest: Mapping[str, Json], kinds: Kinds, parts: tuple[PodSet, ...]) -> Gang | None:
     """Say how the pods of an object are grouped; None where each of them is for itself."""
-    kind = known(manifest, kinds)
-    number = groups(manifest, kind) if kind is not None else None
+    kind = kind_of(manifest, kinds)
+    number = group_count(manifest, kind) if kind is not None else None
     pods = sum(part.replicas for part in parts)
     if kind is None or kind.together is None or not number or not pods:
         return None
@@ -278,7 +286,7 @@ def _gang(manifest: Mapping[str, Json], kinds: Kinds, parts: tuple[PodSet, ...])
         called=kind.together.called,
         groups=number,
         size=size,
-        least=min(gang(manifest, kind, size), -(-sum(part.start for part in parts) // number)),
+        least=min(gang_minimum(manifest, kind, size), -(-sum(part.start for part in parts) // number)),
         requests=total(part.shape.requests.times(part.replicas // number) for part in parts),
     )
 

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from reconciler.core.capacity.node import nodes_of, pods_fitting
+from reconciler.core.capacity.node import node_capacities, pods_fitting
 from reconciler.core.capacity.room import ClusterCapacity
-from reconciler.core.workloads.node_affinity import selected
-from reconciler.core.workloads.taints import repelled
+from reconciler.core.workloads.node_affinity import selects_node
+from reconciler.core.workloads.taints import untolerated_taint
 from reconciler.model.capacity import ClusterObservation, ReplicaShape
 from reconciler.model.scheduling import Taint, Toleration
 from reconciler.text.wording import plain
 
-NODES = "free or add nodes there"
-_ALL = (Toleration(operator="Exists"),)
+ADD_NODES = "free or add nodes there"
+_TOLERATE_ALL = (Toleration(operator="Exists"),)
 
 
 def remedy(
@@ -26,25 +26,27 @@ def remedy(
     if room.admitted(shape).obstacle:
         return room.remedy(shape)
     shape = room.admitted(shape)
-    taint = _hindrance(room, seen, shape, wanted)
+    taint = _blocking_taint(room, seen, shape, wanted)
     if taint is None:
-        return NODES
+        return ADD_NODES
     named = plain(str(taint))
     if not deployed:
         return f"take the taint {named} off nodes there, or free or add nodes without it"
     return f"tolerate {named} in its pods ({_toleration(taint)}), or free or add nodes without that taint"
 
 
-def _hindrance(room: ClusterCapacity, seen: ClusterObservation, shape: ReplicaShape, wanted: int) -> Taint | None:
+def _blocking_taint(room: ClusterCapacity, seen: ClusterObservation, shape: ReplicaShape, wanted: int) -> Taint | None:
     """Find the taint of a node that a replica could use but for it; None where no taint is in the way."""
-    if room.count(replace(shape, tolerations=_ALL), wanted) <= room.count(shape, wanted):
+    if room.count(replace(shape, tolerations=_TOLERATE_ALL), wanted) <= room.count(shape, wanted):
         return None
     able = (
         node_capacity
-        for node_capacity in nodes_of(seen)
-        if selected(shape, node_capacity.labels, node_capacity.name) and pods_fitting(node_capacity, shape)
+        for node_capacity in node_capacities(seen)
+        if selects_node(shape, node_capacity.labels, node_capacity.name) and pods_fitting(node_capacity, shape)
     )
-    return next((taint for node in able if (taint := repelled(shape.tolerations, node.taints)) is not None), None)
+    return next(
+        (taint for node in able if (taint := untolerated_taint(shape.tolerations, node.taints)) is not None), None
+    )
 
 
 def _toleration(taint: Taint) -> str:

@@ -12,52 +12,52 @@ from dataclasses import dataclass, field, replace
 
 from reconciler.core.capacity import admission_defaults, topology_spread
 from reconciler.core.capacity.cluster_cache import ClusterCache
-from reconciler.core.capacity.devices import ClusterDevices, Handed
+from reconciler.core.capacity.devices import ClusterDevices, DeviceAllocation
 from reconciler.core.capacity.node import (
     NodeCapacity,
     admits,
-    apart,
-    held_by,
-    most_on_one,
-    nodes_of,
-    pod_on,
+    admits_anywhere,
+    device_views,
+    max_pods_held,
+    max_pods_on_node,
+    may_be_in_domains,
+    node_capacities,
+    pod_usage,
     pods_fitting,
-    serves,
-    ways,
-    within_any,
+    separate_groups,
 )
 from reconciler.core.capacity.pod_anti_affinity import (
-    KEEPERS,
-    KEPT_OUT,
-    TO_COME,
-    UNHINDERED,
+    ANTI_AFFINITY_PODS,
+    NOT_REPELLED,
+    REPELLED_BY_EXISTING_PODS,
+    REPELLED_BY_INCOMING_PODS,
     Domain,
-    keeps_away,
-    within,
+    in_domains,
+    repels,
 )
-from reconciler.core.capacity.topology_spread import Seat
-from reconciler.core.workloads.node_affinity import described, selected
-from reconciler.core.workloads.taints import repelled
+from reconciler.core.capacity.topology_spread import NodeInfo
+from reconciler.core.workloads.node_affinity import describe_node_selector, selects_node
+from reconciler.core.workloads.taints import untolerated_taint
 from reconciler.model.capacity import CLASS_PREFIX, ClusterObservation, ReplicaShape
 from reconciler.model.scheduling import PodRules
 from reconciler.model.units import ONE, Quantity, Resources, total
 from reconciler.text.wording import amounts, count, is_gpu, listed
 
 
-def sure(places: Sequence[int], pods: int) -> list[int]:
+def certain_pods(places: Sequence[int], pods: int) -> list[int]:
     """Say how many of some pods are on each node at the least, when so many of them can be on each at the most."""
     spare = max(0, sum(places) - pods)
     return [max(0, most - spare) for most in places]
 
 
-def in_place(pod: Resources, wanted: Resources, nodes: Sequence[Resources]) -> Resources | None:
+def replacement_needs(pod: Resources, wanted: Resources, nodes: Sequence[Resources]) -> Resources | None:
     """Say what a newcomer needs of a node beside the room of one pod, so that it fits in that pod's place anywhere.
 
     `nodes` are what is free on those that the pod can be on; what is needed has to be taken off each of them. None
     where one of them has too little, or more newcomers would find room without it. In place of a large pod there may be
     several newcomers.
     """
-    for number in sorted({1, _most(pod, wanted)}, reverse=True):
+    for number in sorted({1, _max_newcomers(pod, wanted)}, reverse=True):
         missing = wanted.times(number).minus(pod).amounts.items()
         needed = Resources(amounts={name: amount for name, amount in missing if amount and name in wanted.amounts})
         if not needed.amounts:
@@ -69,13 +69,13 @@ def in_place(pod: Resources, wanted: Resources, nodes: Sequence[Resources]) -> R
     return None
 
 
-def _most(pod: Resources, wanted: Resources) -> int:
+def _max_newcomers(pod: Resources, wanted: Resources) -> int:
     """Count the newcomers whose extended resources a pod makes free, whatever else they need."""
     extended = [(pod.amounts.get(name, 0), amount) for name, amount in wanted.amounts.items() if amount and "/" in name]
     return max(1, min((free // amount for free, amount in extended), default=1))
 
 
-_MOST = 1000
+_MAX_ANSWERS = 1000
 """Answers that are kept for one room; it would take that many different shapes."""
 
 
@@ -88,28 +88,28 @@ class FitCache:
 
     def bound(self) -> None:
         """Forget all when there are too many to keep."""
-        if len(self.counts) >= _MOST:
+        if len(self.counts) >= _MAX_ANSWERS:
             self.counts.clear()
-        if len(self.shortfalls) >= _MOST:
+        if len(self.shortfalls) >= _MAX_ANSWERS:
             self.shortfalls.clear()
 
 
-UNTOUCHED = ClusterCache[FitCache](lambda _: FitCache())
+FIT_CACHES = ClusterCache[FitCache](lambda _: FitCache())
 """What has been answered of the clusters as they were seen, before anything was taken there."""
 
 
-def scarcity(shape: ReplicaShape, nodes: list[NodeCapacity]) -> str:
+def describe_shortage(shape: ReplicaShape, nodes: list[NodeCapacity]) -> str:
     """Name the resource that too little of is free on any one node, accelerators first."""
     for name in sorted(shape.requests.amounts, key=_by_scarcity):
         request = shape.requests.amounts[name]
         largest = max(node.free.amounts.get(name, Quantity(0)) for node in nodes)
         if not largest:
-            return f"needs {amount(name, request)} on one node, none is free on {count(len(nodes), 'node')}"
+            return f"needs {format_amount(name, request)} on one node, none is free on {count(len(nodes), 'node')}"
         if largest < request:
             summed = sum(node.free.amounts.get(name, 0) for node in nodes)
             return (
-                f"needs {amount(name, request)} on one node, largest has {amount(name, largest)} free"
-                f" ({amount(name, Quantity(summed))} over {count(len(nodes), 'node')})"
+                f"needs {format_amount(name, request)} on one node, largest has {format_amount(name, largest)} free"
+                f" ({format_amount(name, Quantity(summed))} over {count(len(nodes), 'node')})"
             )
     together = listed(amounts(shape.requests))
     able = sum(pods_fitting(node, shape) > 0 for node in nodes) if shape.apart else 0
@@ -119,7 +119,7 @@ def scarcity(shape: ReplicaShape, nodes: list[NodeCapacity]) -> str:
     return f"none of {count(len(nodes), 'node')} has {together} free together{group}"
 
 
-def amount(name: str, quantity: Quantity) -> str:
+def format_amount(name: str, quantity: Quantity) -> str:
     """Write so much of a resource."""
     return amounts(Resources(amounts={name: quantity}))[0]
 
@@ -129,7 +129,7 @@ def _by_scarcity(name: str) -> tuple[bool, bool, str]:
     return (not is_gpu(name), "/" not in name, name)
 
 
-_REPELLED = "which the workload does not tolerate"
+_UNTOLERATED = "which the workload does not tolerate"
 """How a shortfall ends that is for taints alone."""
 
 
@@ -145,16 +145,16 @@ class ClusterCapacity:
         self,
         observation: ClusterObservation,
         nodes: list[NodeCapacity] | None = None,
-        handed: Handed | None = None,
+        handed: DeviceAllocation | None = None,
         moving: Iterable[PodRules] = (),
     ) -> None:
         """Begin with what was observed free, or with what is left of it."""
         self._observation = observation
         self._stockroom = ClusterDevices(observation.device_classes)
-        self._handed = handed or Handed()
+        self._handed = handed or DeviceAllocation()
         self._moving = tuple(moving)
         self._laid_out = nodes
-        self._answers = FitCache() if nodes is not None else UNTOUCHED.of(observation)
+        self._answers = FitCache() if nodes is not None else FIT_CACHES.of(observation)
 
     def together(self, wanted: Iterable[tuple[ReplicaShape, int]]) -> int:
         """Count how many of these, so many replicas of a shape each, fit one beside the other; nothing is taken."""
@@ -194,9 +194,9 @@ class ClusterCapacity:
         for node in self._admitting(shape):
             if not pods:
                 return
-            here = self._held(node, shape, most_on_one(shape, pods, replicas), self._handed)
+            here = self._held(node, shape, max_pods_on_node(shape, pods, replicas), self._handed)
             if here:
-                node.free = node.free.minus(pod_on(node, shape).times(here))
+                node.free = node.free.minus(pod_usage(node, shape).times(here))
                 pods -= here
 
     def give(self, shape: ReplicaShape, replicas: int) -> None:
@@ -210,8 +210,8 @@ class ClusterCapacity:
         for node in self._nodes:
             if not pods or not admits(node, shape):
                 continue
-            pod = pod_on(node, shape)
-            here = min(node.allocatable.minus(node.free).holds(pod), most_on_one(shape, pods, replicas))
+            pod = pod_usage(node, shape)
+            here = min(node.allocatable.minus(node.free).holds(pod), max_pods_on_node(shape, pods, replicas))
             node.free = total([node.free, pod.times(here)])
             pods -= here
 
@@ -219,21 +219,25 @@ class ClusterCapacity:
         """Give back of the room of replicas that had a node what a newcomer can surely have, wherever they were."""
         shape, newcomer = self.admitted(shape), self.admitted(newcomer)
         self._change(shape)
-        pods, node_capacities = replicas * shape.group_size, [node for node in self._nodes if held_by(node, shape)]
+        pods, node_capacities = (
+            replicas * shape.group_size,
+            [node for node in self._nodes if max_pods_held(node, shape)],
+        )
         places = [
-            min(held_by(node, shape), replicas) if shape.apart else held_by(node, shape) for node in node_capacities
+            min(max_pods_held(node, shape), replicas) if shape.apart else max_pods_held(node, shape)
+            for node in node_capacities
         ]
-        freed = sure(places, pods)
+        freed = certain_pods(places, pods)
         for node, number in zip(node_capacities, freed, strict=True):
-            node.free = total([node.free, pod_on(node, shape).times(number)])
+            node.free = total([node.free, pod_usage(node, shape).times(number)])
         unsure = [node for node, most, number in zip(node_capacities, places, freed, strict=True) if number < most]
         if newcomer.rules is not None and (newcomer.rules.together or newcomer.rules.evenly):
             self._change(newcomer)  # nobody knows which pods it will find there
-        if newcomer.devices or newcomer.rules or not all(serves(node, newcomer) for node in unsure):
+        if newcomer.devices or newcomer.rules or not all(admits_anywhere(node, newcomer) for node in unsure):
             return
         for _ in range(pods - sum(freed) if unsure else 0):
-            pod, wanted = pod_on(unsure[0], shape), pod_on(unsure[0], newcomer)
-            needed = in_place(pod, wanted, [node.free for node in unsure])
+            pod, wanted = pod_usage(unsure[0], shape), pod_usage(unsure[0], newcomer)
+            needed = replacement_needs(pod, wanted, [node.free for node in unsure])
             if needed is None:
                 return
             for node in unsure:
@@ -272,32 +276,32 @@ class ClusterCapacity:
         """Say what would let a replica fit of which not one does."""
         if shape.obstacle:
             return "change what its pods, or the patch of its subset, ask for"
-        if admission_remedy := admission_defaults.remedy(shape, self._observation):
+        if admission_remedy := admission_defaults.admission_remedy(shape, self._observation):
             return admission_remedy
-        if self.shortfall(shape).endswith(_REPELLED):
+        if self.shortfall(shape).endswith(_UNTOLERATED):
             return "tolerate the taint in its pods, or add nodes without it there"
         return "free or add nodes there"
 
     def admitted(self, shape: ReplicaShape) -> ReplicaShape:
         """Return a replica as it is made here, with what the cluster adds to its pods."""
-        return admission_defaults.admitted(shape, self._observation)
+        return admission_defaults.with_admission_defaults(shape, self._observation)
 
     def hindered(self, shape: ReplicaShape) -> tuple[frozenset[Domain], bool]:
         """Say which domains other pods keep a shape out of, and whether some do so whose nodes nobody knows."""
         if not shape.who:
-            return UNHINDERED
-        return KEEPERS.of(self._observation).shut(shape.who), keeps_away(self._moving, shape)
+            return NOT_REPELLED
+        return ANTI_AFFINITY_PODS.of(self._observation).shut(shape.who), repels(self._moving, shape)
 
     @property
     def guarded(self) -> bool:
         """Whether there are pods that keep any others out."""
-        return bool(self._moving) or KEEPERS.of(self._observation).some
+        return bool(self._moving) or ANTI_AFFINITY_PODS.of(self._observation).some
 
     @property
     def _nodes(self) -> list[NodeCapacity]:
         """The nodes, laid out for the first question that has not been answered before."""
         if self._laid_out is None:
-            self._laid_out = nodes_of(self._observation)
+            self._laid_out = node_capacities(self._observation)
         return self._laid_out
 
     def _change(self, shape: ReplicaShape) -> None:
@@ -307,49 +311,53 @@ class ClusterCapacity:
             self._moving = (*self._moving, shape.rules)
 
     def _count(self, shape: ReplicaShape, limit: int) -> int:
-        if keeps_away(self._moving, shape):
+        if repels(self._moving, shape):
             return 0
         if shape.rules is not None:
-            pods = topology_spread.fitting(shape.rules, self._seats(shape, limit * shape.group_size), self._moving)
+            pods = topology_spread.pods_by_rules(
+                shape.rules, self._seats(shape, limit * shape.group_size), self._moving
+            )
             return min(limit, pods // shape.group_size)
         nodes = self._admitting(shape)
         if not shape.devices:
             return self._counted(shape, limit, nodes)
         nodes = list(nodes)
-        return max(self._counted(shape, limit, node_capacities) for node_capacities in ways(shape, nodes))
+        return max(self._counted(shape, limit, node_capacities) for node_capacities in device_views(shape, nodes))
 
     def _shortfall(self, shape: ReplicaShape) -> str:
         if shape.obstacle:
             return shape.obstacle
         if not self._nodes:
             return "no node is ready"
-        chosen = [node for node in self._nodes if not node.one_of and selected(shape, node.labels, node.name)]
+        chosen = [node for node in self._nodes if not node.one_of and selects_node(shape, node.labels, node.name)]
         if not chosen:
-            return f"no node has {described(shape)}"
-        admitted = [node for node in chosen if not repelled(shape.tolerations, node.taints)]
+            return f"no node has {describe_node_selector(shape)}"
+        admitted = [node for node in chosen if not untolerated_taint(shape.tolerations, node.taints)]
         if not admitted:
-            taint = repelled(shape.tolerations, chosen[0].taints)
-            return f"{count(len(chosen), 'node')} tainted {taint}, {_REPELLED}"
+            taint = untolerated_taint(shape.tolerations, chosen[0].taints)
+            return f"{count(len(chosen), 'node')} tainted {taint}, {_UNTOLERATED}"
         shut, coming = self.hindered(shape)
-        admitted = [node for node in admitted if not within(node.labels, shut)]
+        admitted = [node for node in admitted if not in_domains(node.labels, shut)]
         if not admitted:
-            return KEPT_OUT
+            return REPELLED_BY_EXISTING_PODS
         obstacle = self._stockroom.obstacle(shape, (stock for node in admitted for stock in node.devices))
         if shape.rules is not None and not obstacle:
-            obstacle = topology_spread.hindrance(shape, shape.rules, self._seats(shape, shape.group_size), self._moving)
-        obstacle = obstacle or (TO_COME if coming else "")
-        return obstacle or self._too_few_devices(shape, admitted) or scarcity(shape, admitted)
+            obstacle = topology_spread.rules_obstacle(
+                shape, shape.rules, self._seats(shape, shape.group_size), self._moving
+            )
+        obstacle = obstacle or (REPELLED_BY_INCOMING_PODS if coming else "")
+        return obstacle or self._too_few_devices(shape, admitted) or describe_shortage(shape, admitted)
 
-    def _seats(self, shape: ReplicaShape, most: int) -> list[Seat] | None:
+    def _seats(self, shape: ReplicaShape, most: int) -> list[NodeInfo] | None:
         """Lay out the nodes for a shape with rules: devices that several nodes can reach are none of any."""
         nodes, handed = [node.alone() for node in self._admitting(shape)], self._handed.copy()
         holds = {node.name: self._held(node, shape, most, handed) for node in nodes if not node.one_of}
-        return topology_spread.seats(shape, self._nodes, self._observation.closed, holds)
+        return topology_spread.node_infos(shape, self._nodes, self._observation.closed, holds)
 
     def _counted(self, shape: ReplicaShape, limit: int, nodes: Iterable[NodeCapacity]) -> int:
         pods, wanted, handed = 0, limit * shape.group_size, self._handed.copy()
         if shape.apart:
-            return apart([self._held(node, shape, limit, handed) for node in nodes], shape.group_size, limit)
+            return separate_groups([self._held(node, shape, limit, handed) for node in nodes], shape.group_size, limit)
         for node in nodes:
             if pods >= wanted:
                 break
@@ -358,8 +366,8 @@ class ClusterCapacity:
 
     def _admitting(self, shape: ReplicaShape) -> Iterable[NodeCapacity]:
         """Yield the nodes that a replica may go to; none if nobody can count what it needs."""
-        shut = KEEPERS.of(self._observation).shut(shape.who)
-        nodes = (node for node in self._nodes if admits(node, shape) and not within_any(node, shut))
+        shut = ANTI_AFFINITY_PODS.of(self._observation).shut(shape.who)
+        nodes = (node for node in self._nodes if admits(node, shape) and not may_be_in_domains(node, shut))
         if shape.obstacle:
             return ()
         if not shape.devices:
@@ -370,7 +378,7 @@ class ClusterCapacity:
         # Nodes that have devices of their own come first: they may use up those that other nodes need.
         return sorted(admitting, key=lambda node: -sum(stock.free for stock in node.devices if not stock.shared))
 
-    def _held(self, node: NodeCapacity, shape: ReplicaShape, most: int, handed: Handed) -> int:
+    def _held(self, node: NodeCapacity, shape: ReplicaShape, most: int, handed: DeviceAllocation) -> int:
         """Count the pods that a node holds, up to `most`, and note the devices that they take."""
         pods = min(most, pods_fitting(node, shape))
         return self._stockroom.hand_out(node.name, node.devices, shape.devices, pods, handed) if shape.devices else pods
@@ -385,9 +393,9 @@ class ClusterCapacity:
             ):
                 continue
             left = [self._stockroom.free(node.name, node.devices, option, self._handed) for node in nodes]
-            needs = f"needs {'every one' if option.every else amount(name, Quantity(option.count * ONE))}"
+            needs = f"needs {'every one' if option.every else format_amount(name, Quantity(option.count * ONE))}"
             if not any(left):
                 return f"{needs} on one node, none is free on {count(len(nodes), 'node')}"
-            largest, summed = (amount(name, Quantity(number * ONE)) for number in (max(left), sum(left)))
+            largest, summed = (format_amount(name, Quantity(number * ONE)) for number in (max(left), sum(left)))
             return f"{needs} on one node, largest has {largest} free ({summed} over {count(len(nodes), 'node')})"
         return ""

@@ -16,20 +16,20 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 
 from reconciler.core.capacity.node import NodeCapacity
-from reconciler.core.workloads.label_selectors import clash, described, is_sure, means
-from reconciler.core.workloads.node_affinity import selected
-from reconciler.core.workloads.taints import CORDON, UNREADY, repelled, tolerates
+from reconciler.core.workloads.label_selectors import applies_for_certain, describe_rules, may_apply, ports_conflict
+from reconciler.core.workloads.node_affinity import selects_node
+from reconciler.core.workloads.taints import CORDON, UNREADY, tolerates, untolerated_taint
 from reconciler.model.capacity import ClosedNode, ReplicaShape
-from reconciler.model.scheduling import Evenly, PodOnNode, PodRule, PodRules
+from reconciler.model.scheduling import PodOnNode, PodRule, PodRules, TopologySpreadConstraint
 from reconciler.text.wording import count
 
-NOBODY_TELLS = "nobody says which pods are on its nodes"
-MOVING = "pods that this is about are on their way, and nobody knows to or from which nodes"
-UNSURE = "pods are there that this may or may not be about"
+UNKNOWN_PODS = "nobody says which pods are on its nodes"
+PODS_IN_MOTION = "pods that this is about are on their way, and nobody knows to or from which nodes"
+AMBIGUOUS_PODS = "pods are there that this may or may not be about"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Seat:
+class NodeInfo:
     """A node as rules see it: `holds` is how many pods of a shape its resources are enough for, none if it is closed.
 
     It is `meant` if selector and affinity admit it, `tolerated` if its taints do. One that is `tempting` may be taken
@@ -49,57 +49,57 @@ class Seat:
         return all(rule.key in self.labels for rule in rules)
 
 
-def unsettled(rules: PodRules, seats: Iterable[Seat], moving: Iterable[PodRules]) -> str:
+def uncountable_rules(rules: PodRules, seats: Iterable[NodeInfo], moving: Iterable[PodRules]) -> str:
     """Say why nobody can tell what the rules leave; empty where they can be counted.
 
     `moving` are the rules of pods that come to the cluster or leave it, wherever there.
     """
     for other in moving:
         pod = PodOnNode(namespace=other.namespace or rules.namespace, labels=other.labels)
-        if any(means(rule, rules, pod) for rule in rules.all) or clash(rules.ports, other.ports):
-            return MOVING
+        if any(may_apply(rule, rules, pod) for rule in rules.all) or ports_conflict(rules.ports, other.ports):
+            return PODS_IN_MOTION
     counted = (*rules.together, *rules.evenly)
-    vague = [rule for rule in counted if not is_sure(rule, rules)]
+    vague = [rule for rule in counted if not applies_for_certain(rule, rules)]
     for seat in seats:
         for pod in seat.pods:
             doubted = counted if pod.leaving else vague
-            if any(means(rule, rules, pod) for rule in doubted):
-                return UNSURE
-            if seat.closed and any(rule.heeds_taints and means(rule, rules, pod) for rule in rules.evenly):
-                return UNSURE  # nobody says which taints it has
+            if any(may_apply(rule, rules, pod) for rule in doubted):
+                return AMBIGUOUS_PODS
+            if seat.closed and any(rule.heeds_taints and may_apply(rule, rules, pod) for rule in rules.evenly):
+                return AMBIGUOUS_PODS  # nobody says which taints it has
     return ""
 
 
-def seated(rules: PodRules, seats: Sequence[Seat]) -> int:
+def schedulable_pods(rules: PodRules, seats: Sequence[NodeInfo]) -> int:
     """Count the pods that find a node one after the other, whichever nodes the scheduler takes."""
-    spreads = [_TopologySpread.of(rule, rules, seats) for rule in rules.evenly]
-    left = _left(rules, seats)
+    spreads = [_SpreadDomains.of(rule, rules, seats) for rule in rules.evenly]
+    left = _admitting_nodes(rules, seats)
     if not rules.together:
-        return _climbed(rules, spreads, left, seats)
-    homes = _homes(rules, seats)
+        return _count_upwards(rules, spreads, left, seats)
+    homes = _affinity_domains(rules, seats)
     if any(homes.values()):
         near = [seat for seat in left if all(seat.labels.get(key) in home for key, home in homes.items())]
-        return _climbed(rules, spreads, near, seats)
-    groups: dict[tuple[str, ...], list[Seat]] = {}
+        return _count_upwards(rules, spreads, near, seats)
+    groups: dict[tuple[str, ...], list[NodeInfo]] = {}
     for seat in left:
         if seat.has(rules.together):
             groups.setdefault(tuple(seat.labels[key] for key in homes), []).append(seat)
     # Whichever domain the first pod is taken to, all others have to follow it there.
-    chosen = (group for group in groups.values() if any(_tempts(seat, spreads) for seat in group))
-    return min((_climbed(rules, spreads, group, seats) for group in chosen), default=0)
+    chosen = (group for group in groups.values() if any(_takes_first_pod(seat, spreads) for seat in group))
+    return min((_count_upwards(rules, spreads, group, seats) for group in chosen), default=0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _TopologySpread:
+class _SpreadDomains:
     """An even spread, how many of the pods each domain has, and the fewest that count; `few` says that zero does."""
 
-    rule: Evenly
+    rule: TopologySpreadConstraint
     there: Counter[str]
     least: int
     few: bool
 
     @classmethod
-    def of(cls, rule: Evenly, rules: PodRules, seats: Iterable[Seat]) -> _TopologySpread:
+    def of(cls, rule: TopologySpreadConstraint, rules: PodRules, seats: Iterable[NodeInfo]) -> _SpreadDomains:
         """Count the domains of all nodes that the scheduler counts, those that take no pods too."""
         pods_by_domain, open_ = Counter[str](), set[str]()
         for seat in seats:
@@ -108,7 +108,7 @@ class _TopologySpread:
             if rule.heeds_taints and not seat.tolerated:
                 continue
             domain = seat.labels[rule.key]
-            pods_by_domain[domain] += sum(means(rule, rules, pod) for pod in seat.pods)
+            pods_by_domain[domain] += sum(may_apply(rule, rules, pod) for pod in seat.pods)
             if not (seat.closed and rule.heeds_taints):
                 open_.add(domain)
         few = len(open_) < rule.min_domains
@@ -131,52 +131,54 @@ class _TopologySpread:
         return sum(min(room, max(0, top - self.there[domain])) for domain, room in holds.items())
 
 
-def _left(rules: PodRules, seats: Iterable[Seat]) -> list[Seat]:
+def _admitting_nodes(rules: PodRules, seats: Iterable[NodeInfo]) -> list[NodeInfo]:
     """Leave what ports and the pods that are there leave of each node."""
     taken = [
-        {seat.labels.get(rule.key) for seat in seats if any(means(rule, rules, pod) for pod in seat.pods)} - {None}
+        {seat.labels.get(rule.key) for seat in seats if any(may_apply(rule, rules, pod) for pod in seat.pods)} - {None}
         for rule in rules.apart
     ]
-    left: list[Seat] = []
+    left: list[NodeInfo] = []
     for seat in seats:
         shut = any(seat.labels.get(rule.key) in domains for rule, domains in zip(rules.apart, taken, strict=True))
-        if shut or any(clash(rules.ports, pod.ports) for pod in seat.pods):
+        if shut or any(ports_conflict(rules.ports, pod.ports) for pod in seat.pods):
             continue
         left.append(replace(seat, holds=min(seat.holds, 1)) if rules.ports else seat)
     return left
 
 
-def _homes(rules: PodRules, seats: Iterable[Seat]) -> dict[str, set[str]]:
+def _affinity_domains(rules: PodRules, seats: Iterable[NodeInfo]) -> dict[str, set[str]]:
     """Find the domains that pods have to join, by key: those of pods that all the rules are about."""
     homes: dict[str, set[str]] = {rule.key: set() for rule in rules.together}
     for seat in seats:
-        if any(all(means(rule, rules, pod) for rule in rules.together) for pod in seat.pods):
+        if any(all(may_apply(rule, rules, pod) for rule in rules.together) for pod in seat.pods):
             for key in homes.keys() & seat.labels.keys():
                 homes[key].add(seat.labels[key])
     return homes
 
 
-def _tempts(seat: Seat, spreads: Iterable[_TopologySpread]) -> bool:
+def _takes_first_pod(seat: NodeInfo, spreads: Iterable[_SpreadDomains]) -> bool:
     """Tell whether the first pod may be taken to a node, be it a foolish choice."""
     if not seat.holds and not seat.tempting:
         return False
     return all(spread.rule.key in seat.labels and spread.spare(seat.labels[spread.rule.key]) for spread in spreads)
 
 
-def _climbed(rules: PodRules, spreads: Sequence[_TopologySpread], left: Iterable[Seat], seats: Iterable[Seat]) -> int:
+def _count_upwards(
+    rules: PodRules, spreads: Sequence[_SpreadDomains], left: Iterable[NodeInfo], seats: Iterable[NodeInfo]
+) -> int:
     """Count from the finest domains up what each takes at the least before its rule stops it."""
     usable = [seat for seat in left if seat.holds and seat.has(rules.all)]
     by_key = {spread.rule: spread for spread in spreads}
-    ordered = _ordered((*rules.apart, *rules.evenly), seats)
+    ordered = _fine_to_coarse((*rules.apart, *rules.evenly), seats)
     if ordered is None:
-        return int(any(_tempts(seat, spreads) for seat in usable))
+        return int(any(_takes_first_pod(seat, spreads) for seat in usable))
     rooms = [(seat.labels, seat.holds) for seat in usable]
     for rule in ordered:
         holds, stands = Counter[str](), dict[str, Mapping[str, str]]()
         for labels, room in rooms:
             holds[labels[rule.key]] += room
             stands[labels[rule.key]] = labels
-        spread = by_key.get(rule) if isinstance(rule, Evenly) else None
+        spread = by_key.get(rule) if isinstance(rule, TopologySpreadConstraint) else None
         if spread is None:
             rooms = [(stands[domain], min(1, room)) for domain, room in holds.items()]
         elif rule is ordered[-1] and not rules.together:
@@ -186,11 +188,13 @@ def _climbed(rules: PodRules, spreads: Sequence[_TopologySpread], left: Iterable
     return sum(room for _, room in rooms)
 
 
-def _ordered(rules: Iterable[PodRule], seats: Iterable[Seat]) -> list[PodRule] | None:
+def _fine_to_coarse(rules: Iterable[PodRule], seats: Iterable[NodeInfo]) -> list[PodRule] | None:
     """Sort rules from fine to coarse; None where a domain of one is not within one of a coarser."""
     whole = list(seats)
     values = {key: {seat.labels.get(key) for seat in whole} for key in {rule.key for rule in rules}}
-    ordered = sorted(rules, key=lambda rule: (-len(values[rule.key]), rule.key, isinstance(rule, Evenly)))
+    ordered = sorted(
+        rules, key=lambda rule: (-len(values[rule.key]), rule.key, isinstance(rule, TopologySpreadConstraint))
+    )
     for fine, coarse in combinations(ordered, 2):
         within: dict[str, str] = {}
         for seat in whole:
@@ -201,23 +205,23 @@ def _ordered(rules: Iterable[PodRule], seats: Iterable[Seat]) -> list[PodRule] |
     return ordered
 
 
-def seats(
+def node_infos(
     shape: ReplicaShape, nodes: Iterable[NodeCapacity], closed: Iterable[ClosedNode], holds: Mapping[str, int]
-) -> list[Seat] | None:
+) -> list[NodeInfo] | None:
     """Seat a shape: `holds` is how many of its pods each node has room for, by name; None where nobody knows the pods.
 
     Room of which nobody knows on which of several nodes it is counts as none.
     """
-    node_seats: list[Seat] = []
+    node_seats: list[NodeInfo] = []
     for node in nodes:
         if node.one_of:
             continue
         if node.pods is None:
             return None
-        room, meant = holds.get(node.name, 0), selected(shape, node.labels, node.name)
-        tolerated = repelled(shape.tolerations, node.taints) is None
+        room, meant = holds.get(node.name, 0), selects_node(shape, node.labels, node.name)
+        tolerated = untolerated_taint(shape.tolerations, node.taints) is None
         node_seats.append(
-            Seat(
+            NodeInfo(
                 labels=node.labels,
                 pods=node.pods,
                 holds=min(room, 1) if shape.apart else room,
@@ -230,22 +234,24 @@ def seats(
     for shut in closed:
         if shut.pods is None:
             return None
-        meant = selected(shape, shut.labels, shut.name)
+        meant = selects_node(shape, shut.labels, shut.name)
         # The scheduler keeps pods off it by a taint only, and some tolerate that.
         tempting = meant and tolerates(shape.tolerations, CORDON if shut.ready else UNREADY)
-        node_seats.append(Seat(labels=shut.labels, pods=shut.pods, meant=meant, closed=True, tempting=tempting))
+        node_seats.append(NodeInfo(labels=shut.labels, pods=shut.pods, meant=meant, closed=True, tempting=tempting))
     return node_seats
 
 
-def fitting(rules: PodRules, places: list[Seat] | None, moving: Iterable[PodRules]) -> int:
+def pods_by_rules(rules: PodRules, places: list[NodeInfo] | None, moving: Iterable[PodRules]) -> int:
     """Count the pods that find a place by their rules; none where nobody can tell."""
-    return 0 if places is None or unsettled(rules, places, moving) else seated(rules, places)
+    return 0 if places is None or uncountable_rules(rules, places, moving) else schedulable_pods(rules, places)
 
 
-def hindrance(shape: ReplicaShape, rules: PodRules, places: list[Seat] | None, moving: Iterable[PodRules]) -> str:
+def rules_obstacle(
+    shape: ReplicaShape, rules: PodRules, places: list[NodeInfo] | None, moving: Iterable[PodRules]
+) -> str:
     """Say what in the rules keeps a shape from nodes that it has room on; empty where it is not the rules."""
-    wants = f"wants {described(rules)}"
-    why = NOBODY_TELLS if places is None else unsettled(rules, places, moving)
+    wants = f"wants {describe_rules(rules)}"
+    why = UNKNOWN_PODS if places is None else uncountable_rules(rules, places, moving)
     if places is None or why:
         return f"{wants}, and {why}"
     roomy = [seat for seat in places if seat.holds]
@@ -254,7 +260,7 @@ def hindrance(shape: ReplicaShape, rules: PodRules, places: list[Seat] | None, m
     for rule in rules.all:
         if not any(rule.key in seat.labels for seat in roomy):
             return f"{wants}, and no node that has room has the label {rule.key}"
-    able = seated(rules, places)
+    able = schedulable_pods(rules, places)
     if able >= shape.group_size:
         return ""
     if not able:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from reconciler.core.engines import Deployment, engine, target_namespace
 from reconciler.core.ledger import placement_record
-from reconciler.core.spread.inject import of_placement
+from reconciler.core.spread.inject import placement_injection
 from reconciler.model.placement import Placement
 from reconciler.model.policy import Desired
 from reconciler.model.tree import checked_path
@@ -42,7 +42,7 @@ def write_placement_files(
         charts=charts,
         fleet=desired.fleet,
         kinds=desired.kinds,
-        injection=of_placement(desired, placement),
+        injection=placement_injection(desired, placement),
     )
     files = dict(chosen.files(deployment))
     placement = replace(placement, digest=placement_record.digest(files, placement, spec))

@@ -12,7 +12,7 @@ from reconciler.core.expressions import render
 from reconciler.core.expressions.dialect import has_expression
 from reconciler.core.fleet.prerequisites import prerequisites
 from reconciler.core.safety import rules
-from reconciler.core.workloads.cluster_provides import lacking
+from reconciler.core.workloads.cluster_provides import refuse_lacking
 from reconciler.errors import InvalidInput, Severity
 from reconciler.model.placement import Placement
 from reconciler.model.plan import Change, Extend, Move, Place, Plan, Resize, Revert
@@ -111,5 +111,5 @@ def _lacking(
     """Say what a cluster lacks whose name only an expression says, which nobody could look at before."""
     if not any(has_expression(one.name) for one in template.prerequisites):
         return ""
-    refusal = lacking(cluster, prerequisites(spec, workspace, desired.kinds), None)
+    refusal = refuse_lacking(cluster, prerequisites(spec, workspace, desired.kinds), None)
     return "" if refusal is None else f"{refusal.message} ({refusal.remedy})"

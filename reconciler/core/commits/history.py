@@ -12,7 +12,7 @@ from datetime import datetime
 
 from reconciler.core.commits.trailers import Action, Trailer, action
 from reconciler.model.ids import ClusterName, CommitId
-from reconciler.model.placement import where
+from reconciler.model.placement import place_name
 from reconciler.model.tree import LoggedCommit
 from reconciler.text.timestamps import parse_time
 
@@ -58,7 +58,7 @@ class BurstHistory:
     @property
     def where(self) -> str:
         """The cluster, and the subset that it is for."""
-        return where(self.cluster, self.subset)
+        return place_name(self.cluster, self.subset)
 
     @property
     def commits(self) -> tuple[CommitId, ...]:

@@ -12,7 +12,7 @@ from reconciler.core.commits import message_parts
 from reconciler.core.commits.trailers import trailers
 from reconciler.core.workloads import replica_count
 from reconciler.model.ids import CommitId
-from reconciler.model.placement import Placement, Restraint, RestraintKind, where
+from reconciler.model.placement import Placement, Restraint, RestraintKind, place_name
 from reconciler.model.plan import (
     Change,
     Choice,
@@ -56,7 +56,7 @@ def subject(change: Change) -> str:
         case Place(placement=placement):
             return placed(placement)
         case Resize(before=before, after=after):
-            return f"resize({after.workload}): {replica_count.resized(before, after)} on {_at(after)}"
+            return f"resize({after.workload}): {replica_count.describe_resize(before, after)} on {_at(after)}"
         case Extend(after=after):
             return f"extend({after.workload}): {_what(after)} until {format_time(after.expires_at)}"
         case Move(before=before, after=after):
@@ -142,7 +142,7 @@ def _at(placed: Placement | Choice | Refusal) -> str:
 def _where(restraint: Restraint) -> str:
     if restraint.cluster is None:
         return "any cluster"
-    return plain(where(restraint.cluster, restraint.subset)) if restraint.subset else restraint.cluster
+    return plain(place_name(restraint.cluster, restraint.subset)) if restraint.subset else restraint.cluster
 
 
 def reasons(change: Change) -> tuple[str, ...]:

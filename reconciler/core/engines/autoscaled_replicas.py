@@ -16,7 +16,7 @@ from typing import TypeAlias
 
 from reconciler.core.expressions.dialect import has_expression
 from reconciler.core.workloads.api_kinds import group_kind
-from reconciler.core.workloads.builtin_kinds import Kinds, known, scaled_at
+from reconciler.core.workloads.builtin_kinds import Kinds, kind_of, scale_paths
 from reconciler.core.workloads.paths import at, items
 from reconciler.model.workload import Json
 from reconciler.model.workload_kind import EACH, Path
@@ -67,9 +67,9 @@ def owned(manifest: Mapping[str, Json], namespace: str, scaled: frozenset[Target
     name = at(manifest, ("metadata", "name"))
     if not scaled or not isinstance(name, str) or (group_kind(manifest), namespace, name) not in scaled:
         return ()
-    kind = known(manifest, kinds)
+    kind = kind_of(manifest, kinds)
     declared = kind is not None and group_kind(manifest) in kinds
-    ways = tuple(way for way in kind.replicas if EACH not in way) if kind and declared else scaled_at(manifest, kinds)
+    ways = tuple(way for way in kind.replicas if EACH not in way) if kind and declared else scale_paths(manifest, kinds)
     return next(iter(ways), () if kind is not None else _REPLICAS)
 
 
@@ -110,7 +110,7 @@ def ignore_rules(
         elif path:
             target = {"kind": manifest["kind"], "name": manifest["metadata"]["name"]}
             yield {"paths": [_pointer(path)], "target": target}
-        elif every and (pointers := tuple(map(_pointer, scaled_at(manifest, kinds)))):
+        elif every and (pointers := tuple(map(_pointer, scale_paths(manifest, kinds)))):
             kinds_by_path.setdefault(pointers, set()).add(manifest["kind"])
     for pointers, names in sorted(kinds_by_path.items()):
         kind = "|".join(sorted(names))

@@ -75,8 +75,8 @@ def _namespace(manifest: Json) -> str:
 
 def command_namespace(cmd: str) -> str:
     """Return the namespace that a command makes, or works in; empty for none."""
-    outcome = commands.read(cmd)
-    if isinstance(outcome, commands.Makes):
+    outcome = commands.read_command(cmd)
+    if isinstance(outcome, commands.ObjectCommand):
         metadata = outcome.manifest["metadata"]
         return str(metadata["name"]) if outcome.manifest["kind"] == "Namespace" else str(metadata.get("namespace", ""))
-    return outcome.namespace if isinstance(outcome, commands.Runs | commands.Checks) else ""
+    return outcome.namespace if isinstance(outcome, commands.JobCommand | commands.ReadOnlyCommand) else ""

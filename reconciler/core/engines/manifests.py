@@ -56,7 +56,7 @@ class ManifestsEngine:
             f"command {shortened(name)!r} marks an object that others own, and the manifests engine cannot keep it "
             "from being pruned when the placement goes (use the argocd engine, or label the object where it is made)"
             for name, outcome in command_steps(spec)
-            if isinstance(outcome, commands.Makes) and outcome.partial
+            if isinstance(outcome, commands.ObjectCommand) and outcome.partial
         ]
         return tuple(reasons)
 

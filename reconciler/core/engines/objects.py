@@ -99,22 +99,24 @@ def _exports(deployment: Deployment, payload: list[PayloadObject]) -> Iterator[P
 
 
 def _command(deployment: Deployment, number: int, step: str, cmd: str) -> Iterator[PayloadObject]:
-    outcome = commands.read(cmd)
+    outcome = commands.read_command(cmd)
     jobs, account = deployment.workspace.command_jobs, deployment.spec.service_account
-    if refusal := commands.refusal(outcome, jobs, account):
+    if refusal := commands.refuse_command(outcome, jobs, account):
         finding = Finding(loc=("spec", "cmdExec"), message=f"{step}: {refusal.message}", hint=refusal.hint)
         raise InvalidInput(problems=(finding.problem(path="", line=0),))
-    if isinstance(outcome, commands.Makes):
+    if isinstance(outcome, commands.ObjectCommand):
         yield PayloadObject(step=number, name=step, manifest=outcome.manifest, kept=outcome.kept)
-    elif jobs is not None and (argv := commands.argv(outcome, jobs, account)):
+    elif jobs is not None and (argv := commands.job_argv(outcome, jobs, account)):
         placement = deployment.placement.name
-        manifest = commands.job(placement, number + 1, step, argv, image=jobs.image, account=account)
+        manifest = commands.command_job(placement, number + 1, step, argv, image=jobs.image, account=account)
         yield PayloadObject(step=number, name=step, manifest=manifest)
 
 
 def _chart(deployment: Deployment, number: int, chart: HelmConfig) -> Iterator[PayloadObject]:
     manifests = [part for manifest in deployment.charts[chart.name] for part in _parts(manifest)]
-    findings = rules.objects(manifests, ("spec", "helmConfig", chart.name), deployment.workspace, deployment.kinds)
+    findings = rules.check_chart_objects(
+        manifests, ("spec", "helmConfig", chart.name), deployment.workspace, deployment.kinds
+    )
     if findings:
         raise InvalidInput(problems=tuple(finding.problem(path="", line=0) for finding in findings))
     for ordinal, manifest in enumerate(manifests, 1):
@@ -222,8 +224,8 @@ def _labelled(labels: Json, placement: Placement) -> dict[str, Json]:
 
 def _label_pods(manifest: dict[str, Json], deployment: Deployment) -> None:
     """Label the pods of each template, so that they can be counted. A selector needs no change: it asks for less."""
-    for site in pods.places(manifest, deployment.kinds):
-        path = pods.labels_at(manifest, site)
+    for site in pods.pod_template_sites(manifest, deployment.kinds):
+        path = pods.pod_labels_path(manifest, site)
         if path:
             manifest |= _with_labels(manifest, path, deployment.placement)
 

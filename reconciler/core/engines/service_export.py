@@ -14,7 +14,7 @@ from reconciler.core.workloads import pods as podsof
 from reconciler.core.workloads.api_kinds import group_kind
 from reconciler.core.workloads.builtin_kinds import Kinds
 from reconciler.core.workloads.paths import at
-from reconciler.core.workloads.pod_references import mapping, maps
+from reconciler.core.workloads.pod_references import as_mapping, mappings_in
 from reconciler.model.cluster import NetworkApi, SharedNetworking
 from reconciler.model.policy import Workspace
 from reconciler.model.workload import Json
@@ -77,11 +77,11 @@ def export(
     document: dict[str, Json] = {"apiVersion": _VERSIONS[shared.api], "kind": _KIND, "metadata": metadata}
     if shared.api is NetworkApi.MULTICLUSTER:
         return document
-    selector = mapping(at(manifest, ("spec", "selector")))
+    selector = as_mapping(at(manifest, ("spec", "selector")))
     if not selector:
         return Unexportable(message="it has no selector, by which KubeSlice finds its pods", hint="give it one")
     ports: list[Json] = []
-    for port in maps(at(manifest, ("spec", "ports"))):
+    for port in mappings_in(at(manifest, ("spec", "ports"))):
         number = _container_port(port, selector, objects, kinds)
         if number is None:
             message = (
@@ -110,14 +110,14 @@ def _container_port(
     if target.isdecimal():
         return int(target) if len(target) <= _DIGITS else None
     for manifest in objects:
-        for site in podsof.places(manifest, kinds):
-            path = podsof.labels_at(manifest, site)
-            labels = mapping(at(manifest, path)) if path else {}
-            pod = mapping(at(manifest, tuple(map(str, site.loc)))) if site.loc else {}
+        for site in podsof.pod_template_sites(manifest, kinds):
+            path = podsof.pod_labels_path(manifest, site)
+            labels = as_mapping(at(manifest, path)) if path else {}
+            pod = as_mapping(at(manifest, tuple(map(str, site.loc)))) if site.loc else {}
             if not selector.items() <= labels.items():
                 continue
-            for container in maps(pod.get("containers")):
-                for entry in maps(container.get("ports")):
+            for container in mappings_in(pod.get("containers")):
+                for entry in mappings_in(container.get("ports")):
                     if entry.get("name") == target:
                         return entry.get("containerPort")
     return None

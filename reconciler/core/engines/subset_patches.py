@@ -39,7 +39,7 @@ def injected(deployment: Deployment, objects: Objects, rendered: tuple[HelmConfi
     if not chosen and injection.changes and not installs(deployment.spec, rendered):
         raise unaimed(injection)
     return [
-        inject.injected(manifest, injection, deployment.workspace, deployment.kinds)
+        inject.inject_subset(manifest, injection, deployment.workspace, deployment.kinds)
         if manifest is not None and index in chosen
         else manifest
         for index, manifest in enumerate(objects)
@@ -49,7 +49,7 @@ def injected(deployment: Deployment, objects: Objects, rendered: tuple[HelmConfi
 def unaimed(injection: Injection) -> InvalidInput:
     """Make the error of a subset whose target the placement does not make."""
     target = f"{injection.spread.target.kind} {injection.spread.target.name}"
-    return inject.refusal(injection, f"the placement makes no {target}, which it targets", inject.INSTEAD)
+    return inject.injection_error(injection, f"the placement makes no {target}, which it targets", inject.INSTEAD)
 
 
 def installs(spec: DeploySpec, rendered: tuple[HelmConfig, ...]) -> bool:
@@ -75,7 +75,7 @@ def patches(injection: Injection, kinds: Kinds) -> list[Json]:
     name = f"{spread.group}/{spread.target.kind}"
     kind = kinds.get(name) or BUILT_IN.get(name)
     template = kind.templates[0] if kind is not None and len(kind.templates) == 1 else None
-    own = template is not None and inject.plain(template) and EACH not in template.spec
+    own = template is not None and inject.has_own_metadata(template) and EACH not in template.spec
     if kind is None or template is None or not own:
         if not injection.changes:
             return []
@@ -128,8 +128,8 @@ def _lists(value: Mapping[str, Json]) -> Iterator[str]:
 
 def _inexact(injection: Injection, what: str) -> Exception:
     message = f"Flux installs the chart itself, and {what} cannot be said of what it makes"
-    return inject.refusal(injection, message, INSTEAD)
+    return inject.injection_error(injection, message, INSTEAD)
 
 
 def _targets(objects: Objects, injection: Injection) -> frozenset[int]:
-    return inject.targets([manifest or {} for manifest in objects], injection.spread)
+    return inject.target_indexes([manifest or {} for manifest in objects], injection.spread)

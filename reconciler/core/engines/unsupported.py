@@ -56,7 +56,7 @@ def command_refusals(spec: DeploySpec, workspace: Workspace) -> list[str]:
     """Say which commands cannot be carried out in this workspace, and why."""
     reasons = []
     for name, outcome in command_steps(spec):
-        if refusal := commands.refusal(outcome, workspace.command_jobs, spec.service_account):
+        if refusal := commands.refuse_command(outcome, workspace.command_jobs, spec.service_account):
             hint = f" ({refusal.hint})" if refusal.hint else ""
             reasons.append(f"command {shortened(name)!r}: {refusal.message}{hint}")
     return reasons
@@ -65,4 +65,6 @@ def command_refusals(spec: DeploySpec, workspace: Workspace) -> list[str]:
 def command_steps(spec: DeploySpec) -> list[tuple[str, commands.Outcome]]:
     """Return the name and the outcome of each command step, in order."""
     lines = {command.name: command.cmd for command in spec.commands}
-    return [(step.name, commands.read(lines[step.name])) for step in spec.steps if step.type is StepType.COMMAND]
+    return [
+        (step.name, commands.read_command(lines[step.name])) for step in spec.steps if step.type is StepType.COMMAND
+    ]

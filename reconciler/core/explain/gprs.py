@@ -133,7 +133,7 @@ def _state(inputs: PassInput, placement: Placement, ending: Revert | None, *, ne
         return GprState.PENDING, f"{placement.cluster} is about to have it"
     state = step(GprState.PENDING, GprEvent.GRANTED)
     seen = inputs.observed.clusters.get(placement.cluster)
-    bound = replica_count.bound(placement, seen)
+    bound = replica_count.bound_replicas(placement, seen)
     if inputs.rollouts.has_arrived(placement) or bound >= placement.replicas:
         state = step(state, GprEvent.BOUND)
     if ending is not None:

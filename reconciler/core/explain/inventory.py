@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
-from reconciler.core.capacity.gpu_models import INSTANCE_TYPE, Gpus, closed_gpus, gpus, gpus_of_pod
+from reconciler.core.capacity.gpu_models import INSTANCE_TYPE, NodeGpus, closed_gpus, gpus_of_node, gpus_of_pod
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.observe.demand import unseen
 from reconciler.core.workloads import replica_count
@@ -115,7 +115,7 @@ def _nodes(inputs: PassInput, clusters: set[ClusterName]) -> Iterator[GpuNode]:
 def _rows(seen: ClusterObservation) -> Iterator[GpuNode]:
     for pool in seen.pools:
         for node in pool.nodes:
-            for node_gpus in gpus(node, pool):
+            for node_gpus in gpus_of_node(node, pool):
                 yield _row(seen.cluster, node.name, node_gpus, {**pool.labels, **node.labels}, Health.HEALTHY)
     for closed in seen.closed:
         for node_gpus in closed_gpus(closed):
@@ -123,7 +123,7 @@ def _rows(seen: ClusterObservation) -> Iterator[GpuNode]:
             yield _row(seen.cluster, closed.name, node_gpus, closed.labels, health)
 
 
-def _row(cluster: ClusterName, node: str, node_gpus: Gpus, labels: Mapping[str, str], health: Health) -> GpuNode:
+def _row(cluster: ClusterName, node: str, node_gpus: NodeGpus, labels: Mapping[str, str], health: Health) -> GpuNode:
     return GpuNode(
         cluster=cluster,
         node=node,
@@ -144,7 +144,7 @@ def _allocations(inputs: PassInput, within: set[WorkspaceName] | None) -> Iterat
     for _, placement in sorted(inputs.ledger.placements.items()):
         if within is not None and placement.workload.workspace not in within:
             continue
-        bound = replica_count.bound(placement, inputs.observed.clusters.get(placement.cluster))
+        bound = replica_count.bound_replicas(placement, inputs.observed.clusters.get(placement.cluster))
         yield GpuAllocation(
             cluster=placement.cluster,
             placement=placement.name,

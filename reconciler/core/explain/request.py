@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from reconciler.core.capacity.pod_needs import Gang, Pods, needs, pods_of
+from reconciler.core.capacity.pod_needs import Gang, ManifestPods, pods_of_request, request_requirements
 from reconciler.core.decide.candidates.finder import CandidateFinder
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.decide.state.working_plan import WorkingPlan
@@ -52,7 +52,7 @@ def explain_request(record: RequestRecord, inputs: PassInput, plan: Plan) -> Exp
         assessments=assessments,
         suppressed=held,
         conclusion=(
-            *_conclusion(stands, assessments, held, pods_of(record.request, inputs.desired.kinds)),
+            *_conclusion(stands, assessments, held, pods_of_request(record.request, inputs.desired.kinds)),
             *running(inputs, stands.placements),
             *_added(record, inputs, candidates),
             *first_needs(workload, inputs),
@@ -67,7 +67,7 @@ def _added(record: RequestRecord, inputs: PassInput, candidates: Sequence[Candid
     for candidate in candidates:
         seen = inputs.observed.clusters.get(candidate.cluster)
         if seen is not None:
-            requirements = needs(record.request, seen, kinds=inputs.desired.kinds)
+            requirements = request_requirements(record.request, seen, kinds=inputs.desired.kinds)
             yield from added(seen, (part.shape for part in requirements.parts))
 
 
@@ -82,7 +82,7 @@ def _assessment(
     taking = None if isinstance(answer, Refusal) else answer[0]
     cluster, seen = inputs.desired.clusters.get(candidate.cluster), inputs.observed.clusters.get(candidate.cluster)
     here = inputs.ledger.placements.of(record.workload).placements
-    needed = needs(record.request, seen, kinds=inputs.desired.kinds)
+    needed = request_requirements(record.request, seen, kinds=inputs.desired.kinds)
     return Assessment(
         cluster=candidate.cluster,
         rank=candidate.rank,
@@ -99,7 +99,7 @@ def _assessment(
 
 
 def _conclusion(
-    stands: RequestState, assessments: Sequence[Assessment], held: Sequence[Suppressed], pods: Pods
+    stands: RequestState, assessments: Sequence[Assessment], held: Sequence[Suppressed], pods: ManifestPods
 ) -> Iterator[str]:
     """Say in sentences what holds now, and the one thing that would change each thing that does not."""
     record, placed = stands.record, len(stands.placements)
@@ -108,7 +108,7 @@ def _conclusion(
         at = format_time(record.ended.at)
         yield f"It is {record.ended.status} since {at}: {clause(record.ended.message)}. Nothing of it begins again."
         return
-    unknown = needs(record.request, pods=pods).unknown
+    unknown = request_requirements(record.request, pods=pods).unknown
     if unknown:
         yield f"What it takes is not known in full: {unknown}. Declare it in gprDetails."
     yield from (_grouped(gang) for gang in pods.gangs)

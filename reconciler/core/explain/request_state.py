@@ -72,7 +72,7 @@ def phase_of(placement: Placement, inputs: PassInput) -> Phase:
     if ailment is not None and ailment.state is EngineState.FAILED:
         return Phase.FAILED
     seen = inputs.observed.clusters.get(placement.cluster)
-    bound = replica_count.bound(placement, seen)
+    bound = replica_count.bound_replicas(placement, seen)
     return lifecycle.phase(placement, bound, well=gang_health.well(inputs, placement))
 
 

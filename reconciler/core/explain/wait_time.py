@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from reconciler.core.capacity.gpu_models import gpus_of_pod
-from reconciler.core.capacity.gpu_requests import described, missing, shapes
-from reconciler.core.capacity.pod_needs import PodSet, needs
+from reconciler.core.capacity.gpu_requests import describe_gpus, gpu_shapes, missing_gpus
+from reconciler.core.capacity.pod_needs import PodSet, request_requirements
 from reconciler.core.capacity.room import ClusterCapacity
 from reconciler.core.decide.candidates.cluster_obstacles import obstacle
 from reconciler.core.decide.candidates.finder import CandidateFinder
@@ -150,13 +150,13 @@ class _Ahead:
     def parts(self, seen: ClusterObservation) -> tuple[PodSet, ...]:
         """Say what would serve it in a cluster."""
         if self.request is not None:
-            return needs(self.request, seen, kinds=self.kinds).parts
+            return request_requirements(self.request, seen, kinds=self.kinds).parts
         return () if self.shape is None else (PodSet(shape=self.shape, replicas=self.replicas),)
 
     def wants_gpus(self, seen: ClusterObservation | None) -> bool:
         """Tell whether it takes GPUs of a cluster; it may where nobody knows what it needs, as of a chart."""
         if self.request is not None:
-            needed = needs(self.request, seen, kinds=self.kinds)
+            needed = request_requirements(self.request, seen, kinds=self.kinds)
             return bool(needed.unknown) or any(gpus_of_pod(part.shape) for part in needed.parts)
         return self.shape is None or bool(gpus_of_pod(self.shape))
 
@@ -202,9 +202,9 @@ class _Prospect:
         cluster, seen = self.inputs.desired.clusters[self.name], self.inputs.observed.clusters[self.name]
         now = self.inputs.now
         delays = {now + nodes.delay for nodes, _ in addable(cluster, seen)}
-        possible_shapes = shapes(self.asking.ask, self._grown(max({now, *delays})), dedicated=self.asking.dedicated)
+        possible_shapes = gpu_shapes(self.asking.ask, self._grown(max({now, *delays})), dedicated=self.asking.dedicated)
         if not possible_shapes:
-            return self._answer(None, missing(self.asking.ask, seen))
+            return self._answer(None, missing_gpus(self.asking.ask, seen))
         working_plan, capped = self._working_plan(now), self._limited(possible_shapes, now) is not None
         ends = sorted(
             self._ending(working_plan, capped=capped), key=lambda placement: (placement.expires_at, placement.name)
@@ -243,7 +243,7 @@ class _Prospect:
         remaining = {placement.path for placement in working_plan.on(self.name)}
         for placement in self._all():
             if placement.path not in remaining:
-                room.give(placement.shape, replica_count.bound(placement, seen))
+                room.give(placement.shape, replica_count.bound_replicas(placement, seen))
         for rival in self._rivals():
             for part in rival.parts(seen):
                 shape, wanted = part.room
@@ -306,7 +306,7 @@ class _Prospect:
         """Say what has to happen until then."""
         now = self.inputs.now
         if moment == now:
-            return [f"there is room for {described(self.asking.ask)}"]
+            return [f"there is room for {describe_gpus(self.asking.ask)}"]
         ends, given_back = ending
         times = [(str(end.name), end.expires_at) for end in ends]
         times += [(f"reservation {workload}", end) for workload, end in given_back]

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from reconciler.core.capacity.admission_defaults import admitted
+from reconciler.core.capacity.admission_defaults import with_admission_defaults
 from reconciler.core.capacity.gangs import GangWorkload
 from reconciler.core.decide.assign.assignment import Assignment
 from reconciler.core.decide.assign.gang_placement import assess_missing
@@ -27,17 +27,17 @@ from reconciler.core.explain.request_state import RequestState
 from reconciler.core.ledger.lifecycle import version
 from reconciler.core.observe.demand import UnseenPrimary
 from reconciler.core.observe.rollouts import RolloutFailure
-from reconciler.core.spread.inject import of_placement
+from reconciler.core.spread.inject import placement_injection
 from reconciler.core.spread.subset_pods import Injection
 from reconciler.core.workloads import replica_count
-from reconciler.core.workloads.cluster_provides import doubts
-from reconciler.core.workloads.node_affinity import said
+from reconciler.core.workloads.cluster_provides import describe_undeclared
+from reconciler.core.workloads.node_affinity import describe_requirement
 from reconciler.errors import InvalidInput
 from reconciler.model.candidate import Candidate
 from reconciler.model.capacity import ClusterObservation, ReplicaShape
 from reconciler.model.demand import Demand
 from reconciler.model.ids import ClusterName, WorkloadId
-from reconciler.model.placement import ClusterSubset, Placement, Restraint, RestraintKind, where
+from reconciler.model.placement import ClusterSubset, Placement, Restraint, RestraintKind, place_name
 from reconciler.model.plan import Change, Move, Place, Plan, Reason, Refusal, Resize, Revert, Suppressed
 from reconciler.model.policy import BurstPolicy, Desired
 from reconciler.model.units import Resources, format_duration
@@ -68,8 +68,8 @@ def added(seen: ClusterObservation, shapes: Iterable[ReplicaShape]) -> Iterator[
         if shape.unstated is None:
             continue
         name = shape.unstated.runtime_class
-        given = admitted(replace(shape, unstated=shape.unstated._replace(runtime_class="")), seen)
-        there = admitted(shape, seen)
+        given = with_admission_defaults(replace(shape, unstated=shape.unstated._replace(runtime_class="")), seen)
+        there = with_admission_defaults(shape, seen)
         more, by_class = _more(shape, given), _more(given, there)
         labels = sorted(there.node_selector.items() - shape.node_selector.items())
         if more:
@@ -94,8 +94,8 @@ def describe_elsewhere(inputs: PassInput, placements: Iterable[Placement]) -> st
         waiting = 0
         if seen is not None:
             # Pods that the engine has yet to delete are no replicas any more.
-            unbound = placement.replicas - replica_count.bound(placement, seen)
-            waiting = max(0, min(replica_count.waiting(placement, seen), unbound))
+            unbound = placement.replicas - replica_count.bound_replicas(placement, seen)
+            waiting = max(0, min(replica_count.pending_replicas(placement, seen), unbound))
         runs += placement.replicas - waiting
         if waiting:
             waits.append(f"{waiting} waiting for a node on {plain(placement.where)}")
@@ -159,7 +159,7 @@ def of_subset(desired: Desired, placement: Placement) -> Iterator[str]:
     if placement.cluster not in desired.clusters:
         return
     try:
-        found = of_placement(desired, placement)
+        found = placement_injection(desired, placement)
     except InvalidInput:
         return  # told as NotRendered where it matters
     if found is not None and found.changes:
@@ -172,9 +172,10 @@ def _changes(found: Injection) -> Iterator[str]:
         key = plain(one.key) or "every taint"
         yield f"tolerates {key}={plain(one.value)}" if one.value else f"tolerates {key}"
     if found.preferred:
-        yield f"prefers nodes with {listed(plain(said(one)) for term in found.preferred for one in term.term.labels)}"
+        labels = (label for preferred in found.preferred for label in preferred.term.labels)
+        yield f"prefers nodes with {listed(plain(describe_requirement(label)) for label in labels)}"
     if found.required:
-        yield f"requires nodes with {listed(plain(said(one)) for one in found.required)}"
+        yield f"requires nodes with {listed(plain(describe_requirement(one)) for one in found.required)}"
     fields = [
         plain(f"{part}.{name}", 80)
         for part in ("metadata", "spec")
@@ -244,7 +245,7 @@ def describe_assignment(
     for candidate in assignment.chosen:
         why = f" ({candidate.because})" if candidate.because else ""
         if candidate.key not in refused:
-            yield f"{plain(where(*candidate.key))} would take {candidate.replicas} of what is missing{why}."
+            yield f"{plain(place_name(*candidate.key))} would take {candidate.replicas} of what is missing{why}."
     bound = assignment.out_of_reach
     if bound and bound not in {suppressed.message for suppressed in held}:
         yield f"{bound[0].upper()}{bound[1:]}."
@@ -277,7 +278,7 @@ class Assessment:
     @property
     def where(self) -> str:
         """The cluster, and the subset that it is looked at for."""
-        return where(self.cluster, self.subset)
+        return place_name(self.cluster, self.subset)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -482,7 +483,7 @@ def first_needs(workload: WorkloadId, inputs: PassInput) -> Iterator[str]:
         cluster = desired.clusters.get(candidate.cluster)
         if cluster is not None:
             places = [(cluster, observed.clusters.get(candidate.cluster))]
-            sentences |= dict.fromkeys(doubts(places, finder.prerequisites(template, policy, candidate)))
+            sentences |= dict.fromkeys(describe_undeclared(places, finder.prerequisites(template, policy, candidate)))
     yield from sentences
 
 

@@ -104,7 +104,7 @@ def has_expression(text: str) -> bool:
 
 
 @lru_cache(maxsize=4096)
-def read(text: str, place: ExpressionSite = TEMPLATE) -> ExpressionReading:
+def read_expression(text: str, place: ExpressionSite = TEMPLATE) -> ExpressionReading:
     """Parse one text that has an expression, and say what it uses and what is wrong with it."""
     if len(text) > MAX_TEMPLATE:
         return ExpressionReading(
@@ -223,9 +223,9 @@ class _Walk:
         elif isinstance(owner, Mapping):
             if key in owner:
                 return owner[key]
-            self.fault(f"{_spelt(node.node)} has no {shortened(key)!r}", nearest(key, owner))
+            self.fault(f"{_written(node.node)} has no {shortened(key)!r}", nearest(key, owner))
         elif isinstance(owner, str):
-            self.fault(f"{_spelt(node.node)} is {owner} and has no {shortened(key)!r}")
+            self.fault(f"{_written(node.node)} is {owner} and has no {shortened(key)!r}")
         return None
 
     def loop(self, node: nodes.For, local: frozenset[str], depth: int, blocks: int) -> Shape:
@@ -279,10 +279,10 @@ _STATEMENTS = {
 }  # fmt: skip # a list of words, filled line by line
 
 
-def _spelt(node: nodes.Node) -> str:
+def _written(node: nodes.Node) -> str:
     """Write a node as the user did, as far as it is a name."""
     if isinstance(node, nodes.Name):
         return node.name
     if isinstance(node, nodes.Getattr):
-        return f"{_spelt(node.node)}.{node.attr}"
+        return f"{_written(node.node)}.{node.attr}"
     return repr(shortened(node.value)) if isinstance(node, nodes.Const) and isinstance(node.value, str) else "this"

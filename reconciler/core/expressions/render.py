@@ -72,7 +72,7 @@ class Context:
         }
 
 
-def check(spec: DeploySpec) -> tuple[Finding, ...]:
+def check_expressions(spec: DeploySpec) -> tuple[Finding, ...]:
     """Find, without rendering, what no rendering could get right: syntax, unknown names, forbidden constructs.
 
     An expression where none is read (a chart, a version, a key) is an error too, except in a key, where braces may be
@@ -84,25 +84,25 @@ def check(spec: DeploySpec) -> tuple[Finding, ...]:
     findings = [
         Finding(loc=loc, message=fault.message, hint=fault.hint)
         for loc, text in leaves
-        for fault in dialect.read(text).faults
+        for fault in dialect.read_expression(text).faults
     ]
     findings += [
         Finding(loc=loc, message="expressions are not read here", hint=_READ)
-        for loc, text in _fixed(spec)
+        for loc, text in _literal_fields(spec)
         if has_expression(text)
     ]
     findings += [
         Finding(loc=loc, message="expressions are not read in keys", severity=Severity.WARNING)
-        for root, value in _expressive(spec)
+        for root, value in _documents_with_expressions(spec)
         for loc, key in _keys(root, value)
         if has_expression(key)
     ]
     return tuple(findings)
 
 
-def uses(spec: DeploySpec, name: str) -> bool:
+def reads_variable(spec: DeploySpec, name: str) -> bool:
     """Tell whether any expression of a spec reads a name of the context."""
-    return any(name in dialect.read(text).names for _, text in _leaves(spec))
+    return any(name in dialect.read_expression(text).names for _, text in _leaves(spec))
 
 
 def render(spec: DeploySpec, context: Context) -> DeploySpec:
@@ -193,14 +193,14 @@ class _Renderer:
         return text
 
     def _leaf(self, text: str, loc: Loc) -> Json:
-        faults = dialect.read(text).faults
+        faults = dialect.read_expression(text).faults
         if faults:  # what has not passed may not run, wherever it came from
             self.found.extend(Finding(loc=loc, message=fault.message, hint=fault.hint) for fault in faults)
             return text
         if self._variables is None:
-            self._variables = sandbox.variables(self._context.values())
+            self._variables = sandbox.spec_variables(self._context.values())
         try:
-            return sandbox.run(text, self._variables)
+            return sandbox.evaluate(text, self._variables)
         except FAILURES as error:
             self.found.append(Finding(loc=loc, message=f"rendering failed: {shortened(str(error), 300)}"))
             return text
@@ -208,8 +208,8 @@ class _Renderer:
 
 def _leaves(spec: DeploySpec) -> Iterator[tuple[Loc, str]]:
     """Yield every leaf in which an expression is read and that has one."""
-    for root, value in _expressive(spec):
-        yield from strings(root, value)
+    for root, value in _documents_with_expressions(spec):
+        yield from expression_strings(root, value)
     for index, chart in enumerate(spec.helm):
         for name, text in (("releaseName", chart.release_name), ("releaseNamespace", chart.release_namespace)):
             if has_expression(text):
@@ -227,7 +227,7 @@ def _documents(spec: DeploySpec) -> Iterator[tuple[Loc, Json]]:
         yield ("spec", "manifestResources", index, "manifest"), resource.manifest
 
 
-def _expressive(spec: DeploySpec) -> Iterator[tuple[Loc, Json]]:
+def _documents_with_expressions(spec: DeploySpec) -> Iterator[tuple[Loc, Json]]:
     """Yield the free-form parts in which there may be an expression; most have none.
 
     A text stands in JSON as it is, but for quotes and control characters, which no sign of an expression has.
@@ -235,7 +235,7 @@ def _expressive(spec: DeploySpec) -> Iterator[tuple[Loc, Json]]:
     return ((root, value) for root, value in _documents(spec) if has_expression(json.dumps(value, ensure_ascii=False)))
 
 
-def _fixed(spec: DeploySpec) -> Iterator[tuple[Loc, str]]:
+def _literal_fields(spec: DeploySpec) -> Iterator[tuple[Loc, str]]:
     """Yield the texts in which an expression is a mistake: they are looked at before anything is rendered."""
     for index, chart in enumerate(spec.helm):
         for name, text in (
@@ -251,17 +251,17 @@ def _fixed(spec: DeploySpec) -> Iterator[tuple[Loc, str]]:
     yield ("spec", "serviceAccount"), spec.service_account
 
 
-def strings(loc: Loc, value: Json) -> Iterator[tuple[Loc, str]]:
+def expression_strings(loc: Loc, value: Json) -> Iterator[tuple[Loc, str]]:
     """Yield the texts below a value that have an expression, each with the way to it."""
     if isinstance(value, str):
         if has_expression(value):
             yield loc, value
     elif isinstance(value, Mapping):
         for key, item in value.items():
-            yield from strings((*loc, key), item)
+            yield from expression_strings((*loc, key), item)
     elif isinstance(value, list | tuple):
         for index, item in enumerate(value):
-            yield from strings((*loc, index), item)
+            yield from expression_strings((*loc, index), item)
 
 
 def _keys(loc: Loc, value: Json) -> Iterator[tuple[Loc, str]]:

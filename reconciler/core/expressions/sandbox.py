@@ -78,14 +78,14 @@ class Budget:
                 self.spend(len(part))
 
 
-def bounded(value: Any) -> Any:
+def bounded_integer(value: Any) -> Any:
     """Return a value that fits; raise SecurityError for an integer that does not."""
     if isinstance(value, int) and not -MAX_INTEGER <= value < MAX_INTEGER:
         raise SecurityError("a number does not fit in 64 bits")
     return value
 
 
-def plain(value: Any, budget: Budget) -> Json:
+def to_json_value(value: Any, budget: Budget) -> Json:
     """Turn what an expression gave into a value of a YAML document, paying for its size.
 
     Raises TemplateRuntimeError for what is none, such as a method that was not called.
@@ -100,7 +100,7 @@ def _plain(value: Any) -> Json:
     if value is None or isinstance(value, bool):
         return value
     if isinstance(value, int):
-        return bounded(value)
+        return bounded_integer(value)
     if isinstance(value, float):
         if not math.isfinite(value):
             raise TemplateRuntimeError("the number is infinite")
@@ -148,29 +148,29 @@ def budget_of(context: Context) -> Budget:
 
 
 @pass_context
-def text(context: Context, value: Any) -> str:
+def to_text(context: Context, value: Any) -> str:
     """Write a value as it stands in the middle of a text: ``true``, ``3``, JSON for lists and mappings."""
     if isinstance(value, str):
         return str(value)
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, int):
-        return str(bounded(value))
+        return str(bounded_integer(value))
     return _tojson(context, value)
 
 
 def _tojson(context: Context, value: Any) -> str:
-    return json.dumps(plain(value, budget_of(context)), ensure_ascii=False)
+    return json.dumps(to_json_value(value, budget_of(context)), ensure_ascii=False)
 
 
 def _join(context: Context, values: Iterable[Any], d: str = "") -> str:
-    texts = [text(context, value) for value in values]
+    texts = [to_text(context, value) for value in values]
     budget_of(context).spend((sum(len(part) for part in texts) + len(str(d)) * len(texts)) >> 6)
     return str(d).join(texts)
 
 
 def _replace(context: Context, value: Any, old: str, new: str) -> str:
-    whole = text(context, value)
+    whole = to_text(context, value)
     budget_of(context).spend((len(whole) + whole.count(str(old)) * len(str(new))) >> 6)
     return whole.replace(str(old), str(new))
 
@@ -188,7 +188,7 @@ def _shares(context: Context, value: Any, weights: Any) -> list[int]:
 def _divisible(value: Any, number: Any) -> bool:
     """Test numbers; Jinja's own test of a text is printf-style formatting, padding and all."""
     if not isinstance(value, int) or not isinstance(number, int):
-        raise SecurityError(f"only numbers are even, odd or divisible, here it has {kind(value)}")
+        raise SecurityError(f"only numbers are even, odd or divisible, here it has {type_name(value)}")
     return value % number == 0
 
 
@@ -200,8 +200,8 @@ def _is_even(value: Any) -> bool:
     return _divisible(value, 2)
 
 
-OWN: Mapping[str, Callable[..., Any]] = {
-    "join": _join, "replace": _replace, "round": _round, "shares": _shares, "string": text, "tojson": _tojson,
+OWN_FILTERS: Mapping[str, Callable[..., Any]] = {
+    "join": _join, "replace": _replace, "round": _round, "shares": _shares, "string": to_text, "tojson": _tojson,
 }  # fmt: skip # a table, a row a line
 """By the names that templates have for them."""
 
@@ -209,7 +209,7 @@ OWN_TESTS: Mapping[str, Callable[..., bool]] = {"divisibleby": _divisible, "even
 """The tests that Jinja has as well, and does for texts."""
 
 
-def kind(value: Any) -> str:
+def type_name(value: Any) -> str:
     """Say what a value is."""
     names = {str: "a text", list: "a list", dict: "a mapping", bool: "a boolean", type(None): "null"}
     return names.get(type(value), "a number" if isinstance(value, int | float) else f"a {type(value).__name__}")
@@ -275,7 +275,7 @@ def _weigh(context: Context, value: Any) -> Any:
 @pass_context
 def _concat(context: Context, parts: list[Any]) -> str:
     """Join the operands of ``~``, paying before the text exists."""
-    texts = [text(context, part) for part in parts]
+    texts = [to_text(context, part) for part in parts]
     budget_of(context).spend(sum(len(part) for part in texts) >> 6)
     return "".join(texts)
 
@@ -287,9 +287,11 @@ class _Environment(ImmutableSandboxedEnvironment):
 
     def __init__(self) -> None:
         # Without the optimizer nothing is computed while compiling, where no budget is at hand.
-        super().__init__(undefined=_Missing, optimized=False, keep_trailing_newline=True, finalize=text, cache_size=0)
+        super().__init__(
+            undefined=_Missing, optimized=False, keep_trailing_newline=True, finalize=to_text, cache_size=0
+        )
         self._stock = ImmutableSandboxedEnvironment(undefined=_Missing, cache_size=0)
-        self._stock.filters = {name: JINJA_FILTERS[name] for name in FILTERS - {*OWN}}
+        self._stock.filters = {name: JINJA_FILTERS[name] for name in FILTERS - {*OWN_FILTERS}}
         self.globals = {}
         self.tests = {name: JINJA_TESTS[name] for name in TESTS}
         self.tests |= OWN_TESTS
@@ -298,7 +300,7 @@ class _Environment(ImmutableSandboxedEnvironment):
 
     def _paid(self, name: str) -> Callable[..., Any]:
         """Make a filter pay for what it reads and for what it makes."""
-        own = OWN.get(name)
+        own = OWN_FILTERS.get(name)
 
         @pass_context
         def paid(context: Context, value: Any, *args: Any, **kwargs: Any) -> Any:
@@ -311,7 +313,7 @@ class _Environment(ImmutableSandboxedEnvironment):
             if isinstance(made, Iterator):
                 made = list(made)
             budget.weigh(made)
-            return bounded(made)
+            return bounded_integer(made)
 
         return paid
 
@@ -321,11 +323,13 @@ class _Environment(ImmutableSandboxedEnvironment):
         if operator == "**" or not (numbers or (operator == "+" and isinstance(left, str | list))):
             if isinstance(left, StrictUndefined) or isinstance(right, StrictUndefined):
                 return super().call_binop(context, operator, left, right)  # raises, and says which name is missing
-            raise SecurityError(f"{operator!r} is for numbers only, here it has {kind(left)} and {kind(right)}")
+            raise SecurityError(
+                f"{operator!r} is for numbers only, here it has {type_name(left)} and {type_name(right)}"
+            )
         made = super().call_binop(context, operator, left, right)
         if not numbers:
             budget_of(context).weigh(made)
-        return bounded(made)
+        return bounded_integer(made)
 
     def call(self, context: Context, obj: Any, /, *args: Any, **kwargs: Any) -> Any:
         """Call what `dialect` lets through, paying for the object whose method it is and for the result."""
@@ -350,7 +354,7 @@ def _range(start: int, stop: int | None = None, step: int = 1) -> range:
 ENVIRONMENT = _Environment()
 
 
-def variables(values: Mapping[str, Any]) -> dict[str, Any]:
+def spec_variables(values: Mapping[str, Any]) -> dict[str, Any]:
     """Make the variables of one spec: its context, ``range``, and a fresh budget."""
     return {"range": _range, **values, BUDGET: Budget()}
 
@@ -381,7 +385,7 @@ def _filter(name: str, node: nodes.Node, *arguments: nodes.Expr) -> nodes.Filter
     return nodes.Filter(node, name, list(arguments), [], None, None, lineno=node.lineno)
 
 
-def single(tree: nodes.Template) -> nodes.Expr | None:
+def sole_expression(tree: nodes.Template) -> nodes.Expr | None:
     """Return the expression of a text that is nothing but one expression, or None."""
     if len(tree.body) == 1 and isinstance(output := tree.body[0], nodes.Output) and len(output.nodes) == 1:
         only = output.nodes[0]
@@ -390,10 +394,10 @@ def single(tree: nodes.Template) -> nodes.Expr | None:
 
 
 @lru_cache(maxsize=1024)
-def compiled(source: str) -> tuple[Template, bool]:
+def compile_text(source: str) -> tuple[Template, bool]:
     """Compile a text that `dialect` has found sound; tell whether it is one expression and keeps its type."""
     tree = ENVIRONMENT.parse(source)
-    only = single(tree)
+    only = sole_expression(tree)
     if only is not None:
         tree.body = [nodes.Assign(nodes.Name(_RESULT, "store", lineno=1), only, lineno=1)]
     _meter(tree)
@@ -401,14 +405,14 @@ def compiled(source: str) -> tuple[Template, bool]:
     return Template.from_code(ENVIRONMENT, ENVIRONMENT.compile(tree), {}), only is not None
 
 
-def run(source: str, values: dict[str, Any]) -> Json:
+def evaluate(source: str, values: dict[str, Any]) -> Json:
     """Evaluate a text with the variables of its spec. Raises what Jinja and Python raise; `templates` words it."""
-    template, typed = compiled(source)
+    template, typed = compile_text(source)
     context = template.new_context(values, shared=True)
     if typed:
         for _ in template.root_render_func(context):
             pass
-        return plain(context.vars[_RESULT], values[BUDGET])
+        return to_json_value(context.vars[_RESULT], values[BUDGET])
     pieces: list[str] = []
     size = 0
     for piece in template.root_render_func(context):

@@ -11,14 +11,14 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
-from reconciler.core.capacity.gpu_models import of_model
-from reconciler.core.capacity.pod_needs import needs
-from reconciler.core.expressions.render import uses
+from reconciler.core.capacity.gpu_models import matches_model
+from reconciler.core.capacity.pod_needs import request_requirements
+from reconciler.core.expressions.render import reads_variable
 from reconciler.core.fleet.objects import home
 from reconciler.core.fleet.warn_engine_ignores import untaken
 from reconciler.core.safety import rules
 from reconciler.core.schema.egs.request import RequestDraft, copies
-from reconciler.core.workloads.builtin_kinds import Kinds, known
+from reconciler.core.workloads.builtin_kinds import Kinds, kind_of
 from reconciler.errors import Severity
 from reconciler.model.gpr import GprTerms, GpuAsk, GpuLimits, WorkspaceLimits
 from reconciler.model.ids import TemplateName, WorkloadId, WorkspaceName
@@ -88,7 +88,7 @@ def examine(draft: RequestDraft, workspace: Workspace, desired: Desired) -> Admi
         hint = "try exitDuration: 1h" if draft.reserves else "try burstDuration: 1h"
         findings.append(Finding(loc=("spec",), message=message, hint=hint, severity=Severity.WARNING))
     request = draft.request(workspace.name, limits)
-    unknown = needs(request, kinds=desired.kinds).unknown
+    unknown = request_requirements(request, kinds=desired.kinds).unknown
     if unknown:
         message = f"{unknown}, so it counts as nothing"
         hint = "declare it in gprDetails: numberOfGPUs, numberOfGPUNodes"
@@ -103,8 +103,8 @@ def examine(draft: RequestDraft, workspace: Workspace, desired: Desired) -> Admi
 
 def _of_pods(resource: ManifestResource, loc: Loc, kinds: Kinds) -> Iterator[Finding]:
     """Refuse an expression that takes the pods of a placement, all of them, for how many groups of them there are."""
-    kind = known(resource.manifest, kinds)
-    if kind is not None and kind.together is not None and uses(DeploySpec(manifests=(resource,)), "replicas"):
+    kind = kind_of(resource.manifest, kinds)
+    if kind is not None and kind.together is not None and reads_variable(DeploySpec(manifests=(resource,)), "replicas"):
         message = f"in a request replicas counts pods, and a {kind.kind} makes several for each of its own"
         yield Finding(loc=loc, message=message, hint="write the number out")
 
@@ -122,7 +122,7 @@ def too_much(ask: GpuAsk, limits: GpuLimits, where: str) -> Iterator[Finding]:
     if limits.memory is not None and ask.memory > limits.memory:
         message = f"{ask.memory} GB are more than the {limits.memory} GB that a GPU may have {where}"
         yield Finding(loc=("memoryPerGpu",), message=message, hint=f"try {limits.memory}")
-    if limits.shapes and ask.shape and not any(of_model(shape, ask.shape) for shape in limits.shapes):
+    if limits.shapes and ask.shape and not any(matches_model(shape, ask.shape) for shape in limits.shapes):
         message = f"{shortened(ask.shape)} is not among the GPUs that a GPR may have {where}"
         yield Finding(loc=("gpuShape",), message=message, hint=nearest(ask.shape, limits.shapes))
 

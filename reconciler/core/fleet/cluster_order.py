@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Mapping
 
 from reconciler.core.fleet.object_owners import ObjectOwners
 from reconciler.core.fleet.spread.pods import Drafts
-from reconciler.core.spread.matching import of_nodes, takes
+from reconciler.core.spread.matching import node_requirements, selects_cluster
 from reconciler.model.candidate import Candidate
 from reconciler.model.ids import ClusterName, WorkloadId, WorkspaceName
 from reconciler.model.plan import Reason, Refusal
@@ -47,8 +47,8 @@ def order(policy: BurstPolicy, workspace: Workspace, clusters: Mapping[ClusterNa
     if policy.spread is not None:
         before = _by_subset(policy.spread, workspace, clusters)
         for subset in policy.spread.subsets:
-            for name in [name for name in named if name in clusters and takes(subset, clusters[name])]:
-                if not of_nodes(subset, clusters[name]):
+            for name in [name for name in named if name in clusters and selects_cluster(subset, clusters[name])]:
+                if not node_requirements(subset, clusters[name]):
                     del named[name]
     label = policy.distribution.spread_by
     return before + tuple(
@@ -71,7 +71,10 @@ def _by_subset(
     others = sorted(name for name in workspace.clusters if name in clusters and name != workspace.primary)
     described = [clusters[name] for name in others]
     sites = (
-        (cluster.name, subset.name) for subset in spread.subsets for cluster in described if takes(subset, cluster)
+        (cluster.name, subset.name)
+        for subset in spread.subsets
+        for cluster in described
+        if selects_cluster(subset, cluster)
     )
     return tuple(
         Candidate(cluster=cluster, rank=rank, subset=subset) for rank, (cluster, subset) in enumerate(sites, start=1)

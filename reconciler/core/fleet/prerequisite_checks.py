@@ -16,11 +16,11 @@ from reconciler.core.engines.deployment import chart_steps
 from reconciler.core.engines.service_export import Unexportable, export, service
 from reconciler.core.fleet.cluster_order import order
 from reconciler.core.workloads.api_kinds import group_kind
-from reconciler.core.workloads.builtin_kinds import Kinds, known
-from reconciler.core.workloads.cluster_provides import called, lacked, unknown
+from reconciler.core.workloads.builtin_kinds import Kinds, kind_of
+from reconciler.core.workloads.cluster_provides import declared_lacking, describe_prerequisite, undeclared
 from reconciler.core.workloads.paths import at, items, within
-from reconciler.core.workloads.pod_references import mapping, maps
-from reconciler.core.workloads.pods import places
+from reconciler.core.workloads.pod_references import as_mapping, mappings_in
+from reconciler.core.workloads.pods import pod_template_sites
 from reconciler.errors import Severity
 from reconciler.model.ids import ClusterName
 from reconciler.model.policy import BurstPolicy, Cluster, Desired, EngineName, Workspace
@@ -61,10 +61,10 @@ def _bounds(manifests: Iterator[Mapping[str, Json]]) -> Iterator[tuple[str, str]
 
 def _mounted(manifest: Mapping[str, Json], kinds: Kinds) -> Iterator[str]:
     """Yield the claims that the pods of an object name."""
-    for place in places(manifest, kinds):
+    for place in pod_template_sites(manifest, kinds):
         pod = at(manifest, tuple(map(str, place.loc))) if place.loc else None
-        for volume in maps(mapping(pod).get("volumes")):
-            claim = mapping(volume.get("persistentVolumeClaim"))
+        for volume in mappings_in(as_mapping(pod).get("volumes")):
+            claim = as_mapping(volume.get("persistentVolumeClaim"))
             name = claim.get("claimName")
             if isinstance(name, str) and claim.get("readOnly") is not True:
                 yield name
@@ -72,7 +72,7 @@ def _mounted(manifest: Mapping[str, Json], kinds: Kinds) -> Iterator[str]:
 
 def _several(manifest: Mapping[str, Json], kinds: Kinds) -> bool:
     """Tell whether an object may make several pods of a template: what an expression says may be any number."""
-    kind = known(manifest, kinds)
+    kind = kind_of(manifest, kinds)
     count_paths = (count.path for template in kind.templates for count in template.counts) if kind is not None else ()
     numbers = (
         at(manifest, within(count_path, item, count_path))
@@ -90,18 +90,20 @@ def warn_unprovided(
     DeviceClasses are passed over: a cluster that does not name one may still be seen to have it.
     """
     checked = [prerequisite for prerequisite in prerequisites if prerequisite.category is not Category.DEVICE_CLASSES]
-    lacks = {cluster.name: lacked(cluster, checked) for cluster in clusters}
+    lacks = {cluster.name: declared_lacking(cluster, checked) for cluster in clusters}
     if not lacks or not all(lacks.values()):
         return
     everywhere = [prerequisite for prerequisite in checked if all(prerequisite in lack for lack in lacks.values())]
     if everywhere:
         first, *others = wanted = everywhere
         which = f"none of {listed(lacks)} has" if len(lacks) > 1 else f"{listed(lacks)} has no"
-        nor = f", nor {listed(map(called, others))}" if others else ""
-        message = f"{which} {called(first)}, which {plain(first.by)} needs{nor}"
+        nor = f", nor {listed(map(describe_prerequisite, others))}" if others else ""
+        message = f"{which} {describe_prerequisite(first)}, which {plain(first.by)} needs{nor}"
     else:
         wanted = [lack[0] for lack in lacks.values()]
-        message = listed(f"{name} has no {called(prerequisites[0])}" for name, prerequisites in lacks.items())
+        message = listed(
+            f"{name} has no {describe_prerequisite(prerequisites[0])}" for name, prerequisites in lacks.items()
+        )
     fields = listed(dict.fromkeys(f"spec.provides.{prerequisite.category}" for prerequisite in wanted))
     them = "them" if len(wanted) > 1 else "it"
     yield Finding(
@@ -174,13 +176,12 @@ def first_needs(
 
 def _untold(prerequisites: Sequence[Prerequisite], clusters: Sequence[Cluster]) -> Iterator[Finding]:
     """Warn, once for all, of what some of these clusters do not say whether they have it."""
-    lacks = {cluster.name: doubtful for cluster in clusters if (doubtful := unknown(cluster, prerequisites))}
+    lacks = {cluster.name: doubtful for cluster in clusters if (doubtful := undeclared(cluster, prerequisites))}
     if not lacks:
         return
     things = [prerequisite for prerequisite in prerequisites if any(prerequisite in lack for lack in lacks.values())]
-    message = (
-        f"nobody says whether {listed(lacks)} {'has' if len(lacks) == 1 else 'have'} {listed(map(called, things))}"
-    )
+    names, have = listed(map(describe_prerequisite, things)), "has" if len(lacks) == 1 else "have"
+    message = f"nobody says whether {listed(lacks)} {have} {names}"
     fields = listed(dict.fromkeys(f"spec.provides.{prerequisite.category}" for prerequisite in things))
     yield Finding(loc=("spec",), message=message, hint=f"list it in the Cluster's {fields}", severity=Severity.WARNING)
 

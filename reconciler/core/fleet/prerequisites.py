@@ -13,10 +13,18 @@ from reconciler.core.engines.service_export import export_kind, service
 from reconciler.core.safety import commands
 from reconciler.core.workloads.api_kinds import group_kind
 from reconciler.core.workloads.builtin_kinds import Kinds
-from reconciler.core.workloads.included import Brought, brought
+from reconciler.core.workloads.included import IncludedObject, included_objects
 from reconciler.core.workloads.paths import at
-from reconciler.core.workloads.pod_references import Named, mapping, maps, of_claim, of_devices, of_metadata, of_pod
-from reconciler.core.workloads.pods import places
+from reconciler.core.workloads.pod_references import (
+    Reference,
+    as_mapping,
+    device_class_references,
+    mappings_in,
+    metadata_references,
+    pod_references,
+    volume_claim_references,
+)
+from reconciler.core.workloads.pods import pod_template_sites
 from reconciler.model.policy import Workspace
 from reconciler.model.prerequisites import Category, Prerequisite
 from reconciler.model.workload import DeploySpec, Json, StepType
@@ -66,10 +74,10 @@ def prerequisites(spec: DeploySpec, workspace: Workspace, kinds: Kinds) -> tuple
     """
     target = target_namespace(spec, workspace)
     objects = list(objects_of(spec))
-    own: set[Brought] = set()
+    own: set[IncludedObject] = set()
     for manifest in objects:
-        own.update(brought(manifest, namespace_of(manifest, target)))
-    needed_by_key: dict[Brought, Prerequisite] = {}
+        own.update(included_objects(manifest, namespace_of(manifest, target)))
+    needed_by_key: dict[IncludedObject, Prerequisite] = {}
     for manifest in objects:
         by = shortened(f"{manifest.get('kind')} {at(manifest, ('metadata', 'name'))}")
         for category, name in _needed(manifest, namespace_of(manifest, target), kinds):
@@ -93,8 +101,8 @@ def objects_of(spec: DeploySpec) -> Iterator[Mapping[str, Json]]:
         if step.type is StepType.MANIFEST:
             yield manifests[step.name]
         elif step.type is StepType.COMMAND:
-            outcome = commands.read(lines[step.name])
-            if isinstance(outcome, commands.Makes) and not outcome.partial:
+            outcome = commands.read_command(lines[step.name])
+            if isinstance(outcome, commands.ObjectCommand) and not outcome.partial:
                 yield outcome.manifest
 
 
@@ -104,7 +112,7 @@ def namespace_of(manifest: Mapping[str, Json], target: str) -> str:
     return namespace if isinstance(namespace, str) and namespace else target
 
 
-def _needed(manifest: Mapping[str, Json], namespace: str, kinds: Kinds) -> Iterator[Brought]:
+def _needed(manifest: Mapping[str, Json], namespace: str, kinds: Kinds) -> Iterator[IncludedObject]:
     """Yield everything that one object refers to."""
     kind = group_kind(manifest)
     if kind.partition("/")[0] not in _KUBERNETES:
@@ -113,37 +121,37 @@ def _needed(manifest: Mapping[str, Json], namespace: str, kinds: Kinds) -> Itera
         yield category, f"{namespace}/{name}" if own and "/" not in name else name
 
 
-def _of_kind(manifest: Mapping[str, Json], kind: str) -> Iterator[Named]:
+def _of_kind(manifest: Mapping[str, Json], kind: str) -> Iterator[Reference]:
     """Yield what an object refers to since it is of its kind."""
     for field_path, category in _ELSEWHERE.get(kind, ()):
         name = at(manifest, field_path)
         if isinstance(name, str) and name:
             yield category, name, False
-    spec = mapping(manifest.get("spec"))
+    spec = as_mapping(manifest.get("spec"))
     if kind == _VOLCANO:
         if not spec.get("schedulerName"):
             yield Category.SCHEDULERS, "volcano", False
-        for volume in maps(spec.get("volumes")):
+        for volume in mappings_in(spec.get("volumes")):
             claim = volume.get("volumeClaimName")
             if isinstance(claim, str) and claim and not volume.get("volumeClaim"):
                 yield Category.VOLUMES, claim, True
     elif kind == "/PersistentVolumeClaim":
-        yield from of_claim(spec)
+        yield from volume_claim_references(spec)
     elif kind == "resource.k8s.io/ResourceClaim":
-        yield from of_devices(spec)
+        yield from device_class_references(spec)
     elif kind == "resource.k8s.io/ResourceClaimTemplate":
-        yield from of_devices(mapping(spec.get("spec")))
+        yield from device_class_references(as_mapping(spec.get("spec")))
 
 
-def _of_places(manifest: Mapping[str, Json], kinds: Kinds) -> Iterator[Named]:
+def _of_places(manifest: Mapping[str, Json], kinds: Kinds) -> Iterator[Reference]:
     """Yield what the pods of a known kind refer to where their spec does not look like one."""
-    for place in places(manifest, kinds):
+    for place in pod_template_sites(manifest, kinds):
         if place.loc and place.template.containers:
-            pod = mapping(at(manifest, tuple(map(str, place.loc))))
-            yield from of_pod(pod, place.template.containers)
+            pod = as_mapping(at(manifest, tuple(map(str, place.loc))))
+            yield from pod_references(pod, place.template.containers)
 
 
-def _below(value: Json) -> Iterator[Named]:
+def _below(value: Json) -> Iterator[Reference]:
     """Yield what stands anywhere below a value: in specs of pods, and in the metadata of what is described there."""
     if isinstance(value, list):
         for item in value:
@@ -151,10 +159,10 @@ def _below(value: Json) -> Iterator[Named]:
     if not isinstance(value, dict):
         return
     if isinstance(value.get("containers"), list):
-        yield from of_pod(value)
-    yield from of_metadata(mapping(value.get("metadata")))
-    for claim in maps(value.get("volumeClaimTemplates")):
-        yield from of_claim(mapping(claim.get("spec")))
+        yield from pod_references(value)
+    yield from metadata_references(as_mapping(value.get("metadata")))
+    for claim in mappings_in(value.get("volumeClaimTemplates")):
+        yield from volume_claim_references(as_mapping(claim.get("spec")))
     for field in ("storageUri", "uri"):
         text = value.get(field)
         if isinstance(text, str) and text.startswith(_CLAIM):

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from reconciler.core.expressions.dialect import has_expression
 from reconciler.core.schema.workloadkind import fault
-from reconciler.core.workloads.builtin_kinds import NONE, known
+from reconciler.core.workloads.builtin_kinds import NO_KINDS, kind_of
 from reconciler.core.workloads.paths import at, put
 from reconciler.model.workload import DeploySpec, Json
 from reconciler.model.workload_kind import EACH, Path, path
@@ -54,7 +54,7 @@ def shared(spec: DeploySpec, annotations: Mapping[str, str], findings: list[Find
 
 def _usual(manifest: Mapping[str, Json]) -> str:
     """Return where objects of a built-in kind have their replicas, if that is one place."""
-    kind = known(manifest, NONE)
+    kind = kind_of(manifest, NO_KINDS)
     replicas_paths = kind.replicas if kind is not None else ()
     return ".".join(replicas_paths[0]) if len(replicas_paths) == 1 and EACH not in replicas_paths[0] else ""
 

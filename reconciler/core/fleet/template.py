@@ -6,8 +6,8 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from reconciler.core.capacity.chart_gangs import GROUP_SIZE, goes_whole
-from reconciler.core.capacity.gangs import in_groups
+from reconciler.core.capacity.chart_gangs import GROUP_SIZE, is_declared_gang
+from reconciler.core.capacity.gangs import has_gang_manifest
 from reconciler.core.expressions import render
 from reconciler.core.fleet.replica_paths import REPLICAS, shared
 from reconciler.core.fleet.warn_autoscaled import unbounded
@@ -74,9 +74,9 @@ def draft(file: WorkloadTemplateFile) -> tuple[TemplateDraft, tuple[Finding, ...
     findings += deploy_spec.check(spec)
     ref = _ref(file, spec, findings)
     broken = any(finding.severity is Severity.ERROR for finding in findings)
-    uses_replicas = broken or render.uses(spec, "replicas")
+    uses_replicas = broken or render.reads_variable(spec, "replicas")
     group_size = _group_size(file, spec, findings)
-    if uses_replicas or not goes_whole(spec, ref, group_size):
+    if uses_replicas or not is_declared_gang(spec, ref, group_size):
         own = None if broken else unbounded(spec)
         findings += [own] if own is not None else [] if uses_replicas else [UNSHARED]
     value = TemplateDraft(
@@ -109,7 +109,7 @@ def _group_size(file: WorkloadTemplateFile, spec: DeploySpec, findings: list[Fin
     if re.fullmatch("[1-9][0-9]{0,4}", written) is None:
         findings.append(Finding(loc=loc, message=f"{shortened(written)!r} is no number of pods", hint="try '4'"))
         return None
-    if in_groups(spec):
+    if has_gang_manifest(spec):
         message, hint = "its manifests say how many pods a group has", "leave the annotation out"
         findings.append(Finding(loc=loc, message=message, hint=hint, severity=Severity.WARNING))
         return None

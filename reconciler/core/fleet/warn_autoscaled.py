@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from reconciler.core.engines import autoscaled_replicas
 from reconciler.core.expressions import render
-from reconciler.core.workloads.builtin_kinds import NONE, Kinds
+from reconciler.core.workloads.builtin_kinds import NO_KINDS, Kinds
 from reconciler.core.workloads.paths import at
 from reconciler.errors import Severity
 from reconciler.model.workload import DeploySpec, Json
@@ -20,7 +20,7 @@ _BOUNDS = {"ScaledObject": "maxReplicaCount", "HTTPScaledObject": "replicas.max"
 """Where each kind of autoscaler has the most that it makes, if not at ``maxReplicas``."""
 
 
-def unbounded(spec: DeploySpec, kinds: Kinds = NONE) -> Finding | None:
+def unbounded(spec: DeploySpec, kinds: Kinds = NO_KINDS) -> Finding | None:
     """Warn of a spec with an autoscaler that owns replicas, if nothing that is written follows from a share.
 
     `kinds` are those that the fleet repository declares.
@@ -34,7 +34,7 @@ def unbounded(spec: DeploySpec, kinds: Kinds = NONE) -> Finding | None:
         replace(manifest, manifest=autoscaled_replicas.without(manifest.manifest, replicas_path))
         for manifest, replicas_path in zip(spec.manifests, owned, strict=True)
     )
-    if render.uses(replace(spec, manifests=rest), "replicas"):
+    if render.reads_variable(replace(spec, manifests=rest), "replicas"):
         return None
     kind = next(str(manifest["kind"]) for manifest, _ in placed if autoscaled_replicas.autoscaler(manifest))
     return Finding(
@@ -51,7 +51,7 @@ def _only_begins(spec: DeploySpec) -> Finding | None:
     kinds = [
         str(manifest.manifest["kind"]) for manifest in spec.manifests if autoscaled_replicas.rays(manifest.manifest)
     ]
-    if not kinds or not render.uses(spec, "replicas"):
+    if not kinds or not render.reads_variable(spec, "replicas"):
         return None
     rest = []
     for resource in spec.manifests:
@@ -59,7 +59,7 @@ def _only_begins(spec: DeploySpec) -> Finding | None:
         for group in autoscaled_replicas.rays(manifest):
             manifest = autoscaled_replicas.without(manifest, (*group, "replicas"))
         rest.append(replace(resource, manifest=manifest))
-    if render.uses(replace(spec, manifests=tuple(rest)), "replicas"):
+    if render.reads_variable(replace(spec, manifests=tuple(rest)), "replicas"):
         return None
     return Finding(
         loc=("spec",),

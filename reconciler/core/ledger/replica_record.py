@@ -16,7 +16,6 @@ from pydantic.alias_generators import to_camel
 from reconciler.core.schema.strict_model import refusal
 from reconciler.model.capacity import DeviceOption, DeviceRequest, ReplicaShape
 from reconciler.model.scheduling import (
-    Evenly,
     HostPort,
     LabelRequirement,
     NodeRequirement,
@@ -24,6 +23,7 @@ from reconciler.model.scheduling import (
     PodRule,
     PodRules,
     Toleration,
+    TopologySpreadConstraint,
 )
 from reconciler.model.units import Resources, format_quantity, parse_quantity
 from reconciler.model.workload import Json
@@ -98,9 +98,9 @@ class EvenSpreadRecord(PodRuleRecord):
     heeds_affinity: bool = True
     heeds_taints: bool = False
 
-    def value(self) -> Evenly:
+    def value(self) -> TopologySpreadConstraint:
         """Return the value that the rest of the program uses."""
-        return Evenly(
+        return TopologySpreadConstraint(
             key=self.key,
             selector=_selector(self.selector),
             namespaces=tuple(self.namespaces),

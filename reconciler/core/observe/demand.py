@@ -11,8 +11,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
-from reconciler.core.capacity.chart_gangs import by_unit, unit_of
-from reconciler.core.capacity.gangs import GangWorkload, wholes
+from reconciler.core.capacity.chart_gangs import chart_gang_of, group_unit
+from reconciler.core.capacity.gangs import GangWorkload, gang_workloads
 from reconciler.core.observe.primary_shape import completed
 from reconciler.core.signals.cluster import fresh_cluster_asks, stale_kinds
 from reconciler.core.signals.freshness import fresh_asks
@@ -68,7 +68,7 @@ def measure(desired: Desired, observed: Observed, history: History, now: datetim
         observed=observed,
         history=history,
         now=now,
-        gangs=wholes(desired),
+        gangs=gang_workloads(desired),
         limit_ranges=any(observation.limit_ranges for observation in observed.clusters.values()),
     )
     return {
@@ -209,8 +209,8 @@ class _Measurement:
         gang = self.gangs.get(workload)
         if gang is not None or workload not in self.gangs or seen is None or policy.spread is not None:
             return gang, None
-        unit = unit_of(template, self.desired.kinds, seen)
-        return (by_unit(template, unit) if unit is not None else None), unit
+        unit = group_unit(template, self.desired.kinds, seen)
+        return (chart_gang_of(template, unit) if unit is not None else None), unit
 
     def _with_shape(
         self, seen: WorkloadObservation, template: WorkloadTemplate, primary: ClusterObservation

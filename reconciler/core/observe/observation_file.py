@@ -17,7 +17,7 @@ from reconciler.core.schema.observation import (
     WorkloadFile,
 )
 from reconciler.core.schema.strict_model import resources
-from reconciler.core.workloads.pod_affinity import pod_rules, who
+from reconciler.core.workloads.pod_affinity import pod_identities, pod_rules
 from reconciler.core.workloads.runtime_defaults import by_namespace
 from reconciler.errors import InvalidInput, Problem
 from reconciler.model.capacity import (
@@ -32,7 +32,7 @@ from reconciler.model.capacity import (
 )
 from reconciler.model.ids import ClusterName, PlacementName
 from reconciler.model.rollout import EngineReport
-from reconciler.model.scheduling import PodOnNode, RuntimeClass, Taint, Unstated, sorted_amounts
+from reconciler.model.scheduling import PodOnNode, RuntimeClass, Taint, UnstatedRequests, sorted_amounts
 from reconciler.model.signal import ReplicaRequest
 from reconciler.model.units import Resources
 from reconciler.model.workload import Json, WorkloadRef
@@ -262,16 +262,16 @@ def _shape(file: ReplicaFile, namespace: str) -> ReplicaShape:
         group_size=file.group_size,
         rules=rules,
         obstacle=obstacle,
-        who=who({"labels": file.labels, "namespace": namespace}) if file.labels else (),
+        who=pod_identities({"labels": file.labels, "namespace": namespace}) if file.labels else (),
         unstated=_unstated(file),
     )
 
 
-def _unstated(file: ReplicaFile) -> Unstated | None:
+def _unstated(file: ReplicaFile) -> UnstatedRequests | None:
     """Read what a replica leaves to clusters; None where it leaves them nothing."""
     if not file.runtime_class_name and not file.unrequested:
         return None
-    return Unstated(
+    return UnstatedRequests(
         runtime_class=file.runtime_class_name,
         overhead=sorted_amounts(resources(file.overhead).amounts),
         silent=tuple(sorted(file.unrequested.items())),

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from reconciler.core.capacity.gpu_models import gpus_of_pod
-from reconciler.core.capacity.pod_needs import pods_in
+from reconciler.core.capacity.pod_needs import pods_of_spec
 from reconciler.core.workloads.builtin_kinds import Kinds
 from reconciler.model.capacity import ReplicaShape, WorkloadObservation
 from reconciler.model.prerequisites import Category
@@ -52,7 +52,7 @@ def completed(
 
 def _with_template(shape: ReplicaShape, template: WorkloadTemplate, kinds: Kinds) -> ReplicaShape:
     """Add what the template leaves to clusters, of the pods with the most GPUs, which stand for the replica."""
-    parts = pods_in(template.spec, kinds).parts
+    parts = pods_of_spec(template.spec, kinds).parts
     largest = max((part.shape for part in parts), key=gpus_of_pod, default=None)
     return shape if largest is None else replace(shape, unstated=largest.unstated)
 
@@ -61,7 +61,7 @@ def _without(
     shape: ReplicaShape, name: str, added: RuntimeClass, template: WorkloadTemplate, kinds: Kinds
 ) -> ReplicaShape:
     """Take off what a RuntimeClass has added, unless pods of the template that name it ask for it themselves."""
-    parts = [part.shape for part in pods_in(template.spec, kinds).parts]
+    parts = [part.shape for part in pods_of_spec(template.spec, kinds).parts]
     named = [part for part in parts if part.unstated is not None and part.unstated.runtime_class == name]
     if not named:
         return shape

@@ -343,7 +343,7 @@ class _Judge:
         if earlier is not None:
             was_healthy = earlier.behind
         else:
-            serves = bool(report.digest) and replica_count.serves(placement, seen) is True
+            serves = bool(report.digest) and replica_count.all_pods_ready(placement, seen) is True
             was_healthy = path in self.before.arrived or serves
         is_healthy = report.state is EngineState.HEALTHY and bool(report.digest)
         behind = is_healthy or (report.state is EngineState.PENDING and was_healthy)
@@ -355,7 +355,7 @@ class _Judge:
 
         A placement whose pods are ready all the same stays: the engine may have it where nobody watches any more.
         """
-        serves = replica_count.serves(placement, seen) is True
+        serves = replica_count.all_pods_ready(placement, seen) is True
         message = f"{_NOTHING}; {_SERVES}" if serves else _NOTHING
         self._ail(path, placement, EngineState.PENDING, message, behind=serves)
 
@@ -364,10 +364,10 @@ class _Judge:
 
         Fewer pods than replicas prove nothing: they may be on their way, or the template may need no more.
         """
-        ready = replica_count.ready(placement, seen)
+        ready = replica_count.ready_replicas(placement, seen)
         if ready is not None and ready >= placement.replicas:
             self.arrived[path] = placement.digest
-        elif replica_count.serves(placement, seen) is False:
+        elif replica_count.all_pods_ready(placement, seen) is False:
             self._ail(path, placement, EngineState.PROGRESSING, f"{ready} of {placement.replicas} ready")
         else:
             self._keep(path)

@@ -24,10 +24,10 @@ from reconciler.text.findings import shortened
 _SHELL = frozenset("|&;<>()$`\n")
 """What means something to a shell outside quotes; a dollar sign and a backquote do inside double quotes too."""
 
-_ELSEWHERE = frozenset({"context", "kubeconfig", "cluster", "server", "s", "token", "user", "username", "password"})
+_OTHER_CLUSTER = frozenset({"context", "kubeconfig", "cluster", "server", "s", "token", "user", "username", "password"})
 """Flags that make kubectl talk to somebody else than the cluster it runs in."""
 
-_WIDE = frozenset({"A", "all-namespaces", "raw"})
+_CLUSTER_WIDE = frozenset({"A", "all-namespaces", "raw"})
 _SHELLS = frozenset({"ash", "bash", "busybox", "csh", "dash", "fish", "ksh", "sh", "tcsh", "zsh"})
 
 _CREATED = 3
@@ -35,7 +35,7 @@ _CREATED = 3
 
 _LABEL_KEY = re.compile(r"([a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
 
-MARKED: dict[str, tuple[str, str]] = {
+PATCHABLE_KINDS: dict[str, tuple[str, str]] = {
     alias: (version, kind)
     for version, kind, aliases in (
         ("v1", "ConfigMap", "configmap configmaps cm"),
@@ -61,7 +61,7 @@ class RefusedCommand:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Checks:
+class ReadOnlyCommand:
     """A command that changes nothing: ``kubectl get`` or a dry run. `argv` is empty where no Job makes sense either."""
 
     argv: tuple[str, ...] = ()
@@ -69,7 +69,7 @@ class Checks:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Makes:
+class ObjectCommand:
     """A command that is an object.
 
     `partial` tells that the object is not made but marked: only its labels or annotations are ours.
@@ -85,18 +85,18 @@ class Makes:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Runs:
+class JobCommand:
     """A command that only a Job can do. `namespace` is the one it names, empty for none."""
 
     argv: tuple[str, ...]
     namespace: str = ""
 
 
-Outcome: TypeAlias = RefusedCommand | Checks | Makes | Runs
+Outcome: TypeAlias = RefusedCommand | ReadOnlyCommand | ObjectCommand | JobCommand
 
 
 @lru_cache(maxsize=1024)
-def read(cmd: str) -> Outcome:
+def read_command(cmd: str) -> Outcome:
     """Say what one command line comes to, whoever may or may not allow it. Messages never quote values."""
     words = _split(cmd)
     if isinstance(words, RefusedCommand):
@@ -104,27 +104,27 @@ def read(cmd: str) -> Outcome:
     if words[0] != "kubectl":
         return RefusedCommand(message="the command is not kubectl", hint="commands are lines of kubectl")
     line = _Line(words[1:])
-    if elsewhere := sorted(_ELSEWHERE & line.flags.keys()):
+    if elsewhere := sorted(_OTHER_CLUSTER & line.flags.keys()):
         return RefusedCommand(
             message=f"the flag {elsewhere[0]!r} points kubectl at another cluster", hint="leave it out"
         )
     verb = line.positional[0] if line.positional else ""
-    beyond = _beyond(words, line)
+    beyond = _refuse_flags(words, line)
     if verb == "get":
-        return Checks(argv=() if beyond else words, namespace=line.namespace)
+        return ReadOnlyCommand(argv=() if beyond else words, namespace=line.namespace)
     if line.flags.get("dry-run") in ("client", "server", "true", ""):
-        return Checks(namespace=line.namespace)
+        return ReadOnlyCommand(namespace=line.namespace)
     made: Outcome | None = None
     if verb == "create" and len(line.positional) > 1:
         made = {"namespace": _namespace, "ns": _namespace, "configmap": _config_map, "cm": _config_map}.get(
             line.positional[1], lambda _: None
         )(line)
     elif verb in ("label", "annotate"):
-        made = _mark(line, verb)
-    return made or beyond or Runs(argv=words, namespace=line.namespace)
+        made = _patch(line, verb)
+    return made or beyond or JobCommand(argv=words, namespace=line.namespace)
 
 
-def _beyond(words: tuple[str, ...], line: _Line) -> RefusedCommand | None:
+def _refuse_flags(words: tuple[str, ...], line: _Line) -> RefusedCommand | None:
     """Say why a command could do something else in a Job than what its flags let anybody check."""
     if shell := next((word for word in words if word.rpartition("/")[2] in _SHELLS), None):
         return RefusedCommand(
@@ -135,7 +135,7 @@ def _beyond(words: tuple[str, ...], line: _Line) -> RefusedCommand | None:
             message=f"the word that begins with {line.joined!r} may be several flags",
             hint="write each flag as a word of its own",
         )
-    if flag := next((flag for flag in line.flags if flag in _WIDE), None):
+    if flag := next((flag for flag in line.flags if flag in _CLUSTER_WIDE), None):
         return RefusedCommand(message=f"the flag {flag!r} reaches beyond one namespace", hint="name one with -n")
     if flag := next((flag for flag in line.flags if flag == "as" or flag.startswith("as-")), None):
         return RefusedCommand(message=f"the flag {flag!r} makes kubectl act as somebody else", hint="leave it out")
@@ -172,7 +172,7 @@ def _split(cmd: str) -> tuple[str, ...] | RefusedCommand:
     return words if words and words[0] else RefusedCommand(message="the command line is empty")
 
 
-_VALUED = frozenset({"namespace", "from-literal", "output", "field-manager", *_ELSEWHERE})
+_VALUED = frozenset({"namespace", "from-literal", "output", "field-manager", *_OTHER_CLUSTER})
 """Flags whose value may be the next word."""
 
 _SHORT = {"n": "namespace", "o": "output"}
@@ -225,7 +225,7 @@ class _Line:
 def _namespace(line: _Line) -> Outcome | None:
     if len(line.positional) != _CREATED or line.other_flags() or line.literals:
         return None
-    return Makes(manifest={"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": line.positional[2]}})
+    return ObjectCommand(manifest={"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": line.positional[2]}})
 
 
 def _config_map(line: _Line) -> Outcome | None:
@@ -238,16 +238,16 @@ def _config_map(line: _Line) -> Outcome | None:
             return RefusedCommand(message="each --from-literal needs a key of its own and a value", hint="key=value")
         data[key] = value
     metadata = {"name": line.positional[2]} | ({"namespace": line.namespace} if line.namespace else {})
-    return Makes(manifest={"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data})
+    return ObjectCommand(manifest={"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data})
 
 
-def _mark(line: _Line, verb: str) -> Outcome | None:
+def _patch(line: _Line, verb: str) -> Outcome | None:
     """Make ``kubectl label`` and ``annotate`` of one object in a namespace an object with only that in it."""
     kind, slash, name = line.positional[1].partition("/") if len(line.positional) > 1 else ("", "", "")
     pairs = line.positional[2:]
     if not slash and pairs:
         name, *pairs = pairs
-    if kind.lower() not in MARKED or not name or not pairs or line.other_flags("overwrite") or line.literals:
+    if kind.lower() not in PATCHABLE_KINDS or not name or not pairs or line.other_flags("overwrite") or line.literals:
         return None
     marks: dict[str, str] = {}
     for pair in pairs:
@@ -257,10 +257,10 @@ def _mark(line: _Line, verb: str) -> Outcome | None:
         if _LABEL_KEY.fullmatch(key) is None:
             return RefusedCommand(message=f"{shortened(key)!r} cannot be the key of a label or annotation")
         marks[key] = value
-    version, title = MARKED[kind.lower()]
+    version, title = PATCHABLE_KINDS[kind.lower()]
     metadata: dict[str, Json] = {"name": name} | ({"namespace": line.namespace} if line.namespace else {})
     metadata["labels" if verb == "label" else "annotations"] = marks
-    return Makes(manifest={"apiVersion": version, "kind": title, "metadata": metadata}, partial=True)
+    return ObjectCommand(manifest={"apiVersion": version, "kind": title, "metadata": metadata}, partial=True)
 
 
 JOB_NAMESPACE = "kubeslice-system"
@@ -275,11 +275,11 @@ JOB_DEADLINE = 300
 _PINNED = re.compile(r"[^\s@]+@sha256:[0-9a-f]{64}")
 
 
-def refusal(outcome: Outcome, jobs: CommandJobs | None, service_account: str) -> RefusedCommand | None:
+def refuse_command(outcome: Outcome, jobs: CommandJobs | None, service_account: str) -> RefusedCommand | None:
     """Say why a command cannot be taken in a workspace with (or, None, without) command Jobs, or None if it can."""
     if isinstance(outcome, RefusedCommand):
         return outcome
-    if not isinstance(outcome, Runs):
+    if not isinstance(outcome, JobCommand):
         return None
     if jobs is None:
         what = " ".join(shortened(word, 20) for word in outcome.argv[:2] if not word.startswith("-"))
@@ -287,10 +287,10 @@ def refusal(outcome: Outcome, jobs: CommandJobs | None, service_account: str) ->
             message=f"'{what}' would have to run in the cluster, and the workspace has no command Jobs",
             hint="write it as a manifest, or set commandJobs in the Workspace",
         )
-    return _unfit(jobs, service_account)
+    return _refuse_job(jobs, service_account)
 
 
-def _unfit(jobs: CommandJobs, service_account: str) -> RefusedCommand | None:
+def _refuse_job(jobs: CommandJobs, service_account: str) -> RefusedCommand | None:
     """Say what is missing for a command Job."""
     if _PINNED.fullmatch(jobs.image) is None:
         return RefusedCommand(
@@ -303,19 +303,21 @@ def _unfit(jobs: CommandJobs, service_account: str) -> RefusedCommand | None:
     return None
 
 
-def argv(outcome: Outcome, jobs: CommandJobs | None, service_account: str) -> tuple[str, ...]:
+def job_argv(outcome: Outcome, jobs: CommandJobs | None, service_account: str) -> tuple[str, ...]:
     """Return what a Job is to run for a command, empty for none.
 
     A check runs only where Jobs are possible anyway: it changes nothing, so nothing is lost without it.
     """
-    if isinstance(outcome, Runs):
+    if isinstance(outcome, JobCommand):
         return outcome.argv
-    if isinstance(outcome, Checks) and jobs is not None and _unfit(jobs, service_account) is None:
+    if isinstance(outcome, ReadOnlyCommand) and jobs is not None and _refuse_job(jobs, service_account) is None:
         return outcome.argv
     return ()
 
 
-def job(placement: PlacementName, number: int, step: str, words: tuple[str, ...], *, image: str, account: str) -> Json:
+def command_job(
+    placement: PlacementName, number: int, step: str, words: tuple[str, ...], *, image: str, account: str
+) -> Json:
     """Make the Job that runs a command: not a hook, without a TTL, in exec form, unprivileged, with a deadline.
 
     A hook would run again with each sync, and a TTL makes Argo CD run it again (docs/reference/argocd.md, "Commands as

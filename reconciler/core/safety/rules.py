@@ -26,7 +26,7 @@ from reconciler.core.expressions.dialect import has_expression
 from reconciler.core.safety import commands, group_rules
 from reconciler.core.workloads import pod_counts, pod_template
 from reconciler.core.workloads.api_kinds import cluster_scoped, group_kind, is_list, refused
-from reconciler.core.workloads.builtin_kinds import NONE, Kinds
+from reconciler.core.workloads.builtin_kinds import NO_KINDS, Kinds
 from reconciler.model.ids import is_name
 from reconciler.model.policy import Workspace
 from reconciler.model.workload import DeletionPolicy, DeploySpec, HelmConfig, Json
@@ -46,7 +46,7 @@ _KIND = re.compile(r"[A-Z][A-Za-z0-9]{0,62}")
 _NAME = re.compile(r"(?!\.{1,2}$)[^/%\s]{1,253}")
 """What Kubernetes takes for an apiVersion, a kind, and at the least for a name of any kind of object."""
 
-_LONE = re.compile(r"[\ud800-\udfff]")
+_SURROGATE = re.compile(r"[\ud800-\udfff]")
 _USER = re.compile(r"://[^/?#]*@")
 _ACCOUNT_TOKEN = "kubernetes.io/service-account-token"  # noqa: S105  # the type of a Secret, not what is in one
 
@@ -68,7 +68,7 @@ class _Rules:
 
 
 def check_safety(
-    spec: DeploySpec, workspace: Workspace, *, kinds: Kinds = NONE, rendered: bool = False
+    spec: DeploySpec, workspace: Workspace, *, kinds: Kinds = NO_KINDS, rendered: bool = False
 ) -> tuple[Finding, ...]:
     """Return everything in a spec that the safety rules refuse, in the order of the file.
 
@@ -92,7 +92,7 @@ def check_safety(
             if check_count.loc not in told
         ]
         if spec.deletion_policy is DeletionPolicy.DELETE:
-            findings.extend(_kept(resource.manifest, loc))
+            findings.extend(_retained(resource.manifest, loc))
     for index, command in enumerate(spec.commands):
         findings.extend(_command(command.cmd, ("spec", "cmdExec", index, "cmd"), spec, rules))
     return tuple(findings)
@@ -103,8 +103,8 @@ def exact_version(version: str) -> bool:
     return _EXACT.fullmatch(version) is not None
 
 
-def objects(
-    manifests: Iterable[Mapping[str, Json]], loc: Loc, workspace: Workspace, kinds: Kinds = NONE
+def check_chart_objects(
+    manifests: Iterable[Mapping[str, Json]], loc: Loc, workspace: Workspace, kinds: Kinds = NO_KINDS
 ) -> tuple[Finding, ...]:
     """Check the objects of a chart that Overspill has rendered; `loc` is the chart's place, since they have none."""
     rules = _Rules(workspace=workspace, rendered=True, kinds=kinds)
@@ -183,11 +183,11 @@ def _contents(manifest: Mapping[str, Json], kind: str, loc: Loc, rules: _Rules) 
         yield from _namespace(namespace, (*loc, "metadata", "namespace"), rules)
     if kind == group_rules.LWS:
         yield from group_rules.check_groups(manifest, loc)
-    yield from _numbers(manifest, kind, loc, rules)
+    yield from _non_text(manifest, kind, loc, rules)
     yield from _leaves(manifest, loc)
 
 
-def _kept(manifest: Mapping[str, Json], loc: Loc) -> Iterator[Finding]:
+def _retained(manifest: Mapping[str, Json], loc: Loc) -> Iterator[Finding]:
     """Find annotations by which an object would stay when its placement goes."""
     annotations = _metadata(manifest).get("annotations")
     for key, value in annotations.items() if isinstance(annotations, dict) else ():
@@ -201,7 +201,7 @@ def _kept(manifest: Mapping[str, Json], loc: Loc) -> Iterator[Finding]:
             yield Finding(loc=(*loc, "metadata", "annotations", key), message=message, hint=hint)
 
 
-def _numbers(manifest: Mapping[str, Json], kind: str, loc: Loc, rules: _Rules) -> Iterator[Finding]:
+def _non_text(manifest: Mapping[str, Json], kind: str, loc: Loc, rules: _Rules) -> Iterator[Finding]:
     """Find what is no text where Kubernetes reads nothing else: names, labels, a ConfigMap's data, variables."""
     metadata = _metadata(manifest)
     texts: list[tuple[Loc, Json]] = [(("metadata", "name"), metadata.get("name"))]
@@ -211,7 +211,7 @@ def _numbers(manifest: Mapping[str, Json], kind: str, loc: Loc, rules: _Rules) -
     for place, value in maps:
         if isinstance(value, dict):
             texts.extend(((*place, key), item) for key, item in value.items())
-    texts.extend(pod_template.variables(manifest, rules.kinds))
+    texts.extend(pod_template.environment_values(manifest, rules.kinds))
     for place, value in texts:
         if isinstance(value, bool | int | float):
             message = f"Kubernetes takes a text here, not {str(value).lower()}"
@@ -221,15 +221,15 @@ def _numbers(manifest: Mapping[str, Json], kind: str, loc: Loc, rules: _Rules) -
 def _command(cmd: str, loc: Loc, spec: DeploySpec, rules: _Rules) -> Iterator[Finding]:
     """Check a command line as it is written, and what it becomes: quoting can hide a text from the first look."""
     findings = [*_words(cmd.split(), loc), *_leaves(cmd, loc)]
-    outcome = None if rules.later(cmd) else commands.read(cmd)
+    outcome = None if rules.later(cmd) else commands.read_command(cmd)
     if outcome is None:
         pass
-    elif refusal := commands.refusal(outcome, rules.workspace.command_jobs, spec.service_account):
+    elif refusal := commands.refuse_command(outcome, rules.workspace.command_jobs, spec.service_account):
         findings.append(Finding(loc=loc, message=refusal.message, hint=refusal.hint))
-    elif isinstance(outcome, commands.Makes):
+    elif isinstance(outcome, commands.ObjectCommand):
         inside = _contents(outcome.manifest, group_kind(outcome.manifest), (), rules)
         findings += [replace(finding, loc=loc) for finding in inside]
-    elif isinstance(outcome, commands.Runs | commands.Checks):
+    elif isinstance(outcome, commands.JobCommand | commands.ReadOnlyCommand):
         findings += [replace(finding, loc=loc) for finding in _leaves(list(outcome.argv), ())]
         findings += [*_words(outcome.argv, loc), *_namespace(outcome.namespace, loc, rules)]
     yield from dict.fromkeys(findings)
@@ -280,7 +280,7 @@ def _text(text: str, loc: Loc) -> Iterator[Finding]:
     """Find what no text may hold, be it a key or a value."""
     if SKIP_MARKER in text:
         yield Finding(loc=loc, message=_SKIP)
-    if not text.isascii() and _LONE.search(text):
+    if not text.isascii() and _SURROGATE.search(text):
         yield Finding(loc=loc, message="the text holds half a character (a lone surrogate), which no file can")
 
 

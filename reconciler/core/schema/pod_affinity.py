@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from reconciler.core.schema.strict_model import Labels, Strict, Text
-from reconciler.core.workloads.pod_affinity import keeps_out
+from reconciler.core.workloads.pod_affinity import anti_affinity_terms
 from reconciler.model.scheduling import HostPort, PodOnNode
 
 _Port = Annotated[int, Field(ge=1, le=65535)]
@@ -96,6 +96,6 @@ class PodsOnNodeFile(Strict):
             namespace=self.namespace,
             labels=tuple(sorted(self.labels.items())),
             ports=tuple(port.value_of() for port in self.host_ports),
-            keeps=tuple(keeps_out(terms, self.namespace)),
+            keeps=tuple(anti_affinity_terms(terms, self.namespace)),
         )
         return (pod,) * self.count

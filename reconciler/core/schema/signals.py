@@ -64,7 +64,7 @@ def _query(text: str) -> str:
     if len(text) > _LONGEST_QUERY:
         raise refusal(f"is longer than {_LONGEST_QUERY} characters", "try a recording rule")
     if dialect.has_expression(text):
-        for fault in dialect.read(text, dialect.QUERY).faults:
+        for fault in dialect.read_expression(text, dialect.QUERY).faults:
             raise refusal(fault.message, fault.hint)
     return text
 

@@ -155,7 +155,9 @@ def _evaluated(text: str, template: WorkloadTemplate) -> str:
     """Evaluate the expressions of a query with the names of a workload."""
     if not dialect.has_expression(text) or template.ref is None:
         return text
-    if faults := dialect.read(text, dialect.QUERY).faults:  # an unchecked expression may not run, wherever it came from
+    if faults := dialect.read_expression(
+        text, dialect.QUERY
+    ).faults:  # an unchecked expression may not run, wherever it came from
         raise ValueError(faults[0].message)
     names: Mapping[str, str] = {
         "namespace": template.ref.namespace,
@@ -163,7 +165,7 @@ def _evaluated(text: str, template: WorkloadTemplate) -> str:
         "template": str(template.name),
         "workspace": str(template.workspace),
     }
-    query: Json = sandbox.run(text, sandbox.variables({name: quoted(value) for name, value in names.items()}))
+    query: Json = sandbox.evaluate(text, sandbox.spec_variables({name: quoted(value) for name, value in names.items()}))
     if not isinstance(query, str) or not query.strip():
         raise ValueError("the expression gives no text")
     return query

@@ -12,12 +12,12 @@ from dataclasses import replace
 
 from reconciler.core.safety import rules
 from reconciler.core.spread import ordinal_fields
-from reconciler.core.spread.matching import selects
-from reconciler.core.spread.subset_pods import Injection, injection, ordinal, pod_of_subset, subset_of
+from reconciler.core.spread.matching import selects_pods
+from reconciler.core.spread.subset_pods import Injection, has_ordinals, injection, patch_template, subset_of
 from reconciler.core.workloads.api_kinds import group_kind
 from reconciler.core.workloads.builtin_kinds import Kinds
 from reconciler.core.workloads.paths import at, within
-from reconciler.core.workloads.pods import PodTemplateSite, places
+from reconciler.core.workloads.pods import PodTemplateSite, pod_template_sites
 from reconciler.core.workloads.strategic_merge import Unmergeable
 from reconciler.errors import InvalidInput
 from reconciler.model.placement import Placement
@@ -32,7 +32,7 @@ _TRY = "mend its patch: kubectl patch --local --type strategic shows what become
 _MANIFEST: Loc = ("spec", "manifestResources", 0, "manifest")
 
 
-def of_placement(desired: Desired, placement: Placement) -> Injection | None:
+def placement_injection(desired: Desired, placement: Placement) -> Injection | None:
     """Return what the subset that a placement is for changes in its pods; None where it is for none that there is.
 
     Its cluster has to be one that is described. Raises InvalidInput where a StatefulSet would have no ordinals there.
@@ -40,7 +40,7 @@ def of_placement(desired: Desired, placement: Placement) -> Injection | None:
     policy = desired.policies.get(placement.workload)
     spread = None if policy is None else policy.spread
     subset = None if spread is None else subset_of(spread, placement.subset)
-    own = placement.first_ordinal if spread is not None and ordinal(spread) else None
+    own = placement.first_ordinal if spread is not None and has_ordinals(spread) else None
     if spread is None or subset is None:
         # What was placed for a subset that is gone keeps the ordinals that it has, and nothing else of it.
         return Injection(spread=spread, subset=Subset(name=placement.subset), start=own) if spread and own else None
@@ -48,10 +48,10 @@ def of_placement(desired: Desired, placement: Placement) -> Injection | None:
         return injection(spread, subset, desired.clusters[placement.cluster], start=own)
     except ValueError as error:
         hint = "give each subset before it a maxReplicas in replicas"
-        raise refusal(Injection(spread=spread, subset=subset), str(error), hint) from error
+        raise injection_error(Injection(spread=spread, subset=subset), str(error), hint) from error
 
 
-def targets(manifests: Sequence[Mapping[str, Json]], spread: WorkloadSpread) -> frozenset[int]:
+def target_indexes(manifests: Sequence[Mapping[str, Json]], spread: WorkloadSpread) -> frozenset[int]:
     """Return the places of the objects that a spread targets, in a list of a placement's objects."""
     wanted = f"{spread.group}/{spread.target.kind}"
     indexes = [index for index, manifest in enumerate(manifests) if group_kind(manifest) == wanted]
@@ -59,7 +59,7 @@ def targets(manifests: Sequence[Mapping[str, Json]], spread: WorkloadSpread) -> 
     return frozenset(named or indexes)
 
 
-def ways(manifest: Mapping[str, Json], spread: WorkloadSpread, kinds: Kinds) -> tuple[Path, ...]:
+def selected_templates(manifest: Mapping[str, Json], spread: WorkloadSpread, kinds: Kinds) -> tuple[Path, ...]:
     """Return the ways to the pod templates of the role that a spread selects, each once.
 
     Pods are selected by labels, which a controller may add for each role: where no template has them, the role is the
@@ -67,50 +67,54 @@ def ways(manifest: Mapping[str, Json], spread: WorkloadSpread, kinds: Kinds) -> 
     """
     template_places = {
         tuple(map(str, place.loc[:-1])): place
-        for place in reversed(tuple(places(manifest, kinds)))
-        if plain(place.template) and place.loc
+        for place in reversed(tuple(pod_template_sites(manifest, kinds)))
+        if has_own_metadata(place.template) and place.loc
     }
     labelled = [
         pod_path
         for pod_path in template_places
-        if selects(spread, _object(at(manifest, (*pod_path, "metadata", "labels"))))
+        if selects_pods(spread, _object(at(manifest, (*pod_path, "metadata", "labels"))))
     ]
     if not labelled:
-        labelled = [pod_path for pod_path, place in template_places.items() if _split(place) & {*spread.replicas_paths}]
+        labelled = [
+            pod_path for pod_path, place in template_places.items() if _replica_paths(place) & {*spread.replicas_paths}
+        ]
     return tuple(pod_path for pod_path in reversed(template_places) if pod_path in labelled)
 
 
-def injected(manifest: Mapping[str, Json], asked: Injection, workspace: Workspace, kinds: Kinds) -> Mapping[str, Json]:
+def inject_subset(
+    manifest: Mapping[str, Json], asked: Injection, workspace: Workspace, kinds: Kinds
+) -> Mapping[str, Json]:
     """Return an object whose pods are those of a subset.
 
     Raises InvalidInput that names the spread, the subset, the object and the field.
     """
     called = f"{manifest.get('kind')} {at(manifest, ('metadata', 'name'))}"
-    pod_paths = ways(manifest, asked.spread, kinds)
+    pod_paths = selected_templates(manifest, asked.spread, kinds)
     if not pod_paths and not asked.changes:
         return manifest
     if not pod_paths and replace(asked, start=0).changes:
-        raise refusal(asked, f"{called} has no pod template {_asked(asked.spread)}", INSTEAD)
+        raise injection_error(asked, f"{called} has no pod template {_describe_selection(asked.spread)}", INSTEAD)
     made = manifest
     try:
         for pod_path in pod_paths:
             if not isinstance(at(made, pod_path), Mapping):
                 continue  # what an object lacks, its own check tells
             before = at(made, (*pod_path, "spec"))
-            made = _put(made, pod_path, pod_of_subset(at(made, pod_path), asked))
+            made = _put(made, pod_path, patch_template(at(made, pod_path), asked))
             if asked.subset.patch:
                 _check_containers(before, _object(at(made, (*pod_path, "spec"))))
                 _check_mounts(_object(at(made, (*pod_path, "spec"))), made)
         if asked.start:
-            made = ordinal_fields.begun(made, asked.start)
+            made = ordinal_fields.with_first_ordinal(made, asked.start)
         _check_selector(manifest, made)
         _check_rules(manifest, made, workspace, kinds)
     except Unmergeable as error:
-        raise refusal(asked, f"{called}: {error}", error.hint or _TRY) from error
+        raise injection_error(asked, f"{called}: {error}", error.hint or _TRY) from error
     return made
 
 
-def refusal(asked: Injection, message: str, hint: str) -> InvalidInput:
+def injection_error(asked: Injection, message: str, hint: str) -> InvalidInput:
     """Say why the pods of a subset cannot be made, at the subset's place in the file of its spread."""
     spread = asked.spread
     loc: Loc = ("spec", "subsets")
@@ -120,7 +124,7 @@ def refusal(asked: Injection, message: str, hint: str) -> InvalidInput:
     return InvalidInput(problems=(finding.problem(path=spread.path, line=spread.line),))
 
 
-def plain(template: PodTemplate) -> bool:
+def has_own_metadata(template: PodTemplate) -> bool:
     """Tell whether a template is one as Kubernetes has them, with metadata beside the spec."""
     return template.spec[-1:] == ("spec",) and template.labels == (*template.spec[:-1], "metadata", "labels")
 
@@ -129,12 +133,12 @@ def _object(value: Json) -> Mapping[str, Json]:
     return value if isinstance(value, Mapping) else {}
 
 
-def _split(place: PodTemplateSite) -> set[str]:
+def _replica_paths(place: PodTemplateSite) -> set[str]:
     """Return where the replicas of a template are, as a spread writes it."""
     return {".".join(within(count.path, place.item, place.template.spec)) for count in place.template.counts}
 
 
-def _asked(spread: WorkloadSpread) -> str:
+def _describe_selection(spread: WorkloadSpread) -> str:
     """Say what pod templates were looked for."""
     labels = [f"{key}={value}" for key, value in sorted(spread.selector.items())]
     labels += [selector_expression.key for selector_expression in spread.selector_expressions]

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from reconciler.core.capacity.cluster_cache import ClusterCache
-from reconciler.core.workloads.node_affinity import meets
+from reconciler.core.workloads.node_affinity import meets_terms
 from reconciler.core.workloads.pod_shape import node_terms, tolerations
 from reconciler.core.workloads.strategic_merge import Unmergeable, merge
 from reconciler.model.capacity import ClusterObservation, ReplicaShape
@@ -24,7 +24,7 @@ from reconciler.model.workload import Json
 from reconciler.model.workload_spread import Subset, WorkloadSpread
 
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
-_UNREAD = (
+_UNSUPPORTED = (
     "hostNetwork",
     "nodeName",
     "overhead",
@@ -34,13 +34,13 @@ _UNREAD = (
     "topologySpreadConstraints",
 )
 """Fields of a pod that decide where it fits, and that a shape has no word for."""
-_MOST = 100
+_MAX_KEY_SETS = 100
 """Sets of labels that are looked for among the nodes of one cluster, as preferred terms name them."""
-_LABELLED = ClusterCache[dict[tuple[str, ...], Sequence[Mapping[str, str]]]](lambda _: {})
+_NODE_LABELS = ClusterCache[dict[tuple[str, ...], Sequence[Mapping[str, str]]]](lambda _: {})
 """What the nodes of clusters have as which labels."""
 
 
-def takes(subset: Subset, cluster: Cluster) -> bool:
+def selects_cluster(subset: Subset, cluster: Cluster) -> bool:
     """Tell whether a cluster is one of a subset's, as far as its labels and its name say."""
     term = subset.required
     if term is None:
@@ -48,47 +48,47 @@ def takes(subset: Subset, cluster: Cluster) -> bool:
     if not (term.labels or term.fields):
         return False  # as Kubernetes has it: a term that asks for nothing is met by nothing
     own = NodeTerm(labels=tuple(label for label in term.labels if label.key in cluster.labels), fields=term.fields)
-    return not (own.labels or own.fields) or meets((own,), cluster.labels, cluster.name)
+    return not (own.labels or own.fields) or meets_terms((own,), cluster.labels, cluster.name)
 
 
-def of_nodes(subset: Subset, cluster: Cluster) -> tuple[NodeRequirement, ...]:
+def node_requirements(subset: Subset, cluster: Cluster) -> tuple[NodeRequirement, ...]:
     """List what a subset requires of the nodes of one of its clusters."""
     labels = () if subset.required is None else subset.required.labels
     return tuple(label for label in labels if label.key not in cluster.labels)
 
 
-def has(subset: Subset, cluster: Cluster, seen: ClusterObservation | None) -> bool:
+def has_required_node(subset: Subset, cluster: Cluster, seen: ClusterObservation | None) -> bool:
     """Tell whether a cluster of a subset has a node that the subset requires, ready or not, if it requires any."""
-    asked = of_nodes(subset, cluster)
+    asked = node_requirements(subset, cluster)
     if not asked or seen is None:
         return not asked
     labelled = [{**pool.labels, **node.labels} for pool in seen.pools for node in pool.nodes]
     labelled += [{**node.labels} for node in seen.closed]
-    return any(meets((NodeTerm(labels=asked),), labels, "") for labels in labelled)
+    return any(meets_terms((NodeTerm(labels=asked),), labels, "") for labels in labelled)
 
 
-def preference(subset: Subset, cluster: Cluster, seen: ClusterObservation | None) -> int:
+def preference_weight(subset: Subset, cluster: Cluster, seen: ClusterObservation | None) -> int:
     """Add up the weights of the preferred terms that a cluster meets, with the labels of its best node over its own."""
     if not subset.preferred:
         return 0
     keys = tuple(sorted({label.key for preferred in subset.preferred for label in preferred.term.labels}))
-    labelled = _labelled(seen, keys) if seen is not None else ()
+    labelled = _node_labels(seen, keys) if seen is not None else ()
     return max(
         sum(
             preferred_term.weight
             for preferred_term in subset.preferred
-            if meets((preferred_term.term,), {**cluster.labels, **labels}, cluster.name)
+            if meets_terms((preferred_term.term,), {**cluster.labels, **labels}, cluster.name)
         )
         for labels in (labelled or [{}])
     )
 
 
-def _labelled(seen: ClusterObservation, keys: tuple[str, ...]) -> Sequence[Mapping[str, str]]:
+def _node_labels(seen: ClusterObservation, keys: tuple[str, ...]) -> Sequence[Mapping[str, str]]:
     """List what the nodes of a cluster have as these labels: of those that are alike one, as there are many."""
-    cache = _LABELLED.of(seen)
+    cache = _NODE_LABELS.of(seen)
     made = cache.get(keys)
     if made is None:
-        if len(cache) >= _MOST:
+        if len(cache) >= _MAX_KEY_SETS:
             cache.clear()
         node_labels = {
             tuple((key, node.labels.get(key, pool.labels.get(key))) for key in keys)
@@ -99,18 +99,18 @@ def _labelled(seen: ClusterObservation, keys: tuple[str, ...]) -> Sequence[Mappi
     return made
 
 
-def selects(spread: WorkloadSpread, labels: Mapping[str, str]) -> bool:
+def selects_pods(spread: WorkloadSpread, labels: Mapping[str, str]) -> bool:
     """Tell whether a pod with these labels is one that counts; without a selector all do."""
     asked = (
         *(NodeRequirement(key=key, operator="In", values=(value,)) for key, value in spread.selector.items()),
         *spread.selector_expressions,
     )
-    return not asked or meets((NodeTerm(labels=asked),), labels, "")
+    return not asked or meets_terms((NodeTerm(labels=asked),), labels, "")
 
 
-def beside(shape: ReplicaShape, subset: Subset, cluster: Cluster) -> ReplicaShape:
+def with_subset_terms(shape: ReplicaShape, subset: Subset, cluster: Cluster) -> ReplicaShape:
     """Return the shape of a replica with what a subset asks for beside it on one of its clusters, but for its patch."""
-    asked = of_nodes(subset, cluster)
+    asked = node_requirements(subset, cluster)
     terms = shape.node_terms
     if asked:
         terms = tuple(replace(term, labels=term.labels + asked) for term in terms or (NodeTerm(),))
@@ -118,20 +118,20 @@ def beside(shape: ReplicaShape, subset: Subset, cluster: Cluster) -> ReplicaShap
     return replace(shape, node_terms=terms, tolerations=shape.tolerations + lasting)
 
 
-def narrowed(shape: ReplicaShape, subset: Subset, cluster: Cluster) -> ReplicaShape:
+def narrow_shape(shape: ReplicaShape, subset: Subset, cluster: Cluster) -> ReplicaShape:
     """Return the shape of a replica that is placed for a subset on one of its clusters, as far as it alone tells."""
-    made = beside(shape, subset, cluster)
+    made = with_subset_terms(shape, subset, cluster)
     if not subset.patch:
         return made
     try:
-        made = _relabelled(made, subset.patch, subset.name)
+        made = _patch_labels(made, subset.patch, subset.name)
         spec = subset.patch.get("spec")
-        return _patched(made, spec, subset.name) if spec else made
+        return _patch_spec(made, spec, subset.name) if spec else made
     except (AttributeError, KeyError, TypeError, Unmergeable):
         return replace(made, obstacle=f"the patch of subset {subset.name} is no part of a pod")
 
 
-def _relabelled(shape: ReplicaShape, patch: Mapping[str, Json], name: str) -> ReplicaShape:
+def _patch_labels(shape: ReplicaShape, patch: Mapping[str, Json], name: str) -> ReplicaShape:
     """Give the pods that rules are about the labels of a patch; none of those that the rules go by."""
     rules = shape.rules
     if "metadata" not in patch:
@@ -156,9 +156,9 @@ def _labels(before: Mapping[str, str], patch: Mapping[str, Json]) -> Labels:
     return tuple(sorted(((pod.get("metadata") or {}).get("labels") or {}).items()))
 
 
-def _patched(shape: ReplicaShape, spec: Json, name: str) -> ReplicaShape:
+def _patch_spec(shape: ReplicaShape, spec: Json, name: str) -> ReplicaShape:
     """Apply what a patch says of nodes; lists of Kubernetes without a merge key are replaced whole."""
-    unread = next(iter((*_unread(spec), *_either(spec, shape))), "")
+    unread = next(iter((*_unsupported_fields(spec), *_conflicting_labels(spec, shape))), "")
     if unread:
         return replace(shape, obstacle=shape.obstacle or f"subset {name} patches {unread}, which nobody can count here")
     own = {"spec": {"nodeSelector": dict(shape.node_selector)}}
@@ -174,9 +174,9 @@ def _patched(shape: ReplicaShape, spec: Json, name: str) -> ReplicaShape:
     )
 
 
-def _unread(spec: Mapping[str, Json]) -> Iterator[str]:
+def _unsupported_fields(spec: Mapping[str, Json]) -> Iterator[str]:
     """Name what a patch changes that decides where a replica fits and cannot be read from here."""
-    yield from (f"spec.{field}" for field in _UNREAD if field in spec)
+    yield from (f"spec.{field}" for field in _UNSUPPORTED if field in spec)
     if any(str(key).startswith("$") for key in spec):
         yield "spec by a directive"
     for field in ("containers", "initContainers"):
@@ -191,22 +191,22 @@ def _unread(spec: Mapping[str, Json]) -> Iterator[str]:
     affinity = spec.get("affinity") or {}
     yield from (f"spec.affinity.{field}" for field in ("podAffinity", "podAntiAffinity") if field in affinity)
     for field in ("nodeSelector", "tolerations", "affinity"):
-        if _directed(spec.get(field)):
+        if _has_directive(spec.get(field)):
             yield f"spec.{field} by a directive"
 
 
-def _either(spec: Mapping[str, Json], shape: ReplicaShape) -> Iterator[str]:
+def _conflicting_labels(spec: Mapping[str, Json], shape: ReplicaShape) -> Iterator[str]:
     """Name the labels that a patch asks for in another way than a shape, which may have them of its affinity."""
     for key, value in (spec.get("nodeSelector") or {}).items():
         if shape.node_selector.get(key, value) != value:
             yield f"spec.nodeSelector.{key}"
 
 
-def _directed(value: Json) -> bool:
+def _has_directive(value: Json) -> bool:
     """Tell whether a strategic merge patch says how to merge, beside what."""
     if isinstance(value, Mapping):
-        return any(str(key).startswith("$") or _directed(item) for key, item in value.items())
-    return isinstance(value, list) and any(_directed(item) for item in value)
+        return any(str(key).startswith("$") or _has_directive(item) for key, item in value.items())
+    return isinstance(value, list) and any(_has_directive(item) for item in value)
 
 
 def _node_affinity(spec: Mapping[str, Json]) -> Mapping[str, Json]:

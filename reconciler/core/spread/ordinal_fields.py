@@ -23,7 +23,7 @@ _MOST = 1000
 _RANGE = re.compile(r"(\d{1,9})-(\d{1,9})")
 
 
-def begun(manifest: Mapping[str, Json], start: int) -> Mapping[str, Json]:
+def with_first_ordinal(manifest: Mapping[str, Json], start: int) -> Mapping[str, Json]:
     """Return a StatefulSet whose pods leave so many ordinals to others, beyond those that it leaves out itself.
 
     Raises Unmergeable where it cannot be said.
@@ -32,7 +32,7 @@ def begun(manifest: Mapping[str, Json], start: int) -> Mapping[str, Json]:
     fields = spec if isinstance(spec, Mapping) else {}
     group, _, version = str(manifest.get("apiVersion")).rpartition("/")
     if group != KRUISE:
-        return {**manifest, "spec": {**fields, "ordinals": _from(start, fields.get("ordinals"))}}
+        return {**manifest, "spec": {**fields, "ordinals": _start_from(start, fields.get("ordinals"))}}
     if version == "v1alpha1":
         hint = f"try apiVersion: {KRUISE}/v1beta1 in the template"
         raise Unmergeable(("apiVersion",), "has no ordinals that a subset could leave to others; v1beta1 has", hint)
@@ -43,19 +43,19 @@ def begun(manifest: Mapping[str, Json], start: int) -> Mapping[str, Json]:
         hint = "lower maxReplicas of the subsets before it"
         raise Unmergeable(_RESERVED, f"would have {start} numbers, and {_MOST} are written at most", hint)
     own = fields.get("reserveOrdinals") or []
-    reserved = _numbers(own)
+    reserved = _reserved_ordinals(own)
     before = islice((number for number in count() if number not in reserved), start)
     return {**manifest, "spec": {**fields, "reserveOrdinals": [*own, *before]}}
 
 
-def _from(start: int, ordinals: Json) -> dict[str, Json]:
+def _start_from(start: int, ordinals: Json) -> dict[str, Json]:
     """Begin with an ordinal, counted from where the object itself begins."""
     fields = ordinals if isinstance(ordinals, Mapping) else {}
     own = fields.get("start")
     return {**fields, "start": start + (own if type(own) is int else 0)}
 
 
-def _numbers(own: Json) -> frozenset[int]:
+def _reserved_ordinals(own: Json) -> frozenset[int]:
     """Read the ordinals that are left out already: numbers, and ranges of them as ``3-5``."""
     numbers: set[int] = set()
     for entry in own if isinstance(own, list) else [None]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
-from reconciler.core.spread.matching import of_nodes, preference, takes
+from reconciler.core.spread.matching import node_requirements, preference_weight, selects_cluster
 from reconciler.core.spread.subset_pods import subset_of
 from reconciler.model.ids import ClusterName
 from reconciler.model.placement import ClusterSubset, Placement
@@ -28,12 +28,18 @@ def cluster_subset(placement: Placement, policy: BurstPolicy, clusters: Mapping[
     cluster = clusters.get(placement.cluster)
     if cluster is None:
         return placement.cluster, ""
-    able = [subset for subset in spread.subsets if takes(subset, cluster) and not of_nodes(subset, cluster)]
-    best = max(able, key=lambda choice: (preference(choice, cluster, None), _changes_nothing(choice)), default=None)
+    able = [
+        subset
+        for subset in spread.subsets
+        if selects_cluster(subset, cluster) and not node_requirements(subset, cluster)
+    ]
+    best = max(
+        able, key=lambda choice: (preference_weight(choice, cluster, None), _changes_nothing(choice)), default=None
+    )
     return placement.cluster, "" if best is None else best.name
 
 
-def replicas_held(
+def replicas_by_subset(
     placements: Iterable[Placement], policy: BurstPolicy, clusters: Mapping[ClusterName, Cluster]
 ) -> Counter[ClusterSubset]:
     """Count the replicas of one workload by cluster and subset."""

@@ -13,16 +13,16 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from reconciler.core.spread.matching import of_nodes
-from reconciler.core.workloads.node_affinity import meets
-from reconciler.core.workloads.strategic_merge import Unmergeable, directive, merge
+from reconciler.core.spread.matching import node_requirements
+from reconciler.core.workloads.node_affinity import meets_terms
+from reconciler.core.workloads.strategic_merge import Unmergeable, leftover_directive, merge
 from reconciler.model.policy import Cluster
 from reconciler.model.scheduling import NodeRequirement, NodeTerm, Toleration
 from reconciler.model.workload import Json
 from reconciler.model.workload_spread import PreferredTerm, Subset, WorkloadSpread
 from reconciler.text.findings import Loc
 
-MATCHED = "apps.kruise.io/matched-workloadspread"
+MATCHED_ANNOTATION = "apps.kruise.io/matched-workloadspread"
 _STATEFUL_SETS = frozenset({("apps", "StatefulSet"), ("apps.kruise.io", "StatefulSet")})
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 _PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
@@ -56,7 +56,7 @@ class Injection:
     def annotation(self) -> dict[str, str]:
         """The annotation by which OpenKruise's tools know a pod's subset."""
         named = {"name": self.spread.name, "subset": self.subset.name}
-        return {MATCHED: json.dumps(named, separators=(",", ":"))}
+        return {MATCHED_ANNOTATION: json.dumps(named, separators=(",", ":"))}
 
 
 def subset_of(spread: WorkloadSpread, name: str) -> Subset | None:
@@ -72,20 +72,22 @@ def injection(spread: WorkloadSpread, subset: Subset, cluster: Cluster, *, start
     return Injection(
         spread=spread,
         subset=subset,
-        required=of_nodes(subset, cluster),
+        required=node_requirements(subset, cluster),
         preferred=tuple(
-            preferred_term for term in subset.preferred if (preferred_term := _of_nodes(term, cluster)) is not None
+            preferred_term
+            for term in subset.preferred
+            if (preferred_term := _node_preference(term, cluster)) is not None
         ),
-        start=start if start is not None else ordinals_start(spread, subset) if ordinal(spread) else 0,
+        start=start if start is not None else ordinals_start(spread, subset) if has_ordinals(spread) else 0,
     )
 
 
-def ordinal(spread: WorkloadSpread) -> bool:
+def has_ordinals(spread: WorkloadSpread) -> bool:
     """Tell whether the pods of a spread's target are numbered, so that its subsets are ranges of ordinals."""
     return (spread.group, spread.target.kind) in _STATEFUL_SETS
 
 
-def pod_of_subset(template: Mapping[str, Json], injected: Injection) -> dict[str, Json]:
+def patch_template(template: Mapping[str, Json], injected: Injection) -> dict[str, Json]:
     """Return the pod template of a subset; what is no `metadata` and no `spec` in a patch is not a template's.
 
     Raises Unmergeable for a patch that cannot be applied, and for a template that is none.
@@ -98,8 +100,10 @@ def pod_of_subset(template: Mapping[str, Json], injected: Injection) -> dict[str
         ]
     if injected.required or injected.preferred:
         spec["affinity"] = _with_terms(spec.get("affinity"), injected)
-    made = merge({**template, "spec": spec}, {key: injected.subset.patch[key] for key in _parts(injected.subset)})
-    if left := directive(made):
+    made = merge(
+        {**template, "spec": spec}, {key: injected.subset.patch[key] for key in _patched_parts(injected.subset)}
+    )
+    if left := leftover_directive(made):
         raise Unmergeable(left, "Kubernetes leaves it where it stands, since it is in something new")
     after = _mapping(made.get("spec"), ("spec",))
     if after.get("priorityClassName") != spec.get("priorityClassName"):
@@ -130,7 +134,7 @@ def ordinals_start(spread: WorkloadSpread, subset: Subset) -> int:
 def first_ordinal(spread: WorkloadSpread | None, name: str) -> int | None:
     """Return the first ordinal of what is placed for a subset now; None where nothing is numbered, or none is left."""
     subset = None if spread is None else subset_of(spread, name)
-    if spread is None or subset is None or not ordinal(spread):
+    if spread is None or subset is None or not has_ordinals(spread):
         return None
     try:
         return ordinals_start(spread, subset)
@@ -138,15 +142,15 @@ def first_ordinal(spread: WorkloadSpread | None, name: str) -> int | None:
         return None
 
 
-def _parts(subset: Subset) -> tuple[str, ...]:
+def _patched_parts(subset: Subset) -> tuple[str, ...]:
     return tuple(key for key in subset.patch if key in {"metadata", "spec"})
 
 
-def _of_nodes(preferred: PreferredTerm, cluster: Cluster) -> PreferredTerm | None:
+def _node_preference(preferred: PreferredTerm, cluster: Cluster) -> PreferredTerm | None:
     """Return what of a preferred term is a matter of nodes; None where nothing is, or the cluster does not meet it."""
     term = preferred.term
     decided = NodeTerm(labels=tuple(label for label in term.labels if label.key in cluster.labels), fields=term.fields)
-    if (decided.labels or decided.fields) and not meets((decided,), cluster.labels, cluster.name):
+    if (decided.labels or decided.fields) and not meets_terms((decided,), cluster.labels, cluster.name):
         return None
     left = tuple(label for label in term.labels if label.key not in cluster.labels)
     return replace(preferred, term=NodeTerm(labels=left)) if left else None
@@ -167,11 +171,11 @@ def _with_terms(affinity: Json, injected: Injection) -> dict[str, Json]:
     if injected.required:
         selector = _mapping(node.get(_REQUIRED), (*loc, _REQUIRED))
         terms = _list(selector.get(_TERMS), (*loc, _REQUIRED, _TERMS))
-        node[_REQUIRED] = {**selector, _TERMS: [_narrower(term, injected.required, loc) for term in terms or [{}]]}
+        node[_REQUIRED] = {**selector, _TERMS: [_narrowed_term(term, injected.required, loc) for term in terms or [{}]]}
     return {**whole, "nodeAffinity": node}
 
 
-def _narrower(term: Json, required: Sequence[NodeRequirement], loc: Loc) -> dict[str, Json]:
+def _narrowed_term(term: Json, required: Sequence[NodeRequirement], loc: Loc) -> dict[str, Json]:
     own = _mapping(term, (*loc, _REQUIRED, _TERMS))
     own_expressions = _list(own.get("matchExpressions"), (*loc, _REQUIRED, _TERMS, "matchExpressions"))
     return {**own, "matchExpressions": [*own_expressions, *_expressions(required)["matchExpressions"]]}

@@ -33,7 +33,9 @@ def template(
     )
 
 
-def plain(group: str, kind: str, versions: tuple[str, ...], checked: str, *, counted: bool = True) -> WorkloadKind:
+def spec_template_kind(
+    group: str, kind: str, versions: tuple[str, ...], checked: str, *, counted: bool = True
+) -> WorkloadKind:
     """Describe a kind that makes ``spec.replicas`` pods of ``spec.template``."""
     return WorkloadKind(
         group=group,
@@ -46,7 +48,7 @@ def plain(group: str, kind: str, versions: tuple[str, ...], checked: str, *, cou
     )
 
 
-def at_a_time(root: str) -> Count:
+def parallel_pods(root: str) -> Count:
     """Count the pods of a Job at a time: never more than it has to complete."""
     return Count(path=path(f"{root}.parallelism"), most=path(f"{root}.completions"))
 
@@ -83,7 +85,9 @@ def sets() -> Iterator[WorkloadKind]:
         kind="JobSet",
         versions=("v1alpha2",),
         replicas=(path(f"{jobs}.replicas"),),
-        templates=(template(f"{jobs}.template.spec.template", f"{jobs}.replicas", at_a_time(f"{jobs}.template.spec")),),
+        templates=(
+            template(f"{jobs}.template.spec.template", f"{jobs}.replicas", parallel_pods(f"{jobs}.template.spec")),
+        ),
         together=Group(called="set"),
         suspended=SUSPEND,
         apart="alpha.jobset.sigs.k8s.io/exclusive-topology",
@@ -247,7 +251,7 @@ def _ray_kind(kind: str, root: str, *more: PodTemplate, mark: Mark, optional: bo
 
 def rolling() -> Iterator[WorkloadKind]:
     """Describe what is like a Deployment, and rolls out in ways of its own."""
-    yield plain("apps.kruise.io", "CloneSet", ("v1alpha1", "v1beta1"), "Kruise 07169cf (2026-07-02)")
+    yield spec_template_kind("apps.kruise.io", "CloneSet", ("v1alpha1", "v1beta1"), "Kruise 07169cf (2026-07-02)")
     yield WorkloadKind(
         group="argoproj.io",
         kind="Rollout",
@@ -377,7 +381,7 @@ def dynamo() -> Iterator[WorkloadKind]:
 Kinds: TypeAlias = Mapping[str, WorkloadKind]
 """Kinds that the fleet repository declares, by ``group/Kind``."""
 
-NONE: Kinds = {}
+NO_KINDS: Kinds = {}
 _KUBERNETES = "Kubernetes 1.37"
 
 
@@ -389,16 +393,16 @@ def _kubernetes() -> Iterator[WorkloadKind]:
         templates=(PodTemplate(spec=("spec",)),),
         checked=_KUBERNETES,
     )
-    yield plain("", "ReplicationController", ("v1",), _KUBERNETES)
+    yield spec_template_kind("", "ReplicationController", ("v1",), _KUBERNETES)
     for kind in ("Deployment", "ReplicaSet", "StatefulSet"):
-        yield plain("apps", kind, ("v1",), _KUBERNETES)
-    yield plain("apps", "DaemonSet", ("v1",), _KUBERNETES, counted=False)
+        yield spec_template_kind("apps", kind, ("v1",), _KUBERNETES)
+    yield spec_template_kind("apps", "DaemonSet", ("v1",), _KUBERNETES, counted=False)
     yield WorkloadKind(
         group="batch",
         kind="Job",
         versions=("v1",),
         replicas=(path("spec.parallelism"),),
-        templates=(template("spec.template", at_a_time("spec")),),
+        templates=(template("spec.template", parallel_pods("spec")),),
         suspended=SUSPEND,
         checked=_KUBERNETES,
     )
@@ -433,27 +437,27 @@ POD_TEMPLATES = frozenset(
 """Kinds of Kubernetes itself whose pods are made from ``spec.template``."""
 
 
-_CALLED: Mapping[str, tuple[WorkloadKind, ...]] = {
+_BY_KIND: Mapping[str, tuple[WorkloadKind, ...]] = {
     name: tuple(kind for kind in BUILT_IN.values() if kind.kind == name)
     for name in (one.kind for one in BUILT_IN.values())
 }
 
 
-def called(name: str, declared: Kinds) -> list[WorkloadKind]:
+def kinds_named(name: str, declared: Kinds) -> list[WorkloadKind]:
     """Return what is known of the kinds of this name, whichever API groups they are of."""
     own = [kind for kind in declared.values() if kind.kind == name]
-    return [*own, *(kind for kind in _CALLED.get(name, ()) if kind.name not in declared)]
+    return [*own, *(kind for kind in _BY_KIND.get(name, ()) if kind.name not in declared)]
 
 
-def known(manifest: Mapping[str, Json], declared: Kinds) -> WorkloadKind | None:
+def kind_of(manifest: Mapping[str, Json], declared: Kinds) -> WorkloadKind | None:
     """Return what is known of an object's kind; None where nothing is, as of what makes no pods."""
     name = group_kind(manifest)
     return declared.get(name) or BUILT_IN.get(name)
 
 
-def scaled_at(manifest: Mapping[str, Json], declared: Kinds) -> tuple[Path, ...]:
+def scale_paths(manifest: Mapping[str, Json], declared: Kinds) -> tuple[Path, ...]:
     """Return where an autoscaler that goes by the scale of an object sets its replicas; empty where none does."""
-    kind = known(manifest, declared)
+    kind = kind_of(manifest, declared)
     replicas_paths = kind.replicas if kind is not None else ()
     return tuple(
         replicas_path

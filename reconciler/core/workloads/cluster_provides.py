@@ -41,7 +41,9 @@ _WHOLE = frozenset({Category.KINDS, Category.IMAGES})
 """Categories in whose names a slash stands for something else than a namespace."""
 
 
-def lacking(cluster: Cluster, prerequisites: Sequence[Prerequisite], seen: ClusterObservation | None) -> Refusal | None:
+def refuse_lacking(
+    cluster: Cluster, prerequisites: Sequence[Prerequisite], seen: ClusterObservation | None
+) -> Refusal | None:
     """Refuse a cluster that does not have everything, and name what it lacks; None where nothing is known to lack."""
     if not prerequisites:
         return None
@@ -49,49 +51,49 @@ def lacking(cluster: Cluster, prerequisites: Sequence[Prerequisite], seen: Clust
     if not lacks:
         return None
     first, *others = lacks
-    nor = f", nor {listed(map(called, others))}" if others else ""
+    nor = f", nor {listed(map(describe_prerequisite, others))}" if others else ""
     fields = listed(dict.fromkeys(f"spec.provides.{lack.category}" for lack in lacks))
     them = "them" if others else "it"
     return Refusal(
         cluster=cluster.name,
         reason=Reason.NEEDS_FIRST,
-        message=f"has no {called(first)}, which {plain(first.by)} needs{nor}",
+        message=f"has no {describe_prerequisite(first)}, which {plain(first.by)} needs{nor}",
         remedy=f"create {them} there and list {them} in its {fields}, or ship {them} with the workload",
     )
 
 
-def lacked(cluster: Cluster, prerequisites: Iterable[Prerequisite]) -> tuple[Prerequisite, ...]:
+def declared_lacking(cluster: Cluster, prerequisites: Iterable[Prerequisite]) -> tuple[Prerequisite, ...]:
     """List what a cluster says itself that it lacks."""
     return tuple(prerequisite for prerequisite in prerequisites if _has(cluster, prerequisite, None) is False)
 
 
-def unknown(
+def undeclared(
     cluster: Cluster, prerequisites: Iterable[Prerequisite], seen: ClusterObservation | None = None
 ) -> tuple[Prerequisite, ...]:
     """List what nobody knows a cluster to have or to lack."""
     return tuple(prerequisite for prerequisite in prerequisites if _has(cluster, prerequisite, seen) is None)
 
 
-def doubts(
+def describe_undeclared(
     clusters: Iterable[tuple[Cluster, ClusterObservation | None]], prerequisites: Sequence[Prerequisite]
 ) -> Iterator[str]:
     """Say of each cluster in a sentence what nobody knows it to have."""
     for cluster, seen in clusters if prerequisites else ():
-        doubtful = unknown(cluster, prerequisites, seen)
+        doubtful = undeclared(cluster, prerequisites, seen)
         if doubtful:
             fields = listed(dict.fromkeys(f"spec.provides.{prerequisite.category}" for prerequisite in doubtful))
-            what = listed(called(prerequisite) for prerequisite in doubtful)
+            what = listed(describe_prerequisite(prerequisite) for prerequisite in doubtful)
             yield f"{cluster.name} does not say whether it has {what}: list what it has in its {fields}."
 
 
-def called(prerequisite: Prerequisite) -> str:
+def describe_prerequisite(prerequisite: Prerequisite) -> str:
     """Name a thing that is needed, with what it is."""
     return f"{_WORDS[prerequisite.category]} {plain(prerequisite.name)}"
 
 
 def _has(cluster: Cluster, prerequisite: Prerequisite, seen: ClusterObservation | None) -> bool | None:
     """Tell whether a cluster has something; None where nobody knows."""
-    classes = _seen(prerequisite.category, seen)
+    classes = _observed_names(prerequisite.category, seen)
     if classes is not None and prerequisite.name in classes:
         return True
     patterns = cluster.provides.get(prerequisite.category)
@@ -103,7 +105,7 @@ def _has(cluster: Cluster, prerequisite: Prerequisite, seen: ClusterObservation 
     return any(fnmatchcase(prerequisite.name if "/" in text else bare, text) for text in patterns)
 
 
-def _seen(category: Category, seen: ClusterObservation | None) -> Collection[str] | None:
+def _observed_names(category: Category, seen: ClusterObservation | None) -> Collection[str] | None:
     """Return what a cluster is seen to have of a category; None where nobody says."""
     if seen is not None and category is Category.DEVICE_CLASSES:
         return seen.device_classes or None

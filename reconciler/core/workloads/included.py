@@ -11,11 +11,11 @@ from reconciler.model.prerequisites import Category
 from reconciler.model.workload import Json
 from reconciler.model.workload_kind import Path, path
 
-Brought: TypeAlias = tuple[Category, str]
+IncludedObject: TypeAlias = tuple[Category, str]
 """A category, and a name in it as a `Prerequisite` has it."""
 
 _NAME = path("metadata.name")
-_BRINGS: Mapping[str, tuple[Category, tuple[Path, ...]]] = {
+_INCLUDED: Mapping[str, tuple[Category, tuple[Path, ...]]] = {
     "/PersistentVolumeClaim": (Category.VOLUMES, (_NAME,)),
     "/ConfigMap": (Category.CONFIG_MAPS, (_NAME,)),
     "/Secret": (Category.SECRETS, (_NAME,)),
@@ -46,13 +46,13 @@ _BRINGS: Mapping[str, tuple[Category, tuple[Path, ...]]] = {
 """Kinds that are needed by name, or make what is; the name is at the first of the ways where one stands."""
 
 
-def brought(manifest: Mapping[str, Json], namespace: str) -> Iterator[Brought]:
+def included_objects(manifest: Mapping[str, Json], namespace: str) -> Iterator[IncludedObject]:
     """Yield what one object brings; `namespace` is where it goes, if it goes to one."""
     kind = group_kind(manifest)
     if kind == "apiextensions.k8s.io/CustomResourceDefinition":
         yield Category.KINDS, f"{at(manifest, path('spec.group'))}/{at(manifest, path('spec.names.kind'))}"
         return
-    category, field_paths = _BRINGS.get(kind, (None, ()))
+    category, field_paths = _INCLUDED.get(kind, (None, ()))
     name = next(
         (
             name_text

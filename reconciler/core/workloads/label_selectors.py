@@ -10,15 +10,18 @@ from reconciler.model.scheduling import HostPort, LabelRequirement, PodOnNode, P
 from reconciler.text.wording import listed
 
 _ANY = HostPort(port=0).address
-_MINGLED = "wants {} among pods of several kinds, which nobody counts together"
+_MIXED = "wants {} among pods of several kinds, which nobody counts together"
 
 
 def selects(selector: Iterable[LabelRequirement], labels: Mapping[str, str]) -> bool:
     """Tell whether a pod of these labels is meant; one without requirements means every pod."""
-    return all(met(requirement.operator, requirement.values, labels.get(requirement.key)) for requirement in selector)
+    return all(
+        meets_requirement(requirement.operator, requirement.values, labels.get(requirement.key))
+        for requirement in selector
+    )
 
 
-def met(operator: str, values: Collection[str], value: str | None) -> bool:
+def meets_requirement(operator: str, values: Collection[str], value: str | None) -> bool:
     """Apply one requirement to a label, of which None is one that is not there: that meets NotIn."""
     match operator:
         case "In":
@@ -33,19 +36,19 @@ def met(operator: str, values: Collection[str], value: str | None) -> bool:
             return False
 
 
-def means(rule: PodRule, rules: PodRules, pod: PodOnNode) -> bool:
+def may_apply(rule: PodRule, rules: PodRules, pod: PodOnNode) -> bool:
     """Tell whether a rule of some pods may be about a pod that is there; where nobody knows, it is."""
     if rule.namespaces:
         return pod.namespace in rule.namespaces and selects(rule.selector, dict(pod.labels))
     return (not rules.namespace or pod.namespace == rules.namespace) and selects(rule.selector, dict(pod.labels))
 
 
-def is_sure(rule: PodRule, rules: PodRules) -> bool:
+def applies_for_certain(rule: PodRule, rules: PodRules) -> bool:
     """Tell whether a rule is about all the pods that it means, and not perhaps about fewer."""
     return not rule.wide and bool(rule.namespaces or rules.namespace)
 
 
-def clash(mine: Iterable[HostPort], theirs: Iterable[HostPort]) -> bool:
+def ports_conflict(mine: Iterable[HostPort], theirs: Iterable[HostPort]) -> bool:
     """Tell whether two pods want a port of the same node."""
     taken = list(theirs)
     return any(
@@ -56,7 +59,7 @@ def clash(mine: Iterable[HostPort], theirs: Iterable[HostPort]) -> bool:
     )
 
 
-def unmingled(shape: ReplicaShape, pods: Iterable[tuple[Hashable, PodOnNode]]) -> ReplicaShape:
+def reject_mixed_rules(shape: ReplicaShape, pods: Iterable[tuple[Hashable, PodOnNode]]) -> ReplicaShape:
     """Say that a shape fits nowhere whose rules are about pods of other shapes too: nobody counts them together.
 
     Each of the `pods` beside it comes with the likeness of its own shape.
@@ -65,12 +68,15 @@ def unmingled(shape: ReplicaShape, pods: Iterable[tuple[Hashable, PodOnNode]]) -
     if rules is None:
         return shape
     others = (pod for likeness, pod in pods if likeness != shape.likeness)
-    if not any(clash(rules.ports, pod.ports) or any(means(rule, rules, pod) for rule in rules.all) for pod in others):
+    if not any(
+        ports_conflict(rules.ports, pod.ports) or any(may_apply(rule, rules, pod) for rule in rules.all)
+        for pod in others
+    ):
         return shape
-    return replace(shape, obstacle=_MINGLED.format(described(rules)))
+    return replace(shape, obstacle=_MIXED.format(describe_rules(rules)))
 
 
-def described(rules: PodRules) -> str:
+def describe_rules(rules: PodRules) -> str:
     """Say what pods demand of one another: ``one pod in each zone, host port 80/TCP to itself``."""
     demands = [f"one pod in each {rule.key}" for rule in rules.apart]
     demands += [f"all pods in one {rule.key}" for rule in rules.together]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 
-from reconciler.core.workloads.label_selectors import met
+from reconciler.core.workloads.label_selectors import meets_requirement
 from reconciler.model.capacity import ReplicaShape
 from reconciler.model.scheduling import NodeRequirement, NodeTerm
 from reconciler.text.wording import listed
@@ -15,36 +15,36 @@ _INTEGER = re.compile(r"[+-]?[0-9]{1,19}")
 _WORDS = {"In": "in", "NotIn": "not in", "Gt": ">", "Lt": "<"}
 
 
-def selected(shape: ReplicaShape, labels: Mapping[str, str], name: str) -> bool:
+def selects_node(shape: ReplicaShape, labels: Mapping[str, str], name: str) -> bool:
     """Tell whether the node of this name and labels is one that a replica may go to, taints aside."""
     for key, value in shape.node_selector.items():
         if labels.get(key) != value:
             return False
-    return not shape.node_terms or meets(shape.node_terms, labels, name)
+    return not shape.node_terms or meets_terms(shape.node_terms, labels, name)
 
 
-def meets(terms: Iterable[NodeTerm], labels: Mapping[str, str], name: str) -> bool:
+def meets_terms(terms: Iterable[NodeTerm], labels: Mapping[str, str], name: str) -> bool:
     """Tell whether a node meets one of the terms. A term without requirements is met by none."""
     fields = {NAME_FIELD: name}
     return any(
         (term.labels or term.fields)
-        and all(_met(label, labels) for label in term.labels)
-        and all(_met(field, fields) for field in term.fields)
+        and all(_meets_requirement(label, labels) for label in term.labels)
+        and all(_meets_requirement(field, fields) for field in term.fields)
         for term in terms
     )
 
 
-def described(shape: ReplicaShape) -> str:
+def describe_node_selector(shape: ReplicaShape) -> str:
     """Say what labels a node has to have, as people write it: ``zone=a, cores > 8 or model in (H100, H200)``."""
     labels = [f"{key}={value}" for key, value in sorted(shape.node_selector.items())]
     terms = [
-        ", ".join(said(requirement) for requirement in (*term.labels, *term.fields)) or "nothing"
+        ", ".join(describe_requirement(requirement) for requirement in (*term.labels, *term.fields)) or "nothing"
         for term in shape.node_terms
     ]
     return ", ".join([*labels, *([" or ".join(terms)] if terms else [])])
 
 
-def wanted_labels(shape: ReplicaShape) -> tuple[tuple[str, str], ...]:
+def required_labels(shape: ReplicaShape) -> tuple[tuple[str, str], ...]:
     """Pair labels with the values that they have to have, several as ``H100 or H200``."""
     asked: list[tuple[str, tuple[str, ...]]] = [(key, (value,)) for key, value in shape.node_selector.items()]
     if len(shape.node_terms) == 1:
@@ -52,17 +52,17 @@ def wanted_labels(shape: ReplicaShape) -> tuple[tuple[str, str], ...]:
     return tuple(sorted((key, listed(values).replace(" and ", " or ")) for key, values in asked))
 
 
-def _met(requirement: NodeRequirement, labels: Mapping[str, str]) -> bool:
+def _meets_requirement(requirement: NodeRequirement, labels: Mapping[str, str]) -> bool:
     """Apply one requirement. Gt and Lt, which only terms of nodes have, compare integers only."""
     value, bounds = labels.get(requirement.key), requirement.values
     if requirement.operator not in ("Gt", "Lt"):
-        return met(requirement.operator, bounds, value)
+        return meets_requirement(requirement.operator, bounds, value)
     if value is None or len(bounds) != 1 or not all(map(_INTEGER.fullmatch, (value, bounds[0]))):
         return False
     return int(value) > int(bounds[0]) if requirement.operator == "Gt" else int(value) < int(bounds[0])
 
 
-def said(requirement: NodeRequirement) -> str:
+def describe_requirement(requirement: NodeRequirement) -> str:
     """Say what a label has to be: ``pool=h100``, ``no spot``, ``zone in (a, b)``."""
     match requirement.operator, requirement.values:
         case "Exists", _:

@@ -14,22 +14,22 @@ from functools import lru_cache
 from reconciler.core.workloads.label_selectors import selects
 from reconciler.model.placement import PLACEMENT_LABEL
 from reconciler.model.scheduling import (
-    Evenly,
+    AntiAffinityTerm,
     HostPort,
-    KeepsOut,
     LabelRequirement,
     Labels,
+    PodIdentity,
     PodOnNode,
     PodRule,
     PodRules,
-    Who,
+    TopologySpreadConstraint,
 )
 from reconciler.model.workload import Json
 
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
-_PLAIN = ("affinity", "topologySpreadConstraints", "hostNetwork", "nodeName")
-_NOBODY = "nobody but the scheduler can count that"
-_OF_ONE = frozenset(
+_RULE_FIELDS = ("affinity", "topologySpreadConstraints", "hostNetwork", "nodeName")
+_UNCOUNTABLE = "nobody but the scheduler can count that"
+_PER_POD = frozenset(
     {
         "apps.kubernetes.io/pod-index",
         "batch.kubernetes.io/controller-uid",
@@ -54,20 +54,20 @@ def pod_rules(spec: Json, metadata: Json = None) -> tuple[PodRules | None, str]:
 
     `metadata` are the pod's, with its labels and namespace as far as they are known.
     """
-    if not any(spec.get(field) for field in _PLAIN) and not any(map(_has_ports, _containers(spec))):
+    if not any(spec.get(field) for field in _RULE_FIELDS) and not any(map(_has_ports, _containers(spec))):
         return None, ""
     try:
         return _rules(spec, metadata or {}), ""
     except _ObstacleError as error:
-        return None, f"{error}: {_NOBODY}"
+        return None, f"{error}: {_UNCOUNTABLE}"
 
 
-def who(metadata: Json) -> tuple[Who, ...]:
+def pod_identities(metadata: Json) -> tuple[PodIdentity, ...]:
     """Read what other pods' rules see in a pod, but for labels that it gets where it is; nothing where nobody knows."""
     if metadata is None:
         return ()
-    own_labels = {key: value for key, value in (metadata.get("labels") or {}).items() if key not in _OF_ONE}
-    return (Who(labels=tuple(sorted(own_labels.items())), namespace=metadata.get("namespace") or ""),)
+    own_labels = {key: value for key, value in (metadata.get("labels") or {}).items() if key not in _PER_POD}
+    return (PodIdentity(labels=tuple(sorted(own_labels.items())), namespace=metadata.get("namespace") or ""),)
 
 
 def pod_on_node(spec: Json, metadata: Json) -> PodOnNode:
@@ -77,19 +77,23 @@ def pod_on_node(spec: Json, metadata: Json) -> PodOnNode:
         namespace,
         tuple(sorted((metadata.get("labels") or {}).items())),
         tuple(_ports(spec)),
-        tuple(keeps_out(((spec.get("affinity") or {}).get("podAntiAffinity") or {}).get(_REQUIRED) or (), namespace)),
+        tuple(
+            anti_affinity_terms(
+                ((spec.get("affinity") or {}).get("podAntiAffinity") or {}).get(_REQUIRED) or (), namespace
+            )
+        ),
         leaving="deletionTimestamp" in metadata,
     )
 
 
 @lru_cache(maxsize=8192)
 def _on_node(
-    namespace: str, labels: Labels, ports: tuple[HostPort, ...], keeps: tuple[KeepsOut, ...], *, leaving: bool
+    namespace: str, labels: Labels, ports: tuple[HostPort, ...], keeps: tuple[AntiAffinityTerm, ...], *, leaving: bool
 ) -> PodOnNode:
     return PodOnNode(namespace=namespace, labels=labels, ports=ports, leaving=leaving, keeps=keeps)
 
 
-def keeps_out(terms: Iterable[Json], namespace: str) -> Iterator[KeepsOut]:
+def anti_affinity_terms(terms: Iterable[Json], namespace: str) -> Iterator[AntiAffinityTerm]:
     """Read whom a pod of a namespace keeps out by its required terms of anti-affinity.
 
     A namespaceSelector may mean any namespace, and no labelSelector means nobody.
@@ -100,7 +104,9 @@ def keeps_out(terms: Iterable[Json], namespace: str) -> Iterator[KeepsOut]:
             continue
         own = term.get("namespaces") or [namespace]
         spaces = () if term.get("namespaceSelector") is not None else tuple(sorted(own))
-        yield KeepsOut(key=term["topologyKey"], selector=tuple(_requirements(term["labelSelector"])), namespaces=spaces)
+        yield AntiAffinityTerm(
+            key=term["topologyKey"], selector=tuple(_requirements(term["labelSelector"])), namespaces=spaces
+        )
 
 
 def _requirements(selector: Json) -> Iterator[LabelRequirement]:
@@ -115,14 +121,14 @@ def _requirements(selector: Json) -> Iterator[LabelRequirement]:
 def _rules(spec: Json, metadata: Json) -> PodRules | None:
     if spec.get("nodeName"):
         raise _ObstacleError(f"is pinned to the node {spec['nodeName']} past the scheduler")
-    labels = {key: value for key, value in (metadata.get("labels") or {}).items() if key not in _OF_ONE}
+    labels = {key: value for key, value in (metadata.get("labels") or {}).items() if key not in _PER_POD}
     affinity = spec.get("affinity") or {}
     rules = PodRules(
         labels=tuple(sorted(labels.items())),
         namespace=metadata.get("namespace") or "",
         apart=tuple(_terms(affinity.get("podAntiAffinity"), labels, "anti-affinity")),
         together=tuple(_terms(affinity.get("podAffinity"), labels, "affinity")),
-        evenly=tuple(_spreads(spec, labels)),
+        evenly=tuple(_spread_constraints(spec, labels)),
         ports=tuple(dict.fromkeys(_ports(spec))),
     )
     return rules if rules.all or rules.ports else None
@@ -138,13 +144,13 @@ def _terms(affinity: Json, labels: Mapping[str, str], called: str) -> Iterator[P
         yield PodRule(key=key, selector=selector, namespaces=tuple(sorted(term.get("namespaces") or ())), wide=wide)
 
 
-def _spreads(spec: Json, labels: Mapping[str, str]) -> Iterator[Evenly]:
+def _spread_constraints(spec: Json, labels: Mapping[str, str]) -> Iterator[TopologySpreadConstraint]:
     for constraint in spec.get("topologySpreadConstraints") or ():
         if constraint.get("whenUnsatisfiable") == "ScheduleAnyway":
             continue
         key = constraint["topologyKey"]
         selector, wide = _selector(constraint, labels, f"requires an even spread by {key}")
-        yield Evenly(
+        yield TopologySpreadConstraint(
             key=key,
             selector=selector,
             wide=wide,

@@ -17,9 +17,9 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from reconciler.core.expressions.dialect import has_expression
-from reconciler.core.workloads.builtin_kinds import NONE, Kinds, known
+from reconciler.core.workloads.builtin_kinds import NO_KINDS, Kinds, kind_of
 from reconciler.core.workloads.paths import at, items, located, within
-from reconciler.core.workloads.pods import groups, minimum, pods
+from reconciler.core.workloads.pods import declared_minimum, group_count, pod_count
 from reconciler.model.workload import Json
 from reconciler.model.workload_kind import EACH, Count, Path, WorkloadKind
 from reconciler.text.findings import Finding, Loc, shortened
@@ -27,27 +27,27 @@ from reconciler.text.findings import Finding, Loc, shortened
 _DIGITS = re.compile(r"[1-9]\d{0,8}")
 
 
-def check_counts(manifest: Mapping[str, Json], loc: Loc = (), kinds: Kinds = NONE) -> Iterator[Finding]:
+def check_counts(manifest: Mapping[str, Json], loc: Loc = (), kinds: Kinds = NO_KINDS) -> Iterator[Finding]:
     """Find what is wrong with the numbers of an object, each at its field; nothing in versions that nobody knows.
 
     `kinds` are those that the fleet repository declares.
     """
-    kind = known(manifest, kinds)
+    kind = kind_of(manifest, kinds)
     version = str(manifest.get("apiVersion", "")).rpartition("/")[2]
     if kind is None or (kind.versions and version not in kind.versions):
         return
     sure = True
-    for number in _numbers(manifest, kind):
+    for number in _number_paths(manifest, kind):
         value = at(manifest, number)
         sure = sure and _is_number(value)
-        for message, hint in _fault(value):
+        for message, hint in _check_number(value):
             astray = kind.name in kinds and isinstance(value, Mapping | list)
             way_out = "correct the path in what declares its kind" if astray else hint
             yield Finding(loc=(*loc, *located(manifest, number)), message=message, hint=way_out)
-    yield from _beyond(manifest, kind, loc)
-    yield from _single(manifest, kind, loc)
+    yield from _check_order(manifest, kind, loc)
+    yield from _check_single_group(manifest, kind, loc)
     if sure:
-        yield from _never(manifest, kind, loc)
+        yield from _check_minimum(manifest, kind, loc)
 
 
 def _counts(kind: WorkloadKind) -> Iterator[Count]:
@@ -56,7 +56,7 @@ def _counts(kind: WorkloadKind) -> Iterator[Count]:
     yield from kind.together.counts if kind.together is not None else ()
 
 
-def _numbers(manifest: Mapping[str, Json], kind: WorkloadKind) -> Iterator[Path]:
+def _number_paths(manifest: Mapping[str, Json], kind: WorkloadKind) -> Iterator[Path]:
     """Yield the ways to all numbers of an object that stand there, each once."""
     patterns = [*kind.replicas, *(field_path for pair in kind.ordered for field_path in pair)]
     for count in _counts(kind):
@@ -73,7 +73,7 @@ def _is_number(value: Json) -> bool:
     return type(value) is int and value >= 0
 
 
-def _fault(value: Json) -> Iterator[tuple[str, str]]:
+def _check_number(value: Json) -> Iterator[tuple[str, str]]:
     """Say what is wrong with what stands where a number of pods belongs, and what to try."""
     if isinstance(value, str) and has_expression(value):
         return
@@ -86,7 +86,7 @@ def _fault(value: Json) -> Iterator[tuple[str, str]]:
         yield f"is {value}, and no number of pods is below 0", f"try {-value}"
 
 
-def _beyond(manifest: Mapping[str, Json], kind: WorkloadKind, loc: Loc) -> Iterator[Finding]:
+def _check_order(manifest: Mapping[str, Json], kind: WorkloadKind, loc: Loc) -> Iterator[Finding]:
     """Find minimums that are above what they are of, in each item that has both."""
     pairs = [(count.least, count.most) for count in _counts(kind)] + [*kind.ordered]
     # One minimum for several numbers, as of elastic jobs, is not held to each of them.
@@ -100,7 +100,7 @@ def _beyond(manifest: Mapping[str, Json], kind: WorkloadKind, loc: Loc) -> Itera
                 yield Finding(loc=(*loc, *located(manifest, lower_path)), message=message, hint=f"try {most}")
 
 
-def _single(manifest: Mapping[str, Json], kind: WorkloadKind, loc: Loc) -> Iterator[Finding]:
+def _check_single_group(manifest: Mapping[str, Json], kind: WorkloadKind, loc: Loc) -> Iterator[Finding]:
     """Find a share that an object has no use for, since it makes one group of pods whatever number stands there."""
     by = next((field_path for field_path in kind.unknown if at(manifest, field_path) is not None), None)
     for field_path in kind.replicas if by is not None else ():
@@ -110,11 +110,11 @@ def _single(manifest: Mapping[str, Json], kind: WorkloadKind, loc: Loc) -> Itera
             yield Finding(loc=(*loc, *located(manifest, field_path)), message=message, hint="try 1")
 
 
-def _never(manifest: Mapping[str, Json], kind: WorkloadKind, loc: Loc) -> Iterator[Finding]:
+def _check_minimum(manifest: Mapping[str, Json], kind: WorkloadKind, loc: Loc) -> Iterator[Finding]:
     """Find a minimum of more pods than a group has; of elastic jobs, and of those without pods, nobody knows."""
     shared = [count.enough for count in _counts(kind) if EACH in count.path and EACH not in count.enough]
     elastic = any(field_path and at(manifest, field_path) is not None for field_path in shared)
-    least, every, number = minimum(manifest, kind), pods(manifest, kind), groups(manifest, kind)
+    least, every, number = declared_minimum(manifest, kind), pod_count(manifest, kind), group_count(manifest, kind)
     if elastic or kind.together is None or not (least and every and number):
         return
     size = every // number
@@ -133,13 +133,13 @@ class PodRole:
     least: int | None
 
 
-def starting(roles: Sequence[PodRole], manifest: Mapping[str, Json], kind: WorkloadKind) -> Mapping[Hashable, int]:
+def pods_to_start(roles: Sequence[PodRole], manifest: Mapping[str, Json], kind: WorkloadKind) -> Mapping[Hashable, int]:
     """Return how many pods of each likeness have to be there at once; nothing where all have to be.
 
     A role has its own minimum. Without one it is there with all of its pods, or with one for each group where the
     object has a minimum as a whole: nothing trains without its master.
     """
-    number, whole = groups(manifest, kind), minimum(manifest, kind)
+    number, whole = group_count(manifest, kind), declared_minimum(manifest, kind)
     if not number or (whole is None and all(role.least is None for role in roles)):
         return {}
     minimums = Counter[Hashable]()

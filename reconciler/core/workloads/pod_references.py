@@ -14,10 +14,10 @@ from reconciler.model.capacity import CLASS_PREFIX
 from reconciler.model.prerequisites import Category
 from reconciler.model.workload import Json
 
-Named: TypeAlias = tuple[Category, str, bool]
+Reference: TypeAlias = tuple[Category, str, bool]
 """What is needed, by what name, and whether it is in the namespace of whoever needs it."""
 
-_USUAL: Mapping[Category, frozenset[str]] = {
+_ALWAYS_PRESENT: Mapping[Category, frozenset[str]] = {
     Category.SCHEDULERS: frozenset({"default-scheduler"}),
     Category.SERVICE_ACCOUNTS: frozenset({"default"}),
     Category.PRIORITY_CLASSES: frozenset({"system-cluster-critical", "system-node-critical"}),
@@ -47,104 +47,104 @@ _ANNOTATIONS = (
 _NETWORKS = "k8s.v1.cni.cncf.io/networks"
 
 
-def of_pod(spec: Mapping[str, Json], containers: tuple[str, ...] = ()) -> Iterator[Named]:
+def pod_references(spec: Mapping[str, Json], containers: tuple[str, ...] = ()) -> Iterator[Reference]:
     """Yield what a pod's spec refers to; `containers` are further fields of it that are a container each."""
     for field, category, own in _FIELDS:
-        yield from _named(category, spec.get(field), own=own)
-    for volume in maps(spec.get("volumes")):
-        yield from _of_volume(volume)
-    for claim in maps(spec.get("resourceClaims")):
-        yield from _named(Category.CLAIM_TEMPLATES, claim.get("resourceClaimTemplateName"), own=True)
-        yield from _named(Category.CLAIMS, claim.get("resourceClaimName"), own=True)
+        yield from _reference(category, spec.get(field), own=own)
+    for volume in mappings_in(spec.get("volumes")):
+        yield from _volume_references(volume)
+    for claim in mappings_in(spec.get("resourceClaims")):
+        yield from _reference(Category.CLAIM_TEMPLATES, claim.get("resourceClaimTemplateName"), own=True)
+        yield from _reference(Category.CLAIMS, claim.get("resourceClaimName"), own=True)
     for part in ("initContainers", "containers"):
-        for container in maps(spec.get(part)):
-            yield from _of_container(container)
+        for container in mappings_in(spec.get(part)):
+            yield from _container_references(container)
     for field in containers:
-        yield from _of_container(mapping(spec.get(field)))
+        yield from _container_references(as_mapping(spec.get(field)))
 
 
-def of_metadata(metadata: Mapping[str, Json]) -> Iterator[Named]:
+def metadata_references(metadata: Mapping[str, Json]) -> Iterator[Reference]:
     """Yield what the labels and annotations of an object, or of the pods that it makes, refer to."""
     for part, table in (("labels", _LABELS), ("annotations", _ANNOTATIONS)):
-        texts = mapping(metadata.get(part))
+        texts = as_mapping(metadata.get(part))
         for key, category, own in table if texts else ():
-            yield from _named(category, texts.get(key), own=own)
-    yield from _networks(mapping(metadata.get("annotations")).get(_NETWORKS))
+            yield from _reference(category, texts.get(key), own=own)
+    yield from _network_references(as_mapping(metadata.get("annotations")).get(_NETWORKS))
 
 
-def of_claim(spec: Mapping[str, Json]) -> Iterator[Named]:
+def volume_claim_references(spec: Mapping[str, Json]) -> Iterator[Reference]:
     """Yield what the spec of a PersistentVolumeClaim refers to."""
-    yield from _named(Category.STORAGE_CLASSES, spec.get("storageClassName"), own=False)
+    yield from _reference(Category.STORAGE_CLASSES, spec.get("storageClassName"), own=False)
 
 
-def of_devices(spec: Mapping[str, Json]) -> Iterator[Named]:
+def device_class_references(spec: Mapping[str, Json]) -> Iterator[Reference]:
     """Yield the DeviceClasses that the spec of a ResourceClaim refers to."""
-    for request in maps(mapping(spec.get("devices")).get("requests")):
-        for subrequest in (request, mapping(request.get("exactly")), *maps(request.get("firstAvailable"))):
-            yield from _named(Category.DEVICE_CLASSES, subrequest.get("deviceClassName"), own=False)
+    for request in mappings_in(as_mapping(spec.get("devices")).get("requests")):
+        for subrequest in (request, as_mapping(request.get("exactly")), *mappings_in(request.get("firstAvailable"))):
+            yield from _reference(Category.DEVICE_CLASSES, subrequest.get("deviceClassName"), own=False)
 
 
-def mapping(value: Json) -> Mapping[str, Json]:
+def as_mapping(value: Json) -> Mapping[str, Json]:
     """Return a mapping as it is, and nothing in place of anything else."""
     return value if isinstance(value, dict) else {}
 
 
-def maps(value: Json) -> Iterator[Mapping[str, Json]]:
+def mappings_in(value: Json) -> Iterator[Mapping[str, Json]]:
     """Yield the mappings of a list."""
     yield from (item for item in value if isinstance(item, dict)) if isinstance(value, list) else ()
 
 
-def _of_volume(volume: Mapping[str, Json]) -> Iterator[Named]:
-    yield from _named(Category.VOLUMES, mapping(volume.get("persistentVolumeClaim")).get("claimName"), own=True)
-    template = mapping(mapping(volume.get("ephemeral")).get("volumeClaimTemplate"))
-    yield from of_claim(mapping(template.get("spec")))
-    yield from _referred(Category.CONFIG_MAPS, volume.get("configMap"))
-    yield from _referred(Category.SECRETS, volume.get("secret"), "secretName")
-    for source in maps(mapping(volume.get("projected")).get("sources")):
-        yield from _referred(Category.CONFIG_MAPS, source.get("configMap"))
-        yield from _referred(Category.SECRETS, source.get("secret"))
+def _volume_references(volume: Mapping[str, Json]) -> Iterator[Reference]:
+    yield from _reference(Category.VOLUMES, as_mapping(volume.get("persistentVolumeClaim")).get("claimName"), own=True)
+    template = as_mapping(as_mapping(volume.get("ephemeral")).get("volumeClaimTemplate"))
+    yield from volume_claim_references(as_mapping(template.get("spec")))
+    yield from _object_reference(Category.CONFIG_MAPS, volume.get("configMap"))
+    yield from _object_reference(Category.SECRETS, volume.get("secret"), "secretName")
+    for source in mappings_in(as_mapping(volume.get("projected")).get("sources")):
+        yield from _object_reference(Category.CONFIG_MAPS, source.get("configMap"))
+        yield from _object_reference(Category.SECRETS, source.get("secret"))
 
 
-def _of_container(container: Mapping[str, Json]) -> Iterator[Named]:
-    for source in maps(container.get("envFrom")):
-        yield from _referred(Category.CONFIG_MAPS, source.get("configMapRef"))
-        yield from _referred(Category.SECRETS, source.get("secretRef"))
-    for variable in maps(container.get("env")):
-        source = mapping(variable.get("valueFrom"))
-        yield from _referred(Category.CONFIG_MAPS, source.get("configMapKeyRef"))
-        yield from _referred(Category.SECRETS, source.get("secretKeyRef"))
+def _container_references(container: Mapping[str, Json]) -> Iterator[Reference]:
+    for source in mappings_in(container.get("envFrom")):
+        yield from _object_reference(Category.CONFIG_MAPS, source.get("configMapRef"))
+        yield from _object_reference(Category.SECRETS, source.get("secretRef"))
+    for variable in mappings_in(container.get("env")):
+        source = as_mapping(variable.get("valueFrom"))
+        yield from _object_reference(Category.CONFIG_MAPS, source.get("configMapKeyRef"))
+        yield from _object_reference(Category.SECRETS, source.get("secretKeyRef"))
     if container.get("imagePullPolicy") == "Never":
-        yield from _named(Category.IMAGES, container.get("image"), own=False)
-    for part in mapping(container.get("resources")).values():
-        for name in mapping(part):
+        yield from _reference(Category.IMAGES, container.get("image"), own=False)
+    for part in as_mapping(container.get("resources")).values():
+        for name in as_mapping(part):
             if name.startswith(CLASS_PREFIX):
                 yield Category.DEVICE_CLASSES, name.removeprefix(CLASS_PREFIX), False
 
 
-def _networks(text: Json) -> Iterator[Named]:
+def _network_references(text: Json) -> Iterator[Reference]:
     """Read Multus' annotation: names, each with its namespace before and its interface behind, or a list in JSON."""
     if not isinstance(text, str):
         return
     if not text.lstrip().startswith("["):
         for part in text.split(","):
-            yield from _named(Category.NETWORKS, part.strip().partition("@")[0], own=True)
+            yield from _reference(Category.NETWORKS, part.strip().partition("@")[0], own=True)
         return
     try:
         networks = json.loads(text)
     except (ValueError, RecursionError):
         return
-    for network in maps(networks):
+    for network in mappings_in(networks):
         namespace, name = network.get("namespace"), network.get("name")
         full = f"{namespace}/{name}" if isinstance(namespace, str) and namespace and name else name
-        yield from _named(Category.NETWORKS, full, own=True)
+        yield from _reference(Category.NETWORKS, full, own=True)
 
 
-def _referred(category: Category, reference: Json, field: str = "name") -> Iterator[Named]:
-    target = mapping(reference)
+def _object_reference(category: Category, reference: Json, field: str = "name") -> Iterator[Reference]:
+    target = as_mapping(reference)
     if target.get("optional") is not True:
-        yield from _named(category, target.get(field), own=True)
+        yield from _reference(category, target.get(field), own=True)
 
 
-def _named(category: Category, name: Json, *, own: bool) -> Iterator[Named]:
-    if isinstance(name, str) and name and name not in _USUAL.get(category, ()):
+def _reference(category: Category, name: Json, *, own: bool) -> Iterator[Reference]:
+    if isinstance(name, str) and name and name not in _ALWAYS_PRESENT.get(category, ()):
         yield category, name, own

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 
-from reconciler.model.scheduling import Amounts, Unstated, sorted_amounts
+from reconciler.model.scheduling import Amounts, UnstatedRequests, sorted_amounts
 from reconciler.model.units import Quantity, Resources, parse_quantity
 from reconciler.model.workload import Json
 
@@ -14,24 +14,24 @@ _HUGE_PAGES = "hugepages-"
 _parse = lru_cache(maxsize=4096)(parse_quantity)
 
 
-def amounts(raw: Json) -> dict[str, Quantity]:
+def parse_amounts(raw: Json) -> dict[str, Quantity]:
     """Read a mapping of resource names to quantities."""
     return {name: _parse(str(text)) for name, text in (raw or {}).items()}
 
 
-def shared(amounts_by_name: Mapping[str, Quantity]) -> Resources:
+def shared_resources(amounts_by_name: Mapping[str, Quantity]) -> Resources:
     """Return these amounts, the same object for the same amounts: thousands of pods ask for the same."""
-    return _shared_resources(tuple(sorted((name, amount) for name, amount in amounts_by_name.items() if amount)))
+    return _resources(tuple(sorted((name, amount) for name, amount in amounts_by_name.items() if amount)))
 
 
 @lru_cache(maxsize=4096)
-def _shared_resources(amounts_by_name: tuple[tuple[str, Quantity], ...]) -> Resources:
+def _resources(amounts_by_name: tuple[tuple[str, Quantity], ...]) -> Resources:
     return Resources(amounts=dict(amounts_by_name))
 
 
-def stated(resources: Json) -> dict[str, Quantity]:
+def container_requests(resources: Json) -> dict[str, Quantity]:
     """Read what the resources of a container or of a pod request; a limit without a request counts as one."""
-    return {**amounts(resources.get("limits")), **amounts(resources.get("requests"))}
+    return {**parse_amounts(resources.get("limits")), **parse_amounts(resources.get("requests"))}
 
 
 def pod_requests(spec: Json) -> Resources:
@@ -45,24 +45,24 @@ def pod_requests(spec: Json) -> Resources:
     steady: dict[str, Quantity] = {}
     peak: dict[str, Quantity] = {}
     for container in spec.get("initContainers") or ():
-        own = stated(container.get("resources") or {})
+        own = container_requests(container.get("resources") or {})
         if container.get("restartPolicy") == "Always":  # a sidecar (KEP-753): it goes on running
             _add(steady, own)
-            _raise(peak, steady)
+            _raise_to(peak, steady)
         else:
             together = dict(steady)
             _add(together, own)
-            _raise(peak, together)
+            _raise_to(peak, together)
     for container in spec.get("containers") or ():
-        _add(steady, stated(container.get("resources") or {}))
-    _raise(peak, steady)
+        _add(steady, container_requests(container.get("resources") or {}))
+    _raise_to(peak, steady)
     whole = spec.get("resources")
     if whole:
-        limits = amounts(whole.get("limits"))
+        limits = parse_amounts(whole.get("limits"))
         pages = {name: amount for name, amount in limits.items() if name.startswith(_HUGE_PAGES)}
-        peak = {**limits, **peak, **pages, **amounts(whole.get("requests"))}
-    _add(peak, amounts(spec.get("overhead")))
-    return shared(peak)
+        peak = {**limits, **peak, **pages, **parse_amounts(whole.get("requests"))}
+    _add(peak, parse_amounts(spec.get("overhead")))
+    return shared_resources(peak)
 
 
 def _add(sums: dict[str, Quantity], more: Mapping[str, Quantity]) -> None:
@@ -70,49 +70,49 @@ def _add(sums: dict[str, Quantity], more: Mapping[str, Quantity]) -> None:
         sums[name] = Quantity(sums.get(name, 0) + amount)
 
 
-def _raise(peak: dict[str, Quantity], level: Mapping[str, Quantity]) -> None:
+def _raise_to(peak: dict[str, Quantity], level: Mapping[str, Quantity]) -> None:
     for name, amount in level.items():
         peak[name] = max(peak.get(name, Quantity(0)), amount)
 
 
-_GIVEN = "kubernetes.io/limit-ranger"
+_LIMIT_RANGER = "kubernetes.io/limit-ranger"
 """The annotation in which the API server tells what a LimitRange has given to a pod."""
 _OF_CONTAINER = re.compile(r"(?:^|[:;] )([^:;]+) request for (init )?container ([^;]+)")
 
-_Own = tuple[frozenset[str], Mapping[str, Quantity]]
+_ContainerRequests = tuple[frozenset[str], Mapping[str, Quantity]]
 """The resources that a container requests by its own word, and what it has been given of others."""
-_Given = Mapping[tuple[bool, str], frozenset[str]]
+_Defaults = Mapping[tuple[bool, str], frozenset[str]]
 """The resources that a LimitRange has set, by whether it is an init container and by its name."""
 
 
-def unstated(spec: Json, metadata: Json = None) -> Unstated:
+def unstated_requests(spec: Json, metadata: Json = None) -> UnstatedRequests:
     """Read what admission may add to a pod, or to the pods of a template; `metadata` are as for its shape.
 
     An init container that requests nothing counts only where all containers that come after it request something: else
     it takes no more than these do.
     """
-    given = _given((metadata or {}).get("annotations") or {})
+    given = _limit_ranger_defaults((metadata or {}).get("annotations") or {})
     own = [
-        _own(container, given.get((False, container.get("name", "")), frozenset()))
+        _container_requests(container, given.get((False, container.get("name", "")), frozenset()))
         for container in spec.get("containers") or ()
     ]
-    sidecars, before = list[_Own](), list[_Own]()
+    sidecars, before = list[_ContainerRequests](), list[_ContainerRequests]()
     for container in spec.get("initContainers") or ():
         kind = sidecars if container.get("restartPolicy") == "Always" else before
-        kind.append(_own(container, given.get((True, container.get("name", "")), frozenset())))
+        kind.append(_container_requests(container, given.get((True, container.get("name", "")), frozenset())))
     running = [*sidecars, *own]
     silent: dict[str, int] = {}
     for name in {name for names, _ in (*running, *before) for name in names}:
-        alone = _lacking(before, name) > 0 and not _lacking(own, name)
-        silent[name] = _lacking(running, name) + alone
+        alone = _silent_containers(before, name) > 0 and not _silent_containers(own, name)
+        silent[name] = _silent_containers(running, name) + alone
     defaults: dict[str, Quantity] = {}
     for _, added in running:
         for name, amount in added.items():
             defaults[name] = Quantity(defaults.get(name, 0) + amount)
     return _shared_unstated(
-        Unstated(
+        UnstatedRequests(
             runtime_class=spec.get("runtimeClassName") or "",
-            overhead=sorted_amounts(amounts(spec.get("overhead"))),
+            overhead=sorted_amounts(parse_amounts(spec.get("overhead"))),
             containers=len(running),
             silent=tuple(sorted(silent.items())),
             defaults=sorted_amounts(defaults),
@@ -122,7 +122,7 @@ def unstated(spec: Json, metadata: Json = None) -> Unstated:
 
 
 @lru_cache(maxsize=4096)
-def _shared_unstated(unstated_amounts: Unstated) -> Unstated:
+def _shared_unstated(unstated_amounts: UnstatedRequests) -> UnstatedRequests:
     """Return the same object for the same: thousands of pods leave the same unsaid."""
     return unstated_amounts
 
@@ -134,21 +134,21 @@ def _spare(spec: Json) -> Amounts:
         return ()
     alone = {**spec, "resources": None, "overhead": None}
     summed, all_of_it = (pod_requests(pod_spec).amounts for pod_spec in (alone, {**spec, "overhead": None}))
-    named = amounts(whole.get("requests")).keys() | (amounts(whole.get("limits")).keys() - summed.keys())
+    named = parse_amounts(whole.get("requests")).keys() | (parse_amounts(whole.get("limits")).keys() - summed.keys())
     return tuple(sorted((name, Quantity(all_of_it.get(name, 0) - summed.get(name, 0))) for name in named))
 
 
-def _lacking(containers: Iterable[_Own], resource: str) -> int:
+def _silent_containers(containers: Iterable[_ContainerRequests], resource: str) -> int:
     return sum(resource not in names for names, _ in containers)
 
 
-def _own(container: Json, given: frozenset[str]) -> _Own:
+def _container_requests(container: Json, given: frozenset[str]) -> _ContainerRequests:
     """Name the resources that a container requests by its own word, and say what it has been given of others."""
-    requests = stated(container.get("resources") or {})
+    requests = container_requests(container.get("resources") or {})
     return frozenset(requests.keys() - given), {name: requests[name] for name in given if name in requests}
 
 
-def _given(annotations: Mapping[str, str]) -> _Given:
+def _limit_ranger_defaults(annotations: Mapping[str, str]) -> _Defaults:
     """Read the words of the API server: ``LimitRanger plugin set: cpu, memory request for container server; ...``."""
-    entries = _OF_CONTAINER.findall(annotations.get(_GIVEN) or "")
+    entries = _OF_CONTAINER.findall(annotations.get(_LIMIT_RANGER) or "")
     return {(bool(early), name.strip()): frozenset(names.strip().split(", ")) for names, early, name in entries}

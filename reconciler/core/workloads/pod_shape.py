@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from reconciler.core.workloads.pod_affinity import pod_rules, who
-from reconciler.core.workloads.pod_requests import pod_requests, unstated
+from reconciler.core.workloads.pod_affinity import pod_identities, pod_rules
+from reconciler.core.workloads.pod_requests import pod_requests, unstated_requests
 from reconciler.model.capacity import ReplicaShape
 from reconciler.model.scheduling import NodeRequirement, NodeTerm, Toleration
 from reconciler.model.workload import Json
@@ -20,7 +20,7 @@ def replica_shape(spec: Json, metadata: Json = None) -> ReplicaShape:
     selector = dict(spec.get("nodeSelector") or {})
     terms = node_terms(_required(spec))
     if terms is not None and len(terms) == 1:
-        terms = _moved(terms[0], selector)
+        terms = _merge_term(terms[0], selector)
     rules, obstacle = pod_rules(spec, metadata)
     return ReplicaShape(
         requests=pod_requests(spec),
@@ -29,8 +29,8 @@ def replica_shape(spec: Json, metadata: Json = None) -> ReplicaShape:
         tolerations=tuple(tolerations(spec)),
         rules=rules,
         obstacle=obstacle,
-        who=who(metadata),
-        unstated=unstated(spec, metadata),
+        who=pod_identities(metadata),
+        unstated=unstated_requests(spec, metadata),
     )
 
 
@@ -57,7 +57,7 @@ def _requirements(expressions: Json) -> Iterator[NodeRequirement]:
         yield NodeRequirement(key=raw["key"], operator=raw["operator"], values=tuple(raw.get("values") or ()))
 
 
-def _moved(term: NodeTerm, selector: dict[str, str]) -> tuple[NodeTerm, ...]:
+def _merge_term(term: NodeTerm, selector: dict[str, str]) -> tuple[NodeTerm, ...]:
     """Add to the selector what it can say of the term, and return what is left; a contradiction stays one."""
     left: list[NodeRequirement] = []
     for label in term.labels:

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 
 from reconciler.core.expressions.dialect import has_expression
-from reconciler.core.workloads.builtin_kinds import NONE, Kinds, known
+from reconciler.core.workloads.builtin_kinds import NO_KINDS, Kinds, kind_of
 from reconciler.core.workloads.paths import at
-from reconciler.core.workloads.pods import places
+from reconciler.core.workloads.pods import pod_template_sites
 from reconciler.model.units import parse_quantity
 from reconciler.model.workload import Json
 from reconciler.model.workload_kind import EACH, PodTemplate
@@ -26,24 +26,24 @@ _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 _Check = Callable[[Json, Loc], Iterator[Finding]]
 
 
-def check_pod_template(manifest: Mapping[str, Json], loc: Loc = (), kinds: Kinds = NONE) -> Iterator[Finding]:
+def check_pod_template(manifest: Mapping[str, Json], loc: Loc = (), kinds: Kinds = NO_KINDS) -> Iterator[Finding]:
     """Find what Kubernetes would refuse of what an object's pods need; texts that hold an expression are passed over.
 
     `kinds` are those that the fleet repository declares. Nothing is found in an object that makes no pods.
     """
-    kind = known(manifest, kinds)
+    kind = kind_of(manifest, kinds)
     if kind is None:
         return
     findings = [finding for template in kind.templates for finding in _of_template(manifest, template, loc)]
     yield from dict.fromkeys(findings)
 
 
-def patched(patch: Mapping[str, Json], loc: Loc) -> Iterator[Finding]:
+def check_pod_patch(patch: Mapping[str, Json], loc: Loc) -> Iterator[Finding]:
     """Find what Kubernetes would refuse of what a strategic merge patch has to say of a pod and its labels."""
     stated = _without_directives(patch)
-    yield from _below(("spec",), _pod)(stated, loc)
+    yield from _at_path(("spec",), _pod)(stated, loc)
     for part in ("labels", "annotations"):
-        yield from _below(("metadata", part), _texts)(stated, loc)
+        yield from _at_path(("metadata", part), _texts)(stated, loc)
 
 
 def _without_directives(value: Json) -> Json:
@@ -56,10 +56,10 @@ def _without_directives(value: Json) -> Json:
     return {key: _without_directives(item) for key, item in sets}
 
 
-def variables(manifest: Mapping[str, Json], kinds: Kinds) -> Iterator[tuple[Loc, Json]]:
+def environment_values(manifest: Mapping[str, Json], kinds: Kinds) -> Iterator[tuple[Loc, Json]]:
     """Yield the values of the environment variables of a workload's containers, of whichever template, each once."""
     values: dict[Loc, Json] = {}
-    for place in places(manifest, kinds):
+    for place in pod_template_sites(manifest, kinds):
         pod = at(manifest, tuple(map(str, place.loc))) if place.loc else None
         if not isinstance(pod, dict):
             continue
@@ -84,13 +84,13 @@ def _of_template(manifest: Mapping[str, Json], template: PodTemplate, loc: Loc) 
     def pod(value: Json, where: Loc) -> Iterator[Finding]:
         yield from _pod(value, where)
         for name in template.containers:
-            yield from _below((name, "resources"), _resources)(value, where)
+            yield from _at_path((name, "resources"), _resources)(value, where)
 
     for pod_path in (template.spec, template.instead):
         if pod_path:
-            yield from _below(pod_path, pod)(manifest, loc)
+            yield from _at_path(pod_path, pod)(manifest, loc)
     if template.resources:
-        yield from _below(template.resources, _stated)(manifest, loc)
+        yield from _at_path(template.resources, _stated)(manifest, loc)
 
 
 def _pod(pod: Json, loc: Loc) -> Iterator[Finding]:
@@ -98,29 +98,29 @@ def _pod(pod: Json, loc: Loc) -> Iterator[Finding]:
         yield from check(pod.get(field), (*loc, field))
 
 
-def _below(pod_path: tuple[str, ...], check: _Check) -> _Check:
+def _at_path(pod_path: tuple[str, ...], check: _Check) -> _Check:
     """Check what lies at the end of a way of mappings, of which each may be missing, and of each item for a ``*``."""
 
     def look(value: Json, loc: Loc) -> Iterator[Finding]:
         if pod_path and pod_path[0] == EACH:
-            yield from _every(_below(pod_path[1:], check))(value, loc)
+            yield from _each_value(_at_path(pod_path[1:], check))(value, loc)
             return
         yield from _mapping(value, loc)
         if pod_path:
             below = value.get(pod_path[0]) if isinstance(value, dict) else None
-            yield from _below(pod_path[1:], check)(below, (*loc, pod_path[0]))
+            yield from _at_path(pod_path[1:], check)(below, (*loc, pod_path[0]))
         elif isinstance(value, dict):
             yield from check(value, loc)
 
     return look
 
 
-def _every(check: _Check) -> _Check:
+def _each_value(check: _Check) -> _Check:
     """Check every item of a mapping or a list, which may be missing."""
 
     def look(value: Json, loc: Loc) -> Iterator[Finding]:
         if not isinstance(value, dict):
-            yield from _each(check)(value, loc)
+            yield from _each_item(check)(value, loc)
             return
         for name, item in value.items():
             yield from check(item, (*loc, name))
@@ -128,15 +128,15 @@ def _every(check: _Check) -> _Check:
     return look
 
 
-def _each(check: _Check) -> _Check:
+def _each_item(check: _Check) -> _Check:
     """Check every item of a list, which may be missing."""
 
     def look(value: Json, loc: Loc) -> Iterator[Finding]:
         if value is not None and not isinstance(value, list):
-            yield from _other(value, loc, "a list")
+            yield from _wrong_type(value, loc, "a list")
         for index, item in enumerate(value) if isinstance(value, list) else ():
             if item is None:
-                yield from _other(item, (*loc, index), "a value")
+                yield from _wrong_type(item, (*loc, index), "a value")
             else:
                 yield from check(item, (*loc, index))
 
@@ -145,12 +145,12 @@ def _each(check: _Check) -> _Check:
 
 def _mapping(value: Json, loc: Loc) -> Iterator[Finding]:
     if value is not None and not isinstance(value, dict):
-        yield from _other(value, loc, "a mapping")
+        yield from _wrong_type(value, loc, "a mapping")
 
 
 def _text(value: Json, loc: Loc) -> Iterator[Finding]:
     if not isinstance(value, str):
-        yield from _other(value, loc, "a text")
+        yield from _wrong_type(value, loc, "a text")
 
 
 def _texts(value: Json, loc: Loc) -> Iterator[Finding]:
@@ -167,7 +167,7 @@ def _some_texts(names: tuple[str, ...]) -> _Check:
             if value.get(name) is not None:
                 yield from _text(value[name], (*loc, name))
 
-    return _below((), look)
+    return _at_path((), look)
 
 
 def _quantities(value: Json, loc: Loc) -> Iterator[Finding]:
@@ -197,51 +197,51 @@ def _requirement(value: Json, loc: Loc) -> Iterator[Finding]:
     for name in ("key", "operator"):
         yield from _text(value.get(name), (*loc, name))
     yield from _one_of(_SELECTING, value.get("operator"), (*loc, "operator"))
-    yield from _each(_text)(value.get("values"), (*loc, "values"))
+    yield from _each_item(_text)(value.get("values"), (*loc, "values"))
 
 
 def _term(value: Json, loc: Loc) -> Iterator[Finding]:
     for name in ("matchExpressions", "matchFields"):
-        yield from _each(_below((), _requirement))(value.get(name), (*loc, name))
+        yield from _each_item(_at_path((), _requirement))(value.get(name), (*loc, name))
 
 
 def _terms(value: Json, loc: Loc) -> Iterator[Finding]:
-    yield from _each(_below((), _term))(value.get("nodeSelectorTerms"), (*loc, "nodeSelectorTerms"))
+    yield from _each_item(_at_path((), _term))(value.get("nodeSelectorTerms"), (*loc, "nodeSelectorTerms"))
 
 
 def _resources(value: Json, loc: Loc) -> Iterator[Finding]:
     for name in ("limits", "requests"):
-        yield from _below((), _quantities)(value.get(name), (*loc, name))
+        yield from _at_path((), _quantities)(value.get(name), (*loc, name))
 
 
 def _stated(value: Json, loc: Loc) -> Iterator[Finding]:
     """Check requirements that stand apart, which may name the kind of their GPUs and have others set aside."""
     plain = {
-        part: {name: amount for name, amount in amounts.items() if name not in _ASIDE}
+        part: {name: amount for name, amount in amounts.items() if name not in _NAMED_APART}
         if isinstance(amounts := value.get(part), dict)
         else amounts
         for part in ("limits", "requests")
     }
     yield from _resources(plain, loc)
     for part in plain:
-        yield from _below((part, "custom"), _quantities)(value, loc)
+        yield from _at_path((part, "custom"), _quantities)(value, loc)
 
 
-_ASIDE = frozenset({"gpuType", "custom"})
-_CONTAINERS = _each(_below(("resources",), _resources))
+_NAMED_APART = frozenset({"gpuType", "custom"})
+_CONTAINERS = _each_item(_at_path(("resources",), _resources))
 _FIELDS: Mapping[str, _Check] = {
-    "nodeSelector": _below((), _texts),
-    "affinity": _below(("nodeAffinity", _REQUIRED), _terms),
-    "tolerations": _each(_toleration),
+    "nodeSelector": _at_path((), _texts),
+    "affinity": _at_path(("nodeAffinity", _REQUIRED), _terms),
+    "tolerations": _each_item(_toleration),
     "initContainers": _CONTAINERS,
     "containers": _CONTAINERS,
-    "resources": _below((), _resources),
-    "overhead": _below((), _quantities),
+    "resources": _at_path((), _resources),
+    "overhead": _at_path((), _quantities),
 }
 """What is read of a pod's spec."""
 
 
-def _other(value: Json, loc: Loc, what: str) -> Iterator[Finding]:
+def _wrong_type(value: Json, loc: Loc, what: str) -> Iterator[Finding]:
     """Say what Kubernetes reads at a place where something else stands; what an expression becomes nobody knows yet."""
     if isinstance(value, str) and has_expression(value):
         return

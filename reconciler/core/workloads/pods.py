@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from reconciler.core.expressions.dialect import has_expression
-from reconciler.core.workloads.builtin_kinds import NONE, Kinds, known
+from reconciler.core.workloads.builtin_kinds import NO_KINDS, Kinds, kind_of
 from reconciler.core.workloads.paths import at, items, located, within
 from reconciler.model.workload import Json
 from reconciler.model.workload_kind import EACH, Count, Path, PodTemplate, WorkloadKind
@@ -29,7 +29,7 @@ class PodTemplateSite:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PodsMade:
+class TemplatePods:
     """So many pods of one spec, at a place of an object; `replicas` is None where nobody knows how many.
 
     `least` are as many as the object says have to be there before any of a group runs, None where it says nothing.
@@ -41,30 +41,30 @@ class PodsMade:
     least: int | None = None
 
 
-def places(manifest: Mapping[str, Json], declared: Kinds = NONE) -> Iterator[PodTemplateSite]:
+def pod_template_sites(manifest: Mapping[str, Json], declared: Kinds = NO_KINDS) -> Iterator[PodTemplateSite]:
     """Find the pod templates of an object, also where its kind is not counted; a broken object has fewer."""
-    kind = known(manifest, declared)
+    kind = kind_of(manifest, declared)
     if kind is not None:
-        yield from _places(manifest, kind)
+        yield from _sites(manifest, kind)
 
 
-def _places(manifest: Mapping[str, Json], kind: WorkloadKind) -> Iterator[PodTemplateSite]:
+def _sites(manifest: Mapping[str, Json], kind: WorkloadKind) -> Iterator[PodTemplateSite]:
     for template in kind.templates:
         pattern = _pattern(template)
         for item in items(manifest, pattern):
-            spec_path = _spec_at(manifest, template, item)
+            spec_path = _spec_path(manifest, template, item)
             yield PodTemplateSite(template=template, item=item, loc=located(manifest, spec_path) if spec_path else ())
 
 
-def made(
+def read_pods(
     manifest: Mapping[str, Json], declared: Kinds, others: tuple[Mapping[str, Json], ...] = ()
-) -> Iterator[PodsMade]:
+) -> Iterator[TemplatePods]:
     """Read the pods that an object makes as it is written; nothing of kinds whose pods nobody counts.
 
     `others` are the objects beside it, which it may refer to. Raises LookupError where a template is not there, and
     ValueError where the object's version is one of which nothing is known.
     """
-    kind = known(manifest, declared)
+    kind = kind_of(manifest, declared)
     if kind is None or not kind.counted:
         return
     version = str(manifest.get("apiVersion", "")).rpartition("/")[2]
@@ -73,16 +73,16 @@ def made(
     if not kind.templates:
         raise LookupError(f"nobody says what pods {kind.kind} makes")
     unsure = any(at(manifest, unknown_path) is not None for unknown_path in kind.unknown)
-    for place in places(manifest, declared):
+    for place in pod_template_sites(manifest, declared):
         spec = _spec(manifest, place, declared, others)
         if spec is None:
             continue
-        replicas = 0 if _sleeps(manifest, kind) else _product(manifest, place.template.counts, place)
-        least = _least(manifest, place) if replicas else None
-        yield PodsMade(place=place, spec=spec, replicas=None if unsure else replicas, least=least)
+        replicas = 0 if _is_suspended(manifest, kind) else _product(manifest, place.template.counts, place)
+        least = _minimum(manifest, place) if replicas else None
+        yield TemplatePods(place=place, spec=spec, replicas=None if unsure else replicas, least=least)
 
 
-def labels_at(manifest: Mapping[str, Json], place: PodTemplateSite) -> Path:
+def pod_labels_path(manifest: Mapping[str, Json], place: PodTemplateSite) -> Path:
     """Return the way to the labels of a template's pods; empty where they cannot be written, or there is no template.
 
     A template that is only read where it stands in place of another is labelled as that.
@@ -97,9 +97,9 @@ def labels_at(manifest: Mapping[str, Json], place: PodTemplateSite) -> Path:
     return within(template.labels, item, _pattern(template))
 
 
-def metadata_of(manifest: Mapping[str, Json], place: PodTemplateSite) -> Json:
+def pod_metadata(manifest: Mapping[str, Json], place: PodTemplateSite) -> Json:
     """Return what is known beforehand of the pods of a template: their namespace, and labels without expressions."""
-    labels_path = labels_at(manifest, place)
+    labels_path = pod_labels_path(manifest, place)
     labels = (at(manifest, labels_path) if labels_path else None) or {}
     namespace = str(at(manifest, ("metadata", "namespace")) or "")
     return {
@@ -108,43 +108,43 @@ def metadata_of(manifest: Mapping[str, Json], place: PodTemplateSite) -> Json:
     }
 
 
-def groups(manifest: Mapping[str, Json], kind: WorkloadKind) -> int | None:
+def group_count(manifest: Mapping[str, Json], kind: WorkloadKind) -> int | None:
     """Count the groups that an object makes; None where its pods are no group, or nobody knows how many."""
     if kind.together is None:
         return None
     return _product(manifest, kind.together.counts, None)
 
 
-def pods(manifest: Mapping[str, Json], kind: WorkloadKind) -> int | None:
+def pod_count(manifest: Mapping[str, Json], kind: WorkloadKind) -> int | None:
     """Count the pods of all templates that an object makes when it is awake; None where nobody knows how many."""
     if any(at(manifest, unknown_path) is not None for unknown_path in kind.unknown):
         return None
-    sites = (place for place in _places(manifest, kind) if not place.template.optional or _stated(manifest, place))
+    sites = (place for place in _sites(manifest, kind) if not place.template.optional or _is_described(manifest, place))
     counts = [_product(manifest, site.template.counts, site) for site in sites]
     return sum(number for number in counts if number is not None) if None not in counts else None
 
 
-def _stated(manifest: Mapping[str, Json], place: PodTemplateSite) -> bool:
+def _is_described(manifest: Mapping[str, Json], place: PodTemplateSite) -> bool:
     """Tell whether something says what the pods of a template are like."""
     template = place.template
     field_paths = (tuple(map(str, place.loc)), within(template.resources, place.item, _pattern(template)))
     return any(field_path and at(manifest, field_path) is not None for field_path in field_paths)
 
 
-def gang(manifest: Mapping[str, Json], kind: WorkloadKind, size: int) -> int:
+def gang_minimum(manifest: Mapping[str, Json], kind: WorkloadKind, size: int) -> int:
     """Say how many pods of a group of so many have to be there before any of them runs."""
     together = kind.together
     if together is None:
         return 1
     if together.eager is not None and at(manifest, together.eager[0]) == together.eager[1]:
         return 1
-    return min(size, minimum(manifest, kind) or size)
+    return min(size, declared_minimum(manifest, kind) or size)
 
 
-def minimum(manifest: Mapping[str, Json], kind: WorkloadKind) -> int | None:
+def declared_minimum(manifest: Mapping[str, Json], kind: WorkloadKind) -> int | None:
     """Return how many pods of a group an object itself says have to be there; None where it does not."""
     together = kind.together
-    return _whole(at(manifest, together.gang), 0) or None if together is not None and together.gang else None
+    return _whole_number(at(manifest, together.gang), 0) or None if together is not None and together.gang else None
 
 
 def _pattern(template: PodTemplate) -> Path:
@@ -152,7 +152,7 @@ def _pattern(template: PodTemplate) -> Path:
     return next((pod_path for pod_path in (template.spec, template.resources) if EACH in pod_path), ())
 
 
-def _spec_at(manifest: Mapping[str, Json], template: PodTemplate, item: Path) -> Path:
+def _spec_path(manifest: Mapping[str, Json], template: PodTemplate, item: Path) -> Path:
     """Return the way to the spec of a template's pods: to where it may stand instead if only there it does."""
     own = within(template.spec, item, _pattern(template))
     return template.instead if template.instead and at(manifest, own) is None else own
@@ -189,7 +189,7 @@ def _referred(reference: Json, declared: Kinds, others: tuple[Mapping[str, Json]
     for other in others:
         same = all(other.get(field) == reference.get(field) for field in ("apiVersion", "kind"))
         if same and at(other, ("metadata", "name")) == reference.get("name"):
-            for pods_made in made(other, declared):
+            for pods_made in read_pods(other, declared):
                 return pods_made.spec
     raise LookupError("the object that it refers to is not deployed with it")
 
@@ -207,7 +207,7 @@ def _requirements(stated: Mapping[str, Json]) -> Json:
     return parts
 
 
-def _sleeps(manifest: Mapping[str, Json], kind: WorkloadKind) -> bool:
+def _is_suspended(manifest: Mapping[str, Json], kind: WorkloadKind) -> bool:
     """Tell whether an object makes no pods yet, and is not one that Kueue will wake."""
     queued = at(manifest, ("metadata", "labels", _QUEUE)) is not None
     return not queued and any(at(manifest, field_path) is True for field_path in kind.suspended)
@@ -223,23 +223,23 @@ def _product(manifest: Mapping[str, Json], counts: tuple[Count, ...], place: Pod
     return number
 
 
-def _least(manifest: Mapping[str, Json], place: PodTemplateSite) -> int | None:
+def _minimum(manifest: Mapping[str, Json], place: PodTemplateSite) -> int | None:
     """Count the pods of a template that have to be there at once, where any of its numbers has a minimum."""
     number, stated = 1, False
     for count in place.template.counts:
         factor = _factor(manifest, count, place) or 0
-        enough = _whole(_stands(manifest, count, count.enough, place), -1)
+        enough = _whole_number(_value(manifest, count, count.enough, place), -1)
         stated = stated or enough >= 0
         number *= factor if enough < 0 else min(factor, enough)
     return number if stated else None
 
 
-def _stands(manifest: Mapping[str, Json], count: Count, field_path: Path, place: PodTemplateSite | None) -> Json:
+def _value(manifest: Mapping[str, Json], count: Count, field_path: Path, place: PodTemplateSite | None) -> Json:
     """Return what stands at one of the ways of a number."""
     if not field_path:
         return None
     if count.among is not None and place is not None:
-        return _among(manifest, field_path, count.among, place.item)
+        return _value_in_listing_item(manifest, field_path, count.among, place.item)
     return at(manifest, field_path if place is None else within(field_path, place.item, _pattern(place.template)))
 
 
@@ -247,7 +247,7 @@ def _factor(manifest: Mapping[str, Json], count: Count, place: PodTemplateSite |
     """Read one number; what is no number, as an expression before it is filled in, counts as one."""
 
     def stands(field_path: Path) -> Json:
-        return _stands(manifest, count, field_path, place)
+        return _value(manifest, count, field_path, place)
 
     factor, other = stands(count.path), stands(count.instead)
     if factor is None and other is None:
@@ -255,14 +255,14 @@ def _factor(manifest: Mapping[str, Json], count: Count, place: PodTemplateSite |
             return None
         number = count.default
     else:
-        number = _whole(other if factor is None else factor)
+        number = _whole_number(other if factor is None else factor)
     if factor is not None and count.over:
-        number = max(1, number // max(1, _whole(stands(count.over))))
-    number = max(number - count.less, _whole(stands(count.least), 0))
-    return min(number, _whole(stands(count.most), number))
+        number = max(1, number // max(1, _whole_number(stands(count.over))))
+    number = max(number - count.less, _whole_number(stands(count.least), 0))
+    return min(number, _whole_number(stands(count.most), number))
 
 
-def _among(manifest: Mapping[str, Json], field_path: Path, fields: tuple[str, str], item: Path) -> Json:
+def _value_in_listing_item(manifest: Mapping[str, Json], field_path: Path, fields: tuple[str, str], item: Path) -> Json:
     """Find what stands in the item that lists, in its first field, what the template's item has in the second."""
     listed, named = fields
     name = at(manifest, (*item, named))
@@ -273,5 +273,5 @@ def _among(manifest: Mapping[str, Json], field_path: Path, fields: tuple[str, st
     return None
 
 
-def _whole(value: Json, default: int = 1) -> int:
+def _whole_number(value: Json, default: int = 1) -> int:
     return value if type(value) is int and value >= 0 else default

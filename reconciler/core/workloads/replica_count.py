@@ -9,26 +9,26 @@ from reconciler.text.wording import count
 _NONE = NonGpuPods()
 
 
-def asks_for_devices(shape: ReplicaShape) -> bool:
+def requests_devices(shape: ReplicaShape) -> bool:
     """Tell whether a replica asks for more than CPU and memory: for an extended resource, or by claim."""
     return bool(shape.devices) or shape.requests.extended
 
 
-def bound(placement: Placement, seen: ClusterObservation | None) -> int:
+def bound_replicas(placement: Placement, seen: ClusterObservation | None) -> int:
     """Count the replicas of a placement that have a node."""
     if seen is None:
         return 0
     pods = seen.bound.get(placement.name, 0)
-    return max(0, pods - _helpers(placement, seen).bound) // placement.shape.group_size if pods else 0
+    return max(0, pods - _non_gpu_pods(placement, seen).bound) // placement.shape.group_size if pods else 0
 
 
-def ready(placement: Placement, seen: ClusterObservation) -> int | None:
+def ready_replicas(placement: Placement, seen: ClusterObservation) -> int | None:
     """Count the replicas of a placement that serve; None where nobody has looked."""
     pods = seen.ready.get(placement.name)
-    return None if pods is None else max(0, pods - _helpers(placement, seen).ready) // placement.shape.group_size
+    return None if pods is None else max(0, pods - _non_gpu_pods(placement, seen).ready) // placement.shape.group_size
 
 
-def serves(placement: Placement, seen: ClusterObservation) -> bool | None:
+def all_pods_ready(placement: Placement, seen: ClusterObservation) -> bool | None:
     """Tell whether all pods of a placement that are there are ready; None where no replica is, or nobody has looked.
 
     They may be fewer than its replicas: on their way, or as few as its template needs.
@@ -38,18 +38,18 @@ def serves(placement: Placement, seen: ClusterObservation) -> bool | None:
         return None
     homeless = seen.homeless.get(name)
     pods_seen = seen.bound.get(name, 0) + (homeless.replicas if homeless else 0)
-    return False if pods < pods_seen or name in seen.troubles else bool(ready(placement, seen)) or None
+    return False if pods < pods_seen or name in seen.troubles else bool(ready_replicas(placement, seen)) or None
 
 
-def waiting(placement: Placement, seen: ClusterObservation) -> int:
+def pending_replicas(placement: Placement, seen: ClusterObservation) -> int:
     """Count the replicas of a placement that are seen to wait for a node, with one of their pods or with all."""
     homeless = seen.homeless.get(placement.name)
-    if homeless is None or (homeless.helping and asks_for_devices(placement.shape)):
+    if homeless is None or (homeless.helping and requests_devices(placement.shape)):
         return 0
     return min(placement.replicas, -(-homeless.replicas // placement.shape.group_size))
 
 
-def resized(before: Placement, after: Placement) -> str:
+def describe_resize(before: Placement, after: Placement) -> str:
     """Say from how many to how many; where there are as many replicas as before, their pods have become others."""
     if before.replicas != after.replicas:
         return f"{before.replicas} to {count(after.replicas, 'replica')}"
@@ -57,13 +57,13 @@ def resized(before: Placement, after: Placement) -> str:
     return f"{before.replicas * before.shape.group_size} to {count(pods, 'pod')}"
 
 
-def there(placement: Placement, seen: ClusterObservation) -> tuple[int, int]:
+def bound_pods(placement: Placement, seen: ClusterObservation) -> tuple[int, int]:
     """Count the pods of a placement that have a node, and those of them that only help."""
     pods = seen.bound.get(placement.name, 0)
-    return pods, min(pods, _helpers(placement, seen).bound)
+    return pods, min(pods, _non_gpu_pods(placement, seen).bound)
 
 
-def _helpers(placement: Placement, seen: ClusterObservation) -> NonGpuPods:
+def _non_gpu_pods(placement: Placement, seen: ClusterObservation) -> NonGpuPods:
     """Return what cannot be a replica, as a router on CPUs beside replicas that need GPUs."""
     helpers = seen.helpers.get(placement.name)
-    return helpers if helpers is not None and asks_for_devices(placement.shape) else _NONE
+    return helpers if helpers is not None and requests_devices(placement.shape) else _NONE

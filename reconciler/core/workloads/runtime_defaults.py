@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from contextlib import suppress
 
-from reconciler.core.workloads.pod_requests import amounts
+from reconciler.core.workloads.pod_requests import parse_amounts
 from reconciler.core.workloads.pod_shape import tolerations
 from reconciler.core.workloads.watch import namespace_of_key
 from reconciler.model.scheduling import RuntimeClass
@@ -20,7 +20,7 @@ def read_runtime_class(raw: Json) -> RuntimeClass:
     """Read a RuntimeClass, all but its handler."""
     scheduling = raw.get("scheduling") or {}
     return RuntimeClass(
-        overhead=Resources(amounts=amounts((raw.get("overhead") or {}).get("podFixed"))),
+        overhead=Resources(amounts=parse_amounts((raw.get("overhead") or {}).get("podFixed"))),
         node_selector=dict(sorted((scheduling.get("nodeSelector") or {}).items())),
         tolerations=tuple(tolerations(scheduling)),
     )
@@ -37,7 +37,7 @@ def read_limit_range(raw: Json) -> Resources | None:
         if limit.get("type") == "Container":
             for name, amount in (limit.get("defaultRequest") or {}).items():
                 with suppress(ValueError):
-                    defaults |= amounts({name: amount})
+                    defaults |= parse_amounts({name: amount})
     return Resources(amounts=defaults) if defaults else None
 
 

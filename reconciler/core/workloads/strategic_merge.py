@@ -190,8 +190,8 @@ TYPES: Mapping[str, Mapping[str, PodField]] = {
 """The fields of each type, by the names that a Pod has them under; scalars are left out, since they are replaced."""
 
 
-MARK = "$patch"
-Token = tuple[type, Json]
+PATCH_DIRECTIVE = "$patch"
+ItemKey = tuple[type, Json]
 
 
 class Unmergeable(ValueError):  # noqa: N818 -- it says what a patch is
@@ -208,7 +208,7 @@ class Unmergeable(ValueError):  # noqa: N818 -- it says what a patch is
         self.hint = hint
 
 
-def one_type(loc: Loc, *lists: Sequence[Json]) -> type:
+def item_type(loc: Loc, *lists: Sequence[Json]) -> type:
     """Return the type that all items of some lists are of; raises Unmergeable where they differ, or there are none."""
     types = {_type(item) for items in lists for item in items}
     if len(types) != 1 or types & {type(None), list}:
@@ -216,7 +216,7 @@ def one_type(loc: Loc, *lists: Sequence[Json]) -> type:
     return types.pop()
 
 
-def token(item: Json, key: str, loc: Loc) -> Token:
+def key_of_item(item: Json, key: str, loc: Loc) -> ItemKey:
     """Return what an item is known by. 80 and "80" are not the same."""
     if key and not isinstance(item, Mapping):
         raise Unmergeable(loc, "is no object")
@@ -228,29 +228,31 @@ def token(item: Json, key: str, loc: Loc) -> Token:
     return type(value), value
 
 
-def without_directed(old: Sequence[Json], new: Sequence[Json], key: str, loc: Loc) -> tuple[list[Json], list[Json]]:
+def apply_item_directives(
+    old: Sequence[Json], new: Sequence[Json], key: str, loc: Loc
+) -> tuple[list[Json], list[Json]]:
     """Carry out the directives among the items of a patch; return what is left of the list and of the patch.
 
     Where one of them replaces the list, the patch's items are the list, and none is left to merge.
     """
-    gone: set[Token] = set()
+    gone: set[ItemKey] = set()
     replaced, left = False, []
     for index, item in enumerate(new):
-        if MARK not in item:
+        if PATCH_DIRECTIVE not in item:
             left.append(item)
-        elif item[MARK] == "delete":
-            gone.add(token(item, key, (*loc, index)))
-        elif item[MARK] == "replace":
+        elif item[PATCH_DIRECTIVE] == "delete":
+            gone.add(key_of_item(item, key, (*loc, index)))
+        elif item[PATCH_DIRECTIVE] == "replace":
             replaced = True
         else:
-            message = f"{shortened(str(item[MARK]))!r} is neither replace nor delete"
-            raise Unmergeable((*loc, index, MARK), message)
+            message = f"{shortened(str(item[PATCH_DIRECTIVE]))!r} is neither replace nor delete"
+            raise Unmergeable((*loc, index, PATCH_DIRECTIVE), message)
     if replaced:
         return left, []
-    return [item for item in old if not gone or key not in item or token(item, key, loc) not in gone], left
+    return [item for item in old if not gone or key not in item or key_of_item(item, key, loc) not in gone], left
 
 
-def left_behind(old: Sequence[Json], new: Sequence[Json], field: PodField, loc: Loc) -> list[Json]:
+def server_order(old: Sequence[Json], new: Sequence[Json], field: PodField, loc: Loc) -> list[Json]:
     """Return the list that an order given for it is compared with after items were deleted and others added.
 
     Kubernetes compares with the storage of the original list, where items move up into the places of deleted ones,
@@ -260,42 +262,44 @@ def left_behind(old: Sequence[Json], new: Sequence[Json], field: PodField, loc: 
     if not field.key:
         return stored
     for item in new:
-        item_key = token(item, field.key, loc) if item.get(MARK) == "delete" else None
+        item_key = key_of_item(item, field.key, loc) if item.get(PATCH_DIRECTIVE) == "delete" else None
         for at in range(used - 1, -1, -1) if item_key else ():
-            if token(stored[at], field.key, loc) == item_key:
+            if key_of_item(stored[at], field.key, loc) == item_key:
                 stored[at : used - 1] = stored[at + 1 : used]
                 used -= 1
-    if not any(item.get(MARK) == "replace" for item in new):
-        stored_keys = {token(item, field.key, loc) for item in stored[:used]}
-        added = [item for item in new if MARK not in item and token(item, field.key, loc) not in stored_keys]
+    if not any(item.get(PATCH_DIRECTIVE) == "replace" for item in new):
+        stored_keys = {key_of_item(item, field.key, loc) for item in stored[:used]}
+        added = [
+            item for item in new if PATCH_DIRECTIVE not in item and key_of_item(item, field.key, loc) not in stored_keys
+        ]
         stored[used:] = [*added, *stored[used + len(added) :]][: len(old) - used]
     return stored
 
 
 def distinct(items: Sequence[Json]) -> list[Json]:
     """Drop scalars that have been there before."""
-    return [value for _, value in dict.fromkeys(token(item, "", ()) for item in items)]
+    return [value for _, value in dict.fromkeys(key_of_item(item, "", ()) for item in items)]
 
 
 def check_order(new: Sequence[Json], order: Sequence[Json], key: str, loc: Loc) -> None:
     """Raise Unmergeable unless the items of a patch stand in an order in which all of them are."""
     if not new or not order:
         return
-    rest = [item for item in new if not (key and isinstance(item, Mapping) and item.get(MARK) == "delete")]
+    rest = [item for item in new if not (key and isinstance(item, Mapping) and item.get(PATCH_DIRECTIVE) == "delete")]
     at = 0
     for key_value in order:
-        while at < len(rest) and isinstance(rest[at], Mapping) and MARK in rest[at]:
+        while at < len(rest) and isinstance(rest[at], Mapping) and PATCH_DIRECTIVE in rest[at]:
             at += 1
-        if at < len(rest) and token(key_value, key, loc) == token(rest[at], key, loc):
+        if at < len(rest) and key_of_item(key_value, key, loc) == key_of_item(rest[at], key, loc):
             at += 1
     if at < len(rest):
         raise Unmergeable(loc, "does not list the items of the patch in their order")
 
 
-def arranged(items: Sequence[Json], order: Sequence[Json], server: Sequence[Json], key: str, loc: Loc) -> list[Json]:
+def reordered(items: Sequence[Json], order: Sequence[Json], server: Sequence[Json], key: str, loc: Loc) -> list[Json]:
     """Put items in order: those that are in `order` in that, the others as in `server`, and so they are interleaved."""
     first, second = _ranks(order, key, loc), _ranks(server, key, loc)
-    keyed = [(token(item, key, loc), item) for item in items]
+    keyed = [(key_of_item(item, key, loc), item) for item in items]
     ours = _sorted([pair for pair in keyed if pair[0] in first], first)
     others = _sorted([pair for pair in keyed if pair[0] not in first], second)
     made: list[Json] = []
@@ -306,16 +310,16 @@ def arranged(items: Sequence[Json], order: Sequence[Json], server: Sequence[Json
     return [*made, *(item for _, item in (*ours, *others))]
 
 
-def _ranks(order: Sequence[Json], key: str, loc: Loc) -> dict[Token, int]:
-    ranks: dict[Token, int] = {}
+def _ranks(order: Sequence[Json], key: str, loc: Loc) -> dict[ItemKey, int]:
+    ranks: dict[ItemKey, int] = {}
     for index, item in enumerate(order):
-        ranks.setdefault(token(item, key, (*loc, index)), index)
+        ranks.setdefault(key_of_item(item, key, (*loc, index)), index)
     return ranks
 
 
-def _sorted(items: list[tuple[Token, Json]], ranks: Mapping[Token, int]) -> list[tuple[Token, Json]]:
+def _sorted(items: list[tuple[ItemKey, Json]], ranks: Mapping[ItemKey, int]) -> list[tuple[ItemKey, Json]]:
     """Sort by insertion, an item without a rank going before all that are there: so Kubernetes' comparison has it."""
-    made: list[tuple[Token, Json]] = []
+    made: list[tuple[ItemKey, Json]] = []
     for item in items:
         at, rank = len(made), ranks.get(item[0])
         while at and _before(rank, ranks.get(made[at - 1][0])):
@@ -345,31 +349,35 @@ def merge(pod: Mapping[str, Json], patch: Mapping[str, Json]) -> dict[str, Json]
     return _object(pod, patch, ROOT, ())
 
 
-def directive(value: Json, loc: Loc = ()) -> Loc | None:
+def leftover_directive(value: Json, loc: Loc = ()) -> Loc | None:
     """Find a directive that a patch has left in what it made; None where there is none."""
     if isinstance(value, Mapping):
         for key, below in value.items():
-            place = (*loc, key) if key == MARK or key.startswith((_RETAIN, f"{_REMOVE}/", f"{_ORDER}/")) else None
-            if place := place or directive(below, (*loc, key)):
+            place = (
+                (*loc, key)
+                if key == PATCH_DIRECTIVE or key.startswith((_RETAIN, f"{_REMOVE}/", f"{_ORDER}/"))
+                else None
+            )
+            if place := place or leftover_directive(below, (*loc, key)):
                 return place
     if isinstance(value, list):
         for index, item in enumerate(value):
-            if place := directive(item, (*loc, index)):
+            if place := leftover_directive(item, (*loc, index)):
                 return place
     return None
 
 
 def _object(original: Mapping[str, Json], patch: Mapping[str, Json], kind: str, loc: Loc) -> dict[str, Json]:
     """Merge an object of a type."""
-    if MARK in patch:
-        return _directed(patch, loc)
+    if PATCH_DIRECTIVE in patch:
+        return _apply_directive(patch, loc)
     merged, rest = dict(original), dict(patch)
     if _RETAIN in rest:
-        merged = _retained(merged, rest, loc)
+        merged = _retain_keys(merged, rest, loc)
     for key in [key for key in rest if key.startswith(_ORDER)]:
-        _ordered(merged, rest, key, kind, loc)
+        _merge_ordered(merged, rest, key, kind, loc)
     for key, value in rest.items():
-        name = _named(key, _REMOVE, loc) if key.startswith(_REMOVE) else key
+        name = _directive_field(key, _REMOVE, loc) if key.startswith(_REMOVE) else key
         if value is None:
             merged.pop(name, None)
         elif name != key:
@@ -379,18 +387,18 @@ def _object(original: Mapping[str, Json], patch: Mapping[str, Json], kind: str, 
     return merged
 
 
-def _directed(patch: Mapping[str, Json], loc: Loc) -> dict[str, Json]:
+def _apply_directive(patch: Mapping[str, Json], loc: Loc) -> dict[str, Json]:
     """Carry out a directive over a whole object."""
-    match patch[MARK]:
+    match patch[PATCH_DIRECTIVE]:
         case "replace":
-            return {key: value for key, value in patch.items() if key != MARK}
+            return {key: value for key, value in patch.items() if key != PATCH_DIRECTIVE}
         case "delete":
             return {}
         case other:
-            raise Unmergeable((*loc, MARK), f"{shortened(str(other))!r} is neither replace nor delete")
+            raise Unmergeable((*loc, PATCH_DIRECTIVE), f"{shortened(str(other))!r} is neither replace nor delete")
 
 
-def _retained(merged: dict[str, Json], rest: dict[str, Json], loc: Loc) -> dict[str, Json]:
+def _retain_keys(merged: dict[str, Json], rest: dict[str, Json], loc: Loc) -> dict[str, Json]:
     """Leave of an object only the fields that are to stay, and take the directive out of the patch."""
     stays = rest.pop(_RETAIN)
     if not isinstance(stays, list):
@@ -401,9 +409,9 @@ def _retained(merged: dict[str, Json], rest: dict[str, Json], loc: Loc) -> dict[
     return {key: value for key, value in merged.items() if key in stays}
 
 
-def _ordered(merged: dict[str, Json], rest: dict[str, Json], key: str, kind: str, loc: Loc) -> None:
+def _merge_ordered(merged: dict[str, Json], rest: dict[str, Json], key: str, kind: str, loc: Loc) -> None:
     """Merge the list that an order is given for, and take both out of the patch."""
-    order, name = rest.pop(key), _named(key, _ORDER, loc)
+    order, name = rest.pop(key), _directive_field(key, _ORDER, loc)
     field = _list_field(kind, name, (*loc, name))
     old, new = merged.get(name, []), rest.get(name, [])
     for where, value in ((key, order), (name, old), (name, new)):
@@ -416,14 +424,14 @@ def _ordered(merged: dict[str, Json], rest: dict[str, Json], key: str, kind: str
     if name not in rest:
         made = old
     elif name not in merged:
-        made = _plain(new)
+        made = _without_directed_objects(new)
     else:
         made = _list(old, new, field, (*loc, name))
-        server = left_behind(old, new, field, (*loc, name)) if field.merges else old
+        server = server_order(old, new, field, (*loc, name)) if field.merges else old
     if not old and not new:
         raise Unmergeable((*loc, key), "orders a list in which nothing is")
-    one_type((*loc, name), old, new)
-    merged[name] = arranged(made, order, server, field.key, (*loc, name))
+    item_type((*loc, name), old, new)
+    merged[name] = reordered(made, order, server, field.key, (*loc, name))
     rest.pop(name, None)
 
 
@@ -443,10 +451,10 @@ def _set(merged: dict[str, Json], name: str, value: Json, kind: str, loc: Loc) -
         merged[name] = _object(current, value, _object_field(kind, name, loc), loc)
     elif isinstance(current, list) and isinstance(value, list):
         merged[name] = _list(current, value, _list_field(kind, name, loc), loc)
-    elif _marked(value):
+    elif _has_directive(value):
         merged.pop(name, None)
     else:
-        merged[name] = _plain(_without_nulls(value))
+        merged[name] = _without_directed_objects(_without_nulls(value))
 
 
 def _list(old: list[Json], new: list[Json], field: PodField, loc: Loc, *, removing: bool = False) -> list[Json]:
@@ -455,35 +463,35 @@ def _list(old: list[Json], new: list[Json], field: PodField, loc: Loc, *, removi
         return [*new]
     if not old and not new:
         return old
-    kind = one_type(loc, old, new)
+    kind = item_type(loc, old, new)
     if kind is not dict:
         if removing:
             return [item for item in old if item not in new]
-        return arranged(distinct([*old, *new]), new, old, "", loc)
+        return reordered(distinct([*old, *new]), new, old, "", loc)
     if not field.key:
         raise Unmergeable(loc, "its items are no scalars, and nothing says by what they are merged")
-    kept, added = without_directed(old, new, field.key, loc)
+    kept, added = apply_item_directives(old, new, field.key, loc)
     made = [*kept]
-    places: dict[Token, int] = {}
+    places: dict[ItemKey, int] = {}
     for index, item in enumerate(kept):
         if field.key in item:
-            places.setdefault(token(item, field.key, (*loc, index)), index)
+            places.setdefault(key_of_item(item, field.key, (*loc, index)), index)
     for index, item in enumerate(added):
-        item_key = token(item, field.key, (*loc, index))
+        item_key = key_of_item(item, field.key, (*loc, index))
         at = places.setdefault(item_key, len(made))
         if at == len(made):
             made.append(item)
         else:
             made[at] = _object(made[at], item, field.of, (*loc, index))
-    return arranged(made, added, kept, field.key, loc)
+    return reordered(made, added, kept, field.key, loc)
 
 
-def _plain(value: Json) -> Json:
+def _without_directed_objects(value: Json) -> Json:
     """Take the objects with a directive out of what is new."""
     if isinstance(value, Mapping):
-        return {key: _plain(below) for key, below in value.items() if not _marked(below)}
+        return {key: _without_directed_objects(below) for key, below in value.items() if not _has_directive(below)}
     if isinstance(value, list):
-        return [_plain(item) for item in value if not _marked(item)]
+        return [_without_directed_objects(item) for item in value if not _has_directive(item)]
     return value
 
 
@@ -494,11 +502,11 @@ def _without_nulls(value: Json) -> Json:
     return [_without_nulls(item) for item in value] if isinstance(value, list) else value
 
 
-def _marked(value: Json) -> bool:
-    return isinstance(value, Mapping) and MARK in value
+def _has_directive(value: Json) -> bool:
+    return isinstance(value, Mapping) and PATCH_DIRECTIVE in value
 
 
-def _named(key: str, prefix: str, loc: Loc) -> str:
+def _directive_field(key: str, prefix: str, loc: Loc) -> str:
     """Return the field that the key of a directive names."""
     head, slash, name = key.partition("/")
     if head != prefix or not slash:

@@ -25,7 +25,7 @@ def tolerates(tolerations: Iterable[Toleration], taint: Taint) -> bool:
     )
 
 
-def repelled(tolerations: tuple[Toleration, ...], taints: Iterable[Taint]) -> Taint | None:
+def untolerated_taint(tolerations: tuple[Toleration, ...], taints: Iterable[Taint]) -> Taint | None:
     """Return the first taint that keeps pods away and is not tolerated. PreferNoSchedule keeps nobody away."""
     for taint in taints:
         if taint.effect in _REPELLING and not tolerates(tolerations, taint):

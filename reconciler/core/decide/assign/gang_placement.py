@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Protocol, TypeVar
 
 from reconciler.core.capacity import exclusive_topology, remedies
-from reconciler.core.capacity.gangs import GangWorkload, more
+from reconciler.core.capacity.gangs import GangWorkload, additional_requirements
 from reconciler.core.capacity.pod_needs import PodRequirements
 from reconciler.core.capacity.room import ClusterCapacity
 from reconciler.core.decide.candidates.finder import MOST, CandidateFinder
@@ -136,7 +136,7 @@ def assess(
         )
     need = whole.of(replicas)
     if standing is not None:
-        need = more(need, standing)
+        need = additional_requirements(need, standing)
     pods, unbound = max(1, need.main.replicas), replace(candidate, limit=None)
     answer = finder.assess(template, policy, need.main.shape, unbound, pods, more_gprs=more_gprs)
     if isinstance(answer, Refusal):
@@ -224,21 +224,21 @@ def _without_domains(
     """Say why there are no topology domains for groups that want their own, beside the pods that want none."""
     if not need.domains:
         return None
-    seen, left, message, remedy = inputs.observed.clusters[cluster], room, "", remedies.NODES
-    nodes, taken = exclusive_topology.NODES.of(seen), dict[str, list[tuple[str, str]]]()
+    seen, left, message, remedy = inputs.observed.clusters[cluster], room, "", remedies.ADD_NODES
+    nodes, taken = exclusive_topology.TOPOLOGY_NODES.of(seen), dict[str, list[tuple[str, str]]]()
     for wanted in need.domains:
         used, others = finder.capacity.domains(cluster, wanted), need.marked.get(wanted.mark, 0)
         besides = taken.setdefault(wanted.mark, [])
-        domains = exclusive_topology.place(left, nodes, wanted, used=used, loose=others, besides=besides)
+        domains = exclusive_topology.assign_domains(left, nodes, wanted, used=used, loose=others, besides=besides)
         if isinstance(domains, str):
             message = domains
             remedy = remedies.remedy(left, seen, wanted.units[0].pods[0][0], _MANY) if wanted.units[0].pods else remedy
             break
         left = room.copy() if left is room else left  # answers about the room itself stay cached until then
-        exclusive_topology.take(left, domains, wanted.key)
+        exclusive_topology.take_domains(left, domains, wanted.key)
         besides += [(wanted.key, value) for _, value in domains]
     loose = [
-        (exclusive_topology.outside(part.shape, taken) if need.marked else part.shape, part.replicas)
+        (exclusive_topology.exclude_domains(part.shape, taken) if need.marked else part.shape, part.replicas)
         for part in need.loose
     ]
     if not message and left.together(loose) < len(loose):

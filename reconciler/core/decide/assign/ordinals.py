@@ -14,7 +14,7 @@ from dataclasses import replace
 from reconciler.core.decide.assign.subset_quota import SubsetQuota, quotas
 from reconciler.core.decide.candidates.finder import CandidateFinder
 from reconciler.core.spread.placement_subset import cluster_subset
-from reconciler.core.spread.subset_pods import first_ordinal, ordinal
+from reconciler.core.spread.subset_pods import first_ordinal, has_ordinals
 from reconciler.model.candidate import Candidate
 from reconciler.model.ids import ClusterName, WorkloadId
 from reconciler.model.placement import ClusterSubset, Placement
@@ -32,7 +32,7 @@ def barred(
     moving: Placement | None = None,
 ) -> Refusal | None:
     """Refuse a cluster that would have the ordinals of another; a placement that is `moving` takes its own along."""
-    if not ordinal(spread):
+    if not has_ordinals(spread):
         return None
     desired = finder.inputs.desired
     policy, primary = desired.policies[workload], desired.workspaces[workload.workspace].primary
@@ -61,7 +61,7 @@ def kept_apart(
     The ranges of a spread are apart. Placements from before it was changed keep the ordinals that they were given.
     """
     left = dict(able)
-    if spread is None or not ordinal(spread):
+    if spread is None or not has_ordinals(spread):
         return left
     for place, candidate in able.items():
         free, refusal = _past(finder, workload, spread, place, candidate.room)
@@ -87,7 +87,7 @@ def beside_the_first(
 
     `rows` are the clusters of each of the `subsets` in order, with those of no subset last.
     """
-    if not ordinal(spread):
+    if not has_ordinals(spread):
         return
     primary = finder.inputs.desired.workspaces[workload.workspace].primary
     for row, quota in zip(rows, subsets, strict=True):

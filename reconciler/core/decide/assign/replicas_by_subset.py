@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from reconciler.core.capacity.best_fit import Wanted, fitting
+from reconciler.core.capacity.best_fit import ShapeReplicas, fitting_beside
 from reconciler.core.decide.assign.assignment import Assignment, beyond_gprs
 from reconciler.core.decide.assign.ordinals import beside_the_first, kept_apart
 from reconciler.core.decide.assign.subset_limits import over
@@ -21,7 +21,7 @@ from reconciler.core.decide.candidates.finder import MOST, CandidateFinder
 from reconciler.core.decide.distribution import ClusterShare
 from reconciler.core.decide.distribution.subsets import Counts, Layer, minimums, share_out
 from reconciler.core.fleet.object_owners import describe_object
-from reconciler.core.spread.matching import narrowed
+from reconciler.core.spread.matching import narrow_shape
 from reconciler.model.candidate import Candidate
 from reconciler.model.capacity import ReplicaShape
 from reconciler.model.demand import Demand
@@ -227,7 +227,7 @@ class _Round:
             if not quota.at_home:
                 homes.append(None)
                 continue
-            shape = narrowed(self.shape, quota.subset, inputs.desired.clusters[primary])
+            shape = narrow_shape(self.shape, quota.subset, inputs.desired.clusters[primary])
             left = waiting if quota.most is None else min(waiting, max(0, quota.most - quota.home))
             fits = room.count(shape, left) if room is not None and left else 0
             if room is not None and fits:
@@ -266,12 +266,12 @@ class _Round:
             least = {candidate.key: min(candidate.replicas, first.get(candidate.key, 0)) for candidate in here}
             pieces = [(candidate, least[candidate.key]) for candidate in here]
             pieces += [(candidate, candidate.replicas - least[candidate.key]) for candidate in here]
-            given: dict[ClusterSubset, Wanted] = {}
+            given: dict[ClusterSubset, ShapeReplicas] = {}
             for candidate, piece in pieces:
                 place, shape = candidate.key, candidate.shape
                 has = given[place][1] if place in given else 0
                 others = [pods for other, pods in given.items() if other != place]
-                fits = fitting(room, others, shape, has + piece) if piece else has
+                fits = fitting_beside(room, others, shape, has + piece) if piece else has
                 if fits < has + piece:
                     return place, fits
                 if fits:

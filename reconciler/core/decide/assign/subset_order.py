@@ -12,8 +12,8 @@ from reconciler.core.decide.distribution import ClusterShare
 from reconciler.core.decide.distribution.subsets import Layer, give_back
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.decide.state.working_plan import WorkingPlan
-from reconciler.core.spread.matching import preference
-from reconciler.core.spread.placement_subset import cluster_subset, replicas_held
+from reconciler.core.spread.matching import preference_weight
+from reconciler.core.spread.placement_subset import cluster_subset, replicas_by_subset
 from reconciler.model.ids import WorkloadId
 from reconciler.model.placement import ClusterSubset, Placement
 from reconciler.model.workload_spread import WorkloadSpread
@@ -53,7 +53,7 @@ def rows_of(
     for subset in spread.subsets:
         own = sorted(place for place in candidates if place[1] == subset.name)
         if len(own) > 1:
-            preferences = {place: preference(subset, clusters[place[0]], seen.get(place[0])) for place in own}
+            preferences = {place: preference_weight(subset, clusters[place[0]], seen.get(place[0])) for place in own}
             own.sort(key=lambda place: (-preferences[place], -free(place)))
         rows.append((*own, *sorted(place for place in held if place[1] == subset.name and place not in candidates)))
     none = [candidate.key for candidate in finder.order(workload) if not candidate.subset]
@@ -72,7 +72,7 @@ def take_back(
     workload, clusters = placements[0].workload, inputs.desired.clusters
     policy, finder = inputs.desired.policies[workload], CandidateFinder(inputs, working_plan)
     places = {placement.path: cluster_subset(placement, policy, clusters) for placement in placements}
-    held = replicas_held(placements, policy, clusters)
+    held = replicas_by_subset(placements, policy, clusters)
     shapes = {places[placement.path]: placement.shape for placement in placements}
 
     def free(place: ClusterSubset) -> int:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from reconciler.core.decide.state.pass_input import PassInput
-from reconciler.core.spread.matching import has, takes
+from reconciler.core.spread.matching import has_required_node, selects_cluster
 from reconciler.model.demand import Demand
 from reconciler.model.ids import WorkloadId
 from reconciler.model.workload_spread import Subset, WorkloadSpread
@@ -48,7 +48,8 @@ def quotas(inputs: PassInput, workload: WorkloadId, spread: WorkloadSpread, plac
     primary = inputs.desired.clusters.get(inputs.desired.workspaces[workload.workspace].primary)
     seen = None if primary is None else inputs.observed.clusters.get(primary.name)
     at_home = [
-        primary is not None and takes(subset, primary) and has(subset, primary, seen) for subset in spread.subsets
+        primary is not None and selects_cluster(subset, primary) and has_required_node(subset, primary, seen)
+        for subset in spread.subsets
     ]
     last = max((place for place, inside in enumerate(at_home) if inside), default=None)
     subsets = []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.observe.demand import unseen
-from reconciler.core.workloads.taints import repelled
+from reconciler.core.workloads.taints import untolerated_taint
 from reconciler.model.ids import ClusterName, WorkspaceName
 from reconciler.model.plan import Reason, Refusal
 from reconciler.model.policy import Availability
@@ -27,7 +27,7 @@ def obstacle(inputs: PassInput, workspace: WorkspaceName, name: ClusterName) -> 
         return refuse(Reason.NOT_IN_WORKSPACE, message, f"add it to spec.clusters of workspace {workspace}")
     if cluster.availability is not Availability.ACTIVE:
         return refuse(Reason.CORDONED, f"it is {cluster.availability}", "set its spec.availability to Active")
-    taint = repelled((), cluster.taints)
+    taint = untolerated_taint((), cluster.taints)
     if taint is not None:
         return refuse(Reason.TAINTED, f"tainted {taint}", "take the taint off its Cluster")
     # 2. Nobody knows what it has, or it is not well.

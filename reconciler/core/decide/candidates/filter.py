@@ -12,11 +12,11 @@ from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.engines import engine
 from reconciler.core.ledger.restraints import ledger_path
 from reconciler.core.observe.demand import unseen
-from reconciler.core.workloads.cluster_provides import lacking
-from reconciler.core.workloads.taints import repelled
+from reconciler.core.workloads.cluster_provides import refuse_lacking
+from reconciler.core.workloads.taints import untolerated_taint
 from reconciler.model.capacity import ReplicaShape
 from reconciler.model.ids import ClusterName, WorkloadId
-from reconciler.model.placement import Restraint, RestraintKind, where
+from reconciler.model.placement import Restraint, RestraintKind, place_name
 from reconciler.model.plan import Reason, Refusal
 from reconciler.model.policy import Availability, BurstPolicy, Cluster
 from reconciler.model.prerequisites import Prerequisite
@@ -59,7 +59,7 @@ def refuse(
     if unlabelled is not None:
         return unlabelled
     # 4. It is tainted as a whole.
-    taint = repelled(policy.tolerations + shape.tolerations, cluster.taints)
+    taint = untolerated_taint(policy.tolerations + shape.tolerations, cluster.taints)
     if taint is not None:
         return Refusal(
             cluster=name,
@@ -70,12 +70,12 @@ def refuse(
     # 5. Its engine cannot apply the template, or the template cannot be filled in for it.
     for text in engine(cluster.engine).refusals(template.spec, workspace, helm=observed.helm):
         return Refusal(cluster=name, reason=Reason.ENGINE, message=text, remedy="choose another engine for the cluster")
-    problem = inputs.unwritable.get((workload, where(name, subset))) if inputs.unwritable else None
+    problem = inputs.unwritable.get((workload, place_name(name, subset))) if inputs.unwritable else None
     if problem is not None:
         remedy = "mend the template, or what its subset changes" if subset else "mend the template"
         return Refusal(cluster=name, reason=Reason.NOT_RENDERED, message=problem, remedy=remedy)
     # 6. It does not have what the objects refer to.
-    lacks = lacking(cluster, needed, observed.clusters.get(name))
+    lacks = refuse_lacking(cluster, needed, observed.clusters.get(name))
     if lacks is not None:
         return lacks
     # 7. A person, or a burst that has just ended there, holds it back.

@@ -11,7 +11,7 @@ from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import replace
 from datetime import datetime
 
-from reconciler.core.capacity.admission_defaults import brought
+from reconciler.core.capacity.admission_defaults import with_included_runtime_class
 from reconciler.core.capacity.gpu_models import gpus_of_pod
 from reconciler.core.decide.candidates.filter import refuse
 from reconciler.core.decide.candidates.free_capacity import FleetCapacity
@@ -23,7 +23,7 @@ from reconciler.core.decide.state.enrolment import EnrolledRequest
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.decide.state.working_plan import WorkingPlan
 from reconciler.core.ledger import lifecycle
-from reconciler.core.spread.placement_subset import replicas_held
+from reconciler.core.spread.placement_subset import replicas_by_subset
 from reconciler.core.spread.subset_pods import subset_of
 from reconciler.model.candidate import Candidate
 from reconciler.model.capacity import ReplicaShape
@@ -133,7 +133,7 @@ class CandidateFinder:
 
     def held_by_subset(self, workload: WorkloadId, policy: BurstPolicy) -> Counter[ClusterSubset]:
         """Count the replicas of a workload by cluster and subset; the subset is empty for those in none."""
-        return replicas_held(self._working_plan.of(workload), policy, self._desired.clusters)
+        return replicas_by_subset(self._working_plan.of(workload), policy, self._desired.clusters)
 
     def held_here(self, workload: WorkloadId, policy: BurstPolicy, candidate: Candidate) -> int:
         """Count the replicas that a cluster has of a workload, or a subset's part of it."""
@@ -145,7 +145,7 @@ class CandidateFinder:
         self, template: WorkloadTemplate, policy: BurstPolicy, candidate: Candidate, shape: ReplicaShape
     ) -> ReplicaShape:
         """Return the shape that a replica has on a cluster, as it is written for its subset."""
-        shape = brought(shape, (item.manifest for item in template.spec.manifests))
+        shape = with_included_runtime_class(shape, (item.manifest for item in template.spec.manifests))
         subset = self._subset(policy, candidate)
         if subset is None:
             return shape

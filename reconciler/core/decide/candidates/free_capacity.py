@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from reconciler.core.capacity.best_fit import Wanted, tightest_first
+from reconciler.core.capacity.best_fit import ShapeReplicas, tightest_first
 from reconciler.core.capacity.exclusive_topology import TopologyDomains
 from reconciler.core.capacity.pod_needs import PodRequirements
 from reconciler.core.capacity.room import ClusterCapacity
@@ -132,7 +132,7 @@ class FleetCapacity:
         seen = seen_by(self._observed.clusters[cluster], wanted)
         return sum(to_come(needed, wanted, seen.get(one.name, Counter())) for one, needed in claims)
 
-    def _coming(self, placement: Placement, replicas: int) -> tuple[Wanted, ...]:
+    def _coming(self, placement: Placement, replicas: int) -> tuple[ShapeReplicas, ...]:
         """Return what is still to come of a placement that lacks so many replicas.
 
         Of what went out whole, as a leader and its workers, that is all of it while nothing has come. Of a gang that
@@ -140,7 +140,7 @@ class FleetCapacity:
         """
         needed, seen = self.needs(placement), self._observed.clusters[placement.cluster]
         if needed is not None and may_start(needed):
-            return waiting(needed, *replica_count.there(placement, seen))
+            return waiting(needed, *replica_count.bound_pods(placement, seen))
         if needed is not None and needed.others and replicas >= placement.replicas:
             return tuple(part.room for part in needed.parts)
         return ((placement.shape, replicas),)
@@ -177,11 +177,11 @@ class FleetCapacity:
         for placement, newcomer in left:
             key = placement.shape.likeness, newcomer.likeness
             *_, replicas = alike.get(key, (0,))
-            alike[key] = placement.shape, newcomer, replicas + replica_count.bound(placement, seen)
+            alike[key] = placement.shape, newcomer, replicas + replica_count.bound_replicas(placement, seen)
         for shape, newcomer, replicas in alike.values():
             room.vacate(shape, replicas, newcomer)
         flying = self._flight(cluster, gone) if gone else self._working_plan.in_flight(cluster)
-        parts: list[Wanted] = []
+        parts: list[ShapeReplicas] = []
         for placement, replicas in flying.replicas:
             parts += self._coming(placement, replicas)
         parts += flying.going

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from reconciler.core.capacity.chart_gangs import charted
-from reconciler.core.capacity.gangs import GangWorkload, wholes
+from reconciler.core.capacity.chart_gangs import chart_gang
+from reconciler.core.capacity.gangs import GangWorkload, gang_workloads
 from reconciler.core.capacity.pod_needs import Gang, PodRequirements
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.model.demand import Demand
@@ -20,7 +20,7 @@ def whole(inputs: PassInput, workload: WorkloadId, placement: Placement | None =
     if template is None:
         return None
     demand = inputs.demands.get(workload)
-    return wholes(inputs.desired).get(workload) or charted(
+    return gang_workloads(inputs.desired).get(workload) or chart_gang(
         template, kinds, demand if isinstance(demand, Demand) else None, placement
     )
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from reconciler.core.capacity.best_fit import Wanted, fitting, tightest_first
+from reconciler.core.capacity.best_fit import ShapeReplicas, fitting_beside, tightest_first
 from reconciler.core.capacity.pod_needs import PodRequirements, PodSet
 from reconciler.core.capacity.room import ClusterCapacity
-from reconciler.core.workloads.replica_count import asks_for_devices
+from reconciler.core.workloads.replica_count import requests_devices
 from reconciler.text.wording import count
 
 
@@ -17,7 +17,7 @@ class GangStart:
     """The pods of a gang that have room in a cluster, where that is enough for its minimum."""
 
     # The pods that fit, by shape.
-    fits: tuple[Wanted, ...]
+    fits: tuple[ShapeReplicas, ...]
     # All pods of the gang, and those that start it.
     pods: int
     least: int
@@ -44,7 +44,7 @@ def may_start(need: PodRequirements) -> bool:
     return not whole and any(part.start < part.replicas for part in parts)
 
 
-def minimum(need: PodRequirements) -> tuple[Wanted, ...]:
+def minimum(need: PodRequirements) -> tuple[ShapeReplicas, ...]:
     """Return the pods that have to start at once."""
     return _wanted(need.parts, [part.start for part in need.parts])
 
@@ -61,11 +61,11 @@ def start(room: ClusterCapacity, need: PodRequirements) -> GangStart | None:
         return None
     for index, part in enumerate(parts):
         beside = _wanted(parts, [*number[:index], 0, *number[index + 1 :]])
-        number[index] = max(number[index], fitting(room, beside, part.shape, part.replicas))
+        number[index] = max(number[index], fitting_beside(room, beside, part.shape, part.replicas))
     return GangStart(fits=_wanted(parts, number), pods=need.pods, least=need.start)
 
 
-def waiting(need: PodRequirements, bound: int, helping: int) -> tuple[Wanted, ...]:
+def waiting(need: PodRequirements, bound: int, helping: int) -> tuple[ShapeReplicas, ...]:
     """Return the pods of a gang without a node where `bound` pods have one, `helping` of them without a device.
 
     The roles of bound pods are unknown: the pods that take most of a node are taken to be bound first, since they find
@@ -73,12 +73,12 @@ def waiting(need: PodRequirements, bound: int, helping: int) -> tuple[Wanted, ..
     """
     left, missing = {True: helping, False: bound - helping}, list[PodSet]()
     for part in need.parts:
-        helps = not asks_for_devices(part.shape)
+        helps = not requests_devices(part.shape)
         placed = min(part.replicas, max(0, left[helps]))
         left[helps] -= placed
         missing.append(replace(part, replicas=part.replicas - placed))
     return _wanted(missing, [part.replicas for part in missing])
 
 
-def _wanted(parts: Sequence[PodSet], number: Sequence[int]) -> tuple[Wanted, ...]:
+def _wanted(parts: Sequence[PodSet], number: Sequence[int]) -> tuple[ShapeReplicas, ...]:
     return tuple((part.shape, some) for part, some in zip(parts, number, strict=True) if some)

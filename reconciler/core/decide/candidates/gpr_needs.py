@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from reconciler.core.capacity.gpu_models import gpus_of_pod
-from reconciler.core.capacity.pod_needs import PodRequirements, Pods, needs, pods_of
+from reconciler.core.capacity.pod_needs import ManifestPods, PodRequirements, pods_of_request, request_requirements
 from reconciler.core.decide.candidates.gang import whole
 from reconciler.core.decide.candidates.gpr_terms import gpr_template, requested
 from reconciler.core.decide.state.pass_input import PassInput
-from reconciler.core.workloads.node_affinity import wanted_labels
+from reconciler.core.workloads.node_affinity import required_labels
 from reconciler.model.capacity import ReplicaShape
 from reconciler.model.gpr import GpuAsk
 from reconciler.model.ids import ClusterName, WorkloadId
@@ -29,7 +29,11 @@ def gpr_needs(
     request = requested(workload, inputs)
     if request is not None and request.ask is not None:
         return request.ask
-    needed = needs(request, pods=_pods(request, inputs)) if request is not None else _whole(workload, inputs, replicas)
+    needed = (
+        request_requirements(request, pods=_pods(request, inputs))
+        if request is not None
+        else _whole(workload, inputs, replicas)
+    )
     if needed is not None and (shape is None or request is None):
         shape, replicas = needed.main.shape, needed.main.replicas
     if shape is None:
@@ -42,7 +46,7 @@ def gpr_needs(
         nodes = -(-together // gpus)
     template = gpr_template(workload, cluster, inputs) if cluster else None
     usual = template.ask if template else GpuAsk(gpus=gpus)
-    named = ", ".join(model(wanted_labels(shape)))
+    named = ", ".join(model(required_labels(shape)))
     return replace(usual, gpus=gpus, nodes=nodes, shape=named or usual.shape)
 
 
@@ -52,7 +56,7 @@ def _whole(workload: WorkloadId, inputs: PassInput, replicas: int) -> PodRequire
     return gang.of(replicas) if gang is not None and not gang.unknown else None
 
 
-def _pods(request: Request, inputs: PassInput) -> Pods:
+def _pods(request: Request, inputs: PassInput) -> ManifestPods:
     """Return the pods of a request, which its enrolment knows while it is open."""
     entry = inputs.enrolment.entries.get(request.workload) if inputs.enrolment is not None else None
-    return entry.pods if entry is not None else pods_of(request, inputs.desired.kinds)
+    return entry.pods if entry is not None else pods_of_request(request, inputs.desired.kinds)

@@ -15,7 +15,7 @@ from dataclasses import replace
 
 from reconciler.core.capacity.exclusive_topology import TopologyDomains
 from reconciler.core.capacity.gpu_models import gpus_of_pod
-from reconciler.core.capacity.gpu_requests import shapes
+from reconciler.core.capacity.gpu_requests import gpu_shapes
 from reconciler.core.capacity.pod_needs import PodRequirements
 from reconciler.core.capacity.room import ClusterCapacity
 from reconciler.core.decide.state.enrolment import end_of
@@ -122,7 +122,7 @@ def _left(ask: GpuAsk, gpus: int) -> Iterator[GpuAsk]:
 
 def _take(room: ClusterCapacity, ask: GpuAsk, seen: ClusterObservation, *, dedicated: bool) -> None:
     """Take the room of an ask, as much of it as there is: nodes may have been lost since."""
-    options = shapes(ask, seen, dedicated=dedicated)
+    options = gpu_shapes(ask, seen, dedicated=dedicated)
     fitting = (option for option in options if room.count(option, 1))
     best = next(fitting, options[0] if options else None)
     if best is not None:

@@ -12,7 +12,13 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import cached_property
 
-from reconciler.core.capacity.pod_needs import PodRequirements, Pods, likeness, needs, pods_of
+from reconciler.core.capacity.pod_needs import (
+    ManifestPods,
+    PodRequirements,
+    pods_of_request,
+    request_likeness,
+    request_requirements,
+)
 from reconciler.core.engines import engine
 from reconciler.core.fleet.admission import UNSAID
 from reconciler.core.fleet.cluster_order import ClusterOrder
@@ -74,14 +80,14 @@ class EnrolledRequest:
         return self.record.workload
 
     @cached_property
-    def pods(self) -> Pods:
+    def pods(self) -> ManifestPods:
         """The pods of its manifests."""
-        return pods_of(self.record.request, self.declared)
+        return pods_of_request(self.record.request, self.declared)
 
     @cached_property
     def needs(self) -> PodRequirements:
         """What one placement of it takes, whichever cluster is looked at."""
-        return needs(self.record.request, pods=self.pods)
+        return request_requirements(self.record.request, pods=self.pods)
 
     def kind(self, engines: tuple[EngineName, ...], *, helm: bool) -> Hashable:
         """Return what is equal for requests of which each cluster with one of these engines says the same.
@@ -92,7 +98,7 @@ class EnrolledRequest:
             request = self.record.request
             refused = tuple(engine(name).refusals(request.spec, self.workspace, helm=helm) for name in engines)
             named = tuple(candidate.name for candidate in self.policy.candidates)
-            needed = likeness(request, self.pods), self.template.prerequisites
+            needed = request_likeness(request, self.pods), self.template.prerequisites
             self._kinds[engines, helm] = request.workspace, named, needed, refused
         return self._kinds[engines, helm]
 

@@ -46,10 +46,10 @@ def flight(
     homeless = dict(seen.homeless) if seen else {}
     waiting, moments = [], []
     for placement in placements:
-        missing = replica_count.waiting(placement, seen) if seen and homeless.pop(placement.name, None) else 0
+        missing = replica_count.pending_replicas(placement, seen) if seen and homeless.pop(placement.name, None) else 0
         if not rollouts.has_arrived(placement):
             timeout = (policies.get(placement.workload) or _DEFAULTS).in_flight_timeout
-            unseen = lifecycle.in_flight(placement, replica_count.bound(placement, seen), timeout, now)
+            unseen = lifecycle.in_flight(placement, replica_count.bound_replicas(placement, seen), timeout, now)
             if unseen > missing:
                 moments.append(placement.changed_at + timeout)
                 missing = unseen

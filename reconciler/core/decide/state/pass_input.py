@@ -16,7 +16,7 @@ from reconciler.core.observe.rollouts import Rollouts
 from reconciler.model.capacity import Observed
 from reconciler.model.ids import ClusterName, WorkloadId
 from reconciler.model.ledger import Ledger
-from reconciler.model.placement import where
+from reconciler.model.placement import place_name
 from reconciler.model.policy import Desired
 from reconciler.model.request import RequestRecord
 
@@ -84,7 +84,7 @@ def given_up(inputs: PassInput, failures: Unwritable) -> Unwritable:
             ]
             for candidate in inputs.reach.order(workload):
                 if candidate.subset == subset:
-                    problems.setdefault((workload, where(candidate.cluster, subset)), messages[-1])
+                    problems.setdefault((workload, place_name(candidate.cluster, subset)), messages[-1])
     return problems
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from reconciler.core.capacity.pod_needs import needs
+from reconciler.core.capacity.pod_needs import request_requirements
 from reconciler.core.decide.state import answers
 from reconciler.core.decide.state.enrolment import notes, observed
 from reconciler.core.decide.state.order import Order
@@ -139,7 +139,7 @@ class _Clerk:
     def _notes(self, request: Request, unknown: str | None = None) -> tuple[str, ...]:
         desired = self.inputs.desired
         if unknown is None:
-            unknown = needs(request, kinds=desired.kinds).unknown
+            unknown = request_requirements(request, kinds=desired.kinds).unknown
         return notes(request, desired.limits.get(request.workspace), unknown)
 
     # what is there

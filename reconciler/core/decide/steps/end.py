@@ -146,7 +146,7 @@ def make_revert(
     policy = policy_of(inputs.desired, placement.workload)
     restraint = restraint or lifecycle.cool_down(placement, policy, why, inputs.now)
     seen = inputs.observed.clusters.get(placement.cluster)
-    phase = lifecycle.final_phase(placement, replica_count.bound(placement, seen), why)
+    phase = lifecycle.final_phase(placement, replica_count.bound_replicas(placement, seen), why)
     return Revert(placement=placement, why=why, detail=detail, restraint=restraint, phase=phase, author=author)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from reconciler.core.capacity.pod_needs import needs
+from reconciler.core.capacity.pod_needs import request_requirements
 from reconciler.core.decide.state.enrolment import lasting, notes, observed
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.decide.state.working_plan import WorkingPlan
@@ -126,7 +126,7 @@ def _receive(inputs: PassInput, working_plan: WorkingPlan, asked: Request) -> No
         observed=observed(asked, inputs.desired),
     )
     limits = inputs.desired.limits.get(asked.workspace)
-    unknown = needs(asked, kinds=inputs.desired.kinds).unknown
+    unknown = request_requirements(asked, kinds=inputs.desired.kinds).unknown
     working_plan.change(Receive(record=record, notes=notes(asked, limits, unknown)))
 
 

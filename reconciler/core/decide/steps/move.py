@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from reconciler.core.capacity.admission_defaults import admitted, brought
+from reconciler.core.capacity.admission_defaults import with_admission_defaults, with_included_runtime_class
 from reconciler.core.capacity.pod_needs import PodRequirements
 from reconciler.core.decide.assign import gang_placement
 from reconciler.core.decide.assign.replicas_by_cluster import values
@@ -61,8 +61,8 @@ def _made_of(
     observation = finder.inputs.observed.clusters.get(placement.cluster)
     if observation is None or seen is None or seen.unstated is None:
         return False
-    shape = brought(seen, (item.manifest for item in template.spec.manifests))
-    return admitted(shape, observation).recorded == placement.shape
+    shape = with_included_runtime_class(seen, (item.manifest for item in template.spec.manifests))
+    return with_admission_defaults(shape, observation).recorded == placement.shape
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,7 +6,7 @@ from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from reconciler.core.capacity.pod_needs import PodRequirements, needs
+from reconciler.core.capacity.pod_needs import PodRequirements, request_requirements
 from reconciler.core.decide.assign.gang_placement import choose, describe_minimum, fitted, rounds
 from reconciler.core.decide.candidates.finder import CandidateFinder, why_not
 from reconciler.core.decide.candidates.gpr_terms import priority
@@ -73,7 +73,7 @@ def assess(
     template, policy = inputs.desired.templates[request.workload], inputs.desired.policies[request.workload]
     entry = inputs.enrolment.entries.get(request.workload) if inputs.enrolment is not None else None
     pods = entry.pods if entry is not None else None
-    need = needs(request, inputs.observed.clusters.get(name), pods, kinds=inputs.desired.kinds)
+    need = request_requirements(request, inputs.observed.clusters.get(name), pods, kinds=inputs.desired.kinds)
     main = need.main
     answer = finder.assess(template, policy, main.shape, candidate, main.replicas, more_gprs=more_gprs)
     if isinstance(answer, Candidate):

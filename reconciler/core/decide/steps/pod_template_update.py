@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from reconciler.core.capacity.gangs import GangWorkload, more, wholes
+from reconciler.core.capacity.gangs import GangWorkload, additional_requirements, gang_workloads
 from reconciler.core.capacity.pod_needs import PodRequirements, PodSet
 from reconciler.core.decide.assign import gang_placement
 from reconciler.core.decide.candidates.finder import CandidateFinder
@@ -27,7 +27,7 @@ from reconciler.text.wording import clause, count
 
 def update_pod_templates(inputs: PassInput, working_plan: WorkingPlan, finder: CandidateFinder) -> None:
     """Resize the placements whose replicas have come to be of another number of pods, where the new pods fit."""
-    desired, gangs = inputs.desired, wholes(inputs.desired)
+    desired, gangs = inputs.desired, gang_workloads(inputs.desired)
     for workload in working_plan.placed() if gangs else ():
         if workload not in gangs or workload not in desired.policies:
             continue
@@ -72,7 +72,7 @@ def _resize(
         )
         return
     if answer is not None:
-        gang_placement.take(finder, placement.cluster, more(gang.of(placement.replicas), standing))
+        gang_placement.take(finder, placement.cluster, additional_requirements(gang.of(placement.replicas), standing))
     resized = lifecycle.renewed(placement, inputs.desired, inputs.now, placement.replicas)
     working_plan.change(Resize(before=placement, after=replace(resized, shape=shape.recorded), detail=detail))
 

@@ -12,8 +12,8 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from reconciler.core.capacity.gpu_requests import shapes
-from reconciler.core.capacity.pod_needs import PodRequirements, needs
+from reconciler.core.capacity.gpu_requests import gpu_shapes
+from reconciler.core.capacity.pod_needs import PodRequirements, request_requirements
 from reconciler.core.capacity.room import ClusterCapacity
 from reconciler.core.decide.assign.subset_limits import room_in
 from reconciler.core.decide.candidates.finder import MOST, CandidateFinder
@@ -248,10 +248,10 @@ class Preemption:
             return (), True
         seen = self.inputs.observed.clusters[candidate.cluster]
         if record is not None and record.request.reserves and record.request.ask is not None:
-            options = shapes(record.request.ask, seen, dedicated=record.request.terms.dedicated)
+            options = gpu_shapes(record.request.ask, seen, dedicated=record.request.terms.dedicated)
             return tuple((option, 1) for option in options[:1]), True
         if record is not None:
-            needed = needs(record.request, seen, kinds=self.inputs.desired.kinds)
+            needed = request_requirements(record.request, seen, kinds=self.inputs.desired.kinds)
             return all_of(needed, least=least), True
         demand = self.inputs.demands.get(workload)
         if not isinstance(demand, Demand) or demand.shape is None:

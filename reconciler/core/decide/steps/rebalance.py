@@ -30,7 +30,7 @@ from reconciler.model.candidate import Candidate
 from reconciler.model.capacity import ReplicaShape
 from reconciler.model.demand import Demand
 from reconciler.model.ids import ClusterName, WorkloadId
-from reconciler.model.placement import ClusterSubset, Placement, where
+from reconciler.model.placement import ClusterSubset, Placement, place_name
 from reconciler.model.plan import Change, Place, Plan, Reason, Refusal, Resize, Revert, Why
 from reconciler.model.policy import BurstPolicy, Distribution
 from reconciler.model.workload import WorkloadTemplate
@@ -204,7 +204,7 @@ class _Rebalance:
             gone = self._gone(place)
             if gone is not None and gone.reason in ABSENT and self.inputs.desired.incomplete:
                 raise InvalidInput(
-                    f"rebalancing {self.workload}: {where(*place)}: {gone.message}, but not every file can be read"
+                    f"rebalancing {self.workload}: {place_name(*place)}: {gone.message}, but not every file can be read"
                     " (try mending the files that `overspill check` names)"
                 )
         total, placed = self.held.total(), sum(counts.values())
@@ -231,7 +231,11 @@ class _Rebalance:
     def _waiting(self, place: ClusterSubset) -> int:
         """Count the replicas that are seen to wait for a node on a cluster."""
         seen = self.inputs.observed.clusters.get(place[0])
-        return sum(replica_count.waiting(placement, seen) for placement in self._on(place)) if seen is not None else 0
+        return (
+            sum(replica_count.pending_replicas(placement, seen) for placement in self._on(place))
+            if seen is not None
+            else 0
+        )
 
     def _key(self, placement: Placement) -> ClusterSubset:
         return cluster_subset(placement, self.policy, self.inputs.desired.clusters)
@@ -257,7 +261,7 @@ class _Rebalance:
 
     def _end(self, placement: Placement, detail: str) -> Revert:
         """End a placement without a restraint: its replicas go on on other clusters."""
-        bound = replica_count.bound(placement, self.inputs.observed.clusters.get(placement.cluster))
+        bound = replica_count.bound_replicas(placement, self.inputs.observed.clusters.get(placement.cluster))
         phase = lifecycle.final_phase(placement, bound, Why.REQUESTED)
         return Revert(placement=placement, why=Why.REQUESTED, detail=detail, phase=phase)
 
@@ -301,5 +305,5 @@ class _Rebalance:
         has, gets, gone = self.held[place], counts.get(place, 0), self._gone(place)
         why = f" ({gone.message})" if gone is not None else ""
         had = f"{has or 'none'} of {count(self.held.total(), 'replica')}"
-        shares = f"{plain(where(*place))} had {had} and gets {gets or 'none'}{why}"
+        shares = f"{plain(place_name(*place))} had {had} and gets {gets or 'none'}{why}"
         return f"rebalanced by {self.by}: {'; '.join((shares, *more, *filter(None, (self.reason,))))}"

@@ -136,7 +136,10 @@ class _Reschedule:
         if unseen(inputs.desired.fleet, inputs.observed, placement.cluster, inputs.now):
             return 0
         # Pods that the engine has yet to delete are no replicas any more.
-        waiting = min(replica_count.waiting(placement, seen), placement.replicas - replica_count.bound(placement, seen))
+        waiting = min(
+            replica_count.pending_replicas(placement, seen),
+            placement.replicas - replica_count.bound_replicas(placement, seen),
+        )
         due = homeless.since + (spread.reschedule or timedelta())
         if waiting > 0 and due > inputs.now:
             self.working_plan.wake(due)

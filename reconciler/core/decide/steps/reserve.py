@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from reconciler.core.capacity import remedies
-from reconciler.core.capacity.gpu_requests import described, missing, shapes
+from reconciler.core.capacity.gpu_requests import describe_gpus, gpu_shapes, missing_gpus
 from reconciler.core.decide.candidates.cluster_obstacles import obstacle
 from reconciler.core.decide.candidates.finder import CandidateFinder, why_not
 from reconciler.core.decide.candidates.gpr_limits import beyond_limits
@@ -85,7 +85,7 @@ class _Reserve:
             refusals.append(refusal)
         first = next((refusal for refusal in refusals if refusal.remedy), None)
         hint = f"; {first.cluster}: {clause(first.message)} ({first.remedy})" if first else ""
-        reason, message = why_not(refusals, f"{described(self.ask)} are free on no cluster{hint}")
+        reason, message = why_not(refusals, f"{describe_gpus(self.ask)} are free on no cluster{hint}")
         self.working_plan.suppress(
             Suppressed(
                 workload=self.record.workload,
@@ -106,17 +106,17 @@ class _Reserve:
         if refusal is not None:
             return refusal
         seen = self.inputs.observed.clusters[name]
-        options = shapes(self.ask, seen, dedicated=self.record.request.terms.dedicated)
+        options = gpu_shapes(self.ask, seen, dedicated=self.record.request.terms.dedicated)
         room = self.finder.capacity.room(name, None)
         if any(room.count(option, 1) for option in options):
             return None
-        message = room.shortfall(options[0]) if options else missing(self.ask, seen)
-        remedy = remedies.remedy(room, seen, options[0], 1, deployed=False) if options else remedies.NODES
+        message = room.shortfall(options[0]) if options else missing_gpus(self.ask, seen)
+        remedy = remedies.remedy(room, seen, options[0], 1, deployed=False) if options else remedies.ADD_NODES
         return Refusal(cluster=name, reason=Reason.NO_CAPACITY, message=message, remedy=remedy)
 
     def _reserve(self, name: ClusterName) -> None:
         now, desired = self.inputs.now, self.inputs.desired
         after = replace(self.record, cluster=name, began_at=now, changed_at=now)
         lasts = lasting(self.record.request, desired.limits.get(self.record.request.workspace))
-        detail = f"{described(self.ask)} reserved on {name} for {format_duration(lasts)}"
+        detail = f"{describe_gpus(self.ask)} reserved on {name} for {format_duration(lasts)}"
         self.working_plan.change(Amend(before=self.record, after=after, detail=detail))

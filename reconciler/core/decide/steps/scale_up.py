@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from reconciler.core.capacity.best_fit import tightest_first
-from reconciler.core.capacity.devices import asked
-from reconciler.core.capacity.gangs import GangWorkload, more
+from reconciler.core.capacity.devices import requests_with_devices
+from reconciler.core.capacity.gangs import GangWorkload, additional_requirements
 from reconciler.core.decide.assign import gang_placement
 from reconciler.core.decide.assign.replicas_by_cluster import assign
 from reconciler.core.decide.candidates.finder import MOST, CandidateFinder, why_not
@@ -22,7 +22,7 @@ from reconciler.core.fleet.cluster_order import candidate_of
 from reconciler.core.ledger import lifecycle
 from reconciler.core.observe.demand import UnseenPrimary, matured, next_maturity
 from reconciler.core.spread.placement_subset import cluster_subset
-from reconciler.core.workloads.node_affinity import wanted_labels
+from reconciler.core.workloads.node_affinity import required_labels
 from reconciler.model.candidate import Candidate
 from reconciler.model.capacity import ReplicaShape
 from reconciler.model.demand import Demand
@@ -79,8 +79,8 @@ def _shortage(demand: Demand, shape: ReplicaShape, now: datetime) -> Shortage:
         primary=demand.primary,
         replicas=demand.missing,
         waited=now - min(step.since for step in demand.waiting),
-        requests=asked(shape),
-        node_selector=wanted_labels(shape),
+        requests=requests_with_devices(shape),
+        node_selector=required_labels(shape),
         causes=tuple(sorted({step.cause for step in pods if step.cause})),
         unschedulable=sum(step.replicas for step in pods),
         asks=tuple(dict.fromkeys(f"{step.signal} {step.cause}" for step in demand.waiting if step.signal)),
@@ -183,7 +183,7 @@ class _ScaleUp:
         candidates = order if newest is None else (candidate_of(order, newest.cluster),)
         total = missing + (0 if newest is None else newest.replicas)
         standing = None if newest is None else gang.of(newest.replicas)
-        need = gang.of(total) if standing is None else more(gang.of(total), standing)
+        need = gang.of(total) if standing is None else additional_requirements(gang.of(total), standing)
 
         def ask(candidate: Candidate, *, least: bool) -> Candidate | Refusal:
             return gang_placement.assess(

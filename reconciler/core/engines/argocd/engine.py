@@ -81,7 +81,7 @@ class ArgoCDEngine:
         """Refuse any change: an Application of a chart has no patches."""
         if injection.changes:
             message = "Argo CD installs the chart itself, and changes nothing in it"
-            raise inject.refusal(injection, message, subset_patches.INSTEAD)
+            raise inject.injection_error(injection, message, subset_patches.INSTEAD)
         return []
 
     def files(self, deployment: Deployment) -> Mapping[str, bytes]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from reconciler.core.capacity.chart_gangs import goes_whole
+from reconciler.core.capacity.chart_gangs import is_declared_gang
 from reconciler.core.fleet.kruise_whitelist import CONFIGURATION
 from reconciler.core.fleet.objects import DeclaredValue, FleetObjects, foreign
 from reconciler.core.fleet.policies import Templates
@@ -94,7 +94,7 @@ def spread_policies(work: FleetObjects, desired: Desired, templates: Templates) 
         for position in named:
             governed[position].append(template)
         spreadable = workload in policies and policies[workload].distribution == Distribution()
-        alone = not goes_whole(template.spec, template.ref, template.group_size, desired.kinds)
+        alone = not is_declared_gang(template.spec, template.ref, template.group_size, desired.kinds)
         if named and spreadable and alone:
             policies[workload] = replace(policies[workload], spread=spreads[named[0]].value)
     written = frozenset(placed.value.metadata.name for placed in work.all(BurstPolicyFile))

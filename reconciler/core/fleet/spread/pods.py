@@ -12,21 +12,21 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from reconciler.core.capacity.admission_defaults import as_stated
-from reconciler.core.capacity.pod_needs import MALFORMED, shape_of
+from reconciler.core.capacity.admission_defaults import without_admission_defaults
+from reconciler.core.capacity.pod_needs import MALFORMED, pod_shape
 from reconciler.core.engines.deployment import target_namespace
 from reconciler.core.expressions import dialect, render
-from reconciler.core.expressions.render import strings, uses
+from reconciler.core.expressions.render import expression_strings, reads_variable
 from reconciler.core.fleet.prerequisites import namespace_of, objects_of, prerequisites
 from reconciler.core.ledger.lifecycle import begun
-from reconciler.core.spread.inject import injected, of_placement, targets, ways
-from reconciler.core.spread.matching import beside, narrowed, of_nodes
+from reconciler.core.spread.inject import inject_subset, placement_injection, selected_templates, target_indexes
+from reconciler.core.spread.matching import narrow_shape, node_requirements, with_subset_terms
 from reconciler.core.spread.subset_pods import Injection
 from reconciler.core.workloads.builtin_kinds import Kinds
-from reconciler.core.workloads.included import brought
+from reconciler.core.workloads.included import included_objects
 from reconciler.core.workloads.paths import at
-from reconciler.core.workloads.pod_references import mapping, of_metadata, of_pod
-from reconciler.core.workloads.pods import made
+from reconciler.core.workloads.pod_references import as_mapping, metadata_references, pod_references
+from reconciler.core.workloads.pods import read_pods
 from reconciler.errors import InvalidInput
 from reconciler.model.capacity import ReplicaShape
 from reconciler.model.ids import WorkloadId
@@ -69,8 +69,11 @@ def with_patch(
     target = target_namespace(template.spec, workspace)
     present = {_key(prerequisite) for prerequisite in template.prerequisites}
     for manifest in objects_of(template.spec):
-        present.update(brought(manifest, namespace_of(manifest, target)))
-    named = (*of_pod(mapping(subset.patch.get("spec"))), *of_metadata(mapping(subset.patch.get("metadata"))))
+        present.update(included_objects(manifest, namespace_of(manifest, target)))
+    named = (
+        *pod_references(as_mapping(subset.patch.get("spec"))),
+        *metadata_references(as_mapping(subset.patch.get("metadata"))),
+    )
     references = dict.fromkeys(
         (category, f"{namespace}/{name}" if own and "/" not in name else name) for category, name, own in named
     )
@@ -167,10 +170,10 @@ class Drafts:
         made = self._of(template, policy, subset, cluster, now)
         if made is not None and made.shapes is not None:
             labels = "metadata" in subset.patch
-            shape = there(seen, beside(seen, subset, cluster), made.shapes, labels=labels)
+            shape = there(seen, with_subset_terms(seen, subset, cluster), made.shapes, labels=labels)
             if shape is not None:
                 return shape
-        return narrowed(seen, subset, cluster)
+        return narrow_shape(seen, subset, cluster)
 
     def _of(
         self, template: WorkloadTemplate, policy: BurstPolicy, subset: Subset, cluster: Cluster, now: datetime
@@ -180,11 +183,11 @@ class Drafts:
         if not subset.patch or spread is None:
             return None
         if workload not in self._reads:
-            self._reads[workload] = uses(template.spec, "cluster"), uses(template.spec, "placement")
+            self._reads[workload] = reads_variable(template.spec, "cluster"), reads_variable(template.spec, "placement")
         reads_cluster, reads_placement = self._reads[workload]
         own = cluster.name if reads_cluster or reads_placement else ""
         moment = now if reads_placement else None
-        key = workload, subset.name, of_nodes(subset, cluster), own
+        key = workload, subset.name, node_requirements(subset, cluster), own
         cached = self._made.get(key)
         if cached is None or cached[0] != moment:
             placement = begun(
@@ -228,7 +231,7 @@ def as_written(desired: Desired, placement: Placement) -> AsWritten | None:
     named = {step.name for step in steps if step.type is StepType.MANIFEST}
     manifests = tuple(manifest for manifest in template.spec.manifests if manifest.name in named)
     try:
-        asked = of_placement(desired, placement)
+        asked = placement_injection(desired, placement)
         own_spec = render.render(replace(template.spec, helm=(), manifests=manifests, steps=steps), context)
     except InvalidInput:
         return None
@@ -236,7 +239,7 @@ def as_written(desired: Desired, placement: Placement) -> AsWritten | None:
     alone = len(manifests) == len(template.spec.steps)
     if asked is None or not _known(objects, asked.spread, alone=alone):
         return None
-    chosen = targets(objects, asked.spread)
+    chosen = target_indexes(objects, asked.spread)
     plain = replace(asked.subset, patch={})
     bare = replace(asked, spread=replace(asked.spread, subsets=(plain,)), subset=plain)
     try:
@@ -246,7 +249,7 @@ def as_written(desired: Desired, placement: Placement) -> AsWritten | None:
         return None
     parts = zip(own_spec.manifests, for_subset, strict=True)
     spec = replace(own_spec, manifests=tuple(replace(resource, manifest=manifest) for resource, manifest in parts))
-    roles = {index: ways(objects[index], asked.spread, desired.kinds) for index in chosen}
+    roles = {index: selected_templates(objects[index], asked.spread, desired.kinds) for index in chosen}
     if any(
         _reads(manifests[index].manifest, pod_path, "replicas")
         for index, pod_paths in roles.items()
@@ -270,7 +273,7 @@ def there(seen: ReplicaShape, narrowed: ReplicaShape, shapes: Shapes, *, labels:
     patch leaves that alone; one that changes `labels` may change what the rules of such pods go by.
     """
     changes: dict[str, Any] = {}
-    bare = as_stated(seen)
+    bare = without_admission_defaults(seen)
     stated = bare if (bare.requests, bare.unstated) == (shapes.own.requests, shapes.own.unstated) else seen
     for part in _PARTS:
         shown, own, before, after = (
@@ -290,7 +293,7 @@ def there(seen: ReplicaShape, narrowed: ReplicaShape, shapes: Shapes, *, labels:
 
 def _known(objects: Sequence[Json], spread: WorkloadSpread, *, alone: bool) -> bool:
     """Tell whether no chart and no command can make what a spread targets: there is nothing else, or it is here."""
-    chosen = targets(objects, spread)
+    chosen = target_indexes(objects, spread)
     return bool(chosen) and (alone or all(_name(objects[index]) == spread.target.name for index in chosen))
 
 
@@ -303,14 +306,16 @@ def _changed(
 ) -> list[Json]:
     """Make the pods of some objects those of a subset. Raises InvalidInput as `injected` does."""
     return [
-        injected(manifest, asked, workspace, kinds) if index in chosen else manifest
+        inject_subset(manifest, asked, workspace, kinds) if index in chosen else manifest
         for index, manifest in enumerate(objects)
     ]
 
 
 def _reads(manifest: Json, field_path: Path, name: str) -> bool:
     """Tell whether an expression below a way reads a name of the context."""
-    return any(name in dialect.read(text).names for _, text in strings((), at(manifest, field_path)))
+    return any(
+        name in dialect.read_expression(text).names for _, text in expression_strings((), at(manifest, field_path))
+    )
 
 
 def _shape(
@@ -321,9 +326,9 @@ def _shape(
     try:
         others = tuple(_housed(pods_made, namespace) for pods_made in objects)
         for index, there_ in roles.items():
-            for pods_made in made(others[index], kinds, others):
+            for pods_made in read_pods(others[index], kinds, others):
                 if tuple(map(str, pods_made.place.loc[:-1])) in there_:
-                    shape = shape_of(pods_made, others[index], others)
+                    shape = pod_shape(pods_made, others[index], others)
                     shapes[shape.likeness, shape.who] = shape
     except MALFORMED:
         return None

@@ -300,7 +300,7 @@ def _subset(subset: SubsetFile, loc: Loc) -> Iterator[Finding]:
         yield from term(preferred_file.preference, (*where, "preference"))
     for index, toleration in enumerate(subset.tolerations):
         yield from check_toleration(toleration, (*loc, "tolerations", index))
-    yield from pod_template.patched(subset.patch, (*loc, "patch"))
+    yield from pod_template.check_pod_patch(subset.patch, (*loc, "patch"))
     yield from unknown(subset.patch, (*loc, "patch"))
     least, most = subset.min_replicas, None if subset.max_replicas is None else bound(subset.max_replicas)
     if least < 0:

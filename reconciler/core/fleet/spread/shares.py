@@ -16,7 +16,7 @@ from reconciler.core.fleet.objects import DeclaredValue, FleetObjects
 from reconciler.core.fleet.policies import Templates
 from reconciler.core.fleet.template import UNSHARED
 from reconciler.core.schema.workloadspread import WorkloadSpreadFile
-from reconciler.core.spread.inject import targets
+from reconciler.core.spread.inject import target_indexes
 from reconciler.core.workloads.paths import at, items, put, within
 from reconciler.errors import Severity
 from reconciler.model.ids import WorkloadId
@@ -69,7 +69,7 @@ def divided(spec: DeploySpec, spread: WorkloadSpread) -> DeploySpec:
     It is the same spec where there is none of them, as in a chart, or where the one path has the share already. Raises
     UndividedError where an object says itself what becomes of a share, or has no numbers of replicas there.
     """
-    chosen = targets([manifest.manifest for manifest in spec.manifests], spread)
+    chosen = target_indexes([manifest.manifest for manifest in spec.manifests], spread)
     made = tuple(
         _divided(manifest, spread) if index in chosen else manifest for index, manifest in enumerate(spec.manifests)
     )
@@ -82,7 +82,7 @@ def _divided(resource: ManifestResource, spread: WorkloadSpread) -> ManifestReso
     if [at(manifest, share_path) for share_path in share_paths] in ([], [_SHARE]):
         return resource  # the empty path leads nowhere, and OpenKruise counts nothing there
     called = f"{spread.target.kind} {spread.target.name}"
-    if render.uses(DeploySpec(manifests=(resource,)), "replicas"):
+    if render.reads_variable(DeploySpec(manifests=(resource,)), "replicas"):
         message = f"{called} says itself what becomes of a share, by an expression that reads replicas"
         raise IndivisibleReplicasError(
             message, "write there what is deployed without a burst, or leave the paths out here"

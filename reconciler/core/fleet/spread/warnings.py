@@ -9,7 +9,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 
-from reconciler.core.capacity.chart_gangs import goes_whole
+from reconciler.core.capacity.chart_gangs import is_declared_gang
 from reconciler.core.engines import engine
 from reconciler.core.engines.deployment import chart_steps
 from reconciler.core.engines.subset_patches import installs, unaimed
@@ -18,11 +18,11 @@ from reconciler.core.fleet.objects import FEW, few
 from reconciler.core.fleet.template import WORKLOAD
 from reconciler.core.schema.errors import nearest_name
 from reconciler.core.schema.workloadspread import WorkloadSpreadFile
-from reconciler.core.spread.inject import injected, targets
-from reconciler.core.spread.matching import selects, takes
-from reconciler.core.spread.subset_pods import Injection, injection, ordinal, ordinals_start
-from reconciler.core.workloads.builtin_kinds import Kinds, known
-from reconciler.core.workloads.node_affinity import meets
+from reconciler.core.spread.inject import inject_subset, target_indexes
+from reconciler.core.spread.matching import selects_cluster, selects_pods
+from reconciler.core.spread.subset_pods import Injection, has_ordinals, injection, ordinals_start
+from reconciler.core.workloads.builtin_kinds import Kinds, kind_of
+from reconciler.core.workloads.node_affinity import meets_terms
 from reconciler.core.workloads.paths import at
 from reconciler.errors import InvalidInput, Problem, Severity
 from reconciler.model.ids import ClusterName
@@ -100,7 +100,7 @@ def beside_policies(policies: Iterable[BurstPolicy], written: Collection[str]) -
 def whole(templates: Iterable[WorkloadTemplate], kinds: Kinds) -> Iterator[Finding]:
     """Tell which of a spread's templates are not spread, since all that runs in groups is on one cluster."""
     for template in templates:
-        if goes_whole(template.spec, template.ref, template.group_size, kinds):
+        if is_declared_gang(template.spec, template.ref, template.group_size, kinds):
             message = f"{template.workload} runs in groups and has one cluster, so that it cannot be spread"
             hint = "delete the WorkloadSpread, and name its clusters in spec.clusters of its BurstPolicy"
             yield Finding(loc=_TARGET, message=message, hint=hint, severity=Severity.WARNING)
@@ -119,7 +119,11 @@ def unmet(
     usable = [clusters[name] for name in sorted(names)]
     for index, subset in enumerate(spread.subsets):
         term = subset.required
-        if term is None or not (term.labels or term.fields) or any(takes(subset, cluster) for cluster in usable):
+        if (
+            term is None
+            or not (term.labels or term.fields)
+            or any(selects_cluster(subset, cluster) for cluster in usable)
+        ):
             continue
         # What no cluster meets even by itself is what is wrong; where each is met by some, it is all of them together.
         wrong = {label.key for label in term.labels if not any(_meets(label, cluster) for cluster in usable)}
@@ -181,13 +185,13 @@ def shared_ordinals(
     spread: WorkloadSpread, workspaces: Iterable[Workspace], clusters: Mapping[ClusterName, Cluster]
 ) -> Iterator[Finding]:
     """Warn where pods of a StatefulSet would have the same ordinals, or none: nothing of the primary is changed."""
-    if not ordinal(spread):
+    if not has_ordinals(spread):
         return
     first, *others = spread.subsets
     target = f"{spread.target.kind} {spread.target.name}"
     for workspace in workspaces:
         primary = clusters.get(workspace.primary)
-        if primary is not None and not takes(first, primary):
+        if primary is not None and not selects_cluster(first, primary):
             yield Finding(
                 loc=(*_SUBSETS, 0),
                 message=f"primary {primary.name} of workspace {workspace.name} is not in it, so that {target} has"
@@ -205,7 +209,7 @@ def shared_ordinals(
 
 def _meets(requirement: NodeRequirement, cluster: Cluster) -> bool:
     """Tell whether a cluster meets a requirement by its labels, or leaves it to its nodes."""
-    return requirement.key not in cluster.labels or meets(
+    return requirement.key not in cluster.labels or meets_terms(
         (NodeTerm(labels=(requirement,)),), cluster.labels, cluster.name
     )
 
@@ -217,7 +221,7 @@ def unselected(spread: WorkloadSpread, templates: Iterable[WorkloadTemplate], ki
     """
     for template in templates:
         manifest = deployed(template, spread.target)
-        kind = None if manifest is None else known(manifest, kinds)
+        kind = None if manifest is None else kind_of(manifest, kinds)
         if manifest is None or kind is None or len(kind.templates) != 1 or kind.together is not None:
             continue
         labels = at(manifest, kind.templates[0].labels) if kind.templates[0].labels else None
@@ -225,7 +229,7 @@ def unselected(spread: WorkloadSpread, templates: Iterable[WorkloadTemplate], ki
             has_expression(str(text)) for pair in labels.items() for text in pair
         ):
             continue
-        if not selects(spread, {str(key): str(value) for key, value in labels.items()}):
+        if not selects_pods(spread, {str(key): str(value) for key, value in labels.items()}):
             message = f"selects none of the pods of {spread.target.kind} {spread.target.name} in {template.workload}"
             some = ", ".join(f"{key}: {value}" for key, value in [*labels.items()][:FEW])
             loc: Loc = ("spec", "targetFilter", "selector")
@@ -258,7 +262,7 @@ def unpatched(spread: WorkloadSpread, templates: Iterable[WorkloadTemplate], des
 def refused(spread: WorkloadSpread, templates: Iterable[WorkloadTemplate], desired: Desired) -> Iterator[Finding]:
     """Warn of subsets that some of their clusters are refused for: by an engine, by ordinals, or without a target."""
     for template in templates:
-        if goes_whole(template.spec, template.ref, template.group_size, desired.kinds):
+        if is_declared_gang(template.spec, template.ref, template.group_size, desired.kinds):
             continue  # it is not spread
         manifests = _targeted(spread, template)
         for index, subset in enumerate(spread.subsets):
@@ -275,7 +279,7 @@ def _targeted(spread: WorkloadSpread, template: WorkloadTemplate) -> list[Mappin
     """List the objects that a spread targets, of those that the steps of a template make."""
     named = {step.name for step in template.spec.steps if step.type is StepType.MANIFEST}
     manifests = [manifest.manifest for manifest in template.spec.manifests if manifest.name in named]
-    return [manifests[index] for index in sorted(targets(manifests, spread))]
+    return [manifests[index] for index in sorted(target_indexes(manifests, spread))]
 
 
 def _by_cluster(
@@ -289,7 +293,7 @@ def _by_cluster(
     workspace, problems_by_likeness = desired.workspaces[template.workspace], dict[Hashable, tuple[Problem, ...]]()
     for name in workspace.clusters:
         cluster = desired.clusters.get(name)
-        if name == workspace.primary or cluster is None or not takes(subset, cluster):
+        if name == workspace.primary or cluster is None or not selects_cluster(subset, cluster):
             continue
         try:
             asked = injection(spread, subset, cluster)
@@ -319,7 +323,7 @@ def _made(
     workspace = desired.workspaces[template.workspace]
     for manifest in manifests:
         try:
-            injected(manifest, asked, workspace, desired.kinds)
+            inject_subset(manifest, asked, workspace, desired.kinds)
         except InvalidInput as error:
             yield from error.problems
 

@@ -29,7 +29,7 @@ from reconciler.core.observe.kubernetes.resources import (
     customs,
 )
 from reconciler.core.observe.kubernetes.workloads import Members, observe_workloads
-from reconciler.core.workloads.builtin_kinds import NONE, Kinds
+from reconciler.core.workloads.builtin_kinds import NO_KINDS, Kinds
 from reconciler.core.workloads.resource_claims import read_claim, read_class, read_template
 from reconciler.core.workloads.runtime_defaults import by_namespace, read_limit_range, read_runtime_class
 from reconciler.core.workloads.watch import ChangeEffect, ResourcePart, namespace_of_key
@@ -45,7 +45,7 @@ class ClusterState:
     """
 
     def __init__(
-        self, refs: AbstractSet[WorkloadRef] = frozenset(), marks: Marks = BUILT_IN_MARKS, kinds: Kinds = NONE
+        self, refs: AbstractSet[WorkloadRef] = frozenset(), marks: Marks = BUILT_IN_MARKS, kinds: Kinds = NO_KINDS
     ) -> None:
         self._followed = Followed(refs, marks)
         self._kinds = kinds
@@ -81,7 +81,7 @@ class ClusterState:
         self._in_stock: tuple[object, Mapping[str, tuple[DeviceStock, ...]]] = (None, {})
 
     def follow(
-        self, refs: AbstractSet[WorkloadRef], marks: Marks = BUILT_IN_MARKS, kinds: Kinds = NONE
+        self, refs: AbstractSet[WorkloadRef], marks: Marks = BUILT_IN_MARKS, kinds: Kinds = NO_KINDS
     ) -> AbstractSet[Watched]:
         """Report these workloads from now on; tell which resources must be listed anew.
 

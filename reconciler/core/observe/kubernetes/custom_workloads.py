@@ -8,11 +8,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from reconciler.core.capacity.gpu_models import gpus_of_pod
-from reconciler.core.capacity.pod_needs import pods_in
+from reconciler.core.capacity.pod_needs import pods_of_spec
 from reconciler.core.observe.kubernetes.pods import Unscheduled, moment
 from reconciler.core.observe.kubernetes.resources import Custom
-from reconciler.core.workloads.builtin_kinds import Kinds, known
-from reconciler.model.capacity import GroupSeen, ReplicaShape
+from reconciler.core.workloads.builtin_kinds import Kinds, kind_of
+from reconciler.model.capacity import ObservedGroup, ReplicaShape
 from reconciler.model.workload import DeploySpec, Json, ManifestResource, Step, StepType
 
 _VOLCANO = "batch.volcano.sh/Job"
@@ -47,7 +47,7 @@ class CustomWorkloadRecord:
     """
 
     wanted: int
-    group: GroupSeen | None
+    group: ObservedGroup | None
     shape: ReplicaShape
     unmade: Unscheduled | None
 
@@ -56,7 +56,7 @@ def read_spec(resource: Custom, raw: Json, kinds: Kinds) -> CustomWorkloadRecord
     """Read an object as a template would hold it; None where nobody can count its pods."""
     version = next(iter(resource.versions), "")
     manifest = {"apiVersion": f"{resource.group}/{version}", **raw, "kind": resource.kind}
-    pods = pods_in(DeploySpec(manifests=(ManifestResource(name=_OBJECT, manifest=manifest),), steps=_STEPS), kinds)
+    pods = pods_of_spec(DeploySpec(manifests=(ManifestResource(name=_OBJECT, manifest=manifest),), steps=_STEPS), kinds)
     if pods.strange or not pods.parts:
         return None
     alone = CustomWorkloadRecord(
@@ -65,7 +65,7 @@ def read_spec(resource: Custom, raw: Json, kinds: Kinds) -> CustomWorkloadRecord
         shape=max(pods.parts, key=lambda part: (gpus_of_pod(part.shape), part.replicas)).shape,
         unmade=read_unmade(resource, raw),
     )
-    kind = known(manifest, kinds)
+    kind = kind_of(manifest, kinds)
     gang = pods.gangs[0] if pods.gangs else None
     if gang is None or kind is None or kind.together is None or pods.domains:
         return alone
@@ -73,7 +73,7 @@ def read_spec(resource: Custom, raw: Json, kinds: Kinds) -> CustomWorkloadRecord
         return alone
     return replace(
         alone,
-        group=GroupSeen(
+        group=ObservedGroup(
             pods=tuple((part.shape, part.replicas // gang.groups) for part in pods.parts),
             size=gang.size,
             number=gang.groups if kind.together.counts else 0,
@@ -82,7 +82,7 @@ def read_spec(resource: Custom, raw: Json, kinds: Kinds) -> CustomWorkloadRecord
     )
 
 
-def completed(seen: GroupSeen | None, stated: GroupSeen | None) -> GroupSeen | None:
+def completed(seen: ObservedGroup | None, stated: ObservedGroup | None) -> ObservedGroup | None:
     """Return what one group is: as its pods show it, if all are there, or else as the object says.
 
     A pod tells more than the template that it is made from: it has the API server's defaults and tolerations. Only the

@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 from reconciler.core.observe.kubernetes.nodes import NodeRecord
 from reconciler.core.observe.kubernetes.resource_slices import Device, DeviceScope, SliceRecord
-from reconciler.core.workloads.node_affinity import meets
+from reconciler.core.workloads.node_affinity import meets_terms
 from reconciler.model.capacity import DeviceId, DeviceKind, DeviceStock
 
 _Lot: TypeAlias = tuple[DeviceScope, DeviceKind, bool]
@@ -122,4 +122,4 @@ def _reached(reach: DeviceScope, nodes: Mapping[str, NodeRecord]) -> Iterable[st
         return nodes
     if not reach.terms:  # said in a way that is not known here
         return ()
-    return [name for name, record in nodes.items() if meets(reach.terms, dict(record.labels), name)]
+    return [name for name, record in nodes.items() if meets_terms(reach.terms, dict(record.labels), name)]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TypeAlias
 
-from reconciler.core.workloads.pod_requests import amounts, shared
+from reconciler.core.workloads.pod_requests import parse_amounts, shared_resources
 from reconciler.model.scheduling import Taint
 from reconciler.model.units import Resources
 from reconciler.model.workload import Json
@@ -48,7 +48,7 @@ def read_node(raw: Json) -> NodeRecord:
         (item["key"], item.get("value") or "", item.get("effect") or "NoSchedule") for item in spec.get("taints") or ()
     )
     return NodeRecord(
-        allocatable=shared(amounts(status.get("allocatable"))),
+        allocatable=shared_resources(parse_amounts(status.get("allocatable"))),
         labels=tuple(_label(key, value) for key, value in sorted((metadata.get("labels") or {}).items())),
         taints=_shared_taints(tuple(taints)),
         ready=ready,

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple, TypeAlias
 
 from reconciler.core.observe.kubernetes.resources import Owner, foreign
-from reconciler.core.workloads.builtin_kinds import BUILT_IN, NONE, Kinds
+from reconciler.core.workloads.builtin_kinds import BUILT_IN, NO_KINDS, Kinds
 from reconciler.model.workload import Json
 from reconciler.model.workload_kind import Group, Mark, WorkloadKind
 
@@ -41,7 +41,7 @@ def marks_of(declared: Kinds) -> Marks:
     return marks
 
 
-BUILT_IN_MARKS = marks_of(NONE)
+BUILT_IN_MARKS = marks_of(NO_KINDS)
 
 
 def belonging(metadata: Json, namespace: str, marks: Marks) -> tuple[Owner, ...]:

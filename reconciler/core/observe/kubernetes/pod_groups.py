@@ -8,9 +8,9 @@ from reconciler.core.observe.kubernetes.controllers import ControllerRecord
 from reconciler.core.observe.kubernetes.ownership import GroupMembership
 from reconciler.core.observe.kubernetes.pods import PodRecord
 from reconciler.core.observe.kubernetes.resources import Owner
-from reconciler.core.workloads.label_selectors import unmingled
+from reconciler.core.workloads.label_selectors import reject_mixed_rules
 from reconciler.core.workloads.resource_claims import PodClaims
-from reconciler.model.capacity import GroupSeen, ReplicaShape
+from reconciler.model.capacity import ObservedGroup, ReplicaShape
 from reconciler.model.scheduling import PodOnNode
 
 Makers = Sequence[tuple[ControllerRecord, list[PodRecord]]]
@@ -24,7 +24,7 @@ def group_of(root: Owner, groups: Iterable[GroupMembership]) -> str:
 
 def group_seen(
     root: Owner, pods: Iterable[PodRecord], makers: Makers, shaped: Callable[[ReplicaShape, PodClaims], ReplicaShape]
-) -> GroupSeen | None:
+) -> ObservedGroup | None:
     """Tell what one group of an object is: the one of which there is most; None where its pods are in none.
 
     Pods that are yet to be made count in the group that their template names, and where they are told apart by nothing.
@@ -48,8 +48,8 @@ def group_seen(
     for shape, _, number in most:
         known_shape, others = alike.get(shape.likeness, (shape, 0))
         alike[shape.likeness] = known_shape, others + number
-    return GroupSeen(
-        pods=tuple((unmingled(shape, beside), number) for shape, number in alike.values()),
+    return ObservedGroup(
+        pods=tuple((reject_mixed_rules(shape, beside), number) for shape, number in alike.values()),
         size=size,
         number=len(apart),
     )

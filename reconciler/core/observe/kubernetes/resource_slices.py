@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from sys import intern
 
-from reconciler.core.workloads.pod_requests import amounts
+from reconciler.core.workloads.pod_requests import parse_amounts
 from reconciler.core.workloads.pod_shape import node_terms
 from reconciler.model.capacity import AttributeValue, DeviceKind
 from reconciler.model.scheduling import NodeTerm
@@ -106,13 +106,13 @@ def _attributes(raw: Json, driver: str) -> Iterator[tuple[str, AttributeValue]]:
 
 def _capacity(raw: Json, driver: str) -> Iterator[tuple[str, Quantity]]:
     for name, value in (raw or {}).items():
-        yield _qualified(name, driver), amounts({"value": value["value"]})["value"]
+        yield _qualified(name, driver), parse_amounts({"value": value["value"]})["value"]
 
 
 def _counters(raw: Json, name: str) -> Iterator[tuple[str, str, Quantity]]:
     for counters in raw or ():
         for counter, value in (counters.get("counters") or {}).items():
-            yield counters[name], counter, amounts({"value": value["value"]})["value"]
+            yield counters[name], counter, parse_amounts({"value": value["value"]})["value"]
 
 
 def _qualified(name: str, driver: str) -> str:

@@ -8,7 +8,7 @@ from enum import Enum
 from typing import NamedTuple, TypeAlias
 
 from reconciler.core.engines.reports import EngineResource
-from reconciler.core.workloads.builtin_kinds import BUILT_IN, NONE, Kinds
+from reconciler.core.workloads.builtin_kinds import BUILT_IN, NO_KINDS, Kinds
 from reconciler.core.workloads.watch import ServedResource
 from reconciler.model.workload import WorkloadRef
 
@@ -132,7 +132,7 @@ def owner_of(kind: str, namespace: str, name: str, api_version: str) -> Owner:
     return Owner(kind, namespace, name, foreign(kind, api_version.rpartition("/")[0]))
 
 
-def customs(refs: Iterable[WorkloadRef], kinds: Kinds = NONE) -> frozenset[Custom]:
+def customs(refs: Iterable[WorkloadRef], kinds: Kinds = NO_KINDS) -> frozenset[Custom]:
     """Tell of which kinds the objects themselves can be watched: those that are named, and known.
 
     `kinds` are those that the fleet repository declares. The newest version that is served is looked at; where none is
@@ -159,7 +159,7 @@ def _plural(kind: str) -> str:
     return f"{name[:-1]}ies" if name.endswith("y") and name[-2:-1] not in set("aeiou") else f"{name}s"
 
 
-def needed(refs: Iterable[WorkloadRef], kinds: Kinds = NONE) -> frozenset[Watched]:
+def needed(refs: Iterable[WorkloadRef], kinds: Kinds = NO_KINDS) -> frozenset[Watched]:
     """Tell what has to be watched to count the replicas of these workloads, and those that they are said to miss.
 
     Without a kind it may be any. The pods of a Deployment belong to its ReplicaSets; those of a kind that is not known

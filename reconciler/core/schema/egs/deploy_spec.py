@@ -136,7 +136,7 @@ def check(spec: DeploySpec) -> Iterator[Finding]:
     """Find what is wrong between the parts of a spec: names, steps and expressions."""
     yield from islice(_parts(spec), _MOST_FINDINGS)
     yield from islice(_steps(spec), _MOST_FINDINGS)
-    yield from render.check(spec)
+    yield from render.check_expressions(spec)
 
 
 def deploy_spec(file: DeployFile, findings: list[Finding]) -> DeploySpec:
