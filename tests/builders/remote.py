@@ -24,10 +24,15 @@ class Remote:
         self._at = MORNING
         environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
         self._environment = {**environment, "GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1", "LC_ALL": "C"}
+        if not (path / "HEAD").exists():
+            self._begin()
+
+    def _begin(self) -> None:
+        """Write what `git init --bare` does, without its samples of hooks."""
         for folder in ("hooks", "objects", "refs"):
-            (path / folder).mkdir(parents=True)
-        (path / "HEAD").write_text("ref: refs/heads/main\n")
-        (path / "config").write_text("[core]\n\trepositoryformatversion = 0\n\tfilemode = true\n\tbare = true\n")
+            (self.path / folder).mkdir(parents=True)
+        (self.path / "HEAD").write_text("ref: refs/heads/main\n")
+        (self.path / "config").write_text("[core]\n\trepositoryformatversion = 0\n\tfilemode = true\n\tbare = true\n")
 
     def git(self, *arguments: str, stdin: bytes = b"") -> str:
         """Run git in the bare repository and return what it printed, without the last line end."""
