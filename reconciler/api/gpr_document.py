@@ -10,7 +10,7 @@ from datetime import datetime
 
 from reconciler.core.explain.gprs import GprView
 from reconciler.core.explain.inventory import GpuAllocation, GpuInventory, GpuNode, Health
-from reconciler.core.explain.wait_time import WaitEstimate, spelt
+from reconciler.core.explain.wait_time import WaitEstimate, write_wait
 from reconciler.model.units import format_duration
 from reconciler.model.workload import Json
 from reconciler.text.timestamps import format_time
@@ -50,7 +50,7 @@ def wait_document(wait: WaitEstimate) -> dict[str, Json]:
     """Write what one cluster could give; null is a time that nobody knows."""
     return {
         "clusterName": wait.cluster,
-        "estimatedWaitTime": None if wait.wait is None else spelt(wait.wait),
+        "estimatedWaitTime": None if wait.wait is None else write_wait(wait.wait),
         "estimatedStartTime": _moment(wait.at),
         "ahead": [str(workload) for workload in wait.ahead],
         "reasons": list(wait.reasons),

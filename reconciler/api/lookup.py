@@ -21,7 +21,7 @@ from reconciler.daemon.snapshot import Snapshot
 from reconciler.model.ids import WorkspaceName
 from reconciler.model.placement import Origin, Phase, Placement
 from reconciler.model.request import Answer, Denial, Provisioning
-from reconciler.text.wording import listed as named
+from reconciler.text.wording import join_names as named
 
 
 class Filters(BaseModel):

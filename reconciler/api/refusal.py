@@ -21,7 +21,7 @@ from reconciler.ports import Clock
 from reconciler.text.findings import shortened
 from reconciler.text.redaction import redacted
 from reconciler.text.spelling import nearest
-from reconciler.text.wording import listed
+from reconciler.text.wording import join_names
 
 log = structlog.get_logger()
 
@@ -180,7 +180,7 @@ def _why(error: HttpError) -> str:
     if not error.problems:
         return error.message
     kind = error.detail.key or error.status.phrase
-    fields = listed(dict.fromkeys(problem.field for problem in error.problems if problem.field))
+    fields = join_names(dict.fromkeys(problem.field for problem in error.problems if problem.field))
     return shortened(redacted(f"{kind}: {fields}" if fields else kind), _MOST_WORDS)
 
 

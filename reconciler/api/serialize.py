@@ -11,7 +11,7 @@ from reconciler.access.rights import Caller
 from reconciler.api.redact import veiled_status
 from reconciler.core.explain.catalogue import CatalogueItem, Key
 from reconciler.core.ledger.placement_record import read_spec
-from reconciler.core.schema.egs.resource import rest
+from reconciler.core.schema.egs.resource import rest_document
 from reconciler.daemon.item_status import ItemStatus
 from reconciler.daemon.snapshot import Snapshot
 from reconciler.errors import InvalidInput
@@ -55,8 +55,10 @@ class Showing:
     def _new(self, item: CatalogueItem, status: ItemStatus, spec: DeploySpec | None) -> bytes:
         """Write an item. One whose spec is not to be had just now lists nothing, and is not kept so."""
         if isinstance(item.subject, RequestRecord):
-            return self._keep(item, status, _encoded({**rest(item.subject.request), **_state(item, status)}))
-        document = rest(_as_request(item.subject, spec or DeploySpec(deletion_policy=item.subject.deletion_policy)))
+            return self._keep(item, status, _encoded({**rest_document(item.subject.request), **_state(item, status)}))
+        document = rest_document(
+            _as_request(item.subject, spec or DeploySpec(deletion_policy=item.subject.deletion_policy))
+        )
         text = _encoded({**document, **_state(item, status)})
         return text if spec is None else self._keep(item, status, text)
 

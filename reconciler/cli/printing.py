@@ -19,7 +19,7 @@ from reconciler.errors import Problem, Severity
 from reconciler.model.units import format_duration
 from reconciler.text.redaction import redacted
 from reconciler.text.timestamps import format_time
-from reconciler.text.to_json import plainly
+from reconciler.text.to_json import json_value
 
 
 def table(headers: Sequence[str], rows: Iterable[Sequence[object]], *, empty: str = "") -> None:
@@ -80,7 +80,7 @@ def heading(text: str, *, first: bool = False) -> None:
 
 def json_out(value: object) -> None:
     """Print a value as JSON in camelCase, indented."""
-    click.echo(json.dumps(plainly(value), indent=2))
+    click.echo(json.dumps(json_value(value), indent=2))
 
 
 def complain(text: str) -> None:

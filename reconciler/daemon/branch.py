@@ -9,15 +9,15 @@ from reconciler.core.ledger.read import (
     ROOTS,
     LedgerRecords,
     Record,
-    assembled,
+    assemble_ledger,
     directory_of,
+    edits_by_placement,
+    is_foreign_edit,
     is_ours,
     is_record,
-    places,
+    path_in_cluster,
+    placement_paths,
     read_record,
-    relative,
-    theirs,
-    touched,
 )
 from reconciler.errors import OverspillError
 from reconciler.model.ids import BlobId, CommitId
@@ -99,7 +99,7 @@ class BranchReader:
             drifted = self._drifted(tip)
             read = self._read(changed)
         records = self._traced(tip, self._records.changed(read), drifted)
-        self._ledger, self._records, self._known = assembled(tip, records, drifted), records, tip
+        self._ledger, self._records, self._known = assemble_ledger(tip, records, drifted), records, tip
         if changed:
             self._blobs = _changed(self._blobs, changed)
         return self._ledger
@@ -189,7 +189,7 @@ class BranchReader:
         base = self._repository.last_written(tip)
         if base is None or base == tip:
             return ()
-        directories = touched(self._repository.changes(base, tip, under=ROOTS[:1]))
+        directories = edits_by_placement(self._repository.changes(base, tip, under=ROOTS[:1]))
         files = self._files(base, directories)
         paths = {f"{directory}/placement.yaml" for directory in directories}
         records = [(path, blob) for blobs in files.values() for path, blob in blobs.items() if path in paths]
@@ -212,7 +212,11 @@ class BranchReader:
         files: dict[str, dict[str, BlobId]] = {directory: {} for directory in directories}
         if not files:
             return files
-        under = sorted(place for directory in files for place in places(directory)) if len(files) <= _FEW else ROOTS[:1]
+        under = (
+            sorted(place for directory in files for place in placement_paths(directory))
+            if len(files) <= _FEW
+            else ROOTS[:1]
+        )
         for entry in self._repository.entries(base, under=under):
             directory = directory_of(entry.path)
             if directory in files and is_ours(entry.path):
@@ -221,8 +225,8 @@ class BranchReader:
 
     def _is_theirs(self, placement: Placement, files: Mapping[str, BlobId], changed: Collection[str]) -> bool:
         contents = self._repository.read(set(files.values()))
-        written = {relative(path): contents[blob] for path, blob in files.items()}
-        return theirs(placement, written, [relative(path) for path in changed])
+        written = {path_in_cluster(path): contents[blob] for path, blob in files.items()}
+        return is_foreign_edit(placement, written, [path_in_cluster(path) for path in changed])
 
 
 def _changed(before: Mapping[str, BlobId], changes: Mapping[str, BlobId | None]) -> dict[str, BlobId]:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from reconciler.core.explain.request_state import state
+from reconciler.core.explain.request_state import state_of_request
 from reconciler.daemon.reconcile import View
 from reconciler.daemon.status import PlacementStatus, placement_status
 from reconciler.model.placement import Phase, Placement
@@ -14,7 +14,7 @@ from reconciler.model.plan import Suppressed
 from reconciler.model.request import Provisioning, RequestRecord
 from reconciler.model.rollout import EngineState
 from reconciler.text.timestamps import format_time
-from reconciler.text.wording import clause, count, listed
+from reconciler.text.wording import as_clause, count, join_names
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +46,7 @@ def burst_status(view: View, placement: Placement) -> ItemStatus:
     return ItemStatus(
         provisioning=one.provisioning,
         phase=_phase(one),
-        message=clause(one.message) or plain,
+        message=as_clause(one.message) or plain,
         updated_at=_since(one),
         conditions=(_condition(one),),
     )
@@ -54,9 +54,9 @@ def burst_status(view: View, placement: Placement) -> ItemStatus:
 
 def request_status(view: View, record: RequestRecord, held: Sequence[Suppressed]) -> ItemStatus:
     """Tell how a request stands; `held` is what the pass held back of it."""
-    known = state(record, view, held)
+    known = state_of_request(record, view, held)
     parts = [placement_status(view, placement) for placement in known.placements]
-    where = listed(placement.cluster for placement in known.placements) or record.cluster
+    where = join_names(placement.cluster for placement in known.placements) or record.cluster
     ends = f" until {format_time(known.ends_at)}" if known.ends_at is not None else ""
     plain = f"on {where}{ends}" if where else "it waits for its first placement"
     return ItemStatus(
@@ -80,7 +80,7 @@ def _since(part: PlacementStatus) -> datetime:
 def _condition(part: PlacementStatus) -> ItemCondition:
     placement, phase = part.placement, _phase(part)
     works = {Phase.RUNNING: "True", Phase.FAILED: "False"}.get(phase, "Unknown")
-    told = clause(part.message) or f"{count(placement.replicas, 'replica')}, {phase.value.lower()}"
+    told = as_clause(part.message) or f"{count(placement.replicas, 'replica')}, {phase.value.lower()}"
     return ItemCondition(
         status=works,
         reason=(part.engine or phase).value,

@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from reconciler.core.explain.catalogue import Catalogue, CatalogueItem
-from reconciler.core.explain.request_state import held_back
+from reconciler.core.explain.request_state import suppressed_by_request
 from reconciler.daemon.branch import BranchReader
 from reconciler.daemon.item_status import ItemStatus, burst_status, request_status
 from reconciler.daemon.reconcile import Outcome, View
@@ -69,7 +69,9 @@ class LatestSnapshot:
             or catalogue.placements is not ledger.placements
         ):
             catalogue = Catalogue(ledger.requests, ledger.placements)
-        self._snapshot = Snapshot(view=view, blobs=self._branch.blobs, catalogue=catalogue, held=held_back(view.plan))
+        self._snapshot = Snapshot(
+            view=view, blobs=self._branch.blobs, catalogue=catalogue, held=suppressed_by_request(view.plan)
+        )
 
     def read(self) -> Snapshot:
         """Return the newest snapshot, from any thread. Raises Transient while no pass has succeeded."""

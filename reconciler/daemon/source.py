@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import islice
 
-from reconciler.core.fleet.assemble import examine, ignore_patterns
+from reconciler.core.fleet.assemble import assemble_with_rejections, ignore_patterns
 from reconciler.core.fleet.file import ParsedFile
 from reconciler.core.fleet.ignore import ignored
 from reconciler.core.fleet.read_file import is_read, parse_file
@@ -85,7 +85,9 @@ class SourceReader:
             files = {path: version.file for path, version in in_force.items()}
             blobs = {path: version.blob for path, version in in_force.items()}
             broken = (version.file for version in current.values() if version.file.broken)
-            assembly = examine(commit, files, blobs=blobs, absent=(*broken, ParsedFile(mentioned=excused)))
+            assembly = assemble_with_rejections(
+                commit, files, blobs=blobs, absent=(*broken, ParsedFile(mentioned=excused))
+            )
             excused |= assembly.excused
             if not assembly.rejected:
                 break

@@ -140,9 +140,9 @@ def status(view: View) -> FleetStatus:
 
 def _requests(view: View) -> Iterator[RequestStatus]:
     """Tell how each request stands, by name."""
-    held = request_state.held_back(view.plan)
+    held = request_state.suppressed_by_request(view.plan)
     for workload, record in view.ledger.requests.items():
-        state = request_state.state(record, view, held.get(workload, ()))
+        state = request_state.state_of_request(record, view, held.get(workload, ()))
         yield RequestStatus(
             request=workload,
             asker=record.asker,

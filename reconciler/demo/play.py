@@ -19,7 +19,7 @@ from reconciler.demo.story import WORKLOAD, Act, Timing, acts, timing
 from reconciler.demo.world import SimulatedWorld
 from reconciler.errors import OverspillError
 from reconciler.text.timestamps import format_time
-from reconciler.text.wording import listed
+from reconciler.text.wording import join_names
 
 _TURN = 0.5
 _HURRY = "demo: seconds instead of minutes"
@@ -100,12 +100,12 @@ class _Performance:
         before, after = self._files(self._begin), self._files(self._world.tip)
         if before != after:
             raise MissedStepError(
-                f"step '7. What is left': clusters/ is not what it was before: {listed(after or before)}"
+                f"step '7. What is left': clusters/ is not what it was before: {join_names(after or before)}"
             )
         narrator.say(
             "check",
-            f"The tree under clusters/ is what it was before the first burst: {listed(after) or 'empty'}. Every burst"
-            " has ended in a revert.",
+            f"The tree under clusters/ is what it was before the first burst: {join_names(after) or 'empty'}. Every"
+            " burst has ended in a revert.",
         )
         wrong = stage.git("fsck", "--strict", "--no-dangling", there=stage.remote)
         if wrong:
@@ -179,7 +179,7 @@ def _run(stage: DemoDirectory) -> tuple[str, ...]:
 
 
 def _places(placed: Mapping[str, int]) -> str:
-    return listed(f"{replicas} on {cluster}" for cluster, replicas in placed.items()) or "nothing placed"
+    return join_names(f"{replicas} on {cluster}" for cluster, replicas in placed.items()) or "nothing placed"
 
 
 def _closing(stage: DemoDirectory, now: datetime) -> str:

@@ -9,9 +9,9 @@ MAX_LISTED = 12
 """Names that a hint lists; beyond that it only says how many there are."""
 
 
-def nearest(name: str, known: Iterable[str]) -> str:
+def nearest(name: str, candidates: Iterable[str]) -> str:
     """Say what to try instead of `name`: ``try 'replicas'``, else ``there are a, b``; empty when nothing is known."""
-    names = sorted(known)
+    names = sorted(candidates)
     close = difflib.get_close_matches(name[:100], names, n=1)
     if close:
         return f"try {close[0]!r}"

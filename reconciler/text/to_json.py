@@ -21,7 +21,7 @@ _PUBLISHED = {"missing": "deficit", "stale": "unheard"}
 """Fields of a Demand and its samples whose published name is another one."""
 
 
-def plainly(value: object) -> Json:
+def json_value(value: object) -> Json:
     """Turn a value into plain JSON.
 
     Fields get camelCase names. A moment is RFC 3339 in UTC, a duration ``1h30m``, a quantity as Kubernetes writes it, a
@@ -44,19 +44,23 @@ def plainly(value: object) -> Json:
         case Resources():
             return {name: format_quantity(amount) for name, amount in sorted(value.amounts.items())}
         case Demand():
-            return plainly({_PUBLISHED.get(name, camel(name)): inner for name, inner in value._asdict().items()})
+            return json_value(
+                {_PUBLISHED.get(name, camel_case(name)): inner for name, inner in value._asdict().items()}
+            )
         case Mapping():
-            return {str(key): plainly(inner) for key, inner in value.items()}
+            return {str(key): json_value(inner) for key, inner in value.items()}
         case list() | tuple():
-            return [plainly(inner) for inner in value]
+            return [json_value(inner) for inner in value]
     if not is_dataclass(value):
         return str(value)
     names = _PUBLISHED if isinstance(value, Sample) else {}
-    plain = {names.get(field.name, camel(field.name)): plainly(getattr(value, field.name)) for field in fields(value)}
+    plain = {
+        names.get(field.name, camel_case(field.name)): json_value(getattr(value, field.name)) for field in fields(value)
+    }
     return {"action": type(value).__name__, **plain} if isinstance(value, _CHANGES) else plain
 
 
-def camel(name: str) -> str:
+def camel_case(name: str) -> str:
     """Write ``created_at`` as ``createdAt``."""
     first, *rest = name.split("_")
     return first + "".join(part.capitalize() for part in rest)

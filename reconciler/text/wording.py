@@ -27,7 +27,7 @@ _PARTITION = re.compile(r"[a-z]px_nps\d+")
 _END = (".", "!", "?", "…")
 
 
-def plain(text: str, limit: int = MAX_TEXT) -> str:
+def sanitize(text: str, limit: int = MAX_TEXT) -> str:
     """Make a text one printable line of at most `limit` characters that forges no trailer of ours.
 
     Unprintable characters (line breaks, escape sequences, direction marks) become spaces, and spaces are folded. What
@@ -46,9 +46,9 @@ def engine_message(message: object) -> str:
     return line if len(line) <= MAX_MESSAGE else f"{line[: MAX_MESSAGE - 1]}…"
 
 
-def clause(text: str) -> str:
+def as_clause(text: str) -> str:
     """Make a text fit for the middle of a sentence: plain, and without the full stop at its end."""
-    return plain(text).rstrip(". ")
+    return sanitize(text).rstrip(". ")
 
 
 def sentence(text: str) -> str:
@@ -56,7 +56,7 @@ def sentence(text: str) -> str:
 
     A first word with digits, dashes or dots in it is a name (``worker-2``) and keeps its small letter.
     """
-    text = plain(text)
+    text = sanitize(text)
     if not text:
         return ""
     first = text.split(" ", 1)[0].rstrip(",:;.")
@@ -65,7 +65,7 @@ def sentence(text: str) -> str:
     return text if text.endswith(_END) else f"{text}."
 
 
-def wrapped(text: str, width: int = WIDTH) -> str:
+def wrap_text(text: str, width: int = WIDTH) -> str:
     """Break a one-line text at spaces; a word longer than the width keeps a line of its own."""
     if len(text) <= width:
         return text
@@ -88,7 +88,7 @@ def count(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
-def listed(names: Iterable[str], limit: int = 5) -> str:
+def join_names(names: Iterable[str], limit: int = 5) -> str:
     """Write ``a``, ``a and b``, ``a, b and c``, or the first few and ``and 12 more``."""
     shown = list(names)
     if len(shown) > limit:
@@ -120,28 +120,28 @@ def amounts(resources: Resources) -> list[str]:
     """
     names = sorted(resources.amounts, key=lambda name: (not is_gpu(name), name))
     whole = [name for name in names if name.endswith("/gpu")]
-    said: list[str] = []
+    phrases: list[str] = []
     for name in names:
         amount = format_quantity(resources.amounts[name])
         if whole == [name]:
-            said.append(f"{amount} GPU" if amount == "1" else f"{amount} GPUs")
+            phrases.append(f"{amount} GPU" if amount == "1" else f"{amount} GPUs")
         elif name.startswith(CLASS_PREFIX):
-            said.append(f"{amount} {plain(called(name), 80)} {'device' if amount == '1' else 'devices'}")
+            phrases.append(f"{amount} {sanitize(resource_label(name), 80)} {'device' if amount == '1' else 'devices'}")
         else:
-            said.append(f"{amount} {plain(name, 80)}")
-    return said
+            phrases.append(f"{amount} {sanitize(name, 80)}")
+    return phrases
 
 
-def called(resource: str) -> str:
+def resource_label(resource: str) -> str:
     """Name a resource as people do: a DeviceClass by its name alone."""
     return resource.removeprefix(CLASS_PREFIX)
 
 
-def model(selector: Iterable[tuple[str, str]]) -> list[str]:
+def models_in_selector(selector: Iterable[tuple[str, str]]) -> list[str]:
     """Pick the GPU models out of a node selector: the values of labels such as ``nvidia.com/gpu.product``."""
-    return [plain(value, 80) for key, value in selector if value and names_model(key)]
+    return [sanitize(value, 80) for key, value in selector if value and is_gpu_model_label(key)]
 
 
-def names_model(label: str) -> bool:
+def is_gpu_model_label(label: str) -> bool:
     """Tell whether the values of a node label are models of GPUs."""
     return _MODEL.search(label.rpartition("/")[2]) is not None or label == "gpu.intel.com/product"

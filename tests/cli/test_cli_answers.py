@@ -14,7 +14,7 @@ from reconciler.model.demand import Demand
 from reconciler.model.ids import ClusterName
 from reconciler.model.plan import Extend, Revert, Why
 from reconciler.model.units import ONE, Quantity, Resources
-from reconciler.text.to_json import plainly
+from reconciler.text.to_json import json_value
 from tests.builders.placement_records import PLACEMENT, VLLM
 
 
@@ -36,11 +36,11 @@ from tests.builders.placement_records import PLACEMENT, VLLM
     ],
 )
 def test_value_as_json(value: object, plain: object) -> None:
-    assert plainly(value) == plain
+    assert json_value(value) == plain
 
 
 def test_fields_are_in_camel_case_and_complete() -> None:
-    plain = plainly(PLACEMENT)
+    plain = json_value(PLACEMENT)
     assert plain["createdAt"] == "2026-11-20T10:05:00Z"
     assert set(plain) == {
         "name", "cluster", "workload", "replicas", "createdAt", "changedAt", "expiresAt", "engine", "policy",
@@ -52,8 +52,8 @@ def test_fields_are_in_camel_case_and_complete() -> None:
 def test_change_says_which_kind_it_is() -> None:
     revert = Revert(placement=PLACEMENT, why=Why.EXPIRED, detail="its 10m are over")
     extend = Extend(before=PLACEMENT, after=PLACEMENT, detail="asked for")
-    assert [plainly(change)["action"] for change in (revert, extend)] == ["Revert", "Extend"]
-    assert json.loads(json.dumps(plainly(revert)))["placement"]["name"] == PLACEMENT.name
+    assert [json_value(change)["action"] for change in (revert, extend)] == ["Revert", "Extend"]
+    assert json.loads(json.dumps(json_value(revert)))["placement"]["name"] == PLACEMENT.name
 
 
 def test_stale_signals_of_a_demand_are_published_as_unheard() -> None:
@@ -69,11 +69,11 @@ def test_stale_signals_of_a_demand_are_published_as_unheard() -> None:
         observed_at=datetime(2026, 11, 20, 10, 15, tzinfo=UTC),
         stale=("prometheus queue has not answered",),
     )
-    assert list(plainly(demand)) == [
+    assert list(json_value(demand)) == [
         "workload", "primary", "wanted", "running", "deficit", "waiting", "shape", "history", "observedAt", "reported",
         "unheard", "unit",
     ]  # fmt: skip # a list of words, filled line by line
-    assert plainly(demand)["unheard"] == ["prometheus queue has not answered"]
+    assert json_value(demand)["unheard"] == ["prometheus queue has not answered"]
 
 
 def shown(*rows: tuple[object, ...], empty: str = "") -> list[str]:

@@ -1,6 +1,6 @@
 """How Karmada, KubeAdmiral, OpenKruise and OCM divide replicas, as far as Overspill means the same.
 
-Each case goes through the functions that a pass goes through: `reach.order` for weights and limits, `share_out` for
+Each case goes through the functions that a pass goes through: `cluster_order` for weights and limits, `share_out` for
 more replicas, `give_back` for fewer; `anew` is what `overspill rebalance` goes by. Where peers fail, Overspill places
 what it may and tells what is left over; where they let replicas wait in a cluster beyond its capacity ("overflow"), it
 places none, and only their plan is compared.
@@ -17,7 +17,7 @@ from reconciler.core.decide.distribution import ClusterShare, choose, give_back,
 from reconciler.core.decide.distribution.subsets import Layer
 from reconciler.core.decide.distribution.webster import Claim, apportion
 from reconciler.core.decide.steps.rebalance import anew
-from reconciler.core.fleet.cluster_order import order
+from reconciler.core.fleet.cluster_order import ordered_candidates
 from reconciler.model.ids import ClusterName, WorkspaceName
 from reconciler.model.plan import Place
 from reconciler.model.policy import BurstPolicy, ClusterPreference, Distribution, StrategyName, Workspace
@@ -122,7 +122,7 @@ def static_weight(case: Case) -> None:
         clusters=tuple(ClusterName(name) for name in given["clusters"]),
     )
     there = {ClusterName(name): cluster(name) for name in given["clusters"]}
-    candidates = order(BurstPolicy(name="gpu", candidates=tuple(candidates)), space, there)
+    candidates = ordered_candidates(BurstPolicy(name="gpu", candidates=tuple(candidates)), space, there)
     targets = [
         target(
             candidate.cluster,

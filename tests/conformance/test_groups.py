@@ -16,7 +16,7 @@ from reconciler.core.capacity.exclusive_topology import subgroup_of
 from reconciler.core.capacity.pod_needs import pods_of_request
 from reconciler.core.commits.fill import fill
 from reconciler.core.decide.decide import decide
-from reconciler.core.fleet.cluster_order import order
+from reconciler.core.fleet.cluster_order import ordered_candidates
 from reconciler.core.safety import group_rules
 from reconciler.model.capacity import Node, Pool
 from reconciler.model.ids import ClusterName
@@ -150,7 +150,7 @@ def asked(wanted: Desired) -> list[str]:
     """List the clusters that are asked, the first of them first."""
     return [
         candidate.cluster
-        for candidate in order(wanted.policies[VLLM], wanted.workspaces[VLLM.workspace], wanted.clusters)
+        for candidate in ordered_candidates(wanted.policies[VLLM], wanted.workspaces[VLLM.workspace], wanted.clusters)
     ]
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from reconciler.core.capacity.room import ClusterCapacity
-from reconciler.core.explain.wait_time import grown
+from reconciler.core.explain.wait_time import with_added_nodes
 from reconciler.core.workloads.pod_shape import replica_shape
 from reconciler.model.capacity import ClosedNode, ClusterObservation, ReplicaShape
 from reconciler.model.cluster import ScalableNodes
@@ -179,7 +179,7 @@ def test_where_nobody_says_which_pods_are_there_rules_find_no_room_and_others_do
 def test_nodes_that_an_autoscaler_would_add_are_a_node_each() -> None:
     bounds = ScalableNodes(labels={"pool": "gpu"}, taints=(), allocatable=gpus(8), most=3, delay=timedelta())
     empty = ClusterObservation(cluster=ClusterName("worker-2"), observed_at=NOW)
-    seen = grown(cluster("worker-2", autoscaling=(bounds,)), empty, timedelta(hours=1))
+    seen = with_added_nodes(cluster("worker-2", autoscaling=(bounds,)), empty, timedelta(hours=1))
     assert ClusterCapacity(seen).count(shape(pod(**apart(HOST))), 9) == 3
 
 

@@ -8,7 +8,7 @@ from datetime import timedelta
 from reconciler.core.commits.messages import line, message
 from reconciler.core.decide.decide import decide
 from reconciler.core.explain.workload import explain
-from reconciler.core.ledger.read import Restraints, read_record
+from reconciler.core.ledger.read import RestraintsRecord, read_record
 from reconciler.core.ledger.restraints import ledger_path, write_restraints
 from reconciler.model.capacity import ClusterObservation, PendingPods
 from reconciler.model.gpr import WorkspaceLimits
@@ -111,7 +111,7 @@ def test_until_it_recovers_a_subset_gets_nothing_and_then_takes_again_without_mo
     (resize,) = [one for one in made.changes if isinstance(one, Resize)]
     written = write_restraints(VLLM, (resize.restraint,))
     read = read_record(written, ledger_path(VLLM))
-    assert isinstance(read, Restraints)
+    assert isinstance(read, RestraintsRecord)
     there = ledger(resize.after, placed, restraints={VLLM: read.restraints})
     wanted, roomy = adaptive(replace(OWN, most=None), RENTED), free("worker-2", 8, bound={resize.after.name: 1})
     held = plan(short(6), roomy, free("worker-4", 8), wanted=wanted, there=there, history=wanted_before(6))

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from reconciler.core.capacity.room import ClusterCapacity
-from reconciler.core.observe.kubernetes.pod_failures import unschedulable
+from reconciler.core.observe.kubernetes.pod_failures import scheduling_shortage
 from reconciler.model.capacity import ClusterObservation, Node, Pool, ReplicaShape
 from reconciler.model.ids import ClusterName
 from reconciler.model.units import Resources, parse_quantity
-from reconciler.text.wording import amounts, is_gpu, model
+from reconciler.text.wording import amounts, is_gpu, models_in_selector
 from tests.builders.inputs import NOW
 
 GPUS = [
@@ -31,7 +31,7 @@ OTHERS = ["rdma/hca_shared_devices_a", "gpu.intel.com/xe_monitoring", "hugepages
 @pytest.mark.parametrize("name", GPUS)
 def test_gpus_of_every_vendor_are_gpus(name) -> None:
     assert is_gpu(name)
-    assert unschedulable(f"0/2 nodes are available: 1 Insufficient a.example.com/x, 1 Insufficient {name}.") == (
+    assert scheduling_shortage(f"0/2 nodes are available: 1 Insufficient a.example.com/x, 1 Insufficient {name}.") == (
         f"insufficient {name}, a.example.com/x"
     )
 
@@ -70,4 +70,4 @@ def test_gpus_of_two_vendors_are_told_apart() -> None:
     "label", ["nvidia.com/gpu.product", "amd.com/gpu.product-name", "cloud.google.com/gke-accelerator"]
 )
 def test_model_is_read_off_the_label_that_selects_it(label) -> None:
-    assert model([(label, "X100"), ("zone", "a")]) == ["X100"]
+    assert models_in_selector([(label, "X100"), ("zone", "a")]) == ["X100"]

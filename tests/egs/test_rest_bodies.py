@@ -8,8 +8,8 @@ import pytest
 
 from reconciler.api.routes.placements import read_create, read_update
 from reconciler.core.fleet.admission import admit
-from reconciler.core.schema.egs.request import RequestDraft, merged
-from reconciler.core.schema.egs.resource import rest
+from reconciler.core.schema.egs.request import RequestDraft, merge_update
+from reconciler.core.schema.egs.resource import rest_document
 from reconciler.model.gpr import GpuAsk
 from reconciler.model.request import Request
 from reconciler.model.workload import DeletionPolicy, Json
@@ -163,13 +163,13 @@ def test_an_update_changes_what_it_names_and_nothing_else():
     before = request(body("create.json"))
     change = read_update({"burstDuration": "30m", "clusters": ["worker-2"]})
     assert isinstance(change, RequestDraft)
-    draft, found = merged(before, change)
+    draft, found = merge_update(before, change)
     assert found == ()
     after = admit(draft, open_fleet())
     assert isinstance(after, Request)
     assert after.spec.burst_duration == timedelta(minutes=30)
     assert after.clusters == ("worker-2",)
-    assert rest(after) == {**rest(before), "burstDuration": "30m", "clusters": ["worker-2"]}
+    assert rest_document(after) == {**rest_document(before), "burstDuration": "30m", "clusters": ["worker-2"]}
 
 
 @pytest.mark.parametrize(
@@ -185,7 +185,7 @@ def test_an_update_says_anew_where_a_request_goes_or_leaves_it(change, clusters,
     before = request(posted(clusters=["worker-1", "worker-2"]))
     draft = read_update(change)
     assert isinstance(draft, RequestDraft)
-    after, found = merged(before, draft)
+    after, found = merge_update(before, draft)
     assert found == ()
     assert (after.clusters, after.placements) == (clusters, placements)
 
@@ -193,7 +193,7 @@ def test_an_update_says_anew_where_a_request_goes_or_leaves_it(change, clusters,
 def test_an_update_that_breaks_what_stays_is_refused_with_the_field():
     change = read_update({"helmConfigs": []})
     assert isinstance(change, RequestDraft)
-    _, found = merged(request(body("create.json")), change)
+    _, found = merge_update(request(body("create.json")), change)
     assert complaints(found) == ["steps[1].name: step cuda references helm config cuda that doesn't exist"]
 
 
@@ -201,18 +201,18 @@ def test_an_update_of_nothing_changes_nothing():
     before = request(posted(gprDetails={"numberOfGPUs": 2, "requeueOnFailure": True}))
     change = read_update({})
     assert isinstance(change, RequestDraft)
-    draft, _ = merged(before, change)
+    draft, _ = merge_update(before, change)
     assert admit(draft, open_fleet()) == before
 
 
 def test_an_answer_has_the_fields_and_the_order_of_egs():
     got = body("got.json")
     told = {name: value for name, value in got.items() if name not in ("status", "createdAt", "updatedAt")}
-    answer = rest(request(got))
+    answer = rest_document(request(got))
     assert answer == told
     assert [*answer] == [*told]
     assert [*answer["helmConfigs"][0]] == [*got["helmConfigs"][0]]
-    assert rest(request(body("create.json"))) == body("create.json")
+    assert rest_document(request(body("create.json"))) == body("create.json")
 
 
 def test_an_object_that_would_lose_something_is_told_wrapped():
@@ -223,14 +223,14 @@ def test_an_object_that_would_lose_something_is_told_wrapped():
     }
     steps = [{"name": "step", "type": "manifest"}, {"name": "labelled", "type": "manifest"}]
     value = posted(manifestResources=[wrapped, labelled], steps=steps, helmConfigs=None, cmdExec=None)
-    assert rest(request(value))["manifestResources"] == [wrapped, labelled]
+    assert rest_document(request(value))["manifestResources"] == [wrapped, labelled]
 
 
 def test_a_chart_has_a_name_in_an_answer_only_where_it_is_not_its_releases():
     chart = body("create.json")["helmConfigs"][0]
     steps = [{"name": "gpu", "type": "helm"}]
     value = posted(helmConfigs=[{"name": "gpu", **chart}], steps=steps, manifestResources=None, cmdExec=None)
-    assert rest(request(value))["helmConfigs"] == [{"name": "gpu", **chart}]
+    assert rest_document(request(value))["helmConfigs"] == [{"name": "gpu", **chart}]
 
 
 def test_a_reservation_of_a_file_is_kept_on_one_of_its_clusters():

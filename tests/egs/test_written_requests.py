@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from reconciler.api.routes.placements import read_create
 from reconciler.core.schema import yaml
 from reconciler.core.schema.egs.request import RequestDraft
-from reconciler.core.schema.egs.resource import document, read_request, rest
+from reconciler.core.schema.egs.resource import document, read_request, rest_document
 from reconciler.model.gpr import GprTerms, GpuAsk
 from reconciler.model.request import Request
 from reconciler.model.workload import (
@@ -157,7 +157,7 @@ def test_a_resource_reads_back_as_the_request_that_it_was_written_from(request):
 @example(asked("worker-2", namespace="", terms=GprTerms()))
 @example(asked("worker-2", namespace="", terms=GprTerms(requeue=True)))
 def test_an_answer_posted_again_is_the_same_request(request):
-    draft = read_create(json.loads(json.dumps(rest(request))))
+    draft = read_create(json.loads(json.dumps(rest_document(request))))
     assert isinstance(draft, RequestDraft)
     assert draft.request(request.workspace).settled == Request(
         **{name: getattr(request, name) for name in Request.__slots__} | {"namespace": ""}

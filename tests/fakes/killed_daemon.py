@@ -15,7 +15,7 @@ from reconciler.api.routes import placements
 from reconciler.core.decide.state.order import Order
 from reconciler.core.ledger.request_record import read_request
 from reconciler.core.schema.egs.request import RequestDraft
-from reconciler.core.schema.egs.resource import document, rest
+from reconciler.core.schema.egs.resource import document, rest_document
 from reconciler.core.schema.yaml import emit
 from reconciler.errors import Transient
 from reconciler.model.ids import WorkspaceName
@@ -57,7 +57,7 @@ def calls(step: int) -> tuple[Order, ...]:
 
 
 def call(number: int) -> Order:
-    draft = placements.read_create(rest(asked(f"call-{number}", 3)))
+    draft = placements.read_create(rest_document(asked(f"call-{number}", 3)))
     assert isinstance(draft, RequestDraft), draft
     return Order(
         number=number,

@@ -7,7 +7,7 @@ from itertools import islice, permutations
 
 import pytest
 
-from reconciler.core.fleet.template import draft
+from reconciler.core.fleet.template import template_draft
 from reconciler.core.schema.egs.template import WorkloadTemplateFile
 from reconciler.model.ids import WorkloadId
 from reconciler.model.workload import DeletionPolicy, HelmFlags, Step, StepType, WorkloadRef
@@ -386,7 +386,7 @@ def test_steps_that_name_nothing_are_told_without_looking_through_ten_thousand_o
     }
     file = {"apiVersion": "gpr.kubeslice.io/v1alpha1", "kind": "WorkloadTemplate", "metadata": {"name": "t"}}
     read = WorkloadTemplateFile.model_validate({**file, "spec": spec})
-    _, found = draft(read)
+    _, found = template_draft(read)
     missing = [finding for finding in found if "references command" in finding.message]
     assert len(missing) == 100
     assert {finding.hint for finding in missing} == {""}

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from reconciler.adapters.git import GitRepository
-from reconciler.core.explain.gprs import gprs
+from reconciler.core.explain.gprs import gpr_views
 from reconciler.model.capacity import Node, Observed, Pool
 from reconciler.model.gpr import GprState
 from tests.builders.inputs import gpus
@@ -122,7 +122,7 @@ def test_what_was_evicted_says_by_whom_in_the_ledger_and_waits(remote: Remote, p
     record = remote.files("placements", "ledger")["ledger/llm/requests/6c/low.yaml"].decode()
     assert "overspill.dev/evicted-by: llm/high" in record
     assert "overspill.dev/began-at" not in record
-    (low,) = [one for one in gprs(outcome.view, outcome.plan) if one.name == "low"]
+    (low,) = [one for one in gpr_views(outcome.view, outcome.plan) if one.name == "low"]
     assert (low.state, low.evicted_by) == (GprState.QUEUED, "llm/high")
 
 

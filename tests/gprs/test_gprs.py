@@ -8,7 +8,7 @@ import pytest
 
 from reconciler.core.decide.decide import decide
 from reconciler.core.decide.state.pass_input import PassInput
-from reconciler.core.explain.gprs import GprView, gprs
+from reconciler.core.explain.gprs import GprView, gpr_views
 from reconciler.model.gpr import GprState, GprTerms, GpuAsk
 from reconciler.model.placement import Origin
 from reconciler.model.plan import Place, Plan, Revert, Why
@@ -20,7 +20,7 @@ from tests.builders.inputs import NOW, desired, free, inputs, ledger, ordering, 
 
 
 def told(seen: PassInput) -> tuple[GprView, ...]:
-    return gprs(seen, decide(seen))
+    return gpr_views(seen, decide(seen))
 
 
 def test_a_placement_is_a_gpr_that_says_what_it_has_and_until_when() -> None:
@@ -96,7 +96,7 @@ def test_a_workload_that_is_partly_served_has_one_gpr_of_each_sort() -> None:
 def test_what_the_plan_ends_is_on_its_way_out(why: Why, state: GprState) -> None:
     there = placement()
     seen = inputs(short(3), free("worker-2", 8, bound={there.name: 3}), there=ledger(there))
-    (one,) = gprs(seen, Plan(changes=(Revert(placement=there, why=why, detail="so it is"),)))
+    (one,) = gpr_views(seen, Plan(changes=(Revert(placement=there, why=why, detail="so it is"),)))
     assert (one.state, one.reason) == (state, f"{why}: so it is")
 
 
@@ -104,20 +104,20 @@ def test_a_request_has_its_own_needs_and_the_same_id_while_it_waits_and_afterwar
     asked = request(ask=GpuAsk(gpus=8, nodes=2, shape="NVIDIA-H100-80GB-HBM3"), terms=GprTerms(priority=220))
     known = record(asked)
     seen = inputs(there=ledger(requests={TRAIN: known}))
-    (waiting,) = gprs(seen, Plan())
+    (waiting,) = gpr_views(seen, Plan())
     assert (waiting.gpus, waiting.nodes, waiting.band, waiting.state) == (8, 2, "high", GprState.PENDING)
     made = placement(workload=TRAIN, replicas=1, origin=Origin.REQUEST)
-    (placed,) = gprs(replace(seen, ledger=ledger(made, requests={TRAIN: known})), Plan())
+    (placed,) = gpr_views(replace(seen, ledger=ledger(made, requests={TRAIN: known})), Plan())
     assert (placed.cluster, placed.state) == ("worker-2", GprState.PROVISIONING)
     over = record(asked, began_at=NOW, ended=Ended(status=Provisioning.COMPLETED, at=NOW, message="its 1h are over"))
-    (ended,) = gprs(replace(seen, ledger=ledger(requests={TRAIN: over})), Plan())
+    (ended,) = gpr_views(replace(seen, ledger=ledger(requests={TRAIN: over})), Plan())
     assert (ended.state, ended.reason, ended.completed_at) == (GprState.EARLY_RELEASED, "its 1h are over", NOW)
     assert waiting.id == placed.id == ended.id
 
 
 def test_a_request_that_is_asked_for_again_is_another_gpr() -> None:
     first, second = (
-        gprs(inputs(there=ledger(requests={TRAIN: record(received=at)})), Plan())[0].id
+        gpr_views(inputs(there=ledger(requests={TRAIN: record(received=at)})), Plan())[0].id
         for at in (NOW, NOW + seconds(60))
     )
     assert first != second
@@ -133,7 +133,7 @@ def test_a_request_that_is_asked_for_again_is_another_gpr() -> None:
 )
 def test_how_a_request_ended_is_told(status: Provisioning, after: int, state: GprState) -> None:
     end = Ended(status=status, at=NOW + seconds(after), message="")
-    (one,) = gprs(inputs(there=ledger(requests={TRAIN: record(began_at=NOW, ended=end)})), Plan())
+    (one,) = gpr_views(inputs(there=ledger(requests={TRAIN: record(began_at=NOW, ended=end)})), Plan())
     assert one.state is state
 
 
@@ -144,7 +144,7 @@ def test_the_most_urgent_come_first_then_the_oldest() -> None:
 
     known = dict([waiting("late", 50, 10), waiting("early", 50, 90), waiting("urgent", 250, 5)])
     seen = inputs(there=ledger(requests=known))
-    assert [one.name for one in gprs(seen, Plan())] == ["urgent", "early", "late"]
+    assert [one.name for one in gpr_views(seen, Plan())] == ["urgent", "early", "late"]
 
 
 def test_what_the_plan_places_is_pending_with_the_name_it_will_have() -> None:
@@ -152,7 +152,7 @@ def test_what_the_plan_places_is_pending_with_the_name_it_will_have() -> None:
     plan = decide(seen)
     (change,) = plan.changes
     assert isinstance(change, Place)
-    (one,) = gprs(seen, plan)
+    (one,) = gpr_views(seen, plan)
     assert (one.state, one.placement) == (GprState.PENDING, change.placement.name)
 
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 from datetime import timedelta
 
 from reconciler.api.gpr_document import inventory_document
-from reconciler.core.explain.inventory import GpuInventory, Health, inventory
+from reconciler.core.explain.inventory import GpuInventory, Health, build_inventory
 from reconciler.core.observe.observation_file import read
 from reconciler.model.capacity import ClusterObservation
 from reconciler.model.ids import WorkspaceName
@@ -19,7 +19,7 @@ PLACES = {
 
 
 def stock(*seen: ClusterObservation, **fields: object) -> GpuInventory:
-    return inventory(inputs(*seen, **fields))
+    return build_inventory(inputs(*seen, **fields))
 
 
 def test_a_node_is_told_with_what_it_has_and_where_it_is() -> None:
@@ -74,7 +74,7 @@ def test_who_may_see_one_workspace_sees_nothing_of_others() -> None:
         cluster_of(nodes(8), name="spare"),
         there=ledger(placement()),
     )
-    mine, others = inventory(seen, frozenset({WorkspaceName("llm")})), inventory(seen, frozenset())
+    mine, others = build_inventory(seen, frozenset({WorkspaceName("llm")})), build_inventory(seen, frozenset())
     assert {row.cluster for row in mine.managed} == {"worker-2"}
     assert mine.unmanaged == ()
     assert others == GpuInventory(managed=(), unmanaged=(), allocations=(), clusters=())

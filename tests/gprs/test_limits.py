@@ -7,7 +7,7 @@ import pytest
 
 from reconciler.core.decide.decide import decide
 from reconciler.core.decide.steps.steer import prolong
-from reconciler.core.explain.gprs import gprs
+from reconciler.core.explain.gprs import gpr_views
 from reconciler.core.explain.request import explain_request
 from reconciler.core.explain.workload import explain
 from reconciler.errors import InvalidInput
@@ -58,7 +58,7 @@ def test_requests_beyond_the_limit_wait_and_say_what_would_change_it() -> None:
     assert one.message == (
         "workspace llm has 2 of at most 2 GPRs (raise spec.maxGPRs of its WorkspacePolicy, or wait until one ends)"
     )
-    states = {one.name: one.state for one in gprs(seen, made) if one.name == "third"}
+    states = {one.name: one.state for one in gpr_views(seen, made) if one.name == "third"}
     assert states == {"third": GprState.QUEUED}
 
 

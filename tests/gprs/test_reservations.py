@@ -10,8 +10,8 @@ from reconciler.core.decide.candidates.reservations import uses
 from reconciler.core.decide.decide import decide
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.decide.steps.follow_requests import left
-from reconciler.core.explain.gprs import gprs
-from reconciler.core.explain.wait_time import GpuDemand, waits
+from reconciler.core.explain.gprs import gpr_views
+from reconciler.core.explain.wait_time import GpuDemand, estimate_waits
 from reconciler.core.ledger.request_record import read_request, request_path, write_request
 from reconciler.model.gpr import GprState, GprTerms, GpuAsk, WorkspaceLimits
 from reconciler.model.ids import ClusterName, TemplateName, WorkloadId, WorkspaceName
@@ -197,7 +197,7 @@ def test_reservations_count_as_gprs_of_their_workspace(most: int, reserved: bool
 
 
 def test_a_reservation_is_a_gpr_of_its_own() -> None:
-    (one,) = gprs(enrolled(held(gpus=4, node_count=2)), Plan())
+    (one,) = gpr_views(enrolled(held(gpus=4, node_count=2)), Plan())
     assert (one.state, one.cluster, one.gpus, one.nodes) == (GprState.SUCCESSFUL, "worker-2", 4, 2)
     assert one.left == HOUR - timedelta(minutes=1)
 
@@ -206,10 +206,10 @@ def test_others_wait_until_a_reservation_ends() -> None:
     asking = GpuDemand(
         workspace=OTHERS.workspace, ask=GpuAsk(gpus=4), priority=101, clusters=(ClusterName("worker-2"),)
     )
-    (answer,) = waits(asking, enrolled(held()), Plan())
+    (answer,) = estimate_waits(asking, enrolled(held()), Plan())
     assert answer.wait == HOUR - timedelta(minutes=1)
     assert answer.reasons == ("when reservation llm/hold at 2026-11-20T11:04:00Z ends",)
-    (mine,) = waits(replace(asking, workspace=LLM), enrolled(held()), Plan())
+    (mine,) = estimate_waits(replace(asking, workspace=LLM), enrolled(held()), Plan())
     assert mine.wait == timedelta()
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from reconciler.core.decide.decide import decide
 from reconciler.core.decide.state.pass_input import PassInput
-from reconciler.core.explain.wait_time import GpuDemand, WaitEstimate, spelt, waits
+from reconciler.core.explain.wait_time import GpuDemand, WaitEstimate, estimate_waits, write_wait
 from reconciler.model.capacity import ClusterObservation
 from reconciler.model.cluster import ScalableNodes
 from reconciler.model.gpr import GprTerms, GpuAsk, WorkspaceLimits
@@ -25,7 +25,7 @@ def wait(
     seen: PassInput, ask: GpuAsk = ASK, *, priority: int = 101, cluster: str = "worker-2", **fields: object
 ) -> WaitEstimate:
     asking = GpuDemand(workspace=LLM, ask=ask, priority=priority, clusters=(ClusterName(cluster),), **fields)
-    (answer,) = waits(asking, seen, decide(seen))
+    (answer,) = estimate_waits(asking, seen, decide(seen))
     return answer
 
 
@@ -167,7 +167,7 @@ def test_the_shortest_wait_comes_first_over_all_clusters_of_the_workspace() -> N
             seen.observed, clusters={**seen.observed.clusters, "worker-3": cluster_of(nodes(8), name="worker-3")}
         ),
     )
-    answers = waits(GpuDemand(workspace=LLM, ask=ASK, priority=101), seen, decide(seen))
+    answers = estimate_waits(GpuDemand(workspace=LLM, ask=ASK, priority=101), seen, decide(seen))
     assert [one.cluster for one in answers] == ["worker-3", "worker-2", "worker-1"]
     assert [one.wait for one in answers] == [timedelta(), timedelta(minutes=10), None]
 
@@ -176,7 +176,7 @@ def test_the_shortest_wait_comes_first_over_all_clusters_of_the_workspace() -> N
     ("seconds", "text"), [(0, "0h0m0s"), (160, "0h2m40s"), (3600, "1h0m0s"), (90_061, "25h1m1s"), (-5, "0h0m0s")]
 )
 def test_a_wait_is_spelt_as_egs_does(seconds: int, text: str) -> None:
-    assert spelt(timedelta(seconds=seconds)) == text
+    assert write_wait(timedelta(seconds=seconds)) == text
 
 
 @pytest.mark.parametrize("elsewhere", ["worker-2", "worker-3"])

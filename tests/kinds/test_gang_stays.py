@@ -9,7 +9,7 @@ import pytest
 
 from reconciler.core.commits.messages import line
 from reconciler.core.decide.decide import decide
-from reconciler.core.explain.request_state import phase_of, state
+from reconciler.core.explain.request_state import placement_phase, state_of_request
 from reconciler.core.explain.workload import explain
 from reconciler.core.observe.rollouts import ClusterRollouts, RolloutFailure, Rollouts
 from reconciler.model.capacity import ClusterObservation, PendingPods
@@ -91,7 +91,7 @@ def ailing(ready: int) -> tuple[Plan, Placement, Phase]:
     seen = inputs(lacks(5, running=0), holding(there, ready, 5 - ready), wanted=wanted, there=ledger(there))
     ill = RolloutFailure(digest=OURS, state=EngineState.PROGRESSING, message="", since=NOW - 50 * MINUTE)
     seen = replace(seen, rollouts=Rollouts.of({there.cluster: ClusterRollouts(ailing={there.path: ill})}))
-    return decide(seen), there, phase_of(there, seen)
+    return decide(seen), there, placement_phase(there, seen)
 
 
 def test_a_gang_whose_minimum_serves_runs_however_long_the_others_wait() -> None:
@@ -137,7 +137,7 @@ def test_a_request_says_that_it_runs_with_its_minimum() -> None:
     open_ = record(asked, began_at=NOW - MINUTE)
     there = asked_for(replicas=5, shape=shape(8))
     seen = inputs(holding(there, 3, 2), wanted=wants(asked), there=holds(open_, placed=[there]))
-    stands = state(open_, seen.enrolling({asked.workload: open_}))
+    stands = state_of_request(open_, seen.enrolling({asked.workload: open_}))
     said = "worker-2: 3 of its 5 pods serve, its minimum is 3, and the others wait there"
     assert (stands.phase, stands.message) == (Phase.RUNNING, said)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from reconciler.core.explain.gprs import gprs
+from reconciler.core.explain.gprs import gpr_views
 from reconciler.core.explain.request import explain_request
 from reconciler.model.plan import Place, Plan, Reason
 from reconciler.model.workload import Json
@@ -63,7 +63,7 @@ def test_a_gpr_counts_the_gpus_of_all_pods():
         asked = request("worker-2", spec=manifests(made))
         seen = inputs(free("worker-2", 0), wanted=wants(asked), there=holds(record(asked)))
         seen = seen.enrolling(holds(record(asked)).requests)
-        (one,) = gprs(seen, plan(free("worker-2", 0), wanted=wants(asked), there=holds(record(asked))))
+        (one,) = gpr_views(seen, plan(free("worker-2", 0), wanted=wants(asked), there=holds(record(asked))))
         assert (one.gpus, one.nodes) == (gpus, nodes)
 
 

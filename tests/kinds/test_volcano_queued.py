@@ -9,7 +9,7 @@ import pytest
 
 from reconciler.core.capacity.gpu_models import gpus_of_pod
 from reconciler.core.observe.kubernetes.cluster_state import ClusterState
-from reconciler.core.observe.kubernetes.resources import Custom, Resource, needed
+from reconciler.core.observe.kubernetes.resources import CustomResource, Resource, needed_resources
 from reconciler.core.workloads.watch import ChangeEffect
 from reconciler.model.capacity import MissingReplicas
 from reconciler.model.ids import ClusterName
@@ -35,11 +35,11 @@ def job(phase: str = "Pending", *, made: Json = JOB_OBJECT, leaving: bool = Fals
     return {**made, "metadata": metadata, "status": {"state": state}}
 
 
-def watching(*refs: WorkloadRef) -> tuple[ClusterState, Custom]:
+def watching(*refs: WorkloadRef) -> tuple[ClusterState, CustomResource]:
     """Make a state that no pod has been told to, and return how it watches Volcano's Jobs all the same."""
     state = ClusterState(frozenset(refs))
     (custom,) = state.customs
-    assert custom in needed(refs)
+    assert custom in needed_resources(refs)
     assert f"{custom.group}/{custom.versions[0]}" == VERSION
     return state, custom
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from reconciler.core.capacity.room import ClusterCapacity
 from reconciler.core.observe.kubernetes.cluster_state import ClusterState
-from reconciler.core.observe.kubernetes.pod_failures import NOT_ADMITTED, unschedulable
+from reconciler.core.observe.kubernetes.pod_failures import NOT_ADMITTED, scheduling_shortage
 from reconciler.core.observe.kubernetes.resources import (
     ADDITIONS,
     CAPACITY,
@@ -22,7 +22,7 @@ from reconciler.core.observe.kubernetes.resources import (
     DEVICES,
     SIGNALS,
     Resource,
-    needed,
+    needed_resources,
 )
 from reconciler.core.workloads.pod_requests import pod_requests
 from reconciler.core.workloads.pod_shape import replica_shape
@@ -209,7 +209,7 @@ def test_list_over_an_old_state_leaves_nothing_of_it(before, after) -> None:
     lived, fresh = ClusterState(frozenset({ANY})), ClusterState(frozenset({ANY}))
     for resource, _, raw in before:
         lived.apply(resource, raw)
-    for resource in needed((ANY,)):
+    for resource in needed_resources((ANY,)):
         listed = {key_of(raw): raw for of, _, raw in after if of is resource}
         for raw in listed.values():
             lived.apply(resource, raw)
@@ -466,7 +466,7 @@ def test_pod_that_waits_for_its_volume_is_no_demand() -> None:
     ],
 )
 def test_lack_of_a_gpu_is_told_from_other_reasons(message, cause) -> None:
-    assert unschedulable(message) == cause
+    assert scheduling_shortage(message) == cause
 
 
 def test_pod_behind_a_scheduling_gate_waits_and_names_the_gate() -> None:
@@ -554,9 +554,14 @@ def test_demand_is_told_from_room() -> None:
 
 
 def test_only_what_the_workloads_call_for_is_watched() -> None:
-    assert needed(()) == {Resource.NODES, Resource.PODS, *DEVICES, *ADDITIONS}
-    assert needed({VLLM}) - needed(()) == {Resource.DEPLOYMENTS, Resource.REPLICA_SETS, Resource.TEMPLATES, *SIGNALS}
-    assert needed({ANY}) == set(CAPACITY | CONTROLLERS | SIGNALS | {Resource.TEMPLATES})
+    assert needed_resources(()) == {Resource.NODES, Resource.PODS, *DEVICES, *ADDITIONS}
+    assert needed_resources({VLLM}) - needed_resources(()) == {
+        Resource.DEPLOYMENTS,
+        Resource.REPLICA_SETS,
+        Resource.TEMPLATES,
+        *SIGNALS,
+    }
+    assert needed_resources({ANY}) == set(CAPACITY | CONTROLLERS | SIGNALS | {Resource.TEMPLATES})
 
 
 # size

@@ -10,8 +10,8 @@ import pytest
 
 from reconciler.adapters.kube import stream
 from reconciler.core.observe.kubernetes.cluster_state import ClusterState
-from reconciler.core.observe.kubernetes.ownership import marks_of
-from reconciler.core.observe.kubernetes.resources import Custom, Resource, customs, needed
+from reconciler.core.observe.kubernetes.ownership import marks_by_label
+from reconciler.core.observe.kubernetes.resources import CustomResource, Resource, custom_resources, needed_resources
 from reconciler.core.workloads.builtin_kinds import BUILT_IN, NO_KINDS, Kinds
 from reconciler.model.capacity import WorkloadObservation
 from reconciler.model.ids import ClusterName
@@ -42,8 +42,8 @@ def watched(
     manifest: dict[str, Any], *pods: dict[str, Any], ref: WorkloadRef = SET, kinds: Kinds = NO_KINDS
 ) -> tuple[WorkloadObservation, ...]:
     """Tell a cluster's state of an object and of pods, and return what it reports."""
-    made = ClusterState({ref}, marks_of(kinds), kinds)
-    (custom,) = customs({ref}, kinds)
+    made = ClusterState({ref}, marks_by_label(kinds), kinds)
+    (custom,) = custom_resources({ref}, kinds)
     made.apply(custom, manifest)
     for raw in pods:
         made.apply(Resource.PODS, raw)
@@ -115,7 +115,7 @@ def test_an_object_of_which_nobody_can_count_the_pods_is_known_by_its_pods() -> 
 
 def test_an_object_that_is_gone_says_nothing_any_more() -> None:
     made = ClusterState({SET})
-    (custom,) = customs({SET})
+    (custom,) = custom_resources({SET})
     made.apply(custom, lws(2, 4))
     made.apply(Resource.PODS, leader())
     made.remove(custom, "demo/model")
@@ -125,7 +125,7 @@ def test_an_object_that_is_gone_says_nothing_any_more() -> None:
 
 def test_an_object_of_a_kind_that_is_followed_no_longer_is_passed_over() -> None:
     made = ClusterState({SET})
-    (custom,) = customs({SET})
+    (custom,) = custom_resources({SET})
     made.apply(custom, lws(2, 4))
     made.follow({WorkloadRef(namespace="demo", name="model", kind="Deployment")})
     made.apply(custom, lws(3, 4))
@@ -137,25 +137,25 @@ def test_an_object_of_a_kind_that_is_followed_no_longer_is_passed_over() -> None
 
 def test_objects_are_read_anew_once_their_kind_is_declared_otherwise() -> None:
     ref = WorkloadRef(namespace="demo", name="model", kind="GameServerSet")
-    made = ClusterState({ref}, marks_of(GAMES), GAMES)
-    (custom,) = customs({ref}, GAMES)
+    made = ClusterState({ref}, marks_by_label(GAMES), GAMES)
+    (custom,) = custom_resources({ref}, GAMES)
     made.apply(custom, SERVERS)
     made.apply(Resource.PODS, pod("a", owner=("GameServerSet", "model"), waits=NO_GPU))
     assert [one.wanted for one in made.observation(ClusterName(NAME), AT).workloads] == [9]
     other = {name: replace(kind, templates=kind.templates[:0]) for name, kind in GAMES.items()}
-    assert custom in made.follow({ref}, marks_of(other), other)
+    assert custom in made.follow({ref}, marks_by_label(other), other)
 
 
 def test_a_kind_is_watched_only_where_it_is_named_and_known() -> None:
-    assert {one.full_name for one in customs({SET})} == {"leaderworkersets.leaderworkerset.x-k8s.io"}
-    assert customs({WorkloadRef(namespace="demo", name="model")}) == frozenset()
+    assert {one.full_name for one in custom_resources({SET})} == {"leaderworkersets.leaderworkerset.x-k8s.io"}
+    assert custom_resources({WorkloadRef(namespace="demo", name="model")}) == frozenset()
     job = WorkloadRef(namespace="demo", name="model", kind="Job")
-    assert customs({job, replace(job, group="batch")}) == frozenset()
-    assert names(customs({replace(job, group="batch.volcano.sh")})) == {"jobs.batch.volcano.sh"}
-    assert customs({replace(SET, group="example.com")}) == frozenset()
+    assert custom_resources({job, replace(job, group="batch")}) == frozenset()
+    assert names(custom_resources({replace(job, group="batch.volcano.sh")})) == {"jobs.batch.volcano.sh"}
+    assert custom_resources({replace(SET, group="example.com")}) == frozenset()
     named = WorkloadRef(namespace="demo", name="arena", kind="GameServerSet")
-    assert customs({named}) == frozenset()
-    assert {*customs({named}, GAMES)} <= needed({named}, GAMES)
+    assert custom_resources({named}) == frozenset()
+    assert {*custom_resources({named}, GAMES)} <= needed_resources({named}, GAMES)
 
 
 @pytest.mark.parametrize(
@@ -170,16 +170,16 @@ def test_a_kind_is_watched_only_where_it_is_named_and_known() -> None:
 )
 def test_a_kind_is_listed_by_the_plural_that_it_is_given_by_rule(kind: str, plural: str) -> None:
     declared = WorkloadKind(group="game.example.com", kind=kind, versions=("v1",))
-    (found,) = customs({WorkloadRef(namespace="demo", name="x", kind=kind)}, {declared.name: declared})
+    (found,) = custom_resources({WorkloadRef(namespace="demo", name="x", kind=kind)}, {declared.name: declared})
     assert found.paths("demo") == (f"/apis/game.example.com/v1/namespaces/demo/{plural}",)
 
 
 def test_the_newest_version_is_asked_for_first() -> None:
-    (found,) = customs({WorkloadRef(namespace="demo", name="x", kind="CloneSet")})
+    (found,) = custom_resources({WorkloadRef(namespace="demo", name="x", kind="CloneSet")})
     assert found.paths() == ("/apis/apps.kruise.io/v1beta1/clonesets", "/apis/apps.kruise.io/v1alpha1/clonesets")
 
 
-def names(found: Iterable[Custom]) -> set[str]:
+def names(found: Iterable[CustomResource]) -> set[str]:
     return {one.full_name for one in found}
 
 
@@ -269,7 +269,7 @@ def test_a_declared_kind_may_be_named_like_one_of_kubernetes_own() -> None:
         templates=(PodTemplate(spec=path("spec.template.spec"), counts=(Count(path=path("spec.replicas")),)),),
     )
     kinds = {advanced.name: advanced}
-    state = ClusterState({replace(UNNAMED, kind="StatefulSet")}, marks_of(kinds), kinds)
+    state = ClusterState({replace(UNNAMED, kind="StatefulSet")}, marks_by_label(kinds), kinds)
     made = {"apiVersion": "apps.kruise.io/v1beta1", "kind": "StatefulSet", **workload("model", 3)}
     state.apply(Resource.PODS, pod("a", owner=("StatefulSet", "model"), version="apps.kruise.io/v1beta1"))
     (custom,) = state.customs
@@ -429,6 +429,6 @@ def test_a_cluster_without_a_kind_that_is_declared_without_versions_is_no_proble
 
 @pytest.mark.parametrize("kind", [kind for kind in BUILT_IN.values() if "." in kind.group])
 def test_rights_on_what_is_built_in_come_with_the_layout(kind: WorkloadKind) -> None:
-    (custom,) = customs({WorkloadRef(namespace="demo", name="x", kind=kind.kind, group=kind.group)})
-    assert isinstance(custom, Custom)
+    (custom,) = custom_resources({WorkloadRef(namespace="demo", name="x", kind=kind.kind, group=kind.group)})
+    assert isinstance(custom, CustomResource)
     assert stream.rights(custom) == "bootstrap/rbac.yaml"

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from reconciler.core.observe.kubernetes.cluster_state import ClusterState
-from reconciler.core.observe.kubernetes.ownership import belonging, marks_of
+from reconciler.core.observe.kubernetes.ownership import labelled_owners, marks_by_label
 from reconciler.core.observe.kubernetes.resources import CONTROLLERS, Resource
 from reconciler.core.workloads.builtin_kinds import BUILT_IN
 from reconciler.model.capacity import WorkloadObservation
@@ -158,7 +158,7 @@ def test_a_declared_kind_is_known_by_its_label_once_everything_has_been_listed_a
     followed = frozenset({ref("GameServerSet", "arena")})
     made = state(*followed, pods=[arena])
     assert made.observation(ClusterName(NAME), AT).workloads == ()
-    marks = marks_of({GAMES.name: GAMES})
+    marks = marks_by_label({GAMES.name: GAMES})
     assert made.follow(followed, marks) == {Resource.PODS, *CONTROLLERS}
     made.apply(Resource.PODS, arena)
     assert missing(one(made)) == 1
@@ -224,7 +224,7 @@ def test_pods_of_a_kind_without_groups_are_in_none() -> None:
 def test_a_declared_kind_may_have_a_label_that_tells_its_groups_apart() -> None:
     rooms = replace(GAMES, together=Group(called="room", label="game.example.com/room"))
     labels = {"game.example.com/set": "arena", "game.example.com/room": "7"}
-    made = ClusterState({ref("GameServerSet", "arena")}, marks_of({rooms.name: rooms}))
+    made = ClusterState({ref("GameServerSet", "arena")}, marks_by_label({rooms.name: rooms}))
     made.apply(Resource.PODS, pod("a", waits=NO_GPU, owner=("Room", "arena-7"), labels=labels))
     assert [wait.group for wait in one(made).waiting] == ["7"]
 
@@ -232,11 +232,11 @@ def test_a_declared_kind_may_have_a_label_that_tells_its_groups_apart() -> None:
 def test_whose_a_pod_is_does_not_depend_on_the_order_of_its_labels() -> None:
     names = [f"game.example.com/{name}" for name in ("arena", "board", "card", "dice", "elf", "fort", "goal", "hero")]
     kinds = [WorkloadKind(group=name, kind=name[17:].title(), marks=(Mark(label=name),)) for name in names]
-    marks = marks_of({kind.name: kind for kind in kinds})
+    marks = marks_by_label({kind.name: kind for kind in kinds})
     labels = dict.fromkeys(names, "llm")
-    told = belonging({"labels": labels}, "demo", marks)
+    told = labelled_owners({"labels": labels}, "demo", marks)
     assert [owner.kind for owner in told] == [kind.kind for kind in kinds]
-    assert belonging({"labels": dict(reversed(labels.items()))}, "demo", marks) == told
+    assert labelled_owners({"labels": dict(reversed(labels.items()))}, "demo", marks) == told
 
 
 def test_a_group_whose_pods_keep_away_from_one_another_by_a_rule_about_all_of_them_fits_nowhere_and_says_so() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from reconciler.core.fleet.warn_autoscaled import unbounded
+from reconciler.core.fleet.warn_autoscaled import warn_autoscaled
 from reconciler.model.workload import Json
 from tests.builders.deploy_specs import spec
 from tests.builders.platform_objects import deployment, obj
@@ -16,7 +16,7 @@ KEDA = ("keda.sh/v1alpha1", "ScaledObject")
 
 
 def told(*objects: Json) -> str:
-    found = unbounded(spec(*((f"part-{number}", one) for number, one in enumerate(objects))))
+    found = warn_autoscaled(spec(*((f"part-{number}", one) for number, one in enumerate(objects))))
     return "" if found is None else f"{found.message} ({found.hint})"
 
 

@@ -11,7 +11,7 @@ import pytest
 from reconciler.core.commits.cluster_branches import caught_up
 from reconciler.core.commits.messages import message
 from reconciler.core.ledger.placement_record import write_placement, write_restraints
-from reconciler.core.ledger.request_record import RequestNotesRecord, write_request
+from reconciler.core.ledger.request_record import RequestAnnotationsRecord, write_request
 from reconciler.core.schema.egs.request import TEMPLATE
 from reconciler.model.ids import ClusterName, CommitId
 from reconciler.model.plan import Change, Move, Revert, Why
@@ -58,7 +58,7 @@ def test_the_page_tells_every_annotation():
 def test_the_page_tells_every_annotation_of_a_request():
     told = annotations(2)
     assert {f"overspill.dev/{name}" for name in told} == {
-        str(one.alias) for one in RequestNotesRecord.model_fields.values()
+        str(one.alias) for one in RequestAnnotationsRecord.model_fields.values()
     } | {TEMPLATE}
 
 

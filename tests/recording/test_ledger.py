@@ -13,7 +13,7 @@ from reconciler.adapters.git import GitRepository
 from reconciler.core.commits.messages import message
 from reconciler.core.engines import Deployment, engine
 from reconciler.core.ledger.placement_record import digest, ledger_path, write_placement, write_restraints
-from reconciler.core.ledger.read import Broken, read_record, theirs
+from reconciler.core.ledger.read import BrokenRecord, is_foreign_edit, read_record
 from reconciler.daemon.branch import BranchReader
 from reconciler.errors import Problem
 from reconciler.model.ids import BlobId, ClusterName, CommitId
@@ -180,7 +180,7 @@ def test_a_broken_record_is_told_and_holds_up_its_own_workload_only(two: Branch)
 )
 def test_the_workload_is_told_from_the_annotations_of_what_is_no_record(text: str):
     record = read_record(text.encode(), RECORD)
-    assert isinstance(record, Broken)
+    assert isinstance(record, BrokenRecord)
     assert record.workload == VLLM
 
 
@@ -189,7 +189,7 @@ def test_the_workload_is_told_from_the_annotations_of_what_is_no_record(text: st
 )
 def test_junk_of_any_size_is_told_to_be_junk(junk: bytes):
     record = read_record(junk, RECORD)
-    assert isinstance(record, Broken)
+    assert isinstance(record, BrokenRecord)
     assert record.problems
     assert record.workload is None
 
@@ -451,10 +451,10 @@ def test_what_an_engine_writes_is_ours_and_what_lies_beside_it_is_not(name: Engi
     record, mine = f"{of.name}/placement.yaml", f"{of.name}/manifests/mine.yaml"
     written[record] = write_placement(of, spec, charts="engine")
     beside = written | {mine: b"a: 1\n"}
-    assert theirs(of, beside, [mine])
+    assert is_foreign_edit(of, beside, [mine])
     for path in written:
-        assert not theirs(of, beside, [path])
-        assert not theirs(of, beside, [path, mine])
+        assert not is_foreign_edit(of, beside, [path])
+        assert not is_foreign_edit(of, beside, [path, mine])
     longer = replace(of, expires_at=of.expires_at + timedelta(hours=1))
     beside[record] = write_placement(longer, spec, charts="engine")
-    assert theirs(longer, beside, [mine])
+    assert is_foreign_edit(longer, beside, [mine])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from reconciler.core.fleet.object_owners import things
+from reconciler.core.fleet.object_owners import objects_made
 from reconciler.model.ids import ClusterName, TemplateName, WorkspaceName
 from reconciler.model.plan import Place, Plan, Reason
 from reconciler.model.policy import EngineName, Workspace
@@ -92,5 +92,5 @@ def test_what_a_template_counts_on_the_primary_is_not_for_requests():
 def test_what_an_expression_names_is_not_known():
     named = deployment() | {"metadata": {"name": "server-{{ template.name }}", "namespace": "demo"}}
     (workspace,) = wants().workspaces.values()
-    assert things(manifests(named), workspace) == ()
-    assert things(manifests(deployment()), workspace) == (("apps/Deployment", "demo", "server"),)
+    assert objects_made(manifests(named), workspace) == ()
+    assert objects_made(manifests(deployment()), workspace) == (("apps/Deployment", "demo", "server"),)

@@ -12,7 +12,7 @@ from reconciler.core.capacity.room import ClusterCapacity
 from reconciler.core.fleet.admission import admit
 from reconciler.core.fleet.read_file import assemble, parse_file
 from reconciler.core.schema.egs.request import RequestDraft
-from reconciler.core.schema.egs.resource import rest
+from reconciler.core.schema.egs.resource import rest_document
 from reconciler.core.workloads.node_affinity import describe_node_selector, required_labels
 from reconciler.errors import Severity
 from reconciler.model.capacity import ClusterObservation, Node, Pool
@@ -232,7 +232,7 @@ def test_what_a_pod_template_says_in_another_type_is_told_with_its_field_and_cou
 ):
     asked = request("worker-2", spec=manifests(deployment(**pod)))
     assert request_requirements(asked).unknown == "nobody knows what manifest part-0 needs"
-    draft = placements.read_create({**rest(asked), "workspaceName": "llm"})
+    draft = placements.read_create({**rest_document(asked), "workspaceName": "llm"})
     assert isinstance(draft, RequestDraft)
     found = admit(draft, wants())
     assert isinstance(found, tuple)
@@ -243,7 +243,7 @@ def test_what_a_pod_template_says_in_another_type_is_told_with_its_field_and_cou
 
 def test_what_an_expression_becomes_is_not_judged_before_it_is_known():
     pod = deployment(nodeSelector={"zone": "{{ cluster.name }}"}, tolerations="{{ cluster.name }}")
-    draft = placements.read_create({**rest(request("worker-2", spec=manifests(pod))), "workspaceName": "llm"})
+    draft = placements.read_create({**rest_document(request("worker-2", spec=manifests(pod))), "workspaceName": "llm"})
     assert isinstance(draft, RequestDraft)
     assert isinstance(admit(draft, wants()), Request)
 

@@ -12,7 +12,7 @@ import yaml
 from reconciler.adapters.git import GitRepository
 from reconciler.core.decide.state.order import Order
 from reconciler.core.schema.egs.placement import PlacementFile
-from reconciler.core.schema.egs.request import placement
+from reconciler.core.schema.egs.request import placement_draft
 from reconciler.daemon.reconcile import Outcome, World, reconcile_once
 from reconciler.errors import Transient
 from reconciler.model.capacity import Observed
@@ -132,7 +132,7 @@ def charted(remote: Remote, repository: GitRepository) -> Charted:
 
 def test_a_deletion_policy_that_cannot_be_written_is_refused_with_all_of_its_call(charted: Charted) -> None:
     file = PlacementFile.model_validate(yaml.safe_load(CHART))
-    draft, _ = placement(file)
+    draft, _ = placement_draft(file)
     charted.carry_out(order(Verb.CREATE, draft=draft))
     charted.advance(60)
     (before,) = charted.placements()

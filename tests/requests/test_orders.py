@@ -12,7 +12,7 @@ from reconciler.core.decide.decide import decide
 from reconciler.core.decide.state.order import Order
 from reconciler.core.decide.steps.follow_requests import left
 from reconciler.core.schema.egs.request import RequestDraft
-from reconciler.core.schema.egs.resource import rest
+from reconciler.core.schema.egs.resource import rest_document
 from reconciler.model.gpr import GprTerms
 from reconciler.model.ids import ClusterName, WorkspaceName
 from reconciler.model.ledger import Ledger
@@ -31,7 +31,7 @@ HOUR = timedelta(hours=1)
 
 
 def body(asked: Request, **changed: object) -> RequestDraft:
-    draft = placements.read_create({**rest(asked), **changed})
+    draft = placements.read_create({**rest_document(asked), **changed})
     assert isinstance(draft, RequestDraft), draft
     return draft
 

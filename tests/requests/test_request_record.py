@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.core.ledger.read import LedgerRecords, assembled, is_record, read_record
+from reconciler.core.ledger.read import LedgerRecords, assemble_ledger, is_record, read_record
 from reconciler.core.ledger.request_record import differences, digest_of, read_request, request_path, write_request
 from reconciler.errors import InvalidInput
 from reconciler.model.gpr import GprTerms, GpuAsk
@@ -140,7 +140,9 @@ def test_a_fault_is_told_with_its_file_and_field(old: str, new: str, told: str):
 
 
 def test_a_broken_record_is_the_requests_and_not_the_templates():
-    ledger = assembled(CommitId("7" * 40), LedgerRecords().changed({PATH: read_record(b"kind: Nothing\n", PATH)}), ())
+    ledger = assemble_ledger(
+        CommitId("7" * 40), LedgerRecords().changed({PATH: read_record(b"kind: Nothing\n", PATH)}), ()
+    )
     assert ledger.blocked == {BOOKINFO}
     assert [problem.path for problem in ledger.problems] == [PATH] * len(ledger.problems)
 
@@ -196,7 +198,7 @@ def moved(place: str) -> Ledger:
     """Say what the ledger holds after the record was moved from its own place."""
     there = LedgerRecords().changed({PATH: read_record(WRITTEN.encode(), PATH)})
     gone = there.changed({PATH: None, place: read_record(WRITTEN.encode(), place)})
-    return assembled(CommitId("7" * 40), gone, ())
+    return assemble_ledger(CommitId("7" * 40), gone, ())
 
 
 @pytest.mark.parametrize(("name", "shard"), [("bookinfo", "a8"), ("settings", "cd"), ("low", "6c")])

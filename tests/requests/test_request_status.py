@@ -9,7 +9,7 @@ from types import MappingProxyType
 import pytest
 
 from reconciler.adapters.git import GitRepository
-from reconciler.core.explain.request_state import held_back
+from reconciler.core.explain.request_state import suppressed_by_request
 from reconciler.daemon.item_status import ItemStatus, request_status
 from reconciler.model.capacity import Observed
 from reconciler.model.placement import Phase
@@ -42,7 +42,7 @@ class Told(Passes):
     def status(self) -> ItemStatus:
         """Tell how the request stands now."""
         view = self.look()
-        held = held_back(view.plan).get(BOOKINFO, ())
+        held = suppressed_by_request(view.plan).get(BOOKINFO, ())
         return request_status(view, view.ledger.requests[BOOKINFO], held)
 
 

@@ -221,7 +221,7 @@ def test_a_template_that_does_not_is_filled_in_once_for_as_long_as_the_repositor
     reach = ClusterOrder(wanted)
     _, first = rented(wanted, reach, NOW)
     assert "demo/token" in [one.name for one in first]
-    assert rented(wanted, reach.enrolling(wanted, ()), NOW + timedelta(hours=1))[1] is first
+    assert rented(wanted, reach.with_requests(wanted, ()), NOW + timedelta(hours=1))[1] is first
     assert rented(wanted, ClusterOrder(wanted), NOW)[1] == first
 
 

@@ -24,7 +24,7 @@ from reconciler.model.ids import CommitId
 from reconciler.model.policy import Desired
 from reconciler.model.workload import Json, WorkloadRef
 from reconciler.text.timestamps import format_time
-from reconciler.text.wording import listed
+from reconciler.text.wording import join_names
 from tests.builders.inputs import NOW
 from tests.fakes.memory_repository import MemoryRepository
 from tests.stories.golden import GOLDEN, Step, plain, run_steps
@@ -151,7 +151,7 @@ def picture(played: Played) -> str:
     story = played.story
     what = f"{story.pods} pods of {story.gpus} {'GPUs' if story.gpus > 1 else 'GPU'}"
     room = f"room for {what} in each of"
-    lines = [f"{story.refs[0].kind} {names(story)}: {room} {listed(LENDERS)}", ""]
+    lines = [f"{story.refs[0].kind} {names(story)}: {room} {join_names(LENDERS)}", ""]
     lines.append(_row("", "short of", LENDERS))
     for number in range(len(LACKING)):
         there = played.placed(number)

@@ -18,7 +18,7 @@ from reconciler.adapters.kube.tasks import beating, cancel
 from reconciler.adapters.kube.timing import WatchTiming
 from reconciler.core.engines.reports import SELECTOR, ReportObjects
 from reconciler.core.observe.kubernetes.cluster_state import ClusterState
-from reconciler.core.observe.kubernetes.resources import SPOKEN, Watched, needed
+from reconciler.core.observe.kubernetes.resources import SIGNAL_PREFIXES, Watched, needed_resources
 from reconciler.core.workloads.watch import ChangeEffect, key_of
 from reconciler.model.capacity import ClusterObservation
 from reconciler.model.rollout import EngineReport
@@ -39,7 +39,7 @@ class Silence:
 
     def note(self, streams: Mapping[Watched, Stream], now: datetime) -> None:
         """Take note of what is known now."""
-        for resource in SPOKEN:
+        for resource in SIGNAL_PREFIXES:
             stream = streams.get(resource)
             if stream is None:
                 self._at.pop(resource, None)
@@ -53,7 +53,7 @@ class Silence:
     def stale(self, streams: Mapping[Watched, Stream]) -> tuple[SignalFreshness, ...]:
         """Tell of each kind that cannot be heard now when it last was."""
         signal_freshnesses = []
-        for resource, kind in SPOKEN.items():
+        for resource, kind in SIGNAL_PREFIXES.items():
             stream, at = streams.get(resource), self._at.get(resource)
             if stream is not None and not stream.heard and (at is not None or not stream.refusal):
                 signal_freshnesses.append(SignalFreshness(signal=kind, at=at, trouble=stream.refusal or stream.trouble))
@@ -103,7 +103,7 @@ class FollowedCluster:
         self._dirty = True
         self._engine: FollowedObjects | None = None
         self._report_objects: ReportObjects | None = None
-        self._run(needed(target.refs, target.kinds))
+        self._run(needed_resources(target.refs, target.kinds))
         self._run_engine()
 
     async def retarget(self, target: ClusterTarget) -> None:
@@ -120,7 +120,7 @@ class FollowedCluster:
         with self._lock:
             anew = self._state.follow(target.refs, target.marks, target.kinds)
             self._dirty = True
-            resources = needed(target.refs, target.kinds) | self._state.customs
+            resources = needed_resources(target.refs, target.kinds) | self._state.customs
         gone = {task for task in self._tasks if task not in resources or task in anew}
         await cancel([self._tasks.pop(resource) for resource in gone])
         with self._lock:

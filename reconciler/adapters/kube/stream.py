@@ -20,7 +20,7 @@ from reconciler.adapters.kube.answers import Expired, Forbidden, NotServed, Sile
 from reconciler.adapters.kube.server import ApiServer
 from reconciler.adapters.kube.timing import WatchTiming
 from reconciler.core.engines.reports import EngineResource
-from reconciler.core.observe.kubernetes.resources import Custom, Watched
+from reconciler.core.observe.kubernetes.resources import CustomResource, Watched
 from reconciler.core.workloads.builtin_kinds import BUILT_IN
 from reconciler.core.workloads.watch import key_of
 from reconciler.errors import Transient
@@ -58,7 +58,7 @@ async def served_at(server: ApiServer, resource: Watched, within: float) -> tupl
     versions = tuple(dict.fromkeys(str(entry["version"]) for entry in entries if entry.get("version")))
     if not versions:
         raise NotServed(f"/apis/{resource.group} names no version")
-    return Custom(resource.group, versions, resource.plural, resource.kind).paths()
+    return CustomResource(resource.group, versions, resource.plural, resource.kind).paths()
 
 
 log = structlog.get_logger()
@@ -82,7 +82,7 @@ _ALL = Scope()
 
 def rights(resource: Watched) -> str:
     """Name the file of the layout that gives us the right to look at a resource; none does for a declared kind."""
-    if isinstance(resource, Custom) and resource.name not in BUILT_IN:
+    if isinstance(resource, CustomResource) and resource.name not in BUILT_IN:
         return ""
     return resource.rights if isinstance(resource, EngineResource) else "bootstrap/rbac.yaml"
 

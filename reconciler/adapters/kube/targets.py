@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from reconciler.core.engines import ENGINES
 from reconciler.core.engines.logins import LoginSource
 from reconciler.core.engines.reports import ReportSource
-from reconciler.core.observe.kubernetes.ownership import BUILT_IN_MARKS, Marks, marks_of
+from reconciler.core.observe.kubernetes.ownership import BUILT_IN_MARKS, Marks, marks_by_label
 from reconciler.core.workloads.builtin_kinds import NO_KINDS, Kinds
 from reconciler.model.ids import ClusterName
 from reconciler.model.policy import Connection, Desired, EngineName
@@ -80,7 +80,7 @@ def wanted(desired: Desired, contexts: frozenset[str], *, asked: bool) -> Target
             refs.setdefault(desired.workspaces[workload.workspace].primary, set()).add(ref)
     control = _control_planes(desired, asked=asked)
     with_logins = next((target for target in control.values() if target.logins is not None), None)
-    marks = marks_of(desired.kinds)
+    marks = marks_by_label(desired.kinds)
     clusters: dict[ClusterName, ClusterTarget] = {}
     nameless: dict[ClusterName, str] = {}
     for name, cluster in desired.clusters.items():

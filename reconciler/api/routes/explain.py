@@ -18,7 +18,7 @@ from reconciler.core.explain.request import explain_request
 from reconciler.core.explain.workload import Explanation, explain
 from reconciler.daemon.snapshot import Snapshot
 from reconciler.model.ids import TemplateName, WorkloadId, WorkspaceName
-from reconciler.text.to_json import plainly
+from reconciler.text.to_json import json_value
 
 _NAME = Query(
     description="The workload, as <workspace>/<name>: of a template, or of a request.",
@@ -44,7 +44,7 @@ def router(callers: Callers, management: Management) -> APIRouter:
         reading = management.reading()
         require_role(caller_of(request), AccessRole.VIEWER, WorkspaceName(workspace))
         explanation = _told(reading, WorkspaceName(workspace), TemplateName(name))
-        return answer(veiled(plainly(explanation), reading, caller_of(request)))
+        return answer(veiled(json_value(explanation), reading, caller_of(request)))
 
     return routes
 

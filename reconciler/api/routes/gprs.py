@@ -21,10 +21,10 @@ from reconciler.api.models import Answered, GprDocument, GprList, InventoryDocum
 from reconciler.api.redact import veiled
 from reconciler.api.refusal import Detail, HttpError, answers
 from reconciler.core.decide.state.order import Order
-from reconciler.core.explain.gprs import GprView, gprs
-from reconciler.core.explain.inventory import inventory
-from reconciler.core.explain.wait_time import GpuDemand, waits
-from reconciler.core.schema import complaints
+from reconciler.core.explain.gprs import GprView, gpr_views
+from reconciler.core.explain.inventory import build_inventory
+from reconciler.core.explain.wait_time import GpuDemand, estimate_waits
+from reconciler.core.schema import validation_findings
 from reconciler.core.schema.egs.gpr_bodies import ReleaseBody, WaitBody
 from reconciler.daemon.snapshot import Snapshot
 from reconciler.model.gpr import DEFAULT_PRIORITY, GprState
@@ -39,7 +39,7 @@ def read_asking(body: Json) -> GpuDemand | tuple[Finding, ...]:
     try:
         asked = WaitBody.model_validate(body)
     except ValidationError as error:
-        return complaints(error, WaitBody)
+        return validation_findings(error, WaitBody)
     return GpuDemand(
         workspace=WorkspaceName(asked.workspace),
         ask=asked.ask(),
@@ -54,7 +54,7 @@ def read_release(body: Json) -> str | tuple[Finding, ...]:
     try:
         return ReleaseBody.model_validate(body).gpr_id
     except ValidationError as error:
-        return complaints(error, ReleaseBody)
+        return validation_findings(error, ReleaseBody)
 
 
 PATH = "/api/v1/gpr"
@@ -94,7 +94,7 @@ class _Derived:
         """List them, the most urgent first."""
         last = self._last
         if last is None or last[0] is not reading:
-            last = self._last = reading, gprs(reading.view, reading.view.plan)
+            last = self._last = reading, gpr_views(reading.view, reading.view.plan)
         return last[1]
 
 
@@ -172,7 +172,7 @@ def router(callers: Callers, management: Management) -> APIRouter:
         asking = await read_as(read_asking, request)
         require_role(caller_of(request), AccessRole.VIEWER, asking.workspace)
         reading = management.reading()
-        wait_estimates = await run_in_threadpool(waits, asking, reading.view, reading.view.plan)
+        wait_estimates = await run_in_threadpool(estimate_waits, asking, reading.view, reading.view.plan)
         return answer(
             veiled([wait_document(wait_estimate) for wait_estimate in wait_estimates], reading, caller_of(request))
         )
@@ -186,7 +186,7 @@ def router(callers: Callers, management: Management) -> APIRouter:
     def stock(request: Request) -> dict[str, Any]:
         """List the GPU nodes of the clusters that the caller's workspaces have, and what placements have there."""
         within = seen(caller_of(request))
-        gpu_inventory = inventory(management.reading().view, None if within is None else frozenset(within))
+        gpu_inventory = build_inventory(management.reading().view, None if within is None else frozenset(within))
         return answer(inventory_document(gpu_inventory))
 
     return routes

@@ -27,9 +27,9 @@ from reconciler.api.orders import KEY
 from reconciler.api.refusal import HttpError, answers
 from reconciler.api.serialize import Showing
 from reconciler.core.decide.state.order import Order
-from reconciler.core.schema import Strict, complaints
+from reconciler.core.schema import Strict, validation_findings
 from reconciler.core.schema.egs.placement import CreateBody, UpdateBody
-from reconciler.core.schema.egs.request import RequestDraft, created, updated
+from reconciler.core.schema.egs.request import RequestDraft, create_draft, update_draft
 from reconciler.daemon.order_queue import OrderResult
 from reconciler.errors import Problem, Severity
 from reconciler.model.ids import WorkspaceName
@@ -43,7 +43,7 @@ _Body = TypeVar("_Body", bound=Strict)
 def read_create(body: Json) -> RequestDraft | tuple[Finding, ...]:
     """Read the body of a POST, or say everything that is wrong with it."""
     file = _fitting(body, CreateBody)
-    return file if isinstance(file, tuple) else _sound(*created(file, _flat(body)))
+    return file if isinstance(file, tuple) else _sound(*create_draft(file, _flat(body)))
 
 
 def read_update(body: Json) -> RequestDraft | tuple[Finding, ...]:
@@ -53,7 +53,7 @@ def read_update(body: Json) -> RequestDraft | tuple[Finding, ...]:
     which is passed over (docs/egs.md, R20).
     """
     file = _fitting(body, UpdateBody)
-    return file if isinstance(file, tuple) else _sound(*updated(file, _flat(body)))
+    return file if isinstance(file, tuple) else _sound(*update_draft(file, _flat(body)))
 
 
 def _fitting(body: Json, model: type[_Body]) -> _Body | tuple[Finding, ...]:
@@ -61,7 +61,7 @@ def _fitting(body: Json, model: type[_Body]) -> _Body | tuple[Finding, ...]:
     try:
         return model.model_validate(body)
     except ValidationError as error:
-        return complaints(error, model)
+        return validation_findings(error, model)
 
 
 def _sound(draft: RequestDraft, findings: tuple[Finding, ...]) -> RequestDraft | tuple[Finding, ...]:

@@ -13,11 +13,11 @@ from reconciler.api.door.callers import Callers, caller_of, guarded_router, requ
 from reconciler.api.management import Management
 from reconciler.api.models import Answered, Template
 from reconciler.api.refusal import HttpError, answers
-from reconciler.core.schema.egs.resource import rest
+from reconciler.core.schema.egs.resource import rest_document
 from reconciler.model.ids import TemplateName, WorkspaceName
 from reconciler.model.request import Request as Asked
 from reconciler.model.workload import Json, WorkloadTemplate
-from reconciler.text.wording import listed
+from reconciler.text.wording import join_names
 
 PATH = "/api/v1/workload-template"
 
@@ -58,7 +58,7 @@ def router(callers: Callers, management: Management) -> APIRouter:
         if len(templates) > 1:
             raise HttpError(
                 HTTPStatus.CONFLICT,
-                f"{name} is in several workspaces: {listed(template.workspace for template in templates)}",
+                f"{name} is in several workspaces: {join_names(template.workspace for template in templates)}",
                 hint=f"try ?workspaceName={templates[0].workspace}",
             )
         return answer(_written(templates[0]))
@@ -75,7 +75,7 @@ def router(callers: Callers, management: Management) -> APIRouter:
         files = [
             template.path for template in _shown(request, management, "") if template.name == name and template.path
         ]
-        raise _by_pull_request(management, f"change {listed(files) or 'the file that it is in'}", "GET")
+        raise _by_pull_request(management, f"change {join_names(files) or 'the file that it is in'}", "GET")
 
     return routes
 
@@ -107,7 +107,9 @@ def _written(template: WorkloadTemplate) -> dict[str, Json]:
     spec = Asked(
         name=TemplateName(template.name), workspace=template.workspace, namespace=template.namespace, spec=template.spec
     )
-    document = {name: value for name, value in rest(spec).items() if name not in ("clusters", "autoSelectCluster")}
+    document = {
+        name: value for name, value in rest_document(spec).items() if name not in ("clusters", "autoSelectCluster")
+    }
     return {
         **document,
         "namespaces": list(template.namespaces),

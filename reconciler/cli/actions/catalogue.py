@@ -12,14 +12,14 @@ from reconciler import app
 from reconciler.ahead import look_ahead
 from reconciler.api.serialize import Showing
 from reconciler.core.explain.catalogue import Catalogue, CatalogueItem
-from reconciler.core.explain.request_state import held_back
+from reconciler.core.explain.request_state import suppressed_by_request
 from reconciler.daemon.reconcile import draft
 from reconciler.daemon.snapshot import Snapshot
 from reconciler.errors import InvalidInput
 from reconciler.model.ids import WorkspaceName
 from reconciler.model.placement import Placement
 from reconciler.settings import Settings
-from reconciler.text.wording import listed
+from reconciler.text.wording import join_names
 
 Document: TypeAlias = Mapping[str, Any]
 """A placement in the fields of EGS's REST interface."""
@@ -51,7 +51,7 @@ def one_placement(settings: Settings, name: str, workspace: str) -> Document:
             raise InvalidInput(f"looking for {name!r}: there is no such placement (try `overspill placements list`)")
         places = sorted({str(item.workspace) for item in items})
         if len(places) > 1:
-            raise InvalidInput(f"looking for {name!r}: it is in {listed(places)} (try --workspace {places[0]})")
+            raise InvalidInput(f"looking for {name!r}: it is in {join_names(places)} (try --workspace {places[0]})")
         (text,) = showing.written(reading, items[:1])
     document: Document = json.loads(text)
     return document
@@ -70,7 +70,7 @@ def _reading(settings: Settings) -> Iterator[tuple[Snapshot, Showing]]:
             view=view,
             blobs=memory.branch.blobs,
             catalogue=Catalogue(ledger.requests, ledger.placements),
-            held=held_back(view.plan),
+            held=suppressed_by_request(view.plan),
         )
         yield reading, Showing(world.repository)
 

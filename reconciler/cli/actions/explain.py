@@ -23,7 +23,7 @@ from reconciler.model.placement import place_name
 from reconciler.model.plan import Reason
 from reconciler.model.units import Resources, parse_quantity
 from reconciler.settings import Settings
-from reconciler.text.to_json import plainly
+from reconciler.text.to_json import json_value
 from reconciler.text.wording import amounts
 
 Explanation: TypeAlias = Mapping[str, Any]
@@ -46,7 +46,7 @@ def explain(settings: Settings, workload: str, at: datetime | None, *, by_name: 
     if form == "json":
         printing.json_out(explanation)
     else:
-        print_explanation(plainly(explanation))
+        print_explanation(json_value(explanation))
     warn_without_observations(settings)
     warn_of_old_observations(settings, explanation.suppressed)
     printing.problems(problems_of(view))

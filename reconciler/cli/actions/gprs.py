@@ -11,10 +11,10 @@ from reconciler.cli.actions import remote
 from reconciler.cli.actions.plan import problems_of
 from reconciler.cli.actions.visibility import warn_without_observations
 from reconciler.core.explain.gprs import GprView
-from reconciler.core.explain.gprs import gprs as list_gprs
+from reconciler.core.explain.gprs import gpr_views as list_gprs
 from reconciler.core.explain.inventory import GpuInventory, GpuNode
-from reconciler.core.explain.inventory import inventory as take_inventory
-from reconciler.core.explain.wait_time import GpuDemand, WaitEstimate, spelt, waits
+from reconciler.core.explain.inventory import build_inventory as take_inventory
+from reconciler.core.explain.wait_time import GpuDemand, WaitEstimate, estimate_waits, write_wait
 from reconciler.daemon.reconcile import View, draft
 from reconciler.errors import InvalidInput
 from reconciler.model.ids import ClusterName, WorkspaceName
@@ -51,7 +51,7 @@ def wait_time(settings: Settings, *, form: options.Output, **wait_options: Unpac
         clusters=tuple(ClusterName(name) for name in wait_options["clusters"]),
         dedicated=wait_options["dedicated"],
     )
-    estimates = waits(demand, view, view.plan)
+    estimates = estimate_waits(demand, view, view.plan)
     if form == "json":
         printing.json_out(estimates)
     else:
@@ -103,7 +103,7 @@ def _gpr_row(gpr: GprView) -> tuple[object, ...]:
 
 
 def _wait_row(estimate: WaitEstimate) -> tuple[object, ...]:
-    wait = "unknown" if estimate.wait is None else spelt(estimate.wait) if estimate.wait else "none"
+    wait = "unknown" if estimate.wait is None else write_wait(estimate.wait) if estimate.wait else "none"
     return (
         estimate.cluster,
         wait,

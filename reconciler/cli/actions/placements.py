@@ -22,7 +22,7 @@ from reconciler.core.schema.yaml import emit
 from reconciler.errors import InvalidInput, Problem, Severity
 from reconciler.model.units import format_duration
 from reconciler.settings import Settings
-from reconciler.text.wording import listed
+from reconciler.text.wording import join_names
 
 if TYPE_CHECKING:  # it takes long to import, and commands without a daemon do not need it
     from reconciler.client import Client, Receipt, Refused
@@ -182,7 +182,7 @@ def update(
 def delete(client: Client, *, names: tuple[str, ...], yes: bool, workspace: str, form: options.Output) -> None:
     """End placements, after a question where a person is at a terminal."""
     if not yes and sys.stdin.isatty():
-        click.confirm(f"End {listed(names)}?", abort=True, err=True)
+        click.confirm(f"End {join_names(names)}?", abort=True, err=True)
     _carry_out_each(
         lambda name: client.delete(name, workspace=workspace), dict.fromkeys(names), _problems, _ENDED, form
     )

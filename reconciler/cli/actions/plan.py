@@ -16,7 +16,7 @@ from reconciler.core.commits import message_parts
 from reconciler.core.commits.fill import written
 from reconciler.core.commits.messages import by, held
 from reconciler.core.commits.write import Rendered
-from reconciler.core.explain.workload import of_subset
+from reconciler.core.explain.workload import describe_injection
 from reconciler.daemon.reconcile import View, draft
 from reconciler.errors import Problem
 from reconciler.model.ledger import Drift
@@ -39,7 +39,7 @@ from reconciler.model.tree import Commit
 from reconciler.ports import Repository
 from reconciler.settings import Settings
 from reconciler.text.timestamps import format_time
-from reconciler.text.wording import clause, count
+from reconciler.text.wording import as_clause, count
 
 
 def plan(settings: Settings, at: datetime | None, *, as_diff: bool, form: options.Output) -> None:
@@ -147,7 +147,7 @@ def _notes(view: View, change: Change | None) -> Iterator[str]:
     """Yield the changes of a subset to the pods of the placement that a change writes."""
     placement = None if change is None else written(change)
     if placement is not None:
-        yield from of_subset(view.desired, placement)
+        yield from describe_injection(view.desired, placement)
 
 
 def _beginning(commit: Commit) -> tuple[object, ...]:
@@ -162,7 +162,11 @@ def _row(change: Change) -> tuple[object, ...]:
     cells: tuple[object, ...]
     match change:
         case Place(placement=placement, shortage=None, choice=choice, detail=detail):
-            cells = (placement.replicas, placement.expires_at, f"{clause(detail) or 'asked for by name'}{by(choice)}")
+            cells = (
+                placement.replicas,
+                placement.expires_at,
+                f"{as_clause(detail) or 'asked for by name'}{by(choice)}",
+            )
         case Place(placement=placement, shortage=Shortage() as shortage, choice=choice):
             missing = f"{message_parts.missing(shortage)}{message_parts.causes(shortage, placement)}"
             cells = (placement.replicas, placement.expires_at, f"{missing}{by(choice)}")
@@ -170,7 +174,7 @@ def _row(change: Change) -> tuple[object, ...]:
             cells = (
                 f"{before.replicas} -> {placement.replicas}",
                 placement.expires_at,
-                f"{clause(detail)}{message_parts.signals(shortage, placement)}{by(choice)}",
+                f"{as_clause(detail)}{message_parts.signals(shortage, placement)}{by(choice)}",
             )
         case Extend(after=placement, detail=detail):
             cells = (placement.replicas, placement.expires_at, detail)
@@ -178,13 +182,13 @@ def _row(change: Change) -> tuple[object, ...]:
             cells = (
                 placement.replicas,
                 placement.expires_at,
-                f"from {before.where}, {why}: {clause(detail)}{by(choice)}",
+                f"from {before.where}, {why}: {as_clause(detail)}{by(choice)}",
             )
         case Revert(placement=placement, why=why, detail=detail, restraint=restraint):
             hold = restraint if restraint is not None and restraint.kind is RestraintKind.HOLD else None
-            reason = f"{why}: {clause(detail)}" if clause(detail) else str(why)
+            reason = f"{why}: {as_clause(detail)}" if as_clause(detail) else str(why)
             until = held(hold)
-            reason += f"; {until[0].lower()}{clause(until[1:])}" if until else ""
+            reason += f"; {until[0].lower()}{as_clause(until[1:])}" if until else ""
             cells = (f"{placement.replicas} -> 0", None, reason)
         case Restore(drifted=Drift(placement=placement), detail=detail):
             cells = (placement.replicas, placement.expires_at, detail)

@@ -14,7 +14,7 @@ from typing import TypeAlias
 from reconciler.core.capacity.device_selectors import parse_selector
 from reconciler.model.capacity import CLASS_PREFIX, DeviceKind, DeviceOption, DeviceRequest, DeviceStock, ReplicaShape
 from reconciler.model.units import ONE, Quantity, Resources
-from reconciler.text.wording import plain
+from reconciler.text.wording import sanitize
 
 _StockKey: TypeAlias = tuple[str, str, DeviceKind]
 """Where a stock is: what it is shared as, or its node; its family; its kind."""
@@ -64,14 +64,14 @@ class ClusterDevices:
         options = [option for request in shape.devices for option in request.options]
         for option in options:
             if option.device_class not in self._classes:
-                return f"there is no DeviceClass {plain(option.device_class, 80)}"
+                return f"there is no DeviceClass {sanitize(option.device_class, 80)}"
             for whose, expressions in (
                 (f"DeviceClass {option.device_class}", self._classes[option.device_class]),
                 ("the claim", option.selectors),
             ):
                 for expression in expressions:
                     if parse_selector(expression) is None:
-                        return f"cannot count devices by the selector of {whose}: {plain(expression, 120)}"
+                        return f"cannot count devices by the selector of {whose}: {sanitize(expression, 120)}"
         kinds = {stock.kind for stock in stocks}
         for option in options:
             if any(self._meets(option, kind) is None for kind in kinds):

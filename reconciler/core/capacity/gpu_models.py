@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from reconciler.core.capacity.devices import requests_with_devices
 from reconciler.model.capacity import CLASS_PREFIX, ClosedNode, DeviceKind, DeviceStock, Node, Pool, ReplicaShape
 from reconciler.model.units import ONE, Quantity, parse_quantity
-from reconciler.text.wording import is_gpu, names_model
+from reconciler.text.wording import is_gpu, is_gpu_model_label
 
 INSTANCE_TYPE = "node.kubernetes.io/instance-type"
 _GB = 10**9
@@ -101,7 +101,7 @@ def _requestable(resource: str, labels: Mapping[str, str], total: int | None, fr
     vendor = resource.rpartition("/")[0]
     sliced = _MIG.fullmatch(resource.rpartition("/")[2])
     own = f"{resource}.product"  # where GPUs are cut up differently, each kind of slice has labels of its own
-    clouds = (label for label in sorted(labels) if names_model(label) and not label.startswith(tuple(_MODELS)))
+    clouds = (label for label in sorted(labels) if is_gpu_model_label(label) and not label.startswith(tuple(_MODELS)))
     keys = (own, *_MODELS.get(vendor, ()), *clouds)
     key = next((key for key in keys if labels.get(key)), "")
     model = labels.get(key, "")

@@ -15,7 +15,7 @@ from reconciler.model.capacity import ClusterObservation, DeviceOption, DeviceRe
 from reconciler.model.gpr import GpuAsk
 from reconciler.model.scheduling import NodeRequirement, NodeTerm, Toleration
 from reconciler.model.units import ONE, Quantity, Resources
-from reconciler.text.wording import count, listed
+from reconciler.text.wording import count, join_names
 
 NVIDIA = "nvidia.com/gpu"
 """What GPUs are called where a cluster shows none."""
@@ -82,7 +82,7 @@ def missing_gpus(ask: GpuAsk, seen: ClusterObservation) -> str:
         f" with {ask.memory} GB" if ask.memory else "",
         f" on {ask.instance_type}" * bool(ask.instance_type),
     )
-    return f"no node has any {ask.shape or 'whole GPU'}{memory}{machine}; there is {listed(models)}"
+    return f"no node has any {ask.shape or 'whole GPU'}{memory}{machine}; there is {join_names(models)}"
 
 
 def describe_gpus(ask: GpuAsk) -> str:

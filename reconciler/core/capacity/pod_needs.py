@@ -29,7 +29,7 @@ from reconciler.model.request import Request
 from reconciler.model.scheduling import PodOnNode
 from reconciler.model.units import Resources, total
 from reconciler.model.workload import DeploySpec, Json, StepType
-from reconciler.text.wording import count, is_gpu, listed
+from reconciler.text.wording import count, is_gpu, join_names
 
 _NO_REQUESTS = ReplicaShape(requests=Resources())
 MALFORMED = (AttributeError, LookupError, TypeError, ValueError)
@@ -170,7 +170,7 @@ def _unknown(spec: DeploySpec, strange: tuple[str, ...]) -> str:
     """Say which of its parts nobody can count."""
     charts = {step.name for step in spec.steps if step.type is StepType.HELM}
     sources = [f"chart {name}" for name in sorted(charts)] + [f"manifest {name}" for name in strange]
-    return f"nobody knows what {listed(sources)} {'needs' if len(sources) == 1 else 'need'}" if sources else ""
+    return f"nobody knows what {join_names(sources)} {'needs' if len(sources) == 1 else 'need'}" if sources else ""
 
 
 def pods_of_request(request: Request, kinds: Kinds = NO_KINDS) -> ManifestPods:

@@ -10,7 +10,7 @@ from reconciler.core.workloads.node_affinity import selects_node
 from reconciler.core.workloads.taints import untolerated_taint
 from reconciler.model.capacity import ClusterObservation, ReplicaShape
 from reconciler.model.scheduling import Taint, Toleration
-from reconciler.text.wording import plain
+from reconciler.text.wording import sanitize
 
 ADD_NODES = "free or add nodes there"
 _TOLERATE_ALL = (Toleration(operator="Exists"),)
@@ -29,7 +29,7 @@ def remedy(
     taint = _blocking_taint(room, seen, shape, wanted)
     if taint is None:
         return ADD_NODES
-    named = plain(str(taint))
+    named = sanitize(str(taint))
     if not deployed:
         return f"take the taint {named} off nodes there, or free or add nodes without it"
     return f"tolerate {named} in its pods ({_toleration(taint)}), or free or add nodes without that taint"
@@ -51,5 +51,5 @@ def _blocking_taint(room: ClusterCapacity, seen: ClusterObservation, shape: Repl
 
 def _toleration(taint: Taint) -> str:
     """Write the toleration of a taint as it stands in a pod."""
-    value = f"operator: Equal, value: {plain(taint.value)}" if taint.value else "operator: Exists"
-    return f"{{key: {plain(taint.key)}, {value}, effect: {taint.effect}}}"
+    value = f"operator: Equal, value: {sanitize(taint.value)}" if taint.value else "operator: Exists"
+    return f"{{key: {sanitize(taint.key)}, {value}, effect: {taint.effect}}}"

@@ -41,7 +41,7 @@ from reconciler.core.workloads.taints import untolerated_taint
 from reconciler.model.capacity import CLASS_PREFIX, ClusterObservation, ReplicaShape
 from reconciler.model.scheduling import PodRules
 from reconciler.model.units import ONE, Quantity, Resources, total
-from reconciler.text.wording import amounts, count, is_gpu, listed
+from reconciler.text.wording import amounts, count, is_gpu, join_names
 
 
 def certain_pods(places: Sequence[int], pods: int) -> list[int]:
@@ -111,7 +111,7 @@ def describe_shortage(shape: ReplicaShape, nodes: list[NodeCapacity]) -> str:
                 f"needs {format_amount(name, request)} on one node, largest has {format_amount(name, largest)} free"
                 f" ({format_amount(name, Quantity(summed))} over {count(len(nodes), 'node')})"
             )
-    together = listed(amounts(shape.requests))
+    together = join_names(amounts(shape.requests))
     able = sum(pods_fitting(node, shape) > 0 for node in nodes) if shape.apart else 0
     if able:
         return f"needs {together} free on each of {count(shape.group_size, 'node')}, {able} of {len(nodes)} has that"

@@ -15,7 +15,7 @@ from reconciler.core.commits.trailers import Action, Trailer, write_trailers
 from reconciler.model.ids import ClusterName, CommitId, TreeId
 from reconciler.model.policy import Desired
 from reconciler.model.tree import ROOT, Advance, Branch, BranchCommit, Commit, Identity, Projection, alone
-from reconciler.text.wording import listed
+from reconciler.text.wording import join_names
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,12 +94,12 @@ def _snapshots(
 
 def branches_of(advances: Sequence[Advance]) -> str:
     """Name the branches that were pushed."""
-    return f"{'branch' if len(advances) == 1 else 'branches'} of {listed(advance.cluster for advance in advances)}"
+    return f"{'branch' if len(advances) == 1 else 'branches'} of {join_names(advance.cluster for advance in advances)}"
 
 
 def line(advances: Sequence[Advance]) -> str:
     """Say in one line that branches were put right with nothing else to push."""
-    return f"follow({listed(advance.cluster for advance in advances)}): brought to where the output branch stands"
+    return f"follow({join_names(advance.cluster for advance in advances)}): brought to where the output branch stands"
 
 
 def projected(message: str, commit: CommitId) -> str:

@@ -8,7 +8,7 @@ from reconciler.model.placement import Placement
 from reconciler.model.plan import Amend, Close, Forget, Receive, RequestChange, Shortage
 from reconciler.model.request import Asker, RequestRecord
 from reconciler.model.units import format_duration
-from reconciler.text.wording import called, clause, count, is_gpu, model, plain, sentence
+from reconciler.text.wording import as_clause, count, is_gpu, models_in_selector, resource_label, sanitize, sentence
 
 
 def record_of(change: RequestChange) -> RequestRecord:
@@ -43,12 +43,12 @@ def why(change: RequestChange) -> str:
         case Receive(record=record):
             if record.asker is Asker.FILE:
                 return "a file of the fleet repository asks for it"
-            by = f" by {clause(record.author)}" if record.author else ""
+            by = f" by {as_clause(record.author)}" if record.author else ""
             return f"asked for through the API{by}"
         case Close(after=record):
-            return clause(record.ended.message) if record.ended else ""
+            return as_clause(record.ended.message) if record.ended else ""
         case Amend(detail=detail) | Forget(detail=detail):
-            return clause(detail)
+            return as_clause(detail)
 
 
 def reasons(change: RequestChange) -> Iterator[str]:
@@ -85,10 +85,10 @@ def missing(shortage: Shortage) -> str:
 
 def causes(shortage: Shortage, placement: Placement) -> str:
     """Say after a colon what pods wait for and which signals ask beside them; empty where nobody said."""
-    parts = [plain(cause, 100) for cause in shortage.causes[:MAX_CAUSES]]
+    parts = [sanitize(cause, 100) for cause in shortage.causes[:MAX_CAUSES]]
     if shortage.asks:
         pods = [f"{_pods(shortage.unschedulable, placement)} {', '.join(parts) or 'unschedulable'}"]
-        parts = [*pods[: shortage.unschedulable], *(clause(ask) for ask in shortage.asks[:MAX_CAUSES])]
+        parts = [*pods[: shortage.unschedulable], *(as_clause(ask) for ask in shortage.asks[:MAX_CAUSES])]
     return f": {'; '.join(parts)}" if parts else ""
 
 
@@ -111,5 +111,7 @@ def _kind(shortage: Shortage) -> str:
     """Say in brackets what is short: the GPUs by name and model, or whatever else is requested."""
     names = sorted(shortage.requests.amounts)
     short = [name for name in names if is_gpu(name)] or names
-    names_and_models = [plain(called(name), 80) for name in short] + model(shortage.node_selector)
+    names_and_models = [sanitize(resource_label(name), 80) for name in short] + models_in_selector(
+        shortage.node_selector
+    )
     return f" ({', '.join(names_and_models)})" if names_and_models else ""

@@ -31,7 +31,7 @@ from reconciler.model.plan import (
 from reconciler.model.tree import LoggedCommit
 from reconciler.model.units import format_duration
 from reconciler.text.timestamps import format_time
-from reconciler.text.wording import amounts, clause, count, listed, plain, sentence, wrapped
+from reconciler.text.wording import amounts, as_clause, count, join_names, sanitize, sentence, wrap_text
 
 MAX_REFUSALS = 5
 """Refused clusters that one message names; `explain` tells all of them."""
@@ -66,7 +66,7 @@ def subject(change: Change) -> str:
         case Hold(workload=workload, restraint=restraint):
             return f"hold({workload}): {_where(restraint)} until {format_time(restraint.until)}"
         case Release(workload=workload, restraints=restraints):
-            clusters = listed(sorted({_where(restraint) for restraint in restraints}))
+            clusters = join_names(sorted({_where(restraint) for restraint in restraints}))
             return f"release({workload}): {clusters}"
         case Restore(drifted=drifted):
             placement = drifted.placement
@@ -87,9 +87,9 @@ def message(change: Change, *, source: CommitId, history: Sequence[LoggedCommit]
     """
     title = subject(change)
     if isinstance(change, Revert) and history:
-        title = f'Revert "{plain(history[-1].subject)}"'
+        title = f'Revert "{sanitize(history[-1].subject)}"'
     paragraphs = [title]
-    body = "\n".join(map(wrapped, reasons(change)))
+    body = "\n".join(map(wrap_text, reasons(change)))
     if body:
         paragraphs.append(body)
     if isinstance(change, (Revert, Move)) and history:
@@ -105,20 +105,20 @@ def line(change: Change) -> str:
     match change:
         case Place(placement=placement, shortage=shortage, choice=choice, detail=detail):
             if shortage is None:
-                return _with(subject(change), f"{clause(detail)}{by(choice)}".removeprefix("; "))
+                return _with(subject(change), f"{as_clause(detail)}{by(choice)}".removeprefix("; "))
             lasting = message_parts.lasting(shortage, placement)
             return f"{subject(change)} ({lasting}{message_parts.signals(shortage, placement)}{by(choice)})"
         case Revert(placement=placement, why=why, detail=detail):
-            reason = f"{why}: {clause(detail)}" if clause(detail) else str(why)
+            reason = f"{why}: {as_clause(detail)}" if as_clause(detail) else str(why)
             return f"revert({placement.workload}): {_what(placement)} ({reason})"
         case Hold(restraint=restraint):
-            return _with(subject(change), clause(restraint.reason))
+            return _with(subject(change), as_clause(restraint.reason))
         case Resize(after=after, detail=detail, shortage=shortage, choice=choice):
-            return _with(subject(change), f"{clause(detail)}{message_parts.signals(shortage, after)}{by(choice)}")
+            return _with(subject(change), f"{as_clause(detail)}{message_parts.signals(shortage, after)}{by(choice)}")
         case Extend(detail=detail) | Release(detail=detail) | Restore(detail=detail):
-            return _with(subject(change), clause(detail))
+            return _with(subject(change), as_clause(detail))
         case Move(why=why, detail=detail, choice=choice):
-            return _with(subject(change), f"{f'{why}: {clause(detail)}' if clause(detail) else why}{by(choice)}")
+            return _with(subject(change), f"{f'{why}: {as_clause(detail)}' if as_clause(detail) else why}{by(choice)}")
 
 
 def by(choice: Choice | None) -> str:
@@ -136,13 +136,13 @@ def _what(placement: Placement) -> str:
 
 def _at(placed: Placement | Choice | Refusal) -> str:
     """Name the cluster, and the subset that it is for; that may be any text of a person's."""
-    return plain(placed.where) if placed.subset else placed.cluster
+    return sanitize(placed.where) if placed.subset else placed.cluster
 
 
 def _where(restraint: Restraint) -> str:
     if restraint.cluster is None:
         return "any cluster"
-    return plain(place_name(restraint.cluster, restraint.subset)) if restraint.subset else restraint.cluster
+    return sanitize(place_name(restraint.cluster, restraint.subset)) if restraint.subset else restraint.cluster
 
 
 def reasons(change: Change) -> tuple[str, ...]:
@@ -200,7 +200,7 @@ def _taken_up(before: Placement, after: Placement) -> str:
 
 
 def _because(why: Why, detail: str) -> str:
-    text = clause(detail)
+    text = as_clause(detail)
     return f"{_WHY[why]}: {text}." if text else f"{_WHY[why]}."
 
 
@@ -218,7 +218,7 @@ def _choice(choice: Choice | None, refused: Sequence[Refusal]) -> str:
         if choice.because:
             facts.append(choice.because)
         sentences.append(f"{_at(choice)} chosen: {', '.join(facts)}")
-    sentences += [f"{_at(refusal)} refused: {clause(refusal.message)}" for refusal in refused[:MAX_REFUSALS]]
+    sentences += [f"{_at(refusal)} refused: {as_clause(refusal.message)}" for refusal in refused[:MAX_REFUSALS]]
     more = len(refused) - MAX_REFUSALS
     if more > 0:
         sentences[-1] += f", and {more} more"

@@ -31,7 +31,7 @@ from reconciler.model.plan import (
 )
 from reconciler.model.tree import LoggedCommit
 from reconciler.text.timestamps import format_time
-from reconciler.text.wording import plain
+from reconciler.text.wording import sanitize
 
 
 class Trailer(StrEnum):
@@ -103,7 +103,7 @@ Pair = tuple[Trailer, str]
 
 def write_trailers(pairs: Iterable[Pair]) -> str:
     """Write trailers as the last paragraph of a message, a line each; those without a value are left out."""
-    return "\n".join(f"{trailer}: {plain(value)}" for trailer, value in pairs if value)
+    return "\n".join(f"{trailer}: {sanitize(value)}" for trailer, value in pairs if value)
 
 
 def is_trailer(line: str) -> bool:

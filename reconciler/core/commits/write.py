@@ -40,7 +40,7 @@ from reconciler.model.plan import (
 from reconciler.model.request import Asker, RequestRecord
 from reconciler.model.tree import Commit, Identity, LoggedCommit, checked_path
 from reconciler.model.workload import Json
-from reconciler.text.wording import listed
+from reconciler.text.wording import join_names
 
 README = """\
 # Placements
@@ -137,8 +137,8 @@ class _Writer:
         if not writes:
             return
         message = (
-            f"start({self._desired.fleet.name}): what {chosen.title} follows in {listed(missing, 1)}\n\n{reason}\n\n"
-            f"{self._start_trailers()}\n"
+            f"start({self._desired.fleet.name}): what {chosen.title} follows in {join_names(missing, 1)}\n\n"
+            f"{reason}\n\n{self._start_trailers()}\n"
         )
         self._commit(message, key="start", writes=writes)
 

@@ -26,7 +26,7 @@ from reconciler.model.plan import Extend, Move, Place, Plan, Reason, Resize, Rev
 from reconciler.model.policy import Desired
 from reconciler.model.request import Ended, Provisioning, RequestRecord
 from reconciler.text.timestamps import format_time
-from reconciler.text.wording import clause
+from reconciler.text.wording import as_clause
 
 _DIGITS = 8
 _ENDS = {
@@ -78,13 +78,13 @@ class GprView:
     evicted_by: str = ""
 
 
-def gprs(inputs: PassInput, plan: Plan) -> tuple[GprView, ...]:
+def gpr_views(inputs: PassInput, plan: Plan) -> tuple[GprView, ...]:
     """List all GPRs: those with the highest priority first, then the oldest, then by name."""
     gpr_views = [
-        *_placed(inputs, plan),
-        *_reserved(inputs),
-        *_waiting(inputs, plan),
-        *_ended(inputs),
+        *_placed_gprs(inputs, plan),
+        *_reserved_gprs(inputs),
+        *_waiting_gprs(inputs, plan),
+        *_ended_gprs(inputs),
     ]
     now = inputs.now
     return tuple(
@@ -92,7 +92,7 @@ def gprs(inputs: PassInput, plan: Plan) -> tuple[GprView, ...]:
     )
 
 
-def _placed(inputs: PassInput, plan: Plan) -> Iterator[GprView]:
+def _placed_gprs(inputs: PassInput, plan: Plan) -> Iterator[GprView]:
     """Make a GPR of each placement, as the plan leaves it."""
     working_plan = dict(inputs.ledger.placements)
     ending: dict[str, Revert] = {}
@@ -147,7 +147,7 @@ def _state(inputs: PassInput, placement: Placement, ending: Revert | None, *, ne
     return state, "; ".join(part for part in (running, trouble) if part)
 
 
-def _reserved(inputs: PassInput) -> Iterator[GprView]:
+def _reserved_gprs(inputs: PassInput) -> Iterator[GprView]:
     """Make a GPR of each reservation that has its GPUs."""
     for workload, record in sorted(recorded(inputs).items()):
         end = end_of(record, inputs.desired)
@@ -164,7 +164,7 @@ def _reserved(inputs: PassInput) -> Iterator[GprView]:
         )
 
 
-def _waiting(inputs: PassInput, plan: Plan) -> Iterator[GprView]:
+def _waiting_gprs(inputs: PassInput, plan: Plan) -> Iterator[GprView]:
     """Make a GPR of what each workload is still missing, and of each request that has nothing yet."""
     held: dict[WorkloadId, list[Suppressed]] = {}
     for suppression in plan.suppressed:
@@ -185,21 +185,21 @@ def _waiting(inputs: PassInput, plan: Plan) -> Iterator[GprView]:
         yield replace(
             _gpr(inputs, workload, None, None, needs),
             state=step(GprState.PENDING, GprEvent.REFUSED) if queued else GprState.PENDING,
-            reason="; ".join(dict.fromkeys(_why(suppression) for suppression in suppressed)),
+            reason="; ".join(dict.fromkeys(_describe_suppressed(suppression) for suppression in suppressed)),
             asked_at=request_record.received_at if request_record else since,
         )
 
 
-def _why(held: Suppressed) -> str:
+def _describe_suppressed(held: Suppressed) -> str:
     """Say why something is held back, and of each cluster that is not in there already why it was refused."""
     beside = (
-        refusal for refusal in held.refusals if f"{refusal.cluster}: {clause(refusal.message)}" not in held.message
+        refusal for refusal in held.refusals if f"{refusal.cluster}: {as_clause(refusal.message)}" not in held.message
     )
     refused = "; ".join(f"{refusal.cluster}: {refusal.message}" for refusal in beside)
     return f"{held.message} ({refused})" if refused else held.message
 
 
-def _ended(inputs: PassInput) -> Iterator[GprView]:
+def _ended_gprs(inputs: PassInput) -> Iterator[GprView]:
     """Make a GPR of each request that has ended and is still known."""
     for workload, record in sorted(recorded(inputs).items()):
         if record.ended is None or inputs.ledger.placements.of(workload).placements:

@@ -83,7 +83,7 @@ class GpuInventory:
     clusters: tuple[ClusterSighting, ...]
 
 
-def inventory(inputs: PassInput, within: frozenset[WorkspaceName] | None = None) -> GpuInventory:
+def build_inventory(inputs: PassInput, within: frozenset[WorkspaceName] | None = None) -> GpuInventory:
     """List the GPU nodes by cluster and name.
 
     `within` are the workspaces whose clusters and placements are told; None for all, and only then for what is

@@ -10,17 +10,17 @@ from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.decide.state.working_plan import WorkingPlan
 from reconciler.core.decide.steps import gang_health
 from reconciler.core.decide.steps.place_requests import assess
-from reconciler.core.explain.request_state import RequestState, held_back, state
+from reconciler.core.explain.request_state import RequestState, state_of_request, suppressed_by_request
 from reconciler.core.explain.workload import (
     Assessment,
     Explanation,
-    added,
+    capacity_taken,
+    describe_additions,
+    describe_gang_starts,
+    describe_partial_gangs,
+    describe_prerequisites,
     describe_suppressed,
-    first_needs,
-    noted,
-    outrun,
-    running,
-    starts,
+    notes_by_placement,
 )
 from reconciler.model.candidate import Candidate
 from reconciler.model.ids import ClusterName
@@ -28,14 +28,14 @@ from reconciler.model.plan import Plan, Refusal, Suppressed
 from reconciler.model.request import RequestRecord
 from reconciler.model.units import Resources
 from reconciler.text.timestamps import format_time
-from reconciler.text.wording import amounts, clause, count, listed
+from reconciler.text.wording import amounts, as_clause, count, join_names
 
 
 def explain_request(record: RequestRecord, inputs: PassInput, plan: Plan) -> Explanation:
     """Explain one request at one moment; `situation` has it among its workloads if it is open."""
     workload = record.workload
-    held = held_back(plan).get(workload, ())
-    stands = state(record, inputs, held)
+    held = suppressed_by_request(plan).get(workload, ())
+    stands = state_of_request(record, inputs, held)
     policy = inputs.desired.policies.get(workload)
     finder = CandidateFinder(inputs, WorkingPlan(inputs))
     candidates = inputs.reach.order(workload) if policy is not None else ()
@@ -53,22 +53,22 @@ def explain_request(record: RequestRecord, inputs: PassInput, plan: Plan) -> Exp
         suppressed=held,
         conclusion=(
             *_conclusion(stands, assessments, held, pods_of_request(record.request, inputs.desired.kinds)),
-            *running(inputs, stands.placements),
-            *_added(record, inputs, candidates),
-            *first_needs(workload, inputs),
+            *describe_partial_gangs(inputs, stands.placements),
+            *_describe_additions(record, inputs, candidates),
+            *describe_prerequisites(workload, inputs),
         ),
         request=stands,
-        notes=noted(inputs, stands.placements),
+        notes=notes_by_placement(inputs, stands.placements),
     )
 
 
-def _added(record: RequestRecord, inputs: PassInput, candidates: Sequence[Candidate]) -> Iterator[str]:
+def _describe_additions(record: RequestRecord, inputs: PassInput, candidates: Sequence[Candidate]) -> Iterator[str]:
     """Say what the clusters that it may go to add to its pods."""
     for candidate in candidates:
         seen = inputs.observed.clusters.get(candidate.cluster)
         if seen is not None:
             requirements = request_requirements(record.request, seen, kinds=inputs.desired.kinds)
-            yield from added(seen, (part.shape for part in requirements.parts))
+            yield from describe_additions(seen, (part.shape for part in requirements.parts))
 
 
 def _assessment(
@@ -77,7 +77,7 @@ def _assessment(
     answer = assess(inputs, finder, record, candidate)
     if isinstance(answer, Refusal):
         answer = assess(inputs, finder, record, candidate, least=True)
-    before = None if isinstance(answer, Refusal) else outrun(plan, record.workload, candidate.key)
+    before = None if isinstance(answer, Refusal) else capacity_taken(plan, record.workload, candidate.key)
     answer = before or answer
     taking = None if isinstance(answer, Refusal) else answer[0]
     cluster, seen = inputs.desired.clusters.get(candidate.cluster), inputs.observed.clusters.get(candidate.cluster)
@@ -106,12 +106,12 @@ def _conclusion(
     # 1. It is over.
     if record.ended is not None:
         at = format_time(record.ended.at)
-        yield f"It is {record.ended.status} since {at}: {clause(record.ended.message)}. Nothing of it begins again."
+        yield f"It is {record.ended.status} since {at}: {as_clause(record.ended.message)}. Nothing of it begins again."
         return
     unknown = request_requirements(record.request, pods=pods).unknown
     if unknown:
         yield f"What it takes is not known in full: {unknown}. Declare it in gprDetails."
-    yield from (_grouped(gang) for gang in pods.gangs)
+    yield from (_describe_gang(gang) for gang in pods.gangs)
     # 2. It runs.
     if placed:
         until = f" until {format_time(stands.ends_at)}" if stands.ends_at else ""
@@ -124,12 +124,12 @@ def _conclusion(
             for refusal in (assessment.refusal for assessment in assessments)
             if refusal is not None and refusal.remedy
         )
-        yield from starts(assessments)
+        yield from describe_gang_starts(assessments)
 
 
-def _grouped(gang: Gang) -> str:
+def _describe_gang(gang: Gang) -> str:
     """Say which of its pods only run together."""
-    asked, several = listed(amounts(gang.requests)), gang.groups > 1
+    asked, several = join_names(amounts(gang.requests)), gang.groups > 1
     each = f", {asked} {'each' if several else 'in all'}" if asked else ""
     needed = "all" if gang.least == gang.size else str(gang.least)
     groups = f"{count(gang.groups, gang.called)} of {count(gang.size, 'pod')}"

@@ -40,7 +40,7 @@ class RequestState:
     updated_at: datetime
 
 
-def held_back(plan: Plan) -> Mapping[WorkloadId, tuple[Suppressed, ...]]:
+def suppressed_by_request(plan: Plan) -> Mapping[WorkloadId, tuple[Suppressed, ...]]:
     """Group what a plan holds back of requests, by request."""
     by_workload: defaultdict[WorkloadId, list[Suppressed]] = defaultdict(list)
     for suppressed in plan.suppressed:
@@ -49,7 +49,7 @@ def held_back(plan: Plan) -> Mapping[WorkloadId, tuple[Suppressed, ...]]:
     return {workload: tuple(held) for workload, held in by_workload.items()}
 
 
-def state(record: RequestRecord, inputs: PassInput, held: Sequence[Suppressed] = ()) -> RequestState:
+def state_of_request(record: RequestRecord, inputs: PassInput, held: Sequence[Suppressed] = ()) -> RequestState:
     """Tell how a request stands in the ledger of a situation; `held` is what a plan holds back of it."""
     placements = inputs.ledger.placements.of(record.workload).placements
     enrolment = inputs.enrolment
@@ -66,7 +66,7 @@ def state(record: RequestRecord, inputs: PassInput, held: Sequence[Suppressed] =
     )
 
 
-def phase_of(placement: Placement, inputs: PassInput) -> Phase:
+def placement_phase(placement: Placement, inputs: PassInput) -> Phase:
     """Tell how one placement is doing; what its engine has given up has failed (docs/egs.md, R18)."""
     ailment = inputs.rollouts.ailing.get(placement.path)
     if ailment is not None and ailment.state is EngineState.FAILED:
@@ -87,7 +87,7 @@ def _provisioning(record: RequestRecord, placements: Sequence[Placement], held: 
 def _phase(record: RequestRecord, placements: Sequence[Placement], inputs: PassInput) -> Phase:
     if record.ended is not None:
         return Phase.FAILED if record.ended.status is Provisioning.FAILED else Phase.COMPLETED
-    phases = {phase_of(placement, inputs) for placement in placements}
+    phases = {placement_phase(placement, inputs) for placement in placements}
     return next((phase for phase in _WORST if phase in phases), Phase.PENDING)
 
 

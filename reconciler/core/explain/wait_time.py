@@ -36,7 +36,7 @@ from reconciler.model.policy import Cluster
 from reconciler.model.request import Request
 from reconciler.model.units import format_duration
 from reconciler.text.timestamps import format_time
-from reconciler.text.wording import count, listed
+from reconciler.text.wording import count, join_names
 
 _LAST = "~"
 """Sorts after the name of any pool, so that nodes that are there are filled first."""
@@ -44,7 +44,7 @@ _HOSTNAME = "kubernetes.io/hostname"
 """What its kubelet labels each node with, a value of its own."""
 
 
-def grown(cluster: Cluster, seen: ClusterObservation, within: timedelta) -> ClusterObservation:
+def with_added_nodes(cluster: Cluster, seen: ClusterObservation, within: timedelta) -> ClusterObservation:
     """Add to a cluster the nodes that its autoscaler could have there within a time, as if they were empty."""
     pools = [
         Pool(
@@ -62,13 +62,13 @@ def grown(cluster: Cluster, seen: ClusterObservation, within: timedelta) -> Clus
             labels=nodes.labels,
             taints=nodes.taints,
         )
-        for index, (nodes, missing) in enumerate(addable(cluster, seen))
+        for index, (nodes, missing) in enumerate(addable_nodes(cluster, seen))
         if nodes.delay <= within
     ]
     return replace(seen, pools=(*seen.pools, *pools)) if pools else seen
 
 
-def addable(cluster: Cluster, seen: ClusterObservation) -> Iterator[tuple[ScalableNodes, int]]:
+def addable_nodes(cluster: Cluster, seen: ClusterObservation) -> Iterator[tuple[ScalableNodes, int]]:
     """Count how many nodes of each kind could still be added; those that take no pods are there, too."""
     labels = [{**pool.labels, **node.labels} for pool in seen.pools for node in pool.nodes]
     labels += [dict(node.labels) for node in seen.closed]
@@ -110,35 +110,35 @@ class WaitEstimate:
     reasons: tuple[str, ...]
 
 
-def waits(asking: GpuDemand, inputs: PassInput, plan: Plan) -> tuple[WaitEstimate, ...]:
+def estimate_waits(asking: GpuDemand, inputs: PassInput, plan: Plan) -> tuple[WaitEstimate, ...]:
     """Estimate the wait on each cluster of the workspace, the shortest first, then by the order of the clusters."""
     workspace = inputs.desired.workspaces.get(asking.workspace)
     own = workspace.everywhere if workspace else ()
     named = asking.clusters or (workspace.clusters if workspace else ())
-    ahead = _ahead(asking, inputs, plan)
+    ahead = _entries_ahead(asking, inputs, plan)
     wait_estimates = [
-        _Prospect(asking=asking, inputs=inputs, plan=plan, queue=ahead, name=name).wait()
+        _ClusterForecast(asking=asking, inputs=inputs, plan=plan, queue=ahead, name=name).wait()
         if name in own
-        else _foreign(asking, name)
+        else _unknown_cluster(asking, name)
         for name in named
     ]
     return tuple(sorted(wait_estimates, key=lambda estimate: timedelta.max if estimate.wait is None else estimate.wait))
 
 
-def spelt(wait: timedelta) -> str:
+def write_wait(wait: timedelta) -> str:
     """Write a wait as EGS does: ``0h2m40s``."""
     minutes, seconds = divmod(max(0, int(wait.total_seconds())), 60)
     return f"{minutes // 60}h{minutes % 60}m{seconds}s"
 
 
-def _foreign(asking: GpuDemand, name: ClusterName) -> WaitEstimate:
+def _unknown_cluster(asking: GpuDemand, name: ClusterName) -> WaitEstimate:
     """Say that a workspace has no cluster of that name; whether there is one is no concern of it."""
     reason = f"not a cluster of workspace {asking.workspace}"
     return WaitEstimate(cluster=name, wait=None, at=None, ahead=(), reasons=(reason,))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Ahead:
+class _QueueEntry:
     """Somebody who waits: what people asked for, or so many replicas of which it is known what each needs."""
 
     workload: WorkloadId
@@ -161,9 +161,9 @@ class _Ahead:
         return self.shape is None or bool(gpus_of_pod(self.shape))
 
 
-def _ahead(asking: GpuDemand, inputs: PassInput, plan: Plan) -> tuple[_Ahead, ...]:
+def _entries_ahead(asking: GpuDemand, inputs: PassInput, plan: Plan) -> tuple[_QueueEntry, ...]:
     """List who waits for room and comes first: by priority, then by age."""
-    queue: list[tuple[int, datetime, _Ahead]] = []
+    queue: list[tuple[int, datetime, _QueueEntry]] = []
     for held in plan.suppressed:
         if held.reason is not Reason.NOTHING_FITS or held.workload == asking.workload:
             continue
@@ -172,7 +172,7 @@ def _ahead(asking: GpuDemand, inputs: PassInput, plan: Plan) -> tuple[_Ahead, ..
         measured = demand if isinstance(demand, Demand) else None
         waited = [step.since for step in measured.waiting] if measured else []
         since = record.received_at if record else min(waited, default=inputs.now)
-        ahead = _Ahead(
+        ahead = _QueueEntry(
             workload=held.workload,
             request=request,
             shape=measured.shape if measured else None,
@@ -185,13 +185,13 @@ def _ahead(asking: GpuDemand, inputs: PassInput, plan: Plan) -> tuple[_Ahead, ..
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Prospect:
+class _ClusterForecast:
     """One cluster's prospects for an ask."""
 
     asking: GpuDemand
     inputs: PassInput
     plan: Plan
-    queue: tuple[_Ahead, ...]
+    queue: tuple[_QueueEntry, ...]
     name: ClusterName
 
     def wait(self) -> WaitEstimate:
@@ -201,7 +201,7 @@ class _Prospect:
             return self._answer(None, refusal.message)
         cluster, seen = self.inputs.desired.clusters[self.name], self.inputs.observed.clusters[self.name]
         now = self.inputs.now
-        delays = {now + nodes.delay for nodes, _ in addable(cluster, seen)}
+        delays = {now + nodes.delay for nodes, _ in addable_nodes(cluster, seen)}
         possible_shapes = gpu_shapes(self.asking.ask, self._grown(max({now, *delays})), dedicated=self.asking.dedicated)
         if not possible_shapes:
             return self._answer(None, missing_gpus(self.asking.ask, seen))
@@ -283,13 +283,13 @@ class _Prospect:
 
     def _grown(self, moment: datetime) -> ClusterObservation:
         cluster, seen = self.inputs.desired.clusters[self.name], self.inputs.observed.clusters[self.name]
-        return grown(cluster, seen, moment - self.inputs.now)
+        return with_added_nodes(cluster, seen, moment - self.inputs.now)
 
-    def _rivals(self) -> tuple[_Ahead, ...]:
+    def _rivals(self) -> tuple[_QueueEntry, ...]:
         """List those ahead who may use this cluster."""
         reach, policies = self.inputs.reach, self.inputs.desired.policies
 
-        def may(waiting: _Ahead) -> bool:
+        def may(waiting: _QueueEntry) -> bool:
             if waiting.workload in policies:
                 return self.name in reach.allowed(waiting.workload)
             return waiting.request is not None and self.name in (waiting.request.clusters or (self.name,))
@@ -311,8 +311,8 @@ class _Prospect:
         times = [(str(end.name), end.expires_at) for end in ends]
         times += [(f"reservation {workload}", end) for workload, end in given_back]
         ended = [f"{name} at {format_time(end)}" for name, end in times if now < end <= moment]
-        reasons = [f"when {listed(ended)} {'ends' if len(ended) == 1 else 'end'}"] if ended else []
-        for nodes, most in addable(cluster, seen):
+        reasons = [f"when {join_names(ended)} {'ends' if len(ended) == 1 else 'end'}"] if ended else []
+        for nodes, most in addable_nodes(cluster, seen):
             if nodes.delay <= moment - now:
                 reasons.append(f"its autoscaler can add {count(most, 'node')} within {format_duration(nodes.delay)}")
         return reasons
@@ -320,7 +320,7 @@ class _Prospect:
     def _answer(self, at: datetime | None, *reasons: str) -> WaitEstimate:
         seen = self.inputs.observed.clusters.get(self.name)
         ahead = tuple(rival.workload for rival in self._rivals() if rival.wants_gpus(seen))
-        queued = (f"after {listed(map(str, ahead))}",) if ahead and at != self.inputs.now else ()
+        queued = (f"after {join_names(map(str, ahead))}",) if ahead and at != self.inputs.now else ()
         return WaitEstimate(
             cluster=self.name,
             wait=None if at is None else at - self.inputs.now,

@@ -24,7 +24,7 @@ from reconciler.core.decide.state.working_plan import WorkingPlan
 from reconciler.core.decide.steps import gang_health
 from reconciler.core.decide.steps.manual_changes import follow_manual_changes
 from reconciler.core.explain.request_state import RequestState
-from reconciler.core.ledger.lifecycle import version
+from reconciler.core.ledger.lifecycle import file_version
 from reconciler.core.observe.demand import UnseenPrimary
 from reconciler.core.observe.rollouts import RolloutFailure
 from reconciler.core.spread.inject import placement_injection
@@ -43,10 +43,10 @@ from reconciler.model.policy import BurstPolicy, Desired
 from reconciler.model.units import Resources, format_duration
 from reconciler.model.workload_spread import WorkloadSpread
 from reconciler.text.timestamps import format_time
-from reconciler.text.wording import amounts, count, listed, plain
+from reconciler.text.wording import amounts, count, join_names, sanitize
 
 
-def additions(
+def cluster_additions(
     finder: CandidateFinder, workload: WorkloadId, shape: ReplicaShape | None, gang: GangWorkload | None
 ) -> Iterator[str]:
     """Say what the clusters of a workload add to its pods: to a replica of this shape, or to those of a gang."""
@@ -58,32 +58,34 @@ def additions(
     for candidate in finder.order(workload) if policy is not None else ():
         seen = finder.inputs.observed.clusters.get(candidate.cluster)
         if policy is not None and seen is not None and candidate.cluster in desired.clusters:
-            sentences |= dict.fromkeys(added(seen, (finder.shaped(template, policy, candidate, own) for own in shapes)))
+            sentences |= dict.fromkeys(
+                describe_additions(seen, (finder.shaped(template, policy, candidate, own) for own in shapes))
+            )
     yield from sentences
 
 
-def added(seen: ClusterObservation, shapes: Iterable[ReplicaShape]) -> Iterator[str]:
+def describe_additions(seen: ClusterObservation, shapes: Iterable[ReplicaShape]) -> Iterator[str]:
     """Say what a cluster adds to pods: to what they request, or to the labels that their nodes must have."""
     for shape in shapes:
         if shape.unstated is None:
             continue
         name = shape.unstated.runtime_class
         given = with_admission_defaults(replace(shape, unstated=shape.unstated._replace(runtime_class="")), seen)
-        there = with_admission_defaults(shape, seen)
-        more, by_class = _more(shape, given), _more(given, there)
-        labels = sorted(there.node_selector.items() - shape.node_selector.items())
+        final = with_admission_defaults(shape, seen)
+        more, by_class = _describe_increase(shape, given), _describe_increase(given, final)
+        labels = sorted(final.node_selector.items() - shape.node_selector.items())
         if more:
             yield f"On {seen.cluster} LimitRanges give a pod {more} beyond what it requests, which counts."
         if by_class or labels:
-            said = [f"adds {by_class} to a pod, which counts"] if by_class else []
-            where = listed(plain(f"{key}={value}") for key, value in labels)
-            said += [f"sends it to nodes with {where}"] if where else []
-            yield f"On {seen.cluster} RuntimeClass {plain(name)} {', and '.join(said)}."
+            effects = [f"adds {by_class} to a pod, which counts"] if by_class else []
+            where = join_names(sanitize(f"{key}={value}") for key, value in labels)
+            effects += [f"sends it to nodes with {where}"] if where else []
+            yield f"On {seen.cluster} RuntimeClass {sanitize(name)} {', and '.join(effects)}."
 
 
-def _more(before: ReplicaShape, after: ReplicaShape) -> str:
-    found = after.requests.minus(before.requests).amounts
-    return listed(amounts(Resources(amounts={name: amount for name, amount in found.items() if amount})))
+def _describe_increase(before: ReplicaShape, after: ReplicaShape) -> str:
+    increase = after.requests.minus(before.requests).amounts
+    return join_names(amounts(Resources(amounts={name: amount for name, amount in increase.items() if amount})))
 
 
 def describe_elsewhere(inputs: PassInput, placements: Iterable[Placement]) -> str:
@@ -98,11 +100,11 @@ def describe_elsewhere(inputs: PassInput, placements: Iterable[Placement]) -> st
             waiting = max(0, min(replica_count.pending_replicas(placement, seen), unbound))
         runs += placement.replicas - waiting
         if waiting:
-            waits.append(f"{waiting} waiting for a node on {plain(placement.where)}")
+            waits.append(f"{waiting} waiting for a node on {sanitize(placement.where)}")
     return ", ".join((f"{runs} run elsewhere", *waits))
 
 
-def moving(workload: WorkloadId, plan: Plan) -> Iterator[str]:
+def describe_moves(workload: WorkloadId, plan: Plan) -> Iterator[str]:
     """Say which replicas of a workload move to another subset, since they found no node for too long."""
     for change in plan.changes:
         match change:
@@ -112,12 +114,12 @@ def moving(workload: WorkloadId, plan: Plan) -> Iterator[str]:
                 | Revert(placement=left, restraint=Restraint(kind=RestraintKind.UNSCHEDULABLE, reason=why))
             ) if left.workload == workload:
                 goes = left.replicas - (change.after.replicas if isinstance(change, Resize) else 0)
-                yield f"{why}; {goes} of {plain(left.where)} move on to another subset now."
+                yield f"{why}; {goes} of {sanitize(left.where)} move on to another subset now."
             case _:
                 pass
 
 
-def outrun(plan: Plan, workload: WorkloadId, place: ClusterSubset) -> Refusal | None:
+def capacity_taken(plan: Plan, workload: WorkloadId, place: ClusterSubset) -> Refusal | None:
     """Return why a cluster with room has none in the workload's turn, and which workloads took it; None if none did."""
     takers = sorted({str(name) for change in plan.changes for name in _takers(change, place[0]) if name != workload})
     refusals = (
@@ -131,7 +133,7 @@ def outrun(plan: Plan, workload: WorkloadId, place: ClusterSubset) -> Refusal | 
     if refusal is None or not takers:
         return None
     verb = "takes" if len(takers) == 1 else "take"
-    return replace(refusal, message=f"{refusal.message}, after what {listed(takers)} {verb} in this pass")
+    return replace(refusal, message=f"{refusal.message}, after what {join_names(takers)} {verb} in this pass")
 
 
 def _takers(change: Change, cluster: ClusterName) -> Iterator[WorkloadId]:
@@ -149,45 +151,45 @@ def _takers(change: Change, cluster: ClusterName) -> Iterator[WorkloadId]:
         yield after.workload
 
 
-def notes(inputs: PassInput, placement: Placement) -> tuple[str, ...]:
+def placement_notes(inputs: PassInput, placement: Placement) -> tuple[str, ...]:
     """Say in sentences, without a stop, what holds for one placement now; nothing for most."""
-    return (*of_subset(inputs.desired, placement), *_of_lost(inputs, placement))
+    return (*describe_injection(inputs.desired, placement), *_describe_lost_cluster(inputs, placement))
 
 
-def of_subset(desired: Desired, placement: Placement) -> Iterator[str]:
+def describe_injection(desired: Desired, placement: Placement) -> Iterator[str]:
     """Say what the subset of a placement changes in its pods, as its file says it now."""
     if placement.cluster not in desired.clusters:
         return
     try:
-        found = placement_injection(desired, placement)
+        injection = placement_injection(desired, placement)
     except InvalidInput:
         return  # told as NotRendered where it matters
-    if found is not None and found.changes:
-        yield f"{plain(found.called)} changes its pods: {listed(_changes(found))}"
+    if injection is not None and injection.changes:
+        yield f"{sanitize(injection.called)} changes its pods: {join_names(_changes(injection))}"
 
 
-def _changes(found: Injection) -> Iterator[str]:
+def _changes(injection: Injection) -> Iterator[str]:
     """Name each thing that is changed, in the order in which it is."""
-    for one in found.subset.tolerations:
-        key = plain(one.key) or "every taint"
-        yield f"tolerates {key}={plain(one.value)}" if one.value else f"tolerates {key}"
-    if found.preferred:
-        labels = (label for preferred in found.preferred for label in preferred.term.labels)
-        yield f"prefers nodes with {listed(plain(describe_requirement(label)) for label in labels)}"
-    if found.required:
-        yield f"requires nodes with {listed(plain(describe_requirement(one)) for one in found.required)}"
+    for toleration in injection.subset.tolerations:
+        key = sanitize(toleration.key) or "every taint"
+        yield f"tolerates {key}={sanitize(toleration.value)}" if toleration.value else f"tolerates {key}"
+    if injection.preferred:
+        labels = (label for preferred in injection.preferred for label in preferred.term.labels)
+        yield f"prefers nodes with {join_names(sanitize(describe_requirement(label)) for label in labels)}"
+    if injection.required:
+        yield f"requires nodes with {join_names(sanitize(describe_requirement(term)) for term in injection.required)}"
     fields = [
-        plain(f"{part}.{name}", 80)
+        sanitize(f"{part}.{name}", 80)
         for part in ("metadata", "spec")
-        for name in (found.subset.patch[part] if isinstance(found.subset.patch.get(part), Mapping) else ())
+        for name in (injection.subset.patch[part] if isinstance(injection.subset.patch.get(part), Mapping) else ())
     ]
     if fields:
-        yield f"patches {listed(fields)}"
-    if found.start:
-        yield f"counts from ordinal {found.start}"
+        yield f"patches {join_names(fields)}"
+    if injection.start:
+        yield f"counts from ordinal {injection.start}"
 
 
-def _of_lost(inputs: PassInput, placement: Placement) -> Iterator[str]:
+def _describe_lost_cluster(inputs: PassInput, placement: Placement) -> Iterator[str]:
     """Say since when the cluster of what goes whole has been lost, and when that leaves it.
 
     Only who keeps looking knows since when: to one look, and to the first of a daemon, it has just been lost.
@@ -214,7 +216,7 @@ def _of_lost(inputs: PassInput, placement: Placement) -> Iterator[str]:
         )
 
 
-def beyond(assignment: Assignment) -> Mapping[ClusterSubset, Refusal]:
+def subset_limit_refusals(assignment: Assignment) -> Mapping[ClusterSubset, Refusal]:
     """Return the refusals of clusters with room that get no replicas, since their subset may have no more."""
     limited, chosen = (Reason.SPREAD_LIMIT, Reason.TAKEN), {candidate.key for candidate in assignment.chosen}
     refusals = [refusal for refusal in assignment.refusals if refusal.reason in limited]
@@ -245,7 +247,7 @@ def describe_assignment(
     for candidate in assignment.chosen:
         why = f" ({candidate.because})" if candidate.because else ""
         if candidate.key not in refused:
-            yield f"{plain(place_name(*candidate.key))} would take {candidate.replicas} of what is missing{why}."
+            yield f"{sanitize(place_name(*candidate.key))} would take {candidate.replicas} of what is missing{why}."
     bound = assignment.out_of_reach
     if bound and bound not in {suppressed.message for suppressed in held}:
         yield f"{bound[0].upper()}{bound[1:]}."
@@ -331,7 +333,7 @@ def explain(workload: WorkloadId, inputs: PassInput, plan: Plan) -> Explanation:
         out_of_bounds: Mapping[ClusterSubset, Refusal] = {}
         if isinstance(demand, Demand) and not policy.fills_in_order and gang is None:
             trial = assign(finder, template, policy, shape, max(missing, 1))  # where one more would go
-            out_of_bounds = beyond(trial)
+            out_of_bounds = subset_limit_refusals(trial)
             assignment = trial if missing > 0 else assignment
         candidates = finder.order(workload)
         ranked = {candidate.cluster for candidate in candidates}
@@ -341,7 +343,7 @@ def explain(workload: WorkloadId, inputs: PassInput, plan: Plan) -> Explanation:
                 answer = assess_missing(inputs, finder, workload, candidate, gang, missing=missing)
             else:
                 answer = finder.assess(template, policy, shape, candidate, MOST)
-            answer = (isinstance(answer, Candidate) and outrun(plan, workload, candidate.key)) or answer
+            answer = (isinstance(answer, Candidate) and capacity_taken(plan, workload, candidate.key)) or answer
             refusal = answer if isinstance(answer, Refusal) else out_of_bounds.get(candidate.key)
             taking = answer if isinstance(answer, Candidate) else candidate
             cluster = desired.clusters.get(candidate.cluster)
@@ -380,19 +382,19 @@ def explain(workload: WorkloadId, inputs: PassInput, plan: Plan) -> Explanation:
         suppressed=suppressed,
         conclusion=(
             *_conclusion(workload, inputs, working_plan, assessments, suppressed),
-            *moving(workload, plan),
+            *describe_moves(workload, plan),
             *describe_assignment(assignment, refused, suppressed),
-            *additions(finder, workload, shape, whole(inputs, workload)),
-            *first_needs(workload, inputs),
+            *cluster_additions(finder, workload, shape, whole(inputs, workload)),
+            *describe_prerequisites(workload, inputs),
         ),
         distribution=describe_distribution(policy) if policy is not None else "",
-        notes=noted(inputs, working_plan.of(workload)),
+        notes=notes_by_placement(inputs, working_plan.of(workload)),
     )
 
 
-def noted(inputs: PassInput, placements: Iterable[Placement]) -> Mapping[str, tuple[str, ...]]:
+def notes_by_placement(inputs: PassInput, placements: Iterable[Placement]) -> Mapping[str, tuple[str, ...]]:
     """Return the notes on placements, by directory; placements without any are left out."""
-    return {placement.path: lines for placement in placements if (lines := notes(inputs, placement))}
+    return {placement.path: lines for placement in placements if (lines := placement_notes(inputs, placement))}
 
 
 def _shape(demand: Demand | UnseenPrimary | None, placements: tuple[Placement, ...]) -> ReplicaShape | None:
@@ -423,14 +425,19 @@ def _conclusion(
     placed = working_plan.replicas(workload)
     spread = inputs.desired.policies[workload].spread
     over = () if spread is None else too_many_at_home(inputs, workload, spread, placed)
-    partly = running(inputs, working_plan.of(workload))
-    behind = (*partly, *_unheard(demand, suppressed), *_behind(workload, inputs, working_plan), *over)
+    partly = describe_partial_gangs(inputs, working_plan.of(workload))
+    behind = (
+        *partly,
+        *_stale_signals(demand, suppressed),
+        *_outdated_placements(workload, inputs, working_plan),
+        *over,
+    )
     # 3. Its primary knows no such object.
     if not demand.reported:
         ref = inputs.desired.templates[workload].ref
         name = f"{ref.full_kind or 'object'} {ref.namespace}/{ref.name}" if ref else "such object"
         reported = inputs.observed.clusters[demand.primary].workloads
-        others = listed(f"{seen.ref.namespace}/{seen.ref.name}" for seen in reported) or "nothing"
+        others = join_names(f"{seen.ref.namespace}/{seen.ref.name}" for seen in reported) or "nothing"
         way_out = "Set the annotation overspill.dev/workload to the one that is meant."
         return (
             f"{demand.primary} reports no {name}; it reports {others}. {way_out}",
@@ -450,28 +457,28 @@ def _conclusion(
     if room >= missing and not suppressed:
         lines.append(f"There is room for {count(min(room, missing), 'replica')} in its clusters.")
     lines.extend(
-        f"To use {plain(refusal.where)}: {refusal.remedy} ({refusal.message})."
+        f"To use {sanitize(refusal.where)}: {refusal.remedy} ({refusal.message})."
         for refusal in (assessment.refusal for assessment in assessments)
         if refusal is not None and refusal.remedy and room < missing
     )
-    return (*lines, *starts(assessments), *behind)
+    return (*lines, *describe_gang_starts(assessments), *behind)
 
 
-def running(inputs: PassInput, placements: Iterable[Placement]) -> Iterator[str]:
+def describe_partial_gangs(inputs: PassInput, placements: Iterable[Placement]) -> Iterator[str]:
     """Say of gangs that they run with their minimum."""
     for placement in placements:
         if partly := gang_health.describe_partial_gang(inputs, placement):
             yield f"Of {placement.name} on {placement.cluster}, {partly}."
 
 
-def starts(assessments: Iterable[Assessment]) -> Iterator[str]:
+def describe_gang_starts(assessments: Iterable[Assessment]) -> Iterator[str]:
     """Say of the clusters that have room for the minimum of a gang what starts there; none where one has for all."""
     able = tuple(assessment for assessment in assessments if assessment.rank is not None and assessment.fits)
     if all(assessment.start for assessment in able):
         yield from (f"On {assessment.cluster} {assessment.start}." for assessment in able)
 
 
-def first_needs(workload: WorkloadId, inputs: PassInput) -> Iterator[str]:
+def describe_prerequisites(workload: WorkloadId, inputs: PassInput) -> Iterator[str]:
     """Say of the clusters that a workload may go to what it refers to and nobody knows them to have."""
     desired, observed = inputs.desired, inputs.observed
     if workload not in desired.policies:
@@ -487,16 +494,16 @@ def first_needs(workload: WorkloadId, inputs: PassInput) -> Iterator[str]:
     yield from sentences
 
 
-def _unheard(demand: Demand, suppressed: tuple[Suppressed, ...]) -> tuple[str, ...]:
+def _stale_signals(demand: Demand, suppressed: tuple[Suppressed, ...]) -> tuple[str, ...]:
     """Tell what cannot be heard, where it does not stand among what is held back already."""
-    if any(one.reason is Reason.SIGNAL_UNHEARD for one in suppressed):
+    if any(held.reason is Reason.SIGNAL_UNHEARD for held in suppressed):
         return ()
     return tuple(f"{why}: nothing new comes of it, and nothing is given back meanwhile." for why in demand.stale)
 
 
-def _behind(workload: WorkloadId, inputs: PassInput, working_plan: WorkingPlan) -> tuple[str, ...]:
+def _outdated_placements(workload: WorkloadId, inputs: PassInput, working_plan: WorkingPlan) -> tuple[str, ...]:
     """Name the placements that deploy an earlier version of the template."""
-    current = version(inputs.desired.templates[workload])
+    current = file_version(inputs.desired.templates[workload])
     return tuple(
         f"{placement.name} deploys an earlier version of its template; its next resize takes the new one up."
         for placement in working_plan.of(workload)

@@ -14,10 +14,10 @@ from datetime import timedelta
 from reconciler.core.capacity.gpu_models import matches_model
 from reconciler.core.capacity.pod_needs import request_requirements
 from reconciler.core.expressions.render import reads_variable
-from reconciler.core.fleet.objects import home
-from reconciler.core.fleet.warn_engine_ignores import untaken
+from reconciler.core.fleet.objects import find_workspace
+from reconciler.core.fleet.warn_engine_ignores import warn_engine_ignores
 from reconciler.core.safety import rules
-from reconciler.core.schema.egs.request import RequestDraft, copies
+from reconciler.core.schema.egs.request import RequestDraft, copies_template
 from reconciler.core.workloads.builtin_kinds import Kinds, kind_of
 from reconciler.errors import Severity
 from reconciler.model.gpr import GprTerms, GpuAsk, GpuLimits, WorkspaceLimits
@@ -29,7 +29,7 @@ from reconciler.model.workload import DeploySpec, ManifestResource, WorkloadTemp
 from reconciler.text.findings import Finding, Loc, shortened
 from reconciler.text.spelling import nearest
 
-UNSAID = timedelta(days=7)
+DEFAULT_DURATION = timedelta(days=7)
 """How long a request lasts that says nothing about it, in a workspace whose policy says nothing either."""
 
 
@@ -43,10 +43,10 @@ def admit(
     seen = desired.workspaces
     if within is not None:
         seen = {name: workspace for name, workspace in seen.items() if name in within}
-    workspace = home(draft.workspace, draft.used, seen)
+    workspace = find_workspace(draft.workspace, draft.used, seen)
     if isinstance(workspace, Finding):
         return (draft.spelling.of(workspace),)
-    examined = examine(draft, workspace, desired)
+    examined = review(draft, workspace, desired)
     return examined.request or examined.errors
 
 
@@ -67,23 +67,23 @@ class AdmissionResult:
         return tuple(finding for finding in self.findings if finding.severity is Severity.ERROR)
 
 
-def examine(draft: RequestDraft, workspace: Workspace, desired: Desired) -> AdmissionResult:
+def review(draft: RequestDraft, workspace: Workspace, desired: Desired) -> AdmissionResult:
     """Make a request of a draft in its workspace, and find what is wrong with it or worth a warning."""
     findings: list[Finding] = []
     template = _template(draft, workspace, desired, findings)
     if template is not None:
-        draft = _copied(draft, template)
+        draft = _with_template(draft, template)
     limits = desired.limits.get(workspace.name)
-    findings += _places(draft, workspace)
+    findings += _check_clusters(draft, workspace)
     if not draft.reserves:
         findings += rules.check_safety(draft.spec, workspace, kinds=desired.kinds)
         for index, resource in enumerate(draft.spec.manifests):
             loc: Loc = ("spec", "manifestResources", index, "manifest")
-            findings += _of_pods(resource, loc, desired.kinds)
+            findings += _check_replicas_expressions(resource, loc, desired.kinds)
     if limits is not None:
-        findings += _limited(draft, limits)
+        findings += _check_policy(draft, limits)
     if (draft.spec.burst_duration or _terms(draft).exit_duration) is None:
-        lasting = UNSAID if limits is None else limits.longest
+        lasting = DEFAULT_DURATION if limits is None else limits.longest
         message = f"says nothing about how long: it ends after {format_duration(lasting)}"
         hint = "try exitDuration: 1h" if draft.reserves else "try burstDuration: 1h"
         findings.append(Finding(loc=("spec",), message=message, hint=hint, severity=Severity.WARNING))
@@ -95,13 +95,13 @@ def examine(draft: RequestDraft, workspace: Workspace, desired: Desired) -> Admi
         findings.append(Finding(loc=("spec",), message=message, hint=hint, severity=Severity.WARNING))
     if not (draft.reserves or any(finding.severity is Severity.ERROR for finding in findings)):
         clusters = request.clusters or workspace.destinations
-        findings += untaken(request.spec, workspace, clusters, desired.clusters)
+        findings += warn_engine_ignores(request.spec, workspace, clusters, desired.clusters)
     spelled = tuple(draft.spelling.of(finding) for finding in findings)
     wrong = any(finding.severity is Severity.ERROR for finding in spelled)
     return AdmissionResult(request=None if wrong else request, findings=spelled, unknown=unknown)
 
 
-def _of_pods(resource: ManifestResource, loc: Loc, kinds: Kinds) -> Iterator[Finding]:
+def _check_replicas_expressions(resource: ManifestResource, loc: Loc, kinds: Kinds) -> Iterator[Finding]:
     """Refuse an expression that takes the pods of a placement, all of them, for how many groups of them there are."""
     kind = kind_of(resource.manifest, kinds)
     if kind is not None and kind.together is not None and reads_variable(DeploySpec(manifests=(resource,)), "replicas"):
@@ -109,7 +109,7 @@ def _of_pods(resource: ManifestResource, loc: Loc, kinds: Kinds) -> Iterator[Fin
         yield Finding(loc=loc, message=message, hint="write the number out")
 
 
-def too_much(ask: GpuAsk, limits: GpuLimits, where: str) -> Iterator[Finding]:
+def check_gpu_ask(ask: GpuAsk, limits: GpuLimits, where: str) -> Iterator[Finding]:
     """Find what an ask has more of than limits allow; `where` names them. Places are the fields of a GPR."""
     total = ask.gpus * ask.nodes
     if limits.gpus is not None and total > limits.gpus:
@@ -127,7 +127,7 @@ def too_much(ask: GpuAsk, limits: GpuLimits, where: str) -> Iterator[Finding]:
         yield Finding(loc=("gpuShape",), message=message, hint=nearest(ask.shape, limits.shapes))
 
 
-def beyond(terms: GprTerms, limits: WorkspaceLimits) -> Iterator[Finding]:
+def check_terms(terms: GprTerms, limits: WorkspaceLimits) -> Iterator[Finding]:
     """Find what terms say that a workspace's policy does not allow. Places are the fields of a GPR."""
     if not limits.lowest <= terms.priority <= limits.highest:
         allowed = f"{limits.lowest} to {limits.highest}"
@@ -150,24 +150,26 @@ def _terms(draft: RequestDraft) -> GprTerms:
     return draft.terms or GprTerms()
 
 
-def _limited(draft: RequestDraft, limits: WorkspaceLimits) -> Iterator[Finding]:
+def _check_policy(draft: RequestDraft, limits: WorkspaceLimits) -> Iterator[Finding]:
     """Hold a draft to the policy of its workspace. One that says nothing of a GPR is bound in its duration alone."""
     root: Loc = ("spec",) if draft.reserves else ("spec", "gprDetails")
     findings: list[Finding] = []
     if draft.terms is not None:
-        findings += beyond(draft.terms, limits)
+        findings += check_terms(draft.terms, limits)
     if draft.ask is not None:
-        findings += too_much(draft.ask, limits.limits, f"in workspace {limits.workspace}")
+        findings += check_gpu_ask(draft.ask, limits.limits, f"in workspace {limits.workspace}")
         for name in draft.clusters:
             if name in limits.by_cluster:
-                findings += too_much(draft.ask, limits.by_cluster[name], f"on {name} in workspace {limits.workspace}")
+                findings += check_gpu_ask(
+                    draft.ask, limits.by_cluster[name], f"on {name} in workspace {limits.workspace}"
+                )
     yield from (replace(finding, loc=(*root, *finding.loc)) for finding in findings)
     lasting = draft.spec.burst_duration
     if lasting is not None and lasting > limits.longest:
         yield _too_long(("spec", "burstDuration"), lasting, limits)
 
 
-def _places(draft: RequestDraft, workspace: Workspace) -> Iterator[Finding]:
+def _check_clusters(draft: RequestDraft, workspace: Workspace) -> Iterator[Finding]:
     """Find clusters that are not the workspace's, and more placements than there are clusters for."""
     for index, name in enumerate(draft.clusters):
         if name not in workspace.clusters:
@@ -196,7 +198,7 @@ def _template(
     if not draft.template:
         return None
     template = desired.templates.get(WorkloadId(workspace.name, TemplateName(draft.template)))
-    needed = copies(draft)
+    needed = copies_template(draft)
     if template is None:
         names = [str(workload.name) for workload in desired.templates if workload.workspace == workspace.name]
         findings.append(
@@ -210,7 +212,7 @@ def _template(
     return template if needed else None
 
 
-def _copied(draft: RequestDraft, template: WorkloadTemplate) -> RequestDraft:
+def _with_template(draft: RequestDraft, template: WorkloadTemplate) -> RequestDraft:
     """Deploy what a template does by its own file; what the draft itself says about it holds."""
     own, spec = draft.spec, template.undivided or template.spec
     return replace(

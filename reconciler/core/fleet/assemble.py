@@ -13,14 +13,14 @@ from dataclasses import dataclass, replace
 from reconciler.core.fleet import requests
 from reconciler.core.fleet.file import ParsedFile
 from reconciler.core.fleet.ignore import ignored
-from reconciler.core.fleet.objects import DeclaredValue, FleetObjects, foreign, home, places
+from reconciler.core.fleet.objects import DeclaredValue, FleetObjects, find_workspace, foreign_namespace, name_locations
 from reconciler.core.fleet.policies import policies_in_force
-from reconciler.core.fleet.prerequisite_checks import burst_clusters, first_needs
+from reconciler.core.fleet.prerequisite_checks import burst_clusters, check_prerequisites
 from reconciler.core.fleet.prerequisites import prerequisites
 from reconciler.core.fleet.spread.files import spread_policies
-from reconciler.core.fleet.spread.shares import split_templates
+from reconciler.core.fleet.spread.shares import divide_templates
 from reconciler.core.fleet.template import WORKLOAD, TemplateDraft
-from reconciler.core.fleet.workload_kinds import tell_astray, told_apart, unknown_kind, workload_kinds
+from reconciler.core.fleet.workload_kinds import warn_dead_paths, warn_unknown_kind, with_api_group, workload_kinds
 from reconciler.core.safety import rules
 from reconciler.core.schema.fleet import ClusterFile, FleetFile
 from reconciler.core.schema.workspace import WorkspaceFile
@@ -51,10 +51,10 @@ def assemble(commit: CommitId, files: Mapping[str, ParsedFile], *, blobs: Mappin
 
     Files with errors of their own take no part, and their problems are told with all others, by path and line.
     """
-    return examine(commit, files, blobs=blobs).desired
+    return assemble_with_rejections(commit, files, blobs=blobs).desired
 
 
-def examine(
+def assemble_with_rejections(
     commit: CommitId,
     files: Mapping[str, ParsedFile],
     *,
@@ -91,19 +91,19 @@ def examine(
         workspaces=workspaces,
         templates={workload: template for workload, (template, _) in templates.items()},
         gpr_templates=gprs,
-        limits=requests.limits(work, workspaces),
+        limits=requests.workspace_limits(work, workspaces),
         kinds=kinds,
     )
-    desired = replace(desired, bindings=requests.bindings(work, desired))
+    desired = replace(desired, bindings=requests.gpr_bindings(work, desired))
     desired = replace(
         desired,
         policies=policies_in_force(work, desired, templates),
-        requests=requests.requests(work, desired),
+        requests=requests.admitted_requests(work, desired),
     )
     desired = replace(desired, policies=spread_policies(work, desired, templates))
-    desired = replace(desired, templates=split_templates(work, templates, desired.policies))
-    _tell_first_needs(work, desired, templates)
-    tell_astray(work, desired.templates.values())
+    desired = replace(desired, templates=divide_templates(work, templates, desired.policies))
+    _warn_prerequisites(work, desired, templates)
+    warn_dead_paths(work, desired.templates.values())
     desired = replace(desired, problems=tuple(sorted(work.problems)), incomplete=bool(work.rejected))
     return Assembly(desired=desired, rejected=frozenset(work.rejected), excused=frozenset(work.excused))
 
@@ -138,7 +138,9 @@ def _clusters(work: FleetObjects, fleet: Fleet) -> dict[ClusterName, Cluster]:
         if lost and "Fleet" not in work.excused:
             loc: Loc = ("spec", "connection", "argocd")
             hint = "say in the Fleet: spec.argocd.connection: {context: ...} or {inCluster: true}"
-            work.tell(placed, Finding(loc=loc, message="nothing says how Argo CD's own cluster is reached", hint=hint))
+            work.report(
+                placed, Finding(loc=loc, message="nothing says how Argo CD's own cluster is reached", hint=hint)
+            )
     return clusters
 
 
@@ -148,8 +150,8 @@ def _workspaces(work: FleetObjects, clusters: Mapping[ClusterName, Cluster]) -> 
     for name, placed in work.named(WorkspaceFile, "Workspace").items():
         spec = placed.value.spec
         named: list[tuple[Loc, str]] = [(("spec", "primaryCluster"), spec.primary_cluster)]
-        named += places(("spec", "clusters"), spec.clusters)
-        work.tell_unknown(placed, "Cluster", named, clusters)
+        named += name_locations(("spec", "clusters"), spec.clusters)
+        work.report_unknown(placed, "Cluster", named, clusters)
         workspaces[WorkspaceName(name)] = placed.value.value_of()
     return workspaces
 
@@ -165,37 +167,39 @@ def _templates(
     templates: dict[WorkloadId, tuple[WorkloadTemplate, DeclaredValue[TemplateDraft]]] = {}
     for placed in work.all(TemplateDraft):
         draft = placed.value
-        workspace = home(draft.workspace, draft.used, workspaces)
+        workspace = find_workspace(draft.workspace, draft.used, workspaces)
         if isinstance(workspace, Finding):
             if (draft.workspace or "Workspace") not in work.excused:
-                work.tell(placed, workspace)
+                work.report(placed, workspace)
             work.rejected.add(placed.path)
             _excuse(work, draft)
             continue
         workload = WorkloadId(workspace.name, draft.name)
         other = templates.get(workload)
-        if not work.is_new(placed, None if other is None else other[1], f"WorkloadTemplate {workload}"):
+        if not work.is_unique(placed, None if other is None else other[1], f"WorkloadTemplate {workload}"):
             continue
-        findings = (*_declared(draft, workspace), *rules.check_safety(draft.spec, workspace, kinds=kinds))
+        findings = (*_check_namespaces(draft, workspace), *rules.check_safety(draft.spec, workspace, kinds=kinds))
         for finding in findings:
-            (work.reject if finding.severity is Severity.ERROR else work.tell)(placed, draft.spelling.of(finding))
+            (work.reject if finding.severity is Severity.ERROR else work.report)(placed, draft.spelling.of(finding))
         if any(finding.severity is Severity.ERROR for finding in findings):
             _excuse(work, draft)
             continue
         if draft.annotated and draft.ref is not None:
-            stray = _stray(draft.ref, workspace)
+            stray = _check_workload_namespace(draft.ref, workspace)
             if stray is not None:
-                work.tell(placed, stray)
-            if "WorkloadKind" not in work.excused and (strange := unknown_kind(draft.ref, draft.spec, kinds)):
-                work.tell(placed, strange)
+                work.report(placed, stray)
+            if "WorkloadKind" not in work.excused and (strange := warn_unknown_kind(draft.ref, draft.spec, kinds)):
+                work.report(placed, strange)
         if draft.gpr_templates:
-            work.tell_unknown(placed, "GPRTemplate", places(("spec", "gprTemplates"), draft.gpr_templates), gprs)
+            work.report_unknown(
+                placed, "GPRTemplate", name_locations(("spec", "gprTemplates"), draft.gpr_templates), gprs
+            )
         template = WorkloadTemplate(
             name=draft.name,
             workspace=workspace.name,
             namespace=draft.namespace,
             spec=draft.spec,
-            ref=told_apart(draft.ref, draft.spec, kinds),
+            ref=with_api_group(draft.ref, draft.spec, kinds),
             namespaces=draft.namespaces,
             labels=draft.labels,
             gpr_templates=draft.gpr_templates,
@@ -215,7 +219,7 @@ def _excuse(work: FleetObjects, draft: TemplateDraft) -> None:
     work.excused |= {"WorkloadTemplate", str(draft.name)}
 
 
-def _tell_first_needs(
+def _warn_prerequisites(
     work: FleetObjects,
     desired: Desired,
     templates: Mapping[WorkloadId, tuple[WorkloadTemplate, DeclaredValue[TemplateDraft]]],
@@ -227,19 +231,21 @@ def _tell_first_needs(
         asked = template.prerequisites or workspace.shared_networking
         clusters = burst_clusters(desired.policies.get(workload), workspace, desired) if asked else ()
         needs = template.prerequisites
-        for finding in first_needs(template.spec, needs, workspace, clusters, desired.kinds, complete=complete):
-            work.tell(placed, placed.value.spelling.of(finding))
+        for finding in check_prerequisites(template.spec, needs, workspace, clusters, desired.kinds, complete=complete):
+            work.report(placed, placed.value.spelling.of(finding))
 
 
-def _declared(draft: TemplateDraft, workspace: Workspace) -> Iterator[Finding]:
+def _check_namespaces(draft: TemplateDraft, workspace: Workspace) -> Iterator[Finding]:
     """Find namespaces that a template says it uses and that are not its workspace's (docs/egs.md, R15)."""
     for index, namespace in enumerate(draft.namespaces):
         if workspace.namespaces and namespace not in workspace.namespaces:
-            yield foreign(("spec", "namespaces", index), namespace, workspace)
+            yield foreign_namespace(("spec", "namespaces", index), namespace, workspace)
 
 
-def _stray(ref: WorkloadRef, workspace: Workspace) -> Finding | None:
+def _check_workload_namespace(ref: WorkloadRef, workspace: Workspace) -> Finding | None:
     """Warn of an annotation that names an object in a namespace that is not the workspace's."""
     if not workspace.namespaces or ref.namespace in workspace.namespaces:
         return None
-    return replace(foreign(("metadata", "annotations", WORKLOAD), ref.namespace, workspace), severity=Severity.WARNING)
+    return replace(
+        foreign_namespace(("metadata", "annotations", WORKLOAD), ref.namespace, workspace), severity=Severity.WARNING
+    )

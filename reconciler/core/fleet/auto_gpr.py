@@ -33,7 +33,7 @@ def gpr_template(
         if binding is not None
         else None
     )
-    usable = [name for name in named if binding is None or (bound is not None and name in listed(bound))]
+    usable = [name for name in named if binding is None or (bound is not None and name in allowed_templates(bound))]
     if binding is not None and binding.auto and bound is not None:
         usable.append(bound.default)
     for name in usable:
@@ -43,7 +43,7 @@ def gpr_template(
     return None
 
 
-def listed(bound: ClusterBinding) -> frozenset[str]:
+def allowed_templates(bound: ClusterBinding) -> frozenset[str]:
     """Name the GPRTemplates that may be used on a cluster."""
     return frozenset({bound.default, *bound.templates})
 
@@ -51,7 +51,7 @@ def listed(bound: ClusterBinding) -> frozenset[str]:
 _DEFAULTS = BurstPolicy(name="defaults")
 
 
-def implied(template: WorkloadTemplate, draft: TemplateDraft, desired: Desired) -> BurstPolicy | None:
+def implicit_policy(template: WorkloadTemplate, draft: TemplateDraft, desired: Desired) -> BurstPolicy | None:
     """Make the policy by which a template bursts that no BurstPolicy governs, or None where no binding says so.
 
     Its clusters are the template's own, else all of the workspace where the template may use those, else the binding's,
@@ -77,10 +77,10 @@ def implied(template: WorkloadTemplate, draft: TemplateDraft, desired: Desired) 
     )
 
 
-def unbound(template: WorkloadTemplate, desired: Desired) -> Iterator[Finding]:
+def warn_unlisted_templates(template: WorkloadTemplate, desired: Desired) -> Iterator[Finding]:
     """Warn of the GPRTemplates that a template names and the binding of its workspace does not list."""
     binding = desired.bindings.get(template.workspace)
-    bound_names = frozenset[str]() if binding is None else frozenset().union(*map(listed, binding.clusters))
+    bound_names = frozenset[str]() if binding is None else frozenset().union(*map(allowed_templates, binding.clusters))
     for index, name in enumerate(() if binding is None else template.gpr_templates):
         if name in desired.gpr_templates and name not in bound_names:
             yield Finding(
@@ -91,7 +91,9 @@ def unbound(template: WorkloadTemplate, desired: Desired) -> Iterator[Finding]:
             )
 
 
-def unheard(draft: TemplateDraft, policy: BurstPolicy | None, implicit: BurstPolicy | None) -> Iterator[Finding]:
+def warn_overridden_fields(
+    draft: TemplateDraft, policy: BurstPolicy | None, implicit: BurstPolicy | None
+) -> Iterator[Finding]:
     """Warn of what a template says of its bursts where something else says it, or nothing can."""
     if implicit is not None:
         return

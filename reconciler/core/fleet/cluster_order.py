@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 
 from reconciler.core.fleet.object_owners import ObjectOwners
-from reconciler.core.fleet.spread.pods import Drafts
+from reconciler.core.fleet.spread.pods import SubsetDrafts
 from reconciler.core.spread.matching import node_requirements, selects_cluster
 from reconciler.model.candidate import Candidate
 from reconciler.model.ids import ClusterName, WorkloadId, WorkspaceName
@@ -20,7 +20,9 @@ from reconciler.model.workload_spread import WorkloadSpread
 _Key = tuple[str | tuple[str, ...], WorkspaceName]
 
 
-def order(policy: BurstPolicy, workspace: Workspace, clusters: Mapping[ClusterName, Cluster]) -> tuple[Candidate, ...]:
+def ordered_candidates(
+    policy: BurstPolicy, workspace: Workspace, clusters: Mapping[ClusterName, Cluster]
+) -> tuple[Candidate, ...]:
     """Lay out the policy's candidates as single clusters, each once, at its first mention.
 
     Labels match clusters of the workspace only, by name within one candidate. A cluster named outright stays in the
@@ -45,7 +47,7 @@ def order(policy: BurstPolicy, workspace: Workspace, clusters: Mapping[ClusterNa
         named.pop(workspace.primary, None)
     before: tuple[Candidate, ...] = ()
     if policy.spread is not None:
-        before = _by_subset(policy.spread, workspace, clusters)
+        before = _subset_candidates(policy.spread, workspace, clusters)
         for subset in policy.spread.subsets:
             for name in [name for name in named if name in clusters and selects_cluster(subset, clusters[name])]:
                 if not node_requirements(subset, clusters[name]):
@@ -64,7 +66,7 @@ def order(policy: BurstPolicy, workspace: Workspace, clusters: Mapping[ClusterNa
     )
 
 
-def _by_subset(
+def _subset_candidates(
     spread: WorkloadSpread, workspace: Workspace, clusters: Mapping[ClusterName, Cluster]
 ) -> tuple[Candidate, ...]:
     """Lay out the clusters of each subset. What runs on the primary is its own; no rung leads there."""
@@ -103,23 +105,25 @@ class ClusterOrder:
         self._scheduled: tuple[BurstPolicy, ...] | None = None
         self._adaptive: tuple[WorkloadId, ...] | None = None
         self.makers = ObjectOwners(desired)
-        self.drafts = Drafts(desired)
+        self.drafts = SubsetDrafts(desired)
 
-    def enrolling(self, desired: Desired, changed: Collection[WorkloadId]) -> ClusterOrder:
+    def with_requests(self, desired: Desired, changed: Collection[WorkloadId]) -> ClusterOrder:
         """Return the reach for a fleet that differs in these requests only: what has been worked out stays."""
         other = ClusterOrder(desired)
         other._orders, other._tightest = self._orders, self._tightest
         other._allowed, other._named = self._allowed, self._named
         other._scheduled, other._adaptive = self._scheduled, self._adaptive  # requests plan and spread nothing
         other.drafts = self.drafts
-        other.makers = self.makers.following(desired, changed)
+        other.makers = self.makers.with_requests(desired, changed)
         return other
 
     def order(self, workload: WorkloadId) -> tuple[Candidate, ...]:
         """Return the clusters that a workload with a policy may burst to, in order."""
         policy, key = self._desired.policies[workload], self._key(workload)
         if key not in self._orders:
-            self._orders[key] = order(policy, self._desired.workspaces[workload.workspace], self._desired.clusters)
+            self._orders[key] = ordered_candidates(
+                policy, self._desired.workspaces[workload.workspace], self._desired.clusters
+            )
         return self._orders[key]
 
     def named(self, workload: WorkloadId) -> frozenset[ClusterName]:

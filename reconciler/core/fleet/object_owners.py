@@ -17,10 +17,10 @@ from reconciler.model.ids import WorkloadId, WorkspaceName
 from reconciler.model.policy import Desired, Workspace
 from reconciler.model.workload import DeploySpec, StepType, WorkloadRef
 
-Thing = tuple[str, str, str]
+ObjectId = tuple[str, str, str]
 """``group/Kind``, namespace (empty for what has none) and name."""
 
-Known = dict[WorkloadId, tuple[DeploySpec, tuple[str, ...], tuple[Thing, ...]]]
+_Cache = dict[WorkloadId, tuple[DeploySpec, tuple[str, ...], tuple[ObjectId, ...]]]
 """What a workload makes, beside the spec and the namespaces of the workspace that say so."""
 
 _RELEASE = "helm/Release"
@@ -32,11 +32,11 @@ class ObjectOwners:
     def __init__(self, desired: Desired) -> None:
         """Look at nothing yet."""
         self._desired = desired
-        self._known: Known = {}
-        self._makers: dict[Thing, list[WorkloadId]] | None = None
+        self._known: _Cache = {}
+        self._makers: dict[ObjectId, list[WorkloadId]] | None = None
         self._refs: dict[WorkspaceName, set[WorkloadRef]] = {}
 
-    def following(self, desired: Desired, changed: Collection[WorkloadId]) -> ObjectOwners:
+    def with_requests(self, desired: Desired, changed: Collection[WorkloadId]) -> ObjectOwners:
         """Return the makers of a fleet that differs in these requests only.
 
         What specs make that both have is looked at once, and what has been listed for this one is for that one, too.
@@ -46,7 +46,7 @@ class ObjectOwners:
         if self._makers is not None:
             other._makers = self._makers.copy()
             for workload in changed:
-                for thing in self.things(workload) if workload in self._desired.templates else ():
+                for thing in self.objects_of(workload) if workload in self._desired.templates else ():
                     others = [owner for owner in other._makers.pop(thing) if owner != workload]
                     if others:
                         other._makers[thing] = others
@@ -56,29 +56,29 @@ class ObjectOwners:
                     self._known.pop(workload, None)
         return other
 
-    def of(self, thing: Thing) -> Sequence[WorkloadId]:
+    def of(self, thing: ObjectId) -> Sequence[WorkloadId]:
         """List the workloads that make something."""
         if self._makers is None:
             self._makers = self._indexed()
         return self._makers.get(thing, ())
 
-    def things(self, workload: WorkloadId) -> tuple[Thing, ...]:
+    def objects_of(self, workload: WorkloadId) -> tuple[ObjectId, ...]:
         """List what a workload certainly makes."""
         spec = self._desired.templates[workload].spec
         workspace = self._desired.workspaces[workload.workspace]
         cached = self._known.get(workload)
         if cached is None or cached[0] is not spec or cached[1] != workspace.namespaces:
-            cached = self._known[workload] = spec, workspace.namespaces, things(spec, workspace)
+            cached = self._known[workload] = spec, workspace.namespaces, objects_made(spec, workspace)
         return cached[2]
 
-    def counts(self, workspace: WorkspaceName, thing: Thing) -> bool:
+    def counts(self, workspace: WorkspaceName, thing: ObjectId) -> bool:
         """Tell whether a template of a workspace counts the replicas of this on its primary."""
         if self._makers is None:
             self._makers = self._indexed()
-        return any(_is(ref, thing) for ref in self._refs.get(workspace, ()))
+        return any(_is_counted(ref, thing) for ref in self._refs.get(workspace, ()))
 
-    def _indexed(self) -> dict[Thing, list[WorkloadId]]:
-        makers: dict[Thing, list[WorkloadId]] = {}
+    def _indexed(self) -> dict[ObjectId, list[WorkloadId]]:
+        makers: dict[ObjectId, list[WorkloadId]] = {}
         for workload, template in self._desired.templates.items():
             self._list(workload, makers)
             if template.ref is not None:
@@ -87,22 +87,22 @@ class ObjectOwners:
             del self._known[workload]
         return makers
 
-    def _list(self, workload: WorkloadId, makers: dict[Thing, list[WorkloadId]]) -> None:
+    def _list(self, workload: WorkloadId, makers: dict[ObjectId, list[WorkloadId]]) -> None:
         """List a workload under what it makes: templates as they come, and after them requests by name."""
-        for thing in self.things(workload):
+        for thing in self.objects_of(workload):
             listed = [*makers.get(thing, ())]
             if workload.request:
-                insort(listed, workload, key=_place)
+                insort(listed, workload, key=_sort_key)
             else:
                 listed.append(workload)
             makers[thing] = listed
 
 
-def _place(workload: WorkloadId) -> tuple[bool, WorkloadId]:
+def _sort_key(workload: WorkloadId) -> tuple[bool, WorkloadId]:
     return workload.request, workload
 
 
-def things(spec: DeploySpec, workspace: Workspace) -> tuple[Thing, ...]:
+def objects_made(spec: DeploySpec, workspace: Workspace) -> tuple[ObjectId, ...]:
     """List what a spec certainly makes, each once, in the order of its steps."""
     manifests = {resource.name: resource.manifest for resource in spec.manifests}
     around = target_namespace(spec, workspace)
@@ -118,13 +118,13 @@ def things(spec: DeploySpec, workspace: Workspace) -> tuple[Thing, ...]:
     return tuple(dict.fromkeys(thing for thing in keys if thing[2] and not any(map(has_expression, thing))))
 
 
-def describe_object(thing: Thing) -> str:
+def describe_object(thing: ObjectId) -> str:
     """Name an object as people do."""
     kind, namespace, name = thing
     return f"{kind.rpartition('/')[2]} {namespace}/{name}" if namespace else f"{kind.rpartition('/')[2]} {name}"
 
 
-def _is(ref: WorkloadRef, thing: Thing) -> bool:
+def _is_counted(ref: WorkloadRef, thing: ObjectId) -> bool:
     kind, namespace, name = thing
     if (namespace, name) != (ref.namespace, ref.name):
         return False

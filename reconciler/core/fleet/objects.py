@@ -22,9 +22,9 @@ from reconciler.text.spelling import nearest
 V = TypeVar("V", bound=Value)
 M = TypeVar("M", ClusterFile, WorkspaceFile, BurstPolicyFile, GprTemplateFile, BindingFile, WorkloadKindFile)
 NAME: Loc = ("metadata", "name")
-FEW = 3
+MAX_LISTED_NAMES = 3
 """Names that are listed where there are many."""
-_MOST = 20
+_MAX_UNKNOWN = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,11 +68,11 @@ class FleetObjects:
         by_name: dict[str, DeclaredValue[M]] = {}
         for placed in self.all(kind):
             name = placed.value.metadata.name
-            if self.is_new(placed, by_name.get(name), f"{word} {name}"):
+            if self.is_unique(placed, by_name.get(name), f"{word} {name}"):
                 by_name[name] = placed
         return by_name
 
-    def is_new(self, placed: DeclaredValue[V], other: DeclaredValue[V] | None, what: str) -> bool:
+    def is_unique(self, placed: DeclaredValue[V], other: DeclaredValue[V] | None, what: str) -> bool:
         """Tell whether nothing else is what `placed` is, rejecting it otherwise."""
         if other is None:
             return True
@@ -80,7 +80,7 @@ class FleetObjects:
         self.reject(placed, Finding(loc=NAME, message=f"{what} is already in {where}", hint="try another name"))
         return False
 
-    def tell(self, placed: DeclaredValue[V], finding: Finding) -> None:
+    def report(self, placed: DeclaredValue[V], finding: Finding) -> None:
         """Report something that leaves the object in force."""
         self.problems.append(placed.declared.problem(finding, placed.path))
 
@@ -89,7 +89,7 @@ class FleetObjects:
         problem = placed.declared.problem(finding, placed.path)
         self.problems = [reported for reported in self.problems if reported != problem]
 
-    def tell_unknown(
+    def report_unknown(
         self,
         placed: DeclaredValue[V],
         kind: str,
@@ -100,46 +100,46 @@ class FleetObjects:
         """Report the names that no file declares, each at its place, without looking for hints for ever."""
         names = frozenset(candidates)
         missing = [(loc, name) for loc, name in places if name not in names and name not in self.excused]
-        for loc, name in missing[:_MOST]:
-            self.tell(placed, replace(unknown(loc, kind, name, names), severity=severity))
-        if len(missing) > _MOST:
-            more = f"no file describes {len(missing) - _MOST} more that are named here"
-            self.tell(placed, Finding(loc=missing[_MOST][0], message=more, severity=severity))
+        for loc, name in missing[:_MAX_UNKNOWN]:
+            self.report(placed, replace(unknown_name(loc, kind, name, names), severity=severity))
+        if len(missing) > _MAX_UNKNOWN:
+            more = f"no file describes {len(missing) - _MAX_UNKNOWN} more that are named here"
+            self.report(placed, Finding(loc=missing[_MAX_UNKNOWN][0], message=more, severity=severity))
 
     def reject(self, placed: DeclaredValue[V], finding: Finding) -> None:
         """Report something that keeps the object's file out of force."""
-        self.tell(placed, finding)
+        self.report(placed, finding)
         self.rejected.add(placed.path)
 
 
-def unknown(loc: Loc, kind: str, name: str, names: Iterable[str]) -> Finding:
+def unknown_name(loc: Loc, kind: str, name: str, names: Iterable[str]) -> Finding:
     """Report a name that no file declares."""
     return Finding(loc=loc, message=f"no file describes {kind} {shortened(name)}", hint=nearest(name, names))
 
 
-def foreign(loc: Loc, namespace: str, workspace: Workspace) -> Finding:
+def foreign_namespace(loc: Loc, namespace: str, workspace: Workspace) -> Finding:
     """Report a namespace that a workspace may not touch."""
     message = f"{shortened(namespace)!r} is no namespace of workspace {workspace.name}"
-    return Finding(loc=loc, message=message, hint=f"it has {few(workspace.namespaces)}")
+    return Finding(loc=loc, message=message, hint=f"it has {first_names(workspace.namespaces)}")
 
 
-def few(names: Sequence[str]) -> str:
+def first_names(names: Sequence[str]) -> str:
     """List the first few names of many."""
-    return ", ".join(names[:FEW]) + (", …" if len(names) > FEW else "")
+    return ", ".join(names[:MAX_LISTED_NAMES]) + (", …" if len(names) > MAX_LISTED_NAMES else "")
 
 
-def places(root: Loc, names: Iterable[str]) -> list[tuple[Loc, str]]:
+def name_locations(root: Loc, names: Iterable[str]) -> list[tuple[Loc, str]]:
     """Pair the names of a list with their places."""
     return [((*root, index), name) for index, name in enumerate(names)]
 
 
-def home(
+def find_workspace(
     name: WorkspaceName | None, used: Sequence[str], workspaces: Mapping[WorkspaceName, Workspace]
 ) -> Workspace | Finding:
     """Find the workspace: the one named, else the only one, else the only one that has all namespaces `used`."""
     loc: Loc = ("spec", "workspaceName")
     if name is not None:
-        return workspaces.get(name) or unknown(loc, "Workspace", name, workspaces)
+        return workspaces.get(name) or unknown_name(loc, "Workspace", name, workspaces)
     if len(workspaces) == 1:
         return next(iter(workspaces.values()))
     if not workspaces:

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from reconciler.core.fleet.auto_gpr import implied, unbound, unheard
-from reconciler.core.fleet.cluster_order import order
-from reconciler.core.fleet.objects import NAME, DeclaredValue, FleetObjects, few, places
+from reconciler.core.fleet.auto_gpr import implicit_policy, warn_overridden_fields, warn_unlisted_templates
+from reconciler.core.fleet.cluster_order import ordered_candidates
+from reconciler.core.fleet.objects import NAME, DeclaredValue, FleetObjects, first_names, name_locations
 from reconciler.core.fleet.template import WORKLOAD, TemplateDraft
-from reconciler.core.fleet.warn_engine_ignores import untaken
+from reconciler.core.fleet.warn_engine_ignores import warn_engine_ignores
 from reconciler.core.fleet.warn_unreachable import warn_unreachable as out_of_reach
 from reconciler.core.schema.policy import BurstPolicyFile
 from reconciler.errors import Severity
@@ -68,7 +68,7 @@ class GoverningPolicies:
     rivals: Mapping[int, tuple[tuple[WorkloadId, BurstPolicy], ...]]
 
 
-def govern(policies: Sequence[BurstPolicy], workloads: Iterable[WorkloadId]) -> GoverningPolicies:
+def assign_policies(policies: Sequence[BurstPolicy], workloads: Iterable[WorkloadId]) -> GoverningPolicies:
     """Find each workload's policy: the one that names it, else the one that names its workspace, else the one for all.
 
     Of two of the same rank the earlier one governs; the later one is its rival, told with the workload and the winner.
@@ -116,12 +116,12 @@ def policies_in_force(work: FleetObjects, desired: Desired, templates: Templates
     placed_policies = list(work.named(BurstPolicyFile, "BurstPolicy").values())
     names = frozenset(placed.value.name for placed in work.all(TemplateDraft))
     for placed in placed_policies:
-        _tell_unknown(work, placed, desired, names)
-    governed = govern([placed.value.value_of() for placed in placed_policies], templates)
+        _report_unknown(work, placed, desired, names)
+    governed = assign_policies([placed.value.value_of() for placed in placed_policies], templates)
     for position, rivals in governed.rivals.items():
-        which = few([str(workload) for workload, _ in rivals])
+        which = first_names([str(workload) for workload, _ in rivals])
         winner = rivals[0][1].name
-        work.tell(
+        work.report(
             placed_policies[position],
             Finding(
                 loc=NAME,
@@ -132,35 +132,35 @@ def policies_in_force(work: FleetObjects, desired: Desired, templates: Templates
     policies = dict(governed.policies)
     for workload, (template, placed_template) in templates.items():
         policy = policies.get(workload)
-        implicit = implied(template, placed_template.value, desired) if policy is None else None
+        implicit = implicit_policy(template, placed_template.value, desired) if policy is None else None
         if implicit is not None:
             policies[workload] = implicit
-            named = places(("spec", "clusterNames"), placed_template.value.clusters)
-            work.tell_unknown(placed_template, "Cluster", named, desired.workspaces[template.workspace].clusters)
+            named = name_locations(("spec", "clusterNames"), placed_template.value.clusters)
+            work.report_unknown(placed_template, "Cluster", named, desired.workspaces[template.workspace].clusters)
         elif policy is None and not work.excused.isdisjoint(_GOVERNING):
             continue  # what is broken may well be what governs it
         for finding in (
-            *_governed(template, policy or implicit, desired.limits.get(template.workspace)),
-            *unheard(placed_template.value, policy, implicit),
-            *unbound(template, desired),
+            *_warn_governance(template, policy or implicit, desired.limits.get(template.workspace)),
+            *warn_overridden_fields(placed_template.value, policy, implicit),
+            *warn_unlisted_templates(template, desired),
         ):
-            work.tell(placed_template, finding)
-        for finding in _untaken(template, policy or implicit, desired):
-            work.tell(placed_template, placed_template.value.spelling.of(finding))
+            work.report(placed_template, finding)
+        for finding in _warn_engines(template, policy or implicit, desired):
+            work.report(placed_template, placed_template.value.spelling.of(finding))
     for workload in _counted_twice(work, policies, desired, templates):
         del policies[workload]
     if "Cluster" not in work.excused:
-        homes = _homes(policies)
+        homes = _governed_workspaces(policies)
         for placed in placed_policies:
             policy = placed.value.value_of()
             workspace_names = homes.get(policy.name) or policy.workspaces or desired.workspaces
             workspaces = [desired.workspaces[name] for name in workspace_names if name in desired.workspaces]
             for finding in out_of_reach(policy, workspaces, desired.clusters):
-                work.tell(placed, finding)
+                work.report(placed, finding)
     return policies
 
 
-def _homes(policies: Mapping[WorkloadId, BurstPolicy]) -> dict[str, list[WorkspaceName]]:
+def _governed_workspaces(policies: Mapping[WorkloadId, BurstPolicy]) -> dict[str, list[WorkspaceName]]:
     """List the workspaces in which each policy governs something, by its name."""
     homes: dict[str, dict[WorkspaceName, None]] = {}
     for workload, policy in sorted(policies.items()):
@@ -168,31 +168,33 @@ def _homes(policies: Mapping[WorkloadId, BurstPolicy]) -> dict[str, list[Workspa
     return {name: [*workspaces] for name, workspaces in homes.items()}
 
 
-def _tell_unknown(
+def _report_unknown(
     work: FleetObjects, placed: DeclaredValue[BurstPolicyFile], desired: Desired, names: frozenset[TemplateName]
 ) -> None:
     """Report what a policy names that no file describes; `names` are those of the templates."""
     spec = placed.value.spec
-    work.tell_unknown(placed, "Workspace", places(("spec", "workspaces"), spec.workspaces), desired.workspaces)
-    work.tell_unknown(
-        placed, "WorkloadTemplate", places(("spec", "templates"), spec.templates), names, Severity.WARNING
+    work.report_unknown(
+        placed, "Workspace", name_locations(("spec", "workspaces"), spec.workspaces), desired.workspaces
+    )
+    work.report_unknown(
+        placed, "WorkloadTemplate", name_locations(("spec", "templates"), spec.templates), names, Severity.WARNING
     )
     candidates: list[tuple[Loc, str]] = [
         (("spec", "clusters", index, "name"), candidate.name)
         for index, candidate in enumerate(spec.clusters)
         if candidate.name is not None
     ]
-    work.tell_unknown(placed, "Cluster", candidates, desired.clusters)
+    work.report_unknown(placed, "Cluster", candidates, desired.clusters)
     for index, candidate in enumerate(() if "Cluster" in work.excused else spec.clusters):
         labels = candidate.match_labels.items()
         if candidate.name is None and not any(
             labels <= cluster.labels.items() for cluster in desired.clusters.values()
         ):
             loc: Loc = ("spec", "clusters", index, "matchLabels")
-            work.tell(placed, Finding(loc=loc, message="no Cluster has these labels", severity=Severity.WARNING))
+            work.report(placed, Finding(loc=loc, message="no Cluster has these labels", severity=Severity.WARNING))
 
 
-def _governed(
+def _warn_governance(
     template: WorkloadTemplate, policy: BurstPolicy | None, limits: WorkspaceLimits | None
 ) -> Iterable[Finding]:
     """Warn of a template that no policy governs, or whose duration its policy cuts, or that of its workspace."""
@@ -218,12 +220,12 @@ def _governed(
         )
 
 
-def _untaken(template: WorkloadTemplate, policy: BurstPolicy | None, desired: Desired) -> Iterable[Finding]:
+def _warn_engines(template: WorkloadTemplate, policy: BurstPolicy | None, desired: Desired) -> Iterable[Finding]:
     """Warn of what no engine takes of a template, where it may burst to, or be asked for while nothing bursts it."""
     workspace = desired.workspaces[template.workspace]
-    candidates = order(policy, workspace, desired.clusters) if policy is not None else ()
+    candidates = ordered_candidates(policy, workspace, desired.clusters) if policy is not None else ()
     names = workspace.destinations if policy is None else tuple(candidate.cluster for candidate in candidates)
-    return untaken(template.spec, workspace, names, desired.clusters)
+    return warn_engine_ignores(template.spec, workspace, names, desired.clusters)
 
 
 def _counted_twice(
@@ -239,5 +241,5 @@ def _counted_twice(
         what = f"{shortened(str(counted))} on {desired.workspaces[template.workspace].primary}"
         where = f"template {counted.by.workload} in {counted.by.path}:{counted.by.line}"
         hint = f"try the annotation {WORKLOAD}, or another release name"
-        work.tell(placed, Finding(loc=NAME, message=f"{what} is already counted by {where}", hint=hint))
+        work.report(placed, Finding(loc=NAME, message=f"{what} is already counted by {where}", hint=hint))
     return frozenset(twice)

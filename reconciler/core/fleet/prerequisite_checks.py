@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from reconciler.core.engines import engine
 from reconciler.core.engines.deployment import chart_steps
 from reconciler.core.engines.service_export import Unexportable, export, service
-from reconciler.core.fleet.cluster_order import order
+from reconciler.core.fleet.cluster_order import ordered_candidates
 from reconciler.core.workloads.api_kinds import group_kind
 from reconciler.core.workloads.builtin_kinds import Kinds, kind_of
 from reconciler.core.workloads.cluster_provides import declared_lacking, describe_prerequisite, undeclared
@@ -27,7 +27,7 @@ from reconciler.model.policy import BurstPolicy, Cluster, Desired, EngineName, W
 from reconciler.model.prerequisites import Category, Prerequisite
 from reconciler.model.workload import DeploySpec, Json
 from reconciler.text.findings import Finding, Loc, shortened
-from reconciler.text.wording import listed, plain
+from reconciler.text.wording import join_names, sanitize
 
 _CLAIM = "/PersistentVolumeClaim"
 _ONE = {"ReadWriteOnce": "on one node", "ReadWriteOncePod": "in one pod"}
@@ -35,10 +35,10 @@ _ONE = {"ReadWriteOnce": "on one node", "ReadWriteOncePod": "in one pod"}
 
 def warn_shared_claims(spec: DeploySpec, kinds: Kinds) -> Iterator[Finding]:
     """Warn of replicas that mount a claim of their own template which cannot be mounted everywhere."""
-    bounds = dict(_bounds(resource.manifest for resource in spec.manifests))
+    bounds = dict(_single_mount_claims(resource.manifest for resource in spec.manifests))
     for index, resource in enumerate(spec.manifests) if bounds else ():
         manifest = resource.manifest
-        for claim in dict.fromkeys(_mounted(manifest, kinds) if _several(manifest, kinds) else ()):
+        for claim in dict.fromkeys(_mounted_claims(manifest, kinds) if _makes_several_pods(manifest, kinds) else ()):
             if claim in bounds:
                 mode = bounds[claim]
                 loc: Loc = ("spec", "manifestResources", index)
@@ -48,7 +48,7 @@ def warn_shared_claims(spec: DeploySpec, kinds: Kinds) -> Iterator[Finding]:
                 yield Finding(loc=loc, message=message, hint=hint, severity=Severity.WARNING)
 
 
-def _bounds(manifests: Iterator[Mapping[str, Json]]) -> Iterator[tuple[str, str]]:
+def _single_mount_claims(manifests: Iterator[Mapping[str, Json]]) -> Iterator[tuple[str, str]]:
     """Yield the names of the claims that are not for every node, with their access mode."""
     for manifest in manifests:
         modes = at(manifest, ("spec", "accessModes"))
@@ -59,7 +59,7 @@ def _bounds(manifests: Iterator[Mapping[str, Json]]) -> Iterator[tuple[str, str]
                 yield name, texts[0]
 
 
-def _mounted(manifest: Mapping[str, Json], kinds: Kinds) -> Iterator[str]:
+def _mounted_claims(manifest: Mapping[str, Json], kinds: Kinds) -> Iterator[str]:
     """Yield the claims that the pods of an object name."""
     for place in pod_template_sites(manifest, kinds):
         pod = at(manifest, tuple(map(str, place.loc))) if place.loc else None
@@ -70,7 +70,7 @@ def _mounted(manifest: Mapping[str, Json], kinds: Kinds) -> Iterator[str]:
                 yield name
 
 
-def _several(manifest: Mapping[str, Json], kinds: Kinds) -> bool:
+def _makes_several_pods(manifest: Mapping[str, Json], kinds: Kinds) -> bool:
     """Tell whether an object may make several pods of a template: what an expression says may be any number."""
     kind = kind_of(manifest, kinds)
     count_paths = (count.path for template in kind.templates for count in template.counts) if kind is not None else ()
@@ -96,15 +96,15 @@ def warn_unprovided(
     everywhere = [prerequisite for prerequisite in checked if all(prerequisite in lack for lack in lacks.values())]
     if everywhere:
         first, *others = wanted = everywhere
-        which = f"none of {listed(lacks)} has" if len(lacks) > 1 else f"{listed(lacks)} has no"
-        nor = f", nor {listed(map(describe_prerequisite, others))}" if others else ""
-        message = f"{which} {describe_prerequisite(first)}, which {plain(first.by)} needs{nor}"
+        which = f"none of {join_names(lacks)} has" if len(lacks) > 1 else f"{join_names(lacks)} has no"
+        nor = f", nor {join_names(map(describe_prerequisite, others))}" if others else ""
+        message = f"{which} {describe_prerequisite(first)}, which {sanitize(first.by)} needs{nor}"
     else:
         wanted = [lack[0] for lack in lacks.values()]
-        message = listed(
+        message = join_names(
             f"{name} has no {describe_prerequisite(prerequisites[0])}" for name, prerequisites in lacks.items()
         )
-    fields = listed(dict.fromkeys(f"spec.provides.{prerequisite.category}" for prerequisite in wanted))
+    fields = join_names(dict.fromkeys(f"spec.provides.{prerequisite.category}" for prerequisite in wanted))
     them = "them" if len(wanted) > 1 else "it"
     yield Finding(
         loc=_place(spec, wanted[0]),
@@ -148,13 +148,13 @@ def warn_unexported(
             installs = "which installs it" if len(blind) == 1 else "which install it"
             yield Finding(
                 loc=("spec", "helmConfig", charts[chart]),
-                message=f"the Services of chart {chart} are not exported under {listed(blind)}, {installs}",
+                message=f"the Services of chart {chart} are not exported under {join_names(blind)}, {installs}",
                 hint="add a ServiceExport for each as a manifest",
                 severity=Severity.WARNING,
             )
 
 
-def first_needs(
+def check_prerequisites(
     spec: DeploySpec,
     prerequisites: Sequence[Prerequisite],
     workspace: Workspace,
@@ -169,33 +169,33 @@ def first_needs(
     """
     if complete:
         yield from warn_unprovided(spec, prerequisites, clusters)
-    yield from _untold(prerequisites, clusters)
+    yield from _warn_undeclared(prerequisites, clusters)
     yield from warn_shared_claims(spec, kinds)
     yield from warn_unexported(spec, workspace, (cluster.engine for cluster in clusters), kinds)
 
 
-def _untold(prerequisites: Sequence[Prerequisite], clusters: Sequence[Cluster]) -> Iterator[Finding]:
+def _warn_undeclared(prerequisites: Sequence[Prerequisite], clusters: Sequence[Cluster]) -> Iterator[Finding]:
     """Warn, once for all, of what some of these clusters do not say whether they have it."""
     lacks = {cluster.name: doubtful for cluster in clusters if (doubtful := undeclared(cluster, prerequisites))}
     if not lacks:
         return
     things = [prerequisite for prerequisite in prerequisites if any(prerequisite in lack for lack in lacks.values())]
-    names, have = listed(map(describe_prerequisite, things)), "has" if len(lacks) == 1 else "have"
-    message = f"nobody says whether {listed(lacks)} {have} {names}"
-    fields = listed(dict.fromkeys(f"spec.provides.{prerequisite.category}" for prerequisite in things))
+    names, have = join_names(map(describe_prerequisite, things)), "has" if len(lacks) == 1 else "have"
+    message = f"nobody says whether {join_names(lacks)} {have} {names}"
+    fields = join_names(dict.fromkeys(f"spec.provides.{prerequisite.category}" for prerequisite in things))
     yield Finding(loc=("spec",), message=message, hint=f"list it in the Cluster's {fields}", severity=Severity.WARNING)
 
 
 def burst_clusters(policy: BurstPolicy | None, workspace: Workspace, desired: Desired) -> tuple[Cluster, ...]:
     """List the clusters that a policy has a template burst to; none without one."""
-    candidates = order(policy, workspace, desired.clusters) if policy is not None else ()
-    return _described([candidate.cluster for candidate in candidates], desired)
+    candidates = ordered_candidates(policy, workspace, desired.clusters) if policy is not None else ()
+    return _described_clusters([candidate.cluster for candidate in candidates], desired)
 
 
 def asked_clusters(named: Sequence[ClusterName], workspace: Workspace, desired: Desired) -> tuple[Cluster, ...]:
     """List the clusters that a request names, or all that it may go to where it names none."""
-    return _described(named or workspace.destinations, desired)
+    return _described_clusters(named or workspace.destinations, desired)
 
 
-def _described(names: Sequence[ClusterName], desired: Desired) -> tuple[Cluster, ...]:
+def _described_clusters(names: Sequence[ClusterName], desired: Desired) -> tuple[Cluster, ...]:
     return tuple(desired.clusters[name] for name in names if name in desired.clusters)

@@ -80,7 +80,7 @@ def prerequisites(spec: DeploySpec, workspace: Workspace, kinds: Kinds) -> tuple
     needed_by_key: dict[IncludedObject, Prerequisite] = {}
     for manifest in objects:
         by = shortened(f"{manifest.get('kind')} {at(manifest, ('metadata', 'name'))}")
-        for category, name in _needed(manifest, namespace_of(manifest, target), kinds):
+        for category, name in _references(manifest, namespace_of(manifest, target), kinds):
             if (category, name) not in own:
                 needed_by_key.setdefault((category, name), Prerequisite(category=category, name=name, by=by))
     shared = workspace.shared_networking
@@ -112,16 +112,20 @@ def namespace_of(manifest: Mapping[str, Json], target: str) -> str:
     return namespace if isinstance(namespace, str) and namespace else target
 
 
-def _needed(manifest: Mapping[str, Json], namespace: str, kinds: Kinds) -> Iterator[IncludedObject]:
+def _references(manifest: Mapping[str, Json], namespace: str, kinds: Kinds) -> Iterator[IncludedObject]:
     """Yield everything that one object refers to."""
     kind = group_kind(manifest)
     if kind.partition("/")[0] not in _KUBERNETES:
         yield Category.KINDS, kind
-    for category, name, own in (*_of_kind(manifest, kind), *_of_places(manifest, kinds), *_below(manifest)):
+    for category, name, own in (
+        *_kind_references(manifest, kind),
+        *_pod_path_references(manifest, kinds),
+        *_nested_references(manifest),
+    ):
         yield category, f"{namespace}/{name}" if own and "/" not in name else name
 
 
-def _of_kind(manifest: Mapping[str, Json], kind: str) -> Iterator[Reference]:
+def _kind_references(manifest: Mapping[str, Json], kind: str) -> Iterator[Reference]:
     """Yield what an object refers to since it is of its kind."""
     for field_path, category in _ELSEWHERE.get(kind, ()):
         name = at(manifest, field_path)
@@ -143,7 +147,7 @@ def _of_kind(manifest: Mapping[str, Json], kind: str) -> Iterator[Reference]:
         yield from device_class_references(as_mapping(spec.get("spec")))
 
 
-def _of_places(manifest: Mapping[str, Json], kinds: Kinds) -> Iterator[Reference]:
+def _pod_path_references(manifest: Mapping[str, Json], kinds: Kinds) -> Iterator[Reference]:
     """Yield what the pods of a known kind refer to where their spec does not look like one."""
     for place in pod_template_sites(manifest, kinds):
         if place.loc and place.template.containers:
@@ -151,11 +155,11 @@ def _of_places(manifest: Mapping[str, Json], kinds: Kinds) -> Iterator[Reference
             yield from pod_references(pod, place.template.containers)
 
 
-def _below(value: Json) -> Iterator[Reference]:
+def _nested_references(value: Json) -> Iterator[Reference]:
     """Yield what stands anywhere below a value: in specs of pods, and in the metadata of what is described there."""
     if isinstance(value, list):
         for item in value:
-            yield from _below(item)
+            yield from _nested_references(item)
     if not isinstance(value, dict):
         return
     if isinstance(value.get("containers"), list):
@@ -169,4 +173,4 @@ def _below(value: Json) -> Iterator[Reference]:
             yield Category.VOLUMES, text.removeprefix(_CLAIM).partition("/")[0], True
     for item in value.values():
         if isinstance(item, dict | list):
-            yield from _below(item)
+            yield from _nested_references(item)

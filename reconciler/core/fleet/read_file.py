@@ -16,13 +16,13 @@ from reconciler.core.fleet.assemble import assemble
 from reconciler.core.fleet.file import Declared, ParsedFile, Value
 from reconciler.core.fleet.kruise_whitelist import CONFIGURATION, is_whitelist, whitelist
 from reconciler.core.fleet.spread import rules
-from reconciler.core.fleet.template import draft
-from reconciler.core.schema import KINDS, KindSupport, Strict, complaints, support, yaml
+from reconciler.core.fleet.template import template_draft
+from reconciler.core.schema import KINDS, KindSupport, Strict, kind_verdict, validation_findings, yaml
 from reconciler.core.schema.egs.gpr import GprFile, GprTemplateFile
 from reconciler.core.schema.egs.gpr_binding import BindingFile, WorkspacePolicyFile
-from reconciler.core.schema.egs.ignored_fields import ineffective
+from reconciler.core.schema.egs.ignored_fields import warn_ignored_fields
 from reconciler.core.schema.egs.placement import PlacementFile
-from reconciler.core.schema.egs.request import placement, reservation
+from reconciler.core.schema.egs.request import placement_draft, reservation_draft
 from reconciler.core.schema.egs.template import WorkloadTemplateFile
 from reconciler.core.schema.fleet import ClusterFile, FleetFile
 from reconciler.core.schema.policy import BurstPolicyFile
@@ -66,7 +66,7 @@ def parse_file(data: bytes) -> ParsedFile:
     broken in its own way: it is somebody else's.
     """
     if data.startswith(_UTF16):
-        if _DECLARED.search(_plain(data)) is None:
+        if _DECLARED.search(_without_nulls(data)) is None:
             return ParsedFile()
     elif _MENTIONED.search(data) is None:
         return ParsedFile(blank=_BLANK.fullmatch(data) is not None)
@@ -81,7 +81,7 @@ def parse_file(data: bytes) -> ParsedFile:
         rest = replace(document, value=None)
         declared = False
         for root, value in _candidates(document):
-            made, findings = _declared(value)
+            made, findings = _read_object(value)
             for finding in findings:
                 below = replace(finding, loc=(*root, *finding.loc))
                 problems.append(below.problem(path="", line=rest.line(below.loc)))
@@ -89,7 +89,7 @@ def parse_file(data: bytes) -> ParsedFile:
             if made is not None:
                 objects.append(Declared(value=made, document=rest, root=root))
         problems += document.warnings if declared else ()
-    return _file(tuple(objects), _told(problems), data)
+    return _file(tuple(objects), _sorted_problems(problems), data)
 
 
 def _file(objects: tuple[Declared, ...], problems: tuple[Problem, ...], data: bytes) -> ParsedFile:
@@ -97,16 +97,16 @@ def _file(objects: tuple[Declared, ...], problems: tuple[Problem, ...], data: by
     file = ParsedFile(objects=objects, problems=problems)
     if not file.broken:
         return file
-    matches = islice(_NAMED.finditer(_plain(data[:MAX_BYTES])), _MOST_NAMES)
+    matches = islice(_NAMED.finditer(_without_nulls(data[:MAX_BYTES])), _MOST_NAMES)
     return replace(file, mentioned=frozenset(match[1].decode() for match in matches))
 
 
-def _plain(data: bytes) -> bytes:
+def _without_nulls(data: bytes) -> bytes:
     """Make UTF-16 legible enough to look for words in it."""
     return data.replace(b"\0", b"") if data.startswith(_UTF16) else data
 
 
-def _told(problems: list[Problem]) -> tuple[Problem, ...]:
+def _sorted_problems(problems: list[Problem]) -> tuple[Problem, ...]:
     """Sort the problems of a file by line, and tell a hundred of them, errors before warnings."""
     if len(problems) <= MAX_PROBLEMS:
         return tuple(sorted(problems))
@@ -128,11 +128,11 @@ def _candidates(document: Document) -> Iterator[tuple[Loc, Mapping[str, Json]]]:
         yield (), value
 
 
-def _declared(value: Mapping[str, Json]) -> tuple[Value | None, tuple[Finding, ...]]:
+def _read_object(value: Mapping[str, Json]) -> tuple[Value | None, tuple[Finding, ...]]:
     """Read one object; None for what is not ours, only observed, or wrong."""
     if is_whitelist(value):
         return whitelist(value)
-    verdict = support(value.get("apiVersion"), value.get("kind"))
+    verdict = kind_verdict(value.get("apiVersion"), value.get("kind"))
     if verdict.support is KindSupport.WRONG:
         return None, (Finding(loc=(verdict.field,), message=verdict.message, hint=verdict.hint),)
     if verdict.model is None:
@@ -140,25 +140,25 @@ def _declared(value: Mapping[str, Json]) -> tuple[Value | None, tuple[Finding, .
     try:
         file = verdict.model.model_validate(value)
     except ValidationError as error:
-        return None, complaints(error, verdict.model)
-    return _value(file)
+        return None, validation_findings(error, verdict.model)
+    return _checked_value(file)
 
 
-def _value(file: Strict) -> tuple[Value | None, tuple[Finding, ...]]:
+def _checked_value(file: Strict) -> tuple[Value | None, tuple[Finding, ...]]:
     """Keep what other files are put together with; observations are for the cluster view to read."""
     if isinstance(file, WorkloadTemplateFile):
-        return draft(file)
+        return template_draft(file)
     if isinstance(file, PlacementFile):
-        return placement(file)
+        return placement_draft(file)
     if isinstance(file, GprFile):
-        return reservation(file)
+        return reservation_draft(file)
     if isinstance(file, GprTemplateFile):
         return file, (
-            *ineffective(file.spec, ("spec",)),
-            *ineffective(file.spec.template, ("spec", "template")),
+            *warn_ignored_fields(file.spec, ("spec",)),
+            *warn_ignored_fields(file.spec.template, ("spec", "template")),
         )
     if isinstance(file, WorkspacePolicyFile):
-        return file, tuple(ineffective(file.spec, ("spec",)))
+        return file, tuple(warn_ignored_fields(file.spec, ("spec",)))
     if isinstance(file, WorkloadSpreadFile):
         return file, tuple(rules.check_spread(file))
     if isinstance(file, WorkspaceFile) and file.spec.primary_cluster not in file.spec.clusters:

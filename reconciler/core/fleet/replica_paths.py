@@ -24,7 +24,7 @@ REPLICAS = "overspill.dev/replicas"
 _SHARE = "{{ replicas }}"
 
 
-def shared(spec: DeploySpec, annotations: Mapping[str, str], findings: list[Finding]) -> DeploySpec:
+def with_share_expression(spec: DeploySpec, annotations: Mapping[str, str], findings: list[Finding]) -> DeploySpec:
     """Have the number that the annotation leads to stand for the share; what is wrong is added to `found`."""
     written = annotations.get(REPLICAS)
     if written is None:
@@ -38,7 +38,7 @@ def shared(spec: DeploySpec, annotations: Mapping[str, str], findings: list[Find
         return _wrong(spec, f"{shortened(name)!r} {what}", hint, findings)
     root = charts[name].values if name in charts else manifests[name].manifest
     if not written_path and name in manifests:
-        written_path = _usual(root)
+        written_path = _default_path(root)
     message, hint = _fault(root, written_path, name)
     if message:
         return _wrong(spec, message, hint, findings)
@@ -52,7 +52,7 @@ def shared(spec: DeploySpec, annotations: Mapping[str, str], findings: list[Find
     )
 
 
-def _usual(manifest: Mapping[str, Json]) -> str:
+def _default_path(manifest: Mapping[str, Json]) -> str:
     """Return where objects of a built-in kind have their replicas, if that is one place."""
     kind = kind_of(manifest, NO_KINDS)
     replicas_paths = kind.replicas if kind is not None else ()
@@ -73,11 +73,11 @@ def _fault(root: Json, written_path: str, name: str) -> tuple[str, str]:
         return f"an expression stands at {shortened(written_path)} already", "leave the annotation out"
     if type(value) is not int or value < 0:
         stands = "nothing stands" if value is None else "no number of replicas stands"
-        return f"{stands} at {shortened(written_path)} in {name}", _reached(root, path(written_path))
+        return f"{stands} at {shortened(written_path)} in {name}", _path_hint(root, path(written_path))
     return "", ""
 
 
-def _reached(root: Json, field_path: Path) -> str:
+def _path_hint(root: Json, field_path: Path) -> str:
     """Say how far a path leads, and what could be next; or that a number is missing at its end."""
     for depth, part in enumerate(field_path):
         here = at(root, field_path[:depth])

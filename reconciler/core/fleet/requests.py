@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from reconciler.core.fleet import admission
-from reconciler.core.fleet.objects import DeclaredValue, FleetObjects, home, places
-from reconciler.core.fleet.prerequisite_checks import asked_clusters, first_needs
+from reconciler.core.fleet.objects import DeclaredValue, FleetObjects, find_workspace, name_locations
+from reconciler.core.fleet.prerequisite_checks import asked_clusters, check_prerequisites
 from reconciler.core.fleet.prerequisites import prerequisites
 from reconciler.core.schema.egs.gpr import GprTemplateFile
 from reconciler.core.schema.egs.gpr_binding import BindingFile, WorkspacePolicyFile
@@ -24,38 +24,40 @@ def gpr_templates(work: FleetObjects, clusters: Mapping[ClusterName, Cluster]) -
     """Read the GPRTemplates; each is for a cluster that some file describes."""
     templates: dict[str, GprTemplate] = {}
     for name, placed in work.named(GprTemplateFile, "GPRTemplate").items():
-        work.tell_unknown(placed, "Cluster", [(("spec", "clusterName"), placed.value.spec.cluster_name)], clusters)
+        work.report_unknown(placed, "Cluster", [(("spec", "clusterName"), placed.value.spec.cluster_name)], clusters)
         templates[name] = placed.value.value_of()
     return templates
 
 
-def limits(work: FleetObjects, workspaces: Mapping[WorkspaceName, Workspace]) -> dict[WorkspaceName, WorkspaceLimits]:
+def workspace_limits(
+    work: FleetObjects, workspaces: Mapping[WorkspaceName, Workspace]
+) -> dict[WorkspaceName, WorkspaceLimits]:
     """Read the WorkspacePolicies: one a workspace, whatever they are called."""
     policies: dict[WorkspaceName, DeclaredValue[WorkspacePolicyFile]] = {}
     for placed in work.all(WorkspacePolicyFile):
         name = placed.value.workspace
-        if not work.is_new(placed, policies.get(name), f"the WorkspacePolicy of {name}"):
+        if not work.is_unique(placed, policies.get(name), f"the WorkspacePolicy of {name}"):
             continue
         policies[name] = placed
         named = placed.value.spec.slice_ref is not None
         loc: Loc = ("spec", "sliceRef", "name") if named else ("metadata", "name")
-        work.tell_unknown(placed, "Workspace", [(loc, name)], workspaces)
+        work.report_unknown(placed, "Workspace", [(loc, name)], workspaces)
         bounds = placed.value.spec.cluster_gpu_constraints
         if name in workspaces:
             wrong: list[tuple[Loc, str]] = [
                 (("spec", "clusterGPUConstraints", index, "clusterName"), cluster_limits_file.cluster_name)
                 for index, cluster_limits_file in enumerate(bounds)
             ]
-            work.tell_unknown(placed, "Cluster", wrong, workspaces[name].clusters)
+            work.report_unknown(placed, "Cluster", wrong, workspaces[name].clusters)
     return {name: placed.value.value_of() for name, placed in policies.items()}
 
 
-def bindings(work: FleetObjects, desired: Desired) -> dict[WorkspaceName, GprBinding]:
+def gpr_bindings(work: FleetObjects, desired: Desired) -> dict[WorkspaceName, GprBinding]:
     """Read the GPRTemplateBindings. A binding that breaks a WorkspacePolicy has no effect (docs/egs.md, R27)."""
     by_workspace: dict[WorkspaceName, GprBinding] = {}
     for name, placed in work.named(BindingFile, "GPRTemplateBinding").items():
-        work.tell_unknown(placed, "Workspace", [(("metadata", "name"), name)], desired.workspaces)
-        wrong = list(_bound(work, placed, desired))
+        work.report_unknown(placed, "Workspace", [(("metadata", "name"), name)], desired.workspaces)
+        wrong = list(_check_binding(work, placed, desired))
         for finding in wrong:
             work.reject(placed, finding)
         if not wrong:
@@ -63,7 +65,7 @@ def bindings(work: FleetObjects, desired: Desired) -> dict[WorkspaceName, GprBin
     return by_workspace
 
 
-def _bound(work: FleetObjects, placed: DeclaredValue[BindingFile], desired: Desired) -> Iterator[Finding]:
+def _check_binding(work: FleetObjects, placed: DeclaredValue[BindingFile], desired: Desired) -> Iterator[Finding]:
     """Find what a binding names that is not there or that does not belong together."""
     workspace = WorkspaceName(placed.value.metadata.name)
     policy = desired.limits.get(workspace)
@@ -71,13 +73,13 @@ def _bound(work: FleetObjects, placed: DeclaredValue[BindingFile], desired: Desi
         root: Loc = ("spec", "clusters", index)
         if workspace in desired.workspaces:
             clusters = desired.workspaces[workspace].clusters
-            work.tell_unknown(
+            work.report_unknown(
                 placed, "Cluster", [((*root, "clusterName"), cluster_binding_file.cluster_name)], clusters
             )
-        named = places((*root, "templates"), cluster_binding_file.templates)
+        named = name_locations((*root, "templates"), cluster_binding_file.templates)
         if cluster_binding_file.default_template_name is not None:
             named.insert(0, ((*root, "defaultTemplateName"), cluster_binding_file.default_template_name))
-        work.tell_unknown(placed, "GPRTemplate", named, desired.gpr_templates)
+        work.report_unknown(placed, "GPRTemplate", named, desired.gpr_templates)
         for loc, name in named:
             template = desired.gpr_templates.get(name)
             if template is None:
@@ -85,7 +87,7 @@ def _bound(work: FleetObjects, placed: DeclaredValue[BindingFile], desired: Desi
             if template.cluster != cluster_binding_file.cluster_name:
                 message = f"GPRTemplate {name} is for {template.cluster}, not for {cluster_binding_file.cluster_name}"
                 yield Finding(loc=loc, message=message, hint="each template is for one cluster")
-            for finding in () if policy is None else admission.beyond(template.terms, policy):
+            for finding in () if policy is None else admission.check_terms(template.terms, policy):
                 message = f"GPRTemplate {name}: {finding.loc[-1]}: {finding.message}"
                 yield Finding(loc=loc, message=message, hint=finding.hint)
         if cluster_binding_file.default_template_name is None and len(cluster_binding_file.templates) > 1:
@@ -93,31 +95,33 @@ def _bound(work: FleetObjects, placed: DeclaredValue[BindingFile], desired: Desi
             yield Finding(loc=root, message=message, hint="try defaultTemplateName: ...")
 
 
-def requests(work: FleetObjects, desired: Desired) -> dict[WorkloadId, Request]:
+def admitted_requests(work: FleetObjects, desired: Desired) -> dict[WorkloadId, Request]:
     """Admit the placements and the reservations that files ask for."""
     requests_by_workload: dict[WorkloadId, tuple[Request, DeclaredValue[RequestDraft]]] = {}
     for placed in work.all(RequestDraft):
         draft = placed.value
-        workspace = home(draft.workspace, draft.used, desired.workspaces)
+        workspace = find_workspace(draft.workspace, draft.used, desired.workspaces)
         if isinstance(workspace, Finding):
             if (draft.workspace or "Workspace") not in work.excused:
-                work.tell(placed, draft.spelling.of(workspace))
+                work.report(placed, draft.spelling.of(workspace))
             work.rejected.add(placed.path)
             continue
         workload = WorkloadId(workspace.name, draft.name, request=True)
         other = requests_by_workload.get(workload)
         word = "GPUProvisioningRequest" if draft.reserves else "WorkloadPlacement"
-        if not work.is_new(placed, None if other is None else other[1], f"{word} {workload}"):
+        if not work.is_unique(placed, None if other is None else other[1], f"{word} {workload}"):
             continue
-        examined = admission.examine(draft, workspace, desired)
+        examined = admission.review(draft, workspace, desired)
         for finding in examined.findings:
-            (work.reject if finding.severity is Severity.ERROR else work.tell)(placed, finding)
+            (work.reject if finding.severity is Severity.ERROR else work.report)(placed, finding)
         request = examined.request
         if request is not None:
             needed = prerequisites(request.spec, workspace, desired.kinds)
             clusters = asked_clusters(request.clusters, workspace, desired)
             complete = "Cluster" not in work.excused
-            for finding in first_needs(request.spec, needed, workspace, clusters, desired.kinds, complete=complete):
-                work.tell(placed, draft.spelling.of(finding))
+            for finding in check_prerequisites(
+                request.spec, needed, workspace, clusters, desired.kinds, complete=complete
+            ):
+                work.report(placed, draft.spelling.of(finding))
             requests_by_workload[workload] = (replace(request, path=placed.path, line=placed.declared.line), placed)
     return {workload: request for workload, (request, _) in requests_by_workload.items()}

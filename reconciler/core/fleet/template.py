@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from reconciler.core.capacity.chart_gangs import GROUP_SIZE, is_declared_gang
 from reconciler.core.capacity.gangs import has_gang_manifest
 from reconciler.core.expressions import render
-from reconciler.core.fleet.replica_paths import REPLICAS, shared
-from reconciler.core.fleet.warn_autoscaled import unbounded
+from reconciler.core.fleet.replica_paths import REPLICAS, with_share_expression
+from reconciler.core.fleet.warn_autoscaled import warn_autoscaled
 from reconciler.core.schema.egs import deploy_spec
 from reconciler.core.schema.egs.deploy_spec import Spelling
 from reconciler.core.schema.egs.template import WorkloadTemplateFile
@@ -25,7 +25,7 @@ from reconciler.text.spelling import nearest
 WORKLOAD = "overspill.dev/workload"
 """The annotation that names the object on the primary whose replicas are counted."""
 
-UNSHARED = Finding(
+UNUSED_SHARE = Finding(
     loc=("spec",),
     message="no expression reads replicas: every placement deploys the same, whatever its share",
     hint='write replicas: "{{ replicas }}" where the count belongs',
@@ -67,18 +67,18 @@ class TemplateDraft:
     spelling: Spelling = field(default_factory=Spelling)
 
 
-def draft(file: WorkloadTemplateFile) -> tuple[TemplateDraft, tuple[Finding, ...]]:
+def template_draft(file: WorkloadTemplateFile) -> tuple[TemplateDraft, tuple[Finding, ...]]:
     """Make a draft of a file that fits the schema, and find what is wrong between its parts."""
     findings: list[Finding] = []
-    spec = shared(deploy_spec.deploy_spec(file.spec, findings), file.metadata.annotations, findings)
+    spec = with_share_expression(deploy_spec.deploy_spec(file.spec, findings), file.metadata.annotations, findings)
     findings += deploy_spec.check(spec)
-    ref = _ref(file, spec, findings)
+    ref = _workload_ref(file, spec, findings)
     broken = any(finding.severity is Severity.ERROR for finding in findings)
     uses_replicas = broken or render.reads_variable(spec, "replicas")
     group_size = _group_size(file, spec, findings)
     if uses_replicas or not is_declared_gang(spec, ref, group_size):
-        own = None if broken else unbounded(spec)
-        findings += [own] if own is not None else [] if uses_replicas else [UNSHARED]
+        own = None if broken else warn_autoscaled(spec)
+        findings += [own] if own is not None else [] if uses_replicas else [UNUSED_SHARE]
     value = TemplateDraft(
         name=TemplateName(file.metadata.name),
         workspace=None if file.spec.workspace_name is None else WorkspaceName(file.spec.workspace_name),
@@ -116,7 +116,7 @@ def _group_size(file: WorkloadTemplateFile, spec: DeploySpec, findings: list[Fin
     return int(written)
 
 
-def _ref(file: WorkloadTemplateFile, spec: DeploySpec, findings: list[Finding]) -> WorkloadRef | None:
+def _workload_ref(file: WorkloadTemplateFile, spec: DeploySpec, findings: list[Finding]) -> WorkloadRef | None:
     """Find the object on the primary whose replicas are counted.
 
     In this order: our annotation, EGS's status, the first Helm step, the first manifest step that has replicas.
@@ -158,7 +158,7 @@ def _ref(file: WorkloadTemplateFile, spec: DeploySpec, findings: list[Finding]) 
     objects = {resource.name: resource for resource in spec.manifests}
     for step in spec.steps:
         resource = objects.get(step.name) if step.type is StepType.MANIFEST else None
-        ref = _counted(resource.manifest, file.spec.namespaces) if resource is not None else None
+        ref = _object_ref(resource.manifest, file.spec.namespaces) if resource is not None else None
         if ref is not None:
             return ref
     findings.append(
@@ -172,7 +172,7 @@ def _ref(file: WorkloadTemplateFile, spec: DeploySpec, findings: list[Finding]) 
     return None
 
 
-def _counted(manifest: Mapping[str, Json], namespaces: list[str]) -> WorkloadRef | None:
+def _object_ref(manifest: Mapping[str, Json], namespaces: list[str]) -> WorkloadRef | None:
     """Take an object for the workload if it is of a kind with replicas and has a plain name."""
     metadata = manifest.get("metadata")
     if str(manifest.get("kind")) not in _COUNTED or not isinstance(metadata, Mapping):

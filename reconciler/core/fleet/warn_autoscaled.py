@@ -20,7 +20,7 @@ _BOUNDS = {"ScaledObject": "maxReplicaCount", "HTTPScaledObject": "replicas.max"
 """Where each kind of autoscaler has the most that it makes, if not at ``maxReplicas``."""
 
 
-def unbounded(spec: DeploySpec, kinds: Kinds = NO_KINDS) -> Finding | None:
+def warn_autoscaled(spec: DeploySpec, kinds: Kinds = NO_KINDS) -> Finding | None:
     """Warn of a spec with an autoscaler that owns replicas, if nothing that is written follows from a share.
 
     `kinds` are those that the fleet repository declares.
@@ -29,7 +29,7 @@ def unbounded(spec: DeploySpec, kinds: Kinds = NO_KINDS) -> Finding | None:
     scaled = autoscaled_replicas.targets(placed)
     owned = [autoscaled_replicas.owned(manifest, namespace, scaled, kinds) for manifest, namespace in placed]
     if not any(owned):
-        return _only_begins(spec)
+        return _warn_ray_autoscaler(spec)
     rest = tuple(
         replace(manifest, manifest=autoscaled_replicas.without(manifest.manifest, replicas_path))
         for manifest, replicas_path in zip(spec.manifests, owned, strict=True)
@@ -46,7 +46,7 @@ def unbounded(spec: DeploySpec, kinds: Kinds = NO_KINDS) -> Finding | None:
     )
 
 
-def _only_begins(spec: DeploySpec) -> Finding | None:
+def _warn_ray_autoscaler(spec: DeploySpec) -> Finding | None:
     """Warn of a share that stands nowhere but where Ray's own autoscaler writes its number over it."""
     kinds = [
         str(manifest.manifest["kind"]) for manifest in spec.manifests if autoscaled_replicas.rays(manifest.manifest)

@@ -16,7 +16,7 @@ from reconciler.model.ids import ClusterName
 from reconciler.model.policy import Cluster, EngineName, Workspace
 from reconciler.model.workload import DeploySpec, HelmConfig
 from reconciler.text.findings import Finding, Loc
-from reconciler.text.wording import listed
+from reconciler.text.wording import join_names
 
 _SPEC: Loc = ("spec",)
 _INSTEAD: Mapping[str, str] = {
@@ -28,7 +28,7 @@ _INSTEAD: Mapping[str, str] = {
 }
 
 
-def untaken(
+def warn_engine_ignores(
     spec: DeploySpec, workspace: Workspace, names: Collection[ClusterName], clusters: Mapping[ClusterName, Cluster]
 ) -> Iterator[Finding]:
     """Warn of what no engine of the clusters of these `names` takes; of a cluster that nobody describes, who knows."""
@@ -38,17 +38,17 @@ def untaken(
     refused = [engine(name).refusals(spec, workspace, helm=True) for name in engines]
     if all(refused):
         for text in dict.fromkeys(text for texts in refused for text in texts):
-            message = f"{listed(engines)} cannot take it on any cluster it may go to: {text}"
+            message = f"{join_names(engines)} cannot take it on any cluster it may go to: {text}"
             yield Finding(loc=_SPEC, message=message, severity=Severity.WARNING)
         return
     heeded = frozenset[str]().union(*(engine(name).heeds for name in engines))
     used = {chart.name for chart in chart_steps(spec)}
     for index, chart in enumerate(spec.helm):
         if chart.name in used:
-            yield from _unheeded(chart, (*_SPEC, "helmConfig", index), heeded, engines)
+            yield from _warn_ignored_flags(chart, (*_SPEC, "helmConfig", index), heeded, engines)
 
 
-def _unheeded(
+def _warn_ignored_flags(
     chart: HelmConfig, loc: Loc, heeded: frozenset[str], engines: Collection[EngineName]
 ) -> Iterator[Finding]:
     """Warn of fields of a chart that nothing is made of. Flags may be one text, so that their place is the whole."""
@@ -63,5 +63,5 @@ def _unheeded(
     for field, given in fields.items():
         if given and field not in heeded:
             place, what = ("secretRef", "") if field == "secretRef" else ("helmFlags", f"{field} ")
-            message = f"{what}has no effect with {listed(engines)}, the engine of each cluster it may go to"
+            message = f"{what}has no effect with {join_names(engines)}, the engine of each cluster it may go to"
             yield Finding(loc=(*loc, place), message=message, hint=_INSTEAD[field], severity=Severity.WARNING)

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from reconciler.core.fleet.cluster_order import order
-from reconciler.core.fleet.objects import few
+from reconciler.core.fleet.cluster_order import ordered_candidates
+from reconciler.core.fleet.objects import first_names
 from reconciler.errors import Severity
 from reconciler.model.ids import ClusterName, WorkspaceName
 from reconciler.model.policy import BurstPolicy, Cluster, Workspace
 from reconciler.text.findings import Finding, Loc, shortened
 from reconciler.text.spelling import nearest
-from reconciler.text.wording import count, listed
+from reconciler.text.wording import count, join_names
 
 _DISTRIBUTION: Loc = ("spec", "distribution")
 _CONSTRAINT: Loc = (*_DISTRIBUTION, "spreadConstraint")
@@ -33,13 +33,13 @@ def warn_unreachable(
     usable = {
         workspace.name: [
             clusters[candidate.cluster]
-            for candidate in order(policy, workspace, clusters)
+            for candidate in ordered_candidates(policy, workspace, clusters)
             if candidate.cluster in clusters and candidate.cluster in workspace.clusters
         ]
         for workspace in workspaces
     }
     usable = {name: clusters for name, clusters in usable.items() if clusters}
-    yield from _requiring(policy, usable)
+    yield from _warn_required_labels(policy, usable)
     for name, clusters_usable in usable.items():
         required = [cluster for cluster in clusters_usable if policy.require_labels.items() <= cluster.labels.items()]
         usable[name] = required or clusters_usable  # where none is left, the rest is told of all
@@ -48,17 +48,17 @@ def warn_unreachable(
             name for name, clusters in usable.items() if all(label not in cluster.labels for cluster in clusters)
         ]
         if without:
-            yield _unlabelled((*_CONSTRAINT, "spreadByLabel"), label, without, usable[without[0]])
+            yield _missing_label((*_CONSTRAINT, "spreadByLabel"), label, without, usable[without[0]])
         groups = {
             name: sorted({cluster.labels[label] for cluster in clusters if label in cluster.labels})
             for name, clusters in usable.items()
         }
-        yield from _too_few((*_CONSTRAINT, "minGroups"), least.min_groups, groups, f" of {label}")
+        yield from _warn_minimum((*_CONSTRAINT, "minGroups"), least.min_groups, groups, f" of {label}")
     names = {name: [str(cluster.name) for cluster in clusters] for name, clusters in usable.items()}
-    yield from _too_few((*_DISTRIBUTION, "minClusters"), least.min_clusters, names)
+    yield from _warn_minimum((*_DISTRIBUTION, "minClusters"), least.min_clusters, names)
 
 
-def _requiring(policy: BurstPolicy, usable: Mapping[WorkspaceName, Sequence[Cluster]]) -> Iterator[Finding]:
+def _warn_required_labels(policy: BurstPolicy, usable: Mapping[WorkspaceName, Sequence[Cluster]]) -> Iterator[Finding]:
     """Warn of labels that no cluster has as they are required: of each by itself, else of all together."""
     loc: Loc = ("spec", "requireLabels")
     alone = False
@@ -68,7 +68,7 @@ def _requiring(policy: BurstPolicy, usable: Mapping[WorkspaceName, Sequence[Clus
         ]
         if without:
             alone = True
-            yield _unlabelled((*loc, key), f"{key}={value}", without, usable[without[0]])
+            yield _missing_label((*loc, key), f"{key}={value}", without, usable[without[0]])
     wanted = policy.require_labels.items()
     none = [
         name for name, clusters in usable.items() if not any(wanted <= cluster.labels.items() for cluster in clusters)
@@ -78,11 +78,11 @@ def _requiring(policy: BurstPolicy, usable: Mapping[WorkspaceName, Sequence[Clus
         yield Finding(loc=loc, message=message, hint="label a Cluster with all", severity=Severity.WARNING)
 
 
-def _unlabelled(loc: Loc, wanted: str, workspaces: Sequence[str], clusters: Sequence[Cluster]) -> Finding:
+def _missing_label(loc: Loc, wanted: str, workspaces: Sequence[str], clusters: Sequence[Cluster]) -> Finding:
     """Say that no cluster of these workspaces has a label, or a label's value; `there` are those of the first."""
     _, of, _ = wanted.partition("=")
     labels = sorted({f"{key}={value}" if of else key for cluster in clusters for key, value in cluster.labels.items()})
-    which = few(workspaces)
+    which = first_names(workspaces)
     return Finding(
         loc=loc,
         message=f"no cluster that it may use in workspace {which} has label {shortened(wanted)}: nothing goes out",
@@ -91,7 +91,7 @@ def _unlabelled(loc: Loc, wanted: str, workspaces: Sequence[str], clusters: Sequ
     )
 
 
-def _too_few(
+def _warn_minimum(
     loc: Loc, least: int, by_workspace: Mapping[WorkspaceName, Sequence[str]], of: str = ""
 ) -> Iterator[Finding]:
     """Warn of a minimum above what there is; where there is nothing at all, something else has been told."""
@@ -100,6 +100,6 @@ def _too_few(
         here = f"it may use {count(number, 'cluster')} in workspace {name}"
         if of:
             here = f"what it may use in workspace {name} has {count(number, 'value')}{of}"
-        message = f"{least} are asked for, and {here}: {listed(by_workspace[name])}"
+        message = f"{least} are asked for, and {here}: {join_names(by_workspace[name])}"
         hint = f"try {loc[-1]}: {number}; until there are more, each gets one replica and the rest waits"
         yield Finding(loc=loc, message=message, hint=hint, severity=Severity.WARNING)

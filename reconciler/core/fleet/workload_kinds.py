@@ -35,30 +35,30 @@ def workload_kinds(work: FleetObjects) -> dict[str, WorkloadKind]:
     kinds: dict[str, WorkloadKind] = {}
     places: dict[str, str] = {}
     for placed in work.named(WorkloadKindFile, "WorkloadKind").values():
-        kind = _declared(placed.value)
+        kind = _kind(placed.value)
         where = f"{placed.path}:{placed.declared.line}"
         if kind.name in kinds:
-            _twice(work, placed, kind.name, places[kind.name])
+            _reject_duplicate(work, placed, kind.name, places[kind.name])
             continue
-        kinds[kind.name], places[kind.name] = _over(kind), where
+        kinds[kind.name], places[kind.name] = _over_built_in(kind), where
     for listed in work.all(Whitelist):
         where = f"{listed.path}:{listed.declared.line}"
         for kind in listed.value.kinds:
             if kind.name in kinds:
                 message = f"{kind.name} is declared in {places[kind.name]}, which holds"
                 finding = Finding(message=message, hint="leave one of the two out", severity=Severity.WARNING)
-                work.tell(listed, finding)
+                work.report(listed, finding)
                 continue
-            kinds[kind.name], places[kind.name] = _over(kind), where
+            kinds[kind.name], places[kind.name] = _over_built_in(kind), where
     return kinds
 
 
-def _twice(work: FleetObjects, placed: DeclaredValue[WorkloadKindFile], name: str, where: str) -> None:
+def _reject_duplicate(work: FleetObjects, placed: DeclaredValue[WorkloadKindFile], name: str, where: str) -> None:
     message = f"{name.removeprefix('/')} is already declared in {where}"
     work.reject(placed, Finding(loc=("spec", "kind"), message=message, hint="put both into one WorkloadKind"))
 
 
-def _over(kind: WorkloadKind) -> WorkloadKind:
+def _over_built_in(kind: WorkloadKind) -> WorkloadKind:
     """Put what is declared over what is built in of the same kind."""
     built_in = BUILT_IN.get(kind.name)
     if built_in is None:
@@ -74,7 +74,7 @@ def _over(kind: WorkloadKind) -> WorkloadKind:
     )
 
 
-def _declared(file: WorkloadKindFile) -> WorkloadKind:
+def _kind(file: WorkloadKindFile) -> WorkloadKind:
     """Make the model's value of a WorkloadKind."""
     spec, together = file.spec, file.spec.groups
     return WorkloadKind(
@@ -107,7 +107,7 @@ def _count(file: CountFile) -> Count:
     return Count(path=path(file.path), default=file.default, less=file.less)
 
 
-def tell_astray(work: FleetObjects, templates: Iterable[WorkloadTemplate]) -> None:
+def warn_dead_paths(work: FleetObjects, templates: Iterable[WorkloadTemplate]) -> None:
     """Warn of paths that lead nowhere in any object, each at its field, with the name that was probably meant."""
     objects: dict[str, list[Mapping[str, Json]]] = {}
     for owner in templates:
@@ -117,9 +117,9 @@ def tell_astray(work: FleetObjects, templates: Iterable[WorkloadTemplate]) -> No
         spec = placed.value.spec
         made = objects.get(f"{spec.group}/{spec.kind}", [])
         for loc, field_path, needed in _paths(placed.value):
-            finding = _astray(made, loc, field_path, spec.kind, needed=needed)
+            finding = _warn_dead_path(made, loc, field_path, spec.kind, needed=needed)
             if finding is not None:
-                work.tell(placed, finding)
+                work.report(placed, finding)
 
 
 def _paths(file: WorkloadKindFile) -> Iterator[tuple[Loc, Path, bool]]:
@@ -133,10 +133,12 @@ def _paths(file: WorkloadKindFile) -> Iterator[tuple[Loc, Path, bool]]:
             yield (*loc, "counts", number, "path"), path(pod_count_file.path), False
 
 
-def _astray(made: list[Mapping[str, Json]], loc: Loc, field_path: Path, kind: str, *, needed: bool) -> Finding | None:
-    if not made or any(_leads(manifest, field_path) for manifest in made):
+def _warn_dead_path(
+    made: list[Mapping[str, Json]], loc: Loc, field_path: Path, kind: str, *, needed: bool
+) -> Finding | None:
+    if not made or any(_path_exists(manifest, field_path) for manifest in made):
         return None
-    meant = _meant(made[0], field_path)
+    meant = _path_hint(made[0], field_path)
     if not needed and not meant.startswith("try "):
         return None  # it may be left out, and then it is what it is by default
     which = f"any {kind}" if len(made) > 1 else f"the {kind}"
@@ -144,7 +146,7 @@ def _astray(made: list[Mapping[str, Json]], loc: Loc, field_path: Path, kind: st
     return Finding(loc=loc, message=message, hint=meant, severity=Severity.WARNING)
 
 
-def _leads(manifest: Mapping[str, Json], field_path: Path) -> bool:
+def _path_exists(manifest: Mapping[str, Json], field_path: Path) -> bool:
     """Tell whether something stands at the end of a way, or may once an expression on it is filled in."""
     ends = (at(manifest, within(field_path, item, field_path)) for item in items(manifest, field_path))
     on_it = (at(manifest, field_path[:index]) for index in range(1, len(field_path)))
@@ -153,7 +155,7 @@ def _leads(manifest: Mapping[str, Json], field_path: Path) -> bool:
     )
 
 
-def _meant(manifest: Mapping[str, Json], field_path: Path) -> str:
+def _path_hint(manifest: Mapping[str, Json], field_path: Path) -> str:
     """Say what to write for the first part of a way that is not there: a name that is, if one is nearly the same."""
     for index, part in enumerate(field_path):
         before = field_path[:index]
@@ -169,11 +171,11 @@ def _meant(manifest: Mapping[str, Json], field_path: Path) -> str:
     return ""
 
 
-_LONGEST = 100
+_MAX_COMPARED = 100
 """Characters of a kind that is compared."""
 
 
-def unknown_kind(ref: WorkloadRef, spec: DeploySpec, declared: Kinds) -> Finding | None:
+def warn_unknown_kind(ref: WorkloadRef, spec: DeploySpec, declared: Kinds) -> Finding | None:
     """Warn of a kind that nobody knows; what the template itself deploys is no slip of the pen.
 
     It is a warning alone: an object of any kind that owns pods is found by its name.
@@ -187,7 +189,7 @@ def unknown_kind(ref: WorkloadRef, spec: DeploySpec, declared: Kinds) -> Finding
     # Somebody may write the kind's plural, or another group.
     names = {kind for kind, _ in known_kinds}
     groups = {f"{kind}.{group}" for kind, group in known_kinds if kind == ref.kind}
-    likely = nearest_name(ref.full_kind[:_LONGEST], groups) or nearest_name(ref.kind[:_LONGEST], names)
+    likely = nearest_name(ref.full_kind[:_MAX_COMPARED], groups) or nearest_name(ref.kind[:_MAX_COMPARED], names)
     tried = f"try '{likely}/{shortened(ref.namespace)}/{shortened(ref.name)}'; " if likely else ""
     return Finding(
         loc=("metadata", "annotations", WORKLOAD),
@@ -197,7 +199,7 @@ def unknown_kind(ref: WorkloadRef, spec: DeploySpec, declared: Kinds) -> Finding
     )
 
 
-def told_apart(ref: WorkloadRef | None, spec: DeploySpec, declared: Kinds) -> WorkloadRef | None:
+def with_api_group(ref: WorkloadRef | None, spec: DeploySpec, declared: Kinds) -> WorkloadRef | None:
     """Say of which API group the object is, where several have its kind and the template's own manifests tell.
 
     An object of its name tells; without a chart, which may make anything, so do all of its kind if they are of one.

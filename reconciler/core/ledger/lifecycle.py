@@ -42,7 +42,7 @@ def placement_name(workload: WorkloadId, cluster: ClusterName, now: datetime, su
     return PlacementName(f"{stem}-{digest}")
 
 
-def duration(template: WorkloadTemplate, policy: BurstPolicy, limits: WorkspaceLimits | None) -> timedelta:
+def placement_duration(template: WorkloadTemplate, policy: BurstPolicy, limits: WorkspaceLimits | None) -> timedelta:
     """Say how long a burst may last: the template's word, else the policy's default, at most what both of them allow.
 
     Those are the policy, and the limits of the workspace.
@@ -52,7 +52,7 @@ def duration(template: WorkloadTemplate, policy: BurstPolicy, limits: WorkspaceL
     return min([asked, *(most for most in maxima if most is not None)])
 
 
-def begun(
+def new_placement(
     template: WorkloadTemplate,
     policy: BurstPolicy,
     desired: Desired,
@@ -71,12 +71,12 @@ def begun(
         replicas=replicas,
         created_at=now,
         changed_at=now,
-        expires_at=now + duration(template, policy, desired.limits.get(template.workspace)),
+        expires_at=now + placement_duration(template, policy, desired.limits.get(template.workspace)),
         engine=desired.clusters[cluster].engine,
         policy=policy.name,
         deletion_policy=template.spec.deletion_policy,
         source_commit=desired.commit,
-        template_version=version(template),
+        template_version=file_version(template),
         namespace=template.namespace,
         target_namespace="",
         shape=shape.recorded,
@@ -86,7 +86,7 @@ def begun(
     )
 
 
-def renewed(placement: Placement, desired: Desired, now: datetime, replicas: int) -> Placement:
+def resized_placement(placement: Placement, desired: Desired, now: datetime, replicas: int) -> Placement:
     """Give a placement another number of replicas, deployed from its template as it stands now."""
     template = desired.templates[placement.workload]
     return replace(
@@ -95,12 +95,12 @@ def renewed(placement: Placement, desired: Desired, now: datetime, replicas: int
         changed_at=now,
         deletion_policy=template.spec.deletion_policy,
         source_commit=desired.commit,
-        template_version=version(template),
+        template_version=file_version(template),
         digest="",
     )
 
 
-def version(template: WorkloadTemplate) -> str:
+def file_version(template: WorkloadTemplate) -> str:
     """Name the version of a template's file: the first digits of its blob in git, empty where it came from no git."""
     return template.blob[:12] if template.blob else ""
 

@@ -20,23 +20,23 @@ from pydantic import AfterValidator, BaseModel, Field, PlainValidator
 from reconciler.core.engines import RESERVED_PLACEMENT_NAMES
 from reconciler.core.engines.deployment import autoscaled
 from reconciler.core.ledger.record_fields import (
-    NOTES,
+    ANNOTATIONS,
     RECORD,
     Commit,
     Count,
     Duration,
     Moment,
     Name,
-    as_model,
     duration,
     name,
+    quote_value,
     read_model,
-    refused,
-    shown,
+    record_error,
+    validate_document,
 )
 from reconciler.core.ledger.replica_record import read_shape, write_shape
 from reconciler.core.ledger.restraints import ledger_path, read_restraints, write_restraints
-from reconciler.core.schema.egs.resource import lasting, parts
+from reconciler.core.schema.egs.resource import parts, write_duration
 from reconciler.core.schema.strict_model import refusal
 from reconciler.core.schema.yaml import MAX_BYTES, Document, emit, reads_back
 from reconciler.errors import InvalidInput
@@ -77,7 +77,7 @@ def _placement_name(text: str) -> str:
 
 def _shape(value: Json) -> ReplicaShape:
     if type(value) is not str:
-        raise refusal(f"{shown(value)} is not JSON in quotes")
+        raise refusal(f"{quote_value(value)} is not JSON in quotes")
     return read_shape(value)
 
 
@@ -89,7 +89,7 @@ def _timeout(value: Json) -> timedelta | None:
 class PlacementAnnotationsRecord(BaseModel):
     """What EGS's resource has no field for."""
 
-    model_config = NOTES
+    model_config = ANNOTATIONS
     workspace: Name
     workload: Name
     template_commit: Commit
@@ -232,7 +232,7 @@ def write_placement(placement: Placement, spec: DeploySpec, *, charts: str) -> b
         )
     if reads_back(data):
         read = Document(value=document, start=1, path=path, data=data)
-        again = _value(_compared(as_model(read, path, PlacementRecordFile), read, path))
+        again = _value(_check_path(validate_document(read, path, PlacementRecordFile), read, path))
     else:
         again = read_placement(data, path)
     if again != placement:
@@ -245,7 +245,7 @@ def read_placement(data: bytes, path: str) -> Placement:
 
     Tens of thousands of placements are held at once, so what is equal in many of them is held once.
     """
-    return _value(_compared(*read_model(data, path, PlacementRecordFile), path))
+    return _value(_check_path(*read_model(data, path, PlacementRecordFile), path))
 
 
 def _value(file: PlacementRecordFile) -> Placement:
@@ -279,7 +279,7 @@ def _value(file: PlacementRecordFile) -> Placement:
 
 def read_spec(data: bytes, path: str) -> DeploySpec:
     """Read what a placement deploys. Raises InvalidInput as `read_placement` does."""
-    spec = _compared(*read_model(data, path, PlacementRecordFile), path).spec
+    spec = _check_path(*read_model(data, path, PlacementRecordFile), path).spec
     return DeploySpec(
         helm=tuple(_helm(chart) for chart in spec.helm_config),
         manifests=tuple(ManifestResource(name=item.name, manifest=item.manifest) for item in spec.manifest_resources),
@@ -343,7 +343,7 @@ def _document(placement: Placement, spec: DeploySpec, charts: str) -> Json:
 def _spec(placement: Placement, spec: DeploySpec) -> Json:
     document: dict[str, Json] = {"clusterName": placement.cluster}
     if spec.burst_duration is not None:
-        document["burstDuration"] = lasting(spec.burst_duration)
+        document["burstDuration"] = write_duration(spec.burst_duration)
     document["deletionPolicy"] = placement.deletion_policy.value
     if spec.service_account:
         document["serviceAccount"] = spec.service_account
@@ -351,28 +351,28 @@ def _spec(placement: Placement, spec: DeploySpec) -> Json:
     return document
 
 
-def _compared(file: PlacementRecordFile, document: Document, path: str) -> PlacementRecordFile:
+def _check_path(file: PlacementRecordFile, document: Document, path: str) -> PlacementRecordFile:
     """Compare a whole file with the directory that it lies in."""
     findings: list[Finding] = []
-    for place, found, loc in zip(
+    for directory, value, loc in zip(
         path.split("/")[1:3],
         (file.spec.cluster_name, file.metadata.name),
         (("spec", "clusterName"), ("metadata", "name")),
         strict=False,
     ):
-        if place != found:
-            findings.append(Finding(loc=loc, message=f"is {found!r}, and the file lies under {place!r}"))
-    findings += _steps(file.spec)
+        if directory != value:
+            findings.append(Finding(loc=loc, message=f"is {value!r}, and the file lies under {directory!r}"))
+    findings += _check_steps(file.spec)
     if findings:
-        raise refused(findings, document, path)
+        raise record_error(findings, document, path)
     return file
 
 
-def _steps(spec: PlacementSpecRecord) -> list[Finding]:
+def _check_steps(spec: PlacementSpecRecord) -> list[Finding]:
     """Find steps that name nothing."""
     if not spec.steps:
         return []
-    known = {
+    names = {
         StepType.HELM: {chart.name for chart in spec.helm_config},
         StepType.MANIFEST: {item.name for item in spec.manifest_resources},
         StepType.COMMAND: {item.name for item in spec.cmd_exec},
@@ -380,7 +380,7 @@ def _steps(spec: PlacementSpecRecord) -> list[Finding]:
     return [
         Finding(loc=("spec", "steps", number, "name"), message=f"names no {step.type} entry {step.name!r}")
         for number, step in enumerate(spec.steps)
-        if step.name not in known[step.type]
+        if step.name not in names[step.type]
     ]
 
 

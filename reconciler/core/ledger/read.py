@@ -40,7 +40,7 @@ _NOTE = re.compile(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Restraints:
+class RestraintsRecord:
     """One ledger file."""
 
     workload: WorkloadId
@@ -48,14 +48,14 @@ class Restraints:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Anchor:
+class AnchorRecord:
     """A file that keeps an engine's directory of a cluster alive; its content does not matter."""
 
     path: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Broken:
+class BrokenRecord:
     """A record that could not be read, and the workload that it belongs to where that can still be told.
 
     `traced` tells that its earlier versions have been asked too.
@@ -66,7 +66,7 @@ class Broken:
     traced: bool = False
 
 
-Record = Placement | Restraints | RequestRecord | Anchor | Broken
+Record = Placement | RestraintsRecord | RequestRecord | AnchorRecord | BrokenRecord
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,11 +76,11 @@ class LedgerRecords:
     placements: Placements = field(default_factory=Placements)
     requests: SortedMap[WorkloadId, RequestRecord] = field(default_factory=SortedMap)
     restraints: SortedMap[WorkloadId, tuple[Restraint, ...]] = field(default_factory=SortedMap)
-    broken: SortedMap[str, Broken] = field(default_factory=SortedMap)
+    broken: SortedMap[str, BrokenRecord] = field(default_factory=SortedMap)
     anchored: frozenset[str] = frozenset()
 
     @property
-    def untraced(self) -> dict[str, Broken]:
+    def untraced(self) -> dict[str, BrokenRecord]:
         """The broken placements of which nothing tells yet whose they are, by path."""
         return {path: record for path, record in self.broken.items() if record.workload is None and not record.traced}
 
@@ -89,17 +89,17 @@ class LedgerRecords:
         placements: dict[str, Placement] = {}
         restraints: dict[WorkloadId, tuple[Restraint, ...]] = {}
         requests: dict[WorkloadId, RequestRecord] = {}
-        broken: dict[str, Broken] = {}
+        broken: dict[str, BrokenRecord] = {}
         for path, record in files.items():
             if isinstance(record, Placement):
                 placements[path.removesuffix("/placement.yaml")] = record
-            elif isinstance(record, Restraints):
+            elif isinstance(record, RestraintsRecord):
                 restraints[record.workload] = record.restraints
             elif isinstance(record, RequestRecord):
                 requests[record.workload] = record
-            elif isinstance(record, Broken):
+            elif isinstance(record, BrokenRecord):
                 broken[path] = record
-        owners = ((path, _ledger_of(path)) for path in files)
+        owners = ((path, _workload_of(path)) for path in files)
         # A request that was moved is gone from its own place; with a copy elsewhere it still stands there.
         named = [
             workload
@@ -108,7 +108,7 @@ class LedgerRecords:
         ]
         written = [workload for workload in named if not workload.request]
         asked = [workload for workload in named if workload.request]
-        anchored = {record.path for record in files.values() if isinstance(record, Anchor)}
+        anchored = {record.path for record in files.values() if isinstance(record, AnchorRecord)}
         gone = [path for path, record in files.items() if record is None]
         return LedgerRecords(
             placements=self.placements.changed(placements, (path.removesuffix("/placement.yaml") for path in files)),
@@ -144,13 +144,13 @@ def directory_of(path: str) -> str:
     return inside[1] if inside is not None else ""
 
 
-def places(directory: str) -> tuple[str, ...]:
+def placement_paths(directory: str) -> tuple[str, ...]:
     """Return the paths below which all files of a placement lie, from its directory."""
     cluster, _, name = directory.rpartition("/")
     return directory, *(f"{cluster}/{own}/{name}.yaml" for own in DIRECTORIES)
 
 
-def relative(path: str) -> str:
+def path_in_cluster(path: str) -> str:
     """Return the path of a file below its cluster's directory, as engines and the digest know it."""
     return path.split("/", 2)[2]
 
@@ -165,7 +165,7 @@ def is_ours(path: str) -> bool:
 def read_record(data: bytes, path: str) -> Record:
     """Read one record; one that cannot be read is a value too."""
     if _ANCHOR.fullmatch(path) is not None:
-        return Anchor(path=path)
+        return AnchorRecord(path=path)
     try:
         if _PLACEMENT.fullmatch(path) is not None:
             return read_placement(data, path)
@@ -174,11 +174,11 @@ def read_record(data: bytes, path: str) -> Record:
         workload, restraints = read_restraints(data, path)
     except InvalidInput as error:
         problems = error.problems or (Problem(path=path, message=str(error)),)
-        return Broken(problems=problems, workload=_ledger_of(path) or _noted(data))
-    return Restraints(workload=workload, restraints=restraints)
+        return BrokenRecord(problems=problems, workload=_workload_of(path) or _annotated_workload(data))
+    return RestraintsRecord(workload=workload, restraints=restraints)
 
 
-def theirs(placement: Placement, files: Mapping[str, bytes], changed: Collection[str]) -> bool:
+def is_foreign_edit(placement: Placement, files: Mapping[str, bytes], changed: Collection[str]) -> bool:
     """Tell whether the changed files of a placement are all somebody else's.
 
     `files` are the contents of everything that `is_ours`, as the daemon left it, by path below the cluster's directory.
@@ -194,7 +194,7 @@ def theirs(placement: Placement, files: Mapping[str, bytes], changed: Collection
     return digest(left, placement, spec) == placement.digest
 
 
-def touched(changes: Iterable[FileChange]) -> dict[str, list[FileChange]]:
+def edits_by_placement(changes: Iterable[FileChange]) -> dict[str, list[FileChange]]:
     """Group changes by the directory of their placement, where something of ours that was there is changed or gone.
 
     What a person only adds is theirs and touches nothing of ours, and so does every file beside our own.
@@ -207,7 +207,7 @@ def touched(changes: Iterable[FileChange]) -> dict[str, list[FileChange]]:
     return directories
 
 
-def assembled(commit: CommitId, records: LedgerRecords, drifted: Sequence[Drift]) -> Ledger:
+def assemble_ledger(commit: CommitId, records: LedgerRecords, drifted: Sequence[Drift]) -> Ledger:
     """Make the Ledger of one commit.
 
     A placement that a person edited is there as the daemon left it, since that is what is known to be meant; it counts
@@ -228,7 +228,7 @@ def assembled(commit: CommitId, records: LedgerRecords, drifted: Sequence[Drift]
     )
 
 
-def _ledger_of(path: str) -> WorkloadId | None:
+def _workload_of(path: str) -> WorkloadId | None:
     """Return the workload whose ledger file this path is: what holds it back, or the request that it stands for."""
     match = _LEDGER.fullmatch(path) or _REQUEST.fullmatch(path)
     if match is None or not (is_name(match[1]) and is_name(match[2])):
@@ -236,7 +236,7 @@ def _ledger_of(path: str) -> WorkloadId | None:
     return WorkloadId(WorkspaceName(match[1]), TemplateName(match[2]), request=match.re is _REQUEST)
 
 
-def _noted(data: bytes) -> WorkloadId | None:
+def _annotated_workload(data: bytes) -> WorkloadId | None:
     """Pick the workload's annotations out of a record that cannot be read as a whole."""
     notes = {match[1]: match[2].decode() for match in _NOTE.finditer(data)}
     workspace, workload = notes.get(b"workspace", ""), notes.get(b"workload", "")

@@ -13,7 +13,7 @@ from typing import Annotated, TypeVar
 from pydantic import AfterValidator, BaseModel, ConfigDict, PlainValidator, ValidationError
 from pydantic.alias_generators import to_camel
 
-from reconciler.core.schema.errors import complaints
+from reconciler.core.schema.errors import validation_findings
 from reconciler.core.schema.strict_model import refusal
 from reconciler.core.schema.yaml import Document, parse
 from reconciler.errors import InvalidInput, Problem
@@ -26,7 +26,7 @@ from reconciler.text.timestamps import NO_SUCH_YEAR, is_plausible, parse_time
 RECORD = ConfigDict(extra="forbid", frozen=True, strict=True, alias_generator=to_camel)
 """How a part of a record is read: its fields in camelCase, no others, each of exactly its type."""
 
-NOTES = ConfigDict(
+ANNOTATIONS = ConfigDict(
     extra="ignore",
     frozen=True,
     strict=True,
@@ -54,7 +54,7 @@ def _commit(text: str) -> str:
 def _count(value: Json) -> int:
     """Read a number that stands in an annotation, which is text."""
     if type(value) is not str or _COUNT.fullmatch(value) is None:
-        raise refusal(f"{shown(value)} is not a number", 'try "3"')
+        raise refusal(f"{quote_value(value)} is not a number", 'try "3"')
     return int(value)
 
 
@@ -62,9 +62,9 @@ def _moment(value: Json) -> datetime:
     try:
         moment = parse_time(value)
     except (TypeError, ValueError) as error:
-        raise refusal(f"{shown(value)} is not a time", 'try "2026-11-20T10:15:00Z"') from error
+        raise refusal(f"{quote_value(value)} is not a time", 'try "2026-11-20T10:15:00Z"') from error
     if not is_plausible(moment):
-        raise refusal(f"{shown(value)} {NO_SUCH_YEAR}", 'try "2026-11-20T10:15:00Z"')
+        raise refusal(f"{quote_value(value)} {NO_SUCH_YEAR}", 'try "2026-11-20T10:15:00Z"')
     return moment
 
 
@@ -73,10 +73,10 @@ def duration(value: Json) -> timedelta:
     try:
         return parse_duration(value)
     except (TypeError, ValueError) as error:
-        raise refusal(f"{shown(value)} is not a duration", 'try "10m"') from error
+        raise refusal(f"{quote_value(value)} is not a duration", 'try "10m"') from error
 
 
-def shown(value: Json) -> str:
+def quote_value(value: Json) -> str:
     """Quote what was found: a text in quotes, all else as it is."""
     return repr(shortened(value)) if type(value) is str else shortened(str(value))
 
@@ -95,20 +95,20 @@ def read_model(data: bytes, path: str, model: type[_Model]) -> tuple[_Model, Doc
     """Read the only document of a file. Raises InvalidInput with every problem."""
     documents = parse(data, path)
     if len(documents) != 1:
-        found = f"holds {len(documents)} documents, and one is read" if documents else "is empty"
-        raise InvalidInput(problems=(Problem(path=path, message=found, hint="try restoring it from git"),))
-    return as_model(documents[0], path, model), documents[0]
+        message = f"holds {len(documents)} documents, and one is read" if documents else "is empty"
+        raise InvalidInput(problems=(Problem(path=path, message=message, hint="try restoring it from git"),))
+    return validate_document(documents[0], path, model), documents[0]
 
 
-def as_model(document: Document, path: str, model: type[_Model]) -> _Model:
+def validate_document(document: Document, path: str, model: type[_Model]) -> _Model:
     """Read a document that has been parsed. Raises InvalidInput with every problem."""
     try:
         return model.model_validate(document.value)
     except ValidationError as error:
-        raise refused(complaints(error, model), document, path) from error
+        raise record_error(validation_findings(error, model), document, path) from error
 
 
-def refused(findings: Iterable[Finding], document: Document, path: str) -> InvalidInput:
+def record_error(findings: Iterable[Finding], document: Document, path: str) -> InvalidInput:
     """Give findings their places, and make them the error to raise."""
     return InvalidInput(
         problems=tuple(finding.problem(path=path, line=document.line(finding.loc)) for finding in findings)

@@ -14,7 +14,17 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, Field, PlainValidator
 
-from reconciler.core.ledger.record_fields import NOTES, RECORD, Commit, Count, Moment, Name, read_model, refused, shown
+from reconciler.core.ledger.record_fields import (
+    ANNOTATIONS,
+    RECORD,
+    Commit,
+    Count,
+    Moment,
+    Name,
+    quote_value,
+    read_model,
+    record_error,
+)
 from reconciler.core.schema.egs import resource
 from reconciler.core.schema.egs.request import RequestDraft
 from reconciler.core.schema.strict_model import refusal
@@ -33,21 +43,21 @@ def _names(value: Json) -> tuple[str, ...]:
     """Read names that stand in one annotation, with commas between them."""
     names = tuple(value.split(",")) if type(value) is str and value else ()
     if type(value) is not str or not all(is_name(name) for name in names):
-        raise refusal(f"{shown(value)} are not names with commas between them", 'try "worker-1,worker-2"')
+        raise refusal(f"{quote_value(value)} are not names with commas between them", 'try "worker-1,worker-2"')
     return names
 
 
 def _final(value: Json) -> Provisioning:
     """Read the state in which a request has ended; one that has not ended has no status in the ledger."""
     if value not in _FINAL:
-        raise refusal(f"{shown(value)} is not how a request ends", "try Completed or Failed, or no status")
+        raise refusal(f"{quote_value(value)} is not how a request ends", "try Completed or Failed, or no status")
     return Provisioning(value)
 
 
-class RequestNotesRecord(BaseModel):
+class RequestAnnotationsRecord(BaseModel):
     """What EGS's resources have no field for."""
 
-    model_config = NOTES
+    model_config = ANNOTATIONS
     asker: Annotated[Asker, Field(strict=False)]
     author: str = ""
     received_at: Moment
@@ -70,7 +80,7 @@ class RequestMetadataRecord(BaseModel):
     model_config = RECORD
     name: Name
     namespace: str = ""
-    annotations: RequestNotesRecord
+    annotations: RequestAnnotationsRecord
 
 
 class RequestStatusRecord(BaseModel):
@@ -156,10 +166,10 @@ def read_request(data: bytes, path: str) -> RequestRecord:
     file, document = read_model(data, path, RequestFile)
     request = resource.read_request(document.value)
     if isinstance(request, tuple):
-        raise refused(request, document, path)
+        raise record_error(request, document, path)
     if path != request_path(request.workload):
         belongs = f"{request.workload} belongs in {request_path(request.workload)}"
-        raise refused([Finding(loc=("metadata", "name"), message=belongs)], document, path)
+        raise record_error([Finding(loc=("metadata", "name"), message=belongs)], document, path)
     notes, status = file.metadata.annotations, file.status
     return RequestRecord(
         request=request,

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, Field
 
-from reconciler.core.ledger.record_fields import RECORD, Moment, Name, read_model, refused
+from reconciler.core.ledger.record_fields import RECORD, Moment, Name, read_model, record_error
 from reconciler.core.schema.yaml import emit
 from reconciler.model.ids import ClusterName, PlacementName, TemplateName, WorkloadId, WorkspaceName
 from reconciler.model.placement import Restraint, RestraintKind
@@ -75,11 +75,11 @@ def read_restraints(data: bytes, path: str) -> tuple[WorkloadId, tuple[Restraint
     workload = WorkloadId(WorkspaceName(file.spec.workspace), TemplateName(file.spec.workload))
     if path != ledger_path(workload):
         finding = Finding(loc=("spec", "workload"), message=f"{workload} belongs in {ledger_path(workload)}")
-        raise refused([finding], document, path)
+        raise record_error([finding], document, path)
     return workload, tuple(_value(restraint) for restraint in file.spec.restraints)
 
 
-def holds(restraint: Restraint, policy: BurstPolicy | None) -> bool:
+def is_in_force(restraint: Restraint, policy: BurstPolicy | None) -> bool:
     """Tell whether a restraint holds under today's policy: a subset is unschedulable only as long as it may be."""
     spread = policy.spread if policy is not None else None
     return restraint.kind is not RestraintKind.UNSCHEDULABLE or (

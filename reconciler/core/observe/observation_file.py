@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pydantic import ValidationError
 
 from reconciler.core.schema import yaml
-from reconciler.core.schema.errors import complaints
+from reconciler.core.schema.errors import validation_findings
 from reconciler.core.schema.observation import (
     NodeFile,
     ObservationFile,
@@ -80,7 +80,7 @@ def _observation(value: Json) -> tuple[ClusterObservation | None, tuple[Finding,
     try:
         file = ObservationFile.model_validate(value)
     except ValidationError as error:
-        return None, complaints(error, ObservationFile)
+        return None, validation_findings(error, ObservationFile)
     observation = ClusterObservation(
         cluster=ClusterName(file.cluster),
         observed_at=file.observed_at,

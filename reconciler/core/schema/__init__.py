@@ -4,8 +4,8 @@ The models are strict: unknown fields are errors, ``"3"`` is no number and ``3``
 itself into the value of `reconciler.model` that everything else speaks in, and each is published as a JSON Schema.
 """
 
-from reconciler.core.schema.errors import complaints
-from reconciler.core.schema.registry import KINDS, OURS, KindSupport, json_schema, support
+from reconciler.core.schema.errors import validation_findings
+from reconciler.core.schema.registry import KINDS, OURS, KindSupport, json_schema, kind_verdict
 from reconciler.core.schema.strict_model import API_VERSION, Strict
 
 __all__ = [
@@ -14,7 +14,7 @@ __all__ = [
     "OURS",
     "KindSupport",
     "Strict",
-    "complaints",
     "json_schema",
-    "support",
+    "kind_verdict",
+    "validation_findings",
 ]

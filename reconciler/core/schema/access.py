@@ -11,7 +11,7 @@ from pydantic import AfterValidator, Field, ValidationError, model_validator
 from reconciler.access import rights as values
 from reconciler.access.rights import Access, Token
 from reconciler.core.schema import yaml
-from reconciler.core.schema.errors import complaints
+from reconciler.core.schema.errors import validation_findings
 from reconciler.core.schema.observation import Time
 from reconciler.core.schema.strict_model import Strict, Text, refusal
 from reconciler.errors import InvalidInput, Problem
@@ -142,9 +142,9 @@ def read(data: bytes, path: str) -> Access:
     try:
         file = AccessFile.model_validate(document.value)
     except ValidationError as error:
-        findings: tuple[Finding, ...] = complaints(error, AccessFile)
+        findings: tuple[Finding, ...] = validation_findings(error, AccessFile)
     else:
-        findings = tuple(_twice(file))
+        findings = tuple(_duplicates(file))
     if findings:
         problems = (finding.problem(path=path, line=document.line(finding.loc)) for finding in findings)
         raise InvalidInput(problems=tuple(sorted(problems)))
@@ -163,7 +163,7 @@ def entry(token: Token) -> str:
     return yaml.emit([fields])
 
 
-def _twice(file: AccessFile) -> Iterator[Finding]:
+def _duplicates(file: AccessFile) -> Iterator[Finding]:
     """Find tokens that stand there twice, and names that are two's: the log could not tell them apart."""
     names: set[str] = set()
     digests: set[str] = set()

@@ -41,7 +41,7 @@ _BOUNDS = {
 }
 
 
-def complaints(error: ValidationError, model: type[BaseModel]) -> tuple[Finding, ...]:
+def validation_findings(error: ValidationError, model: type[BaseModel]) -> tuple[Finding, ...]:
     """Turn the errors of a validation into findings, at most a hundred; `model` is what was validated."""
     errors = error.errors(include_url=False)
     findings = [_finding(details, model) for details in errors[:_MOST]]
@@ -125,10 +125,10 @@ def _wrong_type(loc: Loc, wanted: str, given: Json) -> Finding:
     elif wanted == "true or false" and isinstance(given, str):
         spellings = {"yes": "true", "on": "true", "true": "true", "no": "false", "off": "false", "false": "false"}
         hint = f"try {spellings[given.lower()]}" if given.lower() in spellings else ""
-    return Finding(loc=loc, message=f"must be {wanted}, not {_described(given)}", hint=hint)
+    return Finding(loc=loc, message=f"must be {wanted}, not {_describe(given)}", hint=hint)
 
 
-def _described(value: Json) -> str:
+def _describe(value: Json) -> str:
     """Name a value by its kind, and by itself where it is short."""
     if value is None:
         return "null"

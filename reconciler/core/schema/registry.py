@@ -45,7 +45,7 @@ _MODELS: Mapping[str, tuple[tuple[str, ...], type[Strict]]] = {
 KINDS = tuple(_MODELS)
 """The kinds that this version reads, each with a model and a published schema."""
 
-_NEIGHBOURS = frozenset({
+_FOREIGN_KINDS = frozenset({
     "AdvancedCronJob", "BroadcastJob", "CloneSet", "ContainerRecreateRequest", "DaemonSet", "EphemeralJob",
     "ImageListPullJob", "ImagePullJob", "NodeImage", "NodePodProbe", "PersistentPodState", "PodProbeMarker",
     "ResourceDistribution", "SidecarSet", "StatefulSet", "UnitedDeployment",
@@ -83,7 +83,7 @@ class Verdict:
     hint: str = ""
 
 
-def support(api_version: Json, kind: Json) -> Verdict:
+def kind_verdict(api_version: Json, kind: Json) -> Verdict:
     """Tell by its apiVersion and kind what becomes of a document."""
     group, _, version = api_version.partition("/") if isinstance(api_version, str) else ("", "", "")
     ours = OURS.fullmatch(group) is not None
@@ -105,7 +105,7 @@ def support(api_version: Json, kind: Json) -> Verdict:
     # 4. Ours, or EGS's or OpenKruise's own beside ours.
     expected = _versions(kind)
     if not expected:
-        if kind in _NEIGHBOURS and group != "overspill.dev":
+        if kind in _FOREIGN_KINDS and group != "overspill.dev":
             return _FOREIGN
         guess = nearest_name(kind, KINDS)
         hint = f"try '{guess}'" if guess else f"one of {', '.join(sorted(KINDS))}"
@@ -135,7 +135,7 @@ def _versions(kind: str) -> tuple[str, ...]:
     return _MODELS[kind][0] if kind in _MODELS else ()
 
 
-class _Plain(GenerateJsonSchema):
+class _UntitledSchema(GenerateJsonSchema):
     """Leaves out the titles that Pydantic makes of field names: editors show them, and they say nothing."""
 
     def encode_default(self, dft: object) -> Json:
@@ -150,7 +150,7 @@ class _Plain(GenerateJsonSchema):
 def json_schema(kind: str) -> dict[str, Json]:
     """Describe a kind to editors as JSON Schema of draft 2020-12; raises KeyError for a kind not in `KINDS`."""
     (api_version, *_), model = _MODELS[kind]
-    schema = model.model_json_schema(by_alias=True, schema_generator=_Plain)
+    schema = model.model_json_schema(by_alias=True, schema_generator=_UntitledSchema)
     return {
         "$schema": GenerateJsonSchema.schema_dialect,
         "$id": f"https://{api_version}/{kind}.json",

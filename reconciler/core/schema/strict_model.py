@@ -72,7 +72,7 @@ def refusal(message: str, hint: str = "") -> PydanticCustomError:
     return PydanticCustomError("refused", "{message}", {"message": message, "hint": hint})
 
 
-def respelt(value: Json, written: str, usual: str) -> Json:
+def merge_alias(value: Json, written: str, usual: str) -> Json:
     """Read one field of a mapping under its usual name; refuse both names where they differ."""
     if not isinstance(value, Mapping) or written not in value:
         return value

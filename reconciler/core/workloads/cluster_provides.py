@@ -15,7 +15,7 @@ from reconciler.model.capacity import ClusterObservation
 from reconciler.model.plan import Reason, Refusal
 from reconciler.model.policy import Cluster
 from reconciler.model.prerequisites import Category, Prerequisite
-from reconciler.text.wording import listed, plain
+from reconciler.text.wording import join_names, sanitize
 
 _WORDS = {
     Category.KINDS: "kind",
@@ -51,13 +51,13 @@ def refuse_lacking(
     if not lacks:
         return None
     first, *others = lacks
-    nor = f", nor {listed(map(describe_prerequisite, others))}" if others else ""
-    fields = listed(dict.fromkeys(f"spec.provides.{lack.category}" for lack in lacks))
+    nor = f", nor {join_names(map(describe_prerequisite, others))}" if others else ""
+    fields = join_names(dict.fromkeys(f"spec.provides.{lack.category}" for lack in lacks))
     them = "them" if others else "it"
     return Refusal(
         cluster=cluster.name,
         reason=Reason.NEEDS_FIRST,
-        message=f"has no {describe_prerequisite(first)}, which {plain(first.by)} needs{nor}",
+        message=f"has no {describe_prerequisite(first)}, which {sanitize(first.by)} needs{nor}",
         remedy=f"create {them} there and list {them} in its {fields}, or ship {them} with the workload",
     )
 
@@ -81,14 +81,14 @@ def describe_undeclared(
     for cluster, seen in clusters if prerequisites else ():
         doubtful = undeclared(cluster, prerequisites, seen)
         if doubtful:
-            fields = listed(dict.fromkeys(f"spec.provides.{prerequisite.category}" for prerequisite in doubtful))
-            what = listed(describe_prerequisite(prerequisite) for prerequisite in doubtful)
+            fields = join_names(dict.fromkeys(f"spec.provides.{prerequisite.category}" for prerequisite in doubtful))
+            what = join_names(describe_prerequisite(prerequisite) for prerequisite in doubtful)
             yield f"{cluster.name} does not say whether it has {what}: list what it has in its {fields}."
 
 
 def describe_prerequisite(prerequisite: Prerequisite) -> str:
     """Name a thing that is needed, with what it is."""
-    return f"{_WORDS[prerequisite.category]} {plain(prerequisite.name)}"
+    return f"{_WORDS[prerequisite.category]} {sanitize(prerequisite.name)}"
 
 
 def _has(cluster: Cluster, prerequisite: Prerequisite, seen: ClusterObservation | None) -> bool | None:

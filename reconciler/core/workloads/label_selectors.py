@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from reconciler.model.capacity import ReplicaShape
 from reconciler.model.scheduling import HostPort, LabelRequirement, PodOnNode, PodRule, PodRules
-from reconciler.text.wording import listed
+from reconciler.text.wording import join_names
 
 _ANY = HostPort(port=0).address
 _MIXED = "wants {} among pods of several kinds, which nobody counts together"
@@ -82,4 +82,4 @@ def describe_rules(rules: PodRules) -> str:
     demands += [f"all pods in one {rule.key}" for rule in rules.together]
     demands += [f"at most {rule.max_skew} more in one {rule.key} than in another" for rule in rules.evenly]
     demands += [f"host port {port.port}/{port.protocol} to itself" for port in rules.ports]
-    return listed(demands)
+    return join_names(demands)

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from reconciler.core.workloads.label_selectors import meets_requirement
 from reconciler.model.capacity import ReplicaShape
 from reconciler.model.scheduling import NodeRequirement, NodeTerm
-from reconciler.text.wording import listed
+from reconciler.text.wording import join_names
 
 NAME_FIELD = "metadata.name"
 _INTEGER = re.compile(r"[+-]?[0-9]{1,19}")
@@ -49,7 +49,7 @@ def required_labels(shape: ReplicaShape) -> tuple[tuple[str, str], ...]:
     asked: list[tuple[str, tuple[str, ...]]] = [(key, (value,)) for key, value in shape.node_selector.items()]
     if len(shape.node_terms) == 1:
         asked += [(label.key, label.values) for label in shape.node_terms[0].labels if label.operator == "In"]
-    return tuple(sorted((key, listed(values).replace(" and ", " or ")) for key, values in asked))
+    return tuple(sorted((key, join_names(values).replace(" and ", " or ")) for key, values in asked))
 
 
 def _meets_requirement(requirement: NodeRequirement, labels: Mapping[str, str]) -> bool:

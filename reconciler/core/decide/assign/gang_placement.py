@@ -21,7 +21,7 @@ from reconciler.model.candidate import Candidate
 from reconciler.model.capacity import ReplicaShape
 from reconciler.model.ids import ClusterName, WorkloadId, WorkspaceName
 from reconciler.model.plan import Choice, Reason, Refusal
-from reconciler.text.wording import amounts, count, listed
+from reconciler.text.wording import amounts, count, join_names
 
 _T = TypeVar("_T")
 _T_co = TypeVar("_T_co", covariant=True)
@@ -96,7 +96,7 @@ def _too_small(
     name, main = candidate.cluster, need.main
     room, seen = finder.capacity.room(name, workspace), inputs.observed.clusters[name]
     if candidate.room < main.replicas:
-        each = listed(amounts(main.shape.requests)) or "nothing"
+        each = join_names(amounts(main.shape.requests)) or "nothing"
         message = f"needs {each} for each of {count(main.replicas, 'pod')}, has room for {candidate.room}"
         remedy = remedies.remedy(room, seen, main.shape, main.replicas)
     else:
@@ -104,7 +104,7 @@ def _too_small(
         if fitting == len(need.parts):
             return _without_domains(inputs, finder, name, room, need)
         part = need.parts[fitting]
-        pods = f"{count(part.replicas, 'pod')} with {listed(amounts(part.shape.requests))}"
+        pods = f"{count(part.replicas, 'pod')} with {join_names(amounts(part.shape.requests))}"
         message = room.shortfall(part.room[0]) if part.apart else f"has no room for {pods} beside the rest of it"
         remedy = remedies.remedy(room, seen, *part.room)
     return Refusal(cluster=name, reason=Reason.NO_CAPACITY, message=message, remedy=remedy)
@@ -166,7 +166,7 @@ def assess_missing(
         return Refusal(
             cluster=candidate.cluster,
             reason=Reason.SPREAD_LIMIT,
-            message=f"it goes whole, and {rest} of it is on {listed(others)}",
+            message=f"it goes whole, and {rest} of it is on {join_names(others)}",
         )
     standing = whole.of(here) if here else None
     least = standing is None and may_start(whole.of(missing))

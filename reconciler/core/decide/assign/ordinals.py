@@ -20,7 +20,7 @@ from reconciler.model.ids import ClusterName, WorkloadId
 from reconciler.model.placement import ClusterSubset, Placement
 from reconciler.model.plan import Reason, Refusal
 from reconciler.model.workload_spread import WorkloadSpread
-from reconciler.text.wording import plain
+from reconciler.text.wording import sanitize
 
 
 def barred(
@@ -130,7 +130,9 @@ def _past(
         cluster=place[0],
         subset=place[1],
         reason=Reason.TAKEN,
-        message=f"{name} has ordinal {ahead[0]} on {plain(ahead[1])} since before WorkloadSpread {spread.id} changed",
+        message=(
+            f"{name} has ordinal {ahead[0]} on {sanitize(ahead[1])} since before WorkloadSpread {spread.id} changed"
+        ),
         remedy="wait until that placement has ended, or end it with `overspill revert`",
     )
 
@@ -140,7 +142,7 @@ def _refusal(spread: WorkloadSpread, place: ClusterSubset, taken: Sequence[Clust
     cluster, subset = place
     if subset and (not taken or cluster == taken[0]):
         return None
-    target, name = f"{spread.target.kind} {spread.target.name}", plain(subset)
+    target, name = f"{spread.target.kind} {spread.target.name}", sanitize(subset)
     message = f"{target} has no ordinals for what is in no subset"
     remedy = f"have a subset of WorkloadSpread {spread.id} take it"
     if subset:

@@ -24,7 +24,7 @@ from reconciler.model.placement import Placement
 from reconciler.model.plan import Reason, Refusal
 from reconciler.model.policy import BurstPolicy, StrategyName
 from reconciler.model.workload import WorkloadTemplate
-from reconciler.text.wording import count, listed
+from reconciler.text.wording import count, join_names
 
 
 def assign(
@@ -238,7 +238,7 @@ def _left_out(division: Division, policy: BurstPolicy) -> Iterator[Refusal]:
         yield Refusal(
             cluster=share.cluster,
             reason=Reason.SPREAD_LIMIT,
-            message=f"policy {policy.name} spreads over {most} at most: {listed(taken)}",
+            message=f"policy {policy.name} spreads over {most} at most: {join_names(taken)}",
             remedy=f"raise spec.distribution.{bound} of policy {policy.name}",
         )
 

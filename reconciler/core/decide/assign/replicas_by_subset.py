@@ -31,7 +31,7 @@ from reconciler.model.plan import Reason, Refusal
 from reconciler.model.policy import BurstPolicy
 from reconciler.model.workload import WorkloadTemplate
 from reconciler.model.workload_spread import Subset, WorkloadSpread
-from reconciler.text.wording import plain
+from reconciler.text.wording import sanitize
 
 
 def assign_by_subset(
@@ -192,7 +192,7 @@ class _Round:
         refusals: list[Refusal],
     ) -> dict[ClusterSubset, Candidate]:
         """Leave one subset on a cluster where two of them would make objects of the same names there."""
-        objects = self.finder.inputs.reach.makers.things(self.template.workload)
+        objects = self.finder.inputs.reach.makers.objects_of(self.template.workload)
         if not objects:
             return able
         closed = {quota.subset.name for quota in subsets if quota.elsewhere == 0}
@@ -204,7 +204,7 @@ class _Round:
             if subset in closed or subset in occupied.setdefault(cluster, {subset}):
                 left[cluster, subset] = candidate
                 continue
-            names = (f"subset {plain(name)}" if name else "no subset" for name in sorted(occupied[cluster]))
+            names = (f"subset {sanitize(name)}" if name else "no subset" for name in sorted(occupied[cluster]))
             refusals.append(
                 Refusal(
                     cluster=cluster,
@@ -249,7 +249,7 @@ class _Round:
         for place, gain, has, quota in _gained(rows, subsets, counts, held):
             bounds = [f"at most {quota.most}"] if quota.most is not None else []
             bounds += [f"at least {quota.least}"] if quota.least else []
-            because = f"subset {plain(quota.subset.name)} then has {has} of {' and '.join(bounds)}" if bounds else ""
+            because = f"subset {sanitize(quota.subset.name)} then has {has} of {' and '.join(bounds)}" if bounds else ""
             yield replace(able[place], replicas=gain, because=because)
 
     def _squeezed(

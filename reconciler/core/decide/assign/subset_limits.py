@@ -11,7 +11,7 @@ from reconciler.model.ids import WorkloadId
 from reconciler.model.placement import ClusterSubset, Placement
 from reconciler.model.plan import Reason, Refusal
 from reconciler.model.workload_spread import WorkloadSpread
-from reconciler.text.wording import count, plain
+from reconciler.text.wording import count, sanitize
 
 
 def full(finder: CandidateFinder, spread: WorkloadSpread, placement: Placement, candidate: Candidate) -> Refusal | None:
@@ -39,7 +39,7 @@ def over(
     spread: WorkloadSpread, quota: SubsetQuota, has: int, place: ClusterSubset, *, before: int | None = None
 ) -> Refusal:
     """Refuse a cluster for a subset that has as many replicas as it may, or comes to have them from `before`."""
-    name = plain(quota.subset.name)
+    name = sanitize(quota.subset.name)
     verb = "has" if before is None or before >= has else "comes to"
     return Refusal(
         cluster=place[0],

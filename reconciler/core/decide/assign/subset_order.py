@@ -17,7 +17,7 @@ from reconciler.core.spread.placement_subset import cluster_subset, replicas_by_
 from reconciler.model.ids import WorkloadId
 from reconciler.model.placement import ClusterSubset, Placement
 from reconciler.model.workload_spread import WorkloadSpread
-from reconciler.text.wording import plain
+from reconciler.text.wording import sanitize
 
 RETURNS = "the last subset gives back first"
 
@@ -31,7 +31,7 @@ def describe_subset_order(spread: WorkloadSpread) -> str:
     for subset in spread.subsets:
         bounds = [f"at least {subset.least}"] if subset.least else []
         bounds += [f"at most {subset.most}"] if subset.most is not None else []
-        words.append(f"{plain(subset.name)} ({', '.join(bounds)})" if bounds else plain(subset.name))
+        words.append(f"{sanitize(subset.name)} ({', '.join(bounds)})" if bounds else sanitize(subset.name))
     return f"WorkloadSpread {spread.id}, in order: {', '.join(words)}"
 
 

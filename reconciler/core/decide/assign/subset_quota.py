@@ -13,7 +13,7 @@ from reconciler.core.spread.matching import has_required_node, selects_cluster
 from reconciler.model.demand import Demand
 from reconciler.model.ids import WorkloadId
 from reconciler.model.workload_spread import Subset, WorkloadSpread
-from reconciler.text.wording import plain
+from reconciler.text.wording import sanitize
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +69,7 @@ def too_many_at_home(inputs: PassInput, workload: WorkloadId, spread: WorkloadSp
     """Say where the primary runs more than its subset may hold; replicas on the primary are never touched."""
     primary = inputs.desired.workspaces[workload.workspace].primary
     return tuple(
-        f"{primary} runs {quota.home} of subset {plain(quota.subset.name)}, which may have {quota.most}:"
+        f"{primary} runs {quota.home} of subset {sanitize(quota.subset.name)}, which may have {quota.most}:"
         " what runs there is left alone."
         for quota in quotas(inputs, workload, spread, placed)
         if quota.most is not None and quota.home > quota.most

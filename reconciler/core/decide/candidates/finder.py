@@ -329,7 +329,7 @@ class CandidateFinder:
         subset: str = "",
     ) -> Placement:
         """Make a new placement that begins now."""
-        return lifecycle.begun(
+        return lifecycle.new_placement(
             template, policy, self._desired, self._now, cluster=cluster, replicas=replicas, shape=shape, subset=subset
         )
 

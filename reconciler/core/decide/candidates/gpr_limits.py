@@ -12,7 +12,7 @@ from dataclasses import replace
 from reconciler.core.capacity.gpu_models import gpus_of_pod
 from reconciler.core.decide.candidates.gpr_needs import gpr_needs
 from reconciler.core.decide.state.pass_input import PassInput
-from reconciler.core.fleet.admission import too_much
+from reconciler.core.fleet.admission import check_gpu_ask
 from reconciler.model.candidate import Candidate
 from reconciler.model.capacity import ReplicaShape
 from reconciler.model.gpr import GpuLimits
@@ -31,7 +31,7 @@ def beyond_limits(
         return None
     ask = gpr_needs(inputs, workload, cluster, shape, replicas)
     for limits, where, field in _limits(inputs, workload, cluster):
-        for finding in too_much(ask, limits, where):
+        for finding in check_gpu_ask(ask, limits, where):
             named = _FIELDS[str(finding.loc[0])]
             change = f"add it to {named}" if named == "gpuShapes" else f"raise {named}"
             return Refusal(

@@ -14,7 +14,7 @@ from reconciler.model.capacity import ReplicaShape
 from reconciler.model.gpr import GpuAsk
 from reconciler.model.ids import ClusterName, WorkloadId
 from reconciler.model.request import Request
-from reconciler.text.wording import model
+from reconciler.text.wording import models_in_selector
 
 
 def gpr_needs(
@@ -46,7 +46,7 @@ def gpr_needs(
         nodes = -(-together // gpus)
     template = gpr_template(workload, cluster, inputs) if cluster else None
     usual = template.ask if template else GpuAsk(gpus=gpus)
-    named = ", ".join(model(required_labels(shape)))
+    named = ", ".join(models_in_selector(required_labels(shape)))
     return replace(usual, gpus=gpus, nodes=nodes, shape=named or usual.shape)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.decide.state.working_plan import WorkingPlan
-from reconciler.core.fleet.object_owners import Thing, describe_object
+from reconciler.core.fleet.object_owners import ObjectId, describe_object
 from reconciler.model.ids import ClusterName, WorkloadId
 from reconciler.model.plan import Reason, Refusal
 
@@ -20,12 +20,12 @@ class ObjectConflicts:
         self._workspaces = inputs.desired.workspaces
         self._makers = inputs.reach.makers
         self._working_plan = working_plan
-        self._owners: dict[Thing, tuple[int, tuple[WorkloadId, ...]]] = {}
-        self._holders: dict[tuple[ClusterName, Thing, bool], tuple[int, WorkloadId | None]] = {}
+        self._owners: dict[ObjectId, tuple[int, tuple[WorkloadId, ...]]] = {}
+        self._holders: dict[tuple[ClusterName, ObjectId, bool], tuple[int, WorkloadId | None]] = {}
 
     def refusal(self, workload: WorkloadId, cluster: ClusterName) -> Refusal | None:
         """Refuse a cluster that has an object of a workload already, made by another one; None where it has none."""
-        for thing in self._makers.things(workload):
+        for thing in self._makers.objects_of(workload):
             whose = self._whose(workload, cluster, thing)
             if whose:
                 return Refusal(
@@ -40,10 +40,10 @@ class ObjectConflicts:
         """Tell whether any object of a workload is also made by another one, on whatever cluster."""
         return any(
             self._makers.counts(workload.workspace, thing) or any(name != workload for name in self._placed(thing))
-            for thing in self._makers.things(workload)
+            for thing in self._makers.objects_of(workload)
         )
 
-    def _placed(self, thing: Thing) -> tuple[WorkloadId, ...]:
+    def _placed(self, thing: ObjectId) -> tuple[WorkloadId, ...]:
         """List the workloads with placements that make an object; cached until the plan changes."""
         position = self._working_plan.position
         entry = self._owners.get(thing)
@@ -52,7 +52,7 @@ class ObjectConflicts:
             entry = self._owners[thing] = position, owners
         return entry[1]
 
-    def _whose(self, workload: WorkloadId, cluster: ClusterName, thing: Thing) -> str:
+    def _whose(self, workload: WorkloadId, cluster: ClusterName, thing: ObjectId) -> str:
         """Name the owner of an object on a cluster, without the names of other workspaces; empty where it has none."""
         workspace = self._workspaces[workload.workspace]
         if workload.request and cluster == workspace.primary and self._makers.counts(workspace.name, thing):
@@ -62,7 +62,7 @@ class ObjectConflicts:
             return ""
         return str(holder) if holder.workspace == workload.workspace else "another workspace"
 
-    def _holder(self, cluster: ClusterName, thing: Thing, *, any_burst: bool) -> WorkloadId | None:
+    def _holder(self, cluster: ClusterName, thing: ObjectId, *, any_burst: bool) -> WorkloadId | None:
         """Find the workload whose placement on a cluster makes an object; cached until the plan changes."""
         key, position = (cluster, thing, any_burst), self._working_plan.position
         entry = self._holders.get(key)

@@ -10,7 +10,7 @@ from reconciler.errors import InvalidInput, Problem
 from reconciler.model.ids import WorkloadId
 from reconciler.model.request import Answer, Denial, Provisioning, RequestRecord
 from reconciler.text.findings import Finding
-from reconciler.text.wording import listed
+from reconciler.text.wording import join_names
 
 PLACE = "request"
 """Where the problems of a body are, as there is no file."""
@@ -40,7 +40,7 @@ def refused(findings: Iterable[Finding], workload: WorkloadId | None = None) -> 
 
 def immutable(fields: Sequence[str], why: str, workload: WorkloadId) -> Answer:
     """Deny a change of fields that are fixed in the state that a placement is in."""
-    names = listed(fields)
+    names = join_names(fields)
     problems = tuple(Problem(path=PLACE, field=name, message=f"cannot change: {why}") for name in fields)
     message = f"{names} cannot change: {why}"
     return Answer(denial=Denial.INVALID_UPDATE, message=message, workload=workload, problems=problems)

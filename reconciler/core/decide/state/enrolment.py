@@ -20,7 +20,7 @@ from reconciler.core.capacity.pod_needs import (
     request_requirements,
 )
 from reconciler.core.engines import engine
-from reconciler.core.fleet.admission import UNSAID
+from reconciler.core.fleet.admission import DEFAULT_DURATION
 from reconciler.core.fleet.cluster_order import ClusterOrder
 from reconciler.core.fleet.prerequisites import prerequisites
 from reconciler.core.ledger.request_record import digest_of, request_path
@@ -38,7 +38,7 @@ from reconciler.model.workload import WorkloadTemplate
 def lasting(request: Request, limits: WorkspaceLimits | None) -> timedelta:
     """Say how long a request lasts from its first placement on."""
     asked = request.spec.burst_duration or request.terms.exit_duration
-    return asked or (UNSAID if limits is None else limits.longest)
+    return asked or (DEFAULT_DURATION if limits is None else limits.longest)
 
 
 def end_of(record: RequestRecord, desired: Desired) -> datetime | None:
@@ -142,7 +142,7 @@ class Enrolment:
         if any(map(self._reserves, changed)) or not set(changed).isdisjoint(before.reservations):
             self.reservations = tuple(sorted(filter(self._reserves, {*before.reservations, *changed})))
         self.desired = self._fleet(before.desired, {workload: self.entries.get(workload) for workload in changed})
-        self.reach = before.reach.enrolling(self.desired, changed)
+        self.reach = before.reach.with_requests(self.desired, changed)
         if before._lacking is not None:
             self._lacking, self._unsure = before._lacking, before._unsure.union(changed)
         if before._differing is not None:

@@ -9,7 +9,7 @@ from datetime import datetime
 
 from reconciler.core.decide.state.in_flight import InFlight, flight
 from reconciler.core.decide.state.pass_input import PassInput
-from reconciler.core.ledger.restraints import holds
+from reconciler.core.ledger.restraints import is_in_force
 from reconciler.model.ids import ClusterName, WorkloadId, WorkspaceName
 from reconciler.model.ledger import PlacementGroup
 from reconciler.model.placement import Placement, Restraint
@@ -85,7 +85,7 @@ class WorkingPlan:
             workload: tuple(
                 restraint
                 for restraint in restraints
-                if now < restraint.until and holds(restraint, self._desired.policies.get(workload))
+                if now < restraint.until and is_in_force(restraint, self._desired.policies.get(workload))
             )
             for workload, restraints in ledger.restraints.items()
         }

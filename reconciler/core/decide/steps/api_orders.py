@@ -17,10 +17,10 @@ from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.decide.state.working_plan import WorkingPlan
 from reconciler.core.decide.steps.follow_requests import CHANGEABLE, amend, forget, unmade
 from reconciler.core.decide.steps.steer import prolonged, withdrawn
-from reconciler.core.fleet.admission import admit, examine
-from reconciler.core.fleet.objects import home
+from reconciler.core.fleet.admission import admit, review
+from reconciler.core.fleet.objects import find_workspace
 from reconciler.core.ledger.request_record import body_digest, differences
-from reconciler.core.schema.egs.request import RequestDraft, merged
+from reconciler.core.schema.egs.request import RequestDraft, merge_update
 from reconciler.errors import InvalidInput, Severity
 from reconciler.model.ids import TemplateName, WorkloadId, WorkspaceName
 from reconciler.model.placement import Placement
@@ -28,7 +28,7 @@ from reconciler.model.plan import Receive
 from reconciler.model.policy import Workspace
 from reconciler.model.request import Answer, Asker, Denial, Provisioning, Request, RequestRecord, Verb
 from reconciler.text.findings import Finding
-from reconciler.text.wording import listed
+from reconciler.text.wording import join_names
 
 _NAMING = ("name", "workspaceName")
 
@@ -71,7 +71,7 @@ class _Clerk:
         if draft is None:
             return answers.invalid("says nothing to create")
         named = draft.workspace or order.workspace
-        place = home(named, draft.used, _seen(workspaces, order, named))
+        place = find_workspace(named, draft.used, _seen(workspaces, order, named))
         if isinstance(place, Finding):
             return answers.refused((draft.spelling.of(place),))
         workload = WorkloadId(place.name, TemplateName(order.name), request=True)
@@ -89,7 +89,7 @@ class _Clerk:
         if other is not None:
             return Answer(denial=Denial.KEY_REUSED, message=f"this Idempotency-Key made {other}", workload=workload)
         # 3. It may not be made.
-        examined = examine(replace(draft, name=workload.name), place, self.inputs.desired)
+        examined = review(replace(draft, name=workload.name), place, self.inputs.desired)
         admitted = examined.request
         if admitted is None:
             return answers.refused(examined.errors, workload)
@@ -158,7 +158,7 @@ class _Clerk:
         if not found:
             return Answer(denial=Denial.MISSING, message=f"there is no placement {order.name}")
         if len(found) > 1:
-            there = listed(str(one.workload) for one in found)
+            there = join_names(str(one.workload) for one in found)
             return answers.invalid(f"{order.name} may be {there}", "say which workspace")
         (one,) = found
         if isinstance(one, Placement) and one.workload.request:
@@ -185,7 +185,7 @@ class _Clerk:
         moved = [name for name in _NAMING if name in order.given and _named(draft, name) != _is(record, name)]
         if moved:
             return answers.immutable(moved, "it is what the placement is known by", workload)
-        asked, wrong = merged(record.request, draft)
+        asked, wrong = merge_update(record.request, draft)
         errors = tuple(finding for finding in wrong if finding.severity is Severity.ERROR)
         admitted = errors or admit(asked, self.inputs.desired)
         if isinstance(admitted, tuple):
@@ -223,7 +223,7 @@ class _Clerk:
         if isinstance(written, Answer):
             return written
         position = self.working_plan.position
-        detail = f"{order.author.name} asked for it: {listed(changed)}"
+        detail = f"{order.author.name} asked for it: {join_names(changed)}"
         amend(self.inputs, self.working_plan, record, after, detail=detail, author=order.author)
         return Answer(change=position, workload=record.workload, notes=self._notes(admitted))
 

@@ -15,7 +15,7 @@ from reconciler.model.placement import Placement
 from reconciler.model.plan import Amend, Close, Why
 from reconciler.model.request import Ended, Provisioning, RequestRecord
 from reconciler.model.units import format_duration
-from reconciler.text.wording import clause, count
+from reconciler.text.wording import as_clause, count
 
 
 def follow_end(inputs: PassInput, working_plan: WorkingPlan, placement: Placement, why: Why, detail: str) -> None:
@@ -46,7 +46,7 @@ def close(
     inputs: PassInput, working_plan: WorkingPlan, record: RequestRecord, status: Provisioning, message: str
 ) -> None:
     """Close a request for good."""
-    ended = Ended(status=status, at=inputs.now, message=clause(message))
+    ended = Ended(status=status, at=inputs.now, message=as_clause(message))
     working_plan.change(Close(before=record, after=replace(record, changed_at=inputs.now, ended=ended)))
 
 
@@ -98,7 +98,7 @@ def _fail(
     The ledger keeps the clusters where it failed, so that a restart tries none of them twice.
     """
     after = replace(_without(inputs, record, placement), attempts=record.attempts + 1)
-    failed = f"failed on {placement.cluster}: {clause(detail)}"
+    failed = f"failed on {placement.cluster}: {as_clause(detail)}"
     if others:
         working_plan.change(Amend(before=record, after=after, detail=failed))
         return

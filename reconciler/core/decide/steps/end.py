@@ -209,7 +209,7 @@ def make_move(
     replicas = placement.replicas + (joined.replicas if joined else 0)
     name = lifecycle.placement_name(placement.workload, cluster.name, inputs.now, subset)
     after = replace(
-        lifecycle.renewed(joined or placement, inputs.desired, inputs.now, replicas),
+        lifecycle.resized_placement(joined or placement, inputs.desired, inputs.now, replicas),
         name=joined.name if joined else name,
         cluster=cluster.name,
         engine=cluster.engine,

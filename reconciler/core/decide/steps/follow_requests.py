@@ -22,7 +22,7 @@ from reconciler.model.sorted_map import sorted_map
 from reconciler.model.tree import Identity
 from reconciler.model.units import format_duration
 from reconciler.model.workload import DeletionPolicy
-from reconciler.text.wording import clause, listed
+from reconciler.text.wording import as_clause, join_names
 
 CHANGEABLE = frozenset({"burstDuration", "deletionPolicy"})
 """What may be changed of a request that has a placement, as EGS has it (docs/egs.md, R20)."""
@@ -188,11 +188,15 @@ def _follow_placed(
         working_plan.suppress(Suppressed(workload=record.workload, reason=Reason.NOT_RENDERED, message=message))
     if fixed:
         message = (
-            f"it has a placement, so {listed(fixed)} cannot change;"
+            f"it has a placement, so {join_names(fixed)} cannot change;"
             " delete the file and ask for it anew under another name"
         )
         working_plan.suppress(Suppressed(workload=record.workload, reason=Reason.REQUEST_FIXED, message=message))
 
 
 def _told(changed: Sequence[str]) -> str:
-    return f"its file has changed: {clause(listed(changed))}" if changed else "its file says the same in other words"
+    return (
+        f"its file has changed: {as_clause(join_names(changed))}"
+        if changed
+        else "its file says the same in other words"
+    )

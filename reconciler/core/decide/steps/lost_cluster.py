@@ -24,7 +24,7 @@ from reconciler.model.placement import Placement, Restraint, RestraintKind
 from reconciler.model.plan import Move, Reason, Suppressed, Why
 from reconciler.model.policy import Desired
 from reconciler.model.units import format_duration
-from reconciler.text.wording import clause
+from reconciler.text.wording import as_clause
 
 
 def missed(before: Lost, desired: Desired, observed: Observed, now: datetime) -> Lost:
@@ -63,7 +63,7 @@ def _lost(name: ClusterName, desired: Desired, observed: Observed, now: datetime
 def _why(inputs: PassInput, cluster: ClusterName, since: datetime) -> str:
     seen = inputs.observed.clusters.get(cluster)
     blind = unseen(inputs.desired.fleet, inputs.observed, cluster, inputs.now)
-    unwell = f"{cluster}: {clause(seen.message) or 'it reports itself unhealthy'}" if seen is not None else ""
+    unwell = f"{cluster}: {as_clause(seen.message) or 'it reports itself unhealthy'}" if seen is not None else ""
     return f"{blind or unwell}, which has lasted for {format_duration(inputs.now - since)}"
 
 
@@ -92,7 +92,7 @@ def _leave(
     first = next((refusal for refusal in refusals if refusal.remedy), None)
     minimum = gang_placement.describe_minimum(needs_there(inputs, placement))
     nor = f", nor for {minimum}" if minimum else ""
-    hint = f"; {first.cluster}: {clause(first.message)} ({first.remedy})" if first is not None else ""
+    hint = f"; {first.cluster}: {as_clause(first.message)} ({first.remedy})" if first is not None else ""
     working_plan.suppress(
         Suppressed(
             workload=placement.workload,

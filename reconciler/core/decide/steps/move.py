@@ -24,7 +24,7 @@ from reconciler.model.plan import Reason, Refusal
 from reconciler.model.policy import BurstPolicy
 from reconciler.model.workload import WorkloadTemplate
 from reconciler.model.workload_spread import Subset
-from reconciler.text.wording import count, plain
+from reconciler.text.wording import count, sanitize
 
 
 def find_move(
@@ -124,7 +124,7 @@ def _gang_move(
         taking, needed = answer, gang.of(replicas)
     cluster = desired.clusters[candidate.cluster]
     moved = replace(
-        lifecycle.renewed(placement, desired, inputs.now, replicas),
+        lifecycle.resized_placement(placement, desired, inputs.now, replicas),
         name=lifecycle.placement_name(workload, cluster.name, inputs.now),
         cluster=cluster.name,
         engine=cluster.engine,
@@ -151,7 +151,7 @@ def _unsplit(
             message=f"{room} of its {count(placement.replicas, 'replica')}, which move together",
         )
     elif made_for is not None and made_for.patch and candidate.subset != made_for.name:
-        message = f"nobody says what its replicas are without the patch of subset {plain(made_for.name)}"
+        message = f"nobody says what its replicas are without the patch of subset {sanitize(made_for.name)}"
         refusal = Refusal(cluster=candidate.cluster, reason=Reason.NO_SHAPE, message=message)
     else:
         refusal = _beyond(finder, policy, placement, candidate)

@@ -18,7 +18,7 @@ from reconciler.model.candidate import Candidate
 from reconciler.model.ids import WorkloadId
 from reconciler.model.plan import Place, Reason, Refusal, Suppressed
 from reconciler.model.request import RequestRecord
-from reconciler.text.wording import clause, count
+from reconciler.text.wording import as_clause, count
 
 
 def request_turns(inputs: PassInput, working_plan: WorkingPlan, finder: CandidateFinder) -> Iterator[Turn]:
@@ -180,7 +180,7 @@ class _PlaceRequest:
         """Say why the request waits, and the first remedy."""
         of = f"{missing} of {count(total, 'placement')}" if total > 1 else "it"
         first = next((refusal for refusal in refusals if refusal.remedy), None)
-        hint = f"; {first.cluster}: {clause(first.message)} ({first.remedy})" if first is not None else ""
+        hint = f"; {first.cluster}: {as_clause(first.message)} ({first.remedy})" if first is not None else ""
         need = self.entry.needs
         minimum = describe_minimum(need)
         nor = f", nor does {minimum}" if minimum else ""

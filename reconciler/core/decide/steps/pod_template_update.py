@@ -22,7 +22,7 @@ from reconciler.model.candidate import Candidate
 from reconciler.model.capacity import ReplicaShape
 from reconciler.model.placement import Placement
 from reconciler.model.plan import Refusal, Resize, Suppressed
-from reconciler.text.wording import clause, count
+from reconciler.text.wording import as_clause, count
 
 
 def update_pod_templates(inputs: PassInput, working_plan: WorkingPlan, finder: CandidateFinder) -> None:
@@ -33,7 +33,7 @@ def update_pod_templates(inputs: PassInput, working_plan: WorkingPlan, finder: C
             continue
         template = desired.templates[workload]
         for placement in working_plan.of(workload):
-            if placement.template_version in {"", lifecycle.version(template)}:
+            if placement.template_version in {"", lifecycle.file_version(template)}:
                 continue
             gang = whole(inputs, workload, placement)
             shape = gang.shape if gang is not None else None
@@ -64,7 +64,7 @@ def _resize(
             Suppressed(
                 workload=placement.workload,
                 reason=answer.reason,
-                message=f"{detail}; what it has on {placement.cluster} stays: {clause(answer.message)}",
+                message=f"{detail}; what it has on {placement.cluster} stays: {as_clause(answer.message)}",
                 replicas=placement.replicas,
                 until=finder.next_change(placement.workload),
                 refusals=(answer,),
@@ -73,7 +73,7 @@ def _resize(
         return
     if answer is not None:
         gang_placement.take(finder, placement.cluster, additional_requirements(gang.of(placement.replicas), standing))
-    resized = lifecycle.renewed(placement, inputs.desired, inputs.now, placement.replicas)
+    resized = lifecycle.resized_placement(placement, inputs.desired, inputs.now, placement.replicas)
     working_plan.change(Resize(before=placement, after=replace(resized, shape=shape.recorded), detail=detail))
 
 

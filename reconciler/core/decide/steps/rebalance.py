@@ -34,7 +34,7 @@ from reconciler.model.placement import ClusterSubset, Placement, place_name
 from reconciler.model.plan import Change, Place, Plan, Reason, Refusal, Resize, Revert, Why
 from reconciler.model.policy import BurstPolicy, Distribution
 from reconciler.model.workload import WorkloadTemplate
-from reconciler.text.wording import clause, count, plain
+from reconciler.text.wording import as_clause, count, sanitize
 
 
 def anew(total: int, shares: Sequence[ClusterShare], distribution: Distribution) -> Division:
@@ -63,7 +63,7 @@ def rebalance(inputs: PassInput, workload: WorkloadId, *, by: str, reason: str =
         policy=policy,
         placements=placements,
         by=by,
-        reason=clause(reason),
+        reason=as_clause(reason),
     )
     changes = tuple(rebalancing.changes())
     for change in changes:
@@ -94,7 +94,7 @@ def _governed(
         raise InvalidInput(f"{trying}: a file of its on the output branch cannot be read (see `overspill status`)")
     cooling = working_plan.cooling(workload)
     if cooling is not None and working_plan.of(workload):
-        raise InvalidInput(f"{trying}: it is held back everywhere: {clause(cooling.reason)} (wait until that ends)")
+        raise InvalidInput(f"{trying}: it is held back everywhere: {as_clause(cooling.reason)} (wait until that ends)")
     return template, policy
 
 
@@ -121,7 +121,7 @@ class _Rebalance:
             if not rest:
                 ends.append(self._end(placement, detail))
                 continue
-            after = lifecycle.renewed(placement, self.inputs.desired, self.inputs.now, rest)
+            after = lifecycle.resized_placement(placement, self.inputs.desired, self.inputs.now, rest)
             shrinks.append(Resize(before=placement, after=after, detail=detail))
         gains = [self._gain(candidate, assignment, leaving) for candidate in assignment.chosen]
         yield from (*ends, *shrinks, *sorted(gains, key=lambda change: isinstance(change, Place)))
@@ -210,7 +210,7 @@ class _Rebalance:
         total, placed = self.held.total(), sum(counts.values())
         if placed != total:
             first = next((refusal for refusal in refusals if refusal.remedy), None)
-            hint = f"; {first.where}: {clause(first.message)} ({first.remedy})" if first is not None else ""
+            hint = f"; {first.where}: {as_clause(first.message)} ({first.remedy})" if first is not None else ""
             spread = self.policy.spread
             bounds = f"WorkloadSpread {spread.id}" if spread else f"policy {self.policy.name}"
             raise InvalidInput(
@@ -224,7 +224,7 @@ class _Rebalance:
         banned, spread = self.inputs.reach.banned(self.workload, cluster), self.policy.spread
         if banned is not None or spread is None or place in self.candidates:
             return banned
-        state = f"not in subset {plain(subset)}" if subset else "in no subset"
+        state = f"not in subset {sanitize(subset)}" if subset else "in no subset"
         message = f"{state} of WorkloadSpread {spread.id} any more"
         return Refusal(cluster=cluster, subset=subset, reason=Reason.NOT_IN_POLICY, message=message)
 
@@ -276,7 +276,7 @@ class _Rebalance:
         if here:
             before = max(here, key=lambda placement: (placement.created_at, placement.name))
             replicas = before.replicas + candidate.replicas
-            grown = lifecycle.renewed(before, self.inputs.desired, self.inputs.now, replicas)
+            grown = lifecycle.resized_placement(before, self.inputs.desired, self.inputs.now, replicas)
             detail = self._detail(place, counts)
             after = replace(grown, shape=candidate.shape.recorded, subset=candidate.subset)
             return Resize(before=before, after=after, detail=detail, choice=choice)
@@ -305,5 +305,5 @@ class _Rebalance:
         has, gets, gone = self.held[place], counts.get(place, 0), self._gone(place)
         why = f" ({gone.message})" if gone is not None else ""
         had = f"{has or 'none'} of {count(self.held.total(), 'replica')}"
-        shares = f"{plain(place_name(*place))} had {had} and gets {gets or 'none'}{why}"
+        shares = f"{sanitize(place_name(*place))} had {had} and gets {gets or 'none'}{why}"
         return f"rebalanced by {self.by}: {'; '.join((shares, *more, *filter(None, (self.reason,))))}"

@@ -30,7 +30,7 @@ from reconciler.model.placement import Placement, Restraint, RestraintKind
 from reconciler.model.plan import Change, Reason, Resize, Revert, Suppressed, Why
 from reconciler.model.units import format_duration
 from reconciler.model.workload_spread import WorkloadSpread
-from reconciler.text.wording import count, plain
+from reconciler.text.wording import count, sanitize
 
 
 def rescheduled(working_plan: WorkingPlan, workload: WorkloadId, now: datetime) -> Counter[str]:
@@ -100,9 +100,8 @@ class _Reschedule:
             if going == waiting:
                 break
         lasted = format_duration(spread.reschedule)
-        detail = (
-            f"{waiting} of {count(placement.replicas, 'replica')} on {plain(placement.where)} had no node for {lasted}"
-        )
+        replicas = count(placement.replicas, "replica")
+        detail = f"{waiting} of {replicas} on {sanitize(placement.where)} had no node for {lasted}"
         if not going:
             self.working_plan.suppress(
                 Suppressed(
@@ -148,7 +147,7 @@ class _Reschedule:
     def _change(self, chosen: Sequence[Candidate], stays: int, detail: str, restraint: Restraint) -> Change:
         inputs, placement = self.inputs, self.placement
         if stays:
-            after = lifecycle.renewed(placement, inputs.desired, inputs.now, stays)
+            after = lifecycle.resized_placement(placement, inputs.desired, inputs.now, stays)
             return Resize(before=placement, after=after, detail=detail, restraint=restraint)
         if len(chosen) == 1:
             return make_move(

@@ -24,7 +24,7 @@ from reconciler.model.ids import ClusterName
 from reconciler.model.plan import Amend, Reason, Refusal, Suppressed
 from reconciler.model.request import Provisioning, RequestRecord
 from reconciler.model.units import format_duration
-from reconciler.text.wording import clause
+from reconciler.text.wording import as_clause
 
 
 def end_reservations(inputs: PassInput, working_plan: WorkingPlan) -> None:
@@ -84,7 +84,7 @@ class _Reserve:
                 return
             refusals.append(refusal)
         first = next((refusal for refusal in refusals if refusal.remedy), None)
-        hint = f"; {first.cluster}: {clause(first.message)} ({first.remedy})" if first else ""
+        hint = f"; {first.cluster}: {as_clause(first.message)} ({first.remedy})" if first else ""
         reason, message = why_not(refusals, f"{describe_gpus(self.ask)} are free on no cluster{hint}")
         self.working_plan.suppress(
             Suppressed(

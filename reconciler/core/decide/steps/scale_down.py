@@ -21,7 +21,7 @@ from reconciler.model.plan import Reason, Resize, Suppressed, Why
 from reconciler.model.policy import BurstPolicy
 from reconciler.model.units import format_duration
 from reconciler.model.workload_spread import WorkloadSpread
-from reconciler.text.wording import count, plain
+from reconciler.text.wording import count, sanitize
 
 
 def scale_down(inputs: PassInput, working_plan: WorkingPlan) -> None:
@@ -60,7 +60,7 @@ def _keep_subsets(
         return
     while placed != before:
         for quota in reversed(quotas(inputs, workload, spread, placed)):
-            name, placements = plain(quota.subset.name), working_plan.of(workload)
+            name, placements = sanitize(quota.subset.name), working_plan.of(workload)
             here = [
                 placement
                 for placement in placements
@@ -153,5 +153,5 @@ def _drain(
         if rest == 0:
             revert(inputs, working_plan, placement, why, detail)
             continue
-        after = lifecycle.renewed(placement, inputs.desired, inputs.now, rest)
+        after = lifecycle.resized_placement(placement, inputs.desired, inputs.now, rest)
         working_plan.change(Resize(before=placement, after=after, detail=detail))

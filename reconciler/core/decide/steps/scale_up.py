@@ -30,7 +30,7 @@ from reconciler.model.placement import ClusterSubset, RestraintKind
 from reconciler.model.plan import Change, Choice, Place, Reason, Refusal, Resize, Shortage, Suppressed
 from reconciler.model.policy import StrategyName
 from reconciler.model.units import format_duration
-from reconciler.text.wording import clause, count, listed, plain
+from reconciler.text.wording import as_clause, count, join_names, sanitize
 
 
 def burst_turns(inputs: PassInput, working_plan: WorkingPlan, finder: CandidateFinder) -> Iterator[Turn]:
@@ -203,7 +203,7 @@ class _ScaleUp:
         nor = f", nor with {minimum}" if minimum else ""
         fits = where_rest or f"it fits on no cluster as a whole, with {count(total, 'replica')}{nor}"
         first = next((refusal for refusal in refusals if refusal.remedy), None)
-        hint = f"; {first.cluster}: {clause(first.message)} ({first.remedy})" if first is not None else ""
+        hint = f"; {first.cluster}: {as_clause(first.message)} ({first.remedy})" if first is not None else ""
         reason, message = why_not(refusals, f"{fits}{hint}")
         self._suppress(reason, message, self.finder.next_change(workload), short=missing, refusals=refusals)
 
@@ -280,7 +280,7 @@ class _ScaleUp:
             detail = "" if shortage is not None else detail
             return Place(placement=placement, shortage=shortage, choice=choice, refused=refused, detail=detail)
         before = max(here, key=lambda placement: (placement.created_at, placement.name))
-        grown = lifecycle.renewed(before, self.inputs.desired, now, before.replicas + candidate.replicas)
+        grown = lifecycle.resized_placement(before, self.inputs.desired, now, before.replicas + candidate.replicas)
         after = replace(grown, shape=shape.recorded, subset=subset)
         return Resize(before=before, after=after, detail=detail, shortage=shortage, choice=choice, refused=refused)
 
@@ -288,7 +288,7 @@ class _ScaleUp:
         """Say why so many missing replicas go: their primary lacks them, or they found no node where they were."""
         demand, now = self.demand, self.inputs.now
         left = rescheduled(self.working_plan, demand.workload, now)
-        waited, home = listed(plain(place) for place in left), max(0, missing - left.total())
+        waited, home = join_names(sanitize(place) for place in left), max(0, missing - left.total())
         shortage = _shortage(demand, demand.shape or shape, now)
         if not left:
             return shortage, f"{replicas} of {count(missing, 'more replica')} that {demand.primary} is missing"

@@ -22,7 +22,7 @@ from reconciler.model.policy import BurstPolicy
 from reconciler.model.tree import Identity
 from reconciler.model.units import format_duration
 from reconciler.text.timestamps import format_time
-from reconciler.text.wording import clause, listed
+from reconciler.text.wording import as_clause, join_names
 
 
 def find(ledger: Ledger, text: str) -> Placement:
@@ -43,7 +43,7 @@ def find(ledger: Ledger, text: str) -> Placement:
     near = difflib.get_close_matches(
         text, [name for placement in placements for name in (placement.name, placement.id)], n=1
     )
-    hint = f"did you mean {near[0]}?" if near else f"there are: {listed(placement.id for placement in placements)}"
+    hint = f"did you mean {near[0]}?" if near else f"there are: {join_names(placement.id for placement in placements)}"
     raise InvalidInput(f"no placement {text!r} ({hint})")
 
 
@@ -59,7 +59,7 @@ def find_workload(inputs: PassInput, text: str) -> WorkloadId:
     if len(matches) == 1:
         return matches[0]
     if matches:
-        raise InvalidInput(f"{text!r} is in several workspaces; name one of {listed(map(str, matches))}")
+        raise InvalidInput(f"{text!r} is in several workspaces; name one of {join_names(map(str, matches))}")
     for path, placement in inputs.ledger.placements.items():
         if text.rstrip("/") in (placement.name, placement.id, path):
             raise InvalidInput(f"{text} is a placement; name its workload: {placement.workload}")
@@ -68,7 +68,7 @@ def find_workload(inputs: PassInput, text: str) -> WorkloadId:
     near = difflib.get_close_matches(
         text, [name for workload in bursting for name in (workload.name, str(workload))], n=1
     )
-    names = listed(map(str, bursting)) or "none"
+    names = join_names(map(str, bursting)) or "none"
     hint = f"did you mean {near[0]}?" if near else f"there are: {names}"
     raise InvalidInput(f"no workload {text!r} ({hint})")
 
@@ -79,7 +79,7 @@ def withdraw(inputs: PassInput, placements: Sequence[Placement], *, by: str, rea
     The hold is for the cluster that it leaves or, with `everywhere`, for all of them. A request does not come back to
     that cluster, and is over when it has no other placement, or `everywhere` at once.
     """
-    told = clause(reason) or f"by {by}"
+    told = as_clause(reason) or f"by {by}"
     working_plan = WorkingPlan(inputs)
     follow_manual_changes(inputs, working_plan)  # a commit of ours on top would hide it from every later pass
     for placement in placements:
@@ -105,7 +105,7 @@ def withdrawn(
     return Revert(
         placement=placement,
         why=Why.REQUESTED,
-        detail=clause(reason) or f"by {by}",
+        detail=as_clause(reason) or f"by {by}",
         restraint=_hold(inputs, placement, by=by, reason=reason, everywhere=everywhere),
         author=author,
     )
@@ -156,7 +156,7 @@ def prolonged(inputs: PassInput, placement: Placement, until: datetime, *, by: s
             f" {format_duration(longest[0])}, which end at {format_time(last)}"
             f" (try --until {format_time(last)}, or raise {longest[2]})"
         )
-    detail = f"asked for by {by}: {clause(reason)}" if clause(reason) else f"asked for by {by}"
+    detail = f"asked for by {by}: {as_clause(reason)}" if as_clause(reason) else f"asked for by {by}"
     return Extend(before=placement, after=replace(placement, expires_at=until), detail=detail)
 
 
@@ -179,5 +179,5 @@ def _hold(inputs: PassInput, placement: Placement, *, by: str, reason: str, ever
     return replace(
         lifecycle.hold(placement, policy, inputs.now),
         cluster=None if everywhere else placement.cluster,
-        reason=f"{told}: {clause(reason)}" if clause(reason) else told,
+        reason=f"{told}: {as_clause(reason)}" if as_clause(reason) else told,
     )

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from reconciler.core.capacity.chart_gangs import is_declared_gang
 from reconciler.core.fleet.kruise_whitelist import CONFIGURATION
-from reconciler.core.fleet.objects import DeclaredValue, FleetObjects, foreign
+from reconciler.core.fleet.objects import DeclaredValue, FleetObjects, foreign_namespace
 from reconciler.core.fleet.policies import Templates
 from reconciler.core.fleet.spread import warnings
 from reconciler.core.fleet.spread.rules import GROUPS, WORKSPACE, KruiseRule
@@ -29,7 +29,7 @@ from reconciler.text.findings import Finding, Loc, shortened
 
 _TARGET: Loc = ("spec", "targetRef")
 _ANNOTATION: Loc = ("metadata", "annotations", WORKSPACE)
-_COMPARED = 100
+_MAX_COMPARED = 100
 """Characters of a kind that are compared with those that are known."""
 
 
@@ -46,14 +46,14 @@ class _DeclaredSpread:
         """Say where it stands."""
         return f"{self.value.path}:{self.value.line}"
 
-    def beside(self, other: _DeclaredSpread) -> bool:
+    def overlaps(self, other: _DeclaredSpread) -> bool:
         """Tell whether both may hold in one workspace."""
         return not self.workspace or not other.workspace or self.workspace == other.workspace
 
     def governs(self, template: WorkloadTemplate, ref: WorkloadRef, workspace: Workspace) -> bool:
         """Tell whether a template of a workspace lends replicas to its target, as its reference `ref` says."""
         target = self.value.target
-        deployed = warnings.deployed(template, target)
+        deployed = warnings.deployed_target(template, target)
         return (
             (ref.namespace, ref.name) == (target.namespace, target.name)
             and ref.kind in ("", target.kind)
@@ -90,7 +90,7 @@ def spread_policies(work: FleetObjects, desired: Desired, templates: Templates) 
             message = f"{workload} is governed by WorkloadSpread {first.value.name} in {first.where}, and stays so"
             hint = f"say of which kind it is: {WORKLOAD}: <Kind>/{ref.namespace}/{ref.name}"
             finding = Finding(loc=_TARGET, message=message, hint=hint, severity=Severity.WARNING)
-            work.tell(spreads[position].placed, finding)
+            work.report(spreads[position].placed, finding)
         for position in named:
             governed[position].append(template)
         spreadable = workload in policies and policies[workload].distribution == Distribution()
@@ -98,7 +98,7 @@ def spread_policies(work: FleetObjects, desired: Desired, templates: Templates) 
         if named and spreadable and alone:
             policies[workload] = replace(policies[workload], spread=spreads[named[0]].value)
     written = frozenset(placed.value.metadata.name for placed in work.all(BurstPolicyFile))
-    lent = warnings.ScaledObjects(template.ref for template, _ in templates.values() if template.ref is not None)
+    lent = warnings.BurstTargets(template.ref for template, _ in templates.values() if template.ref is not None)
     for position, spread in enumerate(spreads):
         _warn(work, spread, governed[position], desired=desired, lent=lent, written=written)
     return policies
@@ -110,33 +110,33 @@ def _warn(
     governed: list[WorkloadTemplate],
     *,
     desired: Desired,
-    lent: warnings.ScaledObjects,
+    lent: warnings.BurstTargets,
     written: frozenset[str],
 ) -> None:
     """Tell what is without effect in a spread; what may follow from a broken file is not told."""
     lost = spread.workspace and spread.workspace not in desired.workspaces
     if not governed:
         if not lost and work.excused.isdisjoint({"WorkloadTemplate", "Workspace"}):
-            work.tell(spread.placed, lent.unmatched(spread.value, spread.placed.value))
+            work.report(spread.placed, lent.unmatched(spread.value, spread.placed.value))
         return
     policies = {
         policy.name: policy for template in governed if (policy := desired.policies.get(template.workload)) is not None
     }
     findings = [
-        *warnings.beside_policies(policies.values(), written),
-        *warnings.whole(governed, desired.kinds),
-        *warnings.unselected(spread.value, governed, desired.kinds),
+        *warnings.warn_policies(policies.values(), written),
+        *warnings.warn_gangs(governed, desired.kinds),
+        *warnings.warn_unmatched_selector(spread.value, governed, desired.kinds),
     ]
     if "Cluster" not in work.excused:
         homes = [desired.workspaces[name] for name in dict.fromkeys(template.workspace for template in governed)]
-        findings += warnings.unmet(spread.value, spread.placed.value, homes, desired.clusters)
-        findings += warnings.misspelt(spread.value, spread.placed.value, homes, desired.clusters)
-        findings += warnings.shared_ordinals(spread.value, homes, desired.clusters)
-    findings += warnings.unpatched(spread.value, governed, desired)
+        findings += warnings.warn_empty_subsets(spread.value, spread.placed.value, homes, desired.clusters)
+        findings += warnings.warn_misspelt_labels(spread.value, spread.placed.value, homes, desired.clusters)
+        findings += warnings.warn_shared_ordinals(spread.value, homes, desired.clusters)
+    findings += warnings.check_patches(spread.value, governed, desired)
     if work.excused.isdisjoint({"Cluster", "Fleet", "WorkloadKind", CONFIGURATION}):
-        findings += warnings.refused(spread.value, governed, desired)
+        findings += warnings.warn_refused_clusters(spread.value, governed, desired)
     for finding in findings:
-        work.tell(spread.placed, finding)
+        work.report(spread.placed, finding)
 
 
 def _in_force(work: FleetObjects, desired: Desired) -> list[_DeclaredSpread]:
@@ -154,22 +154,22 @@ def _in_force(work: FleetObjects, desired: Desired) -> list[_DeclaredSpread]:
             workspace=file.metadata.annotations.get(WORKSPACE, ""),
         )
         if not _permitted(work, target, desired.kinds):
-            work.reject(placed, Finding(loc=_TARGET, message=KruiseRule.NOT_PERMITTED, hint=_known_as(target)))
+            work.reject(placed, Finding(loc=_TARGET, message=KruiseRule.NOT_PERMITTED, hint=_target_hint(target)))
             continue
         alike = names.setdefault((file.namespace, file.metadata.name), [])
-        other = next((declared_spread for declared_spread in alike if declared_spread.beside(spread)), None)
+        other = next((declared_spread for declared_spread in alike if declared_spread.overlaps(spread)), None)
         what = f"WorkloadSpread {file.namespace}/{file.metadata.name}"
-        if not work.is_new(placed, None if other is None else other.placed, what):
+        if not work.is_unique(placed, None if other is None else other.placed, what):
             continue
         rivals = targets.setdefault((file.namespace, target.group_kind, target.name), [])
-        other = next((rival for rival in rivals if rival.beside(spread)), None)
+        other = next((rival for rival in rivals if rival.overlaps(spread)), None)
         if other is not None:
             hint = f"that is in {other.where}; put both into one"
             work.reject(placed, Finding(loc=_TARGET, message=KruiseRule.CONFLICT.format(other.value.name), hint=hint))
             continue
         for spreads in (alike, rivals, declared_spreads):
             spreads.append(spread)
-        _tell_workspace(work, spread, desired)
+        _check_workspace(work, spread, desired)
     return declared_spreads
 
 
@@ -187,31 +187,31 @@ def _permitted(work: FleetObjects, target: TargetFile, declared: Kinds) -> bool:
     )
 
 
-def _known_as(target: TargetFile) -> str:
+def _target_hint(target: TargetFile) -> str:
     """Say which kind was probably meant, or how to have this one known."""
     kind = next((kind for kind in BUILT_IN.values() if kind.kind == target.kind and kind.replicas), None)
     if kind is not None and kind.group != target.group:
         return f"try apiVersion: {'/'.join(part for part in (kind.group, *kind.versions[:1]) if part)}"
-    if kind is None and (likely := nearest_name(target.kind[:_COMPARED], _of_group(target.group))):
+    if kind is None and (likely := nearest_name(target.kind[:_MAX_COMPARED], _kinds_of_group(target.group))):
         return f"try kind: {likely}"
     return f"add a WorkloadKind for {shortened(target.group_kind)}, or put it on Kruise's whitelist"
 
 
-def _of_group(group: str) -> list[str]:
+def _kinds_of_group(group: str) -> list[str]:
     """List the kinds of a group whose replicas can be spread."""
     return [kind.kind for kind in BUILT_IN.values() if kind.group == group and kind.replicas]
 
 
-def _tell_workspace(work: FleetObjects, spread: _DeclaredSpread, desired: Desired) -> None:
+def _check_workspace(work: FleetObjects, spread: _DeclaredSpread, desired: Desired) -> None:
     """Report a workspace that is not there, or may not touch the namespace."""
     if not spread.workspace:
         return
-    work.tell_unknown(spread.placed, "Workspace", [(_ANNOTATION, spread.workspace)], desired.workspaces)
+    work.report_unknown(spread.placed, "Workspace", [(_ANNOTATION, spread.workspace)], desired.workspaces)
     workspace = next(
         (workspace for workspace in desired.workspaces.values() if workspace.name == spread.workspace), None
     )
     if workspace is not None and not _may_touch(workspace, spread.value.namespace):
-        work.tell(spread.placed, foreign(_ANNOTATION, spread.value.namespace, workspace))
+        work.report(spread.placed, foreign_namespace(_ANNOTATION, spread.value.namespace, workspace))
 
 
 def _may_touch(workspace: Workspace, namespace: str) -> bool:

@@ -18,7 +18,7 @@ from reconciler.core.engines.deployment import target_namespace
 from reconciler.core.expressions import dialect, render
 from reconciler.core.expressions.render import expression_strings, reads_variable
 from reconciler.core.fleet.prerequisites import namespace_of, objects_of, prerequisites
-from reconciler.core.ledger.lifecycle import begun
+from reconciler.core.ledger.lifecycle import new_placement
 from reconciler.core.spread.inject import inject_subset, placement_injection, selected_templates, target_indexes
 from reconciler.core.spread.matching import narrow_shape, node_requirements, with_subset_terms
 from reconciler.core.spread.subset_pods import Injection
@@ -37,10 +37,10 @@ from reconciler.model.units import Resources
 from reconciler.model.workload import DeploySpec, Json, StepType, WorkloadTemplate
 from reconciler.model.workload_kind import Path
 from reconciler.model.workload_spread import Subset, WorkloadSpread
-from reconciler.text.wording import plain
+from reconciler.text.wording import sanitize
 
 
-def instead(
+def with_changed_objects(
     template: WorkloadTemplate, own: DeploySpec, patched: DeploySpec, name: str, *, workspace: Workspace, kinds: Kinds
 ) -> tuple[Prerequisite, ...]:
     """Return a template's prerequisites without those that only its `own` objects have, with those of the `patched`.
@@ -62,7 +62,7 @@ def instead(
     return (*kept, *new)
 
 
-def with_patch(
+def with_patch_references(
     template: WorkloadTemplate, subset: Subset, namespace: str, workspace: Workspace
 ) -> tuple[Prerequisite, ...]:
     """Return a template's prerequisites and what a patch names, where nobody knows the pods that it changes."""
@@ -78,7 +78,7 @@ def with_patch(
         (category, f"{namespace}/{name}" if own and "/" not in name else name) for category, name, own in named
     )
     new = (
-        Prerequisite(category=reference[0], name=reference[1], by=called(subset))
+        Prerequisite(category=reference[0], name=reference[1], by=describe_subset(subset))
         for reference in references
         if reference not in present
     )
@@ -89,12 +89,12 @@ def _key(prerequisite: Prerequisite) -> tuple[Category, str]:
     return prerequisite.category, prerequisite.name
 
 
-def called(subset: Subset) -> str:
+def describe_subset(subset: Subset) -> str:
     """Name a subset as who needs something."""
-    return f"subset {plain(subset.name)}"
+    return f"subset {sanitize(subset.name)}"
 
 
-_PARTS = (
+_SHAPE_PARTS = (
     ("requests",),
     ("node_selector", "node_terms"),
     ("tolerations",),
@@ -108,7 +108,7 @@ _PARTS = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shapes:
+class PatchShapes:
     """The shape of a template's pods: its `own`, with what a subset injects but its patch, and `patched` as well."""
 
     own: ReplicaShape
@@ -117,7 +117,7 @@ class Shapes:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AsWritten:
+class RenderedSubset:
     """What is written for a placement of a subset, but for charts: the objects as they are without the subset, with it.
 
     There are no shapes of the pods that it changes where these cannot be told beforehand: templates differ, or one has
@@ -126,7 +126,7 @@ class AsWritten:
 
     own: DeploySpec
     spec: DeploySpec
-    shapes: Shapes | None = None
+    shapes: PatchShapes | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,10 +134,10 @@ class SubsetObjects:
     """What is kept of what would be written: what it needs to be there first, and its shapes where these are known."""
 
     needed: tuple[Prerequisite, ...]
-    shapes: Shapes | None
+    shapes: PatchShapes | None
 
 
-class Drafts:
+class SubsetDrafts:
     """What would be written for the subsets of the workloads of one fleet, each made once for clusters that are alike.
 
     What reads its placement, which has a name and times of its own, is made anew for each moment that is asked about.
@@ -170,7 +170,7 @@ class Drafts:
         made = self._of(template, policy, subset, cluster, now)
         if made is not None and made.shapes is not None:
             labels = "metadata" in subset.patch
-            shape = there(seen, with_subset_terms(seen, subset, cluster), made.shapes, labels=labels)
+            shape = patched_shape(seen, with_subset_terms(seen, subset, cluster), made.shapes, labels=labels)
             if shape is not None:
                 return shape
         return narrow_shape(seen, subset, cluster)
@@ -190,7 +190,7 @@ class Drafts:
         key = workload, subset.name, node_requirements(subset, cluster), own
         cached = self._made.get(key)
         if cached is None or cached[0] != moment:
-            placement = begun(
+            placement = new_placement(
                 template,
                 policy,
                 self._desired,
@@ -207,14 +207,18 @@ class Drafts:
         self, template: WorkloadTemplate, spread: WorkloadSpread, subset: Subset, placement: Placement
     ) -> SubsetObjects:
         workspace, kinds = self._desired.workspaces[template.workspace], self._desired.kinds
-        made = as_written(self._desired, placement)
+        made = render_subset(self._desired, placement)
         if made is None:
-            return SubsetObjects(needed=with_patch(template, subset, spread.namespace, workspace), shapes=None)
-        needed = instead(template, made.own, made.spec, called(subset), workspace=workspace, kinds=kinds)
+            return SubsetObjects(
+                needed=with_patch_references(template, subset, spread.namespace, workspace), shapes=None
+            )
+        needed = with_changed_objects(
+            template, made.own, made.spec, describe_subset(subset), workspace=workspace, kinds=kinds
+        )
         return SubsetObjects(needed=needed, shapes=made.shapes)
 
 
-def as_written(desired: Desired, placement: Placement) -> AsWritten | None:
+def render_subset(desired: Desired, placement: Placement) -> RenderedSubset | None:
     """Return what is written for a placement of a subset, but for charts.
 
     None where what the spread targets is made by one of these, or cannot be made.
@@ -237,14 +241,14 @@ def as_written(desired: Desired, placement: Placement) -> AsWritten | None:
         return None
     objects = [manifest.manifest for manifest in own_spec.manifests]
     alone = len(manifests) == len(template.spec.steps)
-    if asked is None or not _known(objects, asked.spread, alone=alone):
+    if asked is None or not _targets_complete(objects, asked.spread, alone=alone):
         return None
     chosen = target_indexes(objects, asked.spread)
     plain = replace(asked.subset, patch={})
     bare = replace(asked, spread=replace(asked.spread, subsets=(plain,)), subset=plain)
     try:
-        for_subset = _changed(objects, chosen, asked, workspace, desired.kinds)
-        unpatched = _changed(objects, chosen, bare, workspace, desired.kinds)
+        for_subset = _injected(objects, chosen, asked, workspace, desired.kinds)
+        unpatched = _injected(objects, chosen, bare, workspace, desired.kinds)
     except InvalidInput:
         return None
     parts = zip(own_spec.manifests, for_subset, strict=True)
@@ -255,17 +259,19 @@ def as_written(desired: Desired, placement: Placement) -> AsWritten | None:
         for index, pod_paths in roles.items()
         for pod_path in pod_paths
     ):
-        return AsWritten(own=own_spec, spec=spec)
+        return RenderedSubset(own=own_spec, spec=spec)
     namespace = target_namespace(spec, workspace)
     own, before, after = (
         _shape(resource, roles, desired.kinds, namespace) for resource in (objects, unpatched, for_subset)
     )
     if own is None or before is None or after is None:
-        return AsWritten(own=own_spec, spec=spec)
-    return AsWritten(own=own_spec, spec=spec, shapes=Shapes(own=own, injected=before, patched=after))
+        return RenderedSubset(own=own_spec, spec=spec)
+    return RenderedSubset(own=own_spec, spec=spec, shapes=PatchShapes(own=own, injected=before, patched=after))
 
 
-def there(seen: ReplicaShape, narrowed: ReplicaShape, shapes: Shapes, *, labels: bool = False) -> ReplicaShape | None:
+def patched_shape(
+    seen: ReplicaShape, narrowed: ReplicaShape, shapes: PatchShapes, *, labels: bool = False
+) -> ReplicaShape | None:
     """Return the shape of a replica that a subset's patch changes; None where nobody can tell.
 
     `seen` is the replica as it is on the primary, and `narrowed` the same with what the subset injects but its patch.
@@ -275,7 +281,7 @@ def there(seen: ReplicaShape, narrowed: ReplicaShape, shapes: Shapes, *, labels:
     changes: dict[str, Any] = {}
     bare = without_admission_defaults(seen)
     stated = bare if (bare.requests, bare.unstated) == (shapes.own.requests, shapes.own.unstated) else seen
-    for part in _PARTS:
+    for part in _SHAPE_PARTS:
         shown, own, before, after = (
             tuple(getattr(shape, field) for field in part)
             for shape in (stated, shapes.own, shapes.injected, shapes.patched)
@@ -291,7 +297,7 @@ def there(seen: ReplicaShape, narrowed: ReplicaShape, shapes: Shapes, *, labels:
     return replace(narrowed, **changes)
 
 
-def _known(objects: Sequence[Json], spread: WorkloadSpread, *, alone: bool) -> bool:
+def _targets_complete(objects: Sequence[Json], spread: WorkloadSpread, *, alone: bool) -> bool:
     """Tell whether no chart and no command can make what a spread targets: there is nothing else, or it is here."""
     chosen = target_indexes(objects, spread)
     return bool(chosen) and (alone or all(_name(objects[index]) == spread.target.name for index in chosen))
@@ -301,7 +307,7 @@ def _name(manifest: Json) -> Json:
     return at(manifest, ("metadata", "name"))
 
 
-def _changed(
+def _injected(
     objects: Sequence[Json], chosen: Collection[int], asked: Injection, workspace: Workspace, kinds: Kinds
 ) -> list[Json]:
     """Make the pods of some objects those of a subset. Raises InvalidInput as `injected` does."""
@@ -324,7 +330,7 @@ def _shape(
     """Read the shape that all pods of some templates have; None where they differ, or one cannot be read."""
     shapes: dict[Hashable, ReplicaShape] = {}
     try:
-        others = tuple(_housed(pods_made, namespace) for pods_made in objects)
+        others = tuple(_with_namespace(pods_made, namespace) for pods_made in objects)
         for index, there_ in roles.items():
             for pods_made in read_pods(others[index], kinds, others):
                 if tuple(map(str, pods_made.place.loc[:-1])) in there_:
@@ -335,7 +341,7 @@ def _shape(
     return next(iter(shapes.values())) if len(shapes) == 1 else None
 
 
-def _housed(manifest: Json, namespace: str) -> Json:
+def _with_namespace(manifest: Json, namespace: str) -> Json:
     """Give an object that names no namespace the one that it is written for."""
     metadata = at(manifest, ("metadata",)) or {}
     return {**manifest, "metadata": {"namespace": namespace, **metadata}}

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping
 from enum import StrEnum
 from itertools import islice
 
-from reconciler.core.schema.egs.ignored_fields import ineffective
+from reconciler.core.schema.egs.ignored_fields import warn_ignored_fields
 from reconciler.core.schema.taints import Operator, TolerationFile
 from reconciler.core.schema.workloadkind import fault
 from reconciler.core.schema.workloadspread import (
@@ -70,7 +70,7 @@ SCALARS: Mapping[str, frozenset[str]] = {
 _CALLED = {ROOT: "a Pod", "ObjectMeta": "metadata", "PodSpec": "the spec of a Pod", "Container": "a container"}
 
 
-def unknown(patch: Mapping[str, Json], loc: Loc) -> Iterator[Finding]:
+def warn_unknown_fields(patch: Mapping[str, Json], loc: Loc) -> Iterator[Finding]:
     """Warn of the fields of a patch that no Pod has, each at its place below `loc`."""
     yield from islice(_unknown(patch, ROOT, loc), _MOST)
 
@@ -87,11 +87,11 @@ def _unknown(value: Json, kind: str, loc: Loc) -> Iterator[Finding]:
                 yield from _unknown(item, fields[name].of, place)
         elif kind in SCALARS and name not in SCALARS[kind] and not name.startswith("$"):
             message = f"{_CALLED.get(kind, loc[-1])} has no such field: the cluster refuses it or leaves it out"
-            hint = _instead(name, below, kind)
+            hint = _field_hint(name, below, kind)
             yield Finding(loc=(*loc, name), message=message, hint=hint, severity=Severity.WARNING)
 
 
-def _instead(name: str, value: Json, kind: str) -> str:
+def _field_hint(name: str, value: Json, kind: str) -> str:
     """Say what was probably meant: the patch of a workload, a field of another place, or one of nearly this name."""
     if name in _WORKLOAD:
         parts = [f"{part}: …" for part in _PARTS if isinstance(value, Mapping) and part in value]
@@ -111,7 +111,7 @@ _LONGEST_LABEL_KEY = 253 + 1 + 63
 _VALUE = re.compile(rf"({_NAME})?")
 
 
-def term(file: TermFile, loc: Loc) -> Iterator[Finding]:
+def check_term(file: TermFile, loc: Loc) -> Iterator[Finding]:
     """Find what is wrong in a term at `loc`."""
     for index, requirement in enumerate(file.match_expressions):
         where = (*loc, "matchExpressions", index)
@@ -138,7 +138,7 @@ def check_toleration(file: TolerationFile, loc: Loc) -> Iterator[Finding]:
         yield Finding(loc=(*loc, "value"), message=message, hint="try letters, digits, '-', '_' and '.'")
 
 
-def selector(file: SpreadLabelSelectorFile) -> Iterator[tuple[str, str]]:
+def selector_faults(file: SpreadLabelSelectorFile) -> Iterator[tuple[str, str]]:
     """Say what is wrong in a label selector, each time with the way out."""
     for key, value in file.match_labels.items():
         yield from _labels(key, (value,))
@@ -285,7 +285,7 @@ def _subset(subset: SubsetFile, loc: Loc) -> Iterator[Finding]:
             yield Finding(loc=(*loc, other), message=message, hint=f"keep {usual}")
     name, required = subset.required()
     if required is not None:
-        yield from term(required, (*loc, name))
+        yield from check_term(required, (*loc, name))
         if not required.match_expressions and not required.match_fields:
             hint = f"leave {name} out to select all"
             yield _warning((*loc, name), "a term that asks for nothing is met by nothing", hint)
@@ -297,11 +297,11 @@ def _subset(subset: SubsetFile, loc: Loc) -> Iterator[Finding]:
             yield Finding(
                 loc=(*where, "weight"), message=f"{preferred_file.weight} is not in the range 1-100", hint=hint
             )
-        yield from term(preferred_file.preference, (*where, "preference"))
+        yield from check_term(preferred_file.preference, (*where, "preference"))
     for index, toleration in enumerate(subset.tolerations):
         yield from check_toleration(toleration, (*loc, "tolerations", index))
     yield from pod_template.check_pod_patch(subset.patch, (*loc, "patch"))
-    yield from unknown(subset.patch, (*loc, "patch"))
+    yield from warn_unknown_fields(subset.patch, (*loc, "patch"))
     least, most = subset.min_replicas, None if subset.max_replicas is None else bound(subset.max_replicas)
     if least < 0:
         yield Finding(loc=(*loc, "minReplicas"), message=f"{least} is less than 0", hint="try 0")
@@ -327,7 +327,7 @@ def _limits(subsets: list[SubsetFile], *, ordinal: bool) -> Iterator[Finding]:
             return
         most = bound(given)
         if most is None:
-            yield Finding(loc=loc, message=KruiseRule.INVALID, hint=_alternative_number(given))
+            yield Finding(loc=loc, message=KruiseRule.INVALID, hint=_bound_hint(given))
             return
         total += _share(most)
         if total > _WHOLE:
@@ -343,7 +343,7 @@ def _share(most: Bound) -> int:
     return most.number if most.percent else 0
 
 
-def _alternative_number(given: int | str) -> str:
+def _bound_hint(given: int | str) -> str:
     """Guess at the limit that was meant."""
     if isinstance(given, int):
         return "leave it out for no limit" if given > MOST else "try 0, or leave it out for no limit"
@@ -352,7 +352,7 @@ def _alternative_number(given: int | str) -> str:
     return f"try {likely} or '{likely}%'" if match else "try 3 or '30%'"
 
 
-def longest(subsets: int, recovery: int) -> int:
+def max_critical_seconds(subsets: int, recovery: int) -> int:
     """Return the most seconds that a replica may wait for a node, so that it has tried all before the first recovers.
 
     `recovery` are the seconds after which a subset counts as schedulable again, of which 5 are kept back.
@@ -375,7 +375,10 @@ def _strategy(strategy: StrategyFile, subsets: list[SubsetFile]) -> Iterator[Fin
     if len(subsets) > 1 and subsets[-1].max_replicas is not None:
         hint = "leave it out, or add a subset without"
         yield Finding(loc=_ADAPTIVE, message=KruiseRule.LAST_LIMITED, hint=hint)
-    seconds, most = adaptive.reschedule_critical_seconds, longest(len(subsets), adaptive.unschedulable_duration)
+    seconds, most = (
+        adaptive.reschedule_critical_seconds,
+        max_critical_seconds(len(subsets), adaptive.unschedulable_duration),
+    )
     if adaptive.unschedulable_duration < 0:
         message = f"{adaptive.unschedulable_duration} is less than 0"
         yield Finding(loc=(*_ADAPTIVE, "unschedulableDuration"), message=message, hint="try 300")
@@ -383,12 +386,12 @@ def _strategy(strategy: StrategyFile, subsets: list[SubsetFile]) -> Iterator[Fin
         hint = "try 30" if most > 0 and seconds < 0 else f"try {most}" if most > 0 else "raise unschedulableDuration"
         loc = (*_ADAPTIVE, "rescheduleCriticalSeconds")
         yield Finding(loc=loc, message=KruiseRule.SECONDS.format(most), hint=hint)
-    yield from ineffective(adaptive, _ADAPTIVE)
+    yield from warn_ignored_fields(adaptive, _ADAPTIVE)
 
 
 def _filter(target: TargetFilterFile) -> Iterator[Finding]:
     loc: Loc = ("spec", "targetFilter")
-    for message, hint in selector(target.selector):
+    for message, hint in selector_faults(target.selector):
         yield Finding(loc=loc, message=KruiseRule.SELECTOR.format(message), hint=hint)
     for index, replicas_path in enumerate(target.replicas_path_list):
         message, hint = fault(replicas_path) if replicas_path else ("", "")  # Kruise counts none for an empty one

@@ -14,7 +14,7 @@ from dataclasses import replace
 from reconciler.core.expressions import render
 from reconciler.core.fleet.objects import DeclaredValue, FleetObjects
 from reconciler.core.fleet.policies import Templates
-from reconciler.core.fleet.template import UNSHARED
+from reconciler.core.fleet.template import UNUSED_SHARE
 from reconciler.core.schema.workloadspread import WorkloadSpreadFile
 from reconciler.core.spread.inject import target_indexes
 from reconciler.core.workloads.paths import at, items, put, within
@@ -41,7 +41,7 @@ class IndivisibleReplicasError(Exception):
         self.hint = hint
 
 
-def split_templates(
+def divide_templates(
     work: FleetObjects, templates: Templates, policies: Mapping[WorkloadId, BurstPolicy]
 ) -> dict[WorkloadId, WorkloadTemplate]:
     """Return the templates, those divided whose policy has a spread that says where; what keeps one whole is told."""
@@ -53,17 +53,17 @@ def split_templates(
             continue
         template, placed = templates[workload]
         try:
-            spec = divided(template.spec, spread)
+            spec = divide_replicas(template.spec, spread)
         except IndivisibleReplicasError as error:
-            _tell(work, files[spread.path, spread.line], template, error)
+            _report(work, files[spread.path, spread.line], template, error)
             continue
         if spec is not template.spec:
-            work.withdraw(placed, UNSHARED)
+            work.withdraw(placed, UNUSED_SHARE)
             made[workload] = replace(template, spec=spec, undivided=template.spec, uses_replicas=True)
     return made
 
 
-def divided(spec: DeploySpec, spread: WorkloadSpread) -> DeploySpec:
+def divide_replicas(spec: DeploySpec, spread: WorkloadSpread) -> DeploySpec:
     """Have a share divided over the paths of a spread in the objects that it targets.
 
     It is the same spec where there is none of them, as in a chart, or where the one path has the share already. Raises
@@ -71,14 +71,15 @@ def divided(spec: DeploySpec, spread: WorkloadSpread) -> DeploySpec:
     """
     chosen = target_indexes([manifest.manifest for manifest in spec.manifests], spread)
     made = tuple(
-        _divided(manifest, spread) if index in chosen else manifest for index, manifest in enumerate(spec.manifests)
+        _divide_manifest(manifest, spread) if index in chosen else manifest
+        for index, manifest in enumerate(spec.manifests)
     )
     same = all(manifest is other for manifest, other in zip(made, spec.manifests, strict=True))
     return spec if same else replace(spec, manifests=made)
 
 
-def _divided(resource: ManifestResource, spread: WorkloadSpread) -> ManifestResource:
-    manifest, share_paths = resource.manifest, _ways(resource.manifest, spread)
+def _divide_manifest(resource: ManifestResource, spread: WorkloadSpread) -> ManifestResource:
+    manifest, share_paths = resource.manifest, _single_paths(resource.manifest, spread)
     if [at(manifest, share_path) for share_path in share_paths] in ([], [_SHARE]):
         return resource  # the empty path leads nowhere, and OpenKruise counts nothing there
     called = f"{spread.target.kind} {spread.target.name}"
@@ -91,14 +92,14 @@ def _divided(resource: ManifestResource, spread: WorkloadSpread) -> ManifestReso
         raise IndivisibleReplicasError(
             f"they lead to {len(share_paths)} places in {called}, of at most {_MOST}", "name fewer"
         )
-    numbers = [_number(manifest, share_path, called) for share_path in share_paths]
+    numbers = [_written_number(manifest, share_path, called) for share_path in share_paths]
     for place, share_path in enumerate(share_paths):
         share = _SHARE if len(share_paths) == 1 else f"{{{{ (replicas | shares({numbers}))[{place}] }}}}"
         manifest = put(manifest, share_path, share)
     return replace(resource, manifest=manifest)
 
 
-def _ways(manifest: Mapping[str, Json], spread: WorkloadSpread) -> Sequence[Path]:
+def _single_paths(manifest: Mapping[str, Json], spread: WorkloadSpread) -> Sequence[Path]:
     """List the single places that the paths lead to, in the order of the spread, each once."""
     paths = [path(replicas_path) for replicas_path in spread.replicas_paths if replicas_path]
     return tuple(
@@ -110,7 +111,7 @@ def _ways(manifest: Mapping[str, Json], spread: WorkloadSpread) -> Sequence[Path
     )
 
 
-def _number(manifest: Mapping[str, Json], share_path: Path, called: str) -> int:
+def _written_number(manifest: Mapping[str, Json], share_path: Path, called: str) -> int:
     value = at(manifest, share_path)
     if type(value) is int and value >= 0:
         return value
@@ -121,11 +122,11 @@ def _number(manifest: Mapping[str, Json], share_path: Path, called: str) -> int:
     )
 
 
-def _tell(
+def _report(
     work: FleetObjects,
     placed: DeclaredValue[WorkloadSpreadFile],
     template: WorkloadTemplate,
     error: IndivisibleReplicasError,
 ) -> None:
     message = f"{error}, so that no share of {template.workload} is divided over them"
-    work.tell(placed, Finding(loc=_PATHS, message=message, hint=error.hint, severity=Severity.WARNING))
+    work.report(placed, Finding(loc=_PATHS, message=message, hint=error.hint, severity=Severity.WARNING))

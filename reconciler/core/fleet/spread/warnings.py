@@ -14,7 +14,7 @@ from reconciler.core.engines import engine
 from reconciler.core.engines.deployment import chart_steps
 from reconciler.core.engines.subset_patches import installs, unaimed
 from reconciler.core.expressions.dialect import has_expression
-from reconciler.core.fleet.objects import FEW, few
+from reconciler.core.fleet.objects import MAX_LISTED_NAMES, first_names
 from reconciler.core.fleet.template import WORKLOAD
 from reconciler.core.schema.errors import nearest_name
 from reconciler.core.schema.workloadspread import WorkloadSpreadFile
@@ -31,7 +31,7 @@ from reconciler.model.scheduling import NodeRequirement, NodeTerm
 from reconciler.model.workload import Json, StepType, WorkloadRef, WorkloadTemplate
 from reconciler.model.workload_spread import Subset, WorkloadSpread
 from reconciler.text.findings import Finding, Loc, shortened
-from reconciler.text.wording import listed
+from reconciler.text.wording import join_names
 
 _TARGET: Loc = ("spec", "targetRef")
 _SUBSETS: Loc = ("spec", "subsets")
@@ -41,7 +41,7 @@ _ALIKE = 0.75
 """How much of two keys is the same where one is a slip of the pen."""
 
 
-class ScaledObjects:
+class BurstTargets:
     """The objects to which templates lend replicas, so that it can be said which one a spread may mean."""
 
     def __init__(self, refs: Iterable[WorkloadRef]) -> None:
@@ -84,7 +84,7 @@ class ScaledObjects:
         return nearest_name(target.name[:_LONGEST], names) if self._guesses >= 0 else ""
 
 
-def beside_policies(policies: Iterable[BurstPolicy], written: Collection[str]) -> Iterator[Finding]:
+def warn_policies(policies: Iterable[BurstPolicy], written: Collection[str]) -> Iterator[Finding]:
     """Tell what the policies of a spread's templates say beside subsets; `written` name those that files write."""
     for policy in policies:
         if policy.distribution != Distribution():
@@ -97,7 +97,7 @@ def beside_policies(policies: Iterable[BurstPolicy], written: Collection[str]) -
             yield Finding(loc=_SUBSETS, message=message, hint=hint, severity=Severity.WARNING)
 
 
-def whole(templates: Iterable[WorkloadTemplate], kinds: Kinds) -> Iterator[Finding]:
+def warn_gangs(templates: Iterable[WorkloadTemplate], kinds: Kinds) -> Iterator[Finding]:
     """Tell which of a spread's templates are not spread, since all that runs in groups is on one cluster."""
     for template in templates:
         if is_declared_gang(template.spec, template.ref, template.group_size, kinds):
@@ -106,7 +106,7 @@ def whole(templates: Iterable[WorkloadTemplate], kinds: Kinds) -> Iterator[Findi
             yield Finding(loc=_TARGET, message=message, hint=hint, severity=Severity.WARNING)
 
 
-def unmet(
+def warn_empty_subsets(
     spread: WorkloadSpread,
     file: WorkloadSpreadFile,
     workspaces: Collection[Workspace],
@@ -135,12 +135,12 @@ def unmet(
         yield Finding(
             loc=(*_SUBSETS, index, file.spec.subsets[index].required()[0]),
             message=f"no Cluster of workspace {which} meets it, so that the subset holds nothing",
-            hint=f"they have {few(values)}" if values else f"they are {few(sorted(names))}",
+            hint=f"they have {first_names(values)}" if values else f"they are {first_names(sorted(names))}",
             severity=Severity.WARNING,
         )
 
 
-def misspelt(
+def warn_misspelt_labels(
     spread: WorkloadSpread,
     file: WorkloadSpreadFile,
     workspaces: Collection[Workspace],
@@ -163,7 +163,9 @@ def misspelt(
         ):
             for key in dict.fromkeys(label.key for label in term.labels if label.key not in label_keys):
                 guesses -= 1
-                likely = _nearly(key, sorted(label_keys)[:_MOST_COMPARED]) if guesses >= 0 and key not in warned else ""
+                likely = (
+                    _nearest_key(key, sorted(label_keys)[:_MOST_COMPARED]) if guesses >= 0 and key not in warned else ""
+                )
                 warned.add(key)
                 if likely:
                     message = f"no Cluster has a label {shortened(key)}, so that it is asked of nodes"
@@ -171,7 +173,7 @@ def misspelt(
                     yield Finding(loc=loc, message=message, hint=f"try '{likely}'", severity=Severity.WARNING)
 
 
-def _nearly(key: str, label_keys: Iterable[str]) -> str:
+def _nearest_key(key: str, label_keys: Iterable[str]) -> str:
     """Return the key that was probably meant; those of one prefix are told apart by what comes after it."""
     prefix, _, name = key[:_LONGEST].rpartition("/")
     beside = {
@@ -181,7 +183,7 @@ def _nearly(key: str, label_keys: Iterable[str]) -> str:
     return beside[close[0]] if close else ""
 
 
-def shared_ordinals(
+def warn_shared_ordinals(
     spread: WorkloadSpread, workspaces: Iterable[Workspace], clusters: Mapping[ClusterName, Cluster]
 ) -> Iterator[Finding]:
     """Warn where pods of a StatefulSet would have the same ordinals, or none: nothing of the primary is changed."""
@@ -214,13 +216,15 @@ def _meets(requirement: NodeRequirement, cluster: Cluster) -> bool:
     )
 
 
-def unselected(spread: WorkloadSpread, templates: Iterable[WorkloadTemplate], kinds: Kinds) -> Iterator[Finding]:
+def warn_unmatched_selector(
+    spread: WorkloadSpread, templates: Iterable[WorkloadTemplate], kinds: Kinds
+) -> Iterator[Finding]:
     """Warn of a selector that none of the pods of a target has the labels for, as templates deploy it.
 
     Only of kinds with one pod template: where there are several roles, controllers label the pods of each.
     """
     for template in templates:
-        manifest = deployed(template, spread.target)
+        manifest = deployed_target(template, spread.target)
         kind = None if manifest is None else kind_of(manifest, kinds)
         if manifest is None or kind is None or len(kind.templates) != 1 or kind.together is not None:
             continue
@@ -231,12 +235,12 @@ def unselected(spread: WorkloadSpread, templates: Iterable[WorkloadTemplate], ki
             continue
         if not selects_pods(spread, {str(key): str(value) for key, value in labels.items()}):
             message = f"selects none of the pods of {spread.target.kind} {spread.target.name} in {template.workload}"
-            some = ", ".join(f"{key}: {value}" for key, value in [*labels.items()][:FEW])
+            some = ", ".join(f"{key}: {value}" for key, value in [*labels.items()][:MAX_LISTED_NAMES])
             loc: Loc = ("spec", "targetFilter", "selector")
             yield Finding(loc=loc, message=message, hint=f"they have {some}", severity=Severity.WARNING)
 
 
-def deployed(template: WorkloadTemplate, target: WorkloadRef) -> Mapping[str, Json] | None:
+def deployed_target(template: WorkloadTemplate, target: WorkloadRef) -> Mapping[str, Json] | None:
     """Return the target as a template deploys it; None where the template does not tell."""
     for resource in template.spec.manifests:
         metadata = resource.manifest.get("metadata")
@@ -249,33 +253,35 @@ def deployed(template: WorkloadTemplate, target: WorkloadRef) -> Mapping[str, Js
 _SUBSETS_unmade: Loc = ("spec", "subsets")
 
 
-def unpatched(spread: WorkloadSpread, templates: Iterable[WorkloadTemplate], desired: Desired) -> Iterator[Finding]:
+def check_patches(spread: WorkloadSpread, templates: Iterable[WorkloadTemplate], desired: Desired) -> Iterator[Finding]:
     """Tell which patches and tolerations make no pods of those that templates deploy, whatever the cluster."""
     for template in templates:
-        manifests = _targeted(spread, template)
+        manifests = _targeted_objects(spread, template)
         for index, subset in enumerate(spread.subsets):
             loc: Loc = (*_SUBSETS_unmade, index, "patch" if subset.patch else "tolerations")
-            for problem in _made(manifests, Injection(spread=spread, subset=subset), template, desired):
+            for problem in _injection_problems(manifests, Injection(spread=spread, subset=subset), template, desired):
                 yield Finding(loc=loc, message=f"{template.workload}: {problem.message}", hint=problem.hint)
 
 
-def refused(spread: WorkloadSpread, templates: Iterable[WorkloadTemplate], desired: Desired) -> Iterator[Finding]:
+def warn_refused_clusters(
+    spread: WorkloadSpread, templates: Iterable[WorkloadTemplate], desired: Desired
+) -> Iterator[Finding]:
     """Warn of subsets that some of their clusters are refused for: by an engine, by ordinals, or without a target."""
     for template in templates:
         if is_declared_gang(template.spec, template.ref, template.group_size, desired.kinds):
             continue  # it is not spread
-        manifests = _targeted(spread, template)
+        manifests = _targeted_objects(spread, template)
         for index, subset in enumerate(spread.subsets):
             clusters_by_problem: dict[tuple[str, str], list[ClusterName]] = {}
             for name, problems in _by_cluster(spread, subset, manifests, template, desired):
                 for problem in problems:
                     clusters_by_problem.setdefault((problem.message, problem.hint), []).append(name)
             for (message, hint), clusters in clusters_by_problem.items():
-                text = f"{template.workload} on {listed(clusters)}: {message}"
+                text = f"{template.workload} on {join_names(clusters)}: {message}"
                 yield Finding(loc=(*_SUBSETS_unmade, index), message=text, hint=hint, severity=Severity.WARNING)
 
 
-def _targeted(spread: WorkloadSpread, template: WorkloadTemplate) -> list[Mapping[str, Json]]:
+def _targeted_objects(spread: WorkloadSpread, template: WorkloadTemplate) -> list[Mapping[str, Json]]:
     """List the objects that a spread targets, of those that the steps of a template make."""
     named = {step.name for step in template.spec.steps if step.type is StepType.MANIFEST}
     manifests = [manifest.manifest for manifest in template.spec.manifests if manifest.name in named]
@@ -303,20 +309,24 @@ def _by_cluster(
             return  # terms of nodes can be written of any manifest
         key = (cluster.engine, asked.required, asked.preferred)
         if key not in problems_by_likeness:
-            problems = _numbered(manifests, asked, template, desired) if manifests else None
-            problems_by_likeness[key] = _left(asked, template, cluster, desired) if problems is None else problems
+            problems = _ordinal_problems(manifests, asked, template, desired) if manifests else None
+            problems_by_likeness[key] = (
+                _engine_problems(asked, template, cluster, desired) if problems is None else problems
+            )
         yield name, problems_by_likeness[key]
 
 
-def _numbered(
+def _ordinal_problems(
     manifests: Sequence[Mapping[str, Json]], asked: Injection, template: WorkloadTemplate, desired: Desired
 ) -> tuple[Problem, ...]:
     """Say why objects cannot leave ordinals to others; what is wrong with them besides has been told."""
-    plain = tuple(_made(manifests, Injection(spread=asked.spread, subset=asked.subset), template, desired))
-    return () if plain else tuple(_made(manifests, asked, template, desired))
+    plain = tuple(
+        _injection_problems(manifests, Injection(spread=asked.spread, subset=asked.subset), template, desired)
+    )
+    return () if plain else tuple(_injection_problems(manifests, asked, template, desired))
 
 
-def _made(
+def _injection_problems(
     manifests: Iterable[Mapping[str, Json]], asked: Injection, template: WorkloadTemplate, desired: Desired
 ) -> Iterator[Problem]:
     """Yield why the pods of objects cannot be made those of a subset."""
@@ -328,7 +338,9 @@ def _made(
             yield from error.problems
 
 
-def _left(asked: Injection, template: WorkloadTemplate, cluster: Cluster, desired: Desired) -> tuple[Problem, ...]:
+def _engine_problems(
+    asked: Injection, template: WorkloadTemplate, cluster: Cluster, desired: Desired
+) -> tuple[Problem, ...]:
     """Say why a subset changes nothing where no manifest is its target: the engine cannot, or nothing makes it."""
     installer, spec = engine(cluster.engine), template.spec
     kinds = (str(manifest.manifest.get(field)) for manifest in spec.manifests for field in ("apiVersion", "kind"))

@@ -12,7 +12,7 @@ from reconciler.core.observe.kubernetes.controllers import ControllerRecord
 from reconciler.core.observe.kubernetes.custom_workloads import CustomWorkloadRecord, read_spec
 from reconciler.core.observe.kubernetes.free_nodes import NodeTracker
 from reconciler.core.observe.kubernetes.kueue import read_queued
-from reconciler.core.observe.kubernetes.members import Controllers, Followed, PodSums
+from reconciler.core.observe.kubernetes.members import Controllers, FollowedWorkloads, PodSums
 from reconciler.core.observe.kubernetes.node_devices import NodeDevices
 from reconciler.core.observe.kubernetes.ownership import BUILT_IN_MARKS, Marks
 from reconciler.core.observe.kubernetes.record_store import RecordStore
@@ -22,11 +22,11 @@ from reconciler.core.observe.kubernetes.resources import (
     CAPACITY,
     CONTROLLERS,
     DEVICES,
-    Custom,
+    CustomResource,
     Owner,
     Resource,
     Watched,
-    customs,
+    custom_resources,
 )
 from reconciler.core.observe.kubernetes.workloads import Members, observe_workloads
 from reconciler.core.workloads.builtin_kinds import NO_KINDS, Kinds
@@ -47,9 +47,9 @@ class ClusterState:
     def __init__(
         self, refs: AbstractSet[WorkloadRef] = frozenset(), marks: Marks = BUILT_IN_MARKS, kinds: Kinds = NO_KINDS
     ) -> None:
-        self._followed = Followed(refs, marks)
+        self._followed = FollowedWorkloads(refs, marks)
         self._kinds = kinds
-        self._specs: dict[Custom, RecordStore[CustomWorkloadRecord]] = {}
+        self._specs: dict[CustomResource, RecordStore[CustomWorkloadRecord]] = {}
         self._room = NodeTracker()
         self._pods = PodSums(self._followed, self._room)
         self._controllers: dict[Owner, ControllerRecord] = {}
@@ -111,7 +111,7 @@ class ClusterState:
     def _follow_specs(self) -> None:
         """Have a part for the objects of each kind that is followed; of others nothing is kept."""
         self._met = len(self._followed.met)
-        wanted = customs({*self._followed.refs, *self._followed.met}, self._kinds)
+        wanted = custom_resources({*self._followed.refs, *self._followed.met}, self._kinds)
         for gone in self._specs.keys() - wanted:
             del self._specs[gone], self._parts[gone]
         for new in wanted - self._specs.keys():
@@ -119,14 +119,14 @@ class ClusterState:
             self._parts[new] = self._specs[new]
 
     @property
-    def customs(self) -> AbstractSet[Custom]:
+    def customs(self) -> AbstractSet[CustomResource]:
         """The kinds whose objects are followed: those that are named, and of which pods there turn out to be."""
         return frozenset(self._specs)
 
     def _meet(self, record: AskRecord) -> None:
         self._followed.meet((record.owner,))
 
-    def _read_spec(self, resource: Custom, raw: Json) -> CustomWorkloadRecord | None:
+    def _read_spec(self, resource: CustomResource, raw: Json) -> CustomWorkloadRecord | None:
         return read_spec(resource, raw, self._kinds)
 
     def apply(self, resource: Watched, raw: Json) -> ChangeEffect:

@@ -5,8 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from reconciler.core.observe.kubernetes import pod_failures
-from reconciler.core.observe.kubernetes.ownership import BUILT_IN_MARKS, GroupMembership, Marks, belonging, memberships
-from reconciler.core.observe.kubernetes.pods import Unscheduled, controller_of, moment
+from reconciler.core.observe.kubernetes.ownership import (
+    BUILT_IN_MARKS,
+    GroupMembership,
+    Marks,
+    labelled_owners,
+    memberships,
+)
+from reconciler.core.observe.kubernetes.pods import Unscheduled, controller_of, read_time
 from reconciler.core.observe.kubernetes.resources import Owner, Resource
 from reconciler.core.workloads.pod_affinity import pod_on_node
 from reconciler.core.workloads.pod_shape import replica_shape
@@ -54,7 +60,7 @@ def read_controller(resource: Resource, raw: Json, marks: Marks = BUILT_IN_MARKS
         owner=controller_of(raw["metadata"]),
         refused=_refused(status),
         ordered=resource is Resource.STATEFUL_SETS and spec.get("podManagementPolicy") != "Parallel",
-        belongs=belonging(given, namespace or "", marks),
+        belongs=labelled_owners(given, namespace or "", marks),
         groups=groups,
         here=pod_on_node(template.get("spec") or {}, {**given, "namespace": namespace}) if groups else None,
     )
@@ -80,7 +86,9 @@ def _refused(status: Json) -> Unscheduled | None:
     for condition in status.get("conditions") or ():
         since = condition.get("lastTransitionTime")
         if condition.get("type") == "ReplicaFailure" and condition.get("status") == "True" and since:
-            return Unscheduled(since=moment(since), cause=pod_failures.refused(condition.get("message") or ""))
+            return Unscheduled(
+                since=read_time(since), cause=pod_failures.describe_refusal(condition.get("message") or "")
+            )
     return None
 
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 
 from reconciler.core.capacity.gpu_models import gpus_of_pod
 from reconciler.core.capacity.pod_needs import pods_of_spec
-from reconciler.core.observe.kubernetes.pods import Unscheduled, moment
-from reconciler.core.observe.kubernetes.resources import Custom
+from reconciler.core.observe.kubernetes.pods import Unscheduled, read_time
+from reconciler.core.observe.kubernetes.resources import CustomResource
 from reconciler.core.workloads.builtin_kinds import Kinds, kind_of
 from reconciler.model.capacity import ObservedGroup, ReplicaShape
 from reconciler.model.workload import DeploySpec, Json, ManifestResource, Step, StepType
@@ -19,7 +19,7 @@ _VOLCANO = "batch.volcano.sh/Job"
 HELD_BACK = "Volcano holds back its pods"
 
 
-def read_unmade(resource: Custom, raw: Json) -> Unscheduled | None:
+def read_admission_wait(resource: CustomResource, raw: Json) -> Unscheduled | None:
     """Tell since when an object waits to be let in, and so has no pods unless it shows some; None where it does not.
 
     Volcano's job controller makes no pods of a Job while the PodGroup of that is Pending, which it is until the
@@ -30,7 +30,7 @@ def read_unmade(resource: Custom, raw: Json) -> Unscheduled | None:
     if resource.name != _VOLCANO or state.get("phase") != "Pending" or "deletionTimestamp" in metadata:
         return None
     since = state.get("lastTransitionTime") or metadata.get("creationTimestamp")
-    return Unscheduled(since=moment(since), cause=HELD_BACK) if since else None
+    return Unscheduled(since=read_time(since), cause=HELD_BACK) if since else None
 
 
 _OBJECT = "object"
@@ -52,7 +52,7 @@ class CustomWorkloadRecord:
     unmade: Unscheduled | None
 
 
-def read_spec(resource: Custom, raw: Json, kinds: Kinds) -> CustomWorkloadRecord | None:
+def read_spec(resource: CustomResource, raw: Json, kinds: Kinds) -> CustomWorkloadRecord | None:
     """Read an object as a template would hold it; None where nobody can count its pods."""
     version = next(iter(resource.versions), "")
     manifest = {"apiVersion": f"{resource.group}/{version}", **raw, "kind": resource.kind}
@@ -63,7 +63,7 @@ def read_spec(resource: Custom, raw: Json, kinds: Kinds) -> CustomWorkloadRecord
         wanted=sum(part.replicas for part in pods.parts),
         group=None,
         shape=max(pods.parts, key=lambda part: (gpus_of_pod(part.shape), part.replicas)).shape,
-        unmade=read_unmade(resource, raw),
+        unmade=read_admission_wait(resource, raw),
     )
     kind = kind_of(manifest, kinds)
     gang = pods.gangs[0] if pods.gangs else None
@@ -82,7 +82,7 @@ def read_spec(resource: Custom, raw: Json, kinds: Kinds) -> CustomWorkloadRecord
     )
 
 
-def completed(seen: ObservedGroup | None, stated: ObservedGroup | None) -> ObservedGroup | None:
+def merge_group(seen: ObservedGroup | None, stated: ObservedGroup | None) -> ObservedGroup | None:
     """Return what one group is: as its pods show it, if all are there, or else as the object says.
 
     A pod tells more than the template that it is made from: it has the API server's defaults and tolerations. Only the

@@ -18,7 +18,7 @@ from reconciler.model.ids import PlacementName
 from reconciler.model.workload import Json, WorkloadRef
 
 
-class Followed:
+class FollowedWorkloads:
     """The workloads that are reported, and the marks by which pods are known to be theirs.
 
     Those that follow share one, so that all learn of a change at once. `met` names those that have pods or asks, by
@@ -48,7 +48,7 @@ class Followed:
 class PodSums:
     """The part of pods (a `watch.ResourcePart`): by owner, by placement, and on their nodes. About 400 bytes a pod."""
 
-    def __init__(self, followed: Followed, room: NodeTracker) -> None:
+    def __init__(self, followed: FollowedWorkloads, room: NodeTracker) -> None:
         self._followed = followed
         self._room = room
         self._pods: dict[str, PodRecord] = {}
@@ -137,7 +137,7 @@ class Controllers:
     The parts of all kinds write into the same `records`: an object of one kind owns objects of another.
     """
 
-    def __init__(self, resource: Resource, followed: Followed, records: dict[Owner, ControllerRecord]) -> None:
+    def __init__(self, resource: Resource, followed: FollowedWorkloads, records: dict[Owner, ControllerRecord]) -> None:
         self._resource = resource
         self._followed = followed
         self._records = records

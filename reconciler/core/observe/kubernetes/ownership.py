@@ -11,7 +11,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple, TypeAlias
 
-from reconciler.core.observe.kubernetes.resources import Owner, foreign
+from reconciler.core.observe.kubernetes.resources import Owner, foreign_group
 from reconciler.core.workloads.builtin_kinds import BUILT_IN, NO_KINDS, Kinds
 from reconciler.model.workload import Json
 from reconciler.model.workload_kind import Group, Mark, WorkloadKind
@@ -32,7 +32,7 @@ class GroupMembership(NamedTuple):
     size: int
 
 
-def marks_of(declared: Kinds) -> Marks:
+def marks_by_label(declared: Kinds) -> Marks:
     """Return the marks of all kinds that are built in or declared, by label."""
     marks: dict[str, tuple[tuple[WorkloadKind, Mark], ...]] = {}
     for kind in {**BUILT_IN, **declared}.values():
@@ -41,10 +41,10 @@ def marks_of(declared: Kinds) -> Marks:
     return marks
 
 
-BUILT_IN_MARKS = marks_of(NO_KINDS)
+BUILT_IN_MARKS = marks_by_label(NO_KINDS)
 
 
-def belonging(metadata: Json, namespace: str, marks: Marks) -> tuple[Owner, ...]:
+def labelled_owners(metadata: Json, namespace: str, marks: Marks) -> tuple[Owner, ...]:
     """Name the objects that pods with these metadata belong to, as far as their marks say."""
     return tuple(dict.fromkeys(owner for owner, _ in _belonging(metadata, namespace, marks)))
 
@@ -73,4 +73,4 @@ def _belonging(metadata: Json, namespace: str, marks: Marks) -> Iterator[tuple[O
                 match = _MADE_UP.fullmatch(name)
                 name = match[1] if match else ""
             if name and all(labels.get(other) == value for other, value in mark.beside):
-                yield Owner(kind.kind, namespace, name, foreign(kind.kind, kind.group)), kind.together
+                yield Owner(kind.kind, namespace, name, foreign_group(kind.kind, kind.group)), kind.together

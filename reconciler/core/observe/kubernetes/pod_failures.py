@@ -16,7 +16,7 @@ _STARTING = frozenset({"ContainerCreating", "PodInitializing"})
 _LONGEST = 80
 
 
-def unschedulable(message: str) -> str | None:
+def scheduling_shortage(message: str) -> str | None:
     """Say what a pod lacks by the scheduler's message; None when it lacks nothing that nodes could give.
 
     The message names each thing that some node failed on ("0/4 nodes are available: 1 Insufficient nvidia.com/gpu, 3
@@ -32,18 +32,18 @@ def unschedulable(message: str) -> str | None:
     return None if _STORAGE.search(message) else NOT_ADMITTED
 
 
-def gated(gates: Json) -> str:
+def describe_gates(gates: Json) -> str:
     """Say which gates keep a pod from being scheduled at all."""
     names = sorted(str(gate.get("name", "")) for gate in gates or ())
     return f"held by scheduling gate {', '.join(names)}"[:_LONGEST] if names else "held by a scheduling gate"
 
 
-def refused(message: str) -> str:
+def describe_refusal(message: str) -> str:
     """Say why a controller may not create pods; a quota is all that is worth telling apart."""
     return "pods refused: quota exceeded" if "exceeded quota" in message else "pods refused by the API server"
 
 
-def trouble(status: Json, held: str) -> str:
+def describe_trouble(status: Json, held: str) -> str:
     """Say what a pod that is not ready waits for, the same words for as long as it is the same; empty for nothing odd.
 
     `held` is what keeps it off every node.

@@ -8,7 +8,13 @@ from datetime import datetime
 from functools import lru_cache
 
 from reconciler.core.observe.kubernetes import pod_failures
-from reconciler.core.observe.kubernetes.ownership import BUILT_IN_MARKS, GroupMembership, Marks, belonging, memberships
+from reconciler.core.observe.kubernetes.ownership import (
+    BUILT_IN_MARKS,
+    GroupMembership,
+    Marks,
+    labelled_owners,
+    memberships,
+)
 from reconciler.core.observe.kubernetes.resources import Owner, owner_of
 from reconciler.core.workloads.pod_affinity import pod_on_node
 from reconciler.core.workloads.pod_requests import pod_requests
@@ -98,8 +104,8 @@ def read_pod(raw: Json, marks: Marks = BUILT_IN_MARKS) -> PodRecord | None:
         claims=pod_claims(spec) if held or groups else NO_CLAIMS,
         holds=claims_held(metadata.get("namespace") or "", spec, status) if placement and node else (),
         helping=ours and not requests.extended and not spec.get("resourceClaims"),
-        trouble=pod_failures.trouble(status, held.cause if held else "") if ours and not ready else "",
-        belongs=belonging(metadata, metadata.get("namespace", ""), marks),
+        trouble=pod_failures.describe_trouble(status, held.cause if held else "") if ours and not ready else "",
+        belongs=labelled_owners(metadata, metadata.get("namespace", ""), marks),
         groups=groups,
         here=pod_on_node(spec, metadata) if node or groups else None,
     )
@@ -114,7 +120,7 @@ def controller_of(metadata: Json) -> Owner | None:
     return None
 
 
-def moment(text: str) -> datetime:
+def read_time(text: str) -> datetime:
     """Read a time of the API server."""
     return datetime.fromisoformat(text)
 
@@ -125,13 +131,13 @@ def _held(metadata: Json, spec: Json, status: Json) -> Unscheduled | None:
         if condition.get("type") != "PodScheduled" or condition.get("status") != "False":
             continue
         if condition.get("reason") == "SchedulingGated":
-            cause: str | None = pod_failures.gated(spec.get("schedulingGates"))
+            cause: str | None = pod_failures.describe_gates(spec.get("schedulingGates"))
         elif condition.get("reason") == "Unschedulable":
-            cause = pod_failures.unschedulable(condition.get("message") or "")
+            cause = pod_failures.scheduling_shortage(condition.get("message") or "")
         else:  # SchedulerError and the like: it will be tried again
             cause = None
         since = condition.get("lastTransitionTime") or metadata.get("creationTimestamp")
-        return Unscheduled(since=moment(since), cause=cause) if cause and since else None
+        return Unscheduled(since=read_time(since), cause=cause) if cause and since else None
     return None
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from collections.abc import Set as AbstractSet
 from typing import Generic, TypeVar
 
-from reconciler.core.observe.kubernetes.members import Followed
+from reconciler.core.observe.kubernetes.members import FollowedWorkloads
 from reconciler.core.workloads.watch import ChangeEffect, key_of, namespace_of_key
 from reconciler.model.workload import Json
 
@@ -24,7 +24,7 @@ class RecordStore(Generic[T]):
         self,
         read: Callable[[Json], T | None],
         effect: ChangeEffect,
-        followed: Followed | None = None,
+        followed: FollowedWorkloads | None = None,
         met: Callable[[T], None] | None = None,
     ) -> None:
         self._read = read

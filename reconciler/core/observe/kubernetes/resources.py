@@ -52,7 +52,7 @@ class Resource(ServedResource, Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Custom(ServedResource):
+class CustomResource(ServedResource):
     """The objects of a kind that has a controller of its own; a cluster may do without them.
 
     Its `versions` are empty where only the API server knows them.
@@ -72,10 +72,10 @@ class Custom(ServedResource):
     @property
     def owning(self) -> tuple[str, str]:
         """The kind and group that its objects have as an `Owner`."""
-        return self.kind, foreign(self.kind, self.group)
+        return self.kind, foreign_group(self.kind, self.group)
 
 
-Watched: TypeAlias = Resource | Custom | EngineResource
+Watched: TypeAlias = Resource | CustomResource | EngineResource
 """What may be watched."""
 
 
@@ -91,10 +91,10 @@ CAPACITY = frozenset({Resource.NODES, Resource.PODS}) | DEVICES | ADDITIONS
 CONTROLLERS = frozenset({Resource.DEPLOYMENTS, Resource.STATEFUL_SETS, Resource.REPLICA_SETS, Resource.JOBS})
 """The objects that replicas belong to."""
 
-SPOKEN = {Resource.AUTOSCALERS: "hpa", Resource.QUEUED: "kueue"}
+SIGNAL_PREFIXES = {Resource.AUTOSCALERS: "hpa", Resource.QUEUED: "kueue"}
 """The first word of the signals of each resource."""
 
-SIGNALS = frozenset(SPOKEN)
+SIGNALS = frozenset(SIGNAL_PREFIXES)
 """The objects that say that a workload is missing replicas."""
 
 _BY_KIND = {resource.kind: resource for resource in CONTROLLERS}
@@ -122,17 +122,17 @@ class Owner(NamedTuple):
         return WorkloadRef(namespace=self.namespace, name=self.name, kind=self.kind, group=self.group or own)
 
 
-def foreign(kind: str, group: str) -> str:
+def foreign_group(kind: str, group: str) -> str:
     """Return the API group of a kind that is only named like one of Kubernetes' own `CONTROLLERS`; else nothing."""
     return group if group and kind in _BY_KIND and group != _BY_KIND[kind].group else ""
 
 
 def owner_of(kind: str, namespace: str, name: str, api_version: str) -> Owner:
     """Name an object as references to it do; one that gives no version means Kubernetes' own."""
-    return Owner(kind, namespace, name, foreign(kind, api_version.rpartition("/")[0]))
+    return Owner(kind, namespace, name, foreign_group(kind, api_version.rpartition("/")[0]))
 
 
-def customs(refs: Iterable[WorkloadRef], kinds: Kinds = NO_KINDS) -> frozenset[Custom]:
+def custom_resources(refs: Iterable[WorkloadRef], kinds: Kinds = NO_KINDS) -> frozenset[CustomResource]:
     """Tell of which kinds the objects themselves can be watched: those that are named, and known.
 
     `kinds` are those that the fleet repository declares. The newest version that is served is looked at; where none is
@@ -140,12 +140,14 @@ def customs(refs: Iterable[WorkloadRef], kinds: Kinds = NO_KINDS) -> frozenset[C
     that says its group.
     """
     named = {
-        (ref.kind, ref.group) for ref in refs if ref.kind and (ref.kind not in _BY_KIND or foreign(ref.kind, ref.group))
+        (ref.kind, ref.group)
+        for ref in refs
+        if ref.kind and (ref.kind not in _BY_KIND or foreign_group(ref.kind, ref.group))
     }
     if not named:
         return frozenset()
     return frozenset(
-        Custom(kind.group, tuple(reversed(kind.versions)), _plural(kind.kind), kind.kind)
+        CustomResource(kind.group, tuple(reversed(kind.versions)), _plural(kind.kind), kind.kind)
         for kind in {**BUILT_IN, **kinds}.values()
         if not named.isdisjoint({(kind.kind, ""), (kind.kind, kind.group)}) and "." in kind.group
     )
@@ -159,17 +161,17 @@ def _plural(kind: str) -> str:
     return f"{name[:-1]}ies" if name.endswith("y") and name[-2:-1] not in set("aeiou") else f"{name}s"
 
 
-def needed(refs: Iterable[WorkloadRef], kinds: Kinds = NO_KINDS) -> frozenset[Watched]:
+def needed_resources(refs: Iterable[WorkloadRef], kinds: Kinds = NO_KINDS) -> frozenset[Watched]:
     """Tell what has to be watched to count the replicas of these workloads, and those that they are said to miss.
 
     Without a kind it may be any. The pods of a Deployment belong to its ReplicaSets; those of a kind that is not known
     here may belong to it through StatefulSets or Jobs. What the objects of such a kind say themselves is a help.
     """
     refs = tuple(refs)
-    watched: set[Watched] = {*CAPACITY, *customs(refs, kinds)}
+    watched: set[Watched] = {*CAPACITY, *custom_resources(refs, kinds)}
     for ref in refs:
         watched |= SIGNALS | {Resource.TEMPLATES}
-        if ref.kind not in _BY_KIND or foreign(ref.kind, ref.group):
+        if ref.kind not in _BY_KIND or foreign_group(ref.kind, ref.group):
             watched |= CONTROLLERS
         elif ref.kind == Resource.DEPLOYMENTS.kind:
             watched |= {Resource.DEPLOYMENTS, Resource.REPLICA_SETS}

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from reconciler.core.observe.kubernetes.controllers import ControllerRecord
-from reconciler.core.observe.kubernetes.custom_workloads import CustomWorkloadRecord, completed
+from reconciler.core.observe.kubernetes.custom_workloads import CustomWorkloadRecord, merge_group
 from reconciler.core.observe.kubernetes.pod_groups import group_of, group_seen
 from reconciler.core.observe.kubernetes.pods import PodRecord, Unscheduled
 from reconciler.core.observe.kubernetes.replica_asks import AskRecord
@@ -52,7 +52,7 @@ def observe_workloads(refs: Iterable[WorkloadRef], members: Members) -> Iterator
     for owner_of_pods, record in members.controllers.items():
         for owner in record.owners:
             owned.setdefault(owner, []).append(owner_of_pods)
-    everyone = {*members.controllers, *members.by_owner, *owned, *members.asks, *_unmade(members)}
+    everyone = {*members.controllers, *members.by_owner, *owned, *members.asks, *_awaiting_admission(members)}
     owners = sorted((owner for owner in everyone if (owner.namespace, owner.name) in named), key=_rank)
     for root in owners:
         own = members.controllers.get(root)
@@ -64,7 +64,7 @@ def observe_workloads(refs: Iterable[WorkloadRef], members: Members) -> Iterator
             yield replace(seen, ref=root.ref) if any(ref.group for ref in alike) else seen
 
 
-def _unmade(members: Members) -> Iterator[Owner]:
+def _awaiting_admission(members: Members) -> Iterator[Owner]:
     """Name the objects that wait to be let in, and may have no pods by which to find them."""
     for (kind, group), records in members.specs.items():
         for key, record in records.items():
@@ -103,7 +103,9 @@ def _observe(root: Owner, members: Members, owned: Mapping[Owner, list[Owner]]) 
     wanted = max(wanted, spec.wanted) if spec is not None else wanted
     held = [(pod.held, group_of(root, pod.groups)) for pod in pods if pod.held is not None]
     held += [
-        (unscheduled, group_of(root, maker.groups)) for maker, own in makers for unscheduled in _never_made(maker, own)
+        (unscheduled, group_of(root, maker.groups))
+        for maker, own in makers
+        for unscheduled in _uncreated_replicas(maker, own)
     ]
     shape = _shape(root, pods, [maker for maker, _ in makers], members)
     if spec is not None and spec.unmade is not None and not pods:
@@ -121,7 +123,7 @@ def _observe(root: Owner, members: Members, owned: Mapping[Owner, list[Owner]]) 
         ),
         shape=shape,
         asks=tuple(ask for ask in (ask_record.ask(len(pods), ready) for ask_record in asking) if ask is not None),
-        group=completed(
+        group=merge_group(
             group_seen(root, pods, makers, partial(with_claims, namespace=root.namespace, templates=members.templates)),
             spec.group if spec is not None else None,
         ),
@@ -160,7 +162,7 @@ def _held(pods: Iterable[PodRecord]) -> list[Unscheduled]:
     return [pod.held for pod in pods if pod.held is not None]
 
 
-def _never_made(record: ControllerRecord, pods: list[PodRecord]) -> list[Unscheduled]:
+def _uncreated_replicas(record: ControllerRecord, pods: list[PodRecord]) -> list[Unscheduled]:
     """Tell what holds back replicas that have no pod yet: a refusal, or a pod before them that has no node."""
     held, missing = _held(pods), record.wanted - len(pods)
     if missing <= 0:

@@ -10,7 +10,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
-from reconciler.core.schema.strict_model import Duration, Metadata, Name, Strict, refusal, respelt
+from reconciler.core.schema.strict_model import Duration, Metadata, Name, Strict, merge_alias, refusal
 from reconciler.model import gpr as model
 from reconciler.model.ids import ClusterName
 from reconciler.model.workload import Json
@@ -45,7 +45,7 @@ class TermsFile(Strict):
     @classmethod
     def _memory(cls, value: Json) -> Json:
         """Read the older spelling of memoryPerGpu; refuse both where they differ."""
-        return respelt(value, "memoryPerGPU", "memoryPerGpu")
+        return merge_alias(value, "memoryPerGPU", "memoryPerGpu")
 
     @model_validator(mode="after")
     def _shaped(self) -> TermsFile:

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, PlainSerializer, WithJsonSchema, model_validator
 
-from reconciler.core.schema.strict_model import Duration, Metadata, Name, Strict, refusal, respelt
+from reconciler.core.schema.strict_model import Duration, Metadata, Name, Strict, merge_alias, refusal
 from reconciler.model import gpr as model
 from reconciler.model.ids import ClusterName, WorkspaceName
 from reconciler.model.units import format_duration, parse_duration
@@ -139,7 +139,7 @@ class WorkspacePolicySpec(Strict):
     @classmethod
     def _range(cls, value: Json) -> Json:
         """Read what EGS's replies call PriorityRange."""
-        return respelt(value, "PriorityRange", "priorityRange")
+        return merge_alias(value, "PriorityRange", "priorityRange")
 
 
 class WorkspacePolicyFile(Strict):

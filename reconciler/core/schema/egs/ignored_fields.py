@@ -41,7 +41,7 @@ _WITHOUT: Mapping[type[Strict], Mapping[str, str]] = {
 }
 
 
-def ineffective(part: Strict, loc: Loc) -> Iterator[Finding]:
+def warn_ignored_fields(part: Strict, loc: Loc) -> Iterator[Finding]:
     """Warn of what a part of a file at `loc` says that nothing is made of; what it says by saying no is left alone."""
     without = {
         name: hint for kind, fields in _WITHOUT.items() if isinstance(part, kind) for name, hint in fields.items()
@@ -49,23 +49,23 @@ def ineffective(part: Strict, loc: Loc) -> Iterator[Finding]:
     for name, hint in without.items():
         if name in part.model_fields_set and getattr(part, name) not in (False, ""):
             alias = str(type(part).model_fields[name].alias)
-            yield _without_effect((*loc, alias), hint)
+            yield _ignored((*loc, alias), hint)
     if isinstance(part, TermsFile) and part.priority == TOP:
         message = f"is the highest there is, and EGS itself ends at {TOP - 1}"
         hint = f"try {TOP - 1}"
         yield Finding(loc=(*loc, "priority"), message=message, hint=hint, severity=Severity.WARNING)
 
 
-def ineffective_of_placement(spec: PlacementSpec) -> Iterator[Finding]:
+def warn_ignored_placement_fields(spec: PlacementSpec) -> Iterator[Finding]:
     """Warn of what a placement says without effect, its gprDetails included."""
-    yield from ineffective(spec, ("spec",))
+    yield from warn_ignored_fields(spec, ("spec",))
     named = spec.cluster_names or spec.cluster_name or spec.clusters
     if named and not (spec.enable_redistribute or spec.enable_burst):
         hint = "clusterNames say where it may go, now and later"
-        yield _without_effect(("spec", "enableRedistribute"), hint)
+        yield _ignored(("spec", "enableRedistribute"), hint)
     if spec.gpr_details is not None:
-        yield from ineffective(spec.gpr_details, ("spec", "gprDetails"))
+        yield from warn_ignored_fields(spec.gpr_details, ("spec", "gprDetails"))
 
 
-def _without_effect(loc: Loc, hint: str) -> Finding:
+def _ignored(loc: Loc, hint: str) -> Finding:
     return Finding(loc=loc, message="has no effect here", hint=hint, severity=Severity.WARNING)

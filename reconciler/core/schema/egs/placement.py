@@ -11,7 +11,7 @@ from pydantic import Field, model_validator
 
 from reconciler.core.schema.egs.deploy import DeployFile
 from reconciler.core.schema.egs.gpr import DetailsFile
-from reconciler.core.schema.strict_model import Duration, Metadata, Name, Strict, refusal, respelt
+from reconciler.core.schema.strict_model import Duration, Metadata, Name, Strict, merge_alias, refusal
 from reconciler.model.workload import Json
 
 Group = Literal["gpr.kubeslice.io/v1alpha1", "worker.kubeslice.io/v1alpha1", "aiops.kubeslice.io/v1alpha1"]
@@ -45,7 +45,7 @@ class PlacementSpec(DeployFile):
     @classmethod
     def _cluster(cls, value: Json) -> Json:
         """Read what a table of EGS's guide calls ClusterName."""
-        return respelt(value, "ClusterName", "clusterName")
+        return merge_alias(value, "ClusterName", "clusterName")
 
     @model_validator(mode="after")
     def _same(self) -> PlacementSpec:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from reconciler.core.schema.egs import deploy_spec
 from reconciler.core.schema.egs.deploy_spec import Spelling
 from reconciler.core.schema.egs.gpr import GprFile
-from reconciler.core.schema.egs.ignored_fields import ineffective, ineffective_of_placement
+from reconciler.core.schema.egs.ignored_fields import warn_ignored_fields, warn_ignored_placement_fields
 from reconciler.core.schema.egs.placement import CreateBody, PlacementFile, PlacementSpec, UpdateBody
 from reconciler.errors import Severity
 from reconciler.model.gpr import DEFAULT_PRIORITY, GprTerms, GpuAsk, WorkspaceLimits
@@ -84,7 +84,7 @@ class RequestDraft:
         )
 
 
-def placement(file: PlacementFile) -> tuple[RequestDraft, tuple[Finding, ...]]:
+def placement_draft(file: PlacementFile) -> tuple[RequestDraft, tuple[Finding, ...]]:
     """Make a draft of a WorkloadPlacement, and find what is wrong between its parts."""
     findings: list[Finding] = []
     group = file.api_version.partition("/")[0]
@@ -94,26 +94,26 @@ def placement(file: PlacementFile) -> tuple[RequestDraft, tuple[Finding, ...]]:
         namespace=file.metadata.namespace,
         template=file.spec.workload_template_name or file.metadata.annotations.get(TEMPLATE, ""),
     )
-    findings += _whole(value)
+    findings += _check_parts(value)
     return value, tuple(value.spelling.of(finding) for finding in findings)
 
 
-def created(body: CreateBody, flat: frozenset[int]) -> tuple[RequestDraft, tuple[Finding, ...]]:
+def create_draft(body: CreateBody, flat: frozenset[int]) -> tuple[RequestDraft, tuple[Finding, ...]]:
     """Make a draft of the body of a POST; `flat` are the manifests that it has in the flattened form."""
     findings: list[Finding] = []
     value = replace(_draft(body, findings, flat=flat), name=TemplateName(body.name))
-    findings += _whole(value)
+    findings += _check_parts(value)
     return value, tuple(value.spelling.of(finding) for finding in findings)
 
 
-def updated(body: UpdateBody, flat: frozenset[int]) -> tuple[RequestDraft, tuple[Finding, ...]]:
+def update_draft(body: UpdateBody, flat: frozenset[int]) -> tuple[RequestDraft, tuple[Finding, ...]]:
     """Make a draft of the body of a PUT. What is wrong between its parts shows once it is `merged`."""
     findings: list[Finding] = []
     value = replace(_draft(body, findings, flat=flat, partial=True), name=TemplateName(body.name or ""))
     return value, tuple(value.spelling.of(finding) for finding in findings)
 
 
-def reservation(file: GprFile) -> tuple[RequestDraft, tuple[Finding, ...]]:
+def reservation_draft(file: GprFile) -> tuple[RequestDraft, tuple[Finding, ...]]:
     """Make a draft of a GPUProvisioningRequest, which is kept on one of the clusters that it names."""
     spec = file.spec
     value = RequestDraft(
@@ -128,10 +128,10 @@ def reservation(file: GprFile) -> tuple[RequestDraft, tuple[Finding, ...]]:
         reserves=True,
         spelling=Spelling(names={"clusters": "preferredClusters" if spec.preferred_clusters else "clusterName"}),
     )
-    return value, tuple(ineffective(spec, ("spec",)))
+    return value, tuple(warn_ignored_fields(spec, ("spec",)))
 
 
-def merged(request: Request, draft: RequestDraft) -> tuple[RequestDraft, tuple[Finding, ...]]:
+def merge_update(request: Request, draft: RequestDraft) -> tuple[RequestDraft, tuple[Finding, ...]]:
     """Change what an update names (`draft.said`) in a request; all else stays as it is."""
     fields = draft.said
     spec, change = request.spec, draft.spec
@@ -148,8 +148,8 @@ def merged(request: Request, draft: RequestDraft) -> tuple[RequestDraft, tuple[F
             deletion_policy=change.deletion_policy if "deletionPolicy" in fields else spec.deletion_policy,
             service_account=change.service_account if "serviceAccountName" in fields else spec.service_account,
         ),
-        clusters=draft.clusters if fields & _WHERE else request.clusters,
-        placements=draft.placements if fields & {*_WHERE, "numPlacements"} else request.placements,
+        clusters=draft.clusters if fields & _DESTINATION_FIELDS else request.clusters,
+        placements=draft.placements if fields & {*_DESTINATION_FIELDS, "numPlacements"} else request.placements,
         template=draft.template if "workloadTemplateName" in fields else request.template,
         ask=draft.ask if "gprDetails" in fields else request.ask,
         terms=draft.terms if "gprDetails" in fields else request.terms,
@@ -159,11 +159,11 @@ def merged(request: Request, draft: RequestDraft) -> tuple[RequestDraft, tuple[F
         said=fields,
         spelling=draft.spelling,
     )
-    return value, tuple(value.spelling.of(finding) for finding in _whole(value))
+    return value, tuple(value.spelling.of(finding) for finding in _check_parts(value))
 
 
 _OPEN = frozenset({"autoSelectCluster", "enableBurst"})
-_WHERE = frozenset({"clusters", *_OPEN})
+_DESTINATION_FIELDS = frozenset({"clusters", *_OPEN})
 """The fields that say together where a request goes: one of them says it anew."""
 
 
@@ -187,10 +187,10 @@ def _draft(
         fields -= _OPEN  # a change that leaves nothing open says nothing of where
     clusters: tuple[ClusterName, ...] = ()
     placements = spec.num_placements
-    if not partial or fields & _WHERE:
-        clusters, placements = _where(spec, group, findings)
+    if not partial or fields & _DESTINATION_FIELDS:
+        clusters, placements = _destinations(spec, group, findings)
     deployed = deploy_spec.deploy_spec(spec, findings)
-    findings += ineffective_of_placement(spec)
+    findings += warn_ignored_placement_fields(spec)
     charts = "helmConfigs" if body and not spec.helm_config else deploy_spec.charts_field(spec)
     return RequestDraft(
         name=TemplateName(""),
@@ -217,9 +217,9 @@ def _draft(
     )
 
 
-def _whole(draft: RequestDraft) -> Iterator[Finding]:
+def _check_parts(draft: RequestDraft) -> Iterator[Finding]:
     """Find what is wrong between the parts of a draft. One that lists nothing but names a template deploys that."""
-    if not draft.reserves and not copies(draft):
+    if not draft.reserves and not copies_template(draft):
         yield from deploy_spec.check(draft.spec)
     exits = None if draft.terms is None else draft.terms.exit_duration
     lasts = draft.spec.burst_duration
@@ -232,13 +232,15 @@ def _whole(draft: RequestDraft) -> Iterator[Finding]:
         )
 
 
-def copies(draft: RequestDraft) -> bool:
+def copies_template(draft: RequestDraft) -> bool:
     """Tell whether a draft deploys what its template does."""
     spec = draft.spec
     return bool(draft.template) and not (spec.helm or spec.manifests or spec.commands or spec.steps)
 
 
-def _where(spec: PlacementSpec, group: str, findings: list[Finding]) -> tuple[tuple[ClusterName, ...], int | None]:
+def _destinations(
+    spec: PlacementSpec, group: str, findings: list[Finding]
+) -> tuple[tuple[ClusterName, ...], int | None]:
     """Say on which clusters a request goes, and on how many of them (docs/egs.md, R2)."""
     written_as = _clusters_field(spec, body=not group)
     loc: Loc = ("spec", "clusters")

@@ -15,7 +15,7 @@ from reconciler.core.schema.egs.deploy import ManifestResourceFile
 from reconciler.core.schema.egs.gpr import GprFile
 from reconciler.core.schema.egs.placement import PlacementFile
 from reconciler.core.schema.egs.request import TEMPLATE
-from reconciler.core.schema.errors import complaints
+from reconciler.core.schema.errors import validation_findings
 from reconciler.errors import Severity
 from reconciler.model.gpr import GprTerms, GpuAsk
 from reconciler.model.request import Request
@@ -51,12 +51,12 @@ def flags(given: HelmFlags) -> dict[str, Json]:
         "cleanupOnFail": given.cleanup_on_fail,
         "createNamespace": given.create_namespace,
         "skipCRDs": given.skip_crds,
-        "timeout": "" if given.timeout is None else lasting(given.timeout),
+        "timeout": "" if given.timeout is None else write_duration(given.timeout),
         "wait": given.wait,
     }
 
 
-def lasting(duration: timedelta) -> str:
+def write_duration(duration: timedelta) -> str:
     """Write a duration exactly: in whole units, or in seconds with a fraction where it has one."""
     if not duration.microseconds:
         return format_duration(duration)
@@ -110,15 +110,17 @@ def read_request(value: Json) -> Request | tuple[Finding, ...]:
     try:
         file = model.model_validate(value)
     except ValidationError as error:
-        return complaints(error, model)
-    draft, findings = requestdraft.reservation(file) if isinstance(file, GprFile) else requestdraft.placement(file)
+        return validation_findings(error, model)
+    draft, findings = (
+        requestdraft.reservation_draft(file) if isinstance(file, GprFile) else requestdraft.placement_draft(file)
+    )
     wrong = tuple(finding for finding in findings if finding.severity is Severity.ERROR)
     if draft.workspace is None:
         wrong = (*wrong, Finding(loc=("spec", "workspaceName"), message="is required"))
     return wrong if wrong or draft.workspace is None else draft.request(draft.workspace).settled
 
 
-def rest(request: Request) -> Document:
+def rest_document(request: Request) -> Document:
     """Write a placement as EGS's REST interface answers, without status and times.
 
     What EGS's own answers have no field for is there only where it says something.
@@ -127,7 +129,7 @@ def rest(request: Request) -> Document:
     body: Document = {"name": request.name, "workspaceName": request.workspace, "clusters": list(request.clusters)}
     body |= _choice(request)
     if spec.burst_duration is not None:
-        body["burstDuration"] = lasting(spec.burst_duration)
+        body["burstDuration"] = write_duration(spec.burst_duration)
     body["deletionPolicy"] = spec.deletion_policy.value
     if spec.service_account:
         body["serviceAccountName"] = spec.service_account
@@ -149,7 +151,7 @@ def _placement(request: Request) -> Document:
         written["clusterNames"] = list(request.clusters)
     written |= _choice(request)
     if spec.burst_duration is not None:
-        written["burstDuration"] = lasting(spec.burst_duration)
+        written["burstDuration"] = write_duration(spec.burst_duration)
     written["deletionPolicy"] = spec.deletion_policy.value
     if spec.service_account:
         written["serviceAccountName"] = spec.service_account
@@ -190,7 +192,7 @@ def _terms(ask: GpuAsk | None, terms: GprTerms) -> Document:
     written["priority"] = terms.priority
     for name, duration in (("exitDuration", terms.exit_duration), ("idleTimeOutDuration", terms.idle)):
         if duration is not None:
-            written[name] = lasting(duration)
+            written[name] = write_duration(duration)
     if terms.idle is not None:
         written["enforceIdleTimeOut"] = terms.enforce_idle
     written |= {"enableEviction": terms.evictable, "requeueOnFailure": terms.requeue}

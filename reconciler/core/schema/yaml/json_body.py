@@ -8,7 +8,7 @@ from typing import NoReturn
 from reconciler.core.schema.yaml.json_fast_path import NotPlainError, read_json
 from reconciler.core.schema.yaml.limits import MAX_DEPTH, MAX_NODES
 from reconciler.core.schema.yaml.load import parse
-from reconciler.core.schema.yaml.syntax_errors import unreadable
+from reconciler.core.schema.yaml.syntax_errors import encoding_problem
 from reconciler.errors import InvalidInput, Problem
 from reconciler.model.workload import Json
 
@@ -19,7 +19,7 @@ def read_object(data: bytes, path: str) -> dict[str, Json]:
     Raises InvalidInput for anything else: duplicate keys, NaN, numbers beyond 64 bits, more than 64 levels, half of a
     surrogate pair.
     """
-    problem = unreadable(data, path)
+    problem = encoding_problem(data, path)
     if problem is not None:
         raise InvalidInput(problems=(problem,))
     try:

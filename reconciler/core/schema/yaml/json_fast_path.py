@@ -48,7 +48,7 @@ def _within_limits(value: Json) -> None:
         waiting += [(child, depth + 1) for child in children if isinstance(child, (dict, list))]
 
 
-def whole(text: str) -> int | None:
+def read_integer(text: str) -> int | None:
     """Read a whole number of at most 64 bits, signed or unsigned; None beyond."""
     if len(text) > _MAX_DIGITS:
         return None
@@ -58,7 +58,7 @@ def whole(text: str) -> int | None:
 
 def _integer(text: str) -> int:
     """Refuse a number that other readers would round."""
-    number = whole(text)
+    number = read_integer(text)
     if number is None:
         raise NotPlainError
     return number

@@ -12,9 +12,9 @@ import yaml
 
 from reconciler.core.schema.yaml.document import Document
 from reconciler.core.schema.yaml.events import Event, events, line_of
-from reconciler.core.schema.yaml.json_fast_path import NotPlainError, read_json, whole
+from reconciler.core.schema.yaml.json_fast_path import NotPlainError, read_integer, read_json
 from reconciler.core.schema.yaml.limits import MAX_DEPTH, MAX_NODES, MAX_PROBLEMS
-from reconciler.core.schema.yaml.syntax_errors import key_hint, syntax_problem, unreadable
+from reconciler.core.schema.yaml.syntax_errors import encoding_problem, key_hint, syntax_problem
 from reconciler.errors import InvalidInput, Problem, Severity
 from reconciler.model.workload import Json
 from reconciler.text.findings import shortened
@@ -34,7 +34,7 @@ def parse(data: bytes, path: str) -> tuple[Document, ...]:
 
     Raises InvalidInput with every problem that could be found.
     """
-    problem = unreadable(data, path)
+    problem = encoding_problem(data, path)
     if problem is not None:
         raise InvalidInput(problems=(problem,))
     text = data.lstrip()
@@ -85,7 +85,7 @@ class _Reader:
                 self._warnings.clear()
         except yaml.YAMLError as error:
             self.problems.append(syntax_problem(error, self._data, self._path))
-        except _TooMuchError as error:
+        except _TooLargeError as error:
             self.problems.append(Problem(path=self._path, line=error.line, message=str(error), hint=error.hint))
         if len(documents) == 1 or self.problems:
             return tuple(documents)
@@ -140,9 +140,9 @@ class _Reader:
                     self._refuse_properties(event)
                 if type(container) is dict and key is None:
                     line = line_of(event)
-                    raise _TooMuchError("a key must be text", line, key_hint(self._data, line))
+                    raise _TooLargeError("a key must be text", line, key_hint(self._data, line))
                 if len(stack) >= MAX_DEPTH:
-                    raise _TooMuchError(f"is nested deeper than {MAX_DEPTH} levels", line_of(event))
+                    raise _TooLargeError(f"is nested deeper than {MAX_DEPTH} levels", line_of(event))
                 stack.append((container, key))
                 if nodes > MAX_NODES:
                     raise _too_many(event)
@@ -193,7 +193,7 @@ class _Reader:
             number = float(text)
             if not isinf(number):
                 return number
-        elif (count := whole(text)) is not None:
+        elif (count := read_integer(text)) is not None:
             return count
         self._refuse(event, f"{shortened(text)} is more than a number can hold", "try quoting it")
         return None
@@ -211,7 +211,7 @@ class _Reader:
         line = line_of(event)
         self.problems.append(Problem(path=self._path, line=line, message=message, hint=hint))
         if len(self.problems) >= MAX_PROBLEMS:
-            raise _TooMuchError(f"has more than {MAX_PROBLEMS} problems; the rest is not read", line)
+            raise _TooLargeError(f"has more than {MAX_PROBLEMS} problems; the rest is not read", line)
 
     def _warn(self, event: Event, text: str) -> None:
         """Note a plain scalar that YAML 1.1 readers (kubectl, Helm) take for a boolean or null."""
@@ -228,7 +228,7 @@ class _Reader:
             )
 
 
-class _TooMuchError(Exception):
+class _TooLargeError(Exception):
     """A file that is not read any further."""
 
     def __init__(self, message: str, line: int, hint: str = "") -> None:
@@ -238,6 +238,6 @@ class _TooMuchError(Exception):
         self.hint = hint
 
 
-def _too_many(event: Event) -> _TooMuchError:
+def _too_many(event: Event) -> _TooLargeError:
     """Refuse a file of too many values."""
-    return _TooMuchError(f"holds more than {MAX_NODES:,} values", line_of(event), "try splitting it")
+    return _TooLargeError(f"holds more than {MAX_NODES:,} values", line_of(event), "try splitting it")

@@ -19,7 +19,7 @@ _CONFLICT = re.compile(r"(?:<{7}|={7}|>{7})(?:\s|$)")
 _EXPRESSION = re.compile(r"(?:^|[-:,\[{])\s*(\{\{[^{}]*\}\})")
 
 
-def unreadable(data: bytes, path: str) -> Problem | None:
+def encoding_problem(data: bytes, path: str) -> Problem | None:
     """Say why a file is not worth parsing."""
     if len(data) > MAX_BYTES:
         return too_large(path, len(data))
