@@ -11,10 +11,9 @@ from datetime import datetime
 from typing import Protocol
 
 from reconciler.model.capacity import Observed
-from reconciler.model.event import Event
+from reconciler.model.event import Event, Push
 from reconciler.model.ids import BlobId, ClusterName, CommitId, TreeId
 from reconciler.model.policy import Desired
-from reconciler.model.push import Push
 from reconciler.model.tree import Advance, Branch, Commit, FileChange, LoggedCommit, Projection, Tips, TreeEntry
 from reconciler.model.workload import HelmConfig, Json
 

@@ -17,7 +17,7 @@ from reconciler.access.oidc import Issuer
 from reconciler.access.rate_limit import Rate
 from reconciler.environment import PREFIX, VARIABLES, cache_directory
 from reconciler.errors import InvalidInput, Problem, Severity
-from reconciler.model.push import Endpoint
+from reconciler.model.event import Endpoint
 from reconciler.variables import Listen, Reader
 
 # Kubernetes sets these in every pod beside a Service named overspill (OVERSPILL_PORT=tcp://...); they are not for us.

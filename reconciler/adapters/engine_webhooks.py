@@ -19,8 +19,7 @@ import structlog
 from reconciler.adapters.webhook_call import WebhookRejected, announce
 from reconciler.errors import Problem, Severity
 from reconciler.model.backoff import backoff
-from reconciler.model.event import Event
-from reconciler.model.push import Endpoint, Push
+from reconciler.model.event import Endpoint, Event, Push
 
 log = structlog.get_logger()
 

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 
 import structlog
 
-from reconciler.model.event import Event, EventKind
-from reconciler.model.push import Push
+from reconciler.model.event import Event, EventKind, Push
 from reconciler.text.wording import count
 
 log = structlog.get_logger("overspill")

@@ -28,11 +28,10 @@ from reconciler.daemon.rollout_tracker import RolloutTracker
 from reconciler.daemon.source import SourceReader, missing
 from reconciler.errors import Problem
 from reconciler.model.capacity import Observed
-from reconciler.model.event import Event
+from reconciler.model.event import MOST_PATHS, Event, Push
 from reconciler.model.ids import CommitId
 from reconciler.model.plan import Plan
 from reconciler.model.policy import Desired
-from reconciler.model.push import MOST_PATHS, Push
 from reconciler.model.tree import Advance, Identity, Tips, branch_of
 from reconciler.ports import Charts, Clock, ClusterView, EventSink, Repository
 

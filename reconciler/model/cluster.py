@@ -1,4 +1,8 @@
-"""What people declare of a cluster beside its observation: nodes that its autoscaler can add, and shared networks."""
+"""What people declare of a cluster beside its observation.
+
+Nodes that its autoscaler can add, networks that clusters share, and prerequisites: what objects of a template need
+there before they work, and what the cluster provides.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
+from typing import TypeAlias
 
 from reconciler.model.scheduling import Taint
 from reconciler.model.units import Resources
@@ -41,3 +46,42 @@ class SharedNetworking:
 
     api: NetworkApi
     slice: str = ""
+
+
+class Category(StrEnum):
+    """What can be needed: the fields of a Cluster's ``spec.provides``, in the order in which they are told."""
+
+    KINDS = "kinds"
+    SCHEDULERS = "schedulers"
+    QUEUES = "queues"
+    POD_GROUPS = "podGroups"
+    TOPOLOGIES = "topologies"
+    PRIORITY_CLASSES = "priorityClasses"
+    RUNTIME_CLASSES = "runtimeClasses"
+    RUNTIMES = "runtimes"
+    VOLUMES = "volumes"
+    STORAGE_CLASSES = "storageClasses"
+    CONFIG_MAPS = "configMaps"
+    SECRETS = "secrets"
+    SERVICE_ACCOUNTS = "serviceAccounts"
+    NETWORKS = "networks"
+    CLAIM_TEMPLATES = "claimTemplates"
+    CLAIMS = "claims"
+    DEVICE_CLASSES = "deviceClasses"
+    IMAGES = "images"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, order=True)
+class Prerequisite:
+    """One thing that objects refer to and do not bring along: its name, and `by` whom it is needed.
+
+    What lives in a namespace is ``namespace/name``, a kind is ``group/Kind``, an image its whole reference.
+    """
+
+    category: Category
+    name: str
+    by: str
+
+
+Provides: TypeAlias = Mapping[Category, tuple[str, ...]]
+"""What a cluster is said to have, as names or globs. Of a category that is not in it nobody says anything."""

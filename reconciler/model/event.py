@@ -1,13 +1,15 @@
-"""What a pass decided, as values for whoever wants to know: logs, chats, metrics."""
+"""The events of a pass and the pushes that carry them, for event sinks: the log, the webhooks of engines."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from datetime import datetime
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
 from enum import StrEnum
+from urllib.parse import urlsplit
 
 from reconciler.model.ids import ClusterName, CommitId, WorkloadId
 from reconciler.model.plan import Reason
+from reconciler.model.policy import EngineName
 
 
 class EventKind(StrEnum):
@@ -45,3 +47,61 @@ class Event:
     reasons: tuple[str, ...] = ()  # a paragraph each, as in the commit's body
     held_by: Reason | None = None  # why it is, or was, held back
     commit: CommitId | None = None  # on the output branch; None where nothing was written
+
+
+MOST_PATHS = 10_000
+"""Beyond that a list of paths saves nobody any work: it is as if everything had changed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Push:
+    """One or more pushes of ours to the output branch, as one move of it.
+
+    `old` is None where the branch began. `commits` is their number. `repo_url` is where the engines fetch the branch,
+    as the Fleet says it, which need not be the remote that was pushed to; empty where it does not say. `paths` are the
+    files and directories that were written or removed, None where that is not known: then all may have changed. `took`
+    is how long it was from the decision to the remote's word that it has it.
+    """
+
+    branch: str
+    old: CommitId | None
+    new: CommitId
+    commits: int
+    repo_url: str
+    paths: frozenset[str] | None
+    took: timedelta = timedelta()
+
+    def then(self, later: Push) -> Push:
+        """Put a later move after this one.
+
+        Where somebody else's commits lie between the two, nobody here knows what they changed.
+        """
+        paths = None
+        if self.paths is not None and later.paths is not None and later.old == self.new:
+            paths = self.paths | later.paths
+        return replace(
+            later,
+            old=self.old,
+            commits=self.commits + later.commits,
+            repo_url=later.repo_url or self.repo_url,
+            paths=None if paths is None or len(paths) > MOST_PATHS else paths,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Endpoint:
+    """The address of an engine's webhook, and the secret that events to it are signed with."""
+
+    engine: EngineName
+    url: str = field(repr=False)  # its path may be half a secret
+    secret: str = field(repr=False)
+    secret_path: bool = True
+    """Whether the last part of the path is to be left out where the endpoint is named."""
+
+    def __str__(self) -> str:
+        """Return the endpoint for messages: without a query, and without a secret part of the path."""
+        parts = urlsplit(self.url)
+        path = parts.path
+        if self.secret_path:
+            path = path[: path.rstrip("/").rfind("/") + 1] + "***"
+        return f"{self.engine} at {parts.scheme}://{parts.netloc}{path}"

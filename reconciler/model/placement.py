@@ -114,7 +114,7 @@ class Phase(StrEnum):
     COMPLETED = "Completed"
 
 
-class Event(StrEnum):
+class LifecycleEvent(StrEnum):
     """What can happen to a placement."""
 
     HEALTHY = "healthy"
@@ -126,20 +126,20 @@ class Event(StrEnum):
     WITHDRAWN = "withdrawn"
 
 
-TRANSITIONS: Mapping[tuple[Phase, Event], Phase] = {
-    (Phase.PENDING, Event.HEALTHY): Phase.RUNNING,
-    (Phase.PENDING, Event.RESIZED): Phase.PENDING,
-    (Phase.PENDING, Event.MOVED): Phase.PENDING,
-    (Phase.PENDING, Event.EXPIRED): Phase.COMPLETED,
-    (Phase.PENDING, Event.DEMAND_GONE): Phase.COMPLETED,
-    (Phase.PENDING, Event.FAILED): Phase.FAILED,
-    (Phase.PENDING, Event.WITHDRAWN): Phase.COMPLETED,
-    (Phase.RUNNING, Event.HEALTHY): Phase.RUNNING,
-    (Phase.RUNNING, Event.RESIZED): Phase.PENDING,
-    (Phase.RUNNING, Event.MOVED): Phase.PENDING,
-    (Phase.RUNNING, Event.EXPIRED): Phase.COMPLETED,
-    (Phase.RUNNING, Event.DEMAND_GONE): Phase.COMPLETED,
-    (Phase.RUNNING, Event.FAILED): Phase.FAILED,
-    (Phase.RUNNING, Event.WITHDRAWN): Phase.COMPLETED,
+TRANSITIONS: Mapping[tuple[Phase, LifecycleEvent], Phase] = {
+    (Phase.PENDING, LifecycleEvent.HEALTHY): Phase.RUNNING,
+    (Phase.PENDING, LifecycleEvent.RESIZED): Phase.PENDING,
+    (Phase.PENDING, LifecycleEvent.MOVED): Phase.PENDING,
+    (Phase.PENDING, LifecycleEvent.EXPIRED): Phase.COMPLETED,
+    (Phase.PENDING, LifecycleEvent.DEMAND_GONE): Phase.COMPLETED,
+    (Phase.PENDING, LifecycleEvent.FAILED): Phase.FAILED,
+    (Phase.PENDING, LifecycleEvent.WITHDRAWN): Phase.COMPLETED,
+    (Phase.RUNNING, LifecycleEvent.HEALTHY): Phase.RUNNING,
+    (Phase.RUNNING, LifecycleEvent.RESIZED): Phase.PENDING,
+    (Phase.RUNNING, LifecycleEvent.MOVED): Phase.PENDING,
+    (Phase.RUNNING, LifecycleEvent.EXPIRED): Phase.COMPLETED,
+    (Phase.RUNNING, LifecycleEvent.DEMAND_GONE): Phase.COMPLETED,
+    (Phase.RUNNING, LifecycleEvent.FAILED): Phase.FAILED,
+    (Phase.RUNNING, LifecycleEvent.WITHDRAWN): Phase.COMPLETED,
 }
 """Every step a placement can take. A pair that is not here is a bug, not a no-op."""

@@ -8,10 +8,9 @@ from datetime import timedelta
 from enum import StrEnum
 
 from reconciler.errors import Problem
-from reconciler.model.cluster import ScalableNodes, SharedNetworking
+from reconciler.model.cluster import Provides, ScalableNodes, SharedNetworking
 from reconciler.model.gpr import GprBinding, GprTemplate, WorkspaceLimits
 from reconciler.model.ids import ClusterName, CommitId, WorkloadId, WorkspaceName
-from reconciler.model.prerequisites import Provides
 from reconciler.model.request import Request
 from reconciler.model.scheduling import Taint, Toleration
 from reconciler.model.signal import Signal

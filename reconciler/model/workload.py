@@ -8,8 +8,8 @@ from datetime import timedelta
 from enum import StrEnum
 from typing import Any, TypeAlias
 
+from reconciler.model.cluster import Prerequisite
 from reconciler.model.ids import BlobId, TemplateName, WorkloadId, WorkspaceName
-from reconciler.model.prerequisites import Prerequisite
 
 Json: TypeAlias = Any
 """A value of a YAML document: null, bool, int, float, str, list or a mapping with string keys. Never mutated."""

@@ -7,9 +7,9 @@ from dataclasses import replace
 
 from reconciler.core.fleet.prerequisites import prerequisites
 from reconciler.core.workloads.builtin_kinds import NO_KINDS
+from reconciler.model.cluster import Category, Prerequisite
 from reconciler.model.ids import ClusterName, WorkspaceName
 from reconciler.model.policy import Cluster, Desired, Workspace
-from reconciler.model.prerequisites import Category, Prerequisite
 from reconciler.model.workload import DeploySpec, Json
 from tests.builders.inputs import VLLM, cluster, desired
 from tests.builders.requests import manifests

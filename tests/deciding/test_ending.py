@@ -11,7 +11,7 @@ from reconciler.core.ledger import lifecycle
 from reconciler.model.demand import Sample
 from reconciler.model.ids import TemplateName, WorkloadId, WorkspaceName
 from reconciler.model.ledger import Drift
-from reconciler.model.placement import Event, Phase, Restraint, RestraintKind
+from reconciler.model.placement import LifecycleEvent, Phase, Restraint, RestraintKind
 from reconciler.model.plan import Hold, Move, Place, Reason, Release, Resize, Restore, Revert, Why
 from reconciler.model.policy import Availability
 from tests.builders.inputs import (
@@ -227,7 +227,7 @@ def test_failed_cluster_alone_cools_down() -> None:
 
 def test_a_pair_that_is_not_in_the_transition_table_is_an_error() -> None:
     with pytest.raises(KeyError):
-        lifecycle.advance(Phase.COMPLETED, Event.HEALTHY)
+        lifecycle.advance(Phase.COMPLETED, LifecycleEvent.HEALTHY)
     assert lifecycle.final_phase(placement(replicas=2), 2, Why.FAILED) is Phase.FAILED
 
 

@@ -8,9 +8,8 @@ from pathlib import Path
 from reconciler.core.engines.autoscaled_replicas import autoscaler
 from reconciler.core.fleet.read_file import assemble, parse_file
 from reconciler.core.schema import yaml
-from reconciler.model.cluster import NetworkApi
+from reconciler.model.cluster import Category, NetworkApi
 from reconciler.model.ids import ClusterName, CommitId, WorkspaceName
-from reconciler.model.prerequisites import Category
 from tests.docs.shown import rows_by_heading, shown, unclear
 
 CHECKOUT = Path(__file__).parents[2]

@@ -17,10 +17,9 @@ from reconciler.daemon.announce import Announcer
 from reconciler.daemon.reconcile import Outcome, View
 from reconciler.errors import Problem, Severity
 from reconciler.model.capacity import ClusterObservation
-from reconciler.model.event import Event, EventKind
+from reconciler.model.event import Event, EventKind, Push
 from reconciler.model.ids import CommitId
 from reconciler.model.plan import Change, Extend, Plan, Reason, Resize, Revert, Suppressed, Why
-from reconciler.model.push import Push
 from reconciler.model.rollout import EngineState
 from reconciler.model.tree import Tips
 from tests.builders.inputs import NOW, SOURCE, VLLM, desired, inputs, placement, seconds, short

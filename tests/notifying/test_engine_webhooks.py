@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 
 from reconciler.adapters.engine_webhooks import EndpointReport, EngineWebhooks, WebhookTiming
+from reconciler.model.event import Endpoint, Push
 from reconciler.model.ids import CommitId
 from reconciler.model.policy import EngineName
-from reconciler.model.push import Endpoint, Push
 from tests.fakes.engine_webhooks import ARGOCD, FLUX, SECRET, Engine, listening
 
 A, B, C, D, E = (CommitId(letter * 40) for letter in "abcde")

@@ -10,9 +10,9 @@ import pytest
 
 from reconciler.core.engines import WEBHOOKS
 from reconciler.core.engines.webhook import MOST_BYTES, signed, web_page
+from reconciler.model.event import MOST_PATHS, Endpoint, Push
 from reconciler.model.ids import CommitId
 from reconciler.model.policy import EngineName
-from reconciler.model.push import MOST_PATHS, Endpoint, Push
 from tests.fakes.engine_webhooks import SECRET, refreshes
 
 A, B, C, D = (CommitId(letter * 40) for letter in "abcd")

@@ -12,10 +12,10 @@ from reconciler.core.explain.workload import explain
 from reconciler.core.fleet.read_file import assemble, parse_file
 from reconciler.core.workloads.cluster_provides import refuse_lacking
 from reconciler.model.capacity import ClusterObservation
+from reconciler.model.cluster import Category, Prerequisite
 from reconciler.model.ids import ClusterName, CommitId
 from reconciler.model.plan import Place, Plan, Reason
 from reconciler.model.policy import Desired
-from reconciler.model.prerequisites import Category, Prerequisite
 from reconciler.model.scheduling import RuntimeClass
 from reconciler.model.workload import Json
 from tests.builders.fleet_files import FLEET, cluster, load, workspace

@@ -10,8 +10,7 @@ import pytest
 from reconciler.adapters.git import GitRepository
 from reconciler.daemon.reconcile import reconcile_once
 from reconciler.errors import Conflict
-from reconciler.model.event import Event, EventKind
-from reconciler.model.push import Push
+from reconciler.model.event import Event, EventKind, Push
 from tests.builders.passes import SOURCE_FILES, Passes
 from tests.builders.remote import Remote
 

@@ -23,9 +23,9 @@ from reconciler.core.workloads.node_affinity import selects_node
 from reconciler.core.workloads.pod_shape import replica_shape
 from reconciler.errors import InvalidInput
 from reconciler.model.capacity import Node, Pool, ReplicaShape
+from reconciler.model.cluster import Prerequisite
 from reconciler.model.plan import Choice, Place, Plan
 from reconciler.model.policy import Desired
-from reconciler.model.prerequisites import Prerequisite
 from reconciler.model.scheduling import NodeTerm, Taint, Toleration
 from reconciler.model.workload_spread import Subset
 from reconciler.text.timestamps import format_time

@@ -28,8 +28,8 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from urllib.parse import urlsplit
 
+from reconciler.model.event import Endpoint, Push
 from reconciler.model.policy import EngineName
-from reconciler.model.push import Endpoint, Push
 
 MOST_BYTES = 1 << 20
 """Of a body; a longer one goes without its paths."""

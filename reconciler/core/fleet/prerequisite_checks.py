@@ -22,9 +22,9 @@ from reconciler.core.workloads.paths import at, items, within
 from reconciler.core.workloads.pod_references import as_mapping, mappings_in
 from reconciler.core.workloads.pods import pod_template_sites
 from reconciler.errors import Severity
+from reconciler.model.cluster import Category, Prerequisite
 from reconciler.model.ids import ClusterName
 from reconciler.model.policy import BurstPolicy, Cluster, Desired, EngineName, Workspace
-from reconciler.model.prerequisites import Category, Prerequisite
 from reconciler.model.workload import DeploySpec, Json
 from reconciler.text.findings import Finding, Loc, shortened
 from reconciler.text.wording import join_names, sanitize

@@ -25,8 +25,8 @@ from reconciler.core.workloads.pod_references import (
     volume_claim_references,
 )
 from reconciler.core.workloads.pods import pod_template_sites
+from reconciler.model.cluster import Category, Prerequisite
 from reconciler.model.policy import Workspace
-from reconciler.model.prerequisites import Category, Prerequisite
 from reconciler.model.workload import DeploySpec, Json, StepType
 from reconciler.model.workload_kind import Path, path
 from reconciler.text.findings import shortened

@@ -11,21 +11,21 @@ from reconciler.core.spread.subset_pods import first_ordinal
 from reconciler.model.capacity import ReplicaShape
 from reconciler.model.gpr import WorkspaceLimits
 from reconciler.model.ids import MAX_PLACEMENT_NAME, ClusterName, PlacementName, WorkloadId
-from reconciler.model.placement import TRANSITIONS, Event, Origin, Phase, Placement, Restraint, RestraintKind
+from reconciler.model.placement import TRANSITIONS, LifecycleEvent, Origin, Phase, Placement, Restraint, RestraintKind
 from reconciler.model.plan import Why
 from reconciler.model.policy import BurstPolicy, Desired
 from reconciler.model.workload import WorkloadTemplate
 
 _DIGITS = 8
-_ENDS: Mapping[Why, Event] = {
-    Why.EXPIRED: Event.EXPIRED,
-    Why.DEMAND_GONE: Event.DEMAND_GONE,
-    Why.FAILED: Event.FAILED,
-    Why.PREEMPTED: Event.WITHDRAWN,
-    Why.IDLE: Event.WITHDRAWN,
-    Why.CLUSTER_LOST: Event.WITHDRAWN,
-    Why.POLICY: Event.WITHDRAWN,
-    Why.REQUESTED: Event.WITHDRAWN,
+_ENDS: Mapping[Why, LifecycleEvent] = {
+    Why.EXPIRED: LifecycleEvent.EXPIRED,
+    Why.DEMAND_GONE: LifecycleEvent.DEMAND_GONE,
+    Why.FAILED: LifecycleEvent.FAILED,
+    Why.PREEMPTED: LifecycleEvent.WITHDRAWN,
+    Why.IDLE: LifecycleEvent.WITHDRAWN,
+    Why.CLUSTER_LOST: LifecycleEvent.WITHDRAWN,
+    Why.POLICY: LifecycleEvent.WITHDRAWN,
+    Why.REQUESTED: LifecycleEvent.WITHDRAWN,
 }
 
 
@@ -115,7 +115,7 @@ def in_flight(placement: Placement, bound: int, timeout: timedelta, now: datetim
     return max(0, placement.replicas - bound)
 
 
-def advance(phase: Phase, event: Event) -> Phase:
+def advance(phase: Phase, event: LifecycleEvent) -> Phase:
     """Follow the transition table; a pair that is not in it is a bug, and says so as a KeyError."""
     return TRANSITIONS[phase, event]
 
@@ -123,7 +123,7 @@ def advance(phase: Phase, event: Event) -> Phase:
 def phase(placement: Placement, bound: int, *, well: bool | None = None) -> Phase:
     """Tell a live placement's phase: whether it is `well` or, where nobody says, whether its replicas have a node."""
     runs = bound >= placement.replicas if well is None else well
-    return advance(Phase.PENDING, Event.HEALTHY) if runs else Phase.PENDING
+    return advance(Phase.PENDING, LifecycleEvent.HEALTHY) if runs else Phase.PENDING
 
 
 def final_phase(placement: Placement, bound: int, why: Why) -> Phase:

@@ -13,7 +13,7 @@ from reconciler.core.capacity.gpu_models import gpus_of_pod
 from reconciler.core.capacity.pod_needs import pods_of_spec
 from reconciler.core.workloads.builtin_kinds import Kinds
 from reconciler.model.capacity import ReplicaShape, WorkloadObservation
-from reconciler.model.prerequisites import Category
+from reconciler.model.cluster import Category
 from reconciler.model.scheduling import RuntimeClass
 from reconciler.model.workload import WorkloadTemplate
 

@@ -24,10 +24,9 @@ from reconciler.core.schema.strict_model import (
 from reconciler.core.schema.taints import TaintFile
 from reconciler.core.schema.urls import GitAddress
 from reconciler.model import policy as model
-from reconciler.model.cluster import ScalableNodes
+from reconciler.model.cluster import Category, Provides, ScalableNodes
 from reconciler.model.ids import ClusterName
 from reconciler.model.policy import Availability, Connection, EngineName
-from reconciler.model.prerequisites import Category, Provides
 
 _NAMED = "as 'namespace/name', or 'name' in any namespace"
 

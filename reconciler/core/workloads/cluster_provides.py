@@ -12,9 +12,9 @@ from fnmatch import fnmatchcase
 
 from reconciler.core.expressions.dialect import has_expression
 from reconciler.model.capacity import ClusterObservation
+from reconciler.model.cluster import Category, Prerequisite
 from reconciler.model.plan import Reason, Refusal
 from reconciler.model.policy import Cluster
-from reconciler.model.prerequisites import Category, Prerequisite
 from reconciler.text.wording import join_names, sanitize
 
 _WORDS = {

@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 from reconciler.core.workloads.api_kinds import cluster_scoped, group_kind
 from reconciler.core.workloads.paths import at
-from reconciler.model.prerequisites import Category
+from reconciler.model.cluster import Category
 from reconciler.model.workload import Json
 from reconciler.model.workload_kind import Path, path
 

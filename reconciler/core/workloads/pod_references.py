@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import TypeAlias
 
 from reconciler.model.capacity import CLASS_PREFIX
-from reconciler.model.prerequisites import Category
+from reconciler.model.cluster import Category
 from reconciler.model.workload import Json
 
 Reference: TypeAlias = tuple[Category, str, bool]

@@ -15,11 +15,11 @@ from reconciler.core.observe.demand import unseen
 from reconciler.core.workloads.cluster_provides import refuse_lacking
 from reconciler.core.workloads.taints import untolerated_taint
 from reconciler.model.capacity import ReplicaShape
+from reconciler.model.cluster import Prerequisite
 from reconciler.model.ids import ClusterName, WorkloadId
 from reconciler.model.placement import Restraint, RestraintKind, place_name
 from reconciler.model.plan import Reason, Refusal
 from reconciler.model.policy import Availability, BurstPolicy, Cluster
-from reconciler.model.prerequisites import Prerequisite
 
 
 def refuse(

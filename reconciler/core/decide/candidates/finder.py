@@ -27,11 +27,11 @@ from reconciler.core.spread.placement_subset import replicas_by_subset
 from reconciler.core.spread.subset_pods import subset_of
 from reconciler.model.candidate import Candidate
 from reconciler.model.capacity import ReplicaShape
+from reconciler.model.cluster import Prerequisite
 from reconciler.model.ids import ClusterName, WorkloadId, WorkspaceName
 from reconciler.model.placement import ClusterSubset, Placement
 from reconciler.model.plan import Choice, Reason, Refusal, Suppressed
 from reconciler.model.policy import BurstPolicy
-from reconciler.model.prerequisites import Prerequisite
 from reconciler.model.request import RequestRecord
 from reconciler.model.workload import WorkloadTemplate
 from reconciler.model.workload_spread import Subset

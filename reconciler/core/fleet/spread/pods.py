@@ -29,10 +29,10 @@ from reconciler.core.workloads.pod_references import as_mapping, metadata_refere
 from reconciler.core.workloads.pods import read_pods
 from reconciler.errors import InvalidInput
 from reconciler.model.capacity import ReplicaShape
+from reconciler.model.cluster import Category, Prerequisite
 from reconciler.model.ids import WorkloadId
 from reconciler.model.placement import Placement
 from reconciler.model.policy import BurstPolicy, Cluster, Desired, Workspace
-from reconciler.model.prerequisites import Category, Prerequisite
 from reconciler.model.units import Resources
 from reconciler.model.workload import DeploySpec, Json, StepType, WorkloadTemplate
 from reconciler.model.workload_kind import Path
