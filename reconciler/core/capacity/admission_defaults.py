@@ -1,8 +1,7 @@
-"""Replicas as a cluster makes them: with what admission adds to their pods there.
+"""Requests of a replica with the defaults that admission adds to its pods in a cluster.
 
 The API server merges a RuntimeClass into each pod that names it, and gives the defaults of a namespace's LimitRanges to
-containers that request nothing (docs/reference/kubernetes.md, "Pods that admission changes"). What nobody knows is an
-obstacle, so that nothing is said to fit that may not.
+containers without requests. Unknown defaults make the pod unschedulable, so that fit is never overestimated.
 """
 
 from __future__ import annotations
@@ -19,40 +18,40 @@ from reconciler.model.units import Quantity, Resources, total
 from reconciler.model.workload import Json
 
 _LIMITED_RESOURCES = ("cpu", "memory")
-"""What LimitRanges are about, where nobody knows what they say."""
+"""Resources that LimitRanges are assumed to set where they cannot be listed."""
 
 
 def with_admission_defaults(shape: ReplicaShape, seen: ClusterObservation) -> ReplicaShape:
-    """Return a replica's shape with what a cluster adds to its pods; the same object where that is nothing.
+    """Return a replica's shape with the defaults of a cluster; the same object where there are none.
 
-    Of pods whose namespace nobody knows it is what the LimitRanges of any namespace give.
+    For pods whose namespace is unknown, the largest default of any namespace is added.
     """
-    left = shape.unstated
-    if left is None or shape.obstacle or not (left.runtime_class or seen.limit_ranges or seen.limit_ranges is None):
+    gaps = shape.unstated
+    if gaps is None or shape.obstacle or not (gaps.runtime_class or seen.limit_ranges or seen.limit_ranges is None):
         return shape
-    obstacle, _ = _obstacle(left, shape, seen)
+    obstacle, _ = _obstacle(gaps, shape, seen)
     if obstacle:
         return replace(shape, obstacle=obstacle, unstated=None)
-    whole = dict(left.spare)
-    given = {name: amount for name, amount in _defaults(shape, left, seen).items() if name not in whole}
-    shape = replace(shape, requests=_add_missing(shape.requests, given, left.defaults), unstated=None)
-    runtime_class = _runtime_class(left, seen)
-    return shape if runtime_class is None else _with_runtime_class(shape, runtime_class, left)
+    pod_level = dict(gaps.spare)
+    defaults = {name: amount for name, amount in _defaults(shape, gaps, seen).items() if name not in pod_level}
+    shape = replace(shape, requests=_add_missing(shape.requests, defaults, gaps.defaults), unstated=None)
+    runtime_class = _runtime_class(gaps, seen)
+    return shape if runtime_class is None else _with_runtime_class(shape, runtime_class, gaps)
 
 
 def with_included_runtime_class(shape: ReplicaShape, manifests: Iterable[Mapping[str, Json]]) -> ReplicaShape:
-    """Return a replica's shape with what its RuntimeClass adds that comes along with its pods; else the same object."""
-    left = shape.unstated
-    if left is None or not left.runtime_class:
+    """Return a shape with the overhead of a RuntimeClass among its manifests; else the same object."""
+    gaps = shape.unstated
+    if gaps is None or not gaps.runtime_class:
         return shape
-    name = left.runtime_class
+    name = gaps.runtime_class
     for manifest in manifests:
         if group_kind(manifest) == "node.k8s.io/RuntimeClass" and at(manifest, ("metadata", "name")) == name:
-            shape = replace(shape, unstated=left._replace(runtime_class=""))
+            shape = replace(shape, unstated=gaps._replace(runtime_class=""))
             try:
                 runtime_class = read_runtime_class(manifest)
                 if all(isinstance(text, str) for text in _text_fields(runtime_class)):
-                    return _with_runtime_class(shape, runtime_class, left)
+                    return _with_runtime_class(shape, runtime_class, gaps)
             except (AttributeError, LookupError, TypeError, ValueError):
                 pass
             return replace(shape, obstacle=f"nobody can read what its RuntimeClass {name} adds to pods")
@@ -60,46 +59,46 @@ def with_included_runtime_class(shape: ReplicaShape, manifests: Iterable[Mapping
 
 
 def without_admission_defaults(shape: ReplicaShape) -> ReplicaShape:
-    """Return a replica's shape without what has been added to its pods where they were seen."""
-    left = shape.unstated
-    if left is None or not (left.defaults or left.overhead):
+    """Return a replica's shape without the defaults that its source cluster added to its pods."""
+    gaps = shape.unstated
+    if gaps is None or not (gaps.defaults or gaps.overhead):
         return shape
-    given, whole = dict(left.defaults), {name for name, _ in left.spare}
-    alone = {name: amount for name, amount in given.items() if name not in whole}
-    added = total([Resources(amounts=alone), Resources(amounts=dict(left.overhead))])
+    defaults, pod_level = dict(gaps.defaults), {name for name, _ in gaps.spare}
+    container_defaults = {name: amount for name, amount in defaults.items() if name not in pod_level}
+    added = total([Resources(amounts=container_defaults), Resources(amounts=dict(gaps.overhead))])
     rest = {name: amount for name, amount in shape.requests.minus(added).amounts.items() if amount}
-    spare = tuple((name, Quantity(amount + given.get(name, 0))) for name, amount in left.spare)
+    spare = tuple((name, Quantity(amount + defaults.get(name, 0))) for name, amount in gaps.spare)
     return replace(
         shape,
         requests=Resources(amounts=rest),
-        unstated=UnstatedRequests(left.runtime_class, containers=left.containers, silent=left.silent, spare=spare),
+        unstated=UnstatedRequests(gaps.runtime_class, containers=gaps.containers, silent=gaps.silent, spare=spare),
     )
 
 
 def admission_remedy(shape: ReplicaShape, seen: ClusterObservation) -> str:
-    """Say how what a cluster adds to pods can be known or mended, where that is what keeps a replica out of it."""
+    """Return the remedy for unknown or conflicting admission defaults; empty where they are no obstacle."""
     return _obstacle(shape.unstated, shape, seen)[1] if shape.unstated is not None else ""
 
 
-def _obstacle(left: UnstatedRequests, shape: ReplicaShape, seen: ClusterObservation) -> tuple[str, str]:
-    """Say what keeps anybody from knowing what is added to a pod, or has the API server refuse it; and the way out."""
-    name, runtime_class = left.runtime_class, _runtime_class(left, seen)
+def _obstacle(gaps: UnstatedRequests, shape: ReplicaShape, seen: ClusterObservation) -> tuple[str, str]:
+    """Return why the admission defaults are unknown or rejected by the API server, and the remedy."""
+    name, runtime_class = gaps.runtime_class, _runtime_class(gaps, seen)
     if name and seen.runtime_classes is None:
         rights = "by the rights of bootstrap/rbac.yaml, or in its observation"
         return f"nobody says what RuntimeClass {name} adds to pods there", f"let its RuntimeClasses be seen: {rights}"
     if name and runtime_class is None:
         return f"has no RuntimeClass {name}", f"create RuntimeClass {name} there"
-    selector, wanted = shape.node_selector, runtime_class.node_selector if runtime_class is not None else {}
-    key = next((key for key, value in wanted.items() if selector.get(key, value) != value), None)
+    selector, labels = shape.node_selector, runtime_class.node_selector if runtime_class is not None else {}
+    key = next((key for key, value in labels.items() if selector.get(key, value) != value), None)
     if key is not None:
-        others = f"wants nodes with {key}={wanted[key]}, and its pods want {key}={selector[key]}"
+        others = f"wants nodes with {key}={labels[key]}, and its pods want {key}={selector[key]}"
         return f"its RuntimeClass {name} {others}", "let its pods, or the RuntimeClass, ask for other nodes"
-    if seen.limit_ranges is None and any(map(left.lacking, _LIMITED_RESOURCES)):
+    if seen.limit_ranges is None and any(map(gaps.lacking, _LIMITED_RESOURCES)):
         return (
             "nobody says what LimitRanges give to containers there that request no cpu or memory",
             "give Overspill the rights of bootstrap/rbac.yaml there, or state requests in every container",
         )
-    beyond = _exceeded_resource(shape, left, seen)
+    beyond = _exceeded_resource(shape, gaps, seen)
     if not beyond:
         return "", ""
     return (
@@ -109,39 +108,39 @@ def _obstacle(left: UnstatedRequests, shape: ReplicaShape, seen: ClusterObservat
 
 
 def _text_fields(runtime_class: RuntimeClass) -> Iterator[object]:
-    """Yield what has to be text in a RuntimeClass at which no API server has looked."""
+    """Yield the values that have to be text in a RuntimeClass that no API server has validated."""
     yield from (*runtime_class.overhead.amounts, *runtime_class.node_selector, *runtime_class.node_selector.values())
     for toleration in runtime_class.tolerations:
         yield from (toleration.key, toleration.operator, toleration.value, toleration.effect)
 
 
-def _runtime_class(left: UnstatedRequests, seen: ClusterObservation) -> RuntimeClass | None:
-    return (seen.runtime_classes or {}).get(left.runtime_class) if left.runtime_class else None
+def _runtime_class(gaps: UnstatedRequests, seen: ClusterObservation) -> RuntimeClass | None:
+    return (seen.runtime_classes or {}).get(gaps.runtime_class) if gaps.runtime_class else None
 
 
-def _exceeded_resource(shape: ReplicaShape, left: UnstatedRequests, seen: ClusterObservation) -> str:
-    """Name the resource of which containers are given more than the pod as a whole has to spare: it is refused then."""
-    given, had = _defaults(shape, left, seen) if left.spare else {}, dict(left.defaults)
-    return next((name for name, spare in left.spare if given.get(name, 0) - had.get(name, 0) > spare), "")
+def _exceeded_resource(shape: ReplicaShape, gaps: UnstatedRequests, seen: ClusterObservation) -> str:
+    """Name the resource of which container defaults exceed the pod-level request: the API server rejects such a pod."""
+    defaults, included = _defaults(shape, gaps, seen) if gaps.spare else {}, dict(gaps.defaults)
+    return next((name for name, spare in gaps.spare if defaults.get(name, 0) - included.get(name, 0) > spare), "")
 
 
-def _defaults(shape: ReplicaShape, left: UnstatedRequests, seen: ClusterObservation) -> Mapping[str, Quantity]:
-    """Add up what containers are given that request nothing: the most that a namespace of theirs gives."""
-    named = {who.namespace for who in shape.who if who.namespace}
+def _defaults(shape: ReplicaShape, gaps: UnstatedRequests, seen: ClusterObservation) -> Mapping[str, Quantity]:
+    """Sum the LimitRange defaults of containers without requests, by the largest default of their namespaces."""
+    namespaces = {who.namespace for who in shape.who if who.namespace}
     largest: dict[str, Quantity] = {}
     ranges = seen.limit_ranges or {}
-    for namespace in named or ranges:
+    for namespace in namespaces or ranges:
         given = ranges.get(namespace)
         for resource, amount in given.amounts.items() if given is not None else ():
-            largest[resource] = max(largest.get(resource, Quantity(0)), Quantity(amount * left.lacking(resource)))
+            largest[resource] = max(largest.get(resource, Quantity(0)), Quantity(amount * gaps.lacking(resource)))
     return largest
 
 
-def _with_runtime_class(shape: ReplicaShape, runtime_class: RuntimeClass, left: UnstatedRequests) -> ReplicaShape:
-    """Add what a RuntimeClass does to a pod, less the overhead that it shows already."""
+def _with_runtime_class(shape: ReplicaShape, runtime_class: RuntimeClass, gaps: UnstatedRequests) -> ReplicaShape:
+    """Add what a RuntimeClass adds to a pod, less the overhead that the pod has already."""
     return replace(
         shape,
-        requests=_add_missing(shape.requests, runtime_class.overhead.amounts, left.overhead),
+        requests=_add_missing(shape.requests, runtime_class.overhead.amounts, gaps.overhead),
         node_selector=dict(sorted({**shape.node_selector, **runtime_class.node_selector}.items())),
         tolerations=tuple(dict.fromkeys((*shape.tolerations, *runtime_class.tolerations))),
     )
@@ -150,10 +149,10 @@ def _with_runtime_class(shape: ReplicaShape, runtime_class: RuntimeClass, left: 
 def _add_missing(
     requests: Resources, added: Mapping[str, Quantity], stated_amounts: Iterable[tuple[str, Quantity]]
 ) -> Resources:
-    """Add to requests what is added here, less what of it they have already."""
+    """Add amounts to requests, less what of them the requests include already."""
     amounts, stated = dict(requests.amounts), dict(stated_amounts)
     for name, amount in added.items():
-        more = amount - stated.get(name, 0)
-        if more > 0:
-            amounts[name] = Quantity(amounts.get(name, 0) + more)
+        missing = amount - stated.get(name, 0)
+        if missing > 0:
+            amounts[name] = Quantity(amounts.get(name, 0) + missing)
     return Resources(amounts=amounts)

@@ -1,6 +1,7 @@
-"""In which order replicas of several shapes take room, so that each leaves to the others what only they can use.
+"""The order in which replicas of several shapes take capacity, the most constrained shape first.
 
-Rooms are filled first-fit, so that what fits on any node would take the only one of what fits on nothing else.
+Nodes are filled first-fit. A shape that fits on any node would otherwise take the only node of a shape that fits
+nowhere else.
 """
 
 from __future__ import annotations
@@ -14,21 +15,21 @@ from reconciler.model.capacity import ReplicaShape
 _T = TypeVar("_T")
 
 ShapeReplicas = tuple[ReplicaShape, int]
-"""So many replicas of a shape."""
+"""A shape, and a number of replicas of it."""
 
 
 def tightest_first(room: ClusterCapacity, wanted: Iterable[_T], shape: Callable[[_T], ReplicaShape]) -> list[_T]:
-    """Put what is wanted in order: what has the fewest nodes to go to comes first, and else all stays as it was."""
+    """Sort by the number of nodes that each shape fits on, fewest first; ties keep their order."""
     items = list(wanted)
-    alike = {shape(item).likeness: shape(item) for item in items}
-    if len(alike) <= 1:
+    shapes = {shape(item).likeness: shape(item) for item in items}
+    if len(shapes) <= 1:
         return items
-    choices = {likeness: room.choices(shape) for likeness, shape in alike.items()}
+    choices = {likeness: room.choices(shape) for likeness, shape in shapes.items()}
     return sorted(items, key=lambda item: choices[shape(item).likeness])
 
 
 def fitting_beside(room: ClusterCapacity, beside: Sequence[ShapeReplicas], shape: ReplicaShape, most: int) -> int:
-    """Count the replicas of a shape, up to `most`, that fit with all of what goes beside them; nothing is taken."""
+    """Count the replicas of a shape, up to `most`, that fit together with all of `beside`; nothing is taken."""
 
     def fits(replicas: int) -> bool:
         wanted = tightest_first(room, [*beside, (shape, replicas)], lambda pair: pair[0])

@@ -1,7 +1,7 @@
-"""What demand lends whole although no manifest says so: what a chart deploys, by its pods on the primary.
+"""Gangs of Helm charts, known by their pods on the primary instead of by a manifest.
 
-Nobody knows what a chart makes before it is installed. That its pods run in groups follows from the kind of the object
-that its template names, from the labels of the pods on the primary, or from the owner's word.
+The objects of a chart are unknown before it is installed. Its pods are a gang by the kind of the object that its
+template refers to, by the group labels of its pods on the primary, or by an annotation of the template.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from reconciler.model.units import total
 from reconciler.model.workload import DeploySpec, WorkloadRef, WorkloadTemplate
 
 GROUP_SIZE = "overspill.dev/group-size"
-"""The annotation that says how many pods one replica is of, which go together."""
+"""The annotation with the number of pods of one replica, which are scheduled as a gang."""
 
 _CHARTS = 16_384
-"""Charts of which it is kept what they deploy; beyond that all is forgotten and begins anew."""
+"""Charts in the cache; beyond that the cache is emptied."""
 
 _PodCount = tuple[ReplicaShape, int]
 _UNKNOWN_SIZE = f"nobody says of how many pods one replica is (annotate its template: {GROUP_SIZE})"
@@ -33,7 +33,7 @@ _NO_PODS_SEEN = "no pod of it is seen on its primary"
 
 @dataclass(frozen=True, kw_only=True)
 class ChartGang(GangWorkload):
-    """What goes whole by what is known of one replica."""
+    """A gang workload known by the pods of one replica."""
 
     unit: GroupUnit
 
@@ -67,18 +67,18 @@ class ChartGang(GangWorkload):
 def is_declared_gang(
     spec: DeploySpec, ref: WorkloadRef | None, group_size: int | None, kinds: Kinds = NO_KINDS
 ) -> bool:
-    """Tell whether files alone say that a template goes whole: by a manifest, by its owner's word, or by a kind.
+    """Tell whether files alone declare a template to be a gang: a manifest, an annotation or a kind.
 
-    The kind is that of the object on the primary which a chart makes. One that several groups have, as Job, only counts
-    where none of them has pods for themselves.
+    The kind is that of the object on the primary that a chart makes. A kind that several API groups have, as Job, only
+    counts where all of them are gangs.
     """
     return has_gang_manifest(spec, kinds) or _is_declared(spec, ref, group_size, kinds)
 
 
 def group_unit(template: WorkloadTemplate, kinds: Kinds, seen: WorkloadObservation) -> GroupUnit | None:
-    """Say what one replica is by what the primary shows of it; None where each pod is for itself.
+    """Return one replica of a chart gang as its primary shows it; None where pods are scheduled one by one.
 
-    Whoever asks knows that no manifest of the template says so.
+    Only for templates whose manifests declare no gang.
     """
     spec, stated_size = template.spec, template.group_size
     shown = seen.group is not None and has_chart(spec)
@@ -87,29 +87,36 @@ def group_unit(template: WorkloadTemplate, kinds: Kinds, seen: WorkloadObservati
     name = f"{seen.ref.kind or 'object'} {seen.ref.name}"
     seen_size = seen.shape.group_size if seen.shape is not None else 1
     pods, number = _pods_of_group(seen), seen.group.number if seen.group is not None else 0
-    own = max(seen.group.size if seen.group is not None else 0, sum(alike for _, alike in pods))
-    if not own:
+    group_pods = max(
+        seen.group.size if seen.group is not None else 0, sum(number_of_pods for _, number_of_pods in pods)
+    )
+    if not group_pods:
         return GroupUnit(name=name, unknown=_NO_PODS_SEEN)
     # 1. There is one copy of it all, which nothing makes more of.
     if not template.uses_replicas:
         copies = max(1, number)
-        each = _pods_of_replica(pods, max(1, -(-stated_size // copies)) if stated_size else own)
+        each = _pods_of_replica(pods, max(1, -(-stated_size // copies)) if stated_size else group_pods)
         enough = 0 if stated_size or seen.group is None else seen.group.least * copies
         return GroupUnit(
-            name=name, pods=tuple((shape, alike * copies) for shape, alike in each), groups=number, enough=enough
+            name=name,
+            pods=tuple((shape, number_of_pods * copies) for shape, number_of_pods in each),
+            groups=number,
+            enough=enough,
         )
     # 2. Its owner says how many pods one replica is, or an observation does.
     if stated_size or seen_size > 1:
         size = stated_size or seen_size
-        return GroupUnit(name=name, pods=_pods_of_replica(pods, size), groups=max(1, size // own) if number else 0)
+        return GroupUnit(
+            name=name, pods=_pods_of_replica(pods, size), groups=max(1, size // group_pods) if number else 0
+        )
     # 3. Its pods say which group they are of, and a replica is one.
     if number:
-        return GroupUnit(name=name, pods=_pods_of_replica(pods, own), groups=1)
+        return GroupUnit(name=name, pods=_pods_of_replica(pods, group_pods), groups=1)
     return GroupUnit(name=name, unknown=_UNKNOWN_SIZE)
 
 
 class _ChartGangCache:
-    """What each chart was last known to deploy, with what was worked out of it. Losing it costs time alone."""
+    """The last gang of each chart, with its cached counts. Losing it costs time only."""
 
     def __init__(self) -> None:
         self._last: dict[WorkloadId, ChartGang] = {}
@@ -120,24 +127,24 @@ class _ChartGangCache:
             return last
         if len(self._last) >= _CHARTS:
             self._last.clear()
-        made = self._last[template.workload] = ChartGang(counts=template.uses_replicas, unit=unit)
-        return made
+        gang = self._last[template.workload] = ChartGang(counts=template.uses_replicas, unit=unit)
+        return gang
 
 
 _CACHE = _ChartGangCache()
 
 
 def chart_gang_of(template: WorkloadTemplate, unit: GroupUnit) -> ChartGang:
-    """Return what a burst of a template takes of which one replica is this; the same value for as long as it is."""
+    """Return the gang of a template with this unit; the same value for as long as the unit is equal."""
     return _CACHE.of(template, unit)
 
 
 def chart_gang(
     template: WorkloadTemplate, kinds: Kinds, demand: Demand | None, placement: Placement | None = None
 ) -> ChartGang | None:
-    """Return what a burst of a chart takes if it goes whole: by its demand, else by a placement that stands.
+    """Return the gang of a chart: by its demand, else by one of its placements; None where it is no gang.
 
-    Whoever asks knows that no manifest of the template says so.
+    Only for templates whose manifests declare no gang.
     """
     unit = demand.unit if demand is not None else None
     stated = not template.request and _is_declared(template.spec, template.ref, template.group_size, kinds)
@@ -159,7 +166,7 @@ def _is_declared(spec: DeploySpec, ref: WorkloadRef | None, group_size: int | No
 
 
 def _pods_of_group(seen: WorkloadObservation) -> tuple[_PodCount, ...]:
-    """List the pods of one group; where nothing shows groups, those of the whole object, as if all were alike."""
+    """List the pods of one group; without group labels, all pods of the object, each of the same shape."""
     if seen.group is not None:
         return seen.group.pods
     if seen.shape is None:
@@ -168,7 +175,7 @@ def _pods_of_group(seen: WorkloadObservation) -> tuple[_PodCount, ...]:
 
 
 def _pods_of_replica(pods: tuple[_PodCount, ...], size: int) -> tuple[_PodCount, ...]:
-    """Take so many of some pods, those that need most first; what is more than there are needs as much as these."""
+    """Take `size` pods, those with the largest requests first; missing pods are counted as the largest."""
     parts: list[_PodCount] = []
     for shape, number in sorted(pods, key=lambda alike: _weight(alike[0]), reverse=True):
         parts.append((shape, min(number, size)))

@@ -1,7 +1,7 @@
-"""What follows from the nodes of a cluster alone, worked out once for as long as they are the same objects.
+"""Values derived from the nodes of a cluster, computed once for as long as these are the same objects.
 
-A cluster where nothing happens is shown pass after pass with the same nodes. Only what was last seen of each is kept:
-losing it costs time and changes nothing.
+The nodes of an idle cluster are the same objects in each pass. Only the last value of each cluster is kept; losing it
+costs time only.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ from reconciler.model.ids import ClusterName
 V = TypeVar("V")
 
 _CLUSTERS = 2048
-"""Clusters of which something is kept; beyond that all is forgotten and begins anew."""
+"""Clusters in the cache; beyond that the cache is emptied."""
 
 
 class ClusterCache(Generic[V]):
-    """One value for each cluster, which `make` works out of its nodes and its DeviceClasses and of nothing else."""
+    """One value for each cluster, which `make` computes from its nodes and DeviceClasses alone."""
 
     def __init__(self, make: Callable[[ClusterObservation], V]) -> None:
         self._make = make
         self._last: dict[ClusterName, tuple[tuple[Pool, ...], object, tuple[ClosedNode, ...], V]] = {}
 
     def of(self, seen: ClusterObservation) -> V:
-        """Return the value for a cluster as it is seen."""
+        """Return the value for a cluster as it was observed."""
         last = self._last.get(seen.cluster)
         if last is not None and last[0] is seen.pools and last[1:3] == (seen.device_classes, seen.closed):
             if last[2] is not seen.closed:  # equal: from now on that is seen at a glance

@@ -1,8 +1,8 @@
-"""What binds the pods of a request beyond the resources that they ask for: claims of devices, and where they may be.
+"""Constraints on the pods of a request beyond their resources: claims of devices, and topology.
 
-Claims are counted by the templates that are deployed with the pods. What only a scheduler of its own can judge fits
-nowhere, in words: a domain of the network that all pods of a set must share, or a part of a GPU. Whoever knows better
-says so in gprDetails.
+Claims are counted by the ResourceClaimTemplates that are deployed with the pods. A constraint that only a scheduler can
+evaluate, as a network domain that all pods of a set share or a fraction of a GPU, is an obstacle; spec.gprDetails
+overrides it.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ _REQUIRED = (
     "kueue.x-k8s.io/podset-slice-required-topology",
     "kai.scheduler/topology-required-placement",
 )
-"""Annotations by which the pods of a set have to be in one topology domain; one that is preferred decides nothing."""
+"""Annotations that require one topology domain for the pods of a set; preferred topology decides nothing."""
 
 _FRACTIONS = ("gpu-fraction", "gpu-memory")
-"""Annotations by which KAI has a pod share a GPU, for which it asks by no resource."""
+"""Annotations by which KAI shares a GPU between pods, without a resource request."""
 
 _ADMITTED_ONE_BY_ONE = frozenset(
     {"/Pod", "apps/Deployment", "apps/ReplicaSet", "apps.kruise.io/CloneSet", "argoproj.io/Rollout"}
@@ -43,20 +43,20 @@ _UNCOUNTABLE = "which nobody counts here"
 def with_manifest_claims(
     shape: ReplicaShape, pods: TemplatePods, manifest: Mapping[str, Json], beside: Iterable[Mapping[str, Json]]
 ) -> ReplicaShape:
-    """Add to the shape of pods what they claim by templates `beside` their object, or why nobody can count them.
+    """Add to the shape of pods their claims by templates of `beside`, or the obstacle to counting them.
 
     Raises one of AttributeError, LookupError, TypeError and ValueError where a template cannot be read.
     """
     claims = pod_claims(pods.spec)
-    others = tuple(beside) if claims.templates else ()
-    obstacle = next(_obstacles(pods, manifest, claims.templates, others), "")
+    manifests = tuple(beside) if claims.templates else ()
+    obstacle = next(_obstacles(pods, manifest, claims.templates, manifests), "")
     if obstacle:
         return replace(shape, obstacle=obstacle)
-    return with_claims(shape, claims, "", dict(_templates(others)))
+    return with_claims(shape, claims, "", dict(_templates(manifests)))
 
 
 def _templates(manifests: Iterable[Mapping[str, Json]]) -> Iterator[tuple[str, TemplateRecord]]:
-    """Read the templates of claims that are deployed beside; they go where the pods go."""
+    """Read the ResourceClaimTemplates of other manifests; they go to the cluster of the pods."""
     for manifest in manifests:
         if group_kind(manifest) == _TEMPLATE:
             yield f"/{manifest['metadata']['name']}", read_template(manifest)
@@ -82,7 +82,7 @@ def _obstacles(
 
 
 def _template(pods: TemplatePods, manifest: Mapping[str, Json]) -> Mapping[str, Json]:
-    """Return what a pod template is, whose spec may stand right below it."""
+    """Return a pod template, or its spec where the spec stands without metadata."""
     spec_path = tuple(map(str, pods.place.loc))
     return (
         as_mapping(at(manifest, spec_path[:-1]))

@@ -1,8 +1,8 @@
-"""Selectors of devices: the part of CEL that DeviceClasses and claims are mostly written in.
+"""CEL selectors of devices: the subset of CEL that DeviceClasses and claims mostly use.
 
-Conditions on the driver, on attributes and on capacity, joined by ``&&``, ``||``, ``!`` and parentheses. Whatever else
-an expression says makes it one that nobody can count by here. The semantics are those of Kubernetes' DRA: what a device
-does not have is an error, and an error in one selector ends the scheduling of the pod.
+Conditions on the driver, on attributes and on capacity, joined by ``&&``, ``||``, ``!`` and parentheses. Any other CEL
+expression is unsupported; its devices count as unavailable. The semantics are those of Kubernetes' DRA: a missing
+attribute is an error, and an error in one selector ends the scheduling of the pod.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from reconciler.model.capacity import AttributeValue, DeviceKind
 from reconciler.model.units import Quantity, parse_quantity
 
 Selector: TypeAlias = Callable[[DeviceKind], bool | None]
-"""Tells whether a device meets an expression; None is the error that CEL would end with."""
+"""Returns whether a device meets an expression; None for the error that CEL would end with."""
 
 _Value: TypeAlias = Callable[[DeviceKind], AttributeValue | None]
 
@@ -25,7 +25,7 @@ _TOKEN = re.compile(
     r"""|(?P<sign>&&|\|\||==|!=|<=|>=|[<>!().,\[\]]))"""
 )
 _MAX_LENGTH = 10_240
-"""What the API server takes of an expression."""
+"""Characters of an expression that the API server accepts."""
 _MAX_DEPTH = 20
 _ORDER: dict[str, Callable[[int, int], bool]] = {
     "<": lambda one, other: one < other,
@@ -44,12 +44,12 @@ _SIZE = {"isGreaterThan": ">", "isLessThan": "<"}
 
 
 class _UnsupportedError(Exception):
-    """The expression says something that is not understood here."""
+    """The expression is outside of the supported subset."""
 
 
 @lru_cache(maxsize=1024)
 def parse_selector(expression: str) -> Selector | None:
-    """Read an expression; None if it says more than is understood here."""
+    """Parse an expression; None if it is outside of the supported subset."""
     try:
         parser = _Parser(expression)
         read = parser.either(0)
@@ -60,40 +60,40 @@ def parse_selector(expression: str) -> Selector | None:
 
 
 def _all(parts: list[Selector]) -> Selector:
-    """Join by ``&&``, in which one that is false outweighs an error."""
+    """Join by ``&&``: a false operand outweighs an error."""
 
     def joined(kind: DeviceKind) -> bool | None:
-        found = [part(kind) for part in parts]
-        return False if False in found else None if None in found else True
+        values = [part(kind) for part in parts]
+        return False if False in values else None if None in values else True
 
     return joined
 
 
 def _any(parts: list[Selector]) -> Selector:
-    """Join by ``||``, in which one that is true outweighs an error."""
+    """Join by ``||``: a true operand outweighs an error."""
 
     def joined(kind: DeviceKind) -> bool | None:
-        found = [part(kind) for part in parts]
-        return True if True in found else None if None in found else False
+        values = [part(kind) for part in parts]
+        return True if True in values else None if None in values else False
 
     return joined
 
 
 def _not(part: Selector) -> Selector:
     def denied(kind: DeviceKind) -> bool | None:
-        found = part(kind)
-        return None if found is None else not found
+        value = part(kind)
+        return None if value is None else not value
 
     return denied
 
 
-def _equal(one: AttributeValue, other: AttributeValue) -> bool:
+def _equal(value: AttributeValue, other: AttributeValue) -> bool:
     """Compare as CEL does: values of different types are never equal."""
-    return type(one) is type(other) and one == other
+    return type(value) is type(other) and value == other
 
 
 class _Parser:
-    """Reads tokens from left to right, each rule of the grammar by its method."""
+    """A recursive descent parser, with a method for each rule of the grammar."""
 
     def __init__(self, expression: str) -> None:
         self._tokens: list[tuple[str, str]] = []
@@ -108,7 +108,7 @@ class _Parser:
             at = match.end()
 
     def either(self, depth: int) -> Selector:
-        """Read what ``||`` joins."""
+        """Parse operands of ``||``."""
         if depth > _MAX_DEPTH:
             raise _UnsupportedError
         parts = [self._both(depth)]
@@ -117,7 +117,7 @@ class _Parser:
         return parts[0] if len(parts) == 1 else _any(parts)
 
     def end(self) -> None:
-        """See that nothing follows."""
+        """Raise where tokens are left."""
         if self._at < len(self._tokens):
             raise _UnsupportedError
 
@@ -142,7 +142,7 @@ class _Parser:
         return inner
 
     def _subject(self) -> tuple[str, _Value]:
-        """Read ``device.driver``, or an attribute or capacity by domain and name."""
+        """Parse ``device.driver``, or an attribute or capacity by domain and name."""
         self._need("device")
         self._need(".")
         source = self._name()
@@ -164,7 +164,7 @@ class _Parser:
         return source, lambda kind: dict(kind.capacity).get(key)
 
     def _flag(self, source: str, read: _Value) -> Selector:
-        """Read an attribute that is true or false by itself."""
+        """Parse a boolean attribute without an operator."""
         if source != "attributes":
             raise _UnsupportedError
 
@@ -175,7 +175,7 @@ class _Parser:
         return met
 
     def _condition(self, source: str, read: _Value) -> Selector:
-        """Read what is said of the driver or of an attribute."""
+        """Parse a condition on the driver or on an attribute."""
         if self._took("."):
             test = _TEXT.get(self._name())
             if test is None:
@@ -201,7 +201,7 @@ class _Parser:
         return _test(read, lambda value: _ORDER[sign](value, literal) if type(value) is int else None)
 
     def _size(self, read: _Value) -> Selector:
-        """Read the comparison of a capacity with a quantity."""
+        """Parse the comparison of a capacity with a quantity."""
         self._need(".")
         method = self._name()
         if method not in {"compareTo", *_SIZE}:
@@ -274,7 +274,7 @@ class _Parser:
 
 
 def _test(read: _Value, test: Callable[[AttributeValue], bool | None]) -> Selector:
-    """Apply a test to what a device has; it is an error to have nothing."""
+    """Apply a test to a device's value; a missing value is an error."""
 
     def met(kind: DeviceKind) -> bool | None:
         value = read(kind)

@@ -1,7 +1,7 @@
-"""How many replicas find their devices: claims (DRA) counted against what is in stock on nodes.
+"""Replicas that find their devices: DRA claims counted against the devices of nodes.
 
-The scheduler searches among single devices; here they are counted by kind, greedily, and where the two could differ the
-count is the lower one.
+The scheduler searches among single devices. Here they are counted by kind, greedily, and the count is the lower bound
+where the two could differ.
 """
 
 from __future__ import annotations
@@ -17,23 +17,26 @@ from reconciler.model.units import ONE, Quantity, Resources
 from reconciler.text.wording import sanitize
 
 _StockKey: TypeAlias = tuple[str, str, DeviceKind]
-"""Where a stock is: what it is shared as, or its node; its family; its kind."""
+"""A stock: its shared name or its node, its family, and its kind."""
 
 
 @dataclass(slots=True)
 class DeviceAllocation:
-    """What has been handed out of stocks so far, step by step, and which kind each family has been cut to."""
+    """Devices allocated from stocks so far, step by step."""
 
     used: Counter[_StockKey] = field(default_factory=Counter)
+    """Allocated devices of each stock."""
     cut: dict[str, DeviceKind] = field(default_factory=dict)
+    """The kind that each family of devices has been partitioned into."""
     steps: list[tuple[_StockKey, int, str]] = field(default_factory=list)
+    """Allocations in order, for `back_to`: the stock, the devices, and the family if this step fixed its kind."""
 
     def copy(self) -> DeviceAllocation:
-        """Return the same state, to try something in."""
+        """Return a copy, for a trial."""
         return DeviceAllocation(self.used.copy(), dict(self.cut))
 
     def take(self, node: str, stock: DeviceStock, count: int) -> None:
-        """Hand out devices of a stock."""
+        """Allocate devices of a stock."""
         place = _stock_key(node, stock)
         self.used[place] += count
         first = stock.family if stock.family not in self.cut else ""
@@ -42,7 +45,7 @@ class DeviceAllocation:
         self.steps.append((place, count, first))
 
     def back_to(self, step: int) -> None:
-        """Take back all steps but the first ones."""
+        """Undo all steps but the first `step`."""
         while len(self.steps) > step:
             place, count, first = self.steps.pop()
             self.used[place] -= count
@@ -51,14 +54,14 @@ class DeviceAllocation:
 
 
 class ClusterDevices:
-    """The devices of one cluster as its classes and a replica's requests see them."""
+    """The devices of one cluster, matched against DeviceClasses and requests."""
 
     def __init__(self, classes: Mapping[str, tuple[str, ...]]) -> None:
         self._classes = classes
         self._verdicts: dict[tuple[DeviceOption, DeviceKind], bool | None] = {}
 
     def obstacle(self, shape: ReplicaShape, stocks: Iterable[DeviceStock]) -> str:
-        """Say why nobody can count the devices that a replica asks for here; empty if they can be counted."""
+        """Return why the devices of a replica cannot be counted here; empty if they can."""
         if not shape.devices:
             return ""
         options = [option for request in shape.devices for option in request.options]
@@ -86,7 +89,7 @@ class ClusterDevices:
         most: int,
         handed: DeviceAllocation,
     ) -> int:
-        """Count the pods, up to `most`, whose claims a node can meet one after the other, and note what they take."""
+        """Count the pods, up to `most`, whose claims a node meets one after another, and allocate their devices."""
         if len(requests) > 1:
             most = min(most, *(self._sure(node, stocks, request, requests, handed) for request in requests))
         for count in range(most):
@@ -97,7 +100,7 @@ class ClusterDevices:
         return most
 
     def free(self, node: str, stocks: tuple[DeviceStock, ...], option: DeviceOption, handed: DeviceAllocation) -> int:
-        """Count the devices that this option could have on a node."""
+        """Count the devices of a node that match an option."""
         return sum(_free(node, stock, handed) for stock in stocks if self._meets(option, stock.kind))
 
     def _meet(
@@ -108,7 +111,7 @@ class ClusterDevices:
         among: tuple[DeviceRequest, ...],
         handed: DeviceAllocation,
     ) -> bool:
-        """Take the devices of one request by its first option that can be met."""
+        """Allocate the devices of one request by its first option that can be met."""
         for option in request.options:
             matching = [stock for stock in stocks if self._meets(option, stock.kind)]
             if option.every:
@@ -136,7 +139,7 @@ class ClusterDevices:
         among: tuple[DeviceRequest, ...],
         handed: DeviceAllocation,
     ) -> int:
-        """Count the pods for which a request finds devices even if all others that could take them do."""
+        """Count the pods for which a request finds devices even if all others take theirs from the same stocks."""
         most = 0
         for option in request.options:
             matching = [stock for stock in stocks if self._meets(option, stock.kind)]
@@ -148,7 +151,7 @@ class ClusterDevices:
         return most
 
     def _reach(self, option: DeviceOption, stocks: list[DeviceStock]) -> int:
-        """Count the devices that one pod could take of these stocks by an option."""
+        """Count the devices of these stocks that one pod could take by an option."""
         matching = [stock for stock in stocks if self._meets(option, stock.kind)]
         return sum(stock.total for stock in matching) if option.every else option.count if matching else 0
 
@@ -156,7 +159,7 @@ class ClusterDevices:
         return sum(any(self._meets(option, stock.kind) for option in request.options) for request in among)
 
     def _meets(self, option: DeviceOption, kind: DeviceKind) -> bool | None:
-        """Tell whether a device of a kind is of the class and meets the selectors, which are asked one by one."""
+        """Tell whether a device kind is of the class and meets the selectors, evaluated one by one."""
         key = (option, kind)
         if key not in self._verdicts:
             verdict: bool | None = option.device_class in self._classes
@@ -170,7 +173,7 @@ class ClusterDevices:
 
 
 def requests_with_devices(shape: ReplicaShape) -> Resources:
-    """Add to a replica's requests the devices that it claims, each class named as Kubernetes names it as a resource."""
+    """Add to a replica's requests its claimed devices, each class under its resource name in Kubernetes."""
     if not shape.devices:
         return shape.requests
     sums = dict(shape.requests.amounts)
@@ -182,7 +185,7 @@ def requests_with_devices(shape: ReplicaShape) -> Resources:
 
 
 def _take(node: str, stocks: list[DeviceStock], count: int, handed: DeviceAllocation) -> bool:
-    """Take so many devices from the first stocks that have any; False if there are too few."""
+    """Take `count` devices from the first stocks that have any; False if there are too few."""
     for stock in stocks:
         taken = min(count, _free(node, stock, handed))
         if taken:

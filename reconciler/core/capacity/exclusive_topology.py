@@ -1,12 +1,12 @@
-"""Exclusive topology: the domains that groups of pods want for themselves, and how many of a cluster's are free.
+"""Exclusive topology: domains that each hold one group of pods, and how many of a cluster's are free.
 
 A domain is all nodes with the same value of a label. The annotation ``exclusive-topology`` of a LeaderWorkerSet gives
-each group a domain that no other group is in, with all pods of the group inside; JobSet's does so for each job. Their
-webhooks do it by required anti-affinity to each pod with a label of other groups (docs/reference/groups.md, "Exclusive
-topology"). A pod without that label is in nobody's way; a pod with it is, whether or not its own group wants a domain.
+each group a domain without other groups, with all pods of the group inside; JobSet's does so for each job. Their
+webhooks add required anti-affinity to each pod with a label of other groups (docs/reference/groups.md, "Exclusive
+topology"). Pods without that label block no domain; pods with it do, whether or not their own group requires a domain.
 
 The count is a lower bound: a domain with such a pod is taken, and so is a domain whose pods are unknown. Each group
-that has no node yet is taken to use up one of the domains that would do.
+without a node is assumed to use up one of the suitable domains.
 """
 
 from __future__ import annotations
@@ -33,47 +33,50 @@ from reconciler.model.workload_kind import WorkloadKind
 from reconciler.text.wording import count
 
 ShapeCounts = tuple[tuple[ReplicaShape, int], ...]
-"""So many pods of a shape each."""
+"""Shapes, each with a number of pods."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DomainUnit:
-    """Pods that have one domain for themselves; those of `inner` have domains of their own within it."""
+    """Pods that require one domain."""
 
     pods: ShapeCounts
+    """Pods of the unit, by shape."""
     inner: TopologyDomains | None = None
+    """Domains within this one that subgroups of the pods require; None for none."""
 
     @property
     def likeness(self) -> Hashable:
-        """Equal for units that need the same of a domain."""
+        """Equal for units with the same requirements."""
         pods = tuple((shape.likeness, number) for shape, number in self.pods)
         return pods, None if self.inner is None else self.inner.likeness
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopologyDomains:
-    """A domain of the node label `key` for each unit; `called` is what people call a unit.
-
-    No pod with the label `mark` may be there already, of this namespace where one is named.
-    """
+    """Domains of one node label that units require, one each."""
 
     key: str
+    """The node label."""
     units: tuple[DomainUnit, ...]
     called: str = "group"
+    """The name of a unit in messages: group, subgroup or job."""
     mark: str = ""
+    """The pod label that identifies a group: a domain with such a pod is taken."""
     namespace: str = ""
+    """The namespace of the pods that block a domain; empty for any namespace."""
 
     @property
     def likeness(self) -> Hashable:
-        """Equal for what needs the same."""
+        """Equal for the same requirements."""
         return self.key, self.mark, self.namespace, tuple(unit.likeness for unit in self.units)
 
 
 class TopologyNodes:
-    """The nodes of a cluster as domains see them; each question is looked into once."""
+    """Topology labels and pods of a cluster's nodes; each answer is cached."""
 
     def __init__(self, seen: ClusterObservation) -> None:
-        """Begin with what was observed."""
+        """Take the nodes of an observation."""
         self._open = [({**pool.labels, **node.labels}, node.pods) for pool in seen.pools for node in pool.nodes]
         self._all = [*self._open, *((node.labels, node.pods) for node in seen.closed)]
         self._values: dict[str, Sequence[str]] = {}
@@ -86,25 +89,25 @@ class TopologyNodes:
         return self._values[key]
 
     def held(self, wanted: TopologyDomains) -> tuple[frozenset[str], frozenset[str]]:
-        """Return the domains that pods of other groups are in, and those of which nobody says which pods are there."""
-        asked = wanted.key, wanted.mark, wanted.namespace
-        if asked not in self._held:
+        """Return the domains with pods of other groups, and the domains whose pods are unknown."""
+        key = wanted.key, wanted.mark, wanted.namespace
+        if key not in self._held:
             labelled = [(labels[wanted.key], pods) for labels, pods in self._all if wanted.key in labels]
             unknown = frozenset(value for value, pods in labelled if pods is None)
             taken = frozenset(value for value, pods in labelled if any(_occupies(pod, wanted) for pod in pods or ()))
-            self._held[asked] = taken, unknown - taken
-        return self._held[asked]
+            self._held[key] = taken, unknown - taken
+        return self._held[key]
 
     def shared(self, key: str, others: Iterable[tuple[str, str]]) -> frozenset[str]:
-        """Return the domains that share a node with domains of any label, each a label and its value."""
-        wanted = {*others}
+        """Return the domains of `key` that share a node with other domains, each a label and its value."""
+        domains = {*others}
         return frozenset(
-            labels[key] for labels, _ in self._all if key in labels and not wanted.isdisjoint(labels.items())
+            labels[key] for labels, _ in self._all if key in labels and not domains.isdisjoint(labels.items())
         )
 
 
 TOPOLOGY_NODES = ClusterCache[TopologyNodes](TopologyNodes)
-"""The nodes of the clusters as they were seen."""
+"""The topology of each cluster as it was last observed."""
 
 
 def assign_domains(
@@ -116,23 +119,24 @@ def assign_domains(
     loose: int = 0,
     besides: Iterable[tuple[str, str]] = (),
 ) -> tuple[tuple[DomainUnit, str], ...] | str:
-    """Pair each unit with the value of its domain, or say why that cannot be; nothing is taken from the room.
+    """Pair each unit with the value of its domain, or return why that is impossible; nothing is taken.
 
-    `used` are the domains that others of ours may come to have, `loose` those that the other pods of its own may, and
-    `besides` are the labels and values of those that are given away beside it.
+    `used` counts the domains that other placements of ours may get, `loose` those that the other pods of the same
+    workload may use. `besides` are labels and values of domains that are assigned together with these.
     """
     values = nodes.values(wanted.key)
     if not values:
         return f"no node has a label {wanted.key}, by which each {wanted.called} wants a domain of its own"
     taken, unknown = nodes.held(wanted)
     shut = taken | unknown | nodes.shared(wanted.key, besides)
-    left = [value for value in values if value not in shut]
-    able = {
-        likeness: _domains_for(room, nodes, wanted.key, left, unit) for likeness, unit in _unit_kinds(wanted).items()
+    open_values = [value for value in values if value not in shut]
+    suitable = {
+        likeness: _domains_for(room, nodes, wanted.key, open_values, unit)
+        for likeness, unit in _unit_kinds(wanted).items()
     }
-    usable = {value for values_able in able.values() for value in values_able}
+    usable = {value for values_able in suitable.values() for value in values_able}
     enough = len(usable) - used - loose >= len(wanted.units)
-    pairs = _match([unit.likeness for unit in wanted.units], able) if enough else {}
+    pairs = _match([unit.likeness for unit in wanted.units], suitable) if enough else {}
     if enough and len(pairs) == len(wanted.units):
         return tuple((wanted.units[index], pairs[index]) for index in sorted(pairs))
     needs = f"needs {count(len(wanted.units), 'domain')} of {wanted.key}, one for each {wanted.called}"
@@ -146,26 +150,26 @@ def assign_domains(
 
 
 def _occupies(pod: PodOnNode, wanted: TopologyDomains) -> bool:
-    """Tell whether a pod that is there is of another group."""
+    """Tell whether a pod on a node belongs to another group."""
     return (not wanted.namespace or pod.namespace == wanted.namespace) and any(
         key == wanted.mark for key, _ in pod.labels
     )
 
 
 def take_domains(room: ClusterCapacity, pairs: Iterable[tuple[DomainUnit, str]], key: str) -> None:
-    """Take the room of units in the domains that they were paired with."""
+    """Take the capacity of units in their assigned domains."""
     for unit, value in pairs:
         for shape, number in unit.pods:
             room.take(_in_domain(shape, key, value), number)
 
 
 def exclude_domains(shape: ReplicaShape, given: Mapping[str, Iterable[tuple[str, str]]]) -> ReplicaShape:
-    """Keep a shape out of domains that are given to others: labels and values, by what marks who has them."""
-    asked = tuple(
+    """Exclude a shape from domains assigned to others, by the label that identifies their groups."""
+    exclusions = tuple(
         NodeRequirement(key=key, operator="NotIn", values=(value,)) for pairs in given.values() for key, value in pairs
     )
-    terms = tuple(replace(term, labels=term.labels + asked) for term in shape.node_terms or (NodeTerm(),))
-    return replace(shape, node_terms=terms) if asked else shape
+    terms = tuple(replace(term, labels=term.labels + exclusions) for term in shape.node_terms or (NodeTerm(),))
+    return replace(shape, node_terms=terms) if exclusions else shape
 
 
 def _unit_kinds(wanted: TopologyDomains) -> Mapping[Hashable, DomainUnit]:
@@ -175,19 +179,19 @@ def _unit_kinds(wanted: TopologyDomains) -> Mapping[Hashable, DomainUnit]:
 def _domains_for(
     room: ClusterCapacity, nodes: TopologyNodes, key: str, values: Sequence[str], unit: DomainUnit
 ) -> list[str]:
-    """List the domains that can hold a unit whole."""
+    """List the domains that can hold a whole unit."""
     return [value for value in values if _fits(room, nodes, key, value, unit)]
 
 
 def _fits(room: ClusterCapacity, nodes: TopologyNodes, key: str, value: str, unit: DomainUnit) -> bool:
-    wanted = [(_in_domain(shape, key, value), number) for shape, number in unit.pods]
-    if room.together(wanted) < len(wanted):
+    pods = [(_in_domain(shape, key, value), number) for shape, number in unit.pods]
+    if room.together(pods) < len(pods):
         return False
     return unit.inner is None or not isinstance(assign_domains(room, nodes, _nested(unit.inner, key, value)), str)
 
 
 def _nested(inner: TopologyDomains, key: str, value: str) -> TopologyDomains:
-    """Keep units to a domain that they are within."""
+    """Restrict units to the domain that encloses them."""
     units = tuple(
         replace(unit, pods=tuple((_in_domain(shape, key, value), number) for shape, number in unit.pods))
         for unit in inner.units
@@ -196,29 +200,29 @@ def _nested(inner: TopologyDomains, key: str, value: str) -> TopologyDomains:
 
 
 def _in_domain(shape: ReplicaShape, key: str, value: str) -> ReplicaShape:
-    """Keep a shape to a domain; one that is kept to another already fits nowhere."""
+    """Restrict a shape to a domain; a shape that is restricted to another one fits nowhere."""
     other = shape.node_selector.get(key, value)
     if other != value:
         return replace(shape, obstacle=f"is kept to {key}={other}")
     return replace(shape, node_selector=dict(sorted({**shape.node_selector, key: value}.items())))
 
 
-def _match(kinds: Sequence[Hashable], able: Mapping[Hashable, Sequence[str]]) -> Mapping[int, str]:
-    """Pair as many as possible with one of those that its kind can have, none of which two share.
+def _match(kinds: Sequence[Hashable], values_by_kind: Mapping[Hashable, Sequence[str]]) -> Mapping[int, str]:
+    """Match units to domains, at most one unit a domain, as many as possible.
 
-    Augmenting paths, as in Kuhn's algorithm, of which each passes a kind once: all of a kind can have the same. What is
-    first in a list is taken first.
+    Augmenting paths, as in Kuhn's algorithm. Each path visits a kind once, since all units of a kind suit the same
+    domains. Domains that come first in a list are taken first.
     """
     holder: dict[str, int] = {}
 
     def find(index: int, tried: set[Hashable]) -> bool:
         kind = kinds[index]
         tried.add(kind)
-        free = next((value for value in able[kind] if value not in holder), None)
+        free = next((value for value in values_by_kind[kind] if value not in holder), None)
         if free is not None:
             holder[free] = index
             return True
-        for value in able[kind]:
+        for value in values_by_kind[kind]:
             if kinds[holder[value]] not in tried and find(holder[value], tried):
                 holder[value] = index
                 return True
@@ -234,61 +238,59 @@ SUBGROUPS = "leaderworkerset.sigs.k8s.io/subgroup-exclusive-topology"
 _LWS, _JOBSET = "leaderworkerset.x-k8s.io/LeaderWorkerSet", "jobset.x-k8s.io/JobSet"
 _GROUP_KEY, _SUBGROUP_KEY = "leaderworkerset.sigs.k8s.io/group-key", "leaderworkerset.sigs.k8s.io/subgroup-key"
 _JOB_KEY = "jobset.sigs.k8s.io/job-key"
-"""Labels that tell groups apart; every pod of a set has them."""
+"""Labels that identify a group; all pods of a set have them."""
 
 _GROUP = ("spec", "leaderWorkerTemplate")
 _MAX_DOMAINS = 10_000
-"""Domains that are listed; no cluster has as many nodes (Kubernetes is made for 5,000), so that more fit nowhere."""
+"""Units that are listed; clusters have fewer nodes (Kubernetes supports 5,000), so that more fit nowhere."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExclusiveTopology:
-    """The domains that pods of an object want, and its other pods.
-
-    `marked` counts by label the pods that are in the way of groups elsewhere, and want no domain for that themselves.
-    """
+    """Domains that the pods of an object require, and its other pods."""
 
     domains: TopologyDomains | None = None
+    """Required domains; None where only `marked` is set."""
     loose: ShapeCounts = ()
+    """Pods of the object that require no domain."""
     marked: Mapping[str, int] = field(default_factory=dict)
+    """Pods by label that block domains for other groups, and require no domain of that label themselves."""
 
 
 def read_exclusive_topology(manifest: Mapping[str, Json], kinds: Kinds) -> ExclusiveTopology | None:
-    """Read the domains that an object wants, and who is in its way; None for other kinds, or where it makes no pods.
+    """Read the exclusive topology of an object; None for other kinds, or where it makes no pods.
 
-    Raises LookupError and ValueError as `podsof.made` does.
+    Raises LookupError and ValueError as `pods.read_pods` does.
     """
     kind = kind_of(manifest, kinds)
     if kind is None:
         return None
-    pods = (
-        [pods_made for pods_made in read_pods(manifest, kinds) if pods_made.replicas]
-        if kind.name in (_LWS, _JOBSET)
-        else []
-    )
+    pods = [pod for pod in read_pods(manifest, kinds) if pod.replicas] if kind.name in (_LWS, _JOBSET) else []
     if not pods:
         return None
     return _of_leader_worker_set(manifest, kind, pods) if kind.name == _LWS else _of_job_set(manifest, kind, pods)
 
 
 def template_identities(manifest: Mapping[str, Json], place: PodTemplateSite) -> tuple[PodIdentity, ...]:
-    """Return what the rules of other pods see in the pods of a template, with the labels that tell groups apart.
+    """Return what pod rules match in the pods of a template, with the labels that identify groups.
 
-    What a group's key will be nobody knows; it is none that is there.
+    The value of a group's key is unknown beforehand, and equal to no existing one.
     """
-    (seen,) = pod_identities(pod_metadata(manifest, place))
+    (identity,) = pod_identities(pod_metadata(manifest, place))
     kind, marks = group_kind(manifest), dict[str, str]()
     if kind == _LWS:
         marks = {_GROUP_KEY: ""} | ({_SUBGROUP_KEY: ""} if at(manifest, (*_GROUP, "subGroupPolicy")) else {})
     elif kind == _JOBSET:
         marks = {_JOB_KEY: ""}
-    return (seen._replace(labels=tuple(sorted({**dict(seen.labels), **marks}.items()))),) if marks else (seen,)
+    return (
+        (identity._replace(labels=tuple(sorted({**dict(identity.labels), **marks}.items()))),) if marks else (identity,)
+    )
 
 
 def subgroup_of(size: int, subgroup: int, worker: int) -> int:
-    """Say which subgroup a pod of a group is in; worker 0 is the leader.
+    """Return the subgroup of a worker of a group; worker 0 is the leader.
 
-    Where the leader is one too many for even subgroups, the first has it beside its own (LeaderWorkerSet's
+    Where the leader makes subgroups uneven, the first subgroup has it as an additional pod (LeaderWorkerSet's
     getSubGroupIndex).
     """
     return worker // subgroup if size % subgroup == 0 else max(0, worker - 1) // subgroup
@@ -300,18 +302,18 @@ def _of_leader_worker_set(
     number = group_count(manifest, kind) or 0
     if not number:
         return None
-    whole, part = _annotation(manifest, (), kind.apart), _annotation(manifest, (), SUBGROUPS)
+    group_key, subgroup_key = _annotation(manifest, (), kind.apart), _annotation(manifest, (), SUBGROUPS)
     shapes = [(_shape(manifest, pod), (pod.replicas or 0) // number) for pod in pods]
-    inner, outside = _subgroups(manifest, shapes, part) if part else (None, ())
-    every = number * sum(each for _, each in shapes)
-    marked = {} if whole else {_GROUP_KEY: every}
+    inner, outside = _subgroups(manifest, shapes, subgroup_key) if subgroup_key else (None, ())
+    pod_count = number * sum(each for _, each in shapes)
+    marked = {} if group_key else {_GROUP_KEY: pod_count}
     if inner is None and at(manifest, (*_GROUP, "subGroupPolicy")):
-        marked[_SUBGROUP_KEY] = every
-    if whole:
+        marked[_SUBGROUP_KEY] = pod_count
+    if group_key:
         unit = DomainUnit(pods=_merged(shapes), inner=inner)
         units, namespace = (unit,) * min(number, _MAX_DOMAINS), _namespace(manifest)
         return ExclusiveTopology(
-            domains=TopologyDomains(key=whole, units=units, mark=_GROUP_KEY, namespace=namespace), marked=marked
+            domains=TopologyDomains(key=group_key, units=units, mark=_GROUP_KEY, namespace=namespace), marked=marked
         )
     if inner is None:
         return ExclusiveTopology(marked=marked)
@@ -323,7 +325,7 @@ def _of_leader_worker_set(
 def _subgroups(
     manifest: Mapping[str, Json], shapes: list[tuple[ReplicaShape, int]], key: str
 ) -> tuple[TopologyDomains | None, ShapeCounts]:
-    """Share the pods of one group out over its subgroups; with LeaderExcluded the leader is in none."""
+    """Divide the pods of one group over its subgroups; with LeaderExcluded the leader is in none."""
     policy = at(manifest, (*_GROUP, "subGroupPolicy")) or {}
     subgroup = policy.get("subGroupSize")
     if type(subgroup) is not int or subgroup < 1:
@@ -345,12 +347,12 @@ def _subgroups(
 
 
 def _first_worker(size: int, subgroup: int, index: int) -> int:
-    """Say which pod of a group is the first of a subgroup, as `subgroup_of` has it."""
+    """Return the first worker of a subgroup, the inverse of `subgroup_of`."""
     return min(size, index * subgroup + (1 if index and size % subgroup else 0))
 
 
 def _slice(shapes: list[tuple[ReplicaShape, int]], first: int, end: int) -> list[tuple[ReplicaShape, int]]:
-    """Count the pods from one to another by shape, of so many of each in a row."""
+    """Count the pods from `first` up to `end` by shape, where pods of a shape are contiguous."""
     parts: list[tuple[ReplicaShape, int]] = []
     start = 0
     for shape, number in shapes:
@@ -384,26 +386,26 @@ def _of_job_set(manifest: Mapping[str, Json], kind: WorkloadKind, pods: list[Tem
 
 
 def _shape(manifest: Mapping[str, Json], pods: TemplatePods) -> ReplicaShape:
-    """Read what pods ask of nodes; their rules are counted with all pods together."""
+    """Read the shape of pods; the rules between them are evaluated with all pods of the object."""
     return replace(replica_shape(pods.spec), who=template_identities(manifest, pods.place))
 
 
 def _namespace(manifest: Mapping[str, Json]) -> str:
-    """Return the namespace that an object names; empty where nobody knows it."""
+    """Return the namespace of an object; empty where it is unknown."""
     namespace = at(manifest, ("metadata", "namespace"))
     return namespace if isinstance(namespace, str) and not has_expression(namespace) else ""
 
 
 def _annotation(manifest: Mapping[str, Json], object_path: tuple[str, ...], name: str) -> str:
-    """Return the value of an annotation; empty where there is none."""
+    """Return the value of an annotation; empty where it is missing."""
     value = at(manifest, (*object_path, "metadata", "annotations", name)) if name else None
     return value if isinstance(value, str) else ""
 
 
 def _merged(shapes: list[tuple[ReplicaShape, int]]) -> ShapeCounts:
-    """Count pods that are alike together, those that take most of a node first."""
+    """Merge pods of equal shapes, those with the most GPUs first."""
     sums: dict[Hashable, tuple[ReplicaShape, int]] = {}
     for shape, number in shapes:
-        alike, before = sums.get(shape.likeness, (shape, 0))
-        sums[shape.likeness] = replace(shape, who=merged_identities((alike, shape))), before + number
+        first, before = sums.get(shape.likeness, (shape, 0))
+        sums[shape.likeness] = replace(shape, who=merged_identities((first, shape))), before + number
     return tuple(sorted(sums.values(), key=lambda pair: -gpus_of_pod(pair[0])))

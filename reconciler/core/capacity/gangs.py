@@ -1,10 +1,10 @@
-"""Gang workloads: templates with an object whose pods only run in groups, so that a burst goes whole or not at all.
+"""Gang workloads: templates with an object whose pods are scheduled all together or not at all.
 
-Manifests say what a gang is; the gang of a chart is known by its pods alone (`chart_gangs`).
+Manifests declare a gang; the gang of a chart is known by its pods alone (`chart_gangs`).
 
 A replica of such a template is what its expressions mean by ``replicas``: a group of a LeaderWorkerSet, a worker of a
 RayCluster. A template whose number of pods does not follow from ``replicas`` is placed as one copy, never as more. The
-primary reports pods; here they become replicas, by the groups that they belong to or by their number.
+primary reports pods; they are converted into replicas by their groups or by their number.
 """
 
 from __future__ import annotations
@@ -28,41 +28,41 @@ from reconciler.model.policy import Desired
 from reconciler.model.workload import DeploySpec, Json, StepType, WorkloadRef, WorkloadTemplate
 
 _MAX_COUNTS = 1024
-"""Numbers of replicas of one template whose pods are kept."""
+"""Replica counts of one template in the cache."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GangCount:
-    """What so many replicas take, how they are grouped, and how many `pods` in how many `groups` are looked at.
-
-    `enough` of these pods are what they can start with.
-    """
+    """Requirements and pods of a number of replicas."""
 
     needs: PodRequirements
+    """Requirements of all pods."""
     gangs: tuple[Gang, ...]
+    """The pods by object, as groups."""
     pods: int
+    """Pods of the object that is observed on the primary."""
     groups: int
+    """Groups of these pods."""
     enough: int
+    """The pods that start without the others, by the minimums of the object."""
 
 
 @dataclass(frozen=True, kw_only=True)  # no slots, for what is worked out once
 class GangWorkload(ABC):
-    """What so many replicas of a template take, all of them beside each other.
-
-    `counts` tells that some expression reads ``replicas``.
-    """
+    """A template whose replicas are gangs."""
 
     counts: bool
+    """Whether an expression of the template reads ``replicas``."""
     _known: dict[int, GangCount] = field(default_factory=dict)
 
     def of(self, replicas: int) -> PodRequirements:
-        """Return what so many replicas take; `unknown` says what of it cannot be counted."""
+        """Return the requirements of `replicas` replicas; `unknown` names what cannot be counted."""
         return self._counted(replicas).needs
 
     def pods(self, replicas: int) -> int:
-        """Count the pods of so many replicas as the primary shows them: of the object that is looked at there.
+        """Count the pods of `replicas` replicas in the object that is observed on the primary.
 
-        Where it is none of the template's own manifests, those count that run in groups.
+        Where that is none of the template's own manifests, the pods of its gangs are counted.
         """
         return self._counted(replicas).pods
 
@@ -71,45 +71,45 @@ class GangWorkload(ABC):
         return self._counted(replicas).groups
 
     def gangs(self, replicas: int) -> tuple[Gang, ...]:
-        """Say how the pods of so many replicas are grouped, by object."""
+        """Return the groups of the pods, by object."""
         return self._counted(replicas).gangs
 
     @property
     def divisible(self) -> bool:
-        """Whether there may be more than one replica: more of them are more pods."""
+        """Whether more than one replica can be placed: more replicas make more pods."""
         return self.counts and self.pods(2) > self.pods(1)
 
     @property
     def unknown(self) -> str:
-        """Say why nobody knows what it takes, empty where that is known."""
+        """Return why the requirements are unknown; empty where they are known."""
         gang_count = self._counted(1)
         return "" if gang_count.gangs else gang_count.needs.unknown or "nothing of it makes pods that run in groups"
 
     @property
     def shape(self) -> ReplicaShape | None:
-        """One replica as it is recorded: the pods that take most of a node, as many as have devices where any do.
+        """One replica as it is recorded: its pods with the largest requests, counting those with devices if any.
 
-        Those are what is counted as having come; a replica whose pods need different numbers of GPUs is told as if all
-        needed the most. What is there once for all replicas, as a head, is none of it.
+        These pods are counted as its running replicas. Where pods of a replica request different numbers of GPUs, all
+        are recorded with the largest. Pods that exist once for all replicas, as a head, are left out.
         """
         if self.unknown:
             return None
         parts = additional_requirements(self.of(2), self.of(1)).parts if self.divisible else self.of(1).parts
-        able = [part for part in parts if requests_devices(part.shape)] or list(parts)
-        return replace(able[0].shape, group_size=sum(part.replicas for part in able))
+        counted = [part for part in parts if requests_devices(part.shape)] or list(parts)
+        return replace(counted[0].shape, group_size=sum(part.replicas for part in counted))
 
     def replicas(self, pods: int, groups: int = 0) -> int:
-        """Return the fewest replicas that make so many pods, and so many groups if more groups are more replicas."""
+        """Return the fewest replicas with at least these pods and, where replicas make groups, these groups."""
         if not self.divisible:
             return 1 if pods > 0 or groups > 0 else 0
-        told_apart = groups and self.groups(2) > self.groups(1)
-        return max(_fewest_replicas(self.pods, pods), _fewest_replicas(self.groups, groups) if told_apart else 0)
+        groups_matter = groups and self.groups(2) > self.groups(1)
+        return max(_fewest_replicas(self.pods, pods), _fewest_replicas(self.groups, groups) if groups_matter else 0)
 
     def seen(self, workload: WorkloadObservation) -> WorkloadObservation:
-        """Turn pods into replicas in what is seen of the workload on its primary.
+        """Convert the observed pods of a workload into replicas.
 
-        A group that lacks one pod is missing as a whole: of pods that say which they are of, each group counts. The one
-        copy of a gang that runs there with its minimum is not missing: another would be the same job twice.
+        A group that lacks one pod is missing as a whole: where pods name their group, each such group counts. The only
+        copy of a gang is not missing while it runs with its minimum: another copy would be the same job twice.
         """
         size = workload.shape.group_size if workload.shape is not None else 1
         if self._runs(workload.running * size):
@@ -136,7 +136,7 @@ class GangWorkload(ABC):
         )
 
     def _runs(self, pods: int) -> bool:
-        """Tell whether so many pods are enough for the one copy that there is, and not all of it."""
+        """Tell whether these pods are the minimum of the only copy, and not all of it."""
         gang_count = self._counted(1)
         return 0 < gang_count.enough < gang_count.pods and gang_count.enough <= pods and not self.divisible
 
@@ -152,39 +152,41 @@ class GangWorkload(ABC):
     def _count(self, replicas: int) -> GangCount: ...
 
 
-def _fewest_replicas(made: Callable[[int], int], wanted: int) -> int:
-    """Return the fewest replicas of which so much is made, or of which most is: an expression may bound them."""
+def _fewest_replicas(items: Callable[[int], int], wanted: int) -> int:
+    """Return the fewest replicas that make `wanted` items, or the most possible: expressions may bound them."""
     if wanted <= 0:
         return 0
-    low, high, most = 0, wanted, min(wanted, made(wanted))
+    low, high, most = 0, wanted, min(wanted, items(wanted))
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (low, middle) if made(middle) >= most else (middle, high)
+        low, high = (low, middle) if items(middle) >= most else (middle, high)
     return high
 
 
 def additional_requirements(needed: PodRequirements, present: PodRequirements) -> PodRequirements:
-    """Return what is needed beyond what is there already, pods that are alike counted against each other.
+    """Return the requirements beyond those of running pods, matched by shape.
 
-    All of it is, whatever the minimum of a gang: what is there runs without it.
+    Minimums of gangs do not apply: the running pods do without the others.
     """
-    had = Counter[Hashable]()
+    unmatched = Counter[Hashable]()
     for part in present.parts:
-        had[part.shape.recorded.likeness] += part.replicas
+        unmatched[part.shape.recorded.likeness] += part.replicas
     parts: list[PodSet] = []
     for part in needed.parts:
-        replicas_had = min(part.replicas, had[part.shape.recorded.likeness])
-        had[part.shape.recorded.likeness] -= replicas_had
+        unmatched_replicas = min(part.replicas, unmatched[part.shape.recorded.likeness])
+        unmatched[part.shape.recorded.likeness] -= unmatched_replicas
         parts += (
-            [replace(part, replicas=part.replicas - replicas_had, least=None)] if part.replicas > replicas_had else []
+            [replace(part, replicas=part.replicas - unmatched_replicas, least=None)]
+            if part.replicas > unmatched_replicas
+            else []
         )
     if not parts:
         return replace(
             needed, main=PodSet(shape=needed.main.shape, replicas=0), others=(), domains=(), loose=(), marked={}
         )
     units = tuple(
-        replace(topology_domains, units=topology_domains.units[len(had_.units) :])
-        for topology_domains, had_ in zip(needed.domains, present.domains, strict=False)
+        replace(domains, units=domains.units[len(running_domains.units) :])
+        for domains, running_domains in zip(needed.domains, present.domains, strict=False)
     )
     marked = {mark: max(0, number - present.marked.get(mark, 0)) for mark, number in needed.marked.items()}
     return replace(needed, main=parts[0], others=tuple(parts[1:]), domains=units, marked=marked)
@@ -192,10 +194,11 @@ def additional_requirements(needed: PodRequirements, present: PodRequirements) -
 
 @dataclass(frozen=True, kw_only=True)
 class ManifestGang(GangWorkload):
-    """What goes whole by its own manifests. `ref` is the object on the primary whose pods are seen."""
+    """A gang declared by its manifests."""
 
     spec: DeploySpec
     ref: WorkloadRef | None = None
+    """The object on the primary whose pods are observed."""
     kinds: Kinds = field(default_factory=lambda: NO_KINDS)
 
     def _count(self, replicas: int) -> GangCount:
@@ -214,14 +217,14 @@ class ManifestGang(GangWorkload):
 
 
 _FleetGangs = tuple[Mapping[WorkloadId, WorkloadTemplate], Mapping[WorkloadId, ManifestGang | None]]
-"""The templates of a fleet, and what `wholes` returns for it."""
+"""The templates of a fleet, and the result of `gang_workloads` for it."""
 
 
 class _GangCache:
-    """What `wholes` returns, for the fleets that were asked for last. Losing it costs time and changes nothing.
+    """Results of `gang_workloads` for the two latest fleets. Losing them costs time only.
 
-    A pass asks for two: the one in the repository, and the one with the requests of callers in it. What follows from a
-    spec that a fleet shares with one of these is the same object, with all that it has worked out.
+    A pass asks for two fleets: the one in the repository, and the same with the requests of API callers. Gangs of an
+    unchanged spec are the same objects, with their cached counts.
     """
 
     def __init__(self) -> None:
@@ -231,16 +234,16 @@ class _GangCache:
         for fleet, gangs in self._last:
             if fleet.templates is desired.templates and fleet.kinds is desired.kinds:
                 return gangs
-        alike = [(fleet.templates, gangs) for fleet, gangs in self._last if fleet.kinds == desired.kinds]
-        made = {
-            workload: _manifest_gang(template, desired.kinds, alike)
+        same_kinds = [(fleet.templates, gangs) for fleet, gangs in self._last if fleet.kinds == desired.kinds]
+        declared = {
+            workload: _manifest_gang(template, desired.kinds, same_kinds)
             for workload, template in desired.templates.items()
             if not template.request
         }
         gangs = {
-            workload: goes_whole
-            for workload, goes_whole in made.items()
-            if goes_whole is not None or _may_be_chart_gang(desired.templates[workload], desired.kinds)
+            workload: gang
+            for workload, gang in declared.items()
+            if gang is not None or _may_be_chart_gang(desired.templates[workload], desired.kinds)
         }
         self._last = (desired, gangs), *self._last[:1]
         return gangs
@@ -250,16 +253,16 @@ _CACHE = _GangCache()
 
 
 def gang_workloads(desired: Desired) -> Mapping[WorkloadId, ManifestGang | None]:
-    """Return the workloads that go whole, or None where its pods or its owner may say so and no manifest does.
+    """Return the workloads that are gangs; None as value where only pods or an annotation may tell.
 
-    What asks of all workloads in each pass asks here.
+    For questions about all workloads of a pass.
     """
     return _CACHE.of(desired)
 
 
-def _manifest_gang(template: WorkloadTemplate, kinds: Kinds, alike: Iterable[_FleetGangs]) -> ManifestGang | None:
-    """Return what a burst of a template takes if it goes whole by its manifests, as a fleet before may have it."""
-    for templates, gangs in alike:
+def _manifest_gang(template: WorkloadTemplate, kinds: Kinds, earlier: Iterable[_FleetGangs]) -> ManifestGang | None:
+    """Return the gang that the manifests of a template declare, reused from an earlier fleet if unchanged."""
+    for templates, gangs in earlier:
         last = templates.get(template.workload)
         if last is not None and last.spec is template.spec and last.ref == template.ref:
             return gangs.get(template.workload)
@@ -273,12 +276,12 @@ def _may_be_chart_gang(template: WorkloadTemplate, kinds: Kinds) -> bool:
 
 
 def has_chart(spec: DeploySpec) -> bool:
-    """Tell whether something is deployed of which nobody knows the pods before they are there."""
+    """Tell whether a spec deploys a chart, whose pods are unknown before it is installed."""
     return any(step.type is StepType.HELM for step in spec.steps)
 
 
 def has_unknown_pod_count(spec: DeploySpec, kinds: Kinds = NO_KINDS) -> bool:
-    """Tell whether an object that a step names makes pods that only run together, and nobody knows how many."""
+    """Tell whether an applied object makes a gang of an unknown number of pods."""
     return any(
         at(manifest, unknown_path) is not None
         for manifest in _applied_manifests(spec)
@@ -288,13 +291,13 @@ def has_unknown_pod_count(spec: DeploySpec, kinds: Kinds = NO_KINDS) -> bool:
 
 
 def has_gang_manifest(spec: DeploySpec, kinds: Kinds = NO_KINDS) -> bool:
-    """Tell whether an object that a step names is of a kind whose pods only run in groups."""
+    """Tell whether an applied object is of a kind whose pods are gangs."""
     deployed_kinds = (kind_of(manifest, kinds) for manifest in _applied_manifests(spec))
     return any(kind is not None and kind.together is not None for kind in deployed_kinds)
 
 
 def with_replicas(spec: DeploySpec, replicas: int) -> DeploySpec:
-    """Fill in the expressions that read ``replicas`` and nothing else; all others stay for when more is known."""
+    """Render the expressions that read ``replicas`` and nothing else; others stay as they are."""
     values = sandbox.spec_variables({"replicas": replicas})
     manifests = tuple(
         replace(manifest, manifest=_with_replicas(manifest.manifest, values)) for manifest in spec.manifests
@@ -319,7 +322,7 @@ def _with_replicas(value: Json, values: dict[str, Json]) -> Json:
 
 
 def _parts_of_object(spec: DeploySpec, ref: WorkloadRef | None) -> Iterator[DeploySpec]:
-    """Yield the parts of a spec that make an object of this kind and name."""
+    """Yield the parts of a spec that make the object of this kind and name."""
     steps = {step.name: step for step in spec.steps if step.type is StepType.MANIFEST}
     for manifest in spec.manifests if ref is not None else ():
         same = ref is not None and at(manifest.manifest, ("metadata", "name")) == ref.name

@@ -1,8 +1,7 @@
-"""GPUs as EGS speaks of them: models by name, memory in GB, so many on each of so many nodes.
+"""GPUs in the terms of EGS: models by name, memory in GB, and a number on each of several nodes.
 
-Models and memory are read from the labels that vendors put on nodes: NVIDIA's GPU feature discovery, AMD's node
-labeller, Intel's NFD rules; and, where GPUs are claimed (DRA), from the attributes of the devices. Nothing is guessed
-from names of machine types.
+Models and memory are read from vendors' node labels: NVIDIA's GPU feature discovery, AMD's node labeller, Intel's NFD
+rules; and, for claimed GPUs (DRA), from device attributes. Names of machine types are never interpreted.
 """
 
 from __future__ import annotations
@@ -23,48 +22,49 @@ _MODELS = {
     "amd.com": ("amd.com/gpu.product-name", "amd.com/gpu.family"),
     "gpu.intel.com": ("gpu.intel.com/product", "gpu.intel.com/family"),
 }
-"""Which labels name the model of a vendor's GPUs, the most telling first."""
+"""Labels with the model of a vendor's GPUs, the most specific first."""
 _NOMINAL = re.compile(r"(?<![0-9])(\d{1,4})\s?GB(?![a-z])", re.IGNORECASE)
 _MIG = re.compile(r"mig[-.](?:[\dc]+\.)?\d+g\.(\d+)gb.*", re.IGNORECASE)
 _NAMES = ("productName", "product_name", "model", "deviceName")
-"""Attributes of a claimed device that name its model, by what is after the driver's domain."""
+"""Attributes with the model of a claimed device, without the driver's domain."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeGpus:
-    """The GPUs of one kind on one node.
-
-    `resource` is what pods request, the driver for devices that they claim. `model` is as its vendor writes it, empty
-    where nobody says; `model_label` is the label with it, or the attribute of devices. `memory` is in GB for one GPU,
-    0 where unknown. `count` is None where nobody says how many there are. A `part` is a slice of a GPU, no whole one.
-    """
+    """GPUs of one kind on one node."""
 
     resource: str
+    """The resource that pods request; the driver for claimed devices."""
     model: str
+    """The model as the vendor writes it; empty where unknown."""
     memory: int
+    """GB of one GPU; 0 where unknown."""
     count: int | None
+    """None where unknown."""
     free: int
     part: bool = False
+    """Whether these are slices of GPUs."""
     model_label: str = ""
+    """The label, or the device attribute, that names the model."""
 
 
 def gpus_of_node(node: Node, pool: Pool) -> tuple[NodeGpus, ...]:
-    """List what kinds of GPUs a node has that pods can request or claim, by resource."""
+    """List the kinds of GPUs on a node that pods can request or claim, by resource."""
     labels = {**pool.labels, **node.labels} if node.labels else pool.labels
     totals = node.allocatable.amounts
-    gpuses = []
+    kinds = []
     for resource in sorted({*totals, *node.free.amounts}):
         if not is_gpu(resource) or resource.startswith(CLASS_PREFIX):
             continue
         total = _count(totals[resource]) if resource in totals else None
         if total == 0:
             continue
-        gpuses.append(_requestable(resource, labels, total, _count(node.free.amounts.get(resource, Quantity(0)))))
-    return (*gpuses, *_claimable(node))
+        kinds.append(_requestable(resource, labels, total, _count(node.free.amounts.get(resource, Quantity(0)))))
+    return (*kinds, *_claimable(node))
 
 
 def closed_gpus(node: ClosedNode) -> tuple[NodeGpus, ...]:
-    """List the GPUs of a node that takes no pods: none of them is free."""
+    """List the GPUs of a node that takes no pods: none is free."""
     amounts = sorted(node.allocatable.amounts.items())
     return tuple(
         _requestable(resource, node.labels, _count(amount), 0)
@@ -74,22 +74,22 @@ def closed_gpus(node: ClosedNode) -> tuple[NodeGpus, ...]:
 
 
 def gpus_of_pod(shape: ReplicaShape) -> int:
-    """Count the GPUs, or parts of GPUs, that one pod of a replica asks for, as a resource or by claim."""
+    """Count the GPUs or slices of GPUs that one pod of a replica requests or claims."""
     counted = requests_with_devices(shape).amounts.items()
     return sum(amount for name, amount in counted if is_gpu(name) or name.startswith(CLASS_PREFIX)) // ONE
 
 
 def same_model(asked: str, model: str) -> bool:
-    """Tell whether a model is the one that is asked for, whichever way the two are written.
+    """Tell whether two spellings name the same model.
 
-    Labels cannot hold spaces, and devices' attributes do: ``NVIDIA H100 80GB HBM3`` is ``nvidia-h100-80gb-hbm3``. A
-    GPU that time slices share is of its model too.
+    Labels cannot contain spaces, and device attributes do: ``NVIDIA H100 80GB HBM3`` is ``nvidia-h100-80gb-hbm3``. A
+    time-sliced GPU is of its model too.
     """
     return _normalized(asked) == _normalized(model)
 
 
 def matches_model(asked: str, model: str) -> bool:
-    """Tell whether a model is what is asked for, by its name or by a word of it, as ``H100``."""
+    """Tell whether a model matches a request by its name or by a word of it, as ``H100``."""
     return same_model(asked, model) or _normalized(asked) in _normalized(model).split("-")
 
 
@@ -100,9 +100,11 @@ def _normalized(model: str) -> str:
 def _requestable(resource: str, labels: Mapping[str, str], total: int | None, free: int) -> NodeGpus:
     vendor = resource.rpartition("/")[0]
     sliced = _MIG.fullmatch(resource.rpartition("/")[2])
-    own = f"{resource}.product"  # where GPUs are cut up differently, each kind of slice has labels of its own
-    clouds = (label for label in sorted(labels) if is_gpu_model_label(label) and not label.startswith(tuple(_MODELS)))
-    keys = (own, *_MODELS.get(vendor, ()), *clouds)
+    product_label = f"{resource}.product"  # where GPUs are cut up differently, each kind of slice has labels of its own
+    cloud_labels = (
+        label for label in sorted(labels) if is_gpu_model_label(label) and not label.startswith(tuple(_MODELS))
+    )
+    keys = (product_label, *_MODELS.get(vendor, ()), *cloud_labels)
     key = next((key for key in keys if labels.get(key)), "")
     model = labels.get(key, "")
     return NodeGpus(
@@ -117,9 +119,9 @@ def _requestable(resource: str, labels: Mapping[str, str], total: int | None, fr
 
 
 def _memory(model: str, resource: str, vendor: str, labels: Mapping[str, str], total: int | None) -> int:
-    """Say how many GB one GPU has: what its name says, which is how people ask for it, else what the label does.
+    """Return the GB of one GPU: by the model's name, which is how users request it, else by labels.
 
-    A driver tells of a little more or less than the name, in units of 2**20 bytes.
+    A driver reports slightly more or less than the name, in units of 2**20 bytes.
     """
     sliced = _MIG.search(model)
     named = sliced or _NOMINAL.search(model)
@@ -130,14 +132,14 @@ def _memory(model: str, resource: str, vendor: str, labels: Mapping[str, str], t
         return int(mebibytes) * 2**20 // _GB
     if vendor == "amd.com":
         return _gigabytes(labels.get("amd.com/gpu.vram", ""))
-    together = labels.get("gpu.intel.com/memory.max", "")
-    if vendor == "gpu.intel.com" and total and together.isdecimal():
-        return int(together) // total // _GB
+    node_memory = labels.get("gpu.intel.com/memory.max", "")
+    if vendor == "gpu.intel.com" and total and node_memory.isdecimal():
+        return int(node_memory) // total // _GB
     return 0
 
 
 def _gigabytes(text: str) -> int:
-    """Read an amount such as ``192G``, 0 for what is none."""
+    """Parse an amount such as ``192G``; 0 for anything else."""
     try:
         return parse_quantity(text) // ONE // _GB
     except ValueError:
@@ -145,7 +147,7 @@ def _gigabytes(text: str) -> int:
 
 
 def _claimable(node: Node) -> Iterator[NodeGpus]:
-    """Tell of the GPUs among the devices that are a node's own; those that several nodes share belong to none."""
+    """Yield the GPUs among a node's own devices; devices shared by several nodes belong to none."""
     for stock in node.devices:
         if not stock.shared and _is_gpu_driver(stock):
             name, model = _model(stock.kind)
@@ -165,7 +167,7 @@ def _is_gpu_driver(stock: DeviceStock) -> bool:
 
 
 def _model(kind: DeviceKind) -> tuple[str, str]:
-    """Find the attribute that names the model, and the name."""
+    """Return the attribute that names the model, and the model."""
     named = {name.rpartition("/")[2]: (name, str(value)) for name, value in kind.attributes}
     return next((named[name] for name in _NAMES if name in named), ("", ""))
 

@@ -1,7 +1,7 @@
-"""An ask for GPUs as what pods would have to request in a cluster to get them.
+"""Requests for GPUs, translated into the pod requests of one cluster.
 
-Clusters differ in how GPUs are asked for: by the resource of a vendor's device plugin or by claim, with labels of
-their own for the models. So there is no telling without looking at the cluster.
+Clusters differ in how pods get GPUs: by the resource of a vendor's device plugin or by claim, each with its own labels
+for the models. The translation therefore depends on the observed nodes.
 """
 
 from __future__ import annotations
@@ -18,28 +18,29 @@ from reconciler.model.units import ONE, Quantity, Resources
 from reconciler.text.wording import count, join_names
 
 NVIDIA = "nvidia.com/gpu"
-"""What GPUs are called where a cluster shows none."""
+"""The resource of GPUs where a cluster shows none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _GpuKind:
-    """GPUs that an ask can mean, alike on several nodes of a machine type; how many are free makes no difference."""
+    """GPUs that a request may match, on nodes of one machine type; free counts do not matter."""
 
     gpus: NodeGpus
     instance_type: str
     nodes: tuple[str, ...] = ()
+    """Names of the nodes."""
 
 
 def gpu_shapes(ask: GpuAsk, seen: ClusterObservation, *, dedicated: bool = False) -> tuple[ReplicaShape, ...]:
-    """Say what one replica would need in a cluster to have what is asked for, in each way that its nodes allow.
+    """Return the shapes by which one replica can get the requested GPUs in a cluster; none where no GPU matches.
 
-    A replica is a pod on each of the nodes, no two on one. It tolerates the taint that is named as the resource, as
-    Kubernetes' ExtendedResourceToleration has it. Where nodes are `dedicated` each pod takes all GPUs of its node.
-    Parts of GPUs are meant only by who names their model. None when no node has such GPUs.
+    A replica is a pod on each of the nodes, no two on one. It tolerates the taint named as the resource, as Kubernetes'
+    ExtendedResourceToleration does. Where nodes are `dedicated`, each pod takes all GPUs of its node. Slices of GPUs
+    match only a request that names their model.
     """
-    founds = [kind_of_node for kind_of_node in _GPU_KINDS.of(seen) if _matches(ask, kind_of_node)]
+    matching = [kind_of_node for kind_of_node in _GPU_KINDS.of(seen) if _matches(ask, kind_of_node)]
     nodes_by_shape: dict[tuple[str, int, str], list[_GpuKind]] = {}
-    for kind_of_node in founds:
+    for kind_of_node in matching:
         needed = (kind_of_node.gpus.count or 0) if dedicated else ask.gpus
         if needed >= ask.gpus:
             claimed = kind_of_node.gpus.model if kind_of_node.gpus.resource in seen.device_classes else ""
@@ -53,10 +54,10 @@ def gpu_shapes(ask: GpuAsk, seen: ClusterObservation, *, dedicated: bool = False
 
 
 def gpu_pod_shape(ask: GpuAsk, seen: ClusterObservation | None, *, dedicated: bool = False) -> ReplicaShape:
-    """Say what one of the pods needs, each on a node of its own, in the words of the cluster that is looked at.
+    """Return the shape of one of the pods of a request, each on its own node, in the terms of the cluster.
 
-    Where several kinds of GPUs are meant it is the one that most of them have room for; where none is, what is asked
-    for has an obstacle.
+    Where several kinds of GPUs match, the one with room for most pods is used; where none matches, the shape has an
+    obstacle.
     """
     if not ask.gpus:
         return ReplicaShape(requests=Resources())
@@ -74,7 +75,7 @@ def gpu_pod_shape(ask: GpuAsk, seen: ClusterObservation | None, *, dedicated: bo
 
 
 def missing_gpus(ask: GpuAsk, seen: ClusterObservation) -> str:
-    """Say why no node of a cluster can be meant by an ask, and what there is instead, at most a few kinds."""
+    """Return why no node of a cluster matches a request, and the GPUs that it has, at most a few kinds."""
     models = sorted({kind_of_node.gpus.model or kind_of_node.gpus.resource for kind_of_node in _GPU_KINDS.of(seen)})
     if not models:
         return "no node has GPUs"
@@ -86,7 +87,7 @@ def missing_gpus(ask: GpuAsk, seen: ClusterObservation) -> str:
 
 
 def describe_gpus(ask: GpuAsk) -> str:
-    """Write an ask as people say it: ``2 nodes with 8 GPUs each, H100, 80 GB``."""
+    """Write a request for people: ``2 nodes with 8 GPUs each, H100, 80 GB``."""
     each = f"{count(ask.nodes, 'node')} with {count(ask.gpus, 'GPU')}{' each' if ask.nodes > 1 else ''}"
     facts = [ask.shape, ask.instance_type, f"{ask.memory} GB" if ask.memory else ""]
     return ", ".join([each, *(fact for fact in facts if fact)])
@@ -127,7 +128,7 @@ def _resource_shape(ask: GpuAsk, resource: str, needed: int, node_kinds: list[_G
 
 
 def _claim_shape(ask: GpuAsk, needed: int, node_gpus: NodeGpus) -> ReplicaShape:
-    """Claim devices of the class that is called as their driver, as vendors' own classes are."""
+    """Claim devices of the DeviceClass with the name of the driver, as vendors' own classes are named."""
     domain, _, name = node_gpus.model_label.rpartition("/")
     chosen = bool(ask.shape or ask.memory) and bool(name)
     selectors = (f'device.attributes["{domain}"].{name} == "{node_gpus.model}"',) if chosen else ()
@@ -142,7 +143,7 @@ def _claim_shape(ask: GpuAsk, needed: int, node_gpus: NodeGpus) -> ReplicaShape:
 
 
 def _terms(ask: GpuAsk, node_kinds: list[_GpuKind]) -> tuple[NodeTerm, ...]:
-    """Pin a replica to the nodes that are meant: by the model and the machine type, by name where no label tells."""
+    """Restrict a replica to matching nodes: by model and machine type, or by name where no label tells the model."""
     if not (ask.shape or ask.memory or ask.instance_type):
         return ()
     terms = {

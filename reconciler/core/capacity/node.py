@@ -1,4 +1,4 @@
-"""One node while a pass hands out what is free on it."""
+"""Free capacity of one node while a pass places replicas."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from reconciler.model.scheduling import PodOnNode, Taint
 from reconciler.model.units import ONE, Resources
 
 PODS = "pods"
-"""Kubernetes counts pods on a node as a resource; every pod takes one."""
+"""Kubernetes counts the pods of a node as a resource; each pod takes one."""
 
 
 @dataclass(slots=True)
 class NodeCapacity:
-    """What is free on one node; labels and taints are its own and those of its pool."""
+    """Free capacity of one node, with the labels and taints of the node and of its pool."""
 
     name: str
     labels: Mapping[str, str]
@@ -27,17 +27,17 @@ class NodeCapacity:
     allocatable: Resources
     devices: tuple[DeviceStock, ...]
     one_of: tuple[NodeCapacity, ...] = ()
-    """Of room that is on one of several nodes, and nobody knows on which: those."""
+    """The nodes that this capacity may be on, where it is unknown on which of them."""
     pods: tuple[PodOnNode, ...] | None = None
 
     def alone(self) -> NodeCapacity:
-        """Return the node with the devices that no other can reach."""
-        own = tuple(stock for stock in self.devices if not stock.shared)
-        return self if len(own) == len(self.devices) else replace(self, devices=own)
+        """Return the node without the devices that other nodes can reach."""
+        unshared = tuple(stock for stock in self.devices if not stock.shared)
+        return self if len(unshared) == len(self.devices) else replace(self, devices=unshared)
 
 
 def node_capacities(observation: ClusterObservation) -> list[NodeCapacity]:
-    """Lay out the nodes of a cluster, by pool and name, each with all that was seen free."""
+    """List the nodes of a cluster, by pool and name, with their observed free capacity."""
     return [
         NodeCapacity(
             name=node.name,
@@ -54,7 +54,7 @@ def node_capacities(observation: ClusterObservation) -> list[NodeCapacity]:
 
 
 def pods_fitting(node: NodeCapacity, shape: ReplicaShape) -> int:
-    """Count the pods of this shape that what is free on a node is enough for, devices aside."""
+    """Count the pods of this shape that fit into the free capacity of a node, devices aside."""
     pods = node.free.holds(shape.requests)
     if not pods or PODS in shape.requests.amounts:
         return pods
@@ -63,24 +63,24 @@ def pods_fitting(node: NodeCapacity, shape: ReplicaShape) -> int:
 
 
 def pod_usage(node: NodeCapacity, shape: ReplicaShape) -> Resources:
-    """Return what one pod takes of a node."""
+    """Return the resources that one pod takes of a node."""
     if PODS in shape.requests.amounts or PODS not in node.free.amounts:
         return shape.requests
     return Resources(amounts={**shape.requests.amounts, PODS: ONE})
 
 
 def device_views(shape: ReplicaShape, nodes: list[NodeCapacity]) -> list[list[NodeCapacity]]:
-    """List the ways to look at nodes of which the better one is sure.
+    """List views of the nodes' devices, each a lower bound; the larger count of them holds.
 
-    Where other resources run short, pods on one node may use up the devices that several can reach, and leave its own
-    to nobody: then only one or the other is sure. With several requests in a claim only a node's own devices are.
+    Where other resources run short, pods on a node may use up devices that several nodes share, and leave its own
+    unused: then only one kind or the other is certain. With several requests in a claim only a node's own devices are.
     """
     shared = [any(stock.shared for stock in node.devices) for node in nodes]
-    own = [any(not stock.shared for stock in node.devices) for node in nodes]
+    unshared = [any(not stock.shared for stock in node.devices) for node in nodes]
     alone = [node.alone() for node in nodes]
     if any(shared) and len(shape.devices) > 1:
         return [alone]
-    if not (any(shared) and any(own)):
+    if not (any(shared) and any(unshared)):
         return [nodes]
     if all(pods_fitting(node, shape) >= sum(stock.free for stock in node.devices) for node in nodes):
         return [nodes]
@@ -88,9 +88,9 @@ def device_views(shape: ReplicaShape, nodes: list[NodeCapacity]) -> list[list[No
 
 
 def separate_groups(held: list[int], size: int, limit: int) -> int:
-    """Count the groups of `size` pods that fit when no two pods of a group share a node, which holds so many each.
+    """Count the groups of `size` pods that fit when no two pods of a group share a node.
 
-    So many groups fit as there are pods for, when no node gives more than one to each.
+    `held` is how many pods each node holds. A node gives at most one pod to each group.
     """
     groups = limit
     while (fewer := sum(min(pods, groups) for pods in held) // size) < groups:
@@ -99,30 +99,30 @@ def separate_groups(held: list[int], size: int, limit: int) -> int:
 
 
 def max_pods_on_node(shape: ReplicaShape, pods: int, replicas: int) -> int:
-    """Say how many of so many pods can be on one node, whatever room it has."""
+    """Return the most pods that may share a node, whatever its capacity."""
     if shape.rules is not None and (shape.rules.apart or shape.rules.ports):
         return min(pods, 1)
     return min(pods, replicas) if shape.apart else pods
 
 
 def max_pods_held(node: NodeCapacity, shape: ReplicaShape) -> int:
-    """Count the pods of a shape that can be on a node at the most."""
+    """Return the most pods of a shape that a node may be running."""
     usable = not node.one_of and admits(node, shape)
     return node.allocatable.minus(node.free).holds(pod_usage(node, shape)) if usable else 0
 
 
 def admits_anywhere(node: NodeCapacity, shape: ReplicaShape) -> bool:
-    """Tell whether pods may go to a node wherever else they go: those that are apart, where it never holds two."""
+    """Tell whether a node admits a shape wherever its other pods go: with `apart`, if it never holds two."""
     return admits(node, shape) and not (shape.apart and node.allocatable.holds(shape.requests) > 1)
 
 
 def admits(node: NodeCapacity, shape: ReplicaShape) -> bool:
-    """Tell whether pods may go to a node by its labels and taints; to each of those that some room is on."""
+    """Tell whether a node admits a shape by its labels and taints; with `one_of`, whether all of those do."""
     if node.one_of:
-        return all(admits(node_capacity, shape) for node_capacity in node.one_of)
+        return all(admits(possible, shape) for possible in node.one_of)
     return selects_node(shape, node.labels, node.name) and untolerated_taint(shape.tolerations, node.taints) is None
 
 
 def may_be_in_domains(node: NodeCapacity, shut: frozenset[Domain]) -> bool:
-    """Tell whether a pod may be kept out of a node, or of one of those that some room is on."""
-    return bool(shut) and any(in_domains(node_capacity.labels, shut) for node_capacity in node.one_of or (node,))
+    """Tell whether a node, or any of its `one_of`, is in one of these domains."""
+    return bool(shut) and any(in_domains(possible.labels, shut) for possible in node.one_of or (node,))

@@ -1,7 +1,7 @@
-"""Who is kept out of which topology domains by the pods that are there: required anti-affinity holds both ways.
+"""Domains from which existing pods repel others by required anti-affinity.
 
-The scheduler lets no pod into a domain of a label in which some pod has an anti-affinity term for it (InterPodAffinity,
-existing anti-affinity). Pods on nodes that take no others count as well, and so do those that are being deleted.
+The scheduler admits no pod to a domain of a label in which an existing pod has an anti-affinity term that matches it
+(InterPodAffinity, existing anti-affinity). Pods on closed nodes count as well, and so do pods that are being deleted.
 """
 
 from __future__ import annotations
@@ -14,23 +14,23 @@ from reconciler.model.capacity import ClusterObservation, ReplicaShape
 from reconciler.model.scheduling import AntiAffinityTerm, PodIdentity, PodOnNode, PodRules
 
 Domain = tuple[str, str]
-"""A label of nodes, and its value."""
+"""A node label, and its value."""
 
 REPELLED_BY_EXISTING_PODS = "pods that are there keep it away by their anti-affinity"
 REPELLED_BY_INCOMING_PODS = (
     "pods that are on their way keep it away by their anti-affinity, and nobody knows from which nodes"
 )
 NOT_REPELLED: tuple[frozenset[Domain], bool] = (frozenset(), False)
-"""What is said of a pod that nothing keeps out of anywhere."""
+"""The result for pods that no anti-affinity matches."""
 _MAX_IDENTITIES = 10_000
-"""Kinds of pods of which it is kept where they may not go; beyond that all is forgotten and begins anew."""
+"""Kinds of pods in the cache of one cluster; beyond that the cache is emptied."""
 
 
 class AntiAffinityPods:
-    """The pods of a cluster that keep others out, each where it is."""
+    """The anti-affinity terms of a cluster's pods, with the domains that they hold in."""
 
     def __init__(self, seen: ClusterObservation) -> None:
-        """Begin with what was observed; of nodes whose pods nobody lists nothing is known."""
+        """Take the pods of an observation; nodes with unknown pods contribute none."""
         rules: dict[tuple[AntiAffinityTerm, str], None] = {}
         for pool in seen.pools:
             for node in pool.nodes:
@@ -42,11 +42,11 @@ class AntiAffinityPods:
 
     @property
     def some(self) -> bool:
-        """Whether there are any."""
+        """Whether any pod has anti-affinity."""
         return bool(self._found)
 
     def shut(self, who: tuple[PodIdentity, ...]) -> frozenset[Domain]:
-        """List the domains that any of some pods is kept out of; none where nobody knows their labels."""
+        """List the domains that any of these pods is repelled from; none where their labels are unknown."""
         if not who or not self._found:
             return frozenset()
         if who not in self._known:
@@ -57,21 +57,21 @@ class AntiAffinityPods:
 
 
 ANTI_AFFINITY_PODS = ClusterCache[AntiAffinityPods](AntiAffinityPods)
-"""Who keeps others out of where, of the clusters as they were last seen."""
+"""The anti-affinity of each cluster as it was last observed."""
 
 
 def merged_identities(shapes: Iterable[ReplicaShape]) -> tuple[PodIdentity, ...]:
-    """Return what the rules of other pods see in all of some shapes, each once and in order."""
+    """Return what pod rules match in any of these shapes, each once and sorted."""
     return tuple(sorted({who for shape in shapes for who in shape.who}))
 
 
 def in_domains(labels: Mapping[str, str], shut: Iterable[Domain]) -> bool:
-    """Tell whether a node with these labels is in one of some domains."""
+    """Tell whether a node with these labels is in one of these domains."""
     return any(labels.get(key) == value for key, value in shut)
 
 
 def repels(coming: Iterable[PodRules], shape: ReplicaShape) -> bool:
-    """Tell whether pods that have no node yet would keep a shape out of where they go."""
+    """Tell whether incoming pods without a node repel a shape from their future domains."""
     return bool(shape.who) and any(
         _selects(AntiAffinityTerm(rule.key, rule.selector, rule.namespaces or _own_namespace(rules)), shape.who)
         for rules in coming
@@ -84,7 +84,7 @@ def _own_namespace(rules: PodRules) -> tuple[str, ...]:
 
 
 def _terms_on_node(pods: Iterable[PodOnNode], *labels: Mapping[str, str]) -> dict[tuple[AntiAffinityTerm, str], None]:
-    """Pair what pods on a node keep out with its value of the label; a node without the label is in no domain."""
+    """Pair the anti-affinity terms of a node's pods with its value of their label; without the label there is none."""
     rules_here: dict[tuple[AntiAffinityTerm, str], None] = {}
     for pod in pods:
         for rule in pod.keeps:
@@ -95,7 +95,7 @@ def _terms_on_node(pods: Iterable[PodOnNode], *labels: Mapping[str, str]) -> dic
 
 
 def _selects(rule: AntiAffinityTerm, pods: Iterable[PodIdentity]) -> bool:
-    """Tell whether a rule is about any of some pods; it may be where nobody knows a pod's namespace."""
+    """Tell whether a term matches any of these pods; a pod of unknown namespace may match."""
     return any(
         (not rule.namespaces or not who.namespace or who.namespace in rule.namespaces)
         and selects(rule.selector, dict(who.labels))

@@ -1,7 +1,7 @@
-"""What a request needs of a cluster: the GPUs that it says it asks for, else what the pods of its manifests ask for.
+"""Requirements of a request: the GPUs that it asks for, else the requests of the pods of its manifests.
 
-GPUs are called differently in different clusters, and so are their models: what is asked for is put into the words of
-the cluster that is looked at. What nobody can know, as the pods of a chart, counts as nothing and is told.
+Clusters name GPUs and their models differently: requested GPUs are translated for the cluster that is looked at.
+Unknown pods, as those of a chart, count as nothing and are named in `unknown`.
 """
 
 from __future__ import annotations
@@ -33,98 +33,101 @@ from reconciler.text.wording import count, is_gpu, join_names
 
 _NO_REQUESTS = ReplicaShape(requests=Resources())
 MALFORMED = (AttributeError, LookupError, TypeError, ValueError)
-"""What reading a manifest raises that a person wrote and no API server has looked at."""
+"""Errors from reading a manifest that no API server has validated."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodSet:
-    """So many pods, each of which needs so much of one node; `apart` has each of them on a node of its own.
-
-    `least` of them have to be there before any of their group runs, all where it is None.
-    """
+    """Pods of one shape."""
 
     shape: ReplicaShape
     replicas: int
     apart: bool = False
+    """Whether each of them needs its own node."""
     least: int | None = None
+    """The pods that have to exist before any of their group runs; None for all."""
 
     @property
     def room(self) -> tuple[ReplicaShape, int]:
-        """What has to fit, and how often: pods that are apart fit together or not at all."""
+        """The shape and count that have to fit: separate pods fit together or not at all."""
         if not self.apart:
             return self.shape, self.replicas
         return replace(self.shape, group_size=self.replicas, apart=True), 1
 
     @property
     def start(self) -> int:
-        """How many of them are enough to start with."""
+        """The pods that are enough to start with."""
         return self.replicas if self.least is None else self.least
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodRequirements:
-    """Everything that one placement takes: `main` is what it is counted by, `others` go along.
-
-    `unknown` says what is not counted, empty where all is. Pods that need `domains` of their own are in the parts all
-    the same; `loose` are those that may be anywhere beside them, and `marked` counts by label those that keep groups
-    elsewhere out of where they are.
-    """
+    """The requirements of one placement."""
 
     main: PodSet
+    """The pods that its replicas are counted by."""
     others: tuple[PodSet, ...] = ()
+    """Pods that come with the main ones."""
     unknown: str = ""
+    """A clause that names what is not counted; empty where all is."""
     domains: tuple[TopologyDomains, ...] = ()
+    """Domains that some of the pods require; these pods are in `parts` too."""
     loose: tuple[PodSet, ...] = ()
+    """Pods without a required domain, where others have one."""
     marked: Mapping[str, int] = field(default_factory=dict)
+    """Pods by label that block domains for groups of other workloads."""
 
     @property
     def parts(self) -> tuple[PodSet, ...]:
-        """All of it, in the order in which it finds room best: the pods that take most of a node go first."""
+        """All pods in the order in which they fit best: those with the most GPUs first."""
         return tuple(sorted((self.main, *self.others), key=lambda part: -gpus_of_pod(part.shape)))
 
     @property
     def pods(self) -> int:
-        """How many pods it is in all."""
+        """The number of all pods."""
         return sum(part.replicas for part in self.parts)
 
     @property
     def start(self) -> int:
-        """How many pods are enough to start with; all, where nothing of it has a minimum."""
+        """The pods that are enough to start with; all, where no part has a minimum."""
         return sum(part.start for part in self.parts)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gang:
-    """Pods of one object that only run together: so many groups of a size, each of which asks for `requests`.
-
-    `least` is how many pods of a group have to be there before any of them runs.
-    """
+    """Pods of one object that are scheduled in groups."""
 
     name: str
     called: str
+    """The name of a group in messages."""
     groups: int
+    """The number of groups."""
     size: int
+    """Pods of one group."""
     least: int
+    """Pods of a group that have to exist before any of them runs."""
     requests: Resources
+    """Requests of one group."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ManifestPods:
-    """The pods of manifests, and the names of those manifests of which nobody knows what they need.
-
-    `domains` are wanted by some of them, and `loose` are the others; `marked` is as in `Needs`.
-    """
+    """The pods of all manifests of a spec."""
 
     parts: tuple[PodSet, ...]
     strange: tuple[str, ...]
+    """Names of the manifests whose pods cannot be read."""
     gangs: tuple[Gang, ...] = ()
     domains: tuple[TopologyDomains, ...] = ()
+    """Domains that some of the pods require."""
     loose: tuple[PodSet, ...] = ()
+    """The pods that require none, where others do."""
     marked: Mapping[str, int] = field(default_factory=dict)
+    """As in `PodRequirements`."""
 
 
 def request_likeness(request: Request, pods: ManifestPods) -> Hashable:
-    """Return what is equal for requests that need the same, whichever cluster is looked at."""
+    """Return a value that is equal for requests with the same requirements on every cluster."""
     counted = tuple((part.shape.likeness, part.replicas, part.apart, part.start) for part in pods.parts)
     return (
         request.ask,
@@ -141,21 +144,22 @@ def request_requirements(
     *,
     kinds: Kinds = NO_KINDS,
 ) -> PodRequirements:
-    """Work out what a request needs, in the words of the cluster that is `seen`; `pods` are its own where known.
+    """Return the requirements of a request, in the terms of the cluster that is `seen`.
 
-    Where they are not, `kinds` are the kinds of workloads that the fleet repository declares.
+    `pods` are those of the request where they have been read; else `kinds` are the WorkloadKinds of the fleet
+    repository.
     """
     pods = pods or pods_of_request(request, kinds)
     if request.ask is not None:
-        asked, nodes = gpu_pod_shape(request.ask, seen, dedicated=request.terms.dedicated), request.ask.nodes
-        own = next((part.shape.tolerations for part in pods.parts if _has_gpus(part.shape)), ())
-        shape = replace(asked, tolerations=tuple(dict.fromkeys((*own, *asked.tolerations))))
+        gpu_shape, nodes = gpu_pod_shape(request.ask, seen, dedicated=request.terms.dedicated), request.ask.nodes
+        tolerations = next((part.shape.tolerations for part in pods.parts if _has_gpus(part.shape)), ())
+        shape = replace(gpu_shape, tolerations=tuple(dict.fromkeys((*tolerations, *gpu_shape.tolerations))))
         return PodRequirements(main=PodSet(shape=shape, replicas=nodes, apart=nodes > 1))
     return requirements_of(pods, request.spec)
 
 
 def requirements_of(pods: ManifestPods, spec: DeploySpec) -> PodRequirements:
-    """Say what the pods of a spec need."""
+    """Return the requirements of the pods of a spec."""
     unknown, parts = _unknown(spec, pods.strange), pods.parts
     if not parts:
         return PodRequirements(main=PodSet(shape=_NO_REQUESTS, replicas=1), unknown=unknown)
@@ -167,14 +171,14 @@ def requirements_of(pods: ManifestPods, spec: DeploySpec) -> PodRequirements:
 
 
 def _unknown(spec: DeploySpec, strange: tuple[str, ...]) -> str:
-    """Say which of its parts nobody can count."""
+    """Return a clause that names the parts of a spec that cannot be counted."""
     charts = {step.name for step in spec.steps if step.type is StepType.HELM}
     sources = [f"chart {name}" for name in sorted(charts)] + [f"manifest {name}" for name in strange]
     return f"nobody knows what {join_names(sources)} {'needs' if len(sources) == 1 else 'need'}" if sources else ""
 
 
 def pods_of_request(request: Request, kinds: Kinds = NO_KINDS) -> ManifestPods:
-    """Read the pods of what a request deploys; `kinds` are those that the fleet repository declares."""
+    """Read the pods of a request; `kinds` are the WorkloadKinds of the fleet repository."""
     return pods_of_spec(request.spec, kinds)
 
 
@@ -192,21 +196,21 @@ def pods_of_spec(spec: DeploySpec, kinds: Kinds = NO_KINDS) -> ManifestPods:
     for name in named:
         try:
             others = tuple(manifests[other] for other in named if other in manifests)
-            podses, made_of = _pod_sets(manifests[name], kinds, others)
-            gang = _gang(manifests[name], kinds, podses)
+            pod_sets, made_of = _pod_sets(manifests[name], kinds, others)
+            gang = _gang(manifests[name], kinds, pod_sets)
             apart = read_exclusive_topology(manifests[name], kinds)
         except MALFORMED:
             strange.append(f"{name}{_declared_replicas(manifests[name], kinds)}")
             continue
-        parts += podses
+        parts += pod_sets
         pods += made_of
         gangs += () if gang is None else (gang,)
         if apart is not None:
             marked.update(apart.marked)
         if apart is not None and apart.domains is not None:
             domains.append(apart.domains)
-            podses = tuple(PodSet(shape=shape, replicas=number) for shape, number in apart.loose)
-        loose += podses
+            pod_sets = tuple(PodSet(shape=shape, replicas=number) for shape, number in apart.loose)
+        loose += pod_sets
     return ManifestPods(
         parts=tuple(replace(part, shape=reject_mixed_rules(part.shape, pods)) for part in parts),
         strange=tuple(strange),
@@ -220,7 +224,7 @@ def pods_of_spec(spec: DeploySpec, kinds: Kinds = NO_KINDS) -> ManifestPods:
 def pod_shape(
     pods_made: TemplatePods, manifest: Mapping[str, Json], others: tuple[Mapping[str, Json], ...] = ()
 ) -> ReplicaShape:
-    """Read the shape of the pods that an object makes of one template; `others` are the objects beside it.
+    """Read the shape of the pods of one template of an object; `others` are the objects deployed with it.
 
     Raises one of AttributeError, LookupError, TypeError and ValueError where it cannot be read.
     """
@@ -233,7 +237,7 @@ def pod_shape(
 
 
 def _declared_replicas(manifest: Mapping[str, Json], kinds: Kinds) -> str:
-    """Say how many replicas an object wants of which nothing else is known; nothing where it does not say."""
+    """Return the declared replicas of an object whose pods are unknown; empty where it declares none."""
     kind = kind_of(manifest, kinds)
     if kind is None or kind.templates or not kind.replicas:
         return ""
@@ -246,27 +250,31 @@ def _declared_replicas(manifest: Mapping[str, Json], kinds: Kinds) -> str:
 def _pod_sets(
     manifest: Mapping[str, Json], kinds: Kinds, others: tuple[Mapping[str, Json], ...]
 ) -> tuple[tuple[PodSet, ...], list[tuple[Hashable, PodOnNode]]]:
-    """Read the pods that one object makes, those that are alike together; none where nobody counts them.
+    """Read the pods of one object, merged by shape; none where they cannot be counted.
 
-    Beside them stands what rules go by of each template's pods, and the likeness of their shape. A number of replicas
-    that an expression gives counts as one. Raises one of MALFORMED where it cannot be read.
+    The second value is each template's pod as rules see it, with the likeness of its shape. A number of replicas that
+    an expression gives counts as one. Raises one of MALFORMED where it cannot be read.
     """
     for finding in pod_template.check_pod_template(manifest, kinds=kinds):
         raise ValueError(finding.message)
     parts: dict[Hashable, PodSet] = {}
     pods: list[tuple[Hashable, PodOnNode]] = []
     roles: list[PodRole] = []
-    for pods_made in read_pods(manifest, kinds, others):
-        if pods_made.replicas is None:
+    for template_pods in read_pods(manifest, kinds, others):
+        if template_pods.replicas is None:
             raise ValueError("nobody knows how many pods it makes")
-        metadata = pod_metadata(manifest, pods_made.place)
-        shape = pod_shape(pods_made, manifest, others)
-        alike = parts.get(shape.likeness)
-        shape = replace(shape, who=merged_identities((shape, alike.shape))) if alike else shape
-        pods.append((shape.likeness, pod_on_node(pods_made.spec, metadata)))
-        parts[shape.likeness] = PodSet(shape=shape, replicas=pods_made.replicas + (alike.replicas if alike else 0))
+        metadata = pod_metadata(manifest, template_pods.place)
+        shape = pod_shape(template_pods, manifest, others)
+        earlier = parts.get(shape.likeness)
+        shape = replace(shape, who=merged_identities((shape, earlier.shape))) if earlier else shape
+        pods.append((shape.likeness, pod_on_node(template_pods.spec, metadata)))
+        parts[shape.likeness] = PodSet(
+            shape=shape, replicas=template_pods.replicas + (earlier.replicas if earlier else 0)
+        )
         roles.append(
-            PodRole(likeness=shape.likeness, gpus=gpus_of_pod(shape), pods=pods_made.replicas, least=pods_made.least)
+            PodRole(
+                likeness=shape.likeness, gpus=gpus_of_pod(shape), pods=template_pods.replicas, least=template_pods.least
+            )
         )
     kind = kind_of(manifest, kinds)
     least = pods_to_start(roles, manifest, kind) if kind is not None else {}
@@ -274,7 +282,7 @@ def _pod_sets(
 
 
 def _gang(manifest: Mapping[str, Json], kinds: Kinds, parts: tuple[PodSet, ...]) -> Gang | None:
-    """Say how the pods of an object are grouped; None where each of them is for itself."""
+    """Return the groups of an object's pods; None where its pods are scheduled one by one."""
     kind = kind_of(manifest, kinds)
     number = group_count(manifest, kind) if kind is not None else None
     pods = sum(part.replicas for part in parts)

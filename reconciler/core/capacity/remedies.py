@@ -1,4 +1,4 @@
-"""What would give pods room where they have too little: a toleration where a taint keeps them off, else nodes."""
+"""Remedies for pods without room: a toleration where a taint excludes them, else more nodes."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _TOLERATE_ALL = (Toleration(operator="Exists"),)
 def remedy(
     room: ClusterCapacity, seen: ClusterObservation, shape: ReplicaShape, wanted: int, *, deployed: bool = True
 ) -> str:
-    """Say what would let more replicas of a shape fit, where fewer than `wanted` do.
+    """Return what would let more replicas of a shape fit, where fewer than `wanted` do.
 
-    What only reserves room is not `deployed`: it has no pods that could tolerate anything.
+    A reservation is not `deployed`: it has no pods that could tolerate a taint.
     """
     if room.admitted(shape).obstacle:
         return room.remedy(shape)
@@ -36,20 +36,20 @@ def remedy(
 
 
 def _blocking_taint(room: ClusterCapacity, seen: ClusterObservation, shape: ReplicaShape, wanted: int) -> Taint | None:
-    """Find the taint of a node that a replica could use but for it; None where no taint is in the way."""
+    """Return the taint of a node with room that excludes the shape; None where no taint does."""
     if room.count(replace(shape, tolerations=_TOLERATE_ALL), wanted) <= room.count(shape, wanted):
         return None
-    able = (
-        node_capacity
-        for node_capacity in node_capacities(seen)
-        if selects_node(shape, node_capacity.labels, node_capacity.name) and pods_fitting(node_capacity, shape)
+    nodes = (
+        candidate
+        for candidate in node_capacities(seen)
+        if selects_node(shape, candidate.labels, candidate.name) and pods_fitting(candidate, shape)
     )
     return next(
-        (taint for node in able if (taint := untolerated_taint(shape.tolerations, node.taints)) is not None), None
+        (taint for node in nodes if (taint := untolerated_taint(shape.tolerations, node.taints)) is not None), None
     )
 
 
 def _toleration(taint: Taint) -> str:
-    """Write the toleration of a taint as it stands in a pod."""
+    """Write the toleration of a taint as in a pod spec."""
     value = f"operator: Equal, value: {sanitize(taint.value)}" if taint.value else "operator: Exists"
     return f"{{key: {sanitize(taint.key)}, {value}, effect: {taint.effect}}}"

@@ -45,17 +45,17 @@ from reconciler.text.wording import amounts, count, is_gpu, join_names
 
 
 def certain_pods(places: Sequence[int], pods: int) -> list[int]:
-    """Say how many of some pods are on each node at the least, when so many of them can be on each at the most."""
+    """Return the fewest pods on each node, of `pods` that are on nodes with these maximums."""
     spare = max(0, sum(places) - pods)
     return [max(0, most - spare) for most in places]
 
 
 def replacement_needs(pod: Resources, wanted: Resources, nodes: Sequence[Resources]) -> Resources | None:
-    """Say what a newcomer needs of a node beside the room of one pod, so that it fits in that pod's place anywhere.
+    """Return what a newcomer needs on a node beyond the capacity of the pod that it replaces.
 
-    `nodes` are what is free on those that the pod can be on; what is needed has to be taken off each of them. None
-    where one of them has too little, or more newcomers would find room without it. In place of a large pod there may be
-    several newcomers.
+    `nodes` are the free resources of the nodes that the pod may be on; the result is taken off each of them. None where
+    one of them has too little, or where more newcomers would fit without it. Several newcomers may replace one large
+    pod.
     """
     for number in sorted({1, _max_newcomers(pod, wanted)}, reverse=True):
         missing = wanted.times(number).minus(pod).amounts.items()
@@ -70,24 +70,24 @@ def replacement_needs(pod: Resources, wanted: Resources, nodes: Sequence[Resourc
 
 
 def _max_newcomers(pod: Resources, wanted: Resources) -> int:
-    """Count the newcomers whose extended resources a pod makes free, whatever else they need."""
+    """Count the newcomers whose extended resources fit into those of a pod, other resources aside."""
     extended = [(pod.amounts.get(name, 0), amount) for name, amount in wanted.amounts.items() if amount and "/" in name]
     return max(1, min((free // amount for free, amount in extended), default=1))
 
 
 _MAX_ANSWERS = 1000
-"""Answers that are kept for one room; it would take that many different shapes."""
+"""Cached answers of one cluster; each is of a different shape."""
 
 
 @dataclass(frozen=True, slots=True)
 class FitCache:
-    """What has been answered of one room: how often shapes fit, each up to a limit, and why they do not."""
+    """Cached answers for one state of a cluster: counts of shapes up to a limit, and shortfalls."""
 
     counts: dict[tuple[Hashable, int], int] = field(default_factory=dict)
     shortfalls: dict[Hashable, str] = field(default_factory=dict)
 
     def bound(self) -> None:
-        """Forget all when there are too many to keep."""
+        """Empty the cache when it is full."""
         if len(self.counts) >= _MAX_ANSWERS:
             self.counts.clear()
         if len(self.shortfalls) >= _MAX_ANSWERS:
@@ -95,11 +95,11 @@ class FitCache:
 
 
 FIT_CACHES = ClusterCache[FitCache](lambda _: FitCache())
-"""What has been answered of the clusters as they were seen, before anything was taken there."""
+"""Answers for clusters as they were observed, before any capacity was taken."""
 
 
 def describe_shortage(shape: ReplicaShape, nodes: list[NodeCapacity]) -> str:
-    """Name the resource that too little of is free on any one node, accelerators first."""
+    """Name the resource that is short on every node, accelerators first."""
     for name in sorted(shape.requests.amounts, key=_by_scarcity):
         request = shape.requests.amounts[name]
         largest = max(node.free.amounts.get(name, Quantity(0)) for node in nodes)
@@ -112,33 +112,33 @@ def describe_shortage(shape: ReplicaShape, nodes: list[NodeCapacity]) -> str:
                 f" ({format_amount(name, Quantity(summed))} over {count(len(nodes), 'node')})"
             )
     together = join_names(amounts(shape.requests))
-    able = sum(pods_fitting(node, shape) > 0 for node in nodes) if shape.apart else 0
-    if able:
-        return f"needs {together} free on each of {count(shape.group_size, 'node')}, {able} of {len(nodes)} has that"
+    fitting = sum(pods_fitting(node, shape) > 0 for node in nodes) if shape.apart else 0
+    if fitting:
+        return f"needs {together} free on each of {count(shape.group_size, 'node')}, {fitting} of {len(nodes)} has that"
     group = f" for {count(shape.group_size, 'pod')} of a group" if shape.group_size > 1 else ""
     return f"none of {count(len(nodes), 'node')} has {together} free together{group}"
 
 
 def format_amount(name: str, quantity: Quantity) -> str:
-    """Write so much of a resource."""
+    """Write an amount of a resource."""
     return amounts(Resources(amounts={name: quantity}))[0]
 
 
 def _by_scarcity(name: str) -> tuple[bool, bool, str]:
-    """Sort resources by how likely they are what runs out: GPUs, other extended resources, then the rest."""
+    """Sort resources by how likely they run out: GPUs, other extended resources, then the rest."""
     return (not is_gpu(name), "/" not in name, name)
 
 
 _UNTOLERATED = "which the workload does not tolerate"
-"""How a shortfall ends that is for taints alone."""
+"""The end of a shortfall that is due to taints alone."""
 
 
 class ClusterCapacity:
-    """What is free in one cluster while a pass hands it out.
+    """Free capacity of one cluster while a pass places replicas.
 
-    Replicas are taken first-fit over the nodes by pool and name, so the same inputs always leave the same room. An
-    answer holds until something is taken or given: of many alike that wait, the first alone has its nodes counted. What
-    was answered of a room that nothing has been taken of holds for as long as its nodes are the same objects.
+    Replicas are taken first-fit over the nodes by pool and name, so that equal inputs leave equal capacity. An answer
+    is cached until capacity is taken or released: of many equal requests only the first has its nodes counted. Answers
+    for an untouched cluster are kept for as long as its nodes are the same objects.
     """
 
     def __init__(
@@ -148,7 +148,7 @@ class ClusterCapacity:
         handed: DeviceAllocation | None = None,
         moving: Iterable[PodRules] = (),
     ) -> None:
-        """Begin with what was observed free, or with what is left of it."""
+        """Take the observed free capacity, or `nodes` with what is left of it."""
         self._observation = observation
         self._stockroom = ClusterDevices(observation.device_classes)
         self._handed = handed or DeviceAllocation()
@@ -157,27 +157,29 @@ class ClusterCapacity:
         self._answers = FitCache() if nodes is not None else FIT_CACHES.of(observation)
 
     def together(self, wanted: Iterable[tuple[ReplicaShape, int]]) -> int:
-        """Count how many of these, so many replicas of a shape each, fit one beside the other; nothing is taken."""
+        """Count how many of these, each a shape and its replicas, fit one after another; nothing is taken."""
         parts, fitting = list(wanted), 0
         # What does not even fit alone, as most of what waits, needs nothing tried out.
-        able = next((at for at, (shape, most) in enumerate(parts) if self.count(shape, most) < most), len(parts))
-        room = self.copy() if able > 1 else self
-        for shape, replicas in parts[:able]:
+        fitting_alone = next(
+            (at for at, (shape, most) in enumerate(parts) if self.count(shape, most) < most), len(parts)
+        )
+        room = self.copy() if fitting_alone > 1 else self
+        for shape, replicas in parts[:fitting_alone]:
             if room.count(shape, replicas) < replicas:
                 break
             fitting += 1
-            if fitting < able:
+            if fitting < fitting_alone:
                 room.take(shape, replicas)
         return fitting
 
     def copy(self) -> ClusterCapacity:
-        """Return the same room, to try something in."""
+        """Return a copy, for a trial."""
         return ClusterCapacity(
             self._observation, [replace(node) for node in self._nodes], self._handed.copy(), self._moving
         )
 
     def count(self, shape: ReplicaShape, limit: int) -> int:
-        """Count the replicas of this shape that fit, up to `limit`. A replica is a whole group of pods or nothing."""
+        """Count the replicas of a shape that fit, up to `limit`. A replica is a whole group of pods or nothing."""
         shape = self.admitted(shape)
         key = (shape.likeness, self.hindered(shape)), limit
         cached = self._answers.counts.get(key)
@@ -187,22 +189,22 @@ class ClusterCapacity:
         return cached
 
     def take(self, shape: ReplicaShape, replicas: int) -> None:
-        """Take the room of replicas, as much as there is: some may have been lost. Unknown additions count as none."""
+        """Take the capacity of replicas, as far as there is any: nodes may be lost. Unknown defaults count as none."""
         shape = replace(self.admitted(shape), obstacle=shape.obstacle)
         self._change(shape)
         pods = replicas * shape.group_size
         for node in self._admitting(shape):
             if not pods:
                 return
-            here = self._held(node, shape, max_pods_on_node(shape, pods, replicas), self._handed)
-            if here:
-                node.free = node.free.minus(pod_usage(node, shape).times(here))
-                pods -= here
+            node_pods = self._held(node, shape, max_pods_on_node(shape, pods, replicas), self._handed)
+            if node_pods:
+                node.free = node.free.minus(pod_usage(node, shape).times(node_pods))
+                pods -= node_pods
 
     def give(self, shape: ReplicaShape, replicas: int) -> None:
-        """Give back the room of replicas that had a node: first-fit among the nodes they can have been on.
+        """Release the capacity of scheduled replicas: first-fit among the nodes that they may be on.
 
-        Nobody tells which that were. Devices that are claimed do not come back, for nobody knows whose they were.
+        Their nodes are unknown. Claimed devices are not released, since their holders are unknown.
         """
         shape = self.admitted(shape)
         self._change(shape)
@@ -211,38 +213,37 @@ class ClusterCapacity:
             if not pods or not admits(node, shape):
                 continue
             pod = pod_usage(node, shape)
-            here = min(node.allocatable.minus(node.free).holds(pod), max_pods_on_node(shape, pods, replicas))
-            node.free = total([node.free, pod.times(here)])
-            pods -= here
+            node_pods = min(node.allocatable.minus(node.free).holds(pod), max_pods_on_node(shape, pods, replicas))
+            node.free = total([node.free, pod.times(node_pods)])
+            pods -= node_pods
 
     def vacate(self, shape: ReplicaShape, replicas: int, newcomer: ReplicaShape) -> None:
-        """Give back of the room of replicas that had a node what a newcomer can surely have, wherever they were."""
+        """Release the capacity of evicted replicas that a newcomer gets for certain, wherever the replicas ran."""
         shape, newcomer = self.admitted(shape), self.admitted(newcomer)
         self._change(shape)
-        pods, node_capacities = (
+        pods, nodes = (
             replicas * shape.group_size,
             [node for node in self._nodes if max_pods_held(node, shape)],
         )
         places = [
-            min(max_pods_held(node, shape), replicas) if shape.apart else max_pods_held(node, shape)
-            for node in node_capacities
+            min(max_pods_held(node, shape), replicas) if shape.apart else max_pods_held(node, shape) for node in nodes
         ]
         freed = certain_pods(places, pods)
-        for node, number in zip(node_capacities, freed, strict=True):
+        for node, number in zip(nodes, freed, strict=True):
             node.free = total([node.free, pod_usage(node, shape).times(number)])
-        unsure = [node for node, most, number in zip(node_capacities, places, freed, strict=True) if number < most]
+        uncertain = [node for node, most, number in zip(nodes, places, freed, strict=True) if number < most]
         if newcomer.rules is not None and (newcomer.rules.together or newcomer.rules.evenly):
             self._change(newcomer)  # nobody knows which pods it will find there
-        if newcomer.devices or newcomer.rules or not all(admits_anywhere(node, newcomer) for node in unsure):
+        if newcomer.devices or newcomer.rules or not all(admits_anywhere(node, newcomer) for node in uncertain):
             return
-        for _ in range(pods - sum(freed) if unsure else 0):
-            pod, wanted = pod_usage(unsure[0], shape), pod_usage(unsure[0], newcomer)
-            needed = replacement_needs(pod, wanted, [node.free for node in unsure])
+        for _ in range(pods - sum(freed) if uncertain else 0):
+            pod, newcomer_usage = pod_usage(uncertain[0], shape), pod_usage(uncertain[0], newcomer)
+            needed = replacement_needs(pod, newcomer_usage, [node.free for node in uncertain])
             if needed is None:
                 return
-            for node in unsure:
+            for node in uncertain:
                 node.free = node.free.minus(needed)
-            self._nodes.append(replace(unsure[0], free=total([pod, needed]), devices=(), one_of=tuple(unsure)))
+            self._nodes.append(replace(uncertain[0], free=total([pod, needed]), devices=(), one_of=tuple(uncertain)))
 
     def choices(self, shape: ReplicaShape) -> int:
         """Count the nodes that hold at least one pod of this shape, devices aside."""
@@ -250,7 +251,7 @@ class ClusterCapacity:
         return sum(1 for node in self._nodes if admits(node, shape) and pods_fitting(node, shape))
 
     def free(self, shape: ReplicaShape) -> Resources:
-        """Add up what is free of the requested resources and devices on the nodes that admit this shape."""
+        """Sum the requested resources and devices that are free on the nodes that admit this shape."""
         shape = self.admitted(shape)
         names = shape.requests.amounts.keys()
         nodes = [node for node in self._nodes if admits(node, shape)]
@@ -258,12 +259,12 @@ class ClusterCapacity:
         amounts = {name: summed.amounts.get(name, Quantity(0)) for name in names}
         for request in shape.devices:
             option = request.options[0]
-            left = sum(self._stockroom.free(node.name, node.devices, option, self._handed) for node in nodes)
-            amounts[f"{CLASS_PREFIX}{option.device_class}"] = Quantity(left * ONE)
+            devices = sum(self._stockroom.free(node.name, node.devices, option, self._handed) for node in nodes)
+            amounts[f"{CLASS_PREFIX}{option.device_class}"] = Quantity(devices * ONE)
         return Resources(amounts=amounts)
 
     def shortfall(self, shape: ReplicaShape) -> str:
-        """Say with numbers why not one replica fits."""
+        """Return with numbers why no replica fits."""
         shape = self.admitted(shape)
         key = shape.likeness, self.hindered(shape)
         cached = self._answers.shortfalls.get(key)
@@ -273,7 +274,7 @@ class ClusterCapacity:
         return cached
 
     def remedy(self, shape: ReplicaShape) -> str:
-        """Say what would let a replica fit of which not one does."""
+        """Return what would let a replica fit where none does."""
         if shape.obstacle:
             return "change what its pods, or the patch of its subset, ask for"
         if admission_remedy := admission_defaults.admission_remedy(shape, self._observation):
@@ -283,29 +284,29 @@ class ClusterCapacity:
         return "free or add nodes there"
 
     def admitted(self, shape: ReplicaShape) -> ReplicaShape:
-        """Return a replica as it is made here, with what the cluster adds to its pods."""
+        """Return a replica with the admission defaults of this cluster."""
         return admission_defaults.with_admission_defaults(shape, self._observation)
 
     def hindered(self, shape: ReplicaShape) -> tuple[frozenset[Domain], bool]:
-        """Say which domains other pods keep a shape out of, and whether some do so whose nodes nobody knows."""
+        """Return the domains that other pods repel a shape from, and whether incoming pods repel it too."""
         if not shape.who:
             return NOT_REPELLED
         return ANTI_AFFINITY_PODS.of(self._observation).shut(shape.who), repels(self._moving, shape)
 
     @property
     def guarded(self) -> bool:
-        """Whether there are pods that keep any others out."""
+        """Whether any pods of the cluster, or on their way to it, may repel others."""
         return bool(self._moving) or ANTI_AFFINITY_PODS.of(self._observation).some
 
     @property
     def _nodes(self) -> list[NodeCapacity]:
-        """The nodes, laid out for the first question that has not been answered before."""
+        """The nodes, listed at the first question without a cached answer."""
         if self._laid_out is None:
             self._laid_out = node_capacities(self._observation)
         return self._laid_out
 
     def _change(self, shape: ReplicaShape) -> None:
-        """Forget the answers: pods of a shape come or go."""
+        """Drop cached answers: pods of a shape come or go."""
         self._answers = FitCache()
         if shape.rules is not None:
             self._moving = (*self._moving, shape.rules)
@@ -322,7 +323,7 @@ class ClusterCapacity:
         if not shape.devices:
             return self._counted(shape, limit, nodes)
         nodes = list(nodes)
-        return max(self._counted(shape, limit, node_capacities) for node_capacities in device_views(shape, nodes))
+        return max(self._counted(shape, limit, view_nodes) for view_nodes in device_views(shape, nodes))
 
     def _shortfall(self, shape: ReplicaShape) -> str:
         if shape.obstacle:
@@ -349,7 +350,7 @@ class ClusterCapacity:
         return obstacle or self._too_few_devices(shape, admitted) or describe_shortage(shape, admitted)
 
     def _seats(self, shape: ReplicaShape, most: int) -> list[NodeInfo] | None:
-        """Lay out the nodes for a shape with rules: devices that several nodes can reach are none of any."""
+        """List the nodes for a shape with pod rules; devices that several nodes share count for none."""
         nodes, handed = [node.alone() for node in self._admitting(shape)], self._handed.copy()
         holds = {node.name: self._held(node, shape, most, handed) for node in nodes if not node.one_of}
         return topology_spread.node_infos(shape, self._nodes, self._observation.closed, holds)
@@ -365,7 +366,7 @@ class ClusterCapacity:
         return pods // shape.group_size
 
     def _admitting(self, shape: ReplicaShape) -> Iterable[NodeCapacity]:
-        """Yield the nodes that a replica may go to; none if nobody can count what it needs."""
+        """Yield the nodes that admit a replica; none where its requirements cannot be counted."""
         shut = ANTI_AFFINITY_PODS.of(self._observation).shut(shape.who)
         nodes = (node for node in self._nodes if admits(node, shape) and not may_be_in_domains(node, shut))
         if shape.obstacle:
@@ -379,12 +380,12 @@ class ClusterCapacity:
         return sorted(admitting, key=lambda node: -sum(stock.free for stock in node.devices if not stock.shared))
 
     def _held(self, node: NodeCapacity, shape: ReplicaShape, most: int, handed: DeviceAllocation) -> int:
-        """Count the pods that a node holds, up to `most`, and note the devices that they take."""
+        """Count the pods that a node holds, up to `most`, and allocate their devices."""
         pods = min(most, pods_fitting(node, shape))
         return self._stockroom.hand_out(node.name, node.devices, shape.devices, pods, handed) if shape.devices else pods
 
     def _too_few_devices(self, shape: ReplicaShape, nodes: list[NodeCapacity]) -> str:
-        """Name the first request of devices that no one node can meet; empty if each finds some node."""
+        """Describe the first device request that no single node can meet; empty if each can be met."""
         for request in shape.devices:
             option = request.options[0]
             name = f"{CLASS_PREFIX}{option.device_class}"
@@ -392,10 +393,10 @@ class ClusterCapacity:
                 self._stockroom.hand_out(node.name, node.devices, (request,), 1, self._handed.copy()) for node in nodes
             ):
                 continue
-            left = [self._stockroom.free(node.name, node.devices, option, self._handed) for node in nodes]
+            free = [self._stockroom.free(node.name, node.devices, option, self._handed) for node in nodes]
             needs = f"needs {'every one' if option.every else format_amount(name, Quantity(option.count * ONE))}"
-            if not any(left):
+            if not any(free):
                 return f"{needs} on one node, none is free on {count(len(nodes), 'node')}"
-            largest, summed = (format_amount(name, Quantity(number * ONE)) for number in (max(left), sum(left)))
+            largest, summed = (format_amount(name, Quantity(number * ONE)) for number in (max(free), sum(free)))
             return f"{needs} on one node, largest has {largest} free ({summed} over {count(len(nodes), 'node')})"
         return ""

@@ -1,11 +1,11 @@
-"""How many pods fit beside one another under their own rules: pod anti-affinity, pod affinity and topology spread.
+"""Pods that fit under their own rules: pod anti-affinity, pod affinity and topology spread constraints.
 
-The scheduler seats pod after pod and never looks ahead, so the node that it takes first can decide how many follow. The
-number counted here fits whichever node it takes: alike pods, one after another, each on any node that filters leave.
+The scheduler places pod after pod without looking ahead, so its first choice can decide how many follow. The count here
+holds for every choice: equal pods, one after another, each on any node that the filters admit.
 
-One topology spread has one answer: every domain stops when it is full, or `max_skew` above the domain that is full with
-the fewest pods. Of several, only the coarsest is counted that way, and a finer one at `max_skew` pods a domain: up to
-there it stops no pod. Where domains cross, as racks that span zones, one pod is certain and no more.
+One topology spread constraint has one answer: every domain fills up, or stops `max_skew` above the full domain with the
+fewest pods. Of several constraints only the coarsest is counted that way, and a finer one at `max_skew` pods a domain,
+up to which it stops no pod. Where domains cross, as racks that span zones, only one pod is certain.
 """
 
 from __future__ import annotations
@@ -30,29 +30,30 @@ AMBIGUOUS_PODS = "pods are there that this may or may not be about"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeInfo:
-    """A node as rules see it: `holds` is how many pods of a shape its resources are enough for, none if it is closed.
-
-    It is `meant` if selector and affinity admit it, `tolerated` if its taints do. One that is `tempting` may be taken
-    by the scheduler though nothing is counted there.
-    """
+    """A node with its pods, as pod rules evaluate it (kube-scheduler's NodeInfo)."""
 
     labels: Mapping[str, str]
     pods: tuple[PodOnNode, ...]
     holds: int = 0
+    """Pods of the shape that its free resources hold; 0 for a closed node."""
     meant: bool = True
+    """Whether node selector and node affinity select it."""
     tolerated: bool = True
+    """Whether its taints are tolerated."""
     closed: bool = False
+    """Whether it takes no pods."""
     tempting: bool = False
+    """Whether the scheduler may choose it although nothing is counted there."""
 
     def has(self, rules: Iterable[PodRule]) -> bool:
-        """Tell whether it is in some domain of each rule."""
+        """Tell whether the node is in a domain of each rule."""
         return all(rule.key in self.labels for rule in rules)
 
 
-def uncountable_rules(rules: PodRules, seats: Iterable[NodeInfo], moving: Iterable[PodRules]) -> str:
-    """Say why nobody can tell what the rules leave; empty where they can be counted.
+def uncountable_rules(rules: PodRules, nodes: Iterable[NodeInfo], moving: Iterable[PodRules]) -> str:
+    """Return why the effect of rules is unknown; empty where it can be counted.
 
-    `moving` are the rules of pods that come to the cluster or leave it, wherever there.
+    `moving` are the rules of pods that are on their way to the cluster or leaving it, on unknown nodes.
     """
     for other in moving:
         pod = PodOnNode(namespace=other.namespace or rules.namespace, labels=other.labels)
@@ -60,56 +61,59 @@ def uncountable_rules(rules: PodRules, seats: Iterable[NodeInfo], moving: Iterab
             return PODS_IN_MOTION
     counted = (*rules.together, *rules.evenly)
     vague = [rule for rule in counted if not applies_for_certain(rule, rules)]
-    for seat in seats:
-        for pod in seat.pods:
+    for node in nodes:
+        for pod in node.pods:
             doubted = counted if pod.leaving else vague
             if any(may_apply(rule, rules, pod) for rule in doubted):
                 return AMBIGUOUS_PODS
-            if seat.closed and any(rule.heeds_taints and may_apply(rule, rules, pod) for rule in rules.evenly):
+            if node.closed and any(rule.heeds_taints and may_apply(rule, rules, pod) for rule in rules.evenly):
                 return AMBIGUOUS_PODS  # nobody says which taints it has
     return ""
 
 
-def schedulable_pods(rules: PodRules, seats: Sequence[NodeInfo]) -> int:
-    """Count the pods that find a node one after the other, whichever nodes the scheduler takes."""
-    spreads = [_SpreadDomains.of(rule, rules, seats) for rule in rules.evenly]
-    left = _admitting_nodes(rules, seats)
+def schedulable_pods(rules: PodRules, nodes: Sequence[NodeInfo]) -> int:
+    """Count the pods that find a node one after another, whichever nodes the scheduler chooses."""
+    spreads = [_SpreadDomains.of(rule, rules, nodes) for rule in rules.evenly]
+    open_nodes = _admitting_nodes(rules, nodes)
     if not rules.together:
-        return _count_upwards(rules, spreads, left, seats)
-    homes = _affinity_domains(rules, seats)
-    if any(homes.values()):
-        near = [seat for seat in left if all(seat.labels.get(key) in home for key, home in homes.items())]
-        return _count_upwards(rules, spreads, near, seats)
+        return _count_upwards(rules, spreads, open_nodes, nodes)
+    domains = _affinity_domains(rules, nodes)
+    if any(domains.values()):
+        near = [node for node in open_nodes if all(node.labels.get(key) in values for key, values in domains.items())]
+        return _count_upwards(rules, spreads, near, nodes)
     groups: dict[tuple[str, ...], list[NodeInfo]] = {}
-    for seat in left:
-        if seat.has(rules.together):
-            groups.setdefault(tuple(seat.labels[key] for key in homes), []).append(seat)
+    for node in open_nodes:
+        if node.has(rules.together):
+            groups.setdefault(tuple(node.labels[key] for key in domains), []).append(node)
     # Whichever domain the first pod is taken to, all others have to follow it there.
-    chosen = (group for group in groups.values() if any(_takes_first_pod(seat, spreads) for seat in group))
-    return min((_count_upwards(rules, spreads, group, seats) for group in chosen), default=0)
+    chosen = (group for group in groups.values() if any(_takes_first_pod(node, spreads) for node in group))
+    return min((_count_upwards(rules, spreads, group, nodes) for group in chosen), default=0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _SpreadDomains:
-    """An even spread, how many of the pods each domain has, and the fewest that count; `few` says that zero does."""
+    """The domains of one topology spread constraint."""
 
     rule: TopologySpreadConstraint
     there: Counter[str]
+    """Matching pods in each domain."""
     least: int
+    """The global minimum of pods in a domain."""
     few: bool
+    """Whether there are fewer domains than minDomains, so that the global minimum is 0."""
 
     @classmethod
-    def of(cls, rule: TopologySpreadConstraint, rules: PodRules, seats: Iterable[NodeInfo]) -> _SpreadDomains:
-        """Count the domains of all nodes that the scheduler counts, those that take no pods too."""
+    def of(cls, rule: TopologySpreadConstraint, rules: PodRules, nodes: Iterable[NodeInfo]) -> _SpreadDomains:
+        """Count matching pods in the domains of all nodes that the scheduler considers, closed nodes included."""
         pods_by_domain, open_ = Counter[str](), set[str]()
-        for seat in seats:
-            if not seat.has(rules.evenly) or (rule.heeds_affinity and not seat.meant):
+        for node in nodes:
+            if not node.has(rules.evenly) or (rule.heeds_affinity and not node.meant):
                 continue
-            if rule.heeds_taints and not seat.tolerated:
+            if rule.heeds_taints and not node.tolerated:
                 continue
-            domain = seat.labels[rule.key]
-            pods_by_domain[domain] += sum(may_apply(rule, rules, pod) for pod in seat.pods)
-            if not (seat.closed and rule.heeds_taints):
+            domain = node.labels[rule.key]
+            pods_by_domain[domain] += sum(may_apply(rule, rules, pod) for pod in node.pods)
+            if not (node.closed and rule.heeds_taints):
                 open_.add(domain)
         few = len(open_) < rule.min_domains
         return cls(
@@ -117,11 +121,11 @@ class _SpreadDomains:
         )
 
     def spare(self, domain: str) -> int:
-        """Count the pods that a domain takes before any other has got one."""
+        """Count the pods that a domain takes before any other domain gets one."""
         return max(0, self.rule.max_skew + self.least - self.there[domain])
 
     def filled(self, holds: Mapping[str, int]) -> int:
-        """Count the pods that domains take in the end, of which each has room for so many."""
+        """Count the pods that all domains take in the end, of which each has room for `holds`."""
         fewest = (
             0
             if self.few
@@ -131,76 +135,78 @@ class _SpreadDomains:
         return sum(min(room, max(0, top - self.there[domain])) for domain, room in holds.items())
 
 
-def _admitting_nodes(rules: PodRules, seats: Iterable[NodeInfo]) -> list[NodeInfo]:
-    """Leave what ports and the pods that are there leave of each node."""
+def _admitting_nodes(rules: PodRules, nodes: Iterable[NodeInfo]) -> list[NodeInfo]:
+    """Leave out the nodes that host ports or anti-affinity of existing pods exclude."""
     taken = [
-        {seat.labels.get(rule.key) for seat in seats if any(may_apply(rule, rules, pod) for pod in seat.pods)} - {None}
+        {node.labels.get(rule.key) for node in nodes if any(may_apply(rule, rules, pod) for pod in node.pods)} - {None}
         for rule in rules.apart
     ]
-    left: list[NodeInfo] = []
-    for seat in seats:
-        shut = any(seat.labels.get(rule.key) in domains for rule, domains in zip(rules.apart, taken, strict=True))
-        if shut or any(ports_conflict(rules.ports, pod.ports) for pod in seat.pods):
+    open_nodes: list[NodeInfo] = []
+    for node in nodes:
+        shut = any(node.labels.get(rule.key) in domains for rule, domains in zip(rules.apart, taken, strict=True))
+        if shut or any(ports_conflict(rules.ports, pod.ports) for pod in node.pods):
             continue
-        left.append(replace(seat, holds=min(seat.holds, 1)) if rules.ports else seat)
-    return left
+        open_nodes.append(replace(node, holds=min(node.holds, 1)) if rules.ports else node)
+    return open_nodes
 
 
-def _affinity_domains(rules: PodRules, seats: Iterable[NodeInfo]) -> dict[str, set[str]]:
-    """Find the domains that pods have to join, by key: those of pods that all the rules are about."""
-    homes: dict[str, set[str]] = {rule.key: set() for rule in rules.together}
-    for seat in seats:
-        if any(all(may_apply(rule, rules, pod) for rule in rules.together) for pod in seat.pods):
-            for key in homes.keys() & seat.labels.keys():
-                homes[key].add(seat.labels[key])
-    return homes
+def _affinity_domains(rules: PodRules, nodes: Iterable[NodeInfo]) -> dict[str, set[str]]:
+    """Return by key the domains that pods have to join: those of pods that match all affinity terms."""
+    domains: dict[str, set[str]] = {rule.key: set() for rule in rules.together}
+    for node in nodes:
+        if any(all(may_apply(rule, rules, pod) for rule in rules.together) for pod in node.pods):
+            for key in domains.keys() & node.labels.keys():
+                domains[key].add(node.labels[key])
+    return domains
 
 
-def _takes_first_pod(seat: NodeInfo, spreads: Iterable[_SpreadDomains]) -> bool:
-    """Tell whether the first pod may be taken to a node, be it a foolish choice."""
-    if not seat.holds and not seat.tempting:
+def _takes_first_pod(node: NodeInfo, spreads: Iterable[_SpreadDomains]) -> bool:
+    """Tell whether the scheduler may place the first pod on a node, however bad the choice."""
+    if not node.holds and not node.tempting:
         return False
-    return all(spread.rule.key in seat.labels and spread.spare(seat.labels[spread.rule.key]) for spread in spreads)
+    return all(spread.rule.key in node.labels and spread.spare(node.labels[spread.rule.key]) for spread in spreads)
 
 
 def _count_upwards(
-    rules: PodRules, spreads: Sequence[_SpreadDomains], left: Iterable[NodeInfo], seats: Iterable[NodeInfo]
+    rules: PodRules, spreads: Sequence[_SpreadDomains], left: Iterable[NodeInfo], nodes: Iterable[NodeInfo]
 ) -> int:
-    """Count from the finest domains up what each takes at the least before its rule stops it."""
-    usable = [seat for seat in left if seat.holds and seat.has(rules.all)]
+    """Count from the finest domains up the fewest pods that each takes before its rule stops it."""
+    usable = [node for node in left if node.holds and node.has(rules.all)]
     by_key = {spread.rule: spread for spread in spreads}
-    ordered = _fine_to_coarse((*rules.apart, *rules.evenly), seats)
+    ordered = _fine_to_coarse((*rules.apart, *rules.evenly), nodes)
     if ordered is None:
-        return int(any(_takes_first_pod(seat, spreads) for seat in usable))
-    rooms = [(seat.labels, seat.holds) for seat in usable]
+        return int(any(_takes_first_pod(node, spreads) for node in usable))
+    pods_by_labels = [(node.labels, node.holds) for node in usable]
     for rule in ordered:
-        holds, stands = Counter[str](), dict[str, Mapping[str, str]]()
-        for labels, room in rooms:
-            holds[labels[rule.key]] += room
-            stands[labels[rule.key]] = labels
+        holds, domain_labels = Counter[str](), dict[str, Mapping[str, str]]()
+        for labels, pods in pods_by_labels:
+            holds[labels[rule.key]] += pods
+            domain_labels[labels[rule.key]] = labels
         spread = by_key.get(rule) if isinstance(rule, TopologySpreadConstraint) else None
         if spread is None:
-            rooms = [(stands[domain], min(1, room)) for domain, room in holds.items()]
+            pods_by_labels = [(domain_labels[domain], min(1, pods)) for domain, pods in holds.items()]
         elif rule is ordered[-1] and not rules.together:
             return spread.filled(holds)
         else:
-            rooms = [(stands[domain], min(spread.spare(domain), room)) for domain, room in holds.items()]
-    return sum(room for _, room in rooms)
+            pods_by_labels = [
+                (domain_labels[domain], min(spread.spare(domain), pods)) for domain, pods in holds.items()
+            ]
+    return sum(pods for _, pods in pods_by_labels)
 
 
-def _fine_to_coarse(rules: Iterable[PodRule], seats: Iterable[NodeInfo]) -> list[PodRule] | None:
-    """Sort rules from fine to coarse; None where a domain of one is not within one of a coarser."""
-    whole = list(seats)
-    values = {key: {seat.labels.get(key) for seat in whole} for key in {rule.key for rule in rules}}
+def _fine_to_coarse(rules: Iterable[PodRule], infos: Iterable[NodeInfo]) -> list[PodRule] | None:
+    """Sort rules from fine to coarse; None where a domain of one crosses a domain of another."""
+    nodes = list(infos)
+    values = {key: {node.labels.get(key) for node in nodes} for key in {rule.key for rule in rules}}
     ordered = sorted(
         rules, key=lambda rule: (-len(values[rule.key]), rule.key, isinstance(rule, TopologySpreadConstraint))
     )
     for fine, coarse in combinations(ordered, 2):
         within: dict[str, str] = {}
-        for seat in whole:
-            if seat.has((fine, coarse)):
-                domain = seat.labels[coarse.key]
-                if within.setdefault(seat.labels[fine.key], domain) != domain:
+        for node in nodes:
+            if node.has((fine, coarse)):
+                domain = node.labels[coarse.key]
+                if within.setdefault(node.labels[fine.key], domain) != domain:
                     return None
     return ordered
 
@@ -208,9 +214,10 @@ def _fine_to_coarse(rules: Iterable[PodRule], seats: Iterable[NodeInfo]) -> list
 def node_infos(
     shape: ReplicaShape, nodes: Iterable[NodeCapacity], closed: Iterable[ClosedNode], holds: Mapping[str, int]
 ) -> list[NodeInfo] | None:
-    """Seat a shape: `holds` is how many of its pods each node has room for, by name; None where nobody knows the pods.
+    """Evaluate the nodes for a shape; None where the pods of a node are unknown.
 
-    Room of which nobody knows on which of several nodes it is counts as none.
+    `holds` is how many of its pods each node has room for, by name. Capacity on an unknown one of several nodes counts
+    as none.
     """
     node_seats: list[NodeInfo] = []
     for node in nodes:
@@ -241,28 +248,28 @@ def node_infos(
     return node_seats
 
 
-def pods_by_rules(rules: PodRules, places: list[NodeInfo] | None, moving: Iterable[PodRules]) -> int:
-    """Count the pods that find a place by their rules; none where nobody can tell."""
-    return 0 if places is None or uncountable_rules(rules, places, moving) else schedulable_pods(rules, places)
+def pods_by_rules(rules: PodRules, nodes: list[NodeInfo] | None, moving: Iterable[PodRules]) -> int:
+    """Count the pods that find a node by their rules; none where that is unknown."""
+    return 0 if nodes is None or uncountable_rules(rules, nodes, moving) else schedulable_pods(rules, nodes)
 
 
 def rules_obstacle(
-    shape: ReplicaShape, rules: PodRules, places: list[NodeInfo] | None, moving: Iterable[PodRules]
+    shape: ReplicaShape, rules: PodRules, nodes: list[NodeInfo] | None, moving: Iterable[PodRules]
 ) -> str:
-    """Say what in the rules keeps a shape from nodes that it has room on; empty where it is not the rules."""
-    wants = f"wants {describe_rules(rules)}"
-    why = UNKNOWN_PODS if places is None else uncountable_rules(rules, places, moving)
-    if places is None or why:
-        return f"{wants}, and {why}"
-    roomy = [seat for seat in places if seat.holds]
-    if not roomy:
+    """Return the rule that keeps a shape from nodes with room; empty where no rule does."""
+    demand = f"wants {describe_rules(rules)}"
+    reason = UNKNOWN_PODS if nodes is None else uncountable_rules(rules, nodes, moving)
+    if nodes is None or reason:
+        return f"{demand}, and {reason}"
+    with_room = [node for node in nodes if node.holds]
+    if not with_room:
         return ""
     for rule in rules.all:
-        if not any(rule.key in seat.labels for seat in roomy):
-            return f"{wants}, and no node that has room has the label {rule.key}"
-    able = schedulable_pods(rules, places)
-    if able >= shape.group_size:
+        if not any(rule.key in node.labels for node in with_room):
+            return f"{demand}, and no node that has room has the label {rule.key}"
+    schedulable = schedulable_pods(rules, nodes)
+    if schedulable >= shape.group_size:
         return ""
-    if not able:
-        return f"{wants}, which leaves none of {count(len(roomy), 'node')} that has room"
-    return f"{wants}, which leaves a place for {able} of {count(shape.group_size, 'pod')} of a group"
+    if not schedulable:
+        return f"{demand}, which leaves none of {count(len(with_room), 'node')} that has room"
+    return f"{demand}, which leaves a place for {schedulable} of {count(shape.group_size, 'pod')} of a group"

@@ -83,44 +83,46 @@ def selected_templates(manifest: Mapping[str, Json], spread: WorkloadSpread, kin
 
 
 def inject_subset(
-    manifest: Mapping[str, Json], asked: Injection, workspace: Workspace, kinds: Kinds
+    manifest: Mapping[str, Json], injection: Injection, workspace: Workspace, kinds: Kinds
 ) -> Mapping[str, Json]:
     """Return an object whose pods are those of a subset.
 
     Raises InvalidInput that names the spread, the subset, the object and the field.
     """
-    called = f"{manifest.get('kind')} {at(manifest, ('metadata', 'name'))}"
-    pod_paths = selected_templates(manifest, asked.spread, kinds)
-    if not pod_paths and not asked.changes:
+    object_name = f"{manifest.get('kind')} {at(manifest, ('metadata', 'name'))}"
+    pod_paths = selected_templates(manifest, injection.spread, kinds)
+    if not pod_paths and not injection.changes:
         return manifest
-    if not pod_paths and replace(asked, start=0).changes:
-        raise injection_error(asked, f"{called} has no pod template {_describe_selection(asked.spread)}", INSTEAD)
-    made = manifest
+    if not pod_paths and replace(injection, start=0).changes:
+        raise injection_error(
+            injection, f"{object_name} has no pod template {_describe_selection(injection.spread)}", INSTEAD
+        )
+    changed = manifest
     try:
         for pod_path in pod_paths:
-            if not isinstance(at(made, pod_path), Mapping):
+            if not isinstance(at(changed, pod_path), Mapping):
                 continue  # what an object lacks, its own check tells
-            before = at(made, (*pod_path, "spec"))
-            made = _put(made, pod_path, patch_template(at(made, pod_path), asked))
-            if asked.subset.patch:
-                _check_containers(before, _object(at(made, (*pod_path, "spec"))))
-                _check_mounts(_object(at(made, (*pod_path, "spec"))), made)
-        if asked.start:
-            made = ordinal_fields.with_first_ordinal(made, asked.start)
-        _check_selector(manifest, made)
-        _check_rules(manifest, made, workspace, kinds)
+            before = at(changed, (*pod_path, "spec"))
+            changed = _put(changed, pod_path, patch_template(at(changed, pod_path), injection))
+            if injection.subset.patch:
+                _check_containers(before, _object(at(changed, (*pod_path, "spec"))))
+                _check_mounts(_object(at(changed, (*pod_path, "spec"))), changed)
+        if injection.start:
+            changed = ordinal_fields.with_first_ordinal(changed, injection.start)
+        _check_selector(manifest, changed)
+        _check_rules(manifest, changed, workspace, kinds)
     except Unmergeable as error:
-        raise injection_error(asked, f"{called}: {error}", error.hint or _TRY) from error
-    return made
+        raise injection_error(injection, f"{object_name}: {error}", error.hint or _TRY) from error
+    return changed
 
 
-def injection_error(asked: Injection, message: str, hint: str) -> InvalidInput:
+def injection_error(injection: Injection, message: str, hint: str) -> InvalidInput:
     """Say why the pods of a subset cannot be made, at the subset's place in the file of its spread."""
-    spread = asked.spread
+    spread = injection.spread
     loc: Loc = ("spec", "subsets")
-    if asked.subset in spread.subsets:
-        loc = (*loc, spread.subsets.index(asked.subset))
-    finding = Finding(loc=loc, message=f"{asked.called}: {message}", hint=hint)
+    if injection.subset in spread.subsets:
+        loc = (*loc, spread.subsets.index(injection.subset))
+    finding = Finding(loc=loc, message=f"{injection.called}: {message}", hint=hint)
     return InvalidInput(problems=(finding.problem(path=spread.path, line=spread.line),))
 
 
@@ -183,16 +185,16 @@ def _mappings(value: Json) -> Iterator[Mapping[str, Json]]:
     return (item for item in value if isinstance(item, Mapping)) if isinstance(value, list) else iter(())
 
 
-def _check_selector(before: Mapping[str, Json], made: Mapping[str, Json]) -> None:
+def _check_selector(before: Mapping[str, Json], changed: Mapping[str, Json]) -> None:
     """Raise Unmergeable where an object would not select its own pods any more."""
     labels_path = ("spec", "template", "metadata", "labels")
-    old, new = _object(at(before, labels_path)), _object(at(made, labels_path))
-    for key, value in _object(at(made, ("spec", "selector", "matchLabels"))).items():
+    old, new = _object(at(before, labels_path)), _object(at(changed, labels_path))
+    for key, value in _object(at(changed, ("spec", "selector", "matchLabels"))).items():
         if old.get(key) == value != new.get(key):
             raise Unmergeable((*labels_path, key), "is what the object selects its pods by, and has to stay")
 
 
-def _check_rules(before: Mapping[str, Json], made: Mapping[str, Json], workspace: Workspace, kinds: Kinds) -> None:
+def _check_rules(before: Mapping[str, Json], changed: Mapping[str, Json], workspace: Workspace, kinds: Kinds) -> None:
     """Raise Unmergeable where an object breaks a rule for what people write only since it is a subset's."""
 
     def broken(manifest: Mapping[str, Json]) -> tuple[Finding, ...]:
@@ -200,7 +202,7 @@ def _check_rules(before: Mapping[str, Json], made: Mapping[str, Json], workspace
         return rules.check_safety(spec, workspace, kinds=kinds, rendered=True)
 
     findings = broken(before)
-    for finding in broken(made):
+    for finding in broken(changed):
         if finding not in findings:
             hint = f" ({finding.hint})" if finding.hint else ""
             raise Unmergeable(finding.loc[len(_MANIFEST) :], f"{finding.message}{hint}")

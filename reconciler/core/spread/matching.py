@@ -59,12 +59,12 @@ def node_requirements(subset: Subset, cluster: Cluster) -> tuple[NodeRequirement
 
 def has_required_node(subset: Subset, cluster: Cluster, seen: ClusterObservation | None) -> bool:
     """Tell whether a cluster of a subset has a node that the subset requires, ready or not, if it requires any."""
-    asked = node_requirements(subset, cluster)
-    if not asked or seen is None:
-        return not asked
+    requirements = node_requirements(subset, cluster)
+    if not requirements or seen is None:
+        return not requirements
     labelled = [{**pool.labels, **node.labels} for pool in seen.pools for node in pool.nodes]
     labelled += [{**node.labels} for node in seen.closed]
-    return any(meets_terms((NodeTerm(labels=asked),), labels, "") for labels in labelled)
+    return any(meets_terms((NodeTerm(labels=requirements),), labels, "") for labels in labelled)
 
 
 def preference_weight(subset: Subset, cluster: Cluster, seen: ClusterObservation | None) -> int:
@@ -101,34 +101,34 @@ def _node_labels(seen: ClusterObservation, keys: tuple[str, ...]) -> Sequence[Ma
 
 def selects_pods(spread: WorkloadSpread, labels: Mapping[str, str]) -> bool:
     """Tell whether a pod with these labels is one that counts; without a selector all do."""
-    asked = (
+    requirements = (
         *(NodeRequirement(key=key, operator="In", values=(value,)) for key, value in spread.selector.items()),
         *spread.selector_expressions,
     )
-    return not asked or meets_terms((NodeTerm(labels=asked),), labels, "")
+    return not requirements or meets_terms((NodeTerm(labels=requirements),), labels, "")
 
 
 def with_subset_terms(shape: ReplicaShape, subset: Subset, cluster: Cluster) -> ReplicaShape:
     """Return the shape of a replica with what a subset asks for beside it on one of its clusters, but for its patch."""
-    asked = node_requirements(subset, cluster)
+    requirements = node_requirements(subset, cluster)
     terms = shape.node_terms
-    if asked:
-        terms = tuple(replace(term, labels=term.labels + asked) for term in terms or (NodeTerm(),))
+    if requirements:
+        terms = tuple(replace(term, labels=term.labels + requirements) for term in terms or (NodeTerm(),))
     lasting = tuple(toleration for toleration in subset.tolerations if toleration.seconds is None)
     return replace(shape, node_terms=terms, tolerations=shape.tolerations + lasting)
 
 
 def narrow_shape(shape: ReplicaShape, subset: Subset, cluster: Cluster) -> ReplicaShape:
     """Return the shape of a replica that is placed for a subset on one of its clusters, as far as it alone tells."""
-    made = with_subset_terms(shape, subset, cluster)
+    narrowed = with_subset_terms(shape, subset, cluster)
     if not subset.patch:
-        return made
+        return narrowed
     try:
-        made = _patch_labels(made, subset.patch, subset.name)
+        narrowed = _patch_labels(narrowed, subset.patch, subset.name)
         spec = subset.patch.get("spec")
-        return _patch_spec(made, spec, subset.name) if spec else made
+        return _patch_spec(narrowed, spec, subset.name) if spec else narrowed
     except (AttributeError, KeyError, TypeError, Unmergeable):
-        return replace(made, obstacle=f"the patch of subset {subset.name} is no part of a pod")
+        return replace(narrowed, obstacle=f"the patch of subset {subset.name} is no part of a pod")
 
 
 def _patch_labels(shape: ReplicaShape, patch: Mapping[str, Json], name: str) -> ReplicaShape:

@@ -100,17 +100,17 @@ def patch_template(template: Mapping[str, Json], injected: Injection) -> dict[st
         ]
     if injected.required or injected.preferred:
         spec["affinity"] = _with_terms(spec.get("affinity"), injected)
-    made = merge(
+    patched = merge(
         {**template, "spec": spec}, {key: injected.subset.patch[key] for key in _patched_parts(injected.subset)}
     )
-    if left := leftover_directive(made):
+    if left := leftover_directive(patched):
         raise Unmergeable(left, "Kubernetes leaves it where it stands, since it is in something new")
-    after = _mapping(made.get("spec"), ("spec",))
+    after = _mapping(patched.get("spec"), ("spec",))
     if after.get("priorityClassName") != spec.get("priorityClassName"):
-        made["spec"] = {key: value for key, value in after.items() if key != "priority"}
-    metadata = _mapping(made.get("metadata"), ("metadata",))
+        patched["spec"] = {key: value for key, value in after.items() if key != "priority"}
+    metadata = _mapping(patched.get("metadata"), ("metadata",))
     own = _mapping(metadata.get("annotations"), ("metadata", "annotations"))
-    return {**made, "metadata": {**metadata, "annotations": {**own, **injected.annotation}}}
+    return {**patched, "metadata": {**metadata, "annotations": {**own, **injected.annotation}}}
 
 
 def ordinals_start(spread: WorkloadSpread, subset: Subset) -> int:
@@ -201,8 +201,8 @@ def _toleration(toleration: Toleration) -> dict[str, Json]:
         "value": toleration.value,
         "effect": toleration.effect,
     }
-    made: dict[str, Json] = {field: text for field, text in stated.items() if text}
-    return made if toleration.seconds is None else {**made, "tolerationSeconds": toleration.seconds}
+    fields: dict[str, Json] = {field: text for field, text in stated.items() if text}
+    return fields if toleration.seconds is None else {**fields, "tolerationSeconds": toleration.seconds}
 
 
 def _mapping(value: Json, loc: Loc) -> Mapping[str, Json]:
