@@ -26,7 +26,7 @@ from reconciler.adapters.helm import Helm
 from reconciler.adapters.observation_files import FileObservations
 from reconciler.adapters.prometheus import NoPrometheus, PrometheusServer, PrometheusSignals
 from reconciler.adapters.pushed_observations import PushedObservations
-from reconciler.adapters.views import Here, JoinedView
+from reconciler.adapters.views import ChartsView, JoinedView
 from reconciler.daemon.announce import Announcer
 from reconciler.daemon.branch import BranchReader
 from reconciler.daemon.loop import OBSERVATION, Loop, handle_signals
@@ -72,7 +72,7 @@ def connected(settings: Settings, *sinks: EventSink) -> Iterator[tuple[World, Me
         _clusters(settings, PATIENCE) as clusters,
         _prometheus(settings, PATIENCE) as prometheus,
     ):
-        views: list[ClusterView] = [Here(charts=charts), *_files(settings), *clusters, prometheus]
+        views: list[ClusterView] = [ChartsView(charts=charts), *_files(settings), *clusters, prometheus]
         yield _world(settings, repository, JoinedView(*views), charts, sinks), _memory(repository)
 
 
@@ -88,12 +88,12 @@ def serve(settings: Settings) -> None:
         pushed, files = PushedObservations(), _files(settings)
         wake: Wake = lambda reason: loop.wake(reason)  # noqa: E731, PLW0108 - the loop does not exist yet
         clusters = stack.enter_context(_clusters(settings, timedelta(), wake))
-        webhooks = EngineWebhooks(settings.notify, report=_note)
+        webhooks = EngineWebhooks(settings.notify, report=_log_endpoint)
         prometheus = stack.enter_context(_prometheus(settings, timedelta(), wake))
         world = _world(
             settings,
             repository,
-            JoinedView(Here(charts=charts), *files, pushed, *clusters, prometheus),
+            JoinedView(ChartsView(charts=charts), *files, pushed, *clusters, prometheus),
             charts,
             (EventLog(), webhooks),
         )
@@ -113,21 +113,21 @@ def serve(settings: Settings) -> None:
         for view in files:
             alarms.watch(view.changed, every=LOOK_AT_FILES, reason=OBSERVATION)
         address = stack.enter_context(
-            _listening(settings, pushed, loop, queue=queue, latest=latest, shelf=repository.shelf)
+            _http_server(settings, pushed, loop, queue=queue, latest=latest, shelf=repository.shelf)
         )
         stack.callback(queue.close)
-        log.info("watching", line=_watching(settings, address))
+        log.info("watching", line=_describe_sources(settings, address))
         if not files and not clusters and not (address and settings.push_token):
             log.warning("no observations", line=NO_OBSERVATIONS)
         alarms.start()
         stack.callback(alarms.stop)
         loop.run()
         queue.close()
-        _finish(webhooks)
+        _flush_webhooks(webhooks)
     log.info("stopped")
 
 
-def _note(report: EndpointReport) -> None:
+def _log_endpoint(report: EndpointReport) -> None:
     """Log that an engine cannot be told of pushes, or that it can be again."""
     if report.why:
         line = f"{report.endpoint} cannot be told of pushes, and sees them when it polls: {report.why}"
@@ -136,7 +136,7 @@ def _note(report: EndpointReport) -> None:
         log.info("notifying again", line=f"{report.endpoint} is told of pushes again", failed_tries=report.tries)
 
 
-def _finish(webhooks: EngineWebhooks) -> None:
+def _flush_webhooks(webhooks: EngineWebhooks) -> None:
     """Let engines hear of the last push, if they listen soon."""
     for problem in webhooks.close(LAST_WORDS):
         log.warning("not notified", line=str(problem))
@@ -149,7 +149,7 @@ NO_OBSERVATIONS = (
 
 
 @contextmanager
-def _listening(
+def _http_server(
     settings: Settings,
     pushed: PushedObservations,
     loop: Loop[Outcome],
@@ -163,8 +163,8 @@ def _listening(
         yield ""
         return
     from reconciler.api.app import create_app  # noqa: PLC0415 - FastAPI is slow to import
+    from reconciler.api.backend import Backend  # noqa: PLC0415 - FastAPI is slow to import
     from reconciler.api.door import entry  # noqa: PLC0415 - FastAPI is slow to import
-    from reconciler.api.management import Management  # noqa: PLC0415 - FastAPI is slow to import
     from reconciler.api.server import HttpServer  # noqa: PLC0415 - uvicorn is slow to import
 
     sys.setswitchinterval(_TURN)
@@ -177,7 +177,7 @@ def _listening(
         push_token=settings.push_token,
         webhook_secret=settings.webhook_secret,
         callers=entry.callers(settings, SystemClock()),
-        management=Management(
+        backend=Backend(
             latest=latest,
             shelf=shelf,
             queue=queue,
@@ -195,7 +195,7 @@ def _listening(
         server.stop()
 
 
-def _watching(settings: Settings, address: str) -> str:
+def _describe_sources(settings: Settings, address: str) -> str:
     """Say in one line what the daemon works on."""
     parts = [
         f"watching {logs.redact(settings.repo)}: {settings.source_branch} -> {settings.output_branch}",

@@ -69,8 +69,8 @@ class Reader:
 
     def programs(self, name: str) -> frozenset[str]:
         """Read names of programs, parted by commas."""
-        names = [one.strip() for one in self.text(name, "").split(",")]
-        wrong = [name for name in names if not name or " " in name]
+        names = [program.strip() for program in self.text(name, "").split(",")]
+        wrong = [program for program in names if not program or " " in program]
         if wrong and names != [""]:
             self.refuse(name, f"{wrong[0]!r} is not the name of a program", "aws,gke-gcloud-auth-plugin")
             return frozenset()
@@ -104,11 +104,11 @@ class Reader:
 
     def pair(self, name: str, other: str) -> tuple[Path, Path] | None:
         """Read two paths of which neither is any good alone."""
-        one, two = self.path(name), self.path(other)
-        if one is not None and two is not None:
-            return one, two
-        if one is not None or two is not None:
-            missing, given = (other, name) if two is None else (name, other)
+        first, second = self.path(name), self.path(other)
+        if first is not None and second is not None:
+            return first, second
+        if first is not None or second is not None:
+            missing, given = (other, name) if second is None else (name, other)
             self.refuse(missing, f"is not set, and {PREFIX}{given} is", "setting both")
         return None
 
@@ -139,10 +139,10 @@ class Reader:
 
     def endpoints(self, name: str) -> tuple[Endpoint, ...]:
         """Read ``ENGINE=URL`` words, each once, with the secret of its engine, or else the one for all of them."""
-        known = len(self.problems)
+        problems_before = len(self.problems)
         shared = self.strong_secret(f"{name}_SECRET")
         secrets = {engine: self.strong_secret(f"{name}_SECRET_{engine.upper()}") or shared for engine in WEBHOOKS}
-        unread = len(self.problems) > known
+        unread = len(self.problems) > problems_before
         endpoints = []
         for word in dict.fromkeys(self.env.get(PREFIX + name, "").split()):
             try:
@@ -217,8 +217,10 @@ class Reader:
             with Path(file).expanduser().open("rb") as stream:
                 text = stream.read(_MAX_SECRET).decode().removesuffix("\n").removesuffix("\r")
         except (OSError, UnicodeDecodeError) as error:
-            told = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
-            self.refuse(f"{name}_FILE", f"{file} cannot be read: {told}", "the path of a file that holds nothing else")
+            reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+            self.refuse(
+                f"{name}_FILE", f"{file} cannot be read: {reason}", "the path of a file that holds nothing else"
+            )
             return ""
         if not text.strip():
             self.refuse(f"{name}_FILE", f"{file} is empty", "the path of a file that holds the secret")

@@ -114,18 +114,18 @@ class Helm:
         except OSError as error:
             raise InvalidInput(f"{what}: helm cannot be run: {error}") from error
         try:
-            output, messages = _heard(process, time.monotonic() + self._timeout, what)
+            output, messages = _read_outputs(process, time.monotonic() + self._timeout, what)
         except subprocess.TimeoutExpired as error:
             raise Transient(f"{what}: helm did not end within {self._timeout:g} s") from error
         finally:
-            _end(process)
+            _kill(process)
         if process.returncode:
             message = _message(messages)
             raise (Transient if _AWAY.search(message) else InvalidInput)(f"{what}: {message}")
         return output
 
 
-def _heard(process: subprocess.Popen[bytes], deadline: float, what: str) -> tuple[bytes, bytes]:
+def _read_outputs(process: subprocess.Popen[bytes], deadline: float, what: str) -> tuple[bytes, bytes]:
     """Read both outputs up to their ends: of the first no more than a chart may become, of the second its beginning."""
     output, messages = bytearray(), bytearray()
     with selectors.DefaultSelector() as ready:
@@ -146,7 +146,7 @@ def _heard(process: subprocess.Popen[bytes], deadline: float, what: str) -> tupl
     return bytes(output), bytes(messages)
 
 
-def _end(process: subprocess.Popen[bytes]) -> None:
+def _kill(process: subprocess.Popen[bytes]) -> None:
     """End helm, if it still runs, with what it may have started, and close its streams."""
     if process.returncode is None:
         with contextlib.suppress(ProcessLookupError, PermissionError):

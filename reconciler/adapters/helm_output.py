@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import yaml
 
-from reconciler.core.schema.yaml.events import Event, events
+from reconciler.core.schema.yaml.events import YamlEvent, events
 from reconciler.errors import InvalidInput
 from reconciler.model.workload import Json
 from reconciler.text.findings import shortened
@@ -54,7 +54,7 @@ def objects(output: bytes, what: str) -> Iterator[dict[str, Json]]:
         raise InvalidInput(f"{what}: the manifests are not YAML: {shortened(str(error), 300)}") from error
 
 
-class _Typing(yaml.resolver.Resolver, yaml.constructor.SafeConstructor):
+class _ScalarTypes(yaml.resolver.Resolver, yaml.constructor.SafeConstructor):
     """Types scalars as Go's reader does: none is a time, a date or a number in base 60, and ``1e3`` is a number."""
 
     def __init__(self) -> None:
@@ -62,7 +62,7 @@ class _Typing(yaml.resolver.Resolver, yaml.constructor.SafeConstructor):
         yaml.constructor.SafeConstructor.__init__(self)
 
 
-_Typing.yaml_implicit_resolvers = {
+_ScalarTypes.yaml_implicit_resolvers = {
     first: [
         (tag, pattern)
         for tag, pattern in resolvers
@@ -70,12 +70,12 @@ _Typing.yaml_implicit_resolvers = {
     ]
     for first, resolvers in yaml.resolver.Resolver.yaml_implicit_resolvers.items()
 }
-_Typing.add_implicit_resolver(
+_ScalarTypes.add_implicit_resolver(
     f"{_TAG}int",
     re.compile(r"[-+]?(?:0b[01_]+|0[0-7_]+|0|[1-9][0-9_]*|0x[0-9a-fA-F_]+)$"),
     list("-+0123456789"),
 )
-_Typing.add_implicit_resolver(
+_ScalarTypes.add_implicit_resolver(
     f"{_TAG}float",
     re.compile(
         r"(?:[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN))$"
@@ -93,7 +93,7 @@ class _Cost(NamedTuple):
 
 
 @dataclass(slots=True, kw_only=True)
-class _Open:
+class _OpenContainer:
     """A list or mapping whose end has not come yet, and what had been spent before it."""
 
     value: list[Json] | dict[str, Json]
@@ -111,9 +111,9 @@ class _Builder:
 
     def __init__(self, what: str) -> None:
         self._what = what
-        self._typing = _Typing()
+        self._typing = _ScalarTypes()
         self._values = self._text = 0
-        self._stack: list[_Open] = []
+        self._stack: list[_OpenContainer] = []
         self._anchors: dict[str, tuple[Json, _Cost]] = {}
         self._root: Json = None
 
@@ -134,7 +134,7 @@ class _Builder:
             elif isinstance(event, yaml.AliasEvent):
                 self._alias(event)
 
-    def _open(self, event: Event) -> None:
+    def _open(self, event: YamlEvent) -> None:
         """Begin a list or mapping."""
         kind = "map" if isinstance(event, yaml.MappingStartEvent) else "seq"
         if event.tag not in (None, "!", _TAG + kind):
@@ -142,7 +142,7 @@ class _Builder:
         if self._stack and self._wants_key(self._stack[-1]):
             raise self._refusal("a key of it is no text")
         self._stack.append(
-            _Open(value={} if kind == "map" else [], anchor=event.anchor, values=self._values, text=self._text)
+            _OpenContainer(value={} if kind == "map" else [], anchor=event.anchor, values=self._values, text=self._text)
         )
         self._spend(_Cost(1, 0, 0))
 
@@ -154,7 +154,7 @@ class _Builder:
             value = {**done.merged, **value}
         self._add(value, _Cost(self._values - done.values, self._text - done.text, done.levels + 1), done.anchor)
 
-    def _scalar(self, event: Event) -> None:
+    def _scalar(self, event: YamlEvent) -> None:
         """Take a key or a value without parts."""
         cost = _Cost(1, len(event.value), 0)
         self._spend(cost)
@@ -166,7 +166,7 @@ class _Builder:
             return
         self._add(self._typed(tag, event.value), cost, event.anchor)
 
-    def _alias(self, event: Event) -> None:
+    def _alias(self, event: YamlEvent) -> None:
         """Take a copy of what was written before, if it can be paid for."""
         if event.anchor not in self._anchors:
             raise self._refusal(f"alias *{shortened(event.anchor)} stands for nothing")
@@ -194,7 +194,7 @@ class _Builder:
             inside.value[inside.key] = value
             inside.key = None
 
-    def _merge(self, inside: _Open, value: Json) -> None:
+    def _merge(self, inside: _OpenContainer, value: Json) -> None:
         """Take over the keys of a mapping, or of several, of which the first has the last word."""
         for mapping in reversed(value) if isinstance(value, list) else [value]:
             if not isinstance(mapping, dict):
@@ -239,6 +239,6 @@ class _Builder:
         return InvalidInput(f"{self._what}: {message}")
 
     @staticmethod
-    def _wants_key(inside: _Open) -> bool:
+    def _wants_key(inside: _OpenContainer) -> bool:
         """Tell whether what comes next is a key."""
         return isinstance(inside.value, dict) and inside.key is None and not inside.merging

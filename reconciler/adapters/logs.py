@@ -41,17 +41,17 @@ def configure(form: LogFormat, stream: TextIO, *, colour: bool = False, level: i
     if form == "json":
         render = [structlog.processors.TimeStamper(fmt="iso", utc=True), _redacted, structlog.processors.JSONRenderer()]
     else:
-        render = [structlog.processors.TimeStamper(fmt="%H:%M:%S", utc=False), _redacted, _Line(colour=colour)]
+        render = [structlog.processors.TimeStamper(fmt="%H:%M:%S", utc=False), _redacted, _LogLine(colour=colour)]
     structlog.configure(
         processors=[structlog.processors.add_log_level, structlog.processors.format_exc_info, *render],
         wrapper_class=structlog.make_filtering_bound_logger(level),
-        logger_factory=structlog.WriteLoggerFactory(file=cast("TextIO", _Steady(stream))),
+        logger_factory=structlog.WriteLoggerFactory(file=cast("TextIO", _FaultTolerantStream(stream))),
         cache_logger_on_first_use=False,
     )
-    logging.basicConfig(level=logging.WARNING, handlers=[_FromLibraries()], force=True)
+    logging.basicConfig(level=logging.WARNING, handlers=[_LibraryHandler()], force=True)
 
 
-class _Steady(io.TextIOBase):
+class _FaultTolerantStream(io.TextIOBase):
     """Writes to a stream if it can: a full disk must not end a daemon that has bursts to revert."""
 
     def __init__(self, stream: TextIO) -> None:
@@ -76,7 +76,7 @@ class _Steady(io.TextIOBase):
             return
 
 
-class _FromLibraries(logging.Handler):
+class _LibraryHandler(logging.Handler):
     """Passes on what libraries log with the standard library."""
 
     def emit(self, record: logging.LogRecord) -> None:
@@ -87,23 +87,23 @@ class _FromLibraries(logging.Handler):
 
 def _redacted(_logger: object, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
     """Redact every text of an event, and whatever goes by a secret's name."""
-    return {key: _safe(key, value) for key, value in event.items()}
+    return {key: _redacted_value(key, value) for key, value in event.items()}
 
 
-def _safe(key: str, value: Any) -> Any:
+def _redacted_value(key: str, value: Any) -> Any:
     """Redact one value, or those inside it."""
     if _SECRET_KEY.search(key) and isinstance(value, str):
         return "***"
     if isinstance(value, str):
         return redact(value)
     if isinstance(value, Mapping):
-        return {str(name): _safe(str(name), inner) for name, inner in value.items()}
+        return {str(name): _redacted_value(str(name), inner) for name, inner in value.items()}
     if isinstance(value, list | tuple | set | frozenset):
-        return [_safe("", inner) for inner in value]
+        return [_redacted_value("", inner) for inner in value]
     return value
 
 
-class _Line:
+class _LogLine:
     """Renders an event as ``hh:mm:ss text key=value``; `line`, where an event has it, is the text."""
 
     def __init__(self, *, colour: bool) -> None:

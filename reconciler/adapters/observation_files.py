@@ -28,7 +28,7 @@ _Stamp = tuple[int, int, int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _File:
+class _FileState:
     """What was last made of one file: the stamp it had, its last good content, and what is wrong with it now.
 
     One that is not `read` is to be tried again at the next look, whether or not its stamp has changed.
@@ -55,7 +55,7 @@ class FileObservations:
             )
         self._path = path
         self._lock = Lock()
-        self._files: dict[str, _File] = {}
+        self._files: dict[str, _FileState] = {}
 
     def follow(self, desired: Desired) -> None:
         """Ignore what is asked for: whoever writes the observations decides what is in them."""
@@ -110,9 +110,9 @@ class FileObservations:
                 except FileNotFoundError:  # it went between listing and looking
                     continue
 
-    def _current(self, path: str, stamp: _Stamp) -> _File:
+    def _current(self, path: str, stamp: _Stamp) -> _FileState:
         """Return what is known of a file, reading it only if its stamp is new."""
-        file = self._files.get(path, _File())
+        file = self._files.get(path, _FileState())
         if file.stamp == stamp and file.read:
             return file
         if stamp[1] > MAX_BYTES:
@@ -127,7 +127,7 @@ class FileObservations:
             return replace(file, stamp=stamp, read=False, problems=(problem,))
         if _stamp(after) != stamp:  # it is being written right now
             return replace(file, stamp=stamp, read=False)
-        if file.good and file.stamp != stamp and not _ends(path, data):
+        if file.good and file.stamp != stamp and not _looks_complete(path, data):
             return replace(file, stamp=stamp, read=False)
         try:
             seen = observation_file.read(data, path)
@@ -137,14 +137,14 @@ class FileObservations:
         if not data.strip():
             problem = Problem(path=path, message="is empty", hint=_ATOMIC)
             return replace(file, stamp=stamp, read=True, problems=(problem,))
-        return _File(stamp=stamp, good=seen)
+        return _FileState(stamp=stamp, good=seen)
 
 
 def _stamp(stat: os.stat_result) -> _Stamp:
     return stat.st_mtime_ns, stat.st_size, stat.st_ino
 
 
-def _ends(path: str, data: bytes) -> bool:
+def _looks_complete(path: str, data: bytes) -> bool:
     """Tell whether a file seems to be whole: YAML that was cut within a line can still be valid, and say 1 for 16.
 
     JSON that was cut is never valid. YAML without a last newline is taken when it is still the same at the next look.

@@ -24,7 +24,7 @@ must not come to a point where new ones are refused.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Taken:
+class PushResult:
     """What became of pushed observations: `taken` are in force, `older` were behind what is already known."""
 
     taken: tuple[ClusterObservation, ...] = ()
@@ -38,7 +38,7 @@ class PushedObservations:
         self._lock = Lock()
         self._clusters: dict[ClusterName, ClusterObservation] = {}
 
-    def take(self, observations: Iterable[ClusterObservation]) -> Taken:
+    def take(self, observations: Iterable[ClusterObservation]) -> PushResult:
         """Keep each observation unless a newer one of its cluster is known; one of the same moment replaces it.
 
         A cluster that is new takes the place of the one not heard of for longest when there are too many. Raises
@@ -63,7 +63,7 @@ class PushedObservations:
             for forgotten in list(islice(clusters, max(0, len(clusters) - MAX_CLUSTERS))):
                 del clusters[forgotten]
             self._clusters = clusters
-        return Taken(taken=tuple(taken), older=tuple(older))
+        return PushResult(taken=tuple(taken), older=tuple(older))
 
     def follow(self, desired: Desired) -> None:
         """Ignore what is asked for: whoever writes the observations decides what is in them."""

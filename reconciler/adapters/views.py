@@ -86,7 +86,7 @@ class JoinedView:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Here:
+class ChartsView:
     """What is known without looking at any cluster: whether charts can be rendered here (a `ports.ClusterView`)."""
 
     charts: Charts

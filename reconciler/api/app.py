@@ -9,8 +9,8 @@ from fastapi import FastAPI
 from reconciler import __version__
 from reconciler.adapters.pushed_observations import PushedObservations
 from reconciler.api import egs_openapi, page, refusal
+from reconciler.api.backend import Backend
 from reconciler.api.door.callers import Callers
-from reconciler.api.management import Management
 from reconciler.api.routes import (
     explain,
     gprs,
@@ -36,11 +36,11 @@ def create_app(
     push_token: str = "",
     webhook_secret: str = "",
     callers: Callers | None = None,
-    management: Management | None = None,
+    backend: Backend | None = None,
 ) -> FastAPI:
     """Build the HTTP side of a daemon. What has no token, secret or callers refuses everybody.
 
-    Without a `management` there is nobody who carries orders out, and so there are no routes for it.
+    Without a `backend` there is nobody who carries orders out, and so there are no routes for it.
     """
     app = FastAPI(
         title="Overspill",
@@ -53,9 +53,9 @@ def create_app(
     )
     refusal.install(app, clock)
     callers = callers or Callers(clock)
-    if management is not None:
+    if backend is not None:
         for part in (placements, gprs, templates, workspaces, explain):
-            app.include_router(part.router(callers, management))
+            app.include_router(part.router(callers, backend))
     app.include_router(whoami.router(callers))
     app.include_router(observations.router(pushed, wake, clock, token=push_token))
     app.include_router(webhooks.router(wake, clock, secret=webhook_secret, branches=branches))

@@ -33,7 +33,7 @@ _SECONDS = 10
 T = TypeVar("T")
 
 
-async def body_of(request: Request) -> bytes:
+async def read_body(request: Request) -> bytes:
     """Read a request's body, up to 1 MiB and for ten seconds; raises Refusal beyond either."""
     too_large = HttpError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "the body is over 1 MiB", hint="try splitting it")
     length = request.headers.get("content-length", "")
@@ -58,15 +58,15 @@ async def body_of(request: Request) -> bytes:
     return b"".join(parts)
 
 
-async def json_of(request: Request) -> dict[str, Json]:
+async def read_json_object(request: Request) -> dict[str, Json]:
     """Read a request's body as one object of JSON; raises Refusal for a body that is none, as well as `body_of` does.
 
     It is as strict as the files are: a key that stands there twice is an error, and so is NaN.
     """
-    return await beside(parsed, await json_body(request))
+    return await parse_off_loop(parse_json_object, await read_json_body(request))
 
 
-async def json_body(request: Request) -> bytes:
+async def read_json_body(request: Request) -> bytes:
     """Read the body of a request that says that it is JSON; raises Refusal as `body_of` does, and for other types."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/json":
@@ -75,10 +75,10 @@ async def json_body(request: Request) -> bytes:
             f"{shortened(kind) or 'no content type'} is not JSON",
             hint="try -H 'Content-Type: application/json'",
         )
-    return await body_of(request)
+    return await read_body(request)
 
 
-def parsed(data: bytes) -> dict[str, Json]:
+def parse_json_object(data: bytes) -> dict[str, Json]:
     """Parse a body; raises Refusal that tells where it is wrong."""
     try:
         return yaml.read_object(data, "request")
@@ -86,14 +86,14 @@ def parsed(data: bytes) -> dict[str, Json]:
         raise HttpError(HTTPStatus.BAD_REQUEST, str(error.problems[0]), problems=error.problems) from error
 
 
-async def beside(read: Callable[[bytes], T], data: bytes) -> T:
+async def parse_off_loop(read: Callable[[bytes], T], data: bytes) -> T:
     """Work on a body beside the event loop; a small one is done before a thread would have begun with it."""
     return read(data) if len(data) <= _SMALL else await run_in_threadpool(read, data)
 
 
-async def read_as(read: Callable[[Json], T | tuple[Finding, ...]], request: Request) -> T:
+async def read_validated(read: Callable[[Json], T | tuple[Finding, ...]], request: Request) -> T:
     """Read a request's body, which may be large, beside the event loop. Raises Refusal for one that is wrong."""
-    result = await beside(lambda data: read(parsed(data)), await json_body(request))
+    result = await parse_off_loop(lambda data: read(parse_json_object(data)), await read_json_body(request))
     if not isinstance(result, tuple):
         return result
     problems = tuple(finding.problem(path="request", line=0) for finding in result)

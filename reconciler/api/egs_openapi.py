@@ -18,7 +18,7 @@ _REF = "#/components/schemas/{model}"
 _COMMIT = "8d0c8d0c8d0c8d0c8d0c8d0c8d0c8d0c8d0c8d0c"
 _NAME = "bookinfo-workload-template-worker-4-0"
 
-_ASKED: Mapping[str, Any] = {
+_REQUEST: Mapping[str, Any] = {
     "workspaceName": "abc",
     "name": _NAME,
     "clusters": ["worker-1"],
@@ -67,8 +67,8 @@ _STATUS: Mapping[str, Any] = {
     ],
     "lastUpdated": "2026-11-20T10:00:32Z",
 }
-_SHOWN = {
-    **_ASKED,
+_PLACEMENT = {
+    **_REQUEST,
     "origin": "request",
     "status": _STATUS,
     "createdAt": "2026-11-20T10:00:00Z",
@@ -76,7 +76,7 @@ _SHOWN = {
 }
 
 
-def _answered(data: Any, message: str = "Success", **more: Any) -> dict[str, Any]:
+def _envelope(data: Any, message: str = "Success", **more: Any) -> dict[str, Any]:
     return {"statusCode": 200, "status": "OK", "message": message, "data": data, **more}
 
 
@@ -102,9 +102,9 @@ def _link(operation: str) -> dict[str, Any]:
 
 
 _BODIES: tuple[type[BaseModel], ...] = (CreateBody, UpdateBody, ReleaseBody, WaitBody, ObservationFile)
-_WRITTEN = {"name": _NAME, "workspaceName": "abc", "commit": _COMMIT, "warnings": []}
+_RECEIPT = {"name": _NAME, "workspaceName": "abc", "commit": _COMMIT, "warnings": []}
 
-CREATION = _body(CreateBody, {"placement": _ASKED})
+CREATION = _body(CreateBody, {"placement": _REQUEST})
 UPDATE = _body(
     UpdateBody,
     {
@@ -115,13 +115,13 @@ UPDATE = _body(
 RELEASE = _body(ReleaseBody, {"release": {"gprId": "gpr-72b2aba0", "earlyRelease": True}})
 WAIT = _body(WaitBody, {"four": {"workspaceName": "abc", "numberOfGPUs": 4, "enableAutoGpuSelection": True}})
 CREATED = _example(
-    _answered(_WRITTEN),
+    _envelope(_RECEIPT),
     {"read": _link("getPlacement"), "change": _link("updatePlacement"), "end": _link("deletePlacement")},
 )
-UPDATED = _example(_answered(_WRITTEN, "Workload Placement updated successfully"), {"read": _link("getPlacement")})
-DELETED = _example(_answered(_WRITTEN, "Workload Placement deleted successfully"))
-READ = _example(_answered(_SHOWN))
-LISTED = _example(_answered([_SHOWN], metadata={"total": 1, "limit": 100, "continue": ""}))
+UPDATED = _example(_envelope(_RECEIPT, "Workload Placement updated successfully"), {"read": _link("getPlacement")})
+DELETED = _example(_envelope(_RECEIPT, "Workload Placement deleted successfully"))
+READ = _example(_envelope(_PLACEMENT))
+LISTED = _example(_envelope([_PLACEMENT], metadata={"total": 1, "limit": 100, "continue": ""}))
 
 
 def describe(app: FastAPI) -> None:

@@ -13,9 +13,9 @@ from pydantic.alias_generators import to_camel
 from reconciler.access.rights import EVERYWHERE, AccessRole, Caller, visible_workspaces
 from reconciler.api import paging
 from reconciler.api.door.callers import require_role
-from reconciler.api.orders import denied
+from reconciler.api.orders import denial_error
 from reconciler.api.refusal import HttpError
-from reconciler.api.serialize import Showing
+from reconciler.api.serialize import ItemSerializer
 from reconciler.core.explain.catalogue import CatalogueItem
 from reconciler.daemon.snapshot import Snapshot
 from reconciler.model.ids import WorkspaceName
@@ -24,7 +24,7 @@ from reconciler.model.request import Answer, Denial, Provisioning
 from reconciler.text.wording import join_names as named
 
 
-class Filters(BaseModel):
+class ItemFilters(BaseModel):
     """What a list is narrowed to, and which page of it is asked for."""
 
     model_config = ConfigDict(extra="forbid", alias_generator=to_camel, populate_by_name=True, frozen=True)
@@ -41,34 +41,34 @@ class Filters(BaseModel):
     )
 
 
-def listed(reading: Snapshot, showing: Showing, caller: Caller, filters: Filters) -> Response:
+def list_items(snapshot: Snapshot, serializer: ItemSerializer, caller: Caller, filters: ItemFilters) -> Response:
     """Write one page of what a caller may see."""
     if filters.workspace_name:
         require_role(caller, AccessRole.VIEWER, WorkspaceName(filters.workspace_name))
-    within: Collection[WorkspaceName] | None = seen(caller)
+    within: Collection[WorkspaceName] | None = readable_workspaces(caller)
     if filters.workspace_name:
         within = [WorkspaceName(filters.workspace_name)]
-    after = paging.key_of(filters.continue_) if filters.continue_ else None
-    page = reading.catalogue.page(within, wanted=_wanted(reading, filters), after=after, limit=filters.limit)
+    after = paging.read_key(filters.continue_) if filters.continue_ else None
+    page = snapshot.catalogue.page(within, wanted=_item_test(snapshot, filters), after=after, limit=filters.limit)
     following = {
         "total": page.total,
         "limit": filters.limit,
-        "continue": "" if page.last is None else paging.token(page.last),
+        "continue": "" if page.last is None else paging.name_token(page.last),
     }
     head = b'{"statusCode":200,"status":"OK","message":"Success","data":['
-    body = b",".join(showing.written(reading, page.items, caller))
+    body = b",".join(serializer.serialize(snapshot, page.items, caller))
     return Response(
         b"".join((head, body, b'],"metadata":', json.dumps(following).encode(), b"}")), media_type="application/json"
     )
 
 
-def found(reading: Snapshot, caller: Caller, name: str, workspace: str) -> CatalogueItem:
+def find_item(snapshot: Snapshot, caller: Caller, name: str, workspace: str) -> CatalogueItem:
     """Find what a caller may see under a name; raises Refusal where that is nothing, or in several workspaces."""
     if workspace:
         require_role(caller, AccessRole.VIEWER, WorkspaceName(workspace))
-    items = reading.catalogue.find(name, [WorkspaceName(workspace)] if workspace else seen(caller))
+    items = snapshot.catalogue.find(name, [WorkspaceName(workspace)] if workspace else readable_workspaces(caller))
     if not items:
-        raise denied(Denial.MISSING, name, Answer())
+        raise denial_error(Denial.MISSING, name, Answer())
     if len({item.workspace for item in items}) > 1:
         raise HttpError(
             HTTPStatus.CONFLICT,
@@ -78,14 +78,14 @@ def found(reading: Snapshot, caller: Caller, name: str, workspace: str) -> Catal
     return items[0]
 
 
-def seen(caller: Caller) -> Collection[WorkspaceName] | None:
+def readable_workspaces(caller: Caller) -> Collection[WorkspaceName] | None:
     """Name the workspaces that a caller may look into; None for all, those that are no more included."""
     if EVERYWHERE in caller.roles:
         return None
     return visible_workspaces(caller, [WorkspaceName(scope) for scope in caller.roles])
 
 
-def _wanted(reading: Snapshot, filters: Filters) -> Callable[[CatalogueItem], bool] | None:
+def _item_test(snapshot: Snapshot, filters: ItemFilters) -> Callable[[CatalogueItem], bool] | None:
     """Make the test of a filter, the cheap questions first; None where everything is wanted."""
     tests: list[Callable[[CatalogueItem], bool]] = []
     if filters.name:
@@ -93,16 +93,16 @@ def _wanted(reading: Snapshot, filters: Filters) -> Callable[[CatalogueItem], bo
     if filters.origin is not None:
         tests.append(lambda item: item.origin is filters.origin)
     if filters.cluster:
-        tests.append(lambda item: filters.cluster in _clusters(reading, item))
+        tests.append(lambda item: filters.cluster in _clusters_of(snapshot, item))
     if filters.provisioning_status is not None:
-        tests.append(lambda item: reading.status(item).provisioning is filters.provisioning_status)
+        tests.append(lambda item: snapshot.status(item).provisioning is filters.provisioning_status)
     if filters.phase is not None:
-        tests.append(lambda item: reading.status(item).phase is filters.phase)
+        tests.append(lambda item: snapshot.status(item).phase is filters.phase)
     return (lambda item: all(test(item) for test in tests)) if tests else None
 
 
-def _clusters(reading: Snapshot, item: CatalogueItem) -> Collection[str]:
+def _clusters_of(snapshot: Snapshot, item: CatalogueItem) -> Collection[str]:
     """Name the clusters that an item is on or asks for."""
     if isinstance(item.subject, Placement):
         return (item.subject.cluster,)
-    return {*item.subject.request.clusters, *reading.view.ledger.placements.of(item.subject.workload).clusters}
+    return {*item.subject.request.clusters, *snapshot.view.ledger.placements.of(item.subject.workload).clusters}

@@ -18,19 +18,19 @@ from reconciler.model.workload import DeletionPolicy, StepType
 T = TypeVar("T")
 
 
-class _Plain(BaseModel):
+class _CamelModel(BaseModel):
     """A value with camelCase names."""
 
     model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True)
 
 
-class _Open(BaseModel):
+class _ExtensibleModel(BaseModel):
     """A value that may have more fields than are told of here."""
 
     model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, extra="allow")
 
 
-class Answered(_Plain, Generic[T]):
+class Answered(_CamelModel, Generic[T]):
     """EGS's envelope around what was asked for."""
 
     status_code: int = Field(examples=[200])
@@ -39,14 +39,14 @@ class Answered(_Plain, Generic[T]):
     data: T
 
 
-class Step(_Plain):
+class Step(_CamelModel):
     """One step of what is deployed."""
 
     name: str
     type: StepType
 
 
-class Condition(_Plain):
+class Condition(_CamelModel):
     """One thing that is so, or is not, since when and why."""
 
     type: str = Field(examples=["Available"])
@@ -56,7 +56,7 @@ class Condition(_Plain):
     last_transition_time: datetime
 
 
-class Status(_Plain):
+class Status(_CamelModel):
     """The two axes of state, never mixed: of the GPUs, and of the workload."""
 
     provisioning_status: Provisioning
@@ -66,7 +66,7 @@ class Status(_Plain):
     last_updated: datetime
 
 
-class Placement(_Open):
+class Placement(_ExtensibleModel):
     """A workload placement: what somebody asked for, or what demand brought (`origin`)."""
 
     name: str
@@ -84,7 +84,7 @@ class Placement(_Open):
     origin: Origin
 
 
-class Following(_Plain):
+class Following(_CamelModel):
     """How many entries there are in all, and how to ask for the next page; `continue` is empty on the last one."""
 
     total: int
@@ -98,7 +98,7 @@ class PlacementList(Answered[list[Placement]]):
     metadata: Following
 
 
-class Written(_Plain):
+class Written(_CamelModel):
     """What was written, and the commit of the output branch that carries it; it has been pushed."""
 
     name: str
@@ -107,14 +107,14 @@ class Written(_Plain):
     warnings: list[str] = Field([], description="What is taken to be so because it was not said.")
 
 
-class Onboarded(_Plain):
+class Onboarded(_CamelModel):
     """A namespace, and the clusters that it may be used in."""
 
     namespace: str
     clusters: list[str]
 
 
-class WorkspaceEntry(_Plain):
+class WorkspaceEntry(_CamelModel):
     """A workspace in EGS's words, and its primary cluster."""
 
     name: str
@@ -126,13 +126,13 @@ class WorkspaceEntry(_Plain):
     primary_cluster: str
 
 
-class Workspaces(_Plain):
+class Workspaces(_CamelModel):
     """The workspaces that the caller may see."""
 
     workspaces: list[WorkspaceEntry]
 
 
-class Template(_Open):
+class Template(_ExtensibleModel):
     """A workload template, and the file of the source branch that it is in."""
 
     name: str
@@ -147,7 +147,7 @@ class Template(_Open):
     line: int
 
 
-class Refused(_Open):
+class Refused(_ExtensibleModel):
     """One cluster that cannot be used now: why, and what would change it."""
 
     cluster: str
@@ -157,7 +157,7 @@ class Refused(_Open):
     remedy: str
 
 
-class HeldBack(_Open):
+class HeldBack(_ExtensibleModel):
     """What is asked for and not done: why, and when it is looked at again, if that is known."""
 
     reason: Reason
@@ -167,7 +167,7 @@ class HeldBack(_Open):
     refusals: list[Refused]
 
 
-class Assessed(_Open):
+class Assessed(_ExtensibleModel):
     """One cluster, or a subset's part of it, as the workload sees it: what fits there, or why it is refused."""
 
     cluster: str
@@ -179,7 +179,7 @@ class Assessed(_Open):
     refusal: Refused | None
 
 
-class Explained(_Open):
+class Explained(_ExtensibleModel):
     """Why a workload is where it is; as `overspill explain -o json` prints it."""
 
     workload: str
@@ -196,7 +196,7 @@ class Explained(_Open):
     request: dict[str, Any] | None
 
 
-class GprStatus(_Plain):
+class GprStatus(_CamelModel):
     """How far a GPR is with its GPUs, and when."""
 
     provisioning_status: GprState
@@ -208,7 +208,7 @@ class GprStatus(_Plain):
     remaining_duration: str | None = Field(examples=["9m58s"])
 
 
-class GprDocument(_Plain):
+class GprDocument(_CamelModel):
     """A GPR: the GPUs that a placement has, or that a workload waits for."""
 
     gpr_id: str = Field(examples=["gpr-72b2aba0"])
@@ -235,7 +235,7 @@ class GprList(Answered[list[GprDocument]]):
     metadata: Following
 
 
-class WaitDocument(_Plain):
+class WaitDocument(_CamelModel):
     """When one cluster could have what is asked for; null where nothing that is known brings it."""
 
     cluster_name: str
@@ -245,7 +245,7 @@ class WaitDocument(_Plain):
     reasons: list[str]
 
 
-class GpuNodeDocument(_Plain):
+class GpuNodeDocument(_CamelModel):
     """The GPUs of one kind on one node."""
 
     gpu_node_name: str
@@ -264,7 +264,7 @@ class GpuNodeDocument(_Plain):
     is_slice: bool
 
 
-class AllocationDocument(_Plain):
+class AllocationDocument(_CamelModel):
     """GPUs that one placement has on a cluster; on which node nobody observes."""
 
     cluster_name: str
@@ -277,7 +277,7 @@ class AllocationDocument(_Plain):
     allocation_time_stamp: datetime
 
 
-class SightDocument(_Plain):
+class SightDocument(_CamelModel):
     """When a cluster was seen last, and why it counts as unseen, if it does."""
 
     cluster_name: str
@@ -285,7 +285,7 @@ class SightDocument(_Plain):
     message: str
 
 
-class InventoryDocument(_Plain):
+class InventoryDocument(_CamelModel):
     """The GPU nodes of the clusters that some workspace has, those of others, and what placements have."""
 
     managed_nodes: list[GpuNodeDocument]

@@ -12,7 +12,7 @@ import structlog
 from fastapi import Header
 
 from reconciler.access.rights import Caller
-from reconciler.api.refusal import Detail, HttpError
+from reconciler.api.refusal import ErrorDetail, HttpError
 from reconciler.core.decide.state.order import Order
 from reconciler.daemon.order_queue import OrderQueue, OrderResult
 from reconciler.errors import OverspillError, Transient
@@ -21,7 +21,7 @@ from reconciler.model.tree import Identity
 
 PATIENCE = 30.0
 """Seconds that a caller is kept waiting for the commit; a pass takes one or two, an outage of the remote longer."""
-_AGAIN = 5
+_RETRY_AFTER = 5
 _MOST_KEY = 200
 _NO_MAIL = "users.noreply.overspill.dev"
 """Where nobody gets mail: the domain of callers whose token says no address."""
@@ -37,7 +37,7 @@ Key = Annotated[
     ),
 ]
 
-_RETRIED = {
+_RETRY_HINTS = {
     Verb.CREATE: "with the same Idempotency-Key a retry is safe whatever became of this one",
     Verb.UPDATE: "the same update a second time changes nothing more",
     Verb.DELETE: "a 404 then says that it is gone",
@@ -55,12 +55,12 @@ def author(caller: Caller) -> Identity:
     return Identity(name=caller.name, email=f"{local}@{_NO_MAIL}")
 
 
-def digested(caller: Caller, key: str) -> str:
+def digest_key(caller: Caller, key: str) -> str:
     """Digest an idempotency key; that of another caller is another key. No key stays none."""
     return sha256(f"{caller.kind}\n{caller.name}\n{key}".encode()).hexdigest() if key else ""
 
 
-async def carried_out(queue: OrderQueue, order: Order) -> OrderResult:
+async def execute(queue: OrderQueue, order: Order) -> OrderResult:
     """Have an order carried out, and wait until its commit is pushed.
 
     Raises Refusal where it is denied, and where nobody can tell whether it was carried out.
@@ -77,7 +77,7 @@ async def carried_out(queue: OrderQueue, order: Order) -> OrderResult:
         # The loop has logged it.
         raise HttpError(HTTPStatus.INTERNAL_SERVER_ERROR, "this is a bug in Overspill; its log says more") from error
     if receipt.answer.denial is not None:
-        raise denied(receipt.answer.denial, order.name, receipt.answer)
+        raise denial_error(receipt.answer.denial, order.name, receipt.answer)
     return receipt
 
 
@@ -85,23 +85,23 @@ def _unavailable(message: str, verb: Verb) -> HttpError:
     return HttpError(
         HTTPStatus.SERVICE_UNAVAILABLE,
         f"{message}: nothing is known to have been written",
-        hint=f"try again; {_RETRIED[verb]}",
-        headers={"Retry-After": str(_AGAIN)},
+        hint=f"try again; {_RETRY_HINTS[verb]}",
+        headers={"Retry-After": str(_RETRY_AFTER)},
     )
 
 
-def denied(denial: Denial, name: str, answer: Answer) -> HttpError:
+def denial_error(denial: Denial, name: str, answer: Answer) -> HttpError:
     """Say why an order was not carried out, in EGS's words where it has any (docs/egs.md, "REST: calls")."""
-    status, message, detail = _WORDS[denial]
-    text = detail.said or answer.message
+    status, message, detail = _ERRORS[denial]
+    text = detail.text or answer.message
     return HttpError(
         status,
         message or answer.message,
         hint=_WAYS_OUT.get(denial, ""),
         problems=answer.problems,
-        detail=Detail(
+        detail=ErrorDetail(
             key=detail.key,
-            said=text,
+            text=text,
             title=detail.title.format(name=name),
             cause=detail.cause.format(name=name) or text,
             reason=detail.reason,
@@ -116,12 +116,12 @@ _WAYS_OUT = {
 }
 """What to do about what EGS has words for and no hint."""
 
-_WORDS: dict[Denial, tuple[HTTPStatus, str, Detail]] = {
+_ERRORS: dict[Denial, tuple[HTTPStatus, str, ErrorDetail]] = {
     Denial.EXISTS: (
         HTTPStatus.CONFLICT,
         "Already Exists",
-        Detail(
-            said="Already Exists",
+        ErrorDetail(
+            text="Already Exists",
             title="Error registering WorkloadPlacement",
             cause='workloadplacements.worker.kubeslice.io "{name}" already exists',
             reason="AlreadyExists",
@@ -130,8 +130,8 @@ _WORDS: dict[Denial, tuple[HTTPStatus, str, Detail]] = {
     Denial.MISSING: (
         HTTPStatus.NOT_FOUND,
         "Not Found",
-        Detail(
-            said="Workload Placement not found",
+        ErrorDetail(
+            text="Workload Placement not found",
             title="WorkloadPlacement with name '{name}' not found",
             cause="resource not found",
             reason="NotFound",
@@ -140,20 +140,22 @@ _WORDS: dict[Denial, tuple[HTTPStatus, str, Detail]] = {
     Denial.INVALID_UPDATE: (
         HTTPStatus.CONFLICT,
         "Field update not allowed",
-        Detail(key="InvalidUpdate", title="Invalid field update", reason="Conflict", details="Modification restricted"),
+        ErrorDetail(
+            key="InvalidUpdate", title="Invalid field update", reason="Conflict", details="Modification restricted"
+        ),
     ),
     Denial.DELETION_RESTRICTED: (
         HTTPStatus.CONFLICT,
         "Deletion not permitted for completed workload",
-        Detail(
+        ErrorDetail(
             key="DeletionRestricted",
-            said="Cannot delete workload placement when phase is Successful, Completed, or Failed",
+            text="Cannot delete workload placement when phase is Successful, Completed, or Failed",
             title="Deletion restricted",
             cause="WorkloadPlacement cannot be deleted after completion",
             reason="Conflict",
             details="Deletion blocked by status phase",
         ),
     ),
-    Denial.INVALID: (HTTPStatus.UNPROCESSABLE_ENTITY, "", Detail(key="Invalid", reason="Invalid")),
-    Denial.KEY_REUSED: (HTTPStatus.UNPROCESSABLE_ENTITY, "", Detail(key="KeyReused", reason="KeyReused")),
+    Denial.INVALID: (HTTPStatus.UNPROCESSABLE_ENTITY, "", ErrorDetail(key="Invalid", reason="Invalid")),
+    Denial.KEY_REUSED: (HTTPStatus.UNPROCESSABLE_ENTITY, "", ErrorDetail(key="KeyReused", reason="KeyReused")),
 }

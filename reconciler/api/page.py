@@ -22,7 +22,7 @@ _PAGES = Environment(
     trim_blocks=True,
     lstrip_blocks=True,
 )
-_PAGES.filters["coded"] = lambda text: _coded(str(text))
+_PAGES.filters["code_spans"] = lambda text: _code_spans(str(text))
 _NOTHING = "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 """What a page may not do either, and what default-src does not cover."""
 
@@ -57,7 +57,7 @@ def router(document: Callable[[], Mapping[str, Any]]) -> APIRouter:
     return routes
 
 
-def _coded(text: str) -> Markup:
+def _code_spans(text: str) -> Markup:
     """Show what stands between backticks as code."""
     code = Markup("<code>{}</code>")
     parts = (code.format(part) if number % 2 else escape(part) for number, part in enumerate(text.split("`")))

@@ -16,38 +16,38 @@ _OFFSET = "after"
 _MOST_DIGITS = 9
 
 
-def token(key: Key) -> str:
+def name_token(key: Key) -> str:
     """Write where a page ended; it stays good when entries before it come or go."""
     return base64.urlsafe_b64encode("/".join(key).encode()).decode().rstrip("=")
 
 
-def offset(number: int) -> str:
+def offset_token(number: int) -> str:
     """Write how many entries have been shown, of a list whose order is not by name."""
-    return token((_OFFSET, str(number), ""))
+    return name_token((_OFFSET, str(number), ""))
 
 
-def offset_of(text: str) -> int:
+def read_offset(text: str) -> int:
     """Read how many entries have been shown, none for no text; raises Refusal for what no page ended with."""
     if not text:
         return 0
-    word, digits, _ = key_of(text)
+    word, digits, _ = read_key(text)
     if word != _OFFSET or not (digits.isascii() and digits.isdigit()) or len(digits) > _MOST_DIGITS:
-        raise _stranger()
+        raise _invalid_token()
     return int(digits)
 
 
-def key_of(text: str) -> Key:
+def read_key(text: str) -> Key:
     """Read where the page before ended; raises Refusal for what no page ended with."""
     try:
         parts = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True).decode().split("/")
     except (binascii.Error, UnicodeDecodeError, ValueError):
         parts = []
     if len(parts) != _PARTS:
-        raise _stranger()
+        raise _invalid_token()
     return parts[0], parts[1], parts[2]
 
 
-def _stranger() -> HttpError:
+def _invalid_token() -> HttpError:
     return HttpError(
         HTTPStatus.BAD_REQUEST,
         "continue is not what a page ended with",

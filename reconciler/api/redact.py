@@ -19,35 +19,35 @@ SOMEBODY = "somebody of another workspace"
 _NAME = re.compile(r"[a-z0-9][-a-z0-9]*(?:/[a-z0-9][-a-z0-9]*)?")
 
 
-def veiled(value: Json, reading: Snapshot, caller: Caller) -> Json:
+def redact(value: Json, snapshot: Snapshot, caller: Caller) -> Json:
     """Return a value with the names of workloads and placements that a caller may not see taken out of its texts."""
     if EVERYWHERE in caller.roles:
         return value
     match value:
         case str():
-            return _NAME.sub(lambda name: SOMEBODY if _hidden(name[0], reading, caller) else name[0], value)
+            return _NAME.sub(lambda name: SOMEBODY if _is_hidden(name[0], snapshot, caller) else name[0], value)
         case list():
-            return [veiled(inner, reading, caller) for inner in value]
+            return [redact(inner, snapshot, caller) for inner in value]
         case dict():
-            return {key: veiled(inner, reading, caller) for key, inner in value.items()}
+            return {key: redact(inner, snapshot, caller) for key, inner in value.items()}
     return value
 
 
-def veiled_status(status: ItemStatus, reading: Snapshot, caller: Caller) -> ItemStatus:
+def redact_status(status: ItemStatus, snapshot: Snapshot, caller: Caller) -> ItemStatus:
     """Return how something stands with its words veiled; the very same where they name nobody."""
     after = replace(
         status,
-        message=veiled(status.message, reading, caller),
+        message=redact(status.message, snapshot, caller),
         conditions=tuple(
-            replace(condition, message=veiled(condition.message, reading, caller)) for condition in status.conditions
+            replace(condition, message=redact(condition.message, snapshot, caller)) for condition in status.conditions
         ),
     )
     return status if after == status else after
 
 
-def _hidden(name: str, reading: Snapshot, caller: Caller) -> bool:
+def _is_hidden(name: str, snapshot: Snapshot, caller: Caller) -> bool:
     """Tell whether a name is that of a workload (``llm/vllm``) or of a placement of another's workspace."""
     workspace, slash, _ = name.partition("/")
-    owner = WorkspaceName(workspace) if slash else reading.owners.get(name)
-    is_workspace = owner in reading.view.desired.workspaces or owner in reading.catalogue.workspaces
+    owner = WorkspaceName(workspace) if slash else snapshot.owners.get(name)
+    is_workspace = owner in snapshot.view.desired.workspaces or owner in snapshot.catalogue.workspaces
     return owner is not None and is_workspace and not has_role(caller, AccessRole.VIEWER, owner)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from http import HTTPStatus
 from typing import Any, TypeAlias
 
-Node: TypeAlias = Mapping[str, Any]
+SchemaNode: TypeAlias = Mapping[str, Any]
 
 _METHODS = ("get", "post", "put", "patch", "delete")
 _DEEPEST = 6
@@ -23,13 +23,13 @@ _BOUNDS = {"minimum": "at least", "maximum": "at most", "maxLength": "no longer 
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Field:
+class FieldRow:
     """A parameter, or a field of a body by its dotted path; `kind` says in words what it holds."""
 
     name: str
     kind: str
     required: bool
-    told: str
+    description: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +45,7 @@ class OperationBody:
     """What is sent, or answered: its media types, its fields and examples of it."""
 
     types: tuple[str, ...] = ()
-    fields: tuple[Field, ...] = ()
+    fields: tuple[FieldRow, ...] = ()
     examples: tuple[Example, ...] = ()
 
 
@@ -54,7 +54,7 @@ class OperationAnswer:
     """One status that is answered."""
 
     status: str
-    told: str
+    description: str
     body: OperationBody
 
     @property
@@ -65,7 +65,7 @@ class OperationAnswer:
     @property
     def plain(self) -> bool:
         """Whether there is nothing to add to what its status means."""
-        return not self.body.examples and self.told == _phrase(self.status)
+        return not self.body.examples and self.description == _phrase(self.status)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,9 +76,9 @@ class Operation:
     method: str
     path: str
     title: str
-    told: str
+    description: str
     guarded: bool
-    parameters: tuple[Field, ...]
+    parameters: tuple[FieldRow, ...]
     body: OperationBody | None
     answers: tuple[OperationAnswer, ...]
     curl: str
@@ -92,10 +92,10 @@ class Chapter:
     operations: tuple[Operation, ...]
 
 
-def chapters(document: Node) -> tuple[Chapter, ...]:
+def chapters(document: SchemaNode) -> tuple[Chapter, ...]:
     """Read all operations of a document, by their tag, or by the path's first word that says something."""
     by_tag: dict[str, list[Operation]] = {}
-    reader = _Reader(document)
+    reader = _OpenApiReader(document)
     for path, item in document.get("paths", {}).items():
         for method in _METHODS:
             if method in item:
@@ -117,20 +117,22 @@ def _subject(path: str) -> str:
     return words[2] if words[:2] == ["api", "v1"] and len(words) > 2 else "health"  # noqa: PLR2004 - it is /api/v1/<subject>
 
 
-class _Reader:
+class _OpenApiReader:
     """Reads one document, whose parts refer to each other."""
 
-    def __init__(self, document: Node) -> None:
+    def __init__(self, document: SchemaNode) -> None:
         self._document = document
 
-    def operation(self, method: str, path: str, node: Node) -> Operation:
+    def operation(self, method: str, path: str, node: SchemaNode) -> Operation:
         """Read one operation."""
         body = self._body(self._resolved(node["requestBody"])) if "requestBody" in node else None
-        parameters = [self._resolved(one) for one in node.get("parameters", ())]
+        parameters = [self._resolved(parameter) for parameter in node.get("parameters", ())]
         guarded = bool(node.get("security", self._document.get("security")))
         answers = [
             OperationAnswer(
-                status=str(status), told=_told(answer, str(status)), body=self._body(self._resolved(answer))
+                status=str(status),
+                description=_description(answer, str(status)),
+                body=self._body(self._resolved(answer)),
             )
             for status, answer in sorted(node.get("responses", {}).items())
         ]
@@ -141,7 +143,7 @@ class _Reader:
             method=method.upper(),
             path=path,
             title=title,
-            told=rest.strip(),
+            description=rest.strip(),
             guarded=guarded,
             parameters=tuple(self._parameter(parameter) for parameter in parameters),
             body=body,
@@ -149,26 +151,26 @@ class _Reader:
             curl=_curl(method.upper(), path, body, guarded=guarded),
         )
 
-    def _parameter(self, node: Node) -> Field:
-        schema = self._known(node.get("schema", {}))
-        return Field(
+    def _parameter(self, node: SchemaNode) -> FieldRow:
+        schema = self._dereferenced(node.get("schema", {}))
+        return FieldRow(
             name=str(node["name"]),
             kind=f"{node['in']}, {self._kind(schema)}",
             required=bool(node.get("required")),
-            told=_sentences(node.get("description") or schema.get("description", ""), _bounds(schema)),
+            description=_sentences(node.get("description") or schema.get("description", ""), _bounds(schema)),
         )
 
-    def _body(self, node: Node) -> OperationBody:
+    def _body(self, node: SchemaNode) -> OperationBody:
         content = node.get("content", {})
-        kept: Node = content.get(_JSON) or next(iter(content.values()), {})
+        kept: SchemaNode = content.get(_JSON) or next(iter(content.values()), {})
         fields = tuple(self._fields(kept.get("schema", {}), "", {}))
         return OperationBody(types=tuple(content), fields=fields, examples=tuple(self._examples(kept)))
 
-    def _fields(self, schema: Node, above: str, shown: dict[str, str]) -> Iterator[Field]:
+    def _fields(self, schema: SchemaNode, above: str, shown: dict[str, str]) -> Iterator[FieldRow]:
         """Yield the fields below a schema, depth first; `shown` is where each schema with a name has been told of."""
         if above.count(".") >= _DEEPEST or (self._ref(schema) and shown.setdefault(self._ref(schema), above) != above):
             return
-        schema = self._known(schema)
+        schema = self._dereferenced(schema)
         for part in schema.get("allOf", ()):
             yield from self._fields(part, above, shown)
         forms = (*schema.get("anyOf", ()), *schema.get("oneOf", ()))
@@ -178,42 +180,44 @@ class _Reader:
                 yield replace(field, required=False) if field.name in optional else field
         required = schema.get("required", ())
         for name, inner in schema.get("properties", {}).items():
-            resolved = self._known(inner)
+            resolved = self._dereferenced(inner)
             path = f"{above}{name}"
             before = shown.get(self._ref(inner) or self._ref(resolved.get("items", {})), "").rstrip(".[]")
             same = f"The same as `{before}`" if before else ""
-            yield Field(
+            yield FieldRow(
                 name=path,
                 kind=self._kind(inner),
                 required=name in required,
-                told=_sentences(inner.get("description") or resolved.get("description", ""), same, _bounds(resolved)),
+                description=_sentences(
+                    inner.get("description") or resolved.get("description", ""), same, _bounds(resolved)
+                ),
             )
             yield from self._fields(inner, f"{path}.", shown)
         if isinstance(items := schema.get("items"), Mapping):
             yield from self._fields(items, f"{above.removesuffix('.')}[].", shown)
 
-    def _optional(self, forms: Iterable[Node]) -> set[str]:
+    def _optional(self, forms: Iterable[SchemaNode]) -> set[str]:
         """Name the fields that some forms of an object require, and others do not."""
-        objects = [form for form in map(self._known, forms) if form.get("type") == "object"]
+        objects = [form for form in map(self._dereferenced, forms) if form.get("type") == "object"]
         required = [set(form.get("required", ())) for form in objects]
         return set().union(*required) - set.intersection(*required) if required else set()
 
-    def _ref(self, schema: Node) -> str:
+    def _ref(self, schema: SchemaNode) -> str:
         """Return what a schema refers to by name, if it may be nothing else but null; empty for one of its own."""
         several = [part for part in schema.get("anyOf", ()) if part != _NULL]
         return str((several[0] if len(several) == 1 else schema).get("$ref", ""))
 
-    def _known(self, schema: Node) -> Node:
+    def _dereferenced(self, schema: SchemaNode) -> SchemaNode:
         """Follow a reference, and look through a choice between one thing and null."""
         schema = self._resolved(schema)
         several = [part for part in schema.get("anyOf", ()) if part != _NULL]
         if len(several) != 1:
             return schema
-        return {**self._known(several[0]), **{word: value for word, value in schema.items() if word != "anyOf"}}
+        return {**self._dereferenced(several[0]), **{word: value for word, value in schema.items() if word != "anyOf"}}
 
-    def _kind(self, schema: Node) -> str:
+    def _kind(self, schema: SchemaNode) -> str:
         """Say in words what a schema lets through; that it may be null says no more than that it may be left out."""
-        schema = self._known(schema)
+        schema = self._dereferenced(schema)
         if "const" in schema:
             return json.dumps(schema["const"])
         if "enum" in schema:
@@ -229,14 +233,14 @@ class _Reader:
         named = " or ".join(str(word) for word in words)
         return f"{named} ({schema['format']})" if "format" in schema else named
 
-    def _examples(self, node: Node) -> Iterator[Example]:
+    def _examples(self, node: SchemaNode) -> Iterator[Example]:
         for name, example in node.get("examples", {}).items():
             resolved = self._resolved(example)
             yield Example(title=str(resolved.get("summary") or name), text=_pretty(resolved.get("value")))
         if "example" in node:
             yield Example(title="Example", text=_pretty(node["example"]))
 
-    def _resolved(self, node: Any) -> Node:
+    def _resolved(self, node: Any) -> SchemaNode:
         """Follow a reference within the document; anything that is no schema is one that says nothing."""
         while isinstance(node, Mapping) and "$ref" in node:
             target: Any = self._document
@@ -246,7 +250,7 @@ class _Reader:
         return node if isinstance(node, Mapping) else {}
 
 
-def _told(answer: Node, status: str) -> str:
+def _description(answer: SchemaNode, status: str) -> str:
     """Say what a status means; FastAPI's own words for a good one say nothing."""
     description = str(answer.get("description", ""))
     return _phrase(status) if description in ("", "Successful Response") else description
@@ -256,7 +260,7 @@ def _phrase(status: str) -> str:
     return HTTPStatus(int(status)).phrase if status.isdecimal() else ""
 
 
-def _bounds(schema: Node) -> str:
+def _bounds(schema: SchemaNode) -> str:
     """Say what a value is held to, and what stands for one that is left out, where that is something."""
     phrases = [f"{phrase} {json.dumps(schema[word])}" for word, phrase in _BOUNDS.items() if word in schema]
     phrases += ["not empty"] if schema.get("minLength") == 1 else []

@@ -32,7 +32,7 @@ _REFERENCE = "docs/api.md#errors"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Detail:
+class ErrorDetail:
     """What EGS's envelope says beside the message: its key, and the texts of `error.data`.
 
     `said` is `error.message`, `title` and `cause` are Message and Errormessage of `error.data`. What is empty is the
@@ -40,7 +40,7 @@ class Detail:
     """
 
     key: str = ""
-    said: str = ""
+    text: str = ""
     title: str = ""
     cause: str = ""
     reason: str = ""
@@ -58,7 +58,7 @@ class HttpError(Exception):
         hint: str = "",
         problems: tuple[Problem, ...] = (),
         headers: Mapping[str, str] | None = None,
-        detail: Detail | None = None,
+        detail: ErrorDetail | None = None,
     ) -> None:
         super().__init__(message)
         self.status = status
@@ -66,21 +66,21 @@ class HttpError(Exception):
         self.hint = hint
         self.problems = problems
         self.headers = headers
-        self.detail = detail or Detail()
+        self.detail = detail or ErrorDetail()
 
 
 def envelope(
-    status: int, message: str, *, hint: str = "", problems: tuple[Problem, ...] = (), detail: Detail | None = None
+    status: int, message: str, *, hint: str = "", problems: tuple[Problem, ...] = (), detail: ErrorDetail | None = None
 ) -> dict[str, Any]:
     """Build the body of an error: EGS's envelope, with a way out and the problems beside its own fields.
 
     `error.data` is JSON in a string, as EGS has it (docs/egs.md, "REST: answers").
     """
-    detail = detail or Detail()
+    detail = detail or ErrorDetail()
     reason = detail.reason or HTTPStatus(status).phrase.replace(" ", "")
     error: dict[str, Any] = {
         "errorKey": detail.key,
-        "message": detail.said or message,
+        "message": detail.text or message,
         "data": _data(status, message, reason, problems, detail),
         "reason": reason,
     }
@@ -91,13 +91,13 @@ def envelope(
     return {"statusCode": status, "status": "Error", "message": message, "data": None, "error": error}
 
 
-def _data(status: int, message: str, reason: str, problems: tuple[Problem, ...], detail: Detail) -> str:
+def _data(status: int, message: str, reason: str, problems: tuple[Problem, ...], detail: ErrorDetail) -> str:
     listed = [{"reason": "Invalid", "message": problem.message, "field": problem.field} for problem in problems]
     inner = {
-        "Message": detail.title or detail.said or message,
+        "Message": detail.title or detail.text or message,
         "Status": status,
         "DetailedError": {
-            "Errormessage": detail.cause or detail.said or message,
+            "Errormessage": detail.cause or detail.text or message,
             "Reason": reason,
             "Details": detail.details or listed or "",
         },
@@ -107,7 +107,7 @@ def _data(status: int, message: str, reason: str, problems: tuple[Problem, ...],
     return json.dumps({"error": inner})
 
 
-def answers(*statuses: HTTPStatus) -> dict[int | str, dict[str, Any]]:
+def error_responses(*statuses: HTTPStatus) -> dict[int | str, dict[str, Any]]:
     """Describe the errors of a route for OpenAPI."""
     content = {"application/json": {"schema": {"$ref": f"#/components/schemas/{SCHEMA_NAME}"}}}
     return {int(status): {"description": status.phrase, "content": content} for status in statuses}
@@ -145,7 +145,7 @@ SCHEMA: Mapping[str, Any] = {
 }
 
 
-class _Seldom:
+class _RefusalLog:
     """Logs the first refusal of a kind in each minute, with how many more came since the one before.
 
     A kind is a route, a status, and who was refused, where that is known. Whoever may not come in must not be able to
@@ -172,10 +172,12 @@ class _Seldom:
         client = request.client.host if request.client else ""
         counted = {"more_before": more} if more else {}
         path = request.url.path
-        log.warning("request refused", path=path, status=key[1], why=_why(error), **context, client=client, **counted)
+        log.warning(
+            "request refused", path=path, status=key[1], why=_log_reason(error), **context, client=client, **counted
+        )
 
 
-def _why(error: HttpError) -> str:
+def _log_reason(error: HttpError) -> str:
     """Say why for the log, of a body only which fields are wrong: a value that is refused may be a secret."""
     if not error.problems:
         return error.message
@@ -191,7 +193,7 @@ def _route(request: Request) -> str:
 
 def install(app: FastAPI, clock: Clock) -> None:
     """Answer every error of `app` in the envelope, and log those who were refused and what went wrong with us."""
-    seldom = _Seldom(clock)
+    seldom = _RefusalLog(clock)
 
     async def refused(request: Request, error: Exception) -> JSONResponse:
         assert isinstance(error, HttpError)  # noqa: S101 - it is registered for nothing else
@@ -212,7 +214,7 @@ def install(app: FastAPI, clock: Clock) -> None:
     async def invalid(request: Request, error: Exception) -> JSONResponse:
         assert isinstance(error, RequestValidationError)  # noqa: S101 - it is registered for nothing else
         status = HTTPStatus.UNPROCESSABLE_ENTITY
-        problems = tuple(_wrong(detail, _parameters(app, request)) for detail in error.errors())
+        problems = tuple(_parameter_problem(detail, _parameters(app, request)) for detail in error.errors())
         return JSONResponse(envelope(status, "the request is not what this address takes", problems=problems), status)
 
     async def bug(request: Request, error: Exception) -> JSONResponse:
@@ -243,7 +245,7 @@ def _parameters(app: FastAPI, request: Request) -> list[Mapping[str, Any]]:
     return list(calls.get(request.method.lower(), {}).get("parameters", ()))
 
 
-def _wrong(error: Mapping[str, Any], parameters: Iterable[Mapping[str, Any]]) -> Problem:
+def _parameter_problem(error: Mapping[str, Any], parameters: Iterable[Mapping[str, Any]]) -> Problem:
     """Say what is wrong with a parameter: where it stands (``query``, ``header``), its name, and why."""
     place, *names = (str(part) for part in error["loc"])
     if error["type"] == "extra_forbidden":

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from threading import Lock
 
 from reconciler.access.rights import Caller
-from reconciler.api.redact import veiled_status
+from reconciler.api.redact import redact_status
 from reconciler.core.explain.catalogue import CatalogueItem, Key
 from reconciler.core.ledger.placement_record import read_spec
 from reconciler.core.schema.egs.resource import rest_document
@@ -26,68 +26,70 @@ _MOST_BYTES = 64 << 20
 """As much JSON as is kept: ten thousand items of a few kilobytes."""
 
 
-class Showing:
+class ItemSerializer:
     """Writes items. Safe to use from several threads."""
 
-    def __init__(self, shelf: OutputFiles, *, most: int = _MOST_BYTES) -> None:
-        """Read what bursts deploy from `shelf`, and keep `most` bytes."""
+    def __init__(self, shelf: OutputFiles, *, limit: int = _MOST_BYTES) -> None:
+        """Read what bursts deploy from `shelf`, and keep `limit` bytes."""
         self._shelf = shelf
-        self._most = most
+        self._limit = limit
         self._lock = Lock()
-        self._kept: OrderedDict[Key, tuple[RequestRecord | Placement, ItemStatus, bytes]] = OrderedDict()
+        self._entries: OrderedDict[Key, tuple[RequestRecord | Placement, ItemStatus, bytes]] = OrderedDict()
         self._size = 0
 
-    def written(self, reading: Snapshot, items: Sequence[CatalogueItem], caller: Caller | None = None) -> list[bytes]:
+    def serialize(
+        self, snapshot: Snapshot, items: Sequence[CatalogueItem], caller: Caller | None = None
+    ) -> list[bytes]:
         """Write items in their order, for a caller who may see them; None for whoever reads git and sees all."""
-        states = [(item, self._status(reading, item, caller)) for item in items]
-        texts = [self._known(item, status) for item, status in states]
-        specs = self._specs(reading, [item for item, text in zip(items, texts, strict=True) if text is None])
+        states = [(item, self._status(snapshot, item, caller)) for item in items]
+        texts = [self._cached(item, status) for item, status in states]
+        specs = self._specs(snapshot, [item for item, text in zip(items, texts, strict=True) if text is None])
         return [
-            self._new(item, status, specs.get(item.key)) if text is None else text
+            self._serialize(item, status, specs.get(item.key)) if text is None else text
             for (item, status), text in zip(states, texts, strict=True)
         ]
 
     @staticmethod
-    def _status(reading: Snapshot, item: CatalogueItem, caller: Caller | None) -> ItemStatus:
-        status = reading.status(item)
-        return status if caller is None else veiled_status(status, reading, caller)
+    def _status(snapshot: Snapshot, item: CatalogueItem, caller: Caller | None) -> ItemStatus:
+        status = snapshot.status(item)
+        return status if caller is None else redact_status(status, snapshot, caller)
 
-    def _new(self, item: CatalogueItem, status: ItemStatus, spec: DeploySpec | None) -> bytes:
+    def _serialize(self, item: CatalogueItem, status: ItemStatus, spec: DeploySpec | None) -> bytes:
         """Write an item. One whose spec is not to be had just now lists nothing, and is not kept so."""
         if isinstance(item.subject, RequestRecord):
-            return self._keep(item, status, _encoded({**rest_document(item.subject.request), **_state(item, status)}))
+            return self._cache(item, status, _encoded({**rest_document(item.subject.request), **_state(item, status)}))
         document = rest_document(
             _as_request(item.subject, spec or DeploySpec(deletion_policy=item.subject.deletion_policy))
         )
         text = _encoded({**document, **_state(item, status)})
-        return text if spec is None else self._keep(item, status, text)
+        return text if spec is None else self._cache(item, status, text)
 
-    def _known(self, item: CatalogueItem, status: ItemStatus) -> bytes | None:
+    def _cached(self, item: CatalogueItem, status: ItemStatus) -> bytes | None:
         with self._lock:
-            kept = self._kept.get(item.key)
-            if kept is None or kept[0] is not item.subject or kept[1] != status:
+            entry = self._entries.get(item.key)
+            if entry is None or entry[0] is not item.subject or entry[1] != status:
                 return None
-            self._kept.move_to_end(item.key)
-            return kept[2]
+            self._entries.move_to_end(item.key)
+            return entry[2]
 
-    def _keep(self, item: CatalogueItem, status: ItemStatus, text: bytes) -> bytes:
+    def _cache(self, item: CatalogueItem, status: ItemStatus, text: bytes) -> bytes:
         with self._lock:
-            before = self._kept.pop(item.key, None)
+            before = self._entries.pop(item.key, None)
             self._size += len(text) - (len(before[2]) if before else 0)
-            self._kept[item.key] = (item.subject, status, text)
-            while self._size > self._most:
-                _, (_, _, oldest) = self._kept.popitem(last=False)
+            self._entries[item.key] = (item.subject, status, text)
+            while self._size > self._limit:
+                _, (_, _, oldest) = self._entries.popitem(last=False)
                 self._size -= len(oldest)
         return text
 
-    def _specs(self, reading: Snapshot, items: Iterable[CatalogueItem]) -> dict[Key, DeploySpec]:
+    def _specs(self, snapshot: Snapshot, items: Iterable[CatalogueItem]) -> dict[Key, DeploySpec]:
         """Read what bursts deploy: it stays in git until somebody asks."""
         blobs: dict[Key, tuple[BlobId, str]] = {}
         for item in items:
             if isinstance(item.subject, Placement):
                 path = f"{item.subject.path}/placement.yaml"
-                if path in reading.blobs:
-                    blobs[item.key] = (reading.blobs[path], path)
+                if path in snapshot.blobs:
+                    blobs[item.key] = (snapshot.blobs[path], path)
         contents = self._shelf.read(blob for blob, _ in blobs.values())
         specs: dict[Key, DeploySpec] = {}
         for key, (blob, path) in blobs.items():

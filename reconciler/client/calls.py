@@ -90,7 +90,7 @@ class Client:
 
     def placement(self, name: str, *, workspace: str = "") -> PlacementItem:
         """Get one placement. `workspace` is needed where several have one of that name."""
-        answer = self._transport.ask("GET", _path(name), params=_given({"workspaceName": workspace}))
+        answer = self._transport.ask("GET", _path(name), params=_nonempty({"workspaceName": workspace}))
         return _item(answer.get("data"))
 
     def page(
@@ -109,7 +109,7 @@ class Client:
         `status` is a provisioningStatus, `origin` where a placement comes from; what is empty lets all through.
         """
         filters = _filters(workspace, cluster, status, phase, origin)
-        params = _given({**filters, "limit": str(limit), "continue": after})
+        params = _nonempty({**filters, "limit": str(limit), "continue": after})
         answer = self._transport.ask("GET", _PLACEMENTS, params=params)
         items = tuple(_item(row) for row in rows(answer))
         more = answer.get("metadata")
@@ -152,7 +152,7 @@ class Client:
 
     def templates(self, *, workspace: str = "") -> list[Mapping[str, Any]]:
         """List the workload templates, as EGS's REST interface has them."""
-        answer = self._transport.ask("GET", "/api/v1/workload-template", params=_given({"workspaceName": workspace}))
+        answer = self._transport.ask("GET", "/api/v1/workload-template", params=_nonempty({"workspaceName": workspace}))
         return [row for row in rows(answer) if isinstance(row, Mapping)]
 
     def workspaces(self) -> list[Mapping[str, Any]]:
@@ -172,7 +172,7 @@ class Client:
         """Yield the entries of all pages of a list, asking for one when it is needed."""
         after = ""
         while True:
-            params = _given({**filters, "limit": str(_PAGE), "continue": after})
+            params = _nonempty({**filters, "limit": str(_PAGE), "continue": after})
             answer = self._transport.ask("GET", path, params=params)
             yield from (row for row in rows(answer) if isinstance(row, Mapping))
             more = answer.get("metadata")
@@ -183,7 +183,7 @@ class Client:
     def _write(
         self, method: str, path: str, body: Mapping[str, Any] | None, *, workspace: str = "", key: str = ""
     ) -> Receipt:
-        params = _given({"workspaceName": workspace})
+        params = _nonempty({"workspaceName": workspace})
         answer = self._transport.ask(method, path, params=params, body=body, key=key, safe=not key)
         receipt = read(RECEIPT, answer.get("data"), where=f"{method} {path}")
         return replace(receipt, message=str(answer.get("message", "")))
@@ -203,7 +203,7 @@ def _filters(workspace: str, cluster: str, status: str, phase: str, origin: str)
     }
 
 
-def _given(params: Mapping[str, str]) -> dict[str, str]:
+def _nonempty(params: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in params.items() if value}
 
 

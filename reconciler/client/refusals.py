@@ -51,7 +51,7 @@ def refusal(status: int, body: bytes, *, asked: str, nameless: bool = False) -> 
         status=status,
         key=_words(inner.get("errorKey")),
         hint=(not nameless and _words(inner.get("hint"))) or _way_out(status),
-        problems=tuple(_problem(entry) for entry in _several(inner.get("problems"))),
+        problems=tuple(_problem(entry) for entry in _mappings(inner.get("problems"))),
     )
 
 
@@ -75,7 +75,7 @@ def _problem(fields: Mapping[str, Any]) -> Problem:
     )
 
 
-def _several(value: object) -> list[Mapping[str, Any]]:
+def _mappings(value: object) -> list[Mapping[str, Any]]:
     return [item for item in value if isinstance(item, Mapping)] if isinstance(value, list) else []
 
 

@@ -38,7 +38,7 @@ class Pace:
         return backoff(failures, first=self.first_backoff, longest=self.longest_backoff, luck=luck)
 
 
-class _AgainError(Exception):
+class _RetryableError(Exception):
     """A try that failed and may be repeated, not before `wait` seconds have passed."""
 
     def __init__(self, why: str, *, wait: float = 0) -> None:
@@ -98,7 +98,7 @@ class Transport:
             except Refused as error:
                 error.unheard = failures > 1
                 raise
-            except _AgainError as error:
+            except _RetryableError as error:
                 pause = max(error.wait, self._pace.backoff(failures))
                 if failures == tries or pause > self._pace.longest_backoff:
                     raise Transient(f"{self._base}: {error}{_later(error.wait)}") from error
@@ -113,7 +113,7 @@ class Transport:
         except UntrustedCertificate as error:  # a person has to look at it
             raise InvalidInput(f"{self._base}: {error}") from error
         except NoAnswer as error:
-            raise _AgainError(str(error)) from error
+            raise _RetryableError(str(error)) from error
 
     def _envelope(self, request: str, answer: HttpAnswer) -> Mapping[str, Any]:
         """Return the envelope of a good answer, and raise the error that any other stands for."""
@@ -131,7 +131,7 @@ class Transport:
         nameless = status == HTTPStatus.UNAUTHORIZED and self._nameless
         refused = refusal(status, answer.body, asked=request, nameless=nameless)
         if status >= HTTPStatus.INTERNAL_SERVER_ERROR or status in _BUSY:
-            raise _AgainError(f"it answers {status}: {refused}", wait=_retry_after(answer.headers))
+            raise _RetryableError(f"it answers {status}: {refused}", wait=_retry_after(answer.headers))
         raise refused
 
 

@@ -150,7 +150,7 @@ def read(path: Path) -> Json:
     return yaml.parse(path.read_bytes(), str(path))[0].value
 
 
-def committed(archive: bytes) -> Committed:
+def read_branch(archive: bytes) -> Committed:
     """Sum up the replicas of every placement from the manifests of the output branch, given as a tar archive."""
     clusters: dict[str, dict[str, int]] = {}
     with tarfile.open(fileobj=io.BytesIO(archive)) as tar:

@@ -13,8 +13,8 @@ from pathlib import Path
 from reconciler.adapters.clock import SystemClock
 from reconciler.core.commits.trailers import is_trailer
 from reconciler.demo.narrator import Narrator
-from reconciler.demo.process import Daemon, running
-from reconciler.demo.stage import OUTPUT, PROGRAM, DemoDirectory, commit, hurry, prepare
+from reconciler.demo.process import Daemon, run_daemon
+from reconciler.demo.stage import OUTPUT, PROGRAM, DemoDirectory, commit, edit_fields, prepare
 from reconciler.demo.story import WORKLOAD, Act, Timing, acts, timing
 from reconciler.demo.world import SimulatedWorld
 from reconciler.errors import OverspillError
@@ -40,20 +40,20 @@ def demo(out: Path, *, tempo: float = 1.0) -> int:
     narrator = Narrator()
     narrator.plain("Three simulated clusters, one git repository, and Overspill between them.")
     stage = prepare(out)
-    _introduce(stage, narrator, script)
-    performance = _Performance(stage, narrator)
+    _commit_fleet(stage, narrator, script)
+    performance = _DemoRun(stage, narrator)
     try:
-        with running(_run(stage), there=stage.out, environment=stage.environment, log=stage.log) as daemon:
+        with run_daemon(_run(stage), directory=stage.out, environment=stage.environment, log=stage.log) as daemon:
             for act in acts(script):
                 performance.play(act, daemon)
         performance.finish()
     except MissedStepError as error:
-        narrator.fail(f"{error}. The daemon's own words are in {_shown(stage.log)}.")
+        narrator.fail(f"{error}. The daemon's own words are in {_short_path(stage.log)}.")
         return 1
     return 0
 
 
-class _Performance:
+class _DemoRun:
     """One demo as it goes: what has been told already, and where the branch began."""
 
     def __init__(self, stage: DemoDirectory, narrator: Narrator) -> None:
@@ -81,14 +81,14 @@ class _Performance:
             if daemon.ended() is not None:
                 raise MissedStepError(f"step '{act.title}': the daemon has left with exit code {daemon.ended()}")
             if time.monotonic() > until:
-                line = f" and the daemon saying {act.told!r}" if act.told else ""
+                line = f" and the daemon saying {act.expected_line!r}" if act.expected_line else ""
                 raise MissedStepError(
-                    f"step '{act.title}': expected {_places(act.placed)}{line} within {act.within} s, and there is"
-                    f" {_places(self._world.placed)}"
+                    f"step '{act.title}': expected {_counts(act.placed)}{line} within {act.within} s, and there is"
+                    f" {_counts(self._world.placed)}"
                 )
             if act.lasting and self._world.placed != act.placed:
                 raise MissedStepError(
-                    f"step '{act.title}': expected {_places(act.placed)}, and there is {_places(self._world.placed)}"
+                    f"step '{act.title}': expected {_counts(act.placed)}, and there is {_counts(self._world.placed)}"
                 )
             time.sleep(_TURN)
             self._turn(daemon)
@@ -107,14 +107,14 @@ class _Performance:
             f"The tree under clusters/ is what it was before the first burst: {join_names(after) or 'empty'}. Every"
             " burst has ended in a revert.",
         )
-        wrong = stage.git("fsck", "--strict", "--no-dangling", there=stage.remote)
+        wrong = stage.git("fsck", "--strict", "--no-dangling", directory=stage.remote)
         if wrong:
             raise MissedStepError(f"step '7. What is left': git fsck --strict says: {wrong}")
         narrator.say("check", "git fsck --strict finds nothing wrong with the repository.")
         stage.git("fetch", "-q", "origin")
         narrator.title(f"git log --reverse {OUTPUT}")
         narrator.plain("")
-        log = stage.git("log", "--reverse", "--format=%x00commit %h  %cI%n%n%B", OUTPUT, there=stage.remote)
+        log = stage.git("log", "--reverse", "--format=%x00commit %h  %cI%n%n%B", OUTPUT, directory=stage.remote)
         for entry in log.split("\0")[1:]:
             narrator.commit(entry)
         narrator.title("What lies here, and what to try")
@@ -139,7 +139,7 @@ class _Performance:
     def _reached(self, act: Act) -> bool:
         """Tell whether an act is over: the branch is there, the engine is done, and all of it is as expected."""
         world = self._world
-        return bool(world.tip) and world.settled and world.placed == act.placed and act.told in self._heard
+        return bool(world.tip) and world.settled and world.placed == act.placed and act.expected_line in self._heard
 
     def _ask(self, command: str) -> None:
         """Run a command of Overspill as Ann would, and show its answer."""
@@ -150,7 +150,7 @@ class _Performance:
 
     def _reasons(self, commits: str) -> Iterator[str]:
         """Yield what the bodies of commits say, without trailers."""
-        bodies = self._stage.git("log", "--reverse", "--format=%b%x00", commits, there=self._stage.remote)
+        bodies = self._stage.git("log", "--reverse", "--format=%b%x00", commits, directory=self._stage.remote)
         for body in bodies.split("\0"):
             for paragraph in body.strip().split("\n\n"):
                 if paragraph and not (is_trailer(paragraph.partition("\n")[0]) or paragraph.startswith(_UNDOES)):
@@ -158,14 +158,14 @@ class _Performance:
 
     def _files(self, commit: str) -> list[str]:
         """List the files under clusters/ of a commit, each with the id of its content."""
-        return self._stage.git("ls-tree", "-r", commit, "clusters/", there=self._stage.remote).splitlines()
+        return self._stage.git("ls-tree", "-r", commit, "clusters/", directory=self._stage.remote).splitlines()
 
 
-def _introduce(stage: DemoDirectory, narrator: Narrator, script: Timing) -> None:
+def _commit_fleet(stage: DemoDirectory, narrator: Narrator, script: Timing) -> None:
     """Let a person begin the fleet repository, and shorten its windows."""
     narrator.title("0. A fleet repository")
-    narrator.say("Ann", f"overspill init {_shown(stage.fleet)}; its remote is {_shown(stage.remote)}")
-    hurry(stage, script.edits)
+    narrator.say("Ann", f"overspill init {_short_path(stage.fleet)}; its remote is {_short_path(stage.remote)}")
+    edit_fields(stage, script.edits)
     commit(stage, _HURRY)
     actions = ", ".join(
         f"{field.removeprefix('spec.')} {value}" for edits in script.edits.values() for field, value in edits.items()
@@ -178,19 +178,19 @@ def _run(stage: DemoDirectory) -> tuple[str, ...]:
     return (*PROGRAM, "run", "--repo", repo, "--observations", seen, "--poll-interval", "1s")
 
 
-def _places(placed: Mapping[str, int]) -> str:
+def _counts(placed: Mapping[str, int]) -> str:
     return join_names(f"{replicas} on {cluster}" for cluster, replicas in placed.items()) or "nothing placed"
 
 
 def _closing(stage: DemoDirectory, now: datetime) -> str:
     """Say what lies in the directory, and what to do with it; what was seen last is fresh only at that moment."""
-    remote, fleet, seen = _shown(stage.remote), _shown(stage.fleet), _shown(stage.observations)
+    remote, fleet, seen = _short_path(stage.remote), _short_path(stage.fleet), _short_path(stage.observations)
     overspill = _program()
     lies = {
         remote: f"the git host: main, which people write, and {OUTPUT}, which Overspill writes",
         fleet: "Ann's clone: clusters, workspace, policy and templates to look at",
         seen: "what the simulated clusters reported last",
-        _shown(stage.log): "what the daemon said",
+        _short_path(stage.log): "what the daemon said",
     }
     width = max(map(len, lies))
     commands = (
@@ -206,10 +206,10 @@ def _program() -> str:
     """Write how this program can be started from here."""
     started = Path(sys.argv[0])
     if started.name != "overspill":
-        return f"{_shown(Path(sys.executable))} -m reconciler"
-    return started.name if shutil.which(started.name) else _shown(started)
+        return f"{_short_path(Path(sys.executable))} -m reconciler"
+    return started.name if shutil.which(started.name) else _short_path(started)
 
 
-def _shown(path: Path) -> str:
+def _short_path(path: Path) -> str:
     """Write a path as short as it can be typed from here."""
     return min(os.path.relpath(path), str(path), key=len)

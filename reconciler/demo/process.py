@@ -58,7 +58,9 @@ class Daemon:
 
 
 @contextlib.contextmanager
-def running(command: Sequence[str], *, there: Path, environment: Mapping[str, str], log: Path) -> Iterator[Daemon]:
+def run_daemon(
+    command: Sequence[str], *, directory: Path, environment: Mapping[str, str], log: Path
+) -> Iterator[Daemon]:
     """Start the daemon, and end it when the block is left, however that happens. Call it in the main thread.
 
     It gets a session of its own: a Ctrl-C in the terminal is ours to pass on, once. SIGTERM and SIGHUP leave the block
@@ -69,7 +71,7 @@ def running(command: Sequence[str], *, there: Path, environment: Mapping[str, st
     before = {number: signal.signal(number, lambda number, _: came.append(number)) for number in _LEAVING}
     try:
         process = subprocess.Popen(
-            command, cwd=there, env=dict(environment), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+            command, cwd=directory, env=dict(environment), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT, start_new_session=True,
         )  # fmt: skip # a command line, word by word
         daemon = Daemon(process, log)

@@ -67,9 +67,9 @@ class DemoDirectory:
             "OVERSPILL_CACHE_DIR": str(self.out / "cache"),
         }
 
-    def git(self, *arguments: str, there: Path | None = None) -> str:
+    def git(self, *arguments: str, directory: Path | None = None) -> str:
         """Run git in the clone, or in another repository, and return what it printed. Raises InvalidInput."""
-        return self._run(["git", *arguments], there or self.fleet).decode(errors="replace").strip("\n")
+        return self._run(["git", *arguments], directory or self.fleet).decode(errors="replace").strip("\n")
 
     def archive(self, revision: str) -> bytes:
         """Return every file of a revision of the remote, as a tar archive."""
@@ -79,10 +79,10 @@ class DemoDirectory:
         """Run a command of Overspill to its end, as a person would, and return what it printed."""
         return self._run([*PROGRAM, *arguments], self.out).decode(errors="replace")
 
-    def _run(self, command: Sequence[str], there: Path) -> bytes:
+    def _run(self, command: Sequence[str], directory: Path) -> bytes:
         try:
             done = subprocess.run(
-                command, cwd=there, env=self.environment, stdin=subprocess.DEVNULL, capture_output=True,
+                command, cwd=directory, env=self.environment, stdin=subprocess.DEVNULL, capture_output=True,
                 check=False, timeout=_TIMEOUT,
             )  # fmt: skip # a command line, word by word
         except OSError as error:
@@ -110,7 +110,7 @@ def prepare(out: Path) -> DemoDirectory:
         )
     except OSError as error:
         raise InvalidInput(f"writing {out}: {error.strerror} (try another --out)") from error
-    stage.git("init", "-q", "--bare", "--initial-branch=main", str(stage.remote), there=stage.out)
+    stage.git("init", "-q", "--bare", "--initial-branch=main", str(stage.remote), directory=stage.out)
     stage.overspill("init", str(stage.fleet))
     stage.git("init", "-q", "--initial-branch=main")
     stage.git("remote", "add", "origin", "../remote.git")
@@ -125,7 +125,7 @@ def commit(stage: DemoDirectory, message: str) -> None:
     stage.git("push", "-q", "origin", "main")
 
 
-def hurry(stage: DemoDirectory, edits: Mapping[str, Mapping[str, str]]) -> None:
+def edit_fields(stage: DemoDirectory, edits: Mapping[str, Mapping[str, str]]) -> None:
     """Set fields of files in the clone: by path, dotted fields and their new values.
 
     Only the one word on the field's line is replaced, so that comments and everything else stay. Raises InvalidInput

@@ -50,19 +50,20 @@ def timing(tempo: float) -> Timing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Act:
-    """One step: `missing` replicas of the workload find no node at home, until the branch holds `placed`.
-
-    `placed` is replicas by cluster, each with a node; for `lasting` seconds nothing may change that. `told` must be
-    among the daemon's own words by then. `within` is the seconds after which the step has failed.
-    """
+    """One step of the demo: the missing replicas of the workload, and the placement that Overspill makes of them."""
 
     title: str
     says: str
     missing: int
+    """Replicas of the workload without a node in its own cluster."""
     placed: Mapping[str, int] = field(default_factory=dict)
+    """Replicas with a node that the output branch leads to, by cluster."""
     within: int
+    """Seconds after which the step has failed."""
     lasting: int = 0
-    told: str = ""
+    """Seconds for which `placed` must not change."""
+    expected_line: str = ""
+    """Words that the daemon must have logged by then."""
     status: bool = False
 
 
@@ -110,6 +111,6 @@ def acts(timing: Timing) -> tuple[Act, ...]:
             missing=4,
             within=_SLACK,
             lasting=3,
-            told=f"reason={Reason.COOLING_DOWN}",
+            expected_line=f"reason={Reason.COOLING_DOWN}",
         ),
     )

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 
 from reconciler.core.schema import yaml
-from reconciler.demo.clusters import Primary, SimulatedCluster, committed, read
+from reconciler.demo.clusters import Primary, SimulatedCluster, read, read_branch
 from reconciler.demo.stage import OUTPUT, DemoDirectory
 from reconciler.demo.story import OTHERS, PRIMARY
 from reconciler.model.workload import Json
@@ -45,11 +45,11 @@ class SimulatedWorld:
             cluster.schedule(now)
             yield from _changes(cluster, before)
         tip = self._stage.git(
-            "for-each-ref", "--format=%(objectname)", f"refs/heads/{OUTPUT}", there=self._stage.remote
+            "for-each-ref", "--format=%(objectname)", f"refs/heads/{OUTPUT}", directory=self._stage.remote
         )
         if tip != self.tip:
             self.tip = tip
-            replicas = committed(self._stage.archive(tip))
+            replicas = read_branch(self._stage.archive(tip))
             for cluster in self._clusters:
                 cluster.apply(replicas.get(cluster.name, {}))
         self.observe(now)

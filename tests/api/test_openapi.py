@@ -12,7 +12,7 @@ import pytest
 from reconciler.adapters.clock import SystemClock
 from reconciler.adapters.pushed_observations import PushedObservations
 from reconciler.api.app import create_app
-from reconciler.api.management import Management
+from reconciler.api.backend import Backend
 from reconciler.api.routes import placements as placement_body
 from reconciler.core.schema.egs.request import RequestDraft
 from reconciler.daemon.branch import BranchReader
@@ -27,7 +27,7 @@ from tests.fakes.memory_repository import MemoryRepository
 @pytest.fixture(scope="module")
 def contract() -> Contract:
     repository = MemoryRepository()
-    management = Management(
+    backend = Backend(
         latest=LatestSnapshot(BranchReader(repository)), shelf=repository, queue=OrderQueue(lambda _: None)
     )
 
@@ -41,7 +41,7 @@ def contract() -> Contract:
             clock=SystemClock(),
             vitals=vitals,
             branches=("main",),
-            management=management,
+            backend=backend,
         )
     )
 

@@ -19,7 +19,7 @@ from reconciler.adapters.clock import SystemClock
 from reconciler.adapters.pushed_observations import PushedObservations
 from reconciler.api import page
 from reconciler.api.app import create_app
-from reconciler.api.reference import Field, chapters
+from reconciler.api.reference import FieldRow, chapters
 from reconciler.daemon.loop import Vitals
 
 WELL = Vitals(passes=1, bugs=0, idle=timedelta(seconds=5), stuck_after=timedelta(minutes=5))
@@ -61,7 +61,7 @@ def body(schema: dict[str, Any], **content: Any) -> dict[str, Any]:
     return {"requestBody": {"content": {"application/json": {"schema": schema, **content}}}}
 
 
-def fields_of(schema: dict[str, Any], **rest: Any) -> list[Field]:
+def fields_of(schema: dict[str, Any], **rest: Any) -> list[FieldRow]:
     ((call,),) = [chapter.operations for chapter in chapters({**document(**body(schema)), **rest})]
     assert call.body is not None
     return list(call.body.fields)
@@ -152,9 +152,9 @@ def test_fields_are_listed_by_their_path_with_what_they_hold() -> None:
         "properties": {"steps": {"type": "array", "items": {"$ref": "#/components/schemas/Step"}}},
     }
     assert fields_of(schema, components={"schemas": {"Step": step}}) == [
-        Field(name="steps", kind="list of object", required=False, told=""),
-        Field(name="steps[].name", kind="string", required=True, told="What it is called."),
-        Field(name="steps[].type", kind='"helm" | "command"', required=False, told=""),
+        FieldRow(name="steps", kind="list of object", required=False, told=""),
+        FieldRow(name="steps[].name", kind="string", required=True, told="What it is called."),
+        FieldRow(name="steps[].type", kind='"helm" | "command"', required=False, told=""),
     ]
 
 
@@ -176,7 +176,7 @@ def test_fields_are_listed_by_their_path_with_what_they_hold() -> None:
 )
 def test_kinds_are_told_in_words(schema: dict[str, Any], kind: str, told: str) -> None:
     (field,) = fields_of({"properties": {"it": schema}})
-    assert (field.kind, field.told) == (kind, told)
+    assert (field.kind, field.description) == (kind, told)
 
 
 def test_field_that_only_one_form_of_an_object_requires_is_not_called_required() -> None:
@@ -201,7 +201,7 @@ def test_schema_that_two_fields_have_is_told_at_the_first() -> None:
     ref = {"$ref": "#/components/schemas/Flags"}
     fields = {"one": {"type": "array", "items": ref}, "two": {"anyOf": [ref, {"type": "null"}], "description": "Else"}}
     told = fields_of({"properties": fields}, components={"schemas": {"Flags": flags}})
-    assert [(field.name, field.told) for field in told] == [
+    assert [(field.name, field.description) for field in told] == [
         ("one", ""),
         ("one[].wait", ""),
         ("two", "Else. The same as `one`."),

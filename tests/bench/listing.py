@@ -15,8 +15,8 @@ from reconciler.access.rights import Access, AccessRole, Token, digest
 from reconciler.adapters.clock import SystemClock
 from reconciler.adapters.pushed_observations import PushedObservations
 from reconciler.api.app import create_app
+from reconciler.api.backend import Backend
 from reconciler.api.door.callers import Callers
-from reconciler.api.management import Management
 from reconciler.api.server import HttpServer
 from reconciler.core.commits.write import Rendered
 from reconciler.daemon.branch import BranchReader
@@ -75,7 +75,7 @@ def _serving(requests: int) -> Iterator[http.client.HTTPConnection]:
         vitals=_vitals,
         branches=("main",),
         callers=Callers(clock, access=lambda: access, rate=parse_rate("100000/s")),
-        management=Management(latest=latest, shelf=repository, queue=OrderQueue(lambda _: None)),
+        backend=Backend(latest=latest, shelf=repository, queue=OrderQueue(lambda _: None)),
     )
     server = HttpServer(app, host="127.0.0.1", port=0)
     server.start()

@@ -23,8 +23,8 @@ from reconciler.adapters.git import GitRepository
 from reconciler.adapters.helm import Helm
 from reconciler.adapters.pushed_observations import PushedObservations
 from reconciler.api.app import create_app
+from reconciler.api.backend import Backend
 from reconciler.api.door.callers import Callers
-from reconciler.api.management import Management
 from reconciler.api.server import HttpServer
 from reconciler.daemon.branch import BranchReader
 from reconciler.daemon.loop import Loop
@@ -210,7 +210,7 @@ def daemon(
             longest_backoff=timedelta(milliseconds=200),
         )
         running.wake = loop.wake
-        management = Management(latest=latest, shelf=repository.shelf, queue=queue, strict=strict)
+        backend = Backend(latest=latest, shelf=repository.shelf, queue=queue, strict=strict)
         app = create_app(
             pushed=PushedObservations(),
             wake=loop.wake,
@@ -218,7 +218,7 @@ def daemon(
             vitals=loop.vitals,
             branches=("main", "placements"),
             callers=Callers(clock, access=lambda: ACCESS, rate=parse_rate("10000/s")),
-            management=management,
+            backend=backend,
         )
         running.contract = Contract(app)
         server = HttpServer(app, host="127.0.0.1", port=0)

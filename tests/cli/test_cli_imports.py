@@ -22,7 +22,7 @@ from reconciler.model.request import Provisioning
 from tests.builders.remote import Remote
 
 ROOT = Path(__file__).parents[2]
-HEAVY = re.compile(r"reconciler\.(core|daemon|api|client|demo|app|ahead|settings|cli\.actions|cli\.printing)(\.|$)")
+HEAVY = re.compile(r"reconciler\.(core|daemon|api|client|demo|app|forecast|settings|cli\.actions|cli\.printing)(\.|$)")
 """Modules of ours that import pydantic, git and the rest."""
 
 

@@ -11,8 +11,8 @@ import pytest
 
 from reconciler.core.observe import observation_file
 from reconciler.core.schema import yaml
-from reconciler.demo.clusters import Primary, SimulatedCluster, committed, read
-from reconciler.demo.stage import DemoDirectory, hurry
+from reconciler.demo.clusters import Primary, SimulatedCluster, read, read_branch
+from reconciler.demo.stage import DemoDirectory, edit_fields
 from reconciler.demo.story import acts, timing
 from reconciler.errors import InvalidInput
 from reconciler.model.units import parse_duration
@@ -113,7 +113,7 @@ def test_the_engine_counts_deployments_only_where_engines_look() -> None:
             "README.md": b"kind: Deployment",
         }
     )
-    assert committed(archive) == {"worker-2": {"vllm-1": 6}, "worker-3": {"vllm-2": 0}}
+    assert read_branch(archive) == {"worker-2": {"vllm-1": 6}, "worker-3": {"vllm-2": 0}}
 
 
 def test_the_layouts_example_replica_is_what_its_template_deploys(primary: Primary) -> None:
@@ -132,7 +132,7 @@ def test_hurrying_touches_the_named_words_and_nothing_else(tmp_path: Path) -> No
     stage = DemoDirectory(out=tmp_path)
     stage.fleet.mkdir()
     (stage.fleet / "a.yaml").write_text("spec:\n  up: {window: 30s}  # soon\n  rest: 5m # long\n  max: 5m\n")
-    hurry(stage, {"a.yaml": {"spec.up.window": "3s", "spec.rest": "60s"}})
+    edit_fields(stage, {"a.yaml": {"spec.up.window": "3s", "spec.rest": "60s"}})
     assert (stage.fleet / "a.yaml").read_text() == "spec:\n  up: {window: 3s}  # soon\n  rest: 60s # long\n  max: 5m\n"
 
 
@@ -141,7 +141,7 @@ def test_hurrying_a_field_that_is_not_there_is_told(tmp_path: Path) -> None:
     stage.fleet.mkdir()
     (stage.fleet / "a.yaml").write_text("spec: {}\n")
     with pytest.raises(InvalidInput, match=r"a\.yaml: spec\.coolDown: is not there"):
-        hurry(stage, {"a.yaml": {"spec.coolDown": "1s"}})
+        edit_fields(stage, {"a.yaml": {"spec.coolDown": "1s"}})
 
 
 def test_the_story_fits_in_a_minute_and_its_windows_in_the_burst() -> None:

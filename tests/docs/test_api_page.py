@@ -11,8 +11,8 @@ from typing import Any
 from reconciler.adapters.clock import SystemClock
 from reconciler.adapters.pushed_observations import PushedObservations
 from reconciler.api.app import create_app
-from reconciler.api.lookup import Filters
-from reconciler.api.management import Management
+from reconciler.api.backend import Backend
+from reconciler.api.lookup import ItemFilters
 from reconciler.api.paging import LIMIT, MOST
 from reconciler.api.refusal import envelope
 from reconciler.daemon.branch import BranchReader
@@ -40,7 +40,7 @@ def _vitals() -> Vitals:
 
 def _document() -> dict[str, dict[str, dict[str, dict[str, object]]]]:
     repository = MemoryRepository()
-    management = Management(
+    backend = Backend(
         latest=LatestSnapshot(BranchReader(repository)), shelf=repository, queue=OrderQueue(lambda _: None)
     )
     return create_app(
@@ -49,7 +49,7 @@ def _document() -> dict[str, dict[str, dict[str, dict[str, object]]]]:
         clock=SystemClock(),
         vitals=_vitals,
         branches=("main",),
-        management=management,
+        backend=backend,
     ).openapi()
 
 
@@ -112,7 +112,7 @@ def test_every_reason_is_told_in_the_order_of_the_code() -> None:
 
 
 def test_every_filter_is_told() -> None:
-    for name, field in Filters.model_fields.items():
+    for name, field in ItemFilters.model_fields.items():
         assert f"| `{field.alias or name}` |" in PAGE
 
 

@@ -11,7 +11,7 @@ import structlog
 from kubernetes.aio.client import Configuration
 
 from reconciler.adapters.kube.server import ApiServer
-from reconciler.adapters.kube.tasks import beating, cancel
+from reconciler.adapters.kube.tasks import cancel, send_heartbeats
 from reconciler.errors import Transient
 from reconciler.model.workload import Json
 from tests.builders.watched_clusters import QUICK, Fleet
@@ -78,7 +78,7 @@ def test_disk_that_is_full_is_told_as_such(clusters: Fleet) -> None:
 async def life(one: ApiServer, door: OddDoor) -> None:
     """Wait for a sign of life that comes after the login has been mended."""
     heard = asyncio.Event()
-    beat = asyncio.create_task(beating(one, QUICK, heard.set))
+    beat = asyncio.create_task(send_heartbeats(one, QUICK, heard.set))
     await asyncio.sleep(0.3)
     door.at_login = None
     try:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from reconciler.adapters.git import Credentials, GitRepository
-from reconciler.adapters.git.remote import checked, failure, rejection
+from reconciler.adapters.git.remote import check_address, failure, rejection
 from reconciler.errors import Conflict, InvalidInput, Transient
 
 PASSWORD = "swordfish" + "-" + "42"
@@ -170,7 +170,7 @@ def test_address_that_git_may_not_see_is_refused(tmp_path, url):
     ],
 )
 def test_address_that_git_may_see_is_passed_on_as_it_is(url, protocol):
-    remote = checked(url, None)
+    remote = check_address(url, None)
     assert (remote.url, remote.protocols) == (url, protocol)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from reconciler.adapters.what_if import StillView
 from reconciler.core.commits.messages import line, message
 from reconciler.core.decide.decide import decide
 from reconciler.core.decide.state.pass_input import PassInput
@@ -13,6 +12,7 @@ from reconciler.core.explain.workload import explain
 from reconciler.core.ledger import lifecycle
 from reconciler.core.observe.demand import measure, remembered
 from reconciler.core.signals.prometheus import Query
+from reconciler.forecast import ForecastView
 from reconciler.model.capacity import MissingReplicas, Observed
 from reconciler.model.demand import Sample
 from reconciler.model.plan import Place, Reason, Release, Revert
@@ -219,7 +219,7 @@ def test_what_counts_now_counts_when_another_moment_is_looked_at() -> None:
     later = timedelta(hours=1)
     for last, missing in ((NOW - seconds(60), 3), (NOW - timedelta(minutes=3), 0)):
         there = asked(HPA, last=last)
-        then = StillView(view=Seen(there.observed), now=NOW, fresh=timedelta(minutes=2), later=later).observe()
+        then = ForecastView(view=Seen(there.observed), now=NOW, fresh=timedelta(minutes=2), later=later).observe()
         demand = measure(there.desired, then, {}, NOW + later)[VLLM]
         assert (demand.missing, bool(demand.stale)) == (missing, not missing)
 

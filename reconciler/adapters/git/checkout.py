@@ -40,7 +40,7 @@ def parse_identity(text: str) -> Identity | None:
     return Identity(name=match[1], email=match[2]) if match and match[1] else None
 
 
-def start(directory: Path, branch: str, message: str) -> None:
+def create(directory: Path, branch: str, message: str) -> None:
     """Make a repository of a directory, and commit all that is in it to `branch`.
 
     Raises InvalidInput with git's own words, as when it does not know who commits.

@@ -38,7 +38,7 @@ def stream(base: CommitId | None, after: datetime | None, commits: Sequence[Comm
     return b"".join(parts)
 
 
-def projected(projections: Sequence[Projection], committer: Identity) -> bytes:
+def projected_stream(projections: Sequence[Projection], committer: Identity) -> bytes:
     """Write the commits of clusters' branches, all in one stream, each branch's last one asking for its id back.
 
     A directory is put in by its id, so that none of its files is read or written. Times are as in `stream`.

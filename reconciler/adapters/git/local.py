@@ -66,7 +66,7 @@ def local_branches(
     remote ``origin`` are read. Raises OverspillError and OSError for an address or a directory that cannot be read.
     """
     heads = (f"refs/heads/{source_branch}", f"refs/heads/{output_branch}")
-    address = remote.checked(url or checkout.origin(directory), None)
+    address = remote.check_address(url or checkout.origin(directory), None)
     # 1. The fleet repository itself is on this disk.
     if address.protocols == "file" and (branches := _branches(_path(address.url), *heads)):
         return branches

@@ -75,7 +75,7 @@ _HELPER = (
 _SCP = re.compile(r"(?:[\w.+-]+@)?[A-Za-z0-9][\w.-]*:[^:].*")
 
 
-def checked(url: str, credentials: Credentials | None) -> Remote:
+def check_address(url: str, credentials: Credentials | None) -> Remote:
     """Check an address before git sees it.
 
     https, ssh (also as ``user@host:path``), file and plain paths are taken, http only from this very machine. Raises
@@ -174,7 +174,7 @@ def rejection(doing: str, summary: str, stderr: str) -> OverspillError:
     The list of summaries that mean "somebody else was first" is that of git, GitHub, GitLab and Gitea
     (docs/reference/git.md, "Rejected pushes"). receive.denyNonFastForwards says non-fast-forward too, and as rightly.
     """
-    remarks = [line.removeprefix("remote:").strip() for line in _telling(stderr) if line.startswith("remote:")]
+    remarks = [line.removeprefix("remote:").strip() for line in _error_lines(stderr) if line.startswith("remote:")]
     text = "; ".join([summary, *remarks])
     in_the_way = _IN_THE_WAY.search(text)
     if in_the_way:
@@ -191,11 +191,11 @@ def rejection(doing: str, summary: str, stderr: str) -> OverspillError:
 _TELLING = re.compile(r"(fatal|error|ssh): |remote: (?!(Enumerating|Counting|Compressing|Resolving) |Total )\S")
 
 
-def _telling(stderr: str) -> list[str]:
+def _error_lines(stderr: str) -> list[str]:
     """Pick the lines that say what went wrong out of progress and advice."""
     return [line for line in (line.strip() for line in re.split(r"[\r\n]+", stderr)) if _TELLING.match(line)]
 
 
 def _reason(stderr: str) -> str:
     """Say in one line what went wrong."""
-    return "; ".join(_telling(stderr)) or stderr.strip() or "git said nothing"
+    return "; ".join(_error_lines(stderr)) or stderr.strip() or "git said nothing"

@@ -12,7 +12,7 @@ from typing import Self
 from reconciler.adapters.git import pushing
 from reconciler.adapters.git import remote as address
 from reconciler.adapters.git.commits import parse
-from reconciler.adapters.git.fastimport import projected, stream
+from reconciler.adapters.git.fastimport import projected_stream, stream
 from reconciler.adapters.git.history import History
 from reconciler.adapters.git.mirror import SETTINGS, Mirror
 from reconciler.adapters.git.objects import (
@@ -78,7 +78,7 @@ class GitRepository:
         Raises InvalidInput for an address or a name that git must not see and for a cache that others can write to,
         Transient when we cannot write to it.
         """
-        remote = address.checked(url, credentials)
+        remote = address.check_address(url, credentials)
         source, output = branch_ref(source_branch), branch_ref(output_branch)
         if source == output:
             raise InvalidInput(f"branches: {source_branch!r} cannot be both read and written (try 'placements')")
@@ -225,7 +225,9 @@ class GitRepository:
 
     def project(self, projections: Sequence[Projection]) -> list[Advance]:
         """Write commits for branches of clusters into the mirror, and return where each branch is to go, in order."""
-        made = self._tracking.local(["fast-import", "--quiet", "--done"], stdin=projected(projections, self._committer))
+        made = self._tracking.local(
+            ["fast-import", "--quiet", "--done"], stdin=projected_stream(projections, self._committer)
+        )
         advances: list[Advance] = []
         self._projected = {}
         for projection, line in zip(projections, made.decode().split(), strict=True):
@@ -265,7 +267,7 @@ class GitRepository:
         def end() -> None:
             moved()
             self._tracking.tips = Tips(source=self.tips().source, output=new, output_at=self._committed_at(new))
-            self._tracking.stand(stand)
+            self._tracking.note_moved(stand)
 
         return end
 

@@ -71,7 +71,7 @@ class Runner:
         """
         process = self.start(arguments, stdin=stdin is not None)
         silence = self.silence if remote else LOCAL_SILENCE
-        return partial(_ended, process, arguments[0], stdin, silence)
+        return partial(_wait, process, arguments[0], stdin, silence)
 
     def start(self, arguments: Sequence[str], *, stdin: bool) -> Popen[bytes]:
         """Start a command whose streams the caller reads and writes; end it with `kill`."""
@@ -117,7 +117,7 @@ class Runner:
         return variables
 
 
-def _ended(process: Popen[bytes], command: str, stdin: bytes | None, silence: timedelta) -> Output:
+def _wait(process: Popen[bytes], command: str, stdin: bytes | None, silence: timedelta) -> Output:
     """Wait for the end of a command, for as long as it says something."""
     heard, unsent = 0, stdin
     try:

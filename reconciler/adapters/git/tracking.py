@@ -49,7 +49,7 @@ class Tracking:
         self.output = output
         self._clusters = clusters
         self._branches: Mapping[ClusterName, Branch] | None = None
-        self._asked = False
+        self._branches_read = False
         self.tips = Tips(source=None, output=None)
         self.doubtful = False
         """Set by a push: its git moves our ref by itself, and may do so even after the daemon that began it was killed,
@@ -71,12 +71,12 @@ class Tracking:
         when the remote is away or hangs, InvalidInput when it does not exist or does not let us in.
         """
         doing = f"fetching {self.remote.url}"
-        if not self._asked:
+        if not self._branches_read:
             self._branches = None
-        self._asked = False
+        self._branches_read = False
         look = self.tips.source is None or self.tips.output is None
         for _ in range(3):
-            done = self._fetch_found(doing) if look else self._fetch_known()
+            done = self._fetch_listed(doing) if look else self._fetch_both()
             if done.status == 0 and not (look or self.doubtful) and "-> refs/overspill/" not in done.stderr:
                 return self.tips
             if done.status == 0 and self._take_refs():
@@ -103,7 +103,7 @@ class Tracking:
 
         Unless the last one did, the remote is asked here, and each branch that is new to us comes without its past.
         """
-        self._asked = True
+        self._branches_read = True
         if self._branches is None:
             doing = f"fetching the branches of clusters from {self.remote.url}"
             listed = self.runner.run(["ls-remote", "--heads", address.NAME, f"{self._clusters}*"], remote=True)
@@ -111,7 +111,7 @@ class Tracking:
                 raise self.failure(doing, listed)
             # Where there is none, git fails with a depth and says nothing.
             depth = ["--depth=1"] if listed.stdout else []
-            done = self.runner.run([*_FETCH, *depth, "--prune", address.NAME, self._followed()], remote=True)
+            done = self.runner.run([*_FETCH, *depth, "--prune", address.NAME, self._cluster_refspec()], remote=True)
             if done.status:
                 raise self.failure(doing, done)
             self._branches = {}
@@ -120,7 +120,7 @@ class Tracking:
                 raise Transient(f"{doing}: the mirror is broken and will be fetched anew")
         return self._branches
 
-    def stand(self, moved: Mapping[ClusterName, Branch]) -> None:
+    def note_moved(self, moved: Mapping[ClusterName, Branch]) -> None:
         """Take note of where branches of clusters stand after a push."""
         if self._branches is not None:
             self._branches = {**self._branches, **moved}
@@ -167,18 +167,18 @@ class Tracking:
         if self._mirror.packs() > above:
             self.local(["repack", "-d", "-q", "--geometric=2", "--no-write-bitmap-index"])
 
-    def _followed(self) -> str:
+    def _cluster_refspec(self) -> str:
         """Write the refspec of the branches of clusters."""
         return f"+{self._clusters}*:{CLUSTERS}*"
 
-    def _fetch_known(self) -> Output:
+    def _fetch_both(self) -> Output:
         """Ask for both branches, and for those of clusters where somebody wants them, in one process."""
         wanted = [f"+{self.source}:{SOURCE}", f"+{self.output}:{OUTPUT}"]
         if self._branches is not None:
-            wanted = ["--prune", *wanted, self._followed()]
+            wanted = ["--prune", *wanted, self._cluster_refspec()]
         return self.runner.run([*_FETCH, address.NAME, *wanted], remote=True)
 
-    def _fetch_found(self, doing: str) -> Output:
+    def _fetch_listed(self, doing: str) -> Output:
         """Ask which of the branches there are, and fetch those, one that is new to us without its past.
 
         Those of clusters are left to whoever asks for them next.

@@ -10,11 +10,10 @@ from datetime import datetime, timedelta
 from threading import Lock
 
 from reconciler.adapters.kube.followed_objects import FollowedObjects
-from reconciler.adapters.kube.muted_watches import muted
 from reconciler.adapters.kube.server import ApiServer
-from reconciler.adapters.kube.stream import Scope, Stream
+from reconciler.adapters.kube.stream import Scope, Stream, describe_muted
 from reconciler.adapters.kube.targets import ClusterTarget
-from reconciler.adapters.kube.tasks import beating, cancel
+from reconciler.adapters.kube.tasks import cancel, send_heartbeats
 from reconciler.adapters.kube.timing import WatchTiming
 from reconciler.core.engines.reports import SELECTOR, ReportObjects
 from reconciler.core.observe.kubernetes.cluster_state import ClusterState
@@ -27,7 +26,7 @@ from reconciler.model.workload import Json
 from reconciler.ports import Clock
 
 
-class Silence:
+class LastHeard:
     """Remembers when each kind of signal was last known as it is.
 
     What we may not list and watch from the first on is no signal at all: nobody who never gave us that right shall keep
@@ -46,18 +45,18 @@ class Silence:
             elif stream.heard and stream.watched:
                 self._at[resource] = now - timedelta(seconds=stream.behind)
 
-    def lasting(self, resource: Watched, streams: Mapping[Watched, Stream]) -> bool:
+    def is_kept(self, resource: Watched, streams: Mapping[Watched, Stream]) -> bool:
         """Tell whether what a resource said last is kept although its list came to nothing: it is refused by now."""
         return resource in self._at and bool(streams[resource].refusal)
 
     def stale(self, streams: Mapping[Watched, Stream]) -> tuple[SignalFreshness, ...]:
         """Tell of each kind that cannot be heard now when it last was."""
-        signal_freshnesses = []
+        stale_signals = []
         for resource, kind in SIGNAL_PREFIXES.items():
             stream, at = streams.get(resource), self._at.get(resource)
             if stream is not None and not stream.heard and (at is not None or not stream.refusal):
-                signal_freshnesses.append(SignalFreshness(signal=kind, at=at, trouble=stream.refusal or stream.trouble))
-        return tuple(signal_freshnesses)
+                stale_signals.append(SignalFreshness(signal=kind, at=at, trouble=stream.refusal or stream.trouble))
+        return tuple(stale_signals)
 
 
 class FollowedCluster:
@@ -92,29 +91,29 @@ class FollowedCluster:
         self._state = ClusterState(target.refs, target.marks, target.kinds)
         self._streams: dict[Watched, Stream] = {}
         self._tasks: dict[Watched, asyncio.Task[None]] = {}
-        self._turning = asyncio.Lock()
-        self._beat = asyncio.create_task(beating(server, pace, self._beaten))
+        self._changing_target = asyncio.Lock()
+        self._beat = asyncio.create_task(send_heartbeats(server, pace, self._note_heartbeat))
         self._heard_at: datetime | None = None
         self._seen_at: datetime | None = None
-        self._made: ClusterObservation | None = None
+        self._observation: ClusterObservation | None = None
         self._listed_at: dict[Watched, datetime] = {}
         self._unknown: frozenset[Watched] = frozenset()
-        self._silence = Silence()
+        self._last_heard = LastHeard()
         self._dirty = True
         self._engine: FollowedObjects | None = None
         self._report_objects: ReportObjects | None = None
         self._run(needed_resources(target.refs, target.kinds))
-        self._run_engine()
+        self._watch_engine()
 
     async def retarget(self, target: ClusterTarget) -> None:
         """Count other workloads from now on; what was seen last stands until the new ones have been listed."""
-        async with self._turning:
+        async with self._changing_target:
             before, self.target = self.target, target
             await self._recount(target)
             if before.reports != target.reports:
                 if self._engine is not None:
                     await self._engine.close()
-                self._run_engine()
+                self._watch_engine()
 
     async def _recount(self, target: ClusterTarget) -> None:
         with self._lock:
@@ -129,23 +128,23 @@ class FollowedCluster:
             for resource in gone - resources:
                 self._state.retain(resource, set())
         self._run(resources - self._tasks.keys())
-        self._run_customs()
+        self._watch_custom_kinds()
 
     async def renew(self) -> None:
         """Use another login at once if there is one, and try anew what failed for want of one."""
-        async with self._turning:
+        async with self._changing_target:
             if self._beat.done() or not await self._server.renewed():
                 return
             await cancel(self._tasks.values())
             self._start(self._streams)
-            self._run_customs()
+            self._watch_custom_kinds()
             if self._engine is not None:
                 await self._engine.restart()
         self._changed(ChangeEffect.CAPACITY)
 
     async def close(self) -> None:
         """Stop, and close the connection."""
-        async with self._turning:
+        async with self._changing_target:
             await cancel([self._beat, *self._tasks.values()])
             if self._engine is not None:
                 await self._engine.close()
@@ -163,14 +162,14 @@ class FollowedCluster:
             if self._seen_at is not None and self._complete():
                 at = self._watched_until(self._seen_at)
                 unknown = frozenset(kind for kind, stream in self._streams.items() if not stream.known)
-                if self._dirty or self._made is None or unknown != self._unknown:
-                    self._made = self._state.observation(self.target.name, at, unknown)
+                if self._dirty or self._observation is None or unknown != self._unknown:
+                    self._observation = self._state.observation(self.target.name, at, unknown)
                     self._unknown = unknown
                     self._dirty = False
-                stale = self._silence.stale(self._streams)
-                if (self._made.observed_at, self._made.stale) != (at, stale):
-                    self._made = replace(self._made, observed_at=at, stale=stale)
-            return self._made
+                stale = self._last_heard.stale(self._streams)
+                if (self._observation.observed_at, self._observation.stale) != (at, stale):
+                    self._observation = replace(self._observation, observed_at=at, stale=stale)
+            return self._observation
 
     def _watched_until(self, seen: datetime) -> datetime:
         """Tell until when what is known is known to hold: what has been seen so far holds while signs of life come."""
@@ -195,9 +194,9 @@ class FollowedCluster:
             return why
         with self._lock:
             troubled = [stream for stream in self._failing() if stream.failures > 1 or not stream.listed]
-            return troubled[0].trouble if troubled else muted(self._streams.values(), self._pace)
+            return troubled[0].trouble if troubled else describe_muted(self._streams.values(), self._pace)
 
-    def lacks(self) -> tuple[str, ...]:
+    def unwatched(self) -> tuple[str, ...]:
         """Say which resources are not looked at though they may be there, while the cluster itself is well."""
         with self._lock:
             if self._failing():
@@ -232,7 +231,7 @@ class FollowedCluster:
     def listed(self, resource: Watched, seen: set[str]) -> None:
         """Forget what a complete list does not name; the last of the first lists makes the cluster seen."""
         with self._lock:
-            if not self._silence.lasting(resource, self._streams):
+            if not self._last_heard.is_kept(resource, self._streams):
                 self._state.retain(resource, seen)
             self._listed_at[resource] = self._clock.now() - timedelta(seconds=self._streams[resource].behind)
         self.heard()
@@ -250,10 +249,10 @@ class FollowedCluster:
     def heard(self) -> None:
         """Move the time of the observation on, while nothing is missing from it."""
         self._heard_at = self._clock.now()
-        self._silence.note(self._streams, self._heard_at)
-        self._see()
+        self._last_heard.note(self._streams, self._heard_at)
+        self._note_seen()
 
-    def _see(self) -> None:
+    def _note_seen(self) -> None:
         if self._heard_at is not None and self._complete() and not self._failing():
             at = self._proven_until(self._heard_at)
             self._seen_at = at if self._seen_at is None else max(self._seen_at, at)
@@ -269,7 +268,7 @@ class FollowedCluster:
                 self._streams[resource] = Stream(self._server, resource, self, self._pace)
         self._start(resources)
 
-    def _run_customs(self) -> None:
+    def _watch_custom_kinds(self) -> None:
         """Watch the objects of kinds that pods of what is followed turn out to be of.
 
         Until they have been listed, what was seen before holds.
@@ -281,10 +280,10 @@ class FollowedCluster:
     def _start(self, resources: Iterable[Watched]) -> None:
         for resource in resources:
             # One that is not needed ends the wait only where nothing else is waited for any more.
-            failed = self._see if resource.optional else self._failed
+            failed = self._note_seen if resource.optional else self._failed
             self._tasks[resource] = asyncio.create_task(self._streams[resource].run(failed))
 
-    def _run_engine(self) -> None:
+    def _watch_engine(self) -> None:
         """Follow the engine's objects, where it keeps any in the cluster."""
         self._engine = self._report_objects = None
         source = self.target.reports
@@ -296,7 +295,7 @@ class FollowedCluster:
             )
             self._report_objects = objects
 
-    def _beaten(self) -> None:
+    def _note_heartbeat(self) -> None:
         """Pass a sign of life on."""
         self.heard()
         if self._engine is not None:
@@ -311,7 +310,7 @@ class FollowedCluster:
     def _note(self, effect: ChangeEffect) -> None:
         if effect:
             self._dirty = True
-            if not self._turning.locked():
-                self._run_customs()
+            if not self._changing_target.locked():
+                self._watch_custom_kinds()
             if self._complete():
                 self._changed(effect)

@@ -7,11 +7,11 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 
 from reconciler.adapters.kube.followed_objects import FollowedObjects
-from reconciler.adapters.kube.login import Door
+from reconciler.adapters.kube.login import Login
 from reconciler.adapters.kube.server import ApiServer
 from reconciler.adapters.kube.stream import Scope
 from reconciler.adapters.kube.targets import ControlTarget
-from reconciler.adapters.kube.tasks import beating, cancel
+from reconciler.adapters.kube.tasks import cancel, send_heartbeats
 from reconciler.adapters.kube.timing import WatchTiming
 from reconciler.core.engines.logins import ClusterLogin, ClusterLogins, Unusable
 from reconciler.core.engines.reports import SELECTOR, ReportObjects
@@ -30,7 +30,7 @@ class FollowedControlPlane:
     def __init__(
         self,
         target: ControlTarget,
-        door: Door,
+        own_login: Login,
         *,
         clock: Clock,
         pace: WatchTiming,
@@ -39,9 +39,9 @@ class FollowedControlPlane:
         moved: Callable[[], None],
     ) -> None:
         self.target = target
-        self.door = door
+        self.own_login = own_login
         self._pace = pace
-        self._server = ApiServer(door, pace, moved)
+        self._server = ApiServer(own_login, pace, moved)
         self._report_objects: ReportObjects | None = None
         self._cluster_logins: ClusterLogins | None = None
         self._reports: FollowedObjects | None = None
@@ -64,7 +64,7 @@ class FollowedControlPlane:
                 pace=pace,
                 changed=lambda _: renewed(),
             )
-        self._beat = asyncio.create_task(beating(self._server, pace, self._heard))
+        self._beat = asyncio.create_task(send_heartbeats(self._server, pace, self._heard))
 
     @property
     def followed(self) -> list[FollowedObjects]:

@@ -7,9 +7,8 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 from threading import Lock
 
-from reconciler.adapters.kube.muted_watches import muted
 from reconciler.adapters.kube.server import ApiServer
-from reconciler.adapters.kube.stream import Scope, Stream
+from reconciler.adapters.kube.stream import Scope, Stream, describe_muted
 from reconciler.adapters.kube.tasks import cancel
 from reconciler.adapters.kube.timing import WatchTiming
 from reconciler.core.engines.reports import EngineResource
@@ -80,7 +79,7 @@ class FollowedObjects:
             for stream in self._streams
             if stream.refusal or stream.failures > 1 or (stream.failures and not stream.listed)
         ]
-        silent = muted(self._streams, self._pace)
+        silent = describe_muted(self._streams, self._pace)
         return (*reasons, *((silent,) if silent else ()))
 
     def page(self, resource: Watched, items: list[Json], seen: set[str]) -> None:

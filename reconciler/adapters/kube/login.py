@@ -26,7 +26,7 @@ from reconciler.text.redaction import redacted
 _BEARER = "BearerToken"
 
 
-class Door(Protocol):
+class Login(Protocol):
     """A way in."""
 
     async def stamp(self) -> object:
@@ -46,7 +46,7 @@ class Door(Protocol):
         ...
 
 
-class Logins(Protocol):
+class LoginStore(Protocol):
     """Where the logins of Argo CD are known."""
 
     async def read(self) -> None:
@@ -58,7 +58,7 @@ class Logins(Protocol):
         ...
 
 
-class OwnDoor:
+class KubeconfigLogin:
     """By the daemon's kubeconfig, or its own service account. A kubeconfig that is missing is like the one before."""
 
     def __init__(self, connection: Connection, kubeconfig: Path | None) -> None:
@@ -97,17 +97,17 @@ class OwnDoor:
                 config = KubeConfigMerger(str(self._kubeconfig)).config
                 await load(config, self._connection.context, configuration)
         except (ConfigException, YAMLError, OSError, ValueError, KeyError, TypeError) as error:
-            raise Transient(f"cannot be connected to: {plain(error)}") from error
+            raise Transient(f"cannot be connected to: {error_line(error)}") from error
         yield configuration
 
 
-class SecretDoor:
+class ArgoSecretLogin:
     """As Argo CD does, by its Secret for the cluster. What is local to Argo CD's cluster is reached through `local`.
 
     A Secret may name a program to run: only those in `plugins` are. Nothing that is secret gets into a message.
     """
 
-    def __init__(self, cluster: str, logins: Logins, *, local: Door, plugins: frozenset[str]) -> None:
+    def __init__(self, cluster: str, logins: LoginStore, *, local: Login, plugins: frozenset[str]) -> None:
         self._cluster = cluster
         self._logins = logins
         self._local = local
@@ -139,14 +139,14 @@ class SecretDoor:
         if why := _forbidden(login, self._plugins):
             raise Transient(why)
         if login.plugin is not None:
-            login = await _asked(login, login.plugin)
+            login = await _run_plugin(login, login.plugin)
         if login.local:
             async with self._local.configuration() as configuration:
-                yield _overridden(configuration, login)
+                yield _local_configuration(configuration, login)
             return
         # OpenSSL takes a client's certificate from files alone.
         with tempfile.TemporaryDirectory(prefix="overspill-") as directory:
-            yield _configured(login, Path(directory))
+            yield _secret_configuration(login, Path(directory))
 
 
 def _forbidden(login: ClusterLogin, plugins: frozenset[str]) -> str:
@@ -159,7 +159,7 @@ def _forbidden(login: ClusterLogin, plugins: frozenset[str]) -> str:
     )
 
 
-async def _asked(login: ClusterLogin, plugin: Plugin) -> ClusterLogin:
+async def _run_plugin(login: ClusterLogin, plugin: Plugin) -> ClusterLogin:
     """Have a program log in, and add what it gives."""
     status = await credentials(plugin)
     return replace(
@@ -170,7 +170,7 @@ async def _asked(login: ClusterLogin, plugin: Plugin) -> ClusterLogin:
     )
 
 
-def _overridden(configuration: Any, login: ClusterLogin) -> Any:
+def _local_configuration(configuration: Any, login: ClusterLogin) -> Any:
     """Keep the address of Argo CD's own cluster, with the Secret's account where it has one."""
     if authorization := _authorization(login):
         configuration.cert_file = configuration.key_file = None
@@ -179,7 +179,7 @@ def _overridden(configuration: Any, login: ClusterLogin) -> Any:
     return configuration
 
 
-def _configured(login: ClusterLogin, directory: Path) -> Any:
+def _secret_configuration(login: ClusterLogin, directory: Path) -> Any:
     configuration: Any = Configuration(host=login.server)
     configuration.verify_ssl = not login.insecure
     configuration.ca_cert_data = login.authority.decode("ascii", "replace") or None
@@ -203,7 +203,7 @@ def _authorization(login: ClusterLogin) -> str:
     return ""
 
 
-def plain(error: BaseException) -> str:
+def error_line(error: BaseException) -> str:
     """Put an error on one short line, without the login of a proxy or server that it may quote."""
     # The words of a proxy's refusal hold its whole URL.
     text = f"{error.status} {error.message}" if isinstance(error, aiohttp.ClientResponseError) else str(error)

@@ -16,7 +16,7 @@ import aiohttp
 from kubernetes.aio.client import ApiClient
 
 from reconciler.adapters.kube.answers import Moved, Silent, Unauthorized, body, check
-from reconciler.adapters.kube.login import Door, plain
+from reconciler.adapters.kube.login import Login, error_line
 from reconciler.adapters.kube.timing import WatchTiming
 from reconciler.errors import Transient
 from reconciler.model.workload import Json
@@ -27,11 +27,11 @@ _LONGEST_EVENT = 16 << 20
 
 @dataclass(slots=True)
 class _Session:
-    """One login, and how many questions are under way over it; closed once it is not the latest and has none."""
+    """One login, and how many requests are under way over it; closed once it is not the latest and has none."""
 
     client: ApiClient
     stamp: object
-    questions: int = 0
+    requests: int = 0
     since: float = field(default_factory=time.monotonic)
 
 
@@ -57,8 +57,8 @@ class ApiServer:
     asked any more.
     """
 
-    def __init__(self, door: Door, pace: WatchTiming, moved: Callable[[], None]) -> None:
-        self._door = door
+    def __init__(self, login: Login, pace: WatchTiming, moved: Callable[[], None]) -> None:
+        self._login = login
         self._pace = pace
         self._moved = moved
         self._identity: object = None
@@ -83,7 +83,7 @@ class ApiServer:
         rest = b""
         async with self._answer(path, query, timeout) as response:
             yield None
-            async for chunk in _while_heard(response.content.iter_any()):
+            async for chunk in _raise_silent(response.content.iter_any()):
                 *lines, rest = (rest + chunk).split(b"\n")
                 for line in lines:
                     if line.strip():
@@ -93,11 +93,11 @@ class ApiServer:
 
     def trouble(self) -> str:
         """Say why there is no way in, where that is known without trying."""
-        return self._door.trouble()
+        return self._login.trouble()
 
     async def renewed(self) -> bool:
         """Tell whether there is another login than the one in use, or none in use at all."""
-        return self._session is None or self._session.stamp != await self._door.stamp()
+        return self._session is None or self._session.stamp != await self._login.stamp()
 
     async def close(self) -> None:
         """Close the connection, when nothing is asked any more."""
@@ -121,7 +121,7 @@ class ApiServer:
     ) -> AsyncIterator[aiohttp.ClientResponse]:
         """Ask, and yield an answer that is no error. What goes wrong while it is read is told apart here as well."""
         session = await self._latest()
-        session.questions += 1
+        session.requests += 1
         try:
             async with await self._request(session, path, query, times) as response:
                 try:
@@ -130,7 +130,7 @@ class ApiServer:
                 finally:
                     _hang_up(response)
         except Unauthorized as refused:
-            error = Unauthorized(f"{refused} ({self._door.remedy()})")
+            error = Unauthorized(f"{refused} ({self._login.remedy()})")
             if session is self._session:  # and not a later one already
                 self._session = None
                 if time.monotonic() - session.since < self._pace.longest_backoff:
@@ -139,18 +139,18 @@ class ApiServer:
         except TimeoutError as error:
             raise Transient("did not answer in time") from error
         except (aiohttp.ClientError, OSError) as error:
-            raise Transient(f"cannot be reached: {plain(error)}") from error
+            raise Transient(f"cannot be reached: {error_line(error)}") from error
         except ValueError as error:  # JSON that was cut off
             raise Transient("sent what is not JSON") from error
         finally:
-            session.questions -= 1
-            if session is not self._session and not session.questions:
+            session.requests -= 1
+            if session is not self._session and not session.requests:
                 await session.client.close()
 
     async def _latest(self) -> _Session:
         async with self._opening:
             with _logging_in():
-                stamp = await self._door.stamp()
+                stamp = await self._login.stamp()
             if self._session is not None and self._session.stamp != stamp:
                 await self._drop(self._session)
             if self._session is None:
@@ -174,13 +174,13 @@ class ApiServer:
 
     async def _open(self, stamp: object) -> _Session:
         with _logging_in():
-            async with self._door.configuration() as configuration:
+            async with self._login.configuration() as configuration:
                 try:
                     self._recognize(_identity(configuration))
-                    configuration.trace_configs = [_staying()]
+                    configuration.trace_configs = [_refuse_redirects()]
                     return _Session(ApiClient(configuration), stamp)
                 except (OSError, ValueError) as error:  # a certificate that is none
-                    raise Transient(f"cannot be connected to: {plain(error)}") from error
+                    raise Transient(f"cannot be connected to: {error_line(error)}") from error
 
     def _recognize(self, identity: object) -> None:
         """Make sure that it is the server that it was: versions of one mean something else at another."""
@@ -196,7 +196,7 @@ class ApiServer:
     async def _drop(self, session: _Session) -> None:
         """Use a login no longer."""
         self._session = None
-        if not session.questions:
+        if not session.requests:
             await session.client.close()
 
 
@@ -215,7 +215,7 @@ def _logging_in() -> Iterator[None]:
         raise Transient(f"cannot be logged in to: {cause or type(error).__name__}") from error
 
 
-async def _while_heard(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+async def _raise_silent(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
     """Tell the silence of a watch from a connection that does not come about."""
     try:
         async for chunk in chunks:
@@ -232,7 +232,7 @@ def _identity(configuration: Any) -> object:
     return configuration.host, configuration.tls_server_name, authority
 
 
-def _staying() -> aiohttp.TraceConfig:
+def _refuse_redirects() -> aiohttp.TraceConfig:
     """Follow no redirect: no API server sends any, and it could lead to what only we can reach."""
     tracing = aiohttp.TraceConfig()
     tracing.on_request_redirect.append(_refuse)

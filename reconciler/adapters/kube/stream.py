@@ -9,7 +9,7 @@ import asyncio
 import math
 import random
 import time
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Iterable
 from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from typing import Protocol
@@ -117,7 +117,7 @@ class Stream:
         self._limit = min(scope.page or pace.page, pace.page)
         self._path = ""
         self._version = ""
-        self._lacks = 0
+        self._absences = 0
         self.watched = False
         self._stood = False
         self._proven = False
@@ -138,7 +138,7 @@ class Stream:
     @property
     def known(self) -> bool:
         """Tell whether what is known can be relied on: a watch that breaks and comes back at once changes nothing."""
-        return self.listed and self.failures <= 1 and not self._lacks
+        return self.listed and self.failures <= 1 and not self._absences
 
     @property
     def heard(self) -> bool:
@@ -171,11 +171,11 @@ class Stream:
                     self._fail("calls too old (410) what it has only just listed")
             except Transient as error:
                 if self.resource.optional and isinstance(error, Forbidden | NotServed):
-                    await asyncio.sleep(self._lack(error))
+                    await asyncio.sleep(self._go_without(error))
                     continue
                 if isinstance(error, TooLong):
                     self._limit = max(1, self._limit // 2)
-                self._fail(self._told(error))
+                self._fail(self._with_remedy(error))
             except Exception as error:  # one object that we cannot read must not end the watch for good
                 log.exception("bug; listing anew", resource=self.resource.plural)
                 self._version = ""
@@ -193,42 +193,42 @@ class Stream:
         if self._on_trial:
             self._unsteady = self.failures
 
-    def _told(self, error: Transient) -> str:
+    def _with_remedy(self, error: Transient) -> str:
         if not isinstance(error, Forbidden):
             return str(error)
         file = rights(self.resource)
         way_out = f"apply {file} there" if file else f"let overspill-reader list and watch {self.resource.plural} there"
         return f"{error} ({way_out})"
 
-    def _lack(self, error: Forbidden | NotServed) -> float:
+    def _go_without(self, error: Forbidden | NotServed) -> float:
         """Go on without the resource, and return for how many seconds."""
         self._version = ""
         self._doubted = self.mute = False
-        self._lacks += 1
-        refused, self.refusal = self.refusal, self._told(error) if isinstance(error, Forbidden) else ""
-        if self._lacks == 1 or (refused and not self.refusal):
+        self._absences += 1
+        refused, self.refusal = self.refusal, self._with_remedy(error) if isinstance(error, Forbidden) else ""
+        if self._absences == 1 or (refused and not self.refusal):
             self.listed = True
             self._sink.listed(self.resource, set())
         self._unsteady = 0
-        self._answered()
-        return self._pace.backoff(self._lacks) if self.refusal else self._pace.absent
+        self._note_answer()
+        return self._pace.backoff(self._absences) if self.refusal else self._pace.absent
 
-    def _answered(self) -> None:
+    def _note_answer(self) -> None:
         """Begin to count anew; what no watch has disproved yet is not made good by a list."""
         self.failures = self._unsteady
         if not self._unsteady:
             self.trouble = ""
         self._sink.heard()
 
-    def _stand(self) -> None:
+    def _note_steady(self) -> None:
         """Take note that a watch does not end at once: it has lasted for a while, or has brought something."""
         self._on_trial, self._stood, self._unsteady, self._empty = False, True, 0, 0
-        self._answered()
+        self._note_answer()
 
-    def _prove(self) -> None:
+    def _note_event(self) -> None:
         """Take note that a watch has brought something."""
         self._proven, self.mute, self._spoke_at = True, False, time.monotonic()
-        self._stand()
+        self._note_steady()
 
     async def _list(self) -> None:
         """List in the newest version of the API that is served."""
@@ -242,8 +242,8 @@ class Stream:
     async def _list_at(self, path: str) -> None:
         """List all pages; the last one says from which version to watch."""
         self._stood = self._proven = False
-        if self._lacks:
-            await self._try(path)
+        if self._absences:
+            await self._try_anew(path)
         began, contents = time.monotonic(), 0
         seen: set[str] = set()
         query = {"limit": self._limit, **self._selected}
@@ -254,17 +254,17 @@ class Stream:
             self._sink.page(self.resource, items, seen)
             for raw in items:
                 contents ^= hash((key_of(raw), raw["metadata"].get("resourceVersion")))
-            self._answered()
+            self._note_answer()
             if not metadata.get("continue"):
                 break
             query["continue"] = metadata["continue"]
         self._path, self._version = path, metadata.get("resourceVersion") or ""
-        self.listed, self._lacks, self.refusal = True, 0, ""
+        self.listed, self._absences, self.refusal = True, 0, ""
         self.mute |= self._doubted and self._contents not in (None, contents)
         self._listed_at, self._contents, self._doubted = began, contents, False
         self._sink.listed(self.resource, seen)
 
-    async def _try(self, path: str) -> None:
+    async def _try_anew(self, path: str) -> None:
         """See whether what was missing can be listed and watched now, before anything of it is taken in."""
         page = await self._server.get(path, {**self._selected, "limit": 1}, within=self._pace.answer)
         version = (page.get("metadata") or {}).get("resourceVersion") or ""
@@ -279,24 +279,24 @@ class Stream:
                 async for event in events:
                     if event is None:
                         self.watched = self._on_trial = True
-                        trial = asyncio.get_running_loop().call_later(self._pace.steady, self._stand)
-                        self._answered()
+                        trial = asyncio.get_running_loop().call_later(self._pace.steady, self._note_steady)
+                        self._note_answer()
                     else:
                         self._take(event)
-                        self._prove()
+                        self._note_event()
         except Silent:
             self._proven = False
         finally:
             if trial is not None:
                 trial.cancel()
-                self._doubt()
+                self._list_if_silent()
         if self._on_trial:
             self._empty += 1
             if self._empty > 1:
                 self._version = ""
                 raise Transient("ends each watch at once, with nothing in it")
 
-    def _doubt(self) -> None:
+    def _list_if_silent(self) -> None:
         """List anew after a watch that stood, brought nothing, and ended when the list was no longer new.
 
         A third of `silence`: with a whole one after it, what is known is no older than an observation may be.
@@ -327,3 +327,12 @@ class Stream:
             self._sink.event(self.resource, type_, raw)
             self._contents = None
         self._version = (raw.get("metadata") or {}).get("resourceVersion") or self._version
+
+
+def describe_muted(streams: Iterable[Stream], pace: WatchTiming) -> str:
+    """Say which watches have kept changes from us; empty where none has."""
+    names = ", ".join(sorted(stream.resource.full_name for stream in streams if stream.mute))
+    sentence = (
+        f"watches do not tell what changes, of {names} (does a proxy hold it back?); listed every {pace.silence:g} s"
+    )
+    return sentence if names else ""

@@ -49,7 +49,7 @@ class ClusterTarget:
     control: ControlTarget | None = None
     """The control plane with the login to the cluster; None where the daemon has its own."""
 
-    def same_way(self, other: ClusterTarget) -> bool:
+    def same_connection(self, other: ClusterTarget) -> bool:
         """Tell whether both are reached in one and the same way."""
         return (self.connection, self.control) == (other.connection, other.control)
 
@@ -68,8 +68,8 @@ class Targets:
     """The clusters without a connection where others have one, and the context that may be meant."""
 
 
-def wanted(desired: Desired, contexts: frozenset[str], *, asked: bool) -> Targets:
-    """List the clusters and control planes that can be watched; `asked` tells that there is a kubeconfig at all.
+def watch_targets(desired: Desired, contexts: frozenset[str], *, has_kubeconfig: bool) -> Targets:
+    """List the clusters and control planes that can be watched.
 
     Without a kubeconfig only the cluster that the daemon runs in is watched: files or pushes report on the others.
     """
@@ -78,15 +78,15 @@ def wanted(desired: Desired, contexts: frozenset[str], *, asked: bool) -> Target
         ref = desired.templates[workload].ref
         if ref is not None:
             refs.setdefault(desired.workspaces[workload.workspace].primary, set()).add(ref)
-    control = _control_planes(desired, asked=asked)
+    control = _control_planes(desired, has_kubeconfig=has_kubeconfig)
     with_logins = next((target for target in control.values() if target.logins is not None), None)
     marks = marks_by_label(desired.kinds)
     clusters: dict[ClusterName, ClusterTarget] = {}
     nameless: dict[ClusterName, str] = {}
     for name, cluster in desired.clusters.items():
         connection = cluster.connection or Connection(context=name if name in contexts else "")
-        if not _reachable(connection, with_logins, asked=asked):
-            if asked and cluster.connection is None:
+        if not _reachable(connection, with_logins, has_kubeconfig=has_kubeconfig):
+            if has_kubeconfig and cluster.connection is None:
                 nameless[name] = nearest(name, contexts)
             continue
         clusters[name] = ClusterTarget(
@@ -118,7 +118,7 @@ def wanted(desired: Desired, contexts: frozenset[str], *, asked: bool) -> Target
     )
 
 
-def _control_planes(desired: Desired, *, asked: bool) -> dict[EngineName, ControlTarget]:
+def _control_planes(desired: Desired, *, has_kubeconfig: bool) -> dict[EngineName, ControlTarget]:
     """List the control planes that can be reached and are needed: to read reports, or for logins."""
     used = {cluster.engine for cluster in desired.clusters.values()}
     by_login = any(
@@ -127,7 +127,7 @@ def _control_planes(desired: Desired, *, asked: bool) -> dict[EngineName, Contro
     targets: dict[EngineName, ControlTarget] = {}
     for name, engine in ENGINES.items():
         plane = engine.control_plane(desired.fleet)
-        if plane is None or plane.connection is None or not (plane.connection.in_cluster or asked):
+        if plane is None or plane.connection is None or not (plane.connection.in_cluster or has_kubeconfig):
             continue
         reports, logins = plane.reports if name in used else None, plane.logins if by_login else None
         if reports is not None or logins is not None:
@@ -137,7 +137,7 @@ def _control_planes(desired: Desired, *, asked: bool) -> dict[EngineName, Contro
     return targets
 
 
-def _reachable(connection: Connection, with_logins: ControlTarget | None, *, asked: bool) -> bool:
+def _reachable(connection: Connection, with_logins: ControlTarget | None, *, has_kubeconfig: bool) -> bool:
     if connection.argocd:
         return with_logins is not None
-    return connection.in_cluster or (asked and bool(connection.context))
+    return connection.in_cluster or (has_kubeconfig and bool(connection.context))

@@ -15,7 +15,7 @@ from reconciler.errors import Transient
 log = structlog.get_logger()
 
 
-async def beating(server: ApiServer, pace: WatchTiming, heard: Callable[[], None]) -> None:
+async def send_heartbeats(server: ApiServer, pace: WatchTiming, heard: Callable[[], None]) -> None:
     """Ask for a sign of life regularly, for ever: between two bookmarks a quiet watch says nothing for a minute."""
     failures = 0
     warned = False

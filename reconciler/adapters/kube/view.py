@@ -17,9 +17,9 @@ from reconciler.adapters.kube.cluster import FollowedCluster
 from reconciler.adapters.kube.contexts import Contexts
 from reconciler.adapters.kube.control_plane import FollowedControlPlane
 from reconciler.adapters.kube.dns import NamingLoop
-from reconciler.adapters.kube.login import Door, OwnDoor, SecretDoor
+from reconciler.adapters.kube.login import ArgoSecretLogin, KubeconfigLogin, Login
 from reconciler.adapters.kube.server import ApiServer
-from reconciler.adapters.kube.targets import ClusterTarget, ControlTarget, Targets, wanted
+from reconciler.adapters.kube.targets import ClusterTarget, ControlTarget, Targets, watch_targets
 from reconciler.adapters.kube.timing import WatchTiming
 from reconciler.core.workloads.watch import ChangeEffect
 from reconciler.errors import Problem, Severity, Transient
@@ -69,21 +69,21 @@ class KubeObservations:
         self._targets = Targets()
         self._clusters: dict[ClusterName, FollowedCluster] = {}
         self._control: dict[EngineName, FollowedControlPlane] = {}
-        self._told: tuple[Mapping[str, EngineReport], ...] = ()
+        self._report_parts: tuple[Mapping[str, EngineReport], ...] = ()
         self._reports: Mapping[str, EngineReport] = {}
-        self._doing: set[asyncio.Task[None]] = set()
+        self._background: set[asyncio.Task[None]] = set()
         self._settling = asyncio.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: Thread | None = None
-        self._due = 0.0
-        self._ringing: asyncio.TimerHandle | None = None
+        self._wake_due = 0.0
+        self._wake_timer: asyncio.TimerHandle | None = None
 
     def follow(self, desired: Desired) -> None:
         """Watch the clusters of the fleet, and of each primary the workloads that may burst from it."""
         contexts = self._contexts.read()
         if desired is self._followed[0] and contexts == self._followed[1]:
             return
-        targets = wanted(desired, contexts, asked=self._kubeconfig is not None)
+        targets = watch_targets(desired, contexts, has_kubeconfig=self._kubeconfig is not None)
         changed = (targets.clusters, targets.control) != (self._targets.clusters, self._targets.control)
         if changed:
             self._run(self._settle(targets), _SOON)
@@ -107,7 +107,7 @@ class KubeObservations:
                 seen[name] = observation
             elif not trouble and self._patience:
                 trouble = f"could not be listed within {self._patience:g} s"
-            words = (*((f"cannot be watched: {trouble}",) if trouble else ()), *cluster.lacks())
+            words = (*((f"cannot be watched: {trouble}",) if trouble else ()), *cluster.unwatched())
             problems += _warnings(f"cluster {name}", words)
             reports = cluster.reports()
             if reports is not None:
@@ -123,17 +123,17 @@ class KubeObservations:
                 reporting |= dict.fromkeys(self._targets.deployed.get(engine, ()), engine)
         return Observed(
             clusters=seen,
-            reports=self._joined(tuple(reports_of_cluster for reports_of_cluster in all_reports if reports_of_cluster)),
+            reports=self._join_reports(tuple(filter(None, all_reports))),
             reporting=reporting,
             nameless=self._targets.nameless,
             reached_by={name: str(target.connection) for name, target in self._targets.clusters.items()},
             problems=tuple(problems),
         )
 
-    def _joined(self, parts: tuple[Mapping[str, EngineReport], ...]) -> Mapping[str, EngineReport]:
+    def _join_reports(self, parts: tuple[Mapping[str, EngineReport], ...]) -> Mapping[str, EngineReport]:
         """Join what all engines say; the same object while it is of the same parts."""
-        if len(parts) != len(self._told) or not all(map(is_, parts, self._told)):
-            self._told = parts
+        if len(parts) != len(self._report_parts) or not all(map(is_, parts, self._report_parts)):
+            self._report_parts = parts
             self._reports = {path: report for part in parts for path, report in part.items()}
         return self._reports
 
@@ -174,7 +174,7 @@ class KubeObservations:
         going = []
         for name in list(self._clusters):
             target = targets.clusters.get(name)
-            if target is None or not target.same_way(self._clusters[name].target):
+            if target is None or not target.same_connection(self._clusters[name].target):
                 going.append(self._clusters.pop(name).close())
                 continue
             while (cluster := self._clusters[name]).target != target:  # it may move meanwhile
@@ -187,18 +187,18 @@ class KubeObservations:
         for name, target in targets.clusters.items():
             if name not in self._clusters:
                 self._clusters[name] = self._followed_cluster(target)
-        await asyncio.gather(*going, *self._doing)
-        if not targets.clusters and not targets.control and self._ringing is not None:
-            self._ringing.cancel()
-            self._ringing = None
+        await asyncio.gather(*going, *self._background)
+        if not targets.clusters and not targets.control and self._wake_timer is not None:
+            self._wake_timer.cancel()
+            self._wake_timer = None
 
     def _followed_cluster(self, target: ClusterTarget) -> FollowedCluster:
         def moved() -> None:
             if self._clusters.get(target.name) is followed:
                 self._begin_anew(target.name)
 
-        server = ApiServer(self._door(target), self._pace, moved)
-        followed = FollowedCluster(target, server, clock=self._clock, pace=self._pace, changed=self._ring)
+        server = ApiServer(self._login(target), self._pace, moved)
+        followed = FollowedCluster(target, server, clock=self._clock, pace=self._pace, changed=self._schedule_wake)
         return followed
 
     def _followed_control_plane(self, target: ControlTarget) -> FollowedControlPlane:
@@ -206,16 +206,16 @@ class KubeObservations:
             if self._control.get(target.engine) is not followed:
                 return
             self._control[target.engine] = self._followed_control_plane(target)
-            self._do(followed.close())
+            self._spawn(followed.close())
             for name in self._reached_by(target.engine):
                 self._begin_anew(name)  # by the logins that are known there
 
         followed = FollowedControlPlane(
             target,
-            OwnDoor(target.connection, self._kubeconfig),
+            KubeconfigLogin(target.connection, self._kubeconfig),
             clock=self._clock,
             pace=self._pace,
-            changed=self._ring,
+            changed=self._schedule_wake,
             renewed=lambda: self._renew(target.engine),
             moved=moved,
         )
@@ -225,20 +225,20 @@ class KubeObservations:
         """Forget a cluster at once, and watch the server that is the cluster now."""
         before = self._clusters[name]
         self._clusters[name] = self._followed_cluster(before.target)
-        self._do(before.close())
-        self._ring(ChangeEffect.CAPACITY)
+        self._spawn(before.close())
+        self._schedule_wake(ChangeEffect.CAPACITY)
 
-    def _do(self, coroutine: Coroutine[Any, Any, None]) -> None:
+    def _spawn(self, coroutine: Coroutine[Any, Any, None]) -> None:
         """Do something beside all else; who is let go of waits for it."""
         task = asyncio.get_running_loop().create_task(coroutine)
-        self._doing.add(task)
-        task.add_done_callback(self._doing.discard)
+        self._background.add(task)
+        task.add_done_callback(self._background.discard)
 
-    def _door(self, target: ClusterTarget) -> Door:
+    def _login(self, target: ClusterTarget) -> Login:
         plane = self._control.get(target.control.engine) if target.control is not None else None
         if plane is None:
-            return OwnDoor(target.connection, self._kubeconfig)
-        return SecretDoor(target.connection.argocd, plane, local=plane.door, plugins=self._plugins)
+            return KubeconfigLogin(target.connection, self._kubeconfig)
+        return ArgoSecretLogin(target.connection.argocd, plane, local=plane.own_login, plugins=self._plugins)
 
     def _reached_by(self, engine: EngineName) -> list[ClusterName]:
         """List the clusters that are reached by the logins of an engine's control plane."""
@@ -251,7 +251,7 @@ class KubeObservations:
     def _renew(self, engine: EngineName) -> None:
         """Have the clusters that are reached by an engine's logins read them again."""
         for name in self._reached_by(engine):
-            self._do(self._clusters[name].renew())
+            self._spawn(self._clusters[name].renew())
 
     async def _wait(self) -> None:
         """Wait until each cluster has been seen, or has failed once."""
@@ -262,21 +262,21 @@ class KubeObservations:
             for task in late:
                 task.cancel()
 
-    def _ring(self, effect: ChangeEffect) -> None:
+    def _schedule_wake(self, effect: ChangeEffect) -> None:
         """Wake the daemon soon: changes come in flocks, and demand is more urgent than room."""
         if self._wake is None:
             return
         loop = asyncio.get_running_loop()
         due = loop.time() + (self._pace.demand if effect is ChangeEffect.DEMAND else self._pace.capacity)
-        if self._ringing is not None:
-            if self._due <= due:
+        if self._wake_timer is not None:
+            if self._wake_due <= due:
                 return
-            self._ringing.cancel()
-        self._due = due
-        self._ringing = loop.call_at(due, self._rung)
+            self._wake_timer.cancel()
+        self._wake_due = due
+        self._wake_timer = loop.call_at(due, self._wake_now)
 
-    def _rung(self) -> None:
-        self._ringing = None
+    def _wake_now(self) -> None:
+        self._wake_timer = None
         if self._wake is not None:
             self._wake(WOKEN_BY)
 

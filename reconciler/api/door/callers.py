@@ -17,7 +17,7 @@ from starlette.concurrency import run_in_threadpool
 from reconciler.access.oidc import Issuer, caller_of_claims
 from reconciler.access.rate_limit import Buckets, Rate, parse_rate
 from reconciler.access.rights import PREFIX, Access, AccessRole, Caller, NotAdmitted, caller_of_token, has_role
-from reconciler.api.refusal import HttpError, answers
+from reconciler.api.refusal import HttpError, error_responses
 from reconciler.errors import Transient
 from reconciler.model.ids import WorkspaceName
 from reconciler.model.workload import Json
@@ -126,7 +126,7 @@ def guarded_router(callers: Callers) -> APIRouter:
     """Make a router all of whose routes authenticate their caller first."""
     return APIRouter(
         dependencies=[Security(_BEARER), Depends(callers.admit)],
-        responses=answers(
+        responses=error_responses(
             HTTPStatus.UNAUTHORIZED,
             HTTPStatus.FORBIDDEN,
             HTTPStatus.TOO_MANY_REQUESTS,

@@ -8,12 +8,12 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query, Request
 
 from reconciler.access.rights import AccessRole
+from reconciler.api.backend import Backend
 from reconciler.api.body import answer
 from reconciler.api.door.callers import Callers, caller_of, guarded_router, require_role
-from reconciler.api.management import Management
 from reconciler.api.models import Answered, Explained
-from reconciler.api.redact import veiled
-from reconciler.api.refusal import HttpError, answers
+from reconciler.api.redact import redact
+from reconciler.api.refusal import HttpError, error_responses
 from reconciler.core.explain.request import explain_request
 from reconciler.core.explain.workload import Explanation, explain
 from reconciler.daemon.snapshot import Snapshot
@@ -27,7 +27,7 @@ _NAME = Query(
 )
 
 
-def router(callers: Callers, management: Management) -> APIRouter:
+def router(callers: Callers, backend: Backend) -> APIRouter:
     """Build the route."""
     routes = guarded_router(callers)
 
@@ -35,23 +35,23 @@ def router(callers: Callers, management: Management) -> APIRouter:
         "/api/v1/explain",
         operation_id="explain",
         response_model=Answered[Explained],
-        responses=answers(HTTPStatus.NOT_FOUND, HTTPStatus.UNPROCESSABLE_ENTITY),
+        responses=error_responses(HTTPStatus.NOT_FOUND, HTTPStatus.UNPROCESSABLE_ENTITY),
         tags=["fleet"],
     )
     def explained(request: Request, workload: Annotated[str, _NAME]) -> dict[str, Any]:
         """Tell what each cluster could give a workload, what holds it back, and what would change that."""
         workspace, _, name = workload.partition("/")
-        reading = management.reading()
+        snapshot = backend.snapshot()
         require_role(caller_of(request), AccessRole.VIEWER, WorkspaceName(workspace))
-        explanation = _told(reading, WorkspaceName(workspace), TemplateName(name))
-        return answer(veiled(json_value(explanation), reading, caller_of(request)))
+        explanation = _explain_workload(snapshot, WorkspaceName(workspace), TemplateName(name))
+        return answer(redact(json_value(explanation), snapshot, caller_of(request)))
 
     return routes
 
 
-def _told(reading: Snapshot, workspace: WorkspaceName, name: TemplateName) -> Explanation:
+def _explain_workload(snapshot: Snapshot, workspace: WorkspaceName, name: TemplateName) -> Explanation:
     """Explain the request of that name, else the template."""
-    view = reading.view
+    view = snapshot.view
     record = view.ledger.requests.get(WorkloadId(workspace, name, request=True))
     if record is not None:
         return explain_request(record, view, view.plan)

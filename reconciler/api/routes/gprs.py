@@ -12,14 +12,14 @@ from starlette.concurrency import run_in_threadpool
 
 from reconciler.access.rights import AccessRole, Caller, has_role
 from reconciler.api import egs_openapi, orders, paging
-from reconciler.api.body import answer, read_as
+from reconciler.api.backend import Backend
+from reconciler.api.body import answer, read_validated
 from reconciler.api.door.callers import Callers, caller_of, guarded_router, require_role
 from reconciler.api.gpr_document import gpr_document, inventory_document, wait_document
-from reconciler.api.lookup import seen
-from reconciler.api.management import Management
+from reconciler.api.lookup import readable_workspaces
 from reconciler.api.models import Answered, GprDocument, GprList, InventoryDocument, WaitDocument, Written
-from reconciler.api.redact import veiled
-from reconciler.api.refusal import Detail, HttpError, answers
+from reconciler.api.redact import redact
+from reconciler.api.refusal import ErrorDetail, HttpError, error_responses
 from reconciler.core.decide.state.order import Order
 from reconciler.core.explain.gprs import GprView, gpr_views
 from reconciler.core.explain.inventory import build_inventory
@@ -34,7 +34,7 @@ from reconciler.model.workload import Json
 from reconciler.text.findings import Finding
 
 
-def read_asking(body: Json) -> GpuDemand | tuple[Finding, ...]:
+def read_gpu_demand(body: Json) -> GpuDemand | tuple[Finding, ...]:
     """Read what somebody would ask for, or say everything that is wrong with it."""
     try:
         asked = WaitBody.model_validate(body)
@@ -58,15 +58,15 @@ def read_release(body: Json) -> str | tuple[Finding, ...]:
 
 
 PATH = "/api/v1/gpr"
-_READ = answers(HTTPStatus.BAD_REQUEST, HTTPStatus.NOT_FOUND, HTTPStatus.UNPROCESSABLE_ENTITY)
-_BODY = answers(
+_READ = error_responses(HTTPStatus.BAD_REQUEST, HTTPStatus.NOT_FOUND, HTTPStatus.UNPROCESSABLE_ENTITY)
+_BODY = error_responses(
     HTTPStatus.BAD_REQUEST,
     HTTPStatus.NOT_FOUND,
     HTTPStatus.REQUEST_TIMEOUT,
     HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
     HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
 )
-_RELEASE = answers(HTTPStatus.CONFLICT, HTTPStatus.UNPROCESSABLE_ENTITY, HTTPStatus.INTERNAL_SERVER_ERROR)
+_RELEASE = error_responses(HTTPStatus.CONFLICT, HTTPStatus.UNPROCESSABLE_ENTITY, HTTPStatus.INTERNAL_SERVER_ERROR)
 _HAS_GPUS = frozenset({GprState.PENDING, GprState.PROVISIONING, GprState.SUCCESSFUL})
 
 
@@ -84,38 +84,38 @@ class GprFilters(BaseModel):
     )
 
 
-class _Derived:
+class _GprCache:
     """The GPRs of the newest reading; they follow from it, and it is read far more often than it changes."""
 
     def __init__(self) -> None:
         self._last: tuple[Snapshot, tuple[GprView, ...]] | None = None
 
-    def of(self, reading: Snapshot) -> tuple[GprView, ...]:
+    def of(self, snapshot: Snapshot) -> tuple[GprView, ...]:
         """List them, the most urgent first."""
         last = self._last
-        if last is None or last[0] is not reading:
-            last = self._last = reading, gpr_views(reading.view, reading.view.plan)
+        if last is None or last[0] is not snapshot:
+            last = self._last = snapshot, gpr_views(snapshot.view, snapshot.view.plan)
         return last[1]
 
 
-def router(callers: Callers, management: Management) -> APIRouter:
+def router(callers: Callers, backend: Backend) -> APIRouter:
     """Build the routes."""
     routes = guarded_router(callers)
-    derived = _Derived()
+    cache = _GprCache()
 
     @routes.get(PATH, operation_id="listGprs", response_model=GprList, responses=_READ, tags=["gprs"])
     def listed(request: Request, filters: Annotated[GprFilters, Query()]) -> dict[str, Any]:
         """List GPRs, those with the highest priority first, then the oldest."""
         if filters.workspace_name:
             require_role(caller_of(request), AccessRole.VIEWER, WorkspaceName(filters.workspace_name))
-        reading = management.reading()
-        gpr_views = [gpr_view for gpr_view in derived.of(reading) if _fits(gpr_view, filters, caller_of(request))]
-        start = paging.offset_of(filters.continue_)
+        snapshot = backend.snapshot()
+        gpr_views = [gpr_view for gpr_view in cache.of(snapshot) if _matches(gpr_view, filters, caller_of(request))]
+        start = paging.read_offset(filters.continue_)
         end = start + filters.limit
-        following = paging.offset(end) if end < len(gpr_views) else ""
+        following = paging.offset_token(end) if end < len(gpr_views) else ""
         return {
             **answer(
-                veiled([gpr_document(gpr_view) for gpr_view in gpr_views[start:end]], reading, caller_of(request))
+                redact([gpr_document(gpr_view) for gpr_view in gpr_views[start:end]], snapshot, caller_of(request))
             ),
             "metadata": {"total": len(gpr_views), "limit": filters.limit, "continue": following},
         }
@@ -124,13 +124,13 @@ def router(callers: Callers, management: Management) -> APIRouter:
         f"{PATH}/{{gpr_id}}",
         operation_id="getGpr",
         response_model=Answered[GprDocument],
-        responses=answers(HTTPStatus.NOT_FOUND, HTTPStatus.UNPROCESSABLE_ENTITY),
+        responses=error_responses(HTTPStatus.NOT_FOUND, HTTPStatus.UNPROCESSABLE_ENTITY),
         tags=["gprs"],
     )
     def one(request: Request, gpr_id: str) -> dict[str, Any]:
         """Read one GPR."""
-        reading, caller = management.reading(), caller_of(request)
-        return answer(veiled(gpr_document(_found(derived.of(reading), caller, gpr_id)), reading, caller))
+        snapshot, caller = backend.snapshot(), caller_of(request)
+        return answer(redact(gpr_document(_find_gpr(cache.of(snapshot), caller, gpr_id)), snapshot, caller))
 
     @routes.put(
         PATH,
@@ -143,19 +143,19 @@ def router(callers: Callers, management: Management) -> APIRouter:
     async def release(request: Request) -> dict[str, Any]:
         """Give the GPUs of a placement back now: a burst is reverted and held back, a request is ended."""
         caller = caller_of(request)
-        gpr_id = await read_as(read_release, request)
-        gpr_views = await run_in_threadpool(derived.of, management.reading())
-        gpr = _found(gpr_views, caller, gpr_id)
+        gpr_id = await read_validated(read_release, request)
+        gpr_views = await run_in_threadpool(cache.of, backend.snapshot())
+        gpr = _find_gpr(gpr_views, caller, gpr_id)
         require_role(caller, AccessRole.EDITOR, gpr.workspace)
         order = Order(
             number=0,
             verb=Verb.DELETE,
-            name=_releasable(gpr, gpr_views),
+            name=_placement_to_delete(gpr, gpr_views),
             workspace=gpr.workspace,
             author=orders.author(caller),
             within=None,
         )
-        receipt = await orders.carried_out(management.queue, order)
+        receipt = await orders.execute(backend.queue, order)
         written = {"name": order.name, "workspaceName": gpr.workspace, "commit": receipt.commit}
         return answer(written, message="GPR released successfully")
 
@@ -169,12 +169,12 @@ def router(callers: Callers, management: Management) -> APIRouter:
     )
     async def wait_time(request: Request) -> dict[str, Any]:
         """Estimate when GPUs can be had on each cluster, the shortest wait first, and what that depends on."""
-        asking = await read_as(read_asking, request)
+        asking = await read_validated(read_gpu_demand, request)
         require_role(caller_of(request), AccessRole.VIEWER, asking.workspace)
-        reading = management.reading()
-        wait_estimates = await run_in_threadpool(estimate_waits, asking, reading.view, reading.view.plan)
+        snapshot = backend.snapshot()
+        wait_estimates = await run_in_threadpool(estimate_waits, asking, snapshot.view, snapshot.view.plan)
         return answer(
-            veiled([wait_document(wait_estimate) for wait_estimate in wait_estimates], reading, caller_of(request))
+            redact([wait_document(wait_estimate) for wait_estimate in wait_estimates], snapshot, caller_of(request))
         )
 
     @routes.get(
@@ -185,14 +185,14 @@ def router(callers: Callers, management: Management) -> APIRouter:
     )
     def stock(request: Request) -> dict[str, Any]:
         """List the GPU nodes of the clusters that the caller's workspaces have, and what placements have there."""
-        within = seen(caller_of(request))
-        gpu_inventory = build_inventory(management.reading().view, None if within is None else frozenset(within))
+        within = readable_workspaces(caller_of(request))
+        gpu_inventory = build_inventory(backend.snapshot().view, None if within is None else frozenset(within))
         return answer(inventory_document(gpu_inventory))
 
     return routes
 
 
-def _fits(gpr: GprView, filters: GprFilters, caller: Caller) -> bool:
+def _matches(gpr: GprView, filters: GprFilters, caller: Caller) -> bool:
     return (
         filters.workspace_name in ("", gpr.workspace)
         and filters.cluster in ("", gpr.cluster)
@@ -201,7 +201,7 @@ def _fits(gpr: GprView, filters: GprFilters, caller: Caller) -> bool:
     )
 
 
-def _found(gprs_known: tuple[GprView, ...], caller: Caller, gpr_id: str) -> GprView:
+def _find_gpr(gprs_known: tuple[GprView, ...], caller: Caller, gpr_id: str) -> GprView:
     """Find a GPR that a caller may see."""
     for gpr in gprs_known:
         if gpr.id == gpr_id and has_role(caller, AccessRole.VIEWER, gpr.workspace):
@@ -209,21 +209,21 @@ def _found(gprs_known: tuple[GprView, ...], caller: Caller, gpr_id: str) -> GprV
     raise HttpError(HTTPStatus.NOT_FOUND, "GPR not found", hint=f"GET {PATH} lists them")
 
 
-def _releasable(gpr: GprView, gprs_known: tuple[GprView, ...]) -> str:
+def _placement_to_delete(gpr: GprView, gprs_known: tuple[GprView, ...]) -> str:
     """Name what is to be deleted for the GPUs of a GPR to be free. Raises Refusal where they are not had alone."""
     if gpr.cluster is None or gpr.state not in _HAS_GPUS:
-        raise _kept(f"earlyRelease needs GPUs, and the GPR is {gpr.state.value}", gpr)
+        raise _not_releasable(f"earlyRelease needs GPUs, and the GPR is {gpr.state.value}", gpr)
     if gpr.placement is not None and not gpr.workload.request:
         return gpr.placement
     if sum(gpr_view.workload == gpr.workload and gpr_view.cluster is not None for gpr_view in gprs_known) > 1:
-        raise _kept(f"{gpr.workload} has GPUs on several clusters, and gives them back together", gpr)
+        raise _not_releasable(f"{gpr.workload} has GPUs on several clusters, and gives them back together", gpr)
     return gpr.name
 
 
-def _kept(message: str, gpr: GprView) -> HttpError:
+def _not_releasable(message: str, gpr: GprView) -> HttpError:
     return HttpError(
         HTTPStatus.CONFLICT,
         "Field update not allowed",
         hint=f"DELETE /api/v1/workload-placement/{gpr.name} ends a request, wherever it is and whether or not it waits",
-        detail=Detail(key="InvalidUpdate", said=message, reason="Conflict", details="Modification restricted"),
+        detail=ErrorDetail(key="InvalidUpdate", text=message, reason="Conflict", details="Modification restricted"),
     )

@@ -12,8 +12,8 @@ from fastapi.security import HTTPBearer
 from starlette.concurrency import run_in_threadpool
 
 from reconciler.adapters.pushed_observations import PushedObservations
-from reconciler.api.body import body_of
-from reconciler.api.refusal import HttpError, answers
+from reconciler.api.body import read_body
+from reconciler.api.refusal import HttpError, error_responses
 from reconciler.core.observe import observation_file
 from reconciler.core.schema.observation import ObservationFile
 from reconciler.errors import InvalidInput, Problem
@@ -27,7 +27,7 @@ _AHEAD = timedelta(minutes=1)
 
 _BEARER = HTTPBearer(auto_error=False, scheme_name="push", description="The token of OVERSPILL_PUSH_TOKEN.")
 """Tells OpenAPI of the token; `_authorize` looks at it."""
-_ERRORS = answers(
+_ERRORS = error_responses(
     HTTPStatus.UNAUTHORIZED,
     HTTPStatus.FORBIDDEN,
     HTTPStatus.REQUEST_TIMEOUT,
@@ -35,18 +35,18 @@ _ERRORS = answers(
     HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
     HTTPStatus.UNPROCESSABLE_ENTITY,
 )
-_ONE = {"$ref": f"#/components/schemas/{ObservationFile.__name__}"}
-_SEVERAL = {
+_OBSERVATION = {"$ref": f"#/components/schemas/{ObservationFile.__name__}"}
+_OBSERVATION_LIST = {
     "type": "object",
     "required": ["items"],
-    "properties": {"items": {"type": "array", "items": _ONE}},
+    "properties": {"items": {"type": "array", "items": _OBSERVATION}},
     "additionalProperties": False,
 }
 _SCHEMA = {
-    "anyOf": [_ONE, _SEVERAL],
+    "anyOf": [_OBSERVATION, _OBSERVATION_LIST],
     "description": "One Observation, or a list of them; docs/observations.md has all.",
 }
-_SEEN = {
+_EXAMPLE = {
     "apiVersion": "overspill.dev/v1alpha1",
     "kind": "Observation",
     "cluster": "worker-2",
@@ -60,7 +60,7 @@ _SEEN = {
         }
     ],
 }
-_MEDIA = {"schema": _SCHEMA, "example": _SEEN}
+_MEDIA = {"schema": _SCHEMA, "example": _EXAMPLE}
 _BODY = {"requestBody": {"required": True, "content": {"application/json": _MEDIA, "application/yaml": _MEDIA}}}
 
 
@@ -99,7 +99,7 @@ def router(pushed: PushedObservations, wake: Wake, clock: Clock, *, token: str) 
                 f"{kind or 'no content type'} is neither JSON nor YAML",
                 hint="try -H 'Content-Type: application/yaml'",
             )
-        observations = await run_in_threadpool(parse, await body_of(request))
+        observations = await run_in_threadpool(parse, await read_body(request))
         try:
             result = pushed.take(observations)
         except InvalidInput as error:

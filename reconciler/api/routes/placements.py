@@ -18,14 +18,14 @@ from starlette.concurrency import run_in_threadpool
 
 from reconciler.access.rights import AccessRole, Caller
 from reconciler.api import egs_openapi, orders
-from reconciler.api.body import answer, read_as
+from reconciler.api.backend import Backend
+from reconciler.api.body import answer, read_validated
 from reconciler.api.door.callers import Callers, caller_of, guarded_router, require_role
-from reconciler.api.lookup import Filters, found, listed
-from reconciler.api.management import Management
+from reconciler.api.lookup import ItemFilters, find_item, list_items
 from reconciler.api.models import Answered, Placement, PlacementList, Written
 from reconciler.api.orders import KEY
-from reconciler.api.refusal import HttpError, answers
-from reconciler.api.serialize import Showing
+from reconciler.api.refusal import HttpError, error_responses
+from reconciler.api.serialize import ItemSerializer
 from reconciler.core.decide.state.order import Order
 from reconciler.core.schema import Strict, validation_findings
 from reconciler.core.schema.egs.placement import CreateBody, UpdateBody
@@ -42,8 +42,8 @@ _Body = TypeVar("_Body", bound=Strict)
 
 def read_create(body: Json) -> RequestDraft | tuple[Finding, ...]:
     """Read the body of a POST, or say everything that is wrong with it."""
-    file = _fitting(body, CreateBody)
-    return file if isinstance(file, tuple) else _sound(*create_draft(file, _flat(body)))
+    file = _validate(body, CreateBody)
+    return file if isinstance(file, tuple) else _draft_or_errors(*create_draft(file, _flattened_manifests(body)))
 
 
 def read_update(body: Json) -> RequestDraft | tuple[Finding, ...]:
@@ -52,11 +52,11 @@ def read_update(body: Json) -> RequestDraft | tuple[Finding, ...]:
     ``name`` and ``workspaceName`` are among them, so that a change of either can be refused; ``namespace`` is not,
     which is passed over (docs/egs.md, R20).
     """
-    file = _fitting(body, UpdateBody)
-    return file if isinstance(file, tuple) else _sound(*update_draft(file, _flat(body)))
+    file = _validate(body, UpdateBody)
+    return file if isinstance(file, tuple) else _draft_or_errors(*update_draft(file, _flattened_manifests(body)))
 
 
-def _fitting(body: Json, model: type[_Body]) -> _Body | tuple[Finding, ...]:
+def _validate(body: Json, model: type[_Body]) -> _Body | tuple[Finding, ...]:
     """Hold a body to its schema."""
     try:
         return model.model_validate(body)
@@ -64,13 +64,13 @@ def _fitting(body: Json, model: type[_Body]) -> _Body | tuple[Finding, ...]:
         return validation_findings(error, model)
 
 
-def _sound(draft: RequestDraft, findings: tuple[Finding, ...]) -> RequestDraft | tuple[Finding, ...]:
+def _draft_or_errors(draft: RequestDraft, findings: tuple[Finding, ...]) -> RequestDraft | tuple[Finding, ...]:
     """Return the draft, or the errors where there are any."""
     wrong = tuple(finding for finding in findings if finding.severity is Severity.ERROR)
     return wrong or draft
 
 
-def _flat(body: Json) -> frozenset[int]:
+def _flattened_manifests(body: Json) -> frozenset[int]:
     """Tell which manifests stand in the flattened form (docs/egs.md, R14)."""
     entries = body.get("manifestResources")
     return frozenset(
@@ -80,7 +80,7 @@ def _flat(body: Json) -> frozenset[int]:
     )
 
 
-def alone(endpoint: Callable[[Request], Awaitable[Response]], callers: Callers) -> type[APIRoute]:
+def fast_route(endpoint: Callable[[Request], Awaitable[Response]], callers: Callers) -> type[APIRoute]:
     """Make the class of a `guarded` route whose endpoint takes the request, and a key where the call has one.
 
     Without a key only who calls has to be found out: matching parameters that are not there takes as long as reading
@@ -108,9 +108,9 @@ _ONE = b'{"statusCode":200,"status":"OK","message":"Success","data":%b}'
 Workspace = Annotated[
     str, Query(alias="workspaceName", max_length=63, description="Which workspace's, where several have one so called.")
 ]
-_READ = answers(HTTPStatus.BAD_REQUEST, HTTPStatus.NOT_FOUND, HTTPStatus.UNPROCESSABLE_ENTITY)
-_FIND = answers(HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT, HTTPStatus.UNPROCESSABLE_ENTITY)
-_WRITE = answers(
+_READ = error_responses(HTTPStatus.BAD_REQUEST, HTTPStatus.NOT_FOUND, HTTPStatus.UNPROCESSABLE_ENTITY)
+_FIND = error_responses(HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT, HTTPStatus.UNPROCESSABLE_ENTITY)
+_WRITE = error_responses(
     HTTPStatus.BAD_REQUEST,
     HTTPStatus.NOT_FOUND,
     HTTPStatus.REQUEST_TIMEOUT,
@@ -122,23 +122,23 @@ _WRITE = answers(
 )
 
 
-def router(callers: Callers, management: Management) -> APIRouter:
-    """Build the routes for reading, then those for writing."""
+def router(callers: Callers, backend: Backend) -> APIRouter:
+    """Build the routes for snapshot, then those for writing."""
     routes = guarded_router(callers)
-    _writing(routes, callers, management)
-    _reading(routes, management)
+    _add_write_routes(routes, callers, backend)
+    _add_read_routes(routes, backend)
     return routes
 
 
-def _reading(routes: APIRouter, management: Management) -> None:
-    showing = Showing(management.shelf)
+def _add_read_routes(routes: APIRouter, backend: Backend) -> None:
+    serializer = ItemSerializer(backend.shelf)
 
-    def page(request: Request, filters: Filters) -> Response:
-        return listed(management.reading(), showing, caller_of(request), filters)
+    def page(request: Request, filters: ItemFilters) -> Response:
+        return list_items(backend.snapshot(), serializer, caller_of(request), filters)
 
     def one(request: Request, name: str, workspace: str) -> Response:
-        reading, caller = management.reading(), caller_of(request)
-        (text,) = showing.written(reading, [found(reading, caller, name, workspace)], caller)
+        snapshot, caller = backend.snapshot(), caller_of(request)
+        (text,) = serializer.serialize(snapshot, [find_item(snapshot, caller, name, workspace)], caller)
         return Response(_ONE % text, media_type="application/json")
 
     @routes.get(
@@ -148,7 +148,7 @@ def _reading(routes: APIRouter, management: Management) -> None:
         responses={**_READ, **egs_openapi.LISTED},
         tags=["placements"],
     )
-    def placements(request: Request, filters: Annotated[Filters, Query()]) -> Response:
+    def placements(request: Request, filters: Annotated[ItemFilters, Query()]) -> Response:
         """List requests and bursts, in the order of workspace and name, a page at a time."""
         return page(request, filters)
 
@@ -159,7 +159,7 @@ def _reading(routes: APIRouter, management: Management) -> None:
         responses=_READ,
         tags=["placements"],
     )
-    def placements_of(request: Request, workspace: str, filters: Annotated[Filters, Query()]) -> Response:
+    def placements_of(request: Request, workspace: str, filters: Annotated[ItemFilters, Query()]) -> Response:
         """List those of one workspace, as EGS's SDK asks for them."""
         return page(request, filters.model_copy(update={"workspace_name": workspace}))
 
@@ -186,16 +186,16 @@ def _reading(routes: APIRouter, management: Management) -> None:
         return one(request, name, workspace)
 
 
-def _writing(routes: APIRouter, callers: Callers, management: Management) -> None:
+def _add_write_routes(routes: APIRouter, callers: Callers, backend: Backend) -> None:
     async def written(order: Order, message: str = "Success") -> Response:
-        receipt = await orders.carried_out(management.queue, order)
-        body = answer(_written(order, receipt), message=message)
+        receipt = await orders.execute(backend.queue, order)
+        body = answer(_receipt_document(order, receipt), message=message)
         return Response(json.dumps(body, ensure_ascii=False), media_type="application/json")
 
     async def create(request: Request, key: orders.Key = "") -> Response:
         """Ask for a placement. A name that is taken is refused, unless by the same call with its Idempotency-Key."""
         caller = caller_of(request)
-        draft = await read_as(read_create, request)
+        draft = await read_validated(read_create, request)
         if draft.workspace is None:
             missing = Problem(path="request", field="workspaceName", message="is required")
             raise HttpError(HTTPStatus.BAD_REQUEST, str(missing), problems=(missing,))
@@ -208,11 +208,11 @@ def _writing(routes: APIRouter, callers: Callers, management: Management) -> Non
             author=orders.author(caller),
             within=None,
             draft=draft,
-            key=orders.digested(caller, key),
+            key=orders.digest_key(caller, key),
         )
         return await written(order)
 
-    plain = alone(create, callers)
+    plain = fast_route(create, callers)
     # As one version of EGS's SDK has it.
     routes.add_api_route(f"{PATH}/", create, methods=["POST"], include_in_schema=False, route_class_override=plain)
     routes.add_api_route(
@@ -238,8 +238,8 @@ def _writing(routes: APIRouter, callers: Callers, management: Management) -> Non
     async def update(request: Request, name: str, workspace: Workspace = "") -> Response:
         """Change what is given: anything while it waits, its duration and its deletion policy once it is placed."""
         caller = caller_of(request)
-        place = await _place(management, caller, name, workspace)
-        draft = await read_as(read_update, request)
+        place = await _editable_workspace(backend, caller, name, workspace)
+        draft = await read_validated(read_update, request)
         order = Order(
             number=0,
             verb=Verb.UPDATE,
@@ -266,21 +266,21 @@ def _writing(routes: APIRouter, callers: Callers, management: Management) -> Non
             number=0,
             verb=Verb.DELETE,
             name=name,
-            workspace=await _place(management, caller, name, workspace),
+            workspace=await _editable_workspace(backend, caller, name, workspace),
             author=orders.author(caller),
             within=None,
-            strict=management.strict,
+            strict=backend.strict,
         )
         return await written(order, "Workload Placement deleted successfully")
 
 
-async def _place(management: Management, caller: Caller, name: str, workspace: str) -> WorkspaceName:
+async def _editable_workspace(backend: Backend, caller: Caller, name: str, workspace: str) -> WorkspaceName:
     """Find the workspace of what is to be changed; raises Refusal for who may not change it there."""
-    item = await run_in_threadpool(found, management.reading(), caller, name, workspace)
+    item = await run_in_threadpool(find_item, backend.snapshot(), caller, name, workspace)
     require_role(caller, AccessRole.EDITOR, item.workspace)
     return item.workspace
 
 
-def _written(order: Order, receipt: OrderResult) -> dict[str, Json]:
+def _receipt_document(order: Order, receipt: OrderResult) -> dict[str, Json]:
     warnings = list(receipt.answer.notes)
     return {"name": order.name, "workspaceName": order.workspace, "commit": receipt.commit, "warnings": warnings}

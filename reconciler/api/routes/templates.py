@@ -8,11 +8,11 @@ from typing import Annotated, Any, NoReturn
 from fastapi import APIRouter, Query, Request
 
 from reconciler.access.rights import AccessRole, visible_workspaces
+from reconciler.api.backend import Backend
 from reconciler.api.body import answer
 from reconciler.api.door.callers import Callers, caller_of, guarded_router, require_role
-from reconciler.api.management import Management
 from reconciler.api.models import Answered, Template
-from reconciler.api.refusal import HttpError, answers
+from reconciler.api.refusal import HttpError, error_responses
 from reconciler.core.schema.egs.resource import rest_document
 from reconciler.model.ids import TemplateName, WorkspaceName
 from reconciler.model.request import Request as Asked
@@ -22,10 +22,10 @@ from reconciler.text.wording import join_names
 PATH = "/api/v1/workload-template"
 
 _Workspace = Annotated[str, Query(alias="workspaceName", max_length=63, description="Only those of this workspace.")]
-_READ = answers(HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT, HTTPStatus.UNPROCESSABLE_ENTITY)
+_READ = error_responses(HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT, HTTPStatus.UNPROCESSABLE_ENTITY)
 
 
-def router(callers: Callers, management: Management) -> APIRouter:
+def router(callers: Callers, backend: Backend) -> APIRouter:
     """Build the routes; those that would write say where it is written instead."""
     routes = guarded_router(callers)
 
@@ -33,7 +33,7 @@ def router(callers: Callers, management: Management) -> APIRouter:
         PATH,
         operation_id="listTemplates",
         response_model=Answered[list[Template]],
-        responses=answers(HTTPStatus.NOT_FOUND, HTTPStatus.UNPROCESSABLE_ENTITY),
+        responses=error_responses(HTTPStatus.NOT_FOUND, HTTPStatus.UNPROCESSABLE_ENTITY),
         tags=["fleet"],
     )
     def templates(request: Request, workspace: _Workspace = "") -> dict[str, Any]:
@@ -41,7 +41,7 @@ def router(callers: Callers, management: Management) -> APIRouter:
 
         They are files of the fleet repository and changed by pull requests there: whoever tries it here is told where.
         """
-        return answer([_written(template) for template in _shown(request, management, workspace)])
+        return answer([_template_document(template) for template in _visible_templates(request, backend, workspace)])
 
     @routes.get(
         f"{PATH}/{{name}}",
@@ -52,7 +52,7 @@ def router(callers: Callers, management: Management) -> APIRouter:
     )
     def template(request: Request, name: str, workspace: _Workspace = "") -> dict[str, Any]:
         """Read one template."""
-        templates = [template for template in _shown(request, management, workspace) if template.name == name]
+        templates = [template for template in _visible_templates(request, backend, workspace) if template.name == name]
         if not templates:
             raise HttpError(HTTPStatus.NOT_FOUND, "Workload Template not found", hint=f"GET {PATH} lists them")
         if len(templates) > 1:
@@ -61,37 +61,39 @@ def router(callers: Callers, management: Management) -> APIRouter:
                 f"{name} is in several workspaces: {join_names(template.workspace for template in templates)}",
                 hint=f"try ?workspaceName={templates[0].workspace}",
             )
-        return answer(_written(templates[0]))
+        return answer(_template_document(templates[0]))
 
     @routes.post(PATH, include_in_schema=False, response_model=None)
     def create() -> NoReturn:
         """Say where a template is made."""
-        raise _by_pull_request(management, "add a file with the WorkloadTemplate, anywhere", "GET")
+        raise _by_pull_request(backend, "add a file with the WorkloadTemplate, anywhere", "GET")
 
     @routes.put(f"{PATH}/{{name}}", include_in_schema=False, response_model=None)
     @routes.delete(f"{PATH}/{{name}}", include_in_schema=False, response_model=None)
     def change(request: Request, name: str) -> NoReturn:
         """Say in which file a template is changed."""
         files = [
-            template.path for template in _shown(request, management, "") if template.name == name and template.path
+            template.path
+            for template in _visible_templates(request, backend, "")
+            if template.name == name and template.path
         ]
-        raise _by_pull_request(management, f"change {join_names(files) or 'the file that it is in'}", "GET")
+        raise _by_pull_request(backend, f"change {join_names(files) or 'the file that it is in'}", "GET")
 
     return routes
 
 
-def _by_pull_request(management: Management, what: str, allowed: str) -> HttpError:
+def _by_pull_request(backend: Backend, what: str, allowed: str) -> HttpError:
     return HttpError(
         HTTPStatus.METHOD_NOT_ALLOWED,
         "a template is changed by a pull request to the fleet repository",
-        hint=f"{what}, on the branch {management.source_branch}",
+        hint=f"{what}, on the branch {backend.source_branch}",
         headers={"Allow": allowed},
     )
 
 
-def _shown(request: Request, management: Management, workspace: str) -> list[WorkloadTemplate]:
+def _visible_templates(request: Request, backend: Backend, workspace: str) -> list[WorkloadTemplate]:
     """List the templates that a caller may see, by workspace and name, without what stands for requests."""
-    desired, caller = management.reading().view.desired, caller_of(request)
+    desired, caller = backend.snapshot().view.desired, caller_of(request)
     if workspace:
         require_role(caller, AccessRole.VIEWER, WorkspaceName(workspace))
     workspaces = {WorkspaceName(workspace)} if workspace else {*visible_workspaces(caller, desired.workspaces)}
@@ -102,7 +104,7 @@ def _shown(request: Request, management: Management, workspace: str) -> list[Wor
     ]
 
 
-def _written(template: WorkloadTemplate) -> dict[str, Json]:
+def _template_document(template: WorkloadTemplate) -> dict[str, Json]:
     """Write a template as EGS's REST interface would, and say where it stands."""
     spec = Asked(
         name=TemplateName(template.name), workspace=template.workspace, namespace=template.namespace, spec=template.spec

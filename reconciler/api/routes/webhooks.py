@@ -16,9 +16,9 @@ from urllib.parse import parse_qs
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import JSONResponse
 
-from reconciler.api.body import body_of
+from reconciler.api.body import read_body
 from reconciler.api.door import signature
-from reconciler.api.refusal import HttpError, answers
+from reconciler.api.refusal import HttpError, error_responses
 from reconciler.ports import Clock, Wake
 
 _REMEMBERED = 1024
@@ -27,7 +27,7 @@ _REMEMBERED = 1024
 
 _ANSWERS = {
     HTTPStatus.NO_CONTENT: {"description": "Another event, or another branch"},
-    **answers(
+    **error_responses(
         HTTPStatus.BAD_REQUEST,
         HTTPStatus.UNAUTHORIZED,
         HTTPStatus.FORBIDDEN,
@@ -38,7 +38,7 @@ _ANSWERS = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Host:
+class _GitHost:
     """How one git host signs, names its events and numbers its deliveries (headers in lower case)."""
 
     check: signature.Check
@@ -47,15 +47,15 @@ class _Host:
     deliveries: tuple[str, ...]
 
 
-HOSTS: Mapping[str, _Host] = {
-    "github": _Host(check=signature.github, event="x-github-event", push="push", deliveries=("x-github-delivery",)),
-    "gitlab": _Host(
+HOSTS: Mapping[str, _GitHost] = {
+    "github": _GitHost(check=signature.github, event="x-github-event", push="push", deliveries=("x-github-delivery",)),
+    "gitlab": _GitHost(
         check=signature.gitlab,
         event="x-gitlab-event",
         push="Push Hook",
         deliveries=("webhook-id", "idempotency-key", "x-gitlab-event-uuid"),
     ),
-    "gitea": _Host(check=signature.gitea, event="x-gitea-event", push="push", deliveries=("x-gitea-delivery",)),
+    "gitea": _GitHost(check=signature.gitea, event="x-gitea-event", push="push", deliveries=("x-gitea-delivery",)),
 }
 
 
@@ -91,7 +91,7 @@ def router(wake: Wake, clock: Clock, *, secret: str, branches: Collection[str]) 
                 hint="set OVERSPILL_WEBHOOK_SECRET_FILE or OVERSPILL_WEBHOOK_SECRET and start again",
             )
         host = HOSTS[name]
-        body = await body_of(request)
+        body = await read_body(request)
         if not host.check(request.headers, body, secret, clock.now()):
             raise HttpError(
                 HTTPStatus.UNAUTHORIZED,

@@ -7,15 +7,15 @@ from typing import Any
 from fastapi import APIRouter, Request
 
 from reconciler.access.rights import visible_workspaces
+from reconciler.api.backend import Backend
 from reconciler.api.body import answer
 from reconciler.api.door.callers import Callers, caller_of, guarded_router
-from reconciler.api.management import Management
 from reconciler.api.models import Answered, Workspaces
 from reconciler.model.policy import Workspace
 from reconciler.model.workload import Json
 
 
-def router(callers: Callers, management: Management) -> APIRouter:
+def router(callers: Callers, backend: Backend) -> APIRouter:
     """Build the route."""
     routes = guarded_router(callers)
 
@@ -27,14 +27,14 @@ def router(callers: Callers, management: Management) -> APIRouter:
     )
     def workspaces(request: Request) -> dict[str, Any]:
         """List the workspaces that the caller has a role in."""
-        workspaces_in_force = management.reading().view.desired.workspaces
+        workspaces_in_force = backend.snapshot().view.desired.workspaces
         shown = visible_workspaces(caller_of(request), sorted(workspaces_in_force))
-        return answer({"workspaces": [_written(workspaces_in_force[name]) for name in shown]})
+        return answer({"workspaces": [_workspace_document(workspaces_in_force[name]) for name in shown]})
 
     return routes
 
 
-def _written(workspace: Workspace) -> dict[str, Json]:
+def _workspace_document(workspace: Workspace) -> dict[str, Json]:
     """Write a workspace as EGS does. It has no overlay network, and no more clusters than it names."""
     clusters = list(workspace.clusters)
     namespaces = [{"namespace": namespace, "clusters": clusters} for namespace in workspace.namespaces]

@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from reconciler import app
-from reconciler.ahead import look_ahead
-from reconciler.api.serialize import Showing
+from reconciler.api.serialize import ItemSerializer
 from reconciler.core.explain.catalogue import Catalogue, CatalogueItem
 from reconciler.core.explain.request_state import suppressed_by_request
 from reconciler.daemon.reconcile import draft
 from reconciler.daemon.snapshot import Snapshot
 from reconciler.errors import InvalidInput
+from reconciler.forecast import view_at
 from reconciler.model.ids import WorkspaceName
 from reconciler.model.placement import Placement
 from reconciler.settings import Settings
@@ -38,21 +38,21 @@ class ListFilter:
 
 def all_placements(settings: Settings, filters: ListFilter) -> list[Document]:
     """List requests and bursts in the order of workspace and name."""
-    with _reading(settings) as (reading, showing):
+    with _reading(settings) as (reading, serializer):
         items = reading.catalogue.page(None, wanted=lambda item: _passes(reading, item, filters), limit=_ALL).items
-        return [json.loads(text) for text in showing.written(reading, items)]
+        return [json.loads(text) for text in serializer.serialize(reading, items)]
 
 
 def one_placement(settings: Settings, name: str, workspace: str) -> Document:
     """Return a placement by its name. Raises InvalidInput where there is none, or where several workspaces have one."""
-    with _reading(settings) as (reading, showing):
+    with _reading(settings) as (reading, serializer):
         items = reading.catalogue.find(name, [WorkspaceName(workspace)] if workspace else None)
         if not items:
             raise InvalidInput(f"looking for {name!r}: there is no such placement (try `overspill placements list`)")
         places = sorted({str(item.workspace) for item in items})
         if len(places) > 1:
             raise InvalidInput(f"looking for {name!r}: it is in {join_names(places)} (try --workspace {places[0]})")
-        (text,) = showing.written(reading, items[:1])
+        (text,) = serializer.serialize(reading, items[:1])
     document: Document = json.loads(text)
     return document
 
@@ -61,10 +61,10 @@ _ALL = 1 << 31
 
 
 @contextmanager
-def _reading(settings: Settings) -> Iterator[tuple[Snapshot, Showing]]:
+def _reading(settings: Settings) -> Iterator[tuple[Snapshot, ItemSerializer]]:
     """Look once, as a pass would, and open the files of the placements."""
     with app.connected(settings) as (world, memory):
-        view, _ = draft(world, look_ahead(world, memory, None))
+        view, _ = draft(world, view_at(world, memory, None))
         ledger = view.ledger
         reading = Snapshot(
             view=view,
@@ -72,7 +72,7 @@ def _reading(settings: Settings) -> Iterator[tuple[Snapshot, Showing]]:
             catalogue=Catalogue(ledger.requests, ledger.placements),
             held=suppressed_by_request(view.plan),
         )
-        yield reading, Showing(world.repository)
+        yield reading, ItemSerializer(world.repository)
 
 
 def _passes(reading: Snapshot, item: CatalogueItem, filters: ListFilter) -> bool:

@@ -10,7 +10,6 @@ from datetime import datetime
 from typing import Any, TypeAlias
 
 from reconciler import app
-from reconciler.ahead import look_ahead
 from reconciler.cli import options, printing
 from reconciler.cli.actions.plan import problems_of
 from reconciler.cli.actions.visibility import warn_of_old_observations, warn_without_observations
@@ -18,6 +17,7 @@ from reconciler.core.explain.request import explain_request
 from reconciler.core.explain.workload import explain as explain_workload
 from reconciler.daemon.reconcile import draft
 from reconciler.errors import InvalidInput
+from reconciler.forecast import view_at
 from reconciler.model.ids import TemplateName, WorkloadId, WorkspaceName
 from reconciler.model.placement import place_name
 from reconciler.model.plan import Reason
@@ -36,7 +36,7 @@ _PLACEABLE = frozenset({Reason.NOTHING_FITS.value, Reason.SCALE_DOWN_WINDOW.valu
 def explain(settings: Settings, workload: str, at: datetime | None, *, by_name: bool, form: options.Output) -> None:
     """Explain one workload or request; `by_name` is for the request where a template has the same name."""
     with app.connected(settings) as (world, memory):
-        view, _ = draft(world, look_ahead(world, memory, at))
+        view, _ = draft(world, view_at(world, memory, at))
     records = view.enrolment.records if view.enrolment is not None else {}
     templates = (template for template in view.desired.templates if not template.request)
     name = _workload(workload, (*templates, *records), by_name=by_name)

@@ -39,7 +39,7 @@ def init(directory: Path, *, with_git: bool) -> None:
     except OSError as error:
         raise InvalidInput(f"writing {directory}: {error.strerror or error}") from error
     if with_git:
-        checkout.start(directory, "main", "Begin the fleet repository")
+        checkout.create(directory, "main", "Begin the fleet repository")
     number = sum(1 for path in _walk(directory))
     printing.say(f"Wrote {count(number, 'file')} to {directory}{' and committed them to main' if with_git else ''}.")
     printing.say(f"Next: describe your clusters and templates there, then `overspill check {directory}`.")

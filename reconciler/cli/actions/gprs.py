@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Unpack
 
 from reconciler import app
-from reconciler.ahead import look_ahead
 from reconciler.cli import options, printing
 from reconciler.cli.actions import remote
 from reconciler.cli.actions.plan import problems_of
@@ -17,6 +16,7 @@ from reconciler.core.explain.inventory import build_inventory as take_inventory
 from reconciler.core.explain.wait_time import GpuDemand, WaitEstimate, estimate_waits, write_wait
 from reconciler.daemon.reconcile import View, draft
 from reconciler.errors import InvalidInput
+from reconciler.forecast import view_at
 from reconciler.model.ids import ClusterName, WorkspaceName
 from reconciler.settings import Settings
 
@@ -78,7 +78,7 @@ def inventory(settings: Settings, workspace: str | None, form: options.Output) -
 
 def _look(settings: Settings) -> View:
     with app.connected(settings) as (world, memory):
-        view, _ = draft(world, look_ahead(world, memory, None))
+        view, _ = draft(world, view_at(world, memory, None))
     return view
 
 

@@ -8,7 +8,6 @@ from datetime import datetime
 import click
 
 from reconciler import app
-from reconciler.ahead import look_ahead
 from reconciler.cli import options, printing
 from reconciler.cli.actions.diff import patch
 from reconciler.cli.actions.visibility import warn_of_old_observations, warn_without_observations
@@ -19,6 +18,7 @@ from reconciler.core.commits.write import Rendered
 from reconciler.core.explain.workload import describe_injection
 from reconciler.daemon.reconcile import View, draft
 from reconciler.errors import Problem
+from reconciler.forecast import view_at
 from reconciler.model.ledger import Drift
 from reconciler.model.placement import RestraintKind
 from reconciler.model.plan import (
@@ -45,7 +45,7 @@ from reconciler.text.wording import as_clause, count
 def plan(settings: Settings, at: datetime | None, *, as_diff: bool, form: options.Output) -> None:
     """Print the commits that `run` would make, and the replicas that are held back."""
     with app.connected(settings) as (world, memory):
-        view, rendered = draft(world, look_ahead(world, memory, at))
+        view, rendered = draft(world, view_at(world, memory, at))
         files = _before(world.repository, view, rendered.commits) if as_diff else {}
     if as_diff and form != "json":
         click.echo(patch(rendered.commits, files), nl=False)

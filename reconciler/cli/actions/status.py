@@ -5,12 +5,12 @@ from __future__ import annotations
 from datetime import datetime
 
 from reconciler import app
-from reconciler.ahead import look_ahead
 from reconciler.cli import options, printing
 from reconciler.cli.actions.visibility import warn_without_observations
 from reconciler.daemon.reconcile import draft
 from reconciler.daemon.status import FleetStatus, RequestStatus
 from reconciler.daemon.status import status as status_of
+from reconciler.forecast import view_at
 from reconciler.settings import Settings
 from reconciler.text.timestamps import format_time
 
@@ -18,7 +18,7 @@ from reconciler.text.timestamps import format_time
 def status(settings: Settings, at: datetime | None, form: options.Output) -> None:
     """Print every workload's demand and every placement."""
     with app.connected(settings) as (world, memory):
-        view, _ = draft(world, look_ahead(world, memory, at))
+        view, _ = draft(world, view_at(world, memory, at))
         fleet = status_of(view)
     if form == "json":
         printing.json_out(fleet)

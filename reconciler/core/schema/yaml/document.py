@@ -8,7 +8,7 @@ from functools import lru_cache
 
 import yaml
 
-from reconciler.core.schema.yaml.events import Event, events, line_of
+from reconciler.core.schema.yaml.events import YamlEvent, events, line_of
 from reconciler.errors import Problem
 from reconciler.model.workload import Json
 from reconciler.text.findings import Loc
@@ -60,7 +60,7 @@ def _positions(data: bytes) -> Mapping[Loc, int]:
     return lines
 
 
-def _place(next_event: Callable[[], Event], event: Event, loc: Loc, lines: dict[Loc, int]) -> None:
+def _place(next_event: Callable[[], YamlEvent], event: YamlEvent, loc: Loc, lines: dict[Loc, int]) -> None:
     """Note the lines of a node's children. Recursion is bounded: the file has been found no deeper than the limit."""
     if isinstance(event, yaml.MappingStartEvent):
         while not isinstance(key := next_event(), yaml.MappingEndEvent):

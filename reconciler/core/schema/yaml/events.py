@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 import yaml
 
-Event: TypeAlias = Any
+YamlEvent: TypeAlias = Any
 """One of PyYAML's events. Which attributes it has depends on its class, which the loops here look at by identity."""
 
 try:
@@ -24,13 +24,13 @@ except ImportError:  # the same events, ten times slower
             yaml.parser.Parser.__init__(self)
 
 
-def events(data: bytes) -> Callable[[], Event]:
+def events(data: bytes) -> Callable[[], YamlEvent]:
     """Return a function that gives the next event of a file at each call; it raises yaml.YAMLError."""
-    next_event: Callable[[], Event] = _Parser(data).get_event
+    next_event: Callable[[], YamlEvent] = _Parser(data).get_event
     return next_event
 
 
-def line_of(event: Event) -> int:
+def line_of(event: YamlEvent) -> int:
     """Return the line on which an event begins, from 1."""
     line: int = event.start_mark.line
     return line + 1

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import yaml
 
 from reconciler.core.schema.yaml.document import Document
-from reconciler.core.schema.yaml.events import Event, events, line_of
+from reconciler.core.schema.yaml.events import YamlEvent, events, line_of
 from reconciler.core.schema.yaml.json_fast_path import NotPlainError, read_integer, read_json
 from reconciler.core.schema.yaml.limits import MAX_DEPTH, MAX_NODES, MAX_PROBLEMS
 from reconciler.core.schema.yaml.syntax_errors import encoding_problem, key_hint, syntax_problem
@@ -181,7 +181,7 @@ class _Reader:
             if nodes > MAX_NODES:
                 raise _too_many(event)
 
-    def _number(self, event: Event) -> Json:
+    def _number(self, event: YamlEvent) -> Json:
         """Read a plain scalar as JSON would, as text where it is no JSON number."""
         text: str = event.value
         match = _NUMBER.fullmatch(text)
@@ -198,7 +198,7 @@ class _Reader:
         self._refuse(event, f"{shortened(text)} is more than a number can hold", "try quoting it")
         return None
 
-    def _refuse_properties(self, event: Event) -> None:
+    def _refuse_properties(self, event: YamlEvent) -> None:
         """Report an anchor or a tag."""
         if event.anchor is not None:
             self._refuse(event, f"anchor &{shortened(event.anchor)} is not read", "try writing the value out")
@@ -206,14 +206,14 @@ class _Reader:
             tag = event.tag.replace("tag:yaml.org,2002:", "!!")
             self._refuse(event, f"tag {shortened(tag)} is not read", "try removing it; quote what should be text")
 
-    def _refuse(self, event: Event, message: str, hint: str) -> None:
+    def _refuse(self, event: YamlEvent, message: str, hint: str) -> None:
         """Report a problem at an event's line and read on."""
         line = line_of(event)
         self.problems.append(Problem(path=self._path, line=line, message=message, hint=hint))
         if len(self.problems) >= MAX_PROBLEMS:
             raise _TooLargeError(f"has more than {MAX_PROBLEMS} problems; the rest is not read", line)
 
-    def _warn(self, event: Event, text: str) -> None:
+    def _warn(self, event: YamlEvent, text: str) -> None:
         """Note a plain scalar that YAML 1.1 readers (kubectl, Helm) take for a boolean or null."""
         meant = _LOOKALIKES[text]
         if len(self._warnings) < MAX_PROBLEMS:
@@ -238,6 +238,6 @@ class _TooLargeError(Exception):
         self.hint = hint
 
 
-def _too_many(event: Event) -> _TooLargeError:
+def _too_many(event: YamlEvent) -> _TooLargeError:
     """Refuse a file of too many values."""
     return _TooLargeError(f"holds more than {MAX_NODES:,} values", line_of(event), "try splitting it")

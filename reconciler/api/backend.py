@@ -13,7 +13,7 @@ from reconciler.ports import OutputFiles
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Management:
+class Backend:
     """What is read, where files are read from, and where orders go.
 
     `strict` refuses what EGS refuses though it is of use: to delete what runs or has ended (docs/egs.md, R19).
@@ -26,7 +26,7 @@ class Management:
     strict: bool = False
     source_branch: str = "main"
 
-    def reading(self) -> Snapshot:
+    def snapshot(self) -> Snapshot:
         """Return what the newest pass has seen; raises Refusal while there has been none."""
         try:
             return self.latest.read()
