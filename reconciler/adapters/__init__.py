@@ -1,4 +1,4 @@
-"""Adapters of the ports: each speaks to one thing outside and turns what that raises into our own errors.
+"""Adapters of the ports: each talks to one outside system and turns its errors into ours.
 
-Only `app` puts them in place. Nothing is decided in here, and no adapter knows another.
+Only `app` wires them. Nothing is decided in here, and no adapter imports another.
 """

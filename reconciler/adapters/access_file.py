@@ -1,4 +1,4 @@
-"""The access file, read again whenever it has changed."""
+"""The access file, read again whenever it changes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _Stamp = tuple[int, int, int]
 
 
 class AccessFileWatcher:
-    """The content of an access file as it is now. Safe to use from several threads."""
+    """The newest valid content of an access file. Safe to use from several threads."""
 
     def __init__(self, path: Path) -> None:
         """Take the path of a file and read it. Raises InvalidInput with all its problems."""
@@ -28,7 +28,7 @@ class AccessFileWatcher:
         self._good = self._read()
 
     def __call__(self) -> Access:
-        """Return the content. While the file is broken or gone its last good version stands, and a warning says so.
+        """Return the content. A broken or missing file keeps its last good version, with a warning.
 
         The stamp is taken before the file is read: a write meanwhile changes the stamp, and the file is read again.
         """
@@ -56,7 +56,7 @@ class AccessFileWatcher:
 
 
 def _stamp(path: Path) -> _Stamp | None:
-    """Return times and numbers that change with each version of a file; None for a file that cannot be read."""
+    """Return time, size and inode of a file, of which one changes with each version; None if it cannot be read."""
     try:
         stat = path.stat()
     except OSError:

@@ -1,7 +1,7 @@
 """APScheduler as an alarm clock.
 
-A job only ever says "wake up". What is due is worked out anew from git by the pass that follows, so a lost, late or
-doubled alarm changes nothing, and no job is stored anywhere.
+A job only wakes the loop. The pass after it computes from git what is due, so a lost, late or repeated alarm changes
+nothing, and no job is stored.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _ALARM = "alarm"
 
 
 class Alarms:
-    """Calls `wake` at moments, and when something that is looked at regularly has changed."""
+    """Calls `wake` at set moments, and when a regular check reports a change."""
 
     def __init__(self, wake: Wake) -> None:
         self._wake = wake
@@ -32,14 +32,14 @@ class Alarms:
         )
 
     def start(self) -> None:
-        """Begin to keep time, in a thread of its own."""
+        """Start the scheduler in a thread of its own."""
         self._scheduler.start()
 
     def stop(self) -> None:
-        """Stop keeping time; waits for a job that is just running. A second call does nothing."""
+        """Stop the scheduler after a running job. A second call does nothing."""
         if self._scheduler.running:
             # APScheduler's thread dies of a JobLookupError when it is shut down between running a job and removing it.
-            # Paused it begins no job, and clearing the jobs waits for the one it is at.
+            # A paused scheduler starts no job, and removing the jobs waits for the running one.
             self._scheduler.pause()
             self._scheduler.remove_all_jobs()
             self._scheduler.shutdown(wait=True)
@@ -55,11 +55,11 @@ class Alarms:
             return
         try:
             self._scheduler.remove_job(_ALARM)
-        except JobLookupError:  # it has rung already, or never was
+        except JobLookupError:  # the alarm has fired, or none was set
             return
 
     def watch(self, changed: Callable[[], bool], *, every: timedelta, reason: str) -> None:
-        """Ask `changed` regularly and wake with `reason` whenever it says yes. `changed` must be quick."""
+        """Call `changed` regularly, and wake with `reason` whenever it is true. `changed` must be quick."""
 
         def look() -> None:
             if changed():

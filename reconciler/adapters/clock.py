@@ -1,4 +1,4 @@
-"""The one place that reads the time of day."""
+"""The system clock; no other module reads the time of day."""
 
 from __future__ import annotations
 
@@ -9,5 +9,5 @@ class SystemClock:
     """This machine's clock (a `ports.Clock`)."""
 
     def now(self) -> datetime:
-        """Return the present moment in UTC, cut to the second: git and our files know no smaller unit."""
+        """Return the time in UTC, cut to the second, the smallest unit of git and of our files."""
         return datetime.now(UTC).replace(microsecond=0)

@@ -1,4 +1,4 @@
-"""The log of what passes decided and pushed."""
+"""The log of events and pushes of passes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class EventLog:
     """Logs a line for each push and one for each event (a `ports.EventSink`)."""
 
     def publish(self, events: Sequence[Event], pushes: Sequence[Push]) -> None:
-        """Log the branches that moved, then what they carry."""
+        """Log the moved branches, then the events that they carry."""
         for push in pushes:
             line = f"pushed {count(push.commits, 'commit')} to {push.branch}"
             log.info("pushed", line=line, tip=push.new[:12], took=f"{push.took.total_seconds():.3f}s")

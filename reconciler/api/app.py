@@ -1,4 +1,4 @@
-"""All routes together."""
+"""The application: every router, error handler and page of the HTTP API."""
 
 from __future__ import annotations
 
@@ -38,15 +38,16 @@ def create_app(
     callers: Callers | None = None,
     backend: Backend | None = None,
 ) -> FastAPI:
-    """Build the HTTP side of a daemon. What has no token, secret or callers refuses everybody.
+    """Build the HTTP API of a daemon.
 
-    Without a `backend` there is nobody who carries orders out, and so there are no routes for it.
+    Without a token, secret or callers a route refuses every request. Without a `backend` no order can be carried out,
+    so the management routes are left out.
     """
     app = FastAPI(
         title="Overspill",
         version=__version__,
         openapi_url="/api/v1/openapi.json",
-        docs_url=None,  # both pages load scripts from a CDN; `page` has one of its own
+        docs_url=None,  # both of FastAPI's pages load scripts from a CDN; `page` serves ours
         redoc_url=None,
         redirect_slashes=False,
         separate_input_output_schemas=False,

@@ -1,4 +1,4 @@
-"""What the routes for people and their programs work with."""
+"""The parts of the daemon that the management routes read from and write to."""
 
 from __future__ import annotations
 
@@ -14,20 +14,18 @@ from reconciler.ports import OutputFiles
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Backend:
-    """What is read, where files are read from, and where orders go.
-
-    `strict` refuses what EGS refuses though it is of use: to delete what runs or has ended (docs/egs.md, R19).
-    `source_branch` is where people change what is not changed here.
-    """
+    """The newest snapshot, the files of the output branch, and the queue of orders."""
 
     latest: LatestSnapshot
     shelf: OutputFiles
     queue: OrderQueue
     strict: bool = False
+    """Whether deletions that EGS refuses are refused: those of running and ended placements (docs/egs.md, R19)."""
     source_branch: str = "main"
+    """The branch of pull requests, named to callers who try to change a template by HTTP."""
 
     def snapshot(self) -> Snapshot:
-        """Return what the newest pass has seen; raises Refusal while there has been none."""
+        """Return the snapshot of the newest pass; raises HttpError 503 before the first one."""
         try:
             return self.latest.read()
         except Transient as error:

@@ -1,4 +1,4 @@
-"""Bodies of requests, bounded in size and time and read into values, and the envelope of every answer."""
+"""Request bodies, bounded in size and time and validated, and the envelope of every answer."""
 
 from __future__ import annotations
 
@@ -23,10 +23,11 @@ def answer(data: Json, *, status: HTTPStatus = HTTPStatus.OK, message: str = "Su
 
 
 MAX_BODY = 1 << 20
-"""In bytes: as much as is read of a file."""
+"""Bytes of one body; a file of the fleet repository has the same limit."""
 _MOST_READ = 32 << 20
-"""In bytes: so much of a body whose length is known is read, and forgotten, so that whoever sends it hears that it is
-too much. A connection that is closed on somebody who is still sending takes the answer with it."""
+"""Bytes that are read and dropped of an oversized body with a Content-Length, so that its sender receives the 413.
+
+A connection that closes while the client still sends loses the answer."""
 _SMALL = 16 << 10
 _SECONDS = 10
 
@@ -34,11 +35,11 @@ T = TypeVar("T")
 
 
 async def read_body(request: Request) -> bytes:
-    """Read a request's body, up to 1 MiB and for ten seconds; raises Refusal beyond either."""
+    """Read a request's body, up to 1 MiB and for ten seconds; raises HttpError beyond either."""
     too_large = HttpError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "the body is over 1 MiB", hint="try splitting it")
     length = request.headers.get("content-length", "")
     announced = int(length) if length.isdecimal() else 0
-    # Whoever asks first, as curl does, has sent nothing yet.
+    # A client that sends Expect: 100-continue, as curl does, has sent no byte of the body yet.
     if announced > _MOST_READ or (announced > MAX_BODY and "expect" in request.headers):
         raise too_large
     parts: list[bytes] = []
@@ -58,16 +59,8 @@ async def read_body(request: Request) -> bytes:
     return b"".join(parts)
 
 
-async def read_json_object(request: Request) -> dict[str, Json]:
-    """Read a request's body as one object of JSON; raises Refusal for a body that is none, as well as `body_of` does.
-
-    It is as strict as the files are: a key that stands there twice is an error, and so is NaN.
-    """
-    return await parse_off_loop(parse_json_object, await read_json_body(request))
-
-
 async def read_json_body(request: Request) -> bytes:
-    """Read the body of a request that says that it is JSON; raises Refusal as `body_of` does, and for other types."""
+    """Read a body of type application/json; raises HttpError for other types and as `read_body` does."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/json":
         raise HttpError(
@@ -79,7 +72,10 @@ async def read_json_body(request: Request) -> bytes:
 
 
 def parse_json_object(data: bytes) -> dict[str, Json]:
-    """Parse a body; raises Refusal that tells where it is wrong."""
+    """Parse a body as one JSON object; raises HttpError with the place of each error.
+
+    Repeated keys and NaN are errors, as in files.
+    """
     try:
         return yaml.read_object(data, "request")
     except InvalidInput as error:
@@ -87,12 +83,12 @@ def parse_json_object(data: bytes) -> dict[str, Json]:
 
 
 async def parse_off_loop(read: Callable[[bytes], T], data: bytes) -> T:
-    """Work on a body beside the event loop; a small one is done before a thread would have begun with it."""
+    """Parse a body in a thread; a small one is parsed at once, which takes less time than starting a thread."""
     return read(data) if len(data) <= _SMALL else await run_in_threadpool(read, data)
 
 
 async def read_validated(read: Callable[[Json], T | tuple[Finding, ...]], request: Request) -> T:
-    """Read a request's body, which may be large, beside the event loop. Raises Refusal for one that is wrong."""
+    """Read and validate a JSON body beside the event loop; raises HttpError with all problems of an invalid one."""
     result = await parse_off_loop(lambda data: read(parse_json_object(data)), await read_json_body(request))
     if not isinstance(result, tuple):
         return result

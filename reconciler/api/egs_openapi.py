@@ -1,4 +1,4 @@
-"""What OpenAPI tells of the routes that EGS has too: bodies, examples, links (docs/egs.md, "REST: calls")."""
+"""OpenAPI of the routes that EGS has too: bodies, examples, links (docs/egs.md, "REST: calls")."""
 
 from __future__ import annotations
 
@@ -125,25 +125,25 @@ LISTED = _example(_envelope([_PLACEMENT], metadata={"total": 1, "limit": 100, "c
 
 
 def describe(app: FastAPI) -> None:
-    """Add to what OpenAPI tells the schemas of errors and of bodies, which are read by hand: FastAPI knows neither."""
+    """Add the schemas of errors and of request bodies, which routes read themselves, to the OpenAPI document."""
     tell = app.openapi
 
     def openapi() -> dict[str, Any]:
         if app.openapi_schema is None:
             schemas = tell().setdefault("components", {}).setdefault("schemas", {})
             _, made = models_json_schema([(model, "validation") for model in _BODIES], ref_template=_REF)
-            made["$defs"][CreateBody.__name__]["required"] += ["workspaceName"]  # who may do it depends on where
+            made["$defs"][CreateBody.__name__]["required"] += ["workspaceName"]  # roles belong to a workspace
             schemas.update({name: _nullable(schema) for name, schema in made["$defs"].items()})
             schemas[SCHEMA_NAME] = SCHEMA
             for unused in ("HTTPValidationError", "ValidationError"):
-                schemas.pop(unused, None)  # we answer in an envelope of our own
+                schemas.pop(unused, None)  # errors have the envelope of `refusal`
         return tell()
 
     app.openapi = openapi  # type: ignore[method-assign] # as FastAPI's documentation has it
 
 
 def _nullable(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Let fields that may be left out be null, which counts as that."""
+    """Make optional fields nullable: null counts as left out."""
     made = {**schema, **{word: [_nullable(part) for part in schema[word]] for word in ("anyOf",) if word in schema}}
     fields = schema.get("properties", {})
     optional = set(fields) - set(schema.get("required", ()))

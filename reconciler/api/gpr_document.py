@@ -1,7 +1,7 @@
-"""GPRs, wait times and the inventory as EGS's REST interface writes them, and what it has no field for.
+"""GPRs, wait times and the inventory in the JSON of EGS's REST interface, with fields of our own beside.
 
-The fields are those of docs/egs.md, "Inventory and GPRs as answers". What is not observed is left out: nobody is told a
-temperature that is a guess.
+The fields are those of docs/egs.md, "Inventory and GPRs as answers". Fields without an
+observation, such as temperatures, are left out rather than guessed.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from reconciler.text.timestamps import format_time
 
 
 def gpr_document(gpr: GprView) -> dict[str, Json]:
-    """Write one GPR."""
+    """Convert one GPR."""
     return {
         "gprId": gpr.id,
         "gprName": gpr.name,
@@ -47,7 +47,7 @@ def gpr_document(gpr: GprView) -> dict[str, Json]:
 
 
 def wait_document(wait: WaitEstimate) -> dict[str, Json]:
-    """Write what one cluster could give; null is a time that nobody knows."""
+    """Convert the wait estimate of one cluster; null is an unknown time."""
     return {
         "clusterName": wait.cluster,
         "estimatedWaitTime": None if wait.wait is None else write_wait(wait.wait),
@@ -58,7 +58,7 @@ def wait_document(wait: WaitEstimate) -> dict[str, Json]:
 
 
 def inventory_document(inventory: GpuInventory) -> dict[str, Json]:
-    """Write what GPU nodes there are, what our placements have of them by cluster, and how fresh that is."""
+    """Convert the inventory: GPU nodes, GPUs of placements by cluster, and the age of each observation."""
     return {
         "managedNodes": [_node(gpu_node) for gpu_node in inventory.managed],
         "unmanagedNodes": [_node(gpu_node) for gpu_node in inventory.unmanaged],

@@ -1,4 +1,4 @@
-"""Finding what somebody may see: one item by its name, or a page of those that fit a filter."""
+"""Requests and bursts that a caller may see: one by name, or a page of those that match a filter."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from reconciler.text.wording import join_names as named
 
 
 class ItemFilters(BaseModel):
-    """What a list is narrowed to, and which page of it is asked for."""
+    """The filters and the page of a list call."""
 
     model_config = ConfigDict(extra="forbid", alias_generator=to_camel, populate_by_name=True, frozen=True)
 
@@ -42,7 +42,7 @@ class ItemFilters(BaseModel):
 
 
 def list_items(snapshot: Snapshot, serializer: ItemSerializer, caller: Caller, filters: ItemFilters) -> Response:
-    """Write one page of what a caller may see."""
+    """Answer with one page of the items that a caller may see."""
     if filters.workspace_name:
         require_role(caller, AccessRole.VIEWER, WorkspaceName(filters.workspace_name))
     within: Collection[WorkspaceName] | None = readable_workspaces(caller)
@@ -63,7 +63,7 @@ def list_items(snapshot: Snapshot, serializer: ItemSerializer, caller: Caller, f
 
 
 def find_item(snapshot: Snapshot, caller: Caller, name: str, workspace: str) -> CatalogueItem:
-    """Find what a caller may see under a name; raises Refusal where that is nothing, or in several workspaces."""
+    """Find an item by name; raises HttpError where none is visible, or where several workspaces have one."""
     if workspace:
         require_role(caller, AccessRole.VIEWER, WorkspaceName(workspace))
     items = snapshot.catalogue.find(name, [WorkspaceName(workspace)] if workspace else readable_workspaces(caller))
@@ -79,14 +79,14 @@ def find_item(snapshot: Snapshot, caller: Caller, name: str, workspace: str) -> 
 
 
 def readable_workspaces(caller: Caller) -> Collection[WorkspaceName] | None:
-    """Name the workspaces that a caller may look into; None for all, those that are no more included."""
+    """List the workspaces that a caller may read; None stands for all, deleted ones included."""
     if EVERYWHERE in caller.roles:
         return None
     return visible_workspaces(caller, [WorkspaceName(scope) for scope in caller.roles])
 
 
 def _item_test(snapshot: Snapshot, filters: ItemFilters) -> Callable[[CatalogueItem], bool] | None:
-    """Make the test of a filter, the cheap questions first; None where everything is wanted."""
+    """Build the predicate of the filters, cheap comparisons first; None where no filter is set."""
     tests: list[Callable[[CatalogueItem], bool]] = []
     if filters.name:
         tests.append(lambda item: item.name.startswith(filters.name))
@@ -102,7 +102,7 @@ def _item_test(snapshot: Snapshot, filters: ItemFilters) -> Callable[[CatalogueI
 
 
 def _clusters_of(snapshot: Snapshot, item: CatalogueItem) -> Collection[str]:
-    """Name the clusters that an item is on or asks for."""
+    """List the clusters that an item runs on or requests."""
     if isinstance(item.subject, Placement):
         return (item.subject.cluster,)
     return {*item.subject.request.clusters, *snapshot.view.ledger.placements.of(item.subject.workload).clusters}

@@ -1,4 +1,7 @@
-"""What the management API answers with, as OpenAPI tells it: EGS's names, and ours (docs/egs.md, "REST: answers")."""
+"""Answers of the management API in OpenAPI: fields of EGS, and our own (docs/egs.md, "REST: answers").
+
+Class names and docstrings are those of the OpenAPI components, so users see them.
+"""
 
 from __future__ import annotations
 
@@ -19,13 +22,13 @@ T = TypeVar("T")
 
 
 class _CamelModel(BaseModel):
-    """A value with camelCase names."""
+    """A model with camelCase names."""
 
     model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True)
 
 
 class _ExtensibleModel(BaseModel):
-    """A value that may have more fields than are told of here."""
+    """A model with camelCase names whose answers may hold more fields than are declared."""
 
     model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, extra="allow")
 

@@ -1,4 +1,4 @@
-"""Orders of callers: in whose name, with which key, and what a caller is told of what became of one."""
+"""Orders of callers: their author, their idempotency key, and the answer once they are carried out."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from reconciler.model.request import Answer, Denial, Verb
 from reconciler.model.tree import Identity
 
 PATIENCE = 30.0
-"""Seconds that a caller is kept waiting for the commit; a pass takes one or two, an outage of the remote longer."""
+"""Seconds that a caller waits for the pushed commit; a pass takes one or two, an outage of the remote longer."""
 _RETRY_AFTER = 5
 _MOST_KEY = 200
 _NO_MAIL = "users.noreply.overspill.dev"
-"""Where nobody gets mail: the domain of callers whose token says no address."""
+"""Domain of authors whose token holds no mail address; it delivers none."""
 
 KEY = "Idempotency-Key"
 Key = Annotated[
@@ -42,13 +42,13 @@ _RETRY_HINTS = {
     Verb.UPDATE: "the same update a second time changes nothing more",
     Verb.DELETE: "a 404 then says that it is gone",
 }
-"""What makes it safe to try again what may have been carried out unheard."""
+"""Why a retry is safe after an answer was lost, by verb."""
 
 log = structlog.get_logger()
 
 
 def author(caller: Caller) -> Identity:
-    """Name the caller as the author of a commit."""
+    """Return the caller as author of a commit."""
     if caller.email:
         return Identity(name=caller.name, email=caller.email)
     local = re.sub(r"[^a-z0-9.-]+", "-", caller.name.lower()).strip("-.") or "caller"
@@ -56,14 +56,14 @@ def author(caller: Caller) -> Identity:
 
 
 def digest_key(caller: Caller, key: str) -> str:
-    """Digest an idempotency key; that of another caller is another key. No key stays none."""
+    """Hash an idempotency key together with its caller; an empty key stays empty."""
     return sha256(f"{caller.kind}\n{caller.name}\n{key}".encode()).hexdigest() if key else ""
 
 
 async def execute(queue: OrderQueue, order: Order) -> OrderResult:
-    """Have an order carried out, and wait until its commit is pushed.
+    """Submit an order and wait until its commit is pushed.
 
-    Raises Refusal where it is denied, and where nobody can tell whether it was carried out.
+    Raises HttpError for a denial, and 503 where it is unknown whether the order was carried out.
     """
     try:
         receipt = await asyncio.wait_for(asyncio.wrap_future(queue.submit(order)), PATIENCE)
@@ -74,7 +74,7 @@ async def execute(queue: OrderQueue, order: Order) -> OrderResult:
         reason = "the fleet repository has to be mended first; the daemon's log says what"
         raise _unavailable(reason, order.verb) from error
     except Exception as error:
-        # The loop has logged it.
+        # The loop has logged the traceback.
         raise HttpError(HTTPStatus.INTERNAL_SERVER_ERROR, "this is a bug in Overspill; its log says more") from error
     if receipt.answer.denial is not None:
         raise denial_error(receipt.answer.denial, order.name, receipt.answer)
@@ -91,7 +91,7 @@ def _unavailable(message: str, verb: Verb) -> HttpError:
 
 
 def denial_error(denial: Denial, name: str, answer: Answer) -> HttpError:
-    """Say why an order was not carried out, in EGS's words where it has any (docs/egs.md, "REST: calls")."""
+    """Build the error of a denied order, in EGS's wording where it has one (docs/egs.md, "REST: calls")."""
     status, message, detail = _ERRORS[denial]
     text = detail.text or answer.message
     return HttpError(
@@ -114,7 +114,7 @@ _WAYS_OUT = {
     Denial.EXISTS: "change or delete it, or take another name",
     Denial.MISSING: "GET /api/v1/workload-placement lists those that you may see",
 }
-"""What to do about what EGS has words for and no hint."""
+"""Hints for denials for which EGS has a message alone."""
 
 _ERRORS: dict[Denial, tuple[HTTPStatus, str, ErrorDetail]] = {
     Denial.EXISTS: (

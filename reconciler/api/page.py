@@ -1,4 +1,4 @@
-"""The API as a page to read, made by the server from its own OpenAPI: no script, nothing from anywhere else."""
+"""The reference page of the API at /docs, rendered from its OpenAPI without scripts or outside resources."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ _PAGES = Environment(
 )
 _PAGES.filters["code_spans"] = lambda text: _code_spans(str(text))
 _NOTHING = "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-"""What a page may not do either, and what default-src does not cover."""
+"""Directives of the Content-Security-Policy that default-src does not cover."""
 
 
 def router(document: Callable[[], Mapping[str, Any]]) -> APIRouter:
-    """Build the route. `document` returns the OpenAPI of the application, which is complete when it is first asked."""
+    """Build the route. `document` returns the OpenAPI document; it is first called once all routes are included."""
     routes = APIRouter()
     style = _PAGES.get_template("reading.css").render()
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
@@ -46,7 +46,7 @@ def router(document: Callable[[], Mapping[str, Any]]) -> APIRouter:
             info=openapi["info"],
             chapters=several,
             refusal=error_schema(several),
-            style=Markup(style),  # noqa: S704 - it is ours, and in a style element nothing can be escaped
+            style=Markup(style),  # noqa: S704 - our own file, and a style element has no escapes
         )
 
     @routes.get("/docs", include_in_schema=False)
@@ -58,7 +58,7 @@ def router(document: Callable[[], Mapping[str, Any]]) -> APIRouter:
 
 
 def _code_spans(text: str) -> Markup:
-    """Show what stands between backticks as code."""
+    """Turn text between backticks into code elements."""
     code = Markup("<code>{}</code>")
     parts = (code.format(part) if number % 2 else escape(part) for number, part in enumerate(text.split("`")))
     return Markup("").join(parts)

@@ -1,4 +1,4 @@
-"""Lists in pages: how many entries, and where the page before ended."""
+"""Pages of lists: their size, and the continue token of the next one."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ _MOST_DIGITS = 9
 
 
 def name_token(key: Key) -> str:
-    """Write where a page ended; it stays good when entries before it come or go."""
+    """Encode the key of a page's last entry; it stays valid while earlier entries come and go."""
     return base64.urlsafe_b64encode("/".join(key).encode()).decode().rstrip("=")
 
 
 def offset_token(number: int) -> str:
-    """Write how many entries have been shown, of a list whose order is not by name."""
+    """Encode how many entries were listed, for lists that are not ordered by name."""
     return name_token((_OFFSET, str(number), ""))
 
 
 def read_offset(text: str) -> int:
-    """Read how many entries have been shown, none for no text; raises Refusal for what no page ended with."""
+    """Decode an offset token, 0 for none; raises HttpError for a token that no page ends with."""
     if not text:
         return 0
     word, digits, _ = read_key(text)
@@ -37,7 +37,7 @@ def read_offset(text: str) -> int:
 
 
 def read_key(text: str) -> Key:
-    """Read where the page before ended; raises Refusal for what no page ended with."""
+    """Decode a name token; raises HttpError for a token that no page ends with."""
     try:
         parts = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True).decode().split("/")
     except (binascii.Error, UnicodeDecodeError, ValueError):

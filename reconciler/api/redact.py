@@ -1,7 +1,6 @@
-"""What a caller may not see of other workspaces, taken out of sentences that name it.
+"""Hides names of workloads and placements of other workspaces in messages.
 
-Clusters are shared, so that what one workspace waits for may be what another one has: that it is somebody's may be
-told, and not whose.
+Workspaces share clusters, so one may wait for GPUs that another has. Callers learn that capacity is taken, not by whom.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ _NAME = re.compile(r"[a-z0-9][-a-z0-9]*(?:/[a-z0-9][-a-z0-9]*)?")
 
 
 def redact(value: Json, snapshot: Snapshot, caller: Caller) -> Json:
-    """Return a value with the names of workloads and placements that a caller may not see taken out of its texts."""
+    """Return a value without the names of workloads and placements that a caller may not see."""
     if EVERYWHERE in caller.roles:
         return value
     match value:
@@ -34,7 +33,7 @@ def redact(value: Json, snapshot: Snapshot, caller: Caller) -> Json:
 
 
 def redact_status(status: ItemStatus, snapshot: Snapshot, caller: Caller) -> ItemStatus:
-    """Return how something stands with its words veiled; the very same where they name nobody."""
+    """Return a status with redacted messages; the same object where none changes."""
     after = replace(
         status,
         message=redact(status.message, snapshot, caller),
@@ -46,7 +45,7 @@ def redact_status(status: ItemStatus, snapshot: Snapshot, caller: Caller) -> Ite
 
 
 def _is_hidden(name: str, snapshot: Snapshot, caller: Caller) -> bool:
-    """Tell whether a name is that of a workload (``llm/vllm``) or of a placement of another's workspace."""
+    """Tell whether a name is a workload (``llm/vllm``) or a placement of a workspace that the caller may not read."""
     workspace, slash, _ = name.partition("/")
     owner = WorkspaceName(workspace) if slash else snapshot.owners.get(name)
     is_workspace = owner in snapshot.view.desired.workspaces or owner in snapshot.catalogue.workspaces

@@ -1,7 +1,7 @@
-"""An OpenAPI document as a person reads it: operations one after the other, schemas as lists of fields.
+"""The content of the reference page: operations in order, schemas as lists of fields.
 
-Pure: what comes out is what the reading page shows. It reads as much of OpenAPI 3.1 as FastAPI writes and our routes
-add; a schema that refers to itself is shown once.
+Pure: an OpenAPI document in, values out. It reads as much of OpenAPI 3.1 as FastAPI writes and our routes add. A schema
+that refers to itself is listed once.
 """
 
 from __future__ import annotations
@@ -24,17 +24,19 @@ _BOUNDS = {"minimum": "at least", "maximum": "at most", "maxLength": "no longer 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FieldRow:
-    """A parameter, or a field of a body by its dotted path; `kind` says in words what it holds."""
+    """A parameter, or a field of a body."""
 
     name: str
+    """A parameter's name, or the dotted path of a field."""
     kind: str
+    """Its type in words, such as ``list of string``."""
     required: bool
     description: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Example:
-    """A body as it may be sent or answered."""
+    """An example of a body."""
 
     title: str
     text: str
@@ -42,7 +44,7 @@ class Example:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OperationBody:
-    """What is sent, or answered: its media types, its fields and examples of it."""
+    """A request or response body: media types, fields and examples."""
 
     types: tuple[str, ...] = ()
     fields: tuple[FieldRow, ...] = ()
@@ -51,7 +53,7 @@ class OperationBody:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OperationAnswer:
-    """One status that is answered."""
+    """One status of an operation's answers."""
 
     status: str
     description: str
@@ -59,25 +61,28 @@ class OperationAnswer:
 
     @property
     def good(self) -> bool:
-        """Whether it says that the call has done what it is for."""
+        """Whether it is a status of success."""
         return self.status.startswith("2")
 
     @property
     def plain(self) -> bool:
-        """Whether there is nothing to add to what its status means."""
+        """Whether its description only repeats the status."""
         return not self.body.examples and self.description == _phrase(self.status)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operation:
-    """One call: what it is for in a sentence (`title`), and what more there is to say."""
+    """One call of the API."""
 
     name: str
     method: str
     path: str
     title: str
+    """Its purpose in one sentence."""
     description: str
+    """Whatever follows the title in its docstring."""
     guarded: bool
+    """Whether it needs a bearer token."""
     parameters: tuple[FieldRow, ...]
     body: OperationBody | None
     answers: tuple[OperationAnswer, ...]
@@ -86,14 +91,14 @@ class Operation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chapter:
-    """Calls that belong together."""
+    """Operations of one tag."""
 
     title: str
     operations: tuple[Operation, ...]
 
 
 def chapters(document: SchemaNode) -> tuple[Chapter, ...]:
-    """Read all operations of a document, by their tag, or by the path's first word that says something."""
+    """Read all operations of a document by tag; those without one go by the resource in their path."""
     by_tag: dict[str, list[Operation]] = {}
     reader = _OpenApiReader(document)
     for path, item in document.get("paths", {}).items():
@@ -105,7 +110,7 @@ def chapters(document: SchemaNode) -> tuple[Chapter, ...]:
 
 
 def error_schema(several: tuple[Chapter, ...]) -> OperationBody:
-    """Return what every error is answered with, which is the same for all calls; an empty body if there is none."""
+    """Return the body of errors, which all operations share; an empty one if no operation declares errors."""
     bodies = (
         answer.body for chapter in several for call in chapter.operations for answer in call.answers if not answer.good
     )
@@ -118,7 +123,7 @@ def _subject(path: str) -> str:
 
 
 class _OpenApiReader:
-    """Reads one document, whose parts refer to each other."""
+    """Reads one document and follows the references in it."""
 
     def __init__(self, document: SchemaNode) -> None:
         self._document = document
@@ -136,7 +141,7 @@ class _OpenApiReader:
             )
             for status, answer in sorted(node.get("responses", {}).items())
         ]
-        # Where a route has a docstring, its summary is the function's name in other letters.
+        # The summary of a route with a docstring only repeats the function's name.
         title, _, rest = str(node.get("description") or node.get("summary", "")).partition("\n")
         return Operation(
             name=str(node.get("operationId", f"{method}{path}")),
@@ -167,7 +172,7 @@ class _OpenApiReader:
         return OperationBody(types=tuple(content), fields=fields, examples=tuple(self._examples(kept)))
 
     def _fields(self, schema: SchemaNode, above: str, shown: dict[str, str]) -> Iterator[FieldRow]:
-        """Yield the fields below a schema, depth first; `shown` is where each schema with a name has been told of."""
+        """Yield the fields below a schema, depth first; `shown` is the path where each named schema was listed."""
         if above.count(".") >= _DEEPEST or (self._ref(schema) and shown.setdefault(self._ref(schema), above) != above):
             return
         schema = self._dereferenced(schema)
@@ -197,18 +202,18 @@ class _OpenApiReader:
             yield from self._fields(items, f"{above.removesuffix('.')}[].", shown)
 
     def _optional(self, forms: Iterable[SchemaNode]) -> set[str]:
-        """Name the fields that some forms of an object require, and others do not."""
+        """List the fields that only some forms of an object require."""
         objects = [form for form in map(self._dereferenced, forms) if form.get("type") == "object"]
         required = [set(form.get("required", ())) for form in objects]
         return set().union(*required) - set.intersection(*required) if required else set()
 
     def _ref(self, schema: SchemaNode) -> str:
-        """Return what a schema refers to by name, if it may be nothing else but null; empty for one of its own."""
+        """Return the reference of a schema, also of one that may be null; empty for an inline schema."""
         several = [part for part in schema.get("anyOf", ()) if part != _NULL]
         return str((several[0] if len(several) == 1 else schema).get("$ref", ""))
 
     def _dereferenced(self, schema: SchemaNode) -> SchemaNode:
-        """Follow a reference, and look through a choice between one thing and null."""
+        """Follow a reference, and drop the null of a nullable schema."""
         schema = self._resolved(schema)
         several = [part for part in schema.get("anyOf", ()) if part != _NULL]
         if len(several) != 1:
@@ -216,7 +221,7 @@ class _OpenApiReader:
         return {**self._dereferenced(several[0]), **{word: value for word, value in schema.items() if word != "anyOf"}}
 
     def _kind(self, schema: SchemaNode) -> str:
-        """Say in words what a schema lets through; that it may be null says no more than that it may be left out."""
+        """Describe the type of a schema in words; null is left out, since it means the same as a missing field."""
         schema = self._dereferenced(schema)
         if "const" in schema:
             return json.dumps(schema["const"])
@@ -241,7 +246,7 @@ class _OpenApiReader:
             yield Example(title="Example", text=_pretty(node["example"]))
 
     def _resolved(self, node: Any) -> SchemaNode:
-        """Follow a reference within the document; anything that is no schema is one that says nothing."""
+        """Follow a reference within the document; anything but a schema reads as an empty one."""
         while isinstance(node, Mapping) and "$ref" in node:
             target: Any = self._document
             for word in str(node["$ref"]).removeprefix("#/").split("/"):
@@ -251,7 +256,7 @@ class _OpenApiReader:
 
 
 def _description(answer: SchemaNode, status: str) -> str:
-    """Say what a status means; FastAPI's own words for a good one say nothing."""
+    """Return the description of an answer; FastAPI's own for success is replaced by the status phrase."""
     description = str(answer.get("description", ""))
     return _phrase(status) if description in ("", "Successful Response") else description
 
@@ -261,7 +266,7 @@ def _phrase(status: str) -> str:
 
 
 def _bounds(schema: SchemaNode) -> str:
-    """Say what a value is held to, and what stands for one that is left out, where that is something."""
+    """Describe the bounds and the default of a value."""
     phrases = [f"{phrase} {json.dumps(schema[word])}" for word, phrase in _BOUNDS.items() if word in schema]
     phrases += ["not empty"] if schema.get("minLength") == 1 else []
     phrases += [f"matches `{schema['pattern']}`"] if "pattern" in schema else []

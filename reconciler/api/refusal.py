@@ -1,4 +1,4 @@
-"""Why a request was refused, in the one shape that every error has."""
+"""Errors of the API: one envelope for all, their OpenAPI, and their log."""
 
 from __future__ import annotations
 
@@ -33,22 +33,24 @@ _REFERENCE = "docs/api.md#errors"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ErrorDetail:
-    """What EGS's envelope says beside the message: its key, and the texts of `error.data`.
-
-    `said` is `error.message`, `title` and `cause` are Message and Errormessage of `error.data`. What is empty is the
-    message itself.
-    """
+    """Fields of EGS's error envelope beside the message; an empty text reads as the message itself."""
 
     key: str = ""
+    """`error.errorKey`"""
     text: str = ""
+    """`error.message`"""
     title: str = ""
+    """Message of `error.data`"""
     cause: str = ""
+    """Errormessage of `error.data`"""
     reason: str = ""
+    """`error.reason`; empty for the phrase of the status."""
     details: str = ""
+    """Details of `error.data`; empty for the problems."""
 
 
 class HttpError(Exception):
-    """A request that is answered with an error."""
+    """An error that a request is answered with."""
 
     def __init__(
         self,
@@ -72,7 +74,7 @@ class HttpError(Exception):
 def envelope(
     status: int, message: str, *, hint: str = "", problems: tuple[Problem, ...] = (), detail: ErrorDetail | None = None
 ) -> dict[str, Any]:
-    """Build the body of an error: EGS's envelope, with a way out and the problems beside its own fields.
+    """Build the body of an error: EGS's envelope with a hint and the problems as further fields.
 
     `error.data` is JSON in a string, as EGS has it (docs/egs.md, "REST: answers").
     """
@@ -108,7 +110,7 @@ def _data(status: int, message: str, reason: str, problems: tuple[Problem, ...],
 
 
 def error_responses(*statuses: HTTPStatus) -> dict[int | str, dict[str, Any]]:
-    """Describe the errors of a route for OpenAPI."""
+    """Return the errors of a route for OpenAPI."""
     content = {"application/json": {"schema": {"$ref": f"#/components/schemas/{SCHEMA_NAME}"}}}
     return {int(status): {"description": status.phrase, "content": content} for status in statuses}
 
@@ -146,10 +148,10 @@ SCHEMA: Mapping[str, Any] = {
 
 
 class _RefusalLog:
-    """Logs the first refusal of a kind in each minute, with how many more came since the one before.
+    """Logs the first refusal of a kind in each minute, and the number of those that were left out before it.
 
-    A kind is a route, a status, and who was refused, where that is known. Whoever may not come in must not be able to
-    fill the log either, nor the memory: what stands in an address makes no new kind.
+    A kind is a route, a status, and the caller where it is known. The path of a request makes no new kind, so that
+    callers without access can fill neither the log nor the memory.
     """
 
     def __init__(self, clock: Clock) -> None:
@@ -167,7 +169,7 @@ class _RefusalLog:
         self._last.pop(key, None)
         self._last[key] = (now, 0)
         if len(self._last) > _MOST_KINDS:
-            del self._last[next(iter(self._last))]  # the one that was logged longest ago
+            del self._last[next(iter(self._last))]  # the kind that was logged longest ago
         context = {"caller": caller} if caller else {}
         client = request.client.host if request.client else ""
         counted = {"more_before": more} if more else {}
@@ -178,7 +180,7 @@ class _RefusalLog:
 
 
 def _log_reason(error: HttpError) -> str:
-    """Say why for the log, of a body only which fields are wrong: a value that is refused may be a secret."""
+    """Return the reason for the log; of an invalid body only its fields, since a refused value may be a secret."""
     if not error.problems:
         return error.message
     kind = error.detail.key or error.status.phrase
@@ -187,22 +189,22 @@ def _log_reason(error: HttpError) -> str:
 
 
 def _route(request: Request) -> str:
-    """Return the path of a request's route as it is written there: ``/api/v1/things/{name}``."""
+    """Return the path template of a request's route: ``/api/v1/things/{name}``."""
     return str(getattr(request.scope.get("route"), "path", ""))
 
 
 def install(app: FastAPI, clock: Clock) -> None:
-    """Answer every error of `app` in the envelope, and log those who were refused and what went wrong with us."""
+    """Register handlers that answer every error of `app` in the envelope, and log refusals and bugs."""
     seldom = _RefusalLog(clock)
 
     async def refused(request: Request, error: Exception) -> JSONResponse:
-        assert isinstance(error, HttpError)  # noqa: S101 - it is registered for nothing else
+        assert isinstance(error, HttpError)  # noqa: S101 - registered for this type alone
         seldom.log(request, error)
         body = envelope(error.status, error.message, hint=error.hint, problems=error.problems, detail=error.detail)
         return JSONResponse(body, error.status, headers=error.headers)
 
     async def unknown(request: Request, error: Exception) -> JSONResponse:
-        assert isinstance(error, HTTPException)  # noqa: S101 - it is registered for nothing else
+        assert isinstance(error, HTTPException)  # noqa: S101 - registered for this type alone
         headers = error.headers
         if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
             headers = {"Allow": ", ".join(_methods(app, request))}
@@ -212,7 +214,7 @@ def install(app: FastAPI, clock: Clock) -> None:
         )
 
     async def invalid(request: Request, error: Exception) -> JSONResponse:
-        assert isinstance(error, RequestValidationError)  # noqa: S101 - it is registered for nothing else
+        assert isinstance(error, RequestValidationError)  # noqa: S101 - registered for this type alone
         status = HTTPStatus.UNPROCESSABLE_ENTITY
         problems = tuple(_parameter_problem(detail, _parameters(app, request)) for detail in error.errors())
         return JSONResponse(envelope(status, "the request is not what this address takes", problems=problems), status)
@@ -229,7 +231,7 @@ def install(app: FastAPI, clock: Clock) -> None:
 
 
 def _methods(app: FastAPI, request: Request) -> list[str]:
-    """List the methods that an address takes: the framework itself names those of its first route alone."""
+    """List the methods of a path; Starlette names those of its first route alone."""
     document = app.openapi()["paths"]
     return sorted(
         method.upper()
@@ -240,13 +242,13 @@ def _methods(app: FastAPI, request: Request) -> list[str]:
 
 
 def _parameters(app: FastAPI, request: Request) -> list[Mapping[str, Any]]:
-    """List the parameters of the call that a request makes, as OpenAPI has them."""
+    """List the OpenAPI parameters of the operation that a request calls."""
     calls = app.openapi()["paths"].get(_route(request), {})
     return list(calls.get(request.method.lower(), {}).get("parameters", ()))
 
 
 def _parameter_problem(error: Mapping[str, Any], parameters: Iterable[Mapping[str, Any]]) -> Problem:
-    """Say what is wrong with a parameter: where it stands (``query``, ``header``), its name, and why."""
+    """Convert an error of a parameter: its place (``query``, ``header``), name and reason."""
     place, *names = (str(part) for part in error["loc"])
     if error["type"] == "extra_forbidden":
         hint = nearest(names[-1], (parameter["name"] for parameter in parameters if parameter["in"] == place))

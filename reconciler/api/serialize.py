@@ -1,4 +1,4 @@
-"""What is listed, as JSON; each item is written once for as long as nothing about it changes."""
+"""Requests and bursts as JSON; an item is serialized again only when it or its status changes."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from reconciler.ports import OutputFiles
 from reconciler.text.timestamps import format_time
 
 _MOST_BYTES = 64 << 20
-"""As much JSON as is kept: ten thousand items of a few kilobytes."""
+"""Bytes of JSON in the cache: ten thousand items of a few kilobytes."""
 
 
 class ItemSerializer:
-    """Writes items. Safe to use from several threads."""
+    """Serializes items and caches their JSON. Safe to use from several threads."""
 
     def __init__(self, shelf: OutputFiles, *, limit: int = _MOST_BYTES) -> None:
-        """Read what bursts deploy from `shelf`, and keep `limit` bytes."""
+        """Read the specs of bursts from `shelf`, and cache up to `limit` bytes."""
         self._shelf = shelf
         self._limit = limit
         self._lock = Lock()
@@ -40,7 +40,7 @@ class ItemSerializer:
     def serialize(
         self, snapshot: Snapshot, items: Sequence[CatalogueItem], caller: Caller | None = None
     ) -> list[bytes]:
-        """Write items in their order, for a caller who may see them; None for whoever reads git and sees all."""
+        """Serialize items in their order, redacted for the caller; None stands for a reader of git, who sees all."""
         states = [(item, self._status(snapshot, item, caller)) for item in items]
         texts = [self._cached(item, status) for item, status in states]
         specs = self._specs(snapshot, [item for item, text in zip(items, texts, strict=True) if text is None])
@@ -55,7 +55,7 @@ class ItemSerializer:
         return status if caller is None else redact_status(status, snapshot, caller)
 
     def _serialize(self, item: CatalogueItem, status: ItemStatus, spec: DeploySpec | None) -> bytes:
-        """Write an item. One whose spec is not to be had just now lists nothing, and is not kept so."""
+        """Serialize an item. A burst whose spec cannot be read has an empty one, and is not cached."""
         if isinstance(item.subject, RequestRecord):
             return self._cache(item, status, _encoded({**rest_document(item.subject.request), **_state(item, status)}))
         document = rest_document(
@@ -83,7 +83,7 @@ class ItemSerializer:
         return text
 
     def _specs(self, snapshot: Snapshot, items: Iterable[CatalogueItem]) -> dict[Key, DeploySpec]:
-        """Read what bursts deploy: it stays in git until somebody asks."""
+        """Read the specs of bursts, which snapshots leave in git."""
         blobs: dict[Key, tuple[BlobId, str]] = {}
         for item in items:
             if isinstance(item.subject, Placement):
@@ -96,12 +96,12 @@ class ItemSerializer:
             try:
                 specs[key] = read_spec(contents[blob], path)
             except (KeyError, InvalidInput):
-                continue  # gone with the mirror, or edited by hand until the next pass puts it right
+                continue  # the mirror was fetched anew, or a manual change has yet to be reverted
         return specs
 
 
 def _as_request(burst: Placement, spec: DeploySpec) -> Request:
-    """Make what somebody would have had to ask for to get a burst."""
+    """Convert a burst to the request that would have placed it."""
     return Request(
         name=TemplateName(burst.name),
         workspace=burst.workload.workspace,
@@ -113,7 +113,7 @@ def _as_request(burst: Placement, spec: DeploySpec) -> Request:
 
 
 def _state(item: CatalogueItem, status: ItemStatus) -> dict[str, Json]:
-    """Write how an item stands, and since when it is there."""
+    """Convert the origin, status and times of an item."""
     subject = item.subject
     created = subject.created_at if isinstance(subject, Placement) else subject.received_at
     return {

@@ -18,8 +18,8 @@ from reconciler.errors import InvalidInput, OverspillError
 _START_TIME = 10.0
 _STOP_TIME = 5
 _MOST_REQUESTS = 200
-"""As many bodies of 1 MiB as may be in memory at once. Fewer than connections, and enough for many that wait for a
-commit beside those that only look."""
+"""Requests in progress, each with up to 1 MiB of body in memory: fewer than connections, and enough for many writes
+that wait for their commit beside the reads."""
 
 
 class HttpServer:
@@ -35,10 +35,9 @@ class HttpServer:
         patience: float = 10,
         most: int = 256,
     ) -> None:
-        """Take an ASGI application and an address; port 0 takes any that is free. With `tls`, only https is spoken.
+        """Take an ASGI application and an address; port 0 takes a free one. With `tls` only https is served.
 
-        A connection has `patience` seconds for its handshake and for each request's header; `most` is how many there
-        may be at once.
+        `patience` is the limit in seconds of a handshake and of each request's header, `most` that of connections.
         """
         self._host, self._port = host, port
         self._patience = patience
@@ -46,7 +45,7 @@ class HttpServer:
         config = uvicorn.Config(
             app,
             ws="none",
-            log_config=None,  # the log is ours
+            log_config=None,  # `logs` configures logging
             access_log=False,
             lifespan="off",
             server_header=False,
@@ -54,31 +53,31 @@ class HttpServer:
             timeout_graceful_shutdown=_STOP_TIME,
         )
         config.load()
-        # Around what uvicorn itself puts around it: the bounds have to see addresses before X-Forwarded-For counts.
+        # Outside of uvicorn's own middleware: the bounds count real addresses, before X-Forwarded-For applies.
         config.loaded_app = self._connections.limited(config.loaded_app)
-        config.ssl = tls  # uvicorn itself takes the names of files, and reads them once
+        config.ssl = tls  # uvicorn takes file names only, and reads them once
         self._server = uvicorn.Server(config)
         self._socket: socket.socket | None = None
         self._thread: Thread | None = None
 
     @property
     def port(self) -> int:
-        """The port that is listened at, once started."""
+        """The listening port, once started."""
         return int(self._socket.getsockname()[1]) if self._socket else self._port
 
     def start(self) -> None:
-        """Begin to listen, and return once requests are answered.
+        """Start to listen, and return once requests are answered.
 
-        Raises InvalidInput when the address cannot be had.
+        Raises InvalidInput when the address is taken or not ours.
         """
         family = socket.AF_INET6 if ":" in self._host else socket.AF_INET
         try:
-            # Bound here and not by uvicorn, which would end the process when it cannot.
+            # Bound here: uvicorn would end the process on failure.
             self._socket = socket.create_server((self._host, self._port), family=family, backlog=128)
         except OSError as error:
             why = error.strerror if isinstance(error, socket.gaierror) else os.strerror(error.errno or 0)
             raise InvalidInput(f"listening at {self._host}:{self._port}: {why} (try another address)") from error
-        # asyncio sees to it for sockets of its own only; without it a short answer waits 40 ms for a late ACK.
+        # asyncio sets TCP_NODELAY on its own sockets only; without it a short answer waits 40 ms for a late ACK.
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._thread = Thread(target=self._run, args=(self._socket,), name="http", daemon=True)
         self._thread.start()
@@ -93,7 +92,7 @@ class HttpServer:
             runner.run(self._server.serve(sockets=[listener]))
 
     def stop(self) -> None:
-        """Answer what is under way, for some seconds at most, and stop listening. A second call does nothing."""
+        """Finish the requests in progress, within some seconds, and stop listening. A second call does nothing."""
         if self._thread is None or self._socket is None:
             return
         self._server.should_exit = True
@@ -103,7 +102,7 @@ class HttpServer:
 
 
 class _BoundedLoop(asyncio.SelectorEventLoop):
-    """Listens with bounds on connections, and on the time of a handshake, to which uvicorn would give a minute."""
+    """An event loop that bounds connections and the time of a handshake, for which uvicorn allows a minute."""
 
     def __init__(self, connections: Connections, patience: float) -> None:
         super().__init__()
@@ -111,7 +110,7 @@ class _BoundedLoop(asyncio.SelectorEventLoop):
         self._patience = patience
 
     async def create_server(self, protocol_factory: Any, *args: Any, **kwargs: Any) -> asyncio.Server:
-        """Listen as uvicorn asks for it, under the bounds."""
+        """Create uvicorn's server under the bounds."""
         if kwargs.get("ssl") is not None:
             kwargs["ssl_handshake_timeout"] = self._patience
         return await super().create_server(self._connections.watched(protocol_factory), *args, **kwargs)

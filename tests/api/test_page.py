@@ -152,9 +152,9 @@ def test_fields_are_listed_by_their_path_with_what_they_hold() -> None:
         "properties": {"steps": {"type": "array", "items": {"$ref": "#/components/schemas/Step"}}},
     }
     assert fields_of(schema, components={"schemas": {"Step": step}}) == [
-        FieldRow(name="steps", kind="list of object", required=False, told=""),
-        FieldRow(name="steps[].name", kind="string", required=True, told="What it is called."),
-        FieldRow(name="steps[].type", kind='"helm" | "command"', required=False, told=""),
+        FieldRow(name="steps", kind="list of object", required=False, description=""),
+        FieldRow(name="steps[].name", kind="string", required=True, description="What it is called."),
+        FieldRow(name="steps[].type", kind='"helm" | "command"', required=False, description=""),
     ]
 
 

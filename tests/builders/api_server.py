@@ -17,7 +17,7 @@ from fastapi import FastAPI, Request
 from reconciler.access.rights import Access, AccessRole, Token, digest
 from reconciler.adapters.pushed_observations import PushedObservations
 from reconciler.api.app import create_app
-from reconciler.api.body import answer, read_json_object
+from reconciler.api.body import answer, read_validated
 from reconciler.api.door.callers import Callers, caller_of, guarded_router, require_role
 from reconciler.api.server import HttpServer
 from reconciler.daemon.loop import Vitals
@@ -120,7 +120,7 @@ def app(callers: Callers, clock: Clock) -> FastAPI:
     @routes.put("/test/{workspace}/things/{name}")
     async def change(request: Request, workspace: str, name: str) -> dict[str, Any]:
         require_role(caller_of(request), AccessRole.EDITOR, WorkspaceName(workspace))
-        return answer({name: await read_json_object(request)})
+        return answer({name: await read_validated(lambda document: document, request)})
 
     made.include_router(routes)
     return made

@@ -1,6 +1,6 @@
-"""The checkout that a person stands in: where it came from, who the person is, and a new one.
+"""The user's own checkout: its origin, the user's identity, and a new repository.
 
-Unlike the mirror this is somebody's own repository, so their configuration, hooks and signing hold.
+Unlike in the mirror, the user's configuration, hooks and signing apply.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _SCHEME = re.compile(r"[\w+.-]+://|(?:[^/\s]+@)?[^/:\s]+:")
 
 
 def origin(directory: Path = Path()) -> str:
-    """Return the URL of the remote ``origin``, empty when there is no checkout or no such remote.
+    """Return the URL of the remote ``origin``, empty without a checkout or such a remote.
 
     A relative path is taken from the top of the checkout, as git does.
     """
@@ -30,7 +30,7 @@ def origin(directory: Path = Path()) -> str:
 
 
 def identity(directory: Path = Path()) -> Identity | None:
-    """Return the name and address that git would write as an author here; None when git was never told them."""
+    """Return the name and address of git's author here; None if none is configured."""
     return parse_identity(_ask(directory, "-c", "user.useConfigOnly=true", "var", "GIT_AUTHOR_IDENT"))
 
 
@@ -41,9 +41,9 @@ def parse_identity(text: str) -> Identity | None:
 
 
 def create(directory: Path, branch: str, message: str) -> None:
-    """Make a repository of a directory, and commit all that is in it to `branch`.
+    """Make a repository of a directory, and commit all of its files to `branch`.
 
-    Raises InvalidInput with git's own words, as when it does not know who commits.
+    Raises InvalidInput with git's own message, for example for a missing committer identity.
     """
     for arguments in (("init", "--quiet", f"--initial-branch={branch}"), ("add", "--all"), ("commit", "-qm", message)):
         result = _run(directory, arguments)
@@ -52,7 +52,7 @@ def create(directory: Path, branch: str, message: str) -> None:
 
 
 def _ask(directory: Path, *arguments: str) -> str:
-    """Return what git answers, empty when it has no answer."""
+    """Return the output of git, empty if it fails."""
     result = _run(directory, arguments)
     return "" if result.returncode else result.stdout.removesuffix("\n")
 

@@ -16,14 +16,14 @@ _TRAILER = re.compile(r"([A-Za-z0-9-]+): *(.*)")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredCommit:
-    """A commit and what it was made on, first parent first."""
+    """A commit with its parents, first parent first."""
 
     logged: LoggedCommit
     parents: tuple[CommitId, ...]
 
 
 def parse(commit: CommitId, raw: bytes) -> StoredCommit:
-    """Read a commit object. What is not UTF-8 in it is replaced: nothing is decided on such a text."""
+    """Parse a commit object. Invalid UTF-8 is replaced: no decision depends on it."""
     text = raw.decode(errors="replace")
     head, _, message = text.partition("\n\n")
     headers = [line.partition(" ") for line in head.split("\n")]
@@ -46,7 +46,7 @@ def parse(commit: CommitId, raw: bytes) -> StoredCommit:
 
 
 def _person(line: str) -> tuple[Identity, datetime]:
-    """Read ``Name <email> seconds zone``; a time that no calendar holds is the beginning of time."""
+    """Parse ``Name <email> seconds zone``; a time out of range reads as the minimum."""
     match = _PERSON.fullmatch(line)
     if match is None:
         return Identity(name=line, email=""), datetime.fromtimestamp(0, UTC)
@@ -58,9 +58,9 @@ def _person(line: str) -> tuple[Identity, datetime]:
 
 
 def _trailers(message: str) -> Mapping[str, str]:
-    """Read ``Key: value`` lines of the last paragraph; a later one of the same key wins.
+    """Parse ``Key: value`` lines of the last paragraph; the last value of a key wins.
 
-    As git does, a paragraph that is the only one is a subject, and an indented line goes on with the one before.
+    As in git, a single paragraph is a subject, and an indented line continues the one before.
     """
     paragraphs = re.split(r"\n(?:[ \t]*\n)+", message.strip("\n"))
     if len(paragraphs) == 1:

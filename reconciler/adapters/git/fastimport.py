@@ -12,15 +12,15 @@ from reconciler.text.redaction import redacted
 
 _BRANCH = "refs/overspill/writing"
 _END = f"reset {_BRANCH}\nfrom {'0' * 40}\ndone\n".encode()
-"""What takes the branch back."""
+"""The object id that deletes a ref."""
 
 
 def stream(base: CommitId | None, after: datetime | None, commits: Sequence[Commit], committer: Identity) -> bytes:
     """Write the commits on top of `base` as fast-import reads them, each asking for its id back.
 
-    A commit's time is its own or that of the commit before it (`after` for the first), whichever is later: git log and
-    the engines take history for ordered. The branch that carries them is taken back at the end, so that no ref is ever
-    made: fast-import keeps the objects all the same, and there is nothing to clear away.
+    A commit's time is its own or that of its parent (`after` for the first), whichever is later, since git log and the
+    engines expect ordered times. The branch of the stream is deleted at the end, so that no ref is left; fast-import
+    keeps the objects all the same.
     """
     parts: list[bytes] = []
     seconds = 0 if after is None else int(after.timestamp())
@@ -39,14 +39,14 @@ def stream(base: CommitId | None, after: datetime | None, commits: Sequence[Comm
 
 
 def projected_stream(projections: Sequence[Projection], committer: Identity) -> bytes:
-    """Write the commits of clusters' branches, all in one stream, each branch's last one asking for its id back.
+    """Write the commits of clusters' branches in one stream; fast-import prints the id of the last one of each branch.
 
-    A directory is put in by its id, so that none of its files is read or written. Times are as in `stream`.
+    A directory is added by its tree id, so none of its files is read or written. Times are as in `stream`.
     """
     parts: list[bytes] = []
     number = 0
     for projection in projections:
-        # Without a commit to come from, the first one of this branch would come from the last one of the branch before.
+        # Without a parent, the first commit would get the last one of the branch before as its parent.
         parts.append(f"reset {_BRANCH}\n\n".encode())
         base = projection.base
         seconds = 0 if base is None else int(base.at.timestamp())
@@ -66,9 +66,9 @@ def projected_stream(projections: Sequence[Projection], committer: Identity) -> 
 
 
 def _head(number: int, message: str, author: Identity, committer: Identity, seconds: int) -> bytes:
-    """Begin a commit with its people, its time and its message.
+    """Write the head of a commit: author, committer, time and message.
 
-    Whoever wrote the message should have taken credentials out of it; here is the last place to do so.
+    Messages come without credentials; they are redacted here once more, at the last possible place.
     """
     people = (
         f"commit {_BRANCH}\nmark :{number}\n"
@@ -80,17 +80,17 @@ def _head(number: int, message: str, author: Identity, committer: Identity, seco
 
 
 def _data(content: bytes) -> bytes:
-    """Frame bytes by their length; the line end after them is optional and eases reading."""
+    """Write bytes after their length; the line end after them is optional."""
     return b"data %d\n%b\n" % (len(content), content)
 
 
 def _quoted(path: str) -> str:
-    """Quote a path; `checked_path` has refused the backslashes and control characters that would need more."""
+    """Quote a path; `checked_path` has refused backslashes and control characters."""
     return '"' + path.replace('"', '\\"') + '"'
 
 
 def _person(identity: Identity) -> str:
-    """Write a name and an address without the characters that would end them early."""
+    """Write a name and an address without the characters that delimit them."""
     name = re.sub(r"[<>\x00-\x1f\x7f]", "", identity.name).strip()
     email = re.sub(r"[<>\s\x00-\x1f\x7f]", "", identity.email)
     return f"{name or email or 'unknown'} <{email}>"

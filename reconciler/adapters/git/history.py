@@ -1,4 +1,4 @@
-"""Walking back through a past of which the mirror at first holds only the last commit."""
+"""History of a branch, of which the mirror at first holds only the last commit."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from reconciler.model.tree import LoggedCommit
 
 FIRST_STEP = 50
 GROWTH = 4
-"""How many commits the first deepening brings, and how many times more each further one."""
+"""Commits of the first deepening, and the factor of each further one."""
 
 _OLD_SIDE = re.compile(r"^:100(?:644|755) \d{6} ([0-9a-f]+) ", re.MULTILINE)
 
@@ -24,19 +24,19 @@ Deepen = Callable[[int], None]
 
 
 class History:
-    """Reads the past of one branch, and asks for more of it only when what is here does not answer the question."""
+    """Reads the history of one branch, and deepens it only when the mirror holds too little."""
 
     def __init__(
         self, reader: ObjectReader, local: Local, shallow: Callable[[], frozenset[str]], deepen: Deepen
     ) -> None:
-        """Take the ways to read objects, to run a local command, to see where history ends, and to bring more of it."""
+        """Take the functions that read objects, run a local command, list the shallow commits and deepen."""
         self._reader = reader
         self._local = local
         self._shallow = shallow
         self._deepen = deepen
 
     def first_parents(self, tip: CommitId) -> Iterator[StoredCommit]:
-        """Yield the tip and its ancestors along first parents, newest first, bringing in what is missing."""
+        """Yield the tip and its ancestors along first parents, newest first; missing ones are fetched."""
         steps = self._steps(tip)
         following: CommitId | None = tip
         while following is not None:
@@ -62,9 +62,9 @@ class History:
         return [parse(CommitId(commit), raw).logged for commit, raw in zip(ids, self._reader.read(ids), strict=True)]
 
     def earlier(self, commit: CommitId, path: str, *, limit: int) -> list[BlobId]:
-        """List the versions of a file that the branch itself has had before this commit, each once, newest first."""
+        """List the distinct versions of a file on the branch before this commit, newest first."""
         steps = self._steps(commit)
-        # Along first parents: what stood on a side branch before it was merged was never in force.
+        # Along first parents: a version on a side branch was never in force before its merge.
         chain = ["--first-parent", commit]
         while True:
             raw = ["log", "-m", "--raw", "--no-abbrev", "--no-renames", "--format=", *chain, "--", path]
@@ -80,15 +80,15 @@ class History:
         return list(islice((BlobId(blob) for blob in versions if blob != current), limit))
 
     def _cut(self, ids: Sequence[str]) -> bool:
-        """Tell whether history goes on behind one of these commits where the mirror's ends."""
+        """Tell whether one of these commits is shallow: its parents are not in the mirror."""
         shallow = self._shallow()
         ends = [CommitId(commit_text) for commit_text in ids if commit_text in shallow]
         return any(parse(commit, raw).parents for commit, raw in zip(ends, self._reader.read(ends), strict=True))
 
     def _steps(self, tip: CommitId) -> Iterator[None]:
-        """Deepen by more and more commits, once for each step taken.
+        """Deepen by growing numbers of commits, once for each step taken.
 
-        The depth is counted from the tip: a relative one would deepen every branch that the mirror has of the remote.
+        The depth counts from the tip: a relative one would deepen every branch of the remote in the mirror.
 
         Raises Conflict when a deepening brings nothing: the branch was rewritten or removed since it was fetched.
         """

@@ -18,7 +18,7 @@ from reconciler.adapters.git import checkout, remote
 _MIRROR = "refs/overspill"
 _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 _SECONDS = 5
-"""The time after which a git process is given up: a person waits at the prompt."""
+"""Time-out of a git process: the user waits at the prompt."""
 _MOST_BYTES = 32 << 20
 """Files beyond this many bytes are left out."""
 
@@ -49,7 +49,7 @@ class LocalBranches:
         matches = _git(self.git_dir, "grep", "--threads=1", "-lzE", "-e", pattern, self.source, "--", *globs)
         paths = {match.partition(b":")[2] for match in matches.split(b"\0") if match}
         if paths:
-            # By id, as a look-up by path would read the directories above each file again.
+            # By id: a look-up by path would read the parent directories of each file again.
             entries = (
                 entry.partition(b"\t") for entry in _git(self.git_dir, "ls-tree", "-rz", self.source).split(b"\0")
             )
@@ -62,7 +62,7 @@ def local_branches(
 ) -> LocalBranches | None:
     """Find the branches on this disk; None where no repository here has either of them.
 
-    `url` is the address that a person gave; where it is empty, the checkout of `directory` and the mirror of its
+    `url` is the address that the user gave; where it is empty, the checkout of `directory` and the mirror of its
     remote ``origin`` are read. Raises OverspillError and OSError for an address or a directory that cannot be read.
     """
     heads = (f"refs/heads/{source_branch}", f"refs/heads/{output_branch}")
@@ -74,7 +74,7 @@ def local_branches(
     mirror = cache / hashlib.sha256(address.url.encode()).hexdigest()[:16] / "mirror.git" if cache else None
     if mirror and _is_ours(mirror) and (branches := _branches(mirror, f"{_MIRROR}/source", f"{_MIRROR}/output")):
         return branches
-    # 3. The person stands in a checkout of it.
+    # 3. The current directory is a checkout of it.
     if url and checkout.origin(directory) != url:
         return None
     tracked = (f"refs/remotes/origin/{source_branch}", f"refs/remotes/origin/{output_branch}")

@@ -1,7 +1,7 @@
-"""The directory of the bare mirror: one for each remote, held by one process at a time.
+"""The directory of the bare mirror: one for each remote, locked by one process at a time.
 
-Nothing in it is needed: thrown away, it is fetched anew. So nothing here waits for the disk or keeps a backup, and what
-others could have written is not read: git would run what a mirror's configuration names.
+A mirror can always be fetched anew. So nothing here waits for the disk or keeps a backup. Directories that other users
+can write to are refused: git runs programs that a mirror's configuration names.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _LEFT_BEHIND = (
     "fast_import_crash_*",
     "gc.pid",
 )
-"""What a killed git leaves: locks that would stop the next one for ever, and halves of files."""
+"""Leftovers of a killed git: locks that would block the next one for ever, and partial files."""
 
 SETTINGS = {
     "core.hooksPath": "/dev/null",
@@ -42,27 +42,27 @@ SETTINGS = {
     "push.followTags": "false",
     "push.gpgSign": "false",
     "protocol.version": "2",
-    # Objects stay in the pack they come in: unpacking costs a process and many files, and a git that is killed over it
-    # leaves a commit without its files, where a pack is there whole or not at all.
-    # Nearly all that a pass writes is deltas and ids, which hardly shrink: zlib takes a sixth of the time for a third.
+    # Fetched objects stay in their pack: unpacking costs a process and many files, and a git that is killed meanwhile
+    # leaves a commit without its files, while a pack is either complete or absent.
+    # A pass writes mostly deltas and ids, which hardly compress: zlib takes a sixth of the time for a third.
     "core.compression": "0",
     "fetch.unpackLimit": "1",
     "fastimport.unpackLimit": "1",
 }
-"""How git works in a mirror."""
+"""The git configuration of a mirror."""
 
 
 class Mirror:
     """Holds the mirror's directory by a file lock until `close`.
 
-    Whoever comes second gets a private directory, which is removed when it is closed or, if its owner was killed, by
-    the next owner of the shared one.
+    A second process gets a private directory. It is removed on `close` or, if its owner was killed, by the next owner
+    of the shared one.
     """
 
     def __init__(self, cache: Path, url: str) -> None:
         """Take the remote's shared directory below `cache`, or make a private one if it is taken.
 
-        Raises InvalidInput when somebody else may write to `cache`, OSError when we may not.
+        Raises InvalidInput if another user may write to `cache`, OSError if we may not.
         """
         name = hashlib.sha256(url.encode()).hexdigest()[:16]
         _make(cache)
@@ -89,15 +89,15 @@ class Mirror:
         return self._place / "mirror.git"
 
     def exists(self) -> bool:
-        """Tell whether there is something in the directory that git would take for a repository."""
+        """Tell whether the directory holds a git repository."""
         return (self.git_dir / "HEAD").is_file() and (self.git_dir / "objects").is_dir()
 
     def throw_away(self) -> None:
-        """Remove the repository, to be made anew."""
+        """Remove the repository."""
         _remove(self.git_dir)
 
     def shallow(self) -> frozenset[str]:
-        """Return the commits whose parents, if they have any, were left out when they were fetched."""
+        """Return the commits that were fetched without their parents."""
         try:
             return frozenset((self.git_dir / "shallow").read_text().split())
         except FileNotFoundError:
@@ -108,17 +108,17 @@ class Mirror:
         return sum(1 for _ in (self.git_dir / "objects" / "pack").glob("*.pack"))
 
     def close(self) -> None:
-        """Let the directory go, and remove it if nobody else will ever use it."""
+        """Unlock the directory, and remove a private one."""
         if self._private:
             _remove(self._place)
         os.close(self._lock)
 
 
 def _make(directory: Path) -> None:
-    """Make a directory, and those above it that are missing, for ourselves alone, whatever the umask."""
+    """Make a directory and its missing parents with mode 0700, whatever the umask."""
     missing = [path for path in (directory, *directory.parents) if not path.exists()]
     for path in reversed(missing):
-        with contextlib.suppress(FileExistsError):  # another process was as quick
+        with contextlib.suppress(FileExistsError):  # another process has made it just now
             path.mkdir(mode=0o700)
             path.chmod(0o700)
     if not directory.is_dir():
@@ -126,7 +126,7 @@ def _make(directory: Path) -> None:
 
 
 def _refuse_others(directory: Path) -> None:
-    """Raise InvalidInput when a directory is not ours, or not ours alone to write to."""
+    """Raise InvalidInput for a directory that other users own or can write to."""
     status = directory.stat()
     if status.st_uid != os.geteuid():
         raise InvalidInput(
@@ -141,7 +141,7 @@ def _refuse_others(directory: Path) -> None:
 
 
 def _only_ours(place: Path) -> bool:
-    """Tell whether a directory, if there is one, is as we make them."""
+    """Tell whether a directory is missing, or is ours with mode 0700."""
     try:
         status = place.lstat()
     except FileNotFoundError:
@@ -150,7 +150,7 @@ def _only_ours(place: Path) -> bool:
 
 
 def _lock(place: Path) -> int | None:
-    """Take a directory's lock without waiting; None when another process has it, or removed the directory just now."""
+    """Lock a directory without waiting; None if another process holds the lock or has just removed the directory."""
     try:
         handle = os.open(place / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except FileNotFoundError:
@@ -167,7 +167,7 @@ def _lock(place: Path) -> int | None:
 
 
 def _private(cache: Path, name: str) -> tuple[Path, int]:
-    """Make and lock a directory that no other process knows."""
+    """Make and lock a private directory."""
     while True:
         place = Path(tempfile.mkdtemp(prefix=f"{name}-", dir=cache))  # made with mode 0700
         lock = _lock(place)
@@ -185,7 +185,7 @@ def _sweep(cache: Path, name: str) -> None:
 
 
 def _remove(path: Path) -> None:
-    """Remove a file or a directory with all that is in it, if it is still there."""
+    """Remove a file or a directory tree, if it exists."""
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path, ignore_errors=True)
     else:

@@ -1,7 +1,6 @@
-"""Files of commits: which paths a commit has, which differ between two commits, and the bytes in them.
+"""Git objects: paths of a commit, differences of two commits, and contents of blobs.
 
-`ObjectReader` belongs to the thread that runs passes; `MirrorFiles` reads for other threads through a process of its
-own.
+`ObjectReader` belongs to the thread of passes; `MirrorFiles` reads for other threads by a process of its own.
 """
 
 from __future__ import annotations
@@ -26,14 +25,14 @@ _OBJECT_ID = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 
 
 def checked_id(text: str) -> CommitId:
-    """Refuse what is no object id: git would take an empty one for a deletion and one with a dash for an option."""
+    """Refuse an invalid object id: git reads an empty one as a deletion, and one with a dash as an option."""
     if _OBJECT_ID.fullmatch(text) is None:
         raise ValueError(f"{text!r} is not a full object id")
     return CommitId(text)
 
 
 def parse_entries(listing: bytes, *, sizes: bool) -> list[TreeEntry]:
-    """Read what ``ls-tree -r -z`` wrote, with ``-l`` if `sizes`, in git's order, which is that of the paths' bytes."""
+    """Parse the output of ``ls-tree -r -z``, with ``-l`` if `sizes`, in git's order: by the bytes of paths."""
     text = listing.decode(errors="surrogateescape")
     if sizes:
         return [TreeEntry(path=path, blob=BlobId(blob), size=int(size)) for blob, size, path in _SIZED.findall(text)]
@@ -41,7 +40,7 @@ def parse_entries(listing: bytes, *, sizes: bool) -> list[TreeEntry]:
 
 
 def parse_changes(listing: bytes) -> list[FileChange]:
-    """Read what ``diff-tree -r --raw -z`` wrote. What is not a regular file on a side does not exist there."""
+    """Parse the output of ``diff-tree -r --raw -z``. Anything but a regular file counts as absent on its side."""
     changes = []
     for old_mode, new_mode, old, new, path in _CHANGE.findall(listing.decode(errors="surrogateescape")):
         before = BlobId(old) if old_mode in _FILE else None
@@ -52,20 +51,20 @@ def parse_changes(listing: bytes) -> list[FileChange]:
 
 
 def parse_checks(answers: bytes) -> list[BlobId | None]:
-    """Read what ``cat-file --batch-check`` answered, an id a line; None for what is not there."""
+    """Parse the output of ``cat-file --batch-check``, an id a line; None for a missing object."""
     return [
         None if line.endswith(b" missing") else BlobId(line.split(b" ")[0].decode()) for line in answers.splitlines()
     ]
 
 
 def parse_directories(tree: bytes) -> dict[str, TreeId]:
-    """Read the directories in a tree object, by name, with their ids. An id is 20 bytes: our repositories are SHA-1."""
+    """Parse the directories of a tree object: ids by name. An id has 20 bytes, since our repositories use SHA-1."""
     entries = _DIRECTORY.findall(tree)
     return {name.decode(errors="surrogateescape"): TreeId(digest.hex()) for name, digest in entries if name}
 
 
 def parse_clusters(tree: bytes) -> dict[ClusterName, TreeId]:
-    """Read the directories of clusters in the one that holds them; what has another name is somebody's own."""
+    """Parse the directories of clusters; a directory whose name is no cluster's is not ours."""
     return {ClusterName(name): tree_id for name, tree_id in parse_directories(tree).items() if is_name(name)}
 
 
@@ -74,7 +73,7 @@ class Missing(Exception):  # noqa: N818 -- no error yet: the caller fetches what
 
 
 class ObjectReader:
-    """Reads objects by id through one `cat-file --batch` that stays; it finds objects that came after it started."""
+    """Reads objects by id through a lasting `cat-file --batch`, which also finds objects written after its start."""
 
     def __init__(self, runner: Runner) -> None:
         """Start nothing yet."""
@@ -84,7 +83,7 @@ class ObjectReader:
     def read(self, ids: Sequence[str]) -> Iterator[bytes]:
         """Yield the contents of the objects in the order of their ids.
 
-        Raises Missing when one is not there, and when git dies twice over one.
+        Raises Missing for one that the mirror does not hold, and for one over which git dies twice.
         """
         done, tries = 0, 2
         while done < len(ids):
@@ -98,12 +97,12 @@ class ObjectReader:
                 if not tries:
                     raise Missing(f"{ids[done]}: {error}") from error
             except BaseException:
-                # Replies that nobody will read are on their way: the next reader must not take them for its own.
+                # Unread replies are left in the pipe: the next reader must not take them for its own.
                 self.close()
                 raise
 
     def holds(self, object_id: str) -> bool:
-        """Tell whether an object is there."""
+        """Tell whether the mirror holds an object."""
         try:
             return bool(list(self.read([object_id])))
         except Missing:
@@ -116,7 +115,7 @@ class ObjectReader:
             self._process = None
 
     def _replies(self, ids: Sequence[str]) -> Iterator[bytes]:
-        """Ask for all ids and yield the answers; raises OSError when the process has died."""
+        """Send all ids and yield the contents; raises OSError if the process has died."""
         if self._process is None:
             self._process = self._runner.start(["cat-file", "--batch"], stdin=True)
         process = self._process
@@ -132,7 +131,7 @@ class ObjectReader:
 
 
 _SAFE = 4096
-"""Bytes that any pipe takes at once. More are written beside the reading: git stops listening while nobody reads."""
+"""Bytes that any pipe buffers. More are written by a thread: git stops reading while its output is not read."""
 
 
 def _ask(process: Popen[bytes], asked: bytes) -> None:
@@ -144,7 +143,7 @@ def _ask(process: Popen[bytes], asked: bytes) -> None:
 
 
 def _ask_quietly(process: Popen[bytes], asked: bytes) -> None:
-    """Write ids from a thread; if git has gone, the reading side finds out by itself."""
+    """Write ids from a thread; the reading side notices a dead git by itself."""
     try:
         _ask(process, asked)
     except (OSError, ValueError):
@@ -170,7 +169,7 @@ def _answers(process: Popen[bytes], ids: Sequence[str]) -> Iterator[bytes]:
 
 
 class MirrorFiles:
-    """Blobs of the mirror by id, through a reading process of its own; from any thread, one at a time."""
+    """Reads blobs of the mirror by id through a process of its own; from any thread, one at a time."""
 
     def __init__(self, runner: Runner) -> None:
         """Start nothing yet."""
@@ -179,7 +178,7 @@ class MirrorFiles:
         self._closed = False
 
     def read(self, blobs: Iterable[BlobId]) -> Mapping[BlobId, bytes]:
-        """Read blobs; those that are not in the mirror are left out, and all of them once it is closed."""
+        """Read blobs; missing ones are left out, and after `close` all."""
         wanted = list(dict.fromkeys(blobs))
         contents: dict[BlobId, bytes] = {}
         with self._lock:
@@ -187,7 +186,7 @@ class MirrorFiles:
                 try:
                     (contents[blob],) = self._reader.read([checked_id(blob)])
                 except Missing:
-                    # A mirror that was made anew lies at the same place: the next process sees it.
+                    # A mirror that was made anew has the same path, so the next process reads it.
                     self._reader.close()
         return contents
 

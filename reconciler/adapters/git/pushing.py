@@ -1,4 +1,4 @@
-"""Moving branches of the remote: all that belong together, or none."""
+"""Pushes: branches of the remote move together or not at all."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from reconciler.errors import OverspillError
 from reconciler.model.ids import CommitId
 
 _OTHERS_FAULT = ("[rejected] (atomic push failed)", "[remote rejected] (atomic push failure)")
-"""What git says of a branch that would have moved if another one had."""
+"""Git's summary of a branch that did not move because another one was rejected."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,11 +25,11 @@ class RefUpdate:
 
 
 def begin(tracking: Tracking, moves: Sequence[RefUpdate]) -> Callable[[], None]:
-    """Begin to move branches forward on the remote; what is returned waits until they have moved.
+    """Start a push that moves branches forward; the returned function waits for its end.
 
-    Who calls has made sure that each `new` follows its `old`. The leases say what the remote must still have, so a
-    branch that somebody set back or removed meanwhile is not put forward again. The end raises Conflict for that,
-    InvalidInput for what a person has to allow, else Transient.
+    The caller has checked that each `new` descends from its `old`. Leases name the commits that the remote must still
+    have, so a branch that was reset or removed meanwhile is not moved. The returned function raises Conflict for that,
+    InvalidInput for a rejection that needs a person, else Transient.
     """
     together = ["--atomic"] if len(moves) > 1 else []
     leases = [f"--force-with-lease={move.branch}:{move.old or ''}" for move in moves]
@@ -46,12 +46,12 @@ def begin(tracking: Tracking, moves: Sequence[RefUpdate]) -> Callable[[], None]:
 
 
 def doing(tracking: Tracking, branch: str) -> str:
-    """Say what an error was made in."""
+    """Describe the push for an error."""
     return f"pushing {branch.removeprefix('refs/heads/')} to {tracking.remote.url}"
 
 
 def _rejection(tracking: Tracking, first: str, done: Output) -> OverspillError:
-    """Make the error for a push that did not succeed, by the branch whose fault it is."""
+    """Return the error of a failed push, from the summary of the rejected branch."""
     lines = done.stdout.decode(errors="replace").splitlines()
     refused = [line.split("\t", 2)[1:] for line in lines if line.startswith("!\t")]
     if not refused:

@@ -1,8 +1,8 @@
-"""The clusters themselves as the source of observations: the only package that imports kubernetes.
+"""Observations from the API servers of clusters: the only package that imports kubernetes.
 
-Each cluster is listed once and watched from then on, all of them in one thread with one event loop, each by itself: a
-slow one holds up no other. Objects stay the JSON that the API server sends; `core.kubernetes` makes numbers of it.
-Nothing is written to any cluster.
+Each cluster is listed once and watched from then on. All share one thread with one event loop, and none waits for
+another. Objects stay the JSON that the API server sends; `core.observe.kubernetes` computes capacity and demand from
+it. Nothing is written to any cluster.
 """
 
 from reconciler.adapters.kube.timing import WatchTiming

@@ -1,4 +1,4 @@
-"""What an API server answers, and its errors told apart by what they ask of us."""
+"""Answers of API servers: an exception for each error that is handled in its own way."""
 
 from __future__ import annotations
 
@@ -10,40 +10,40 @@ from reconciler.errors import Transient
 
 _GONE, _UNAUTHORIZED, _FORBIDDEN, _NOT_FOUND = 410, 401, 403, 404
 _LONGEST_ANSWER = 64 << 20
-"""Bytes of one answer, which is in memory as a whole: of a page of 200 objects that is 320 KiB each."""
+"""Bytes of one answer, which is held in memory: 320 KiB for each object of a page of 200."""
 
 
 class Expired(Exception):  # noqa: N818 - it names what happened, as the API server does
-    """The version to go on from is no longer known: list anew."""
+    """410 Gone: the resourceVersion has expired, so the resource is listed anew."""
 
 
 class Unauthorized(Transient):
-    """The credentials are not, or no longer, good: read them anew."""
+    """401: the credentials are wrong or have expired, so they are read anew."""
 
 
 class Forbidden(Transient):
-    """Our rights do not reach this far."""
+    """403: RBAC forbids the request."""
 
 
 class TooLong(Transient):
-    """The answer is larger than we care to hold: ask for less at once."""
+    """The answer is over the limit, so smaller pages are requested."""
 
 
 class Silent(Transient):
-    """A watch has said nothing for so long that it is dead, or there has been nothing to say."""
+    """A watch brought nothing within its time: the connection is dead, or nothing has changed."""
 
 
 class NotServed(Transient):
-    """There is nothing at that path: the server does not know the group, the version or the resource."""
+    """404: the server does not serve the group, the version or the resource."""
 
 
 class Moved(Transient):
-    """The login leads to another server than before: nothing that is known of this one is true of that."""
+    """The login leads to another server than before, so everything that is known has to be listed anew."""
 
 
 async def check(response: aiohttp.ClientResponse) -> None:
-    """Raise what an error status asks of us, in the server's words."""
-    if response.status < 400:  # noqa: PLR2004 - where HTTP's errors begin
+    """Raise the exception of an error status, with the server's message."""
+    if response.status < 400:  # noqa: PLR2004 - the first status of errors
         return
     if response.status == _GONE:
         raise Expired
@@ -58,7 +58,7 @@ async def check(response: aiohttp.ClientResponse) -> None:
 
 
 async def body(response: aiohttp.ClientResponse) -> bytes:
-    """Read an answer, as long as it has an end."""
+    """Read an answer; raises TooLong over the limit."""
     content = bytearray()
     async for chunk in response.content.iter_any():
         content += chunk
@@ -68,7 +68,7 @@ async def body(response: aiohttp.ClientResponse) -> bytes:
 
 
 def _message(body: bytes) -> str:
-    """Find the message of a Status object; a proxy in between may have sent anything."""
+    """Return the message of a Status object; a proxy may have sent anything else."""
     try:
         status = json.loads(body)
     except ValueError:

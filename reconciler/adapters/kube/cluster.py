@@ -1,4 +1,4 @@
-"""One cluster: its streams, the observation that they add up to, its age, and signals that are missing."""
+"""One cluster: its streams, the observation that they sum up to, its age, and signals that are stale."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ from reconciler.ports import Clock
 
 
 class LastHeard:
-    """Remembers when each kind of signal was last known as it is.
+    """Remembers when each kind of signal was last up to date.
 
-    What we may not list and watch from the first on is no signal at all: nobody who never gave us that right shall keep
-    all that is lent from coming home. What was watched once, or fails without a refusal, is unheard.
+    A resource that RBAC has forbidden from the start is no signal: a cluster without that right must not keep bursts
+    from scaling down. A resource that was watched once, or that fails in another way, is a stale signal.
     """
 
     def __init__(self) -> None:
         self._at: dict[Watched, datetime] = {}
 
     def note(self, streams: Mapping[Watched, Stream], now: datetime) -> None:
-        """Take note of what is known now."""
+        """Note which signals are up to date now."""
         for resource in SIGNAL_PREFIXES:
             stream = streams.get(resource)
             if stream is None:
@@ -46,11 +46,11 @@ class LastHeard:
                 self._at[resource] = now - timedelta(seconds=stream.behind)
 
     def is_kept(self, resource: Watched, streams: Mapping[Watched, Stream]) -> bool:
-        """Tell whether what a resource said last is kept although its list came to nothing: it is refused by now."""
+        """Tell whether the last objects of a resource are kept: its list is empty only because RBAC forbids it."""
         return resource in self._at and bool(streams[resource].refusal)
 
     def stale(self, streams: Mapping[Watched, Stream]) -> tuple[SignalFreshness, ...]:
-        """Tell of each kind that cannot be heard now when it last was."""
+        """List the stale signals, each with the time at which it was last up to date."""
         stale_signals = []
         for resource, kind in SIGNAL_PREFIXES.items():
             stream, at = streams.get(resource), self._at.get(resource)
@@ -62,14 +62,14 @@ class LastHeard:
 class FollowedCluster:
     """Keeps one cluster in memory (a `stream.Sink`).
 
-    It lives in the event loop; only what returns something is called from other threads. The time of the observation
-    moves on while every stream that is needed stands and the server gives signs of life, so that a cluster out of reach
-    grows stale by itself. An optional stream that fails keeps nothing up: what it told last is used, and of signals it
-    is said since when they are unheard. The engine's objects are beside all that, and have no part in it.
+    It runs in the event loop; only methods that return a value are called from other threads. The time of the
+    observation advances while every required stream works and the server answers heartbeats, so a cluster out of reach
+    becomes stale by itself. A failing optional stream holds up nothing: its last objects are used, and its signals are
+    stale since then. The engine's objects do not count.
 
-    That watches are open is not enough: a proxy may hold back all that they tell. So one of them has to have brought an
-    event or a bookmark within `WatchTiming.silence`; otherwise the time is that of the oldest list, since a stream that
-    is told nothing lists anew. A stream that is known to be mute counts by its list in any case.
+    Open watches alone prove nothing: a proxy may hold back their events. So the time advances only if one of them has
+    brought an event or a bookmark within `WatchTiming.silence`; otherwise it is that of the oldest list, since a silent
+    stream lists anew. A stream that is known to be mute counts by its list in any case.
     """
 
     def __init__(
@@ -106,7 +106,7 @@ class FollowedCluster:
         self._watch_engine()
 
     async def retarget(self, target: ClusterTarget) -> None:
-        """Count other workloads from now on; what was seen last stands until the new ones have been listed."""
+        """Count other workloads from now on; the last observation stands until their objects have been listed."""
         async with self._changing_target:
             before, self.target = self.target, target
             await self._recount(target)
@@ -131,7 +131,7 @@ class FollowedCluster:
         self._watch_custom_kinds()
 
     async def renew(self) -> None:
-        """Use another login at once if there is one, and try anew what failed for want of one."""
+        """Switch to a new login at once if there is one, and retry streams that failed without it."""
         async with self._changing_target:
             if self._beat.done() or not await self._server.renewed():
                 return
@@ -143,7 +143,7 @@ class FollowedCluster:
         self._changed(ChangeEffect.CAPACITY)
 
     async def close(self) -> None:
-        """Stop, and close the connection."""
+        """Stop the streams, and close the connection."""
         async with self._changing_target:
             await cancel([self._beat, *self._tasks.values()])
             if self._engine is not None:
@@ -151,13 +151,13 @@ class FollowedCluster:
             await self._server.close()
 
     async def settle(self) -> None:
-        """Wait until it has been seen, engine and all, or has failed once."""
+        """Wait for the first complete list of cluster and engine, or for a first failure."""
         await self.settled.wait()
         if self._engine is not None:
             await self._engine.settled.wait()
 
     def observation(self) -> ClusterObservation | None:
-        """Return what was last seen as a whole; None before the first complete list."""
+        """Return the newest complete observation; None before the first complete list."""
         with self._lock:
             if self._seen_at is not None and self._complete():
                 at = self._watched_until(self._seen_at)
@@ -172,15 +172,15 @@ class FollowedCluster:
             return self._observation
 
     def _watched_until(self, seen: datetime) -> datetime:
-        """Tell until when what is known is known to hold: what has been seen so far holds while signs of life come."""
+        """Return the time up to which the observation holds; it advances while heartbeats are answered."""
         now = self._clock.now()
         quiet = self._heard_at is not None and (now - self._heard_at).total_seconds() <= 2 * self._pace.beat
         return max(seen, self._proven_until(now)) if quiet and not self._failing() else seen
 
     def _proven_until(self, alive: datetime) -> datetime:
-        """Tell until when the streams that are needed tell everything, of a server that was alive at a moment.
+        """Return the time up to which the required streams are complete, given that the server answered at `alive`.
 
-        A watch that works and says nothing says that nothing has changed.
+        A working watch without events means that nothing has changed.
         """
         speaking = any(stream.speaks for stream in self._streams.values())
         needed = [stream for stream in self._streams.values() if not stream.resource.optional]
@@ -189,7 +189,7 @@ class FollowedCluster:
         )
 
     def trouble(self) -> str:
-        """Say what goes wrong; empty while all is well, or while a stream merely comes back after a break."""
+        """Describe the failure; empty without one, and while a stream reconnects for the first time."""
         if why := self._server.trouble():
             return why
         with self._lock:
@@ -197,7 +197,7 @@ class FollowedCluster:
             return troubled[0].trouble if troubled else describe_muted(self._streams.values(), self._pace)
 
     def unwatched(self) -> tuple[str, ...]:
-        """Say which resources are not looked at though they may be there, while the cluster itself is well."""
+        """List the optional resources that cannot be watched, and why, unless the cluster itself fails."""
         with self._lock:
             if self._failing():
                 return ()
@@ -210,9 +210,9 @@ class FollowedCluster:
         return tuple(sorted(lacking)) + (self._engine.troubles() if self._engine is not None else ())
 
     def reports(self) -> Mapping[str, EngineReport] | None:
-        """Return the engine's reports on placements here; the same object for as long as nothing has changed.
+        """Return the engine's reports on placements here; the same object while nothing has changed.
 
-        None while not all of its objects are known as they are.
+        None while one of its resources is incomplete.
         """
         if self._engine is None or self._report_objects is None or not self._engine.whole():
             return None
@@ -220,7 +220,7 @@ class FollowedCluster:
             return self._report_objects.reports.all()
 
     def page(self, resource: Watched, items: list[Json], seen: set[str]) -> None:
-        """Take a page of a list."""
+        """Apply a page of a list."""
         with self._lock:
             effects = []
             for raw in items:
@@ -229,7 +229,7 @@ class FollowedCluster:
         self._note(max(effects, default=ChangeEffect.NOTHING))
 
     def listed(self, resource: Watched, seen: set[str]) -> None:
-        """Forget what a complete list does not name; the last of the first lists makes the cluster seen."""
+        """Remove objects that a complete list does not name; the last of the first lists completes the observation."""
         with self._lock:
             if not self._last_heard.is_kept(resource, self._streams):
                 self._state.retain(resource, seen)
@@ -238,7 +238,7 @@ class FollowedCluster:
         self._note(ChangeEffect.DEMAND)
 
     def event(self, resource: Watched, type_: str, raw: Json) -> None:
-        """Take one change."""
+        """Apply one event of a watch."""
         with self._lock:
             if type_ == "DELETED":
                 effect = self._state.remove(resource, key_of(raw))
@@ -247,7 +247,7 @@ class FollowedCluster:
         self._note(effect)
 
     def heard(self) -> None:
-        """Move the time of the observation on, while nothing is missing from it."""
+        """Note a sign of life, and advance the time of a complete observation."""
         self._heard_at = self._clock.now()
         self._last_heard.note(self._streams, self._heard_at)
         self._note_seen()
@@ -259,7 +259,7 @@ class FollowedCluster:
             self.settled.set()
 
     def _failed(self) -> None:
-        """Keep nobody waiting for a stream that fails."""
+        """End the wait for the first observation: a required stream fails."""
         self.settled.set()
 
     def _run(self, resources: AbstractSet[Watched]) -> None:
@@ -269,9 +269,9 @@ class FollowedCluster:
         self._start(resources)
 
     def _watch_custom_kinds(self) -> None:
-        """Watch the objects of kinds that pods of what is followed turn out to be of.
+        """Watch custom resources that own pods of the followed workloads.
 
-        Until they have been listed, what was seen before holds.
+        The observation before them stands until they have been listed.
         """
         with self._lock:
             new = self._state.customs - self._streams.keys()
@@ -279,12 +279,12 @@ class FollowedCluster:
 
     def _start(self, resources: Iterable[Watched]) -> None:
         for resource in resources:
-            # One that is not needed ends the wait only where nothing else is waited for any more.
+            # A failing optional stream ends the wait only if every required stream is listed.
             failed = self._note_seen if resource.optional else self._failed
             self._tasks[resource] = asyncio.create_task(self._streams[resource].run(failed))
 
     def _watch_engine(self) -> None:
-        """Follow the engine's objects, where it keeps any in the cluster."""
+        """Watch the engine's objects, where it keeps any in the cluster."""
         self._engine = self._report_objects = None
         source = self.target.reports
         if source is not None:
@@ -296,7 +296,7 @@ class FollowedCluster:
             self._report_objects = objects
 
     def _note_heartbeat(self) -> None:
-        """Pass a sign of life on."""
+        """Pass an answered heartbeat on."""
         self.heard()
         if self._engine is not None:
             self._engine.heard()

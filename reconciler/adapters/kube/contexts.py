@@ -1,4 +1,4 @@
-"""Which contexts a kubeconfig has."""
+"""The contexts of a kubeconfig."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from reconciler.errors import Problem
 
 
 class Contexts:
-    """The contexts of a kubeconfig, read again whenever it has changed; a broken one keeps those that it had."""
+    """The contexts of a kubeconfig, read again whenever it changes; a broken file keeps its last contexts."""
 
     def __init__(self, kubeconfig: Path | None) -> None:
         self._kubeconfig = kubeconfig
@@ -21,7 +21,7 @@ class Contexts:
         self.problems: tuple[Problem, ...] = ()
 
     def read(self) -> frozenset[str]:
-        """Return their names; `problems` says what is wrong with the file."""
+        """Return their names, and set `problems` to those of the file."""
         if self._kubeconfig is None:
             return self._known
         try:

@@ -1,4 +1,4 @@
-"""The control plane of an engine: its reports on placements, and the logins that it has for other clusters."""
+"""The control plane of an engine: its reports on placements, and its logins to other clusters."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from reconciler.ports import Clock
 
 
 class FollowedControlPlane:
-    """Keeps the reports and logins of one control plane in memory (a `login.Logins`).
+    """Keeps the reports and logins of one control plane in memory (a `login.LoginStore`).
 
     It lives in the event loop; `reports`, `troubles` and `login` are called from other threads. `renewed` is called
     when logins have changed, `moved` when the control plane is at another server.
@@ -68,25 +68,25 @@ class FollowedControlPlane:
 
     @property
     def followed(self) -> list[FollowedObjects]:
-        """The objects that are watched there."""
+        """The watched objects: reports, logins, or both."""
         return [objects for objects in (self._reports, self._logins) if objects is not None]
 
     async def close(self) -> None:
-        """Stop, and close the connection."""
+        """Stop the streams, and close the connection."""
         await cancel([self._beat])
         for objects in self.followed:
             await objects.close()
         await self._server.close()
 
     async def settle(self) -> None:
-        """Wait until all has been listed, or has failed once."""
+        """Wait until every resource has been listed or has failed once."""
         for objects in self.followed:
             await objects.settled.wait()
 
     def reports(self) -> Mapping[str, EngineReport] | None:
-        """Return the reports on placements; the same object for as long as nothing has changed.
+        """Return the reports on placements; the same object while nothing has changed.
 
-        None while not all objects are known as they are.
+        None while one of the resources is incomplete.
         """
         if self._reports is None or self._report_objects is None or not self._reports.whole():
             return None
@@ -98,14 +98,14 @@ class FollowedControlPlane:
         return tuple(trouble for objects in self.followed for trouble in objects.troubles())
 
     async def read(self) -> None:
-        """Wait for the first list of the logins, or for its failure, as long as one waits for a connection."""
+        """Wait for the first list of logins or its failure, up to the time-out of a connection."""
         if self._logins is not None:
             with suppress(TimeoutError):
                 async with asyncio.timeout(self._pace.connect):
                     await self._logins.settled.wait()
 
     def login(self, cluster: str) -> ClusterLogin | Unusable | None:
-        """Return the login for a cluster as it is known now; None before the first list."""
+        """Return the newest login to a cluster; None before the first list."""
         if self._logins is None or self._cluster_logins is None or not self._logins.complete():
             return None
         with self._logins.lock:

@@ -1,4 +1,4 @@
-"""Names of servers, looked up so that none waits for another."""
+"""Look-ups of server names that do not wait for each other."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from typing import Any
 
 
 class NamingLoop(asyncio.SelectorEventLoop):
-    """An event loop that gives each look-up of a name a thread of its own.
+    """An event loop with a thread for each look-up of a name.
 
-    asyncio has a few threads for all, and a name server that does not answer keeps each that asks it for many seconds:
-    the names of some clusters would be in the way of all others. A connector asks for a name once at a time, so there
-    are no more threads than servers. The end of the process waits for none of them.
+    asyncio shares a few threads, and a name server that does not answer blocks each for many seconds: the names of some
+    clusters would block all others. A connector looks a name up once at a time, so there are at most as many threads
+    as servers. The end of the process waits for none of them.
     """
 
     async def getaddrinfo(self, host: Any, port: Any, **kind: Any) -> Any:
-        """Look a name up as `socket.getaddrinfo` does."""
+        """Resolve a name as `socket.getaddrinfo` does."""
         answer: Future[Any] = Future()
-        answer.set_running_or_notify_cancel()  # who asks may give up, the look-up itself cannot
+        answer.set_running_or_notify_cancel()  # the caller can be cancelled, the look-up cannot
 
         def look_up() -> None:
             try:
                 answer.set_result(socket.getaddrinfo(host, port, **kind))
-            except Exception as error:  # noqa: BLE001 - whoever asks gets it
+            except Exception as error:  # noqa: BLE001 - the caller gets it
                 answer.set_exception(error)
 
         Thread(target=look_up, name=f"name {host}", daemon=True).start()

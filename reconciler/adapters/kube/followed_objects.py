@@ -1,4 +1,4 @@
-"""Objects of an engine that are watched beside the nodes and pods of a server: its reports, or its logins."""
+"""Watched objects of an engine: its reports, or its logins."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from reconciler.ports import Clock
 
 
 class FollowedObjects:
-    """Keeps a part for each of some resources in step (a `stream.Sink`); only what parts make of objects is kept.
+    """Keeps the parts of some resources up to date (a `stream.Sink`); objects themselves are not kept.
 
-    It lives in the event loop; parts are read under `lock` from other threads. Nothing else of the server waits for it,
-    and it gives no signs of life itself: who follows the server passes them on by `heard`.
+    It runs in the event loop; parts are read under `lock` from other threads. No other stream of the server waits for
+    it. It sends no heartbeats: the owner of the server passes their answers on by `heard`.
     """
 
     def __init__(
@@ -50,30 +50,30 @@ class FollowedObjects:
         self._tasks = [asyncio.create_task(stream.run(self.settled.set)) for stream in self._streams]
 
     async def restart(self) -> None:
-        """Open every watch anew, from where it is, and try at once what is waiting to be tried again."""
+        """Reopen every watch at its resourceVersion, and retry failed streams at once."""
         await cancel(self._tasks)
         self._start()
 
     async def close(self) -> None:
-        """Stop; the connection is somebody else's."""
+        """Stop the streams; the connection belongs to the owner of the server."""
         await cancel(self._tasks)
 
     def complete(self) -> bool:
-        """Tell whether all has been listed once."""
+        """Tell whether every resource has been listed once."""
         return all(stream.listed for stream in self._streams)
 
     def whole(self) -> bool:
-        """Tell whether all objects are known as they are: each watch stood a moment ago, when the server gave a sign.
+        """Tell whether all objects are up to date: every watch worked at the last answered heartbeat.
 
-        A resource that is not served has no objects; of one that we may not list, nothing is known, and of one whose
-        watch keeps changes from us, only what was.
+        A resource that is not served has no objects. One that RBAC forbids is unknown, and one with a mute watch is
+        out of date.
         """
         if self._stood_at is None or any(stream.refusal or stream.mute for stream in self._streams):
             return False
         return (self._clock.now() - self._stood_at).total_seconds() <= 2 * self._pace.beat
 
     def troubles(self) -> tuple[str, ...]:
-        """Say what is not looked at, and why; nothing while a stream merely comes back after a break."""
+        """List the resources that cannot be watched, and why, except for streams that reconnect for the first time."""
         reasons = [
             f"{stream.resource.full_name} are not looked at: {stream.refusal or stream.trouble}"
             for stream in self._streams
@@ -83,7 +83,7 @@ class FollowedObjects:
         return (*reasons, *((silent,) if silent else ()))
 
     def page(self, resource: Watched, items: list[Json], seen: set[str]) -> None:
-        """Take a page of a list."""
+        """Apply a page of a list."""
         with self.lock:
             effects = []
             for raw in items:
@@ -92,7 +92,7 @@ class FollowedObjects:
         self._note(max(effects, default=ChangeEffect.NOTHING))
 
     def listed(self, resource: Watched, seen: set[str]) -> None:
-        """Forget what a complete list does not name. The first list is news even where there is nothing in it."""
+        """Remove objects that a complete list does not name. The first list is a change even if it is empty."""
         with self.lock:
             part = self._parts[resource]
             for key in set(part.keys()) - seen:
@@ -103,14 +103,14 @@ class FollowedObjects:
         self._note(ChangeEffect.DEMAND)
 
     def event(self, resource: Watched, type_: str, raw: Json) -> None:
-        """Take one change."""
+        """Apply one event of a watch."""
         with self.lock:
             part = self._parts[resource]
             effect = part.remove(key_of(raw)) if type_ == "DELETED" else part.apply(raw)
         self._note(effect)
 
     def heard(self) -> None:
-        """Take note of a sign of life, while nothing is missing."""
+        """Note an answered heartbeat, while every stream works."""
         if self.complete() and not any(stream.failures or stream.refusal for stream in self._streams):
             self._stood_at = self._clock.now()
 

@@ -1,4 +1,4 @@
-"""How API servers are logged in to: by a kubeconfig, as the pod that we are, or as Argo CD does."""
+"""Logins to API servers: by a kubeconfig, by our pod's service account, or by Argo CD's cluster Secret."""
 
 from __future__ import annotations
 
@@ -27,39 +27,39 @@ _BEARER = "BearerToken"
 
 
 class Login(Protocol):
-    """A way in."""
+    """A login to one API server."""
 
     async def stamp(self) -> object:
-        """Tell one state of the login from the next: what was opened at another one is to be opened anew."""
+        """Return the version of the login; a session of another version is to be opened anew."""
         ...
 
     def trouble(self) -> str:
-        """Say why there is no way in, where that is known without trying."""
+        """Say why the login cannot work, where that is known without trying."""
         ...
 
     def remedy(self) -> str:
-        """Say what a person can try when the server does not take the login."""
+        """Say how to mend a login that the server refuses."""
         ...
 
     def configuration(self) -> AbstractAsyncContextManager[Configuration]:
-        """Log in, and yield how to connect; files that it names may be gone afterwards. Raises Transient."""
+        """Log in, and yield the configuration; its files may be gone afterwards. Raises Transient."""
         ...
 
 
 class LoginStore(Protocol):
-    """Where the logins of Argo CD are known."""
+    """The logins of Argo CD."""
 
     async def read(self) -> None:
-        """Wait for a while until they have been read once."""
+        """Wait, within limits, until they have been read once."""
         ...
 
     def login(self, cluster: str) -> ClusterLogin | Unusable | None:
-        """Return the login for a cluster of this name as it is known now; None before they have been read."""
+        """Return the newest login to the cluster of this name; None before they have been read."""
         ...
 
 
 class KubeconfigLogin:
-    """By the daemon's kubeconfig, or its own service account. A kubeconfig that is missing is like the one before."""
+    """Logs in by the daemon's kubeconfig, or by its service account. A missing kubeconfig counts as unchanged."""
 
     def __init__(self, connection: Connection, kubeconfig: Path | None) -> None:
         self._connection = connection
@@ -67,7 +67,7 @@ class KubeconfigLogin:
         self._stamp: tuple[int, ...] = ()
 
     async def stamp(self) -> object:
-        """Look at the kubeconfig's time; a service account's token is read anew by itself."""
+        """Return the kubeconfig's time, size and inode; the client renews a service account's token itself."""
         if self._kubeconfig is not None:
             try:
                 stat = self._kubeconfig.stat()
@@ -77,18 +77,18 @@ class KubeconfigLogin:
         return self._stamp
 
     def trouble(self) -> str:
-        """Say nothing: whoever uses it will see."""
+        """Return nothing: only a try shows whether it works."""
         return ""
 
     def remedy(self) -> str:
-        """Name the context whose login is not good, or the service account."""
+        """Name the context, or the service account."""
         if self._connection.in_cluster:
             return "is inCluster right? The service account of this pod is of another cluster, or gone"
         return f"make the login of context {self._connection.context} in the kubeconfig anew; a token ends"
 
     @asynccontextmanager
     async def configuration(self) -> AsyncIterator[Configuration]:
-        """Read how to connect, and run the login plugin where the kubeconfig names one."""
+        """Read the configuration, and run the login plugin where the kubeconfig names one."""
         configuration: Any = Configuration()
         try:
             if self._connection.in_cluster:
@@ -102,9 +102,9 @@ class KubeconfigLogin:
 
 
 class ArgoSecretLogin:
-    """As Argo CD does, by its Secret for the cluster. What is local to Argo CD's cluster is reached through `local`.
+    """Logs in by Argo CD's Secret for the cluster; Argo CD's own cluster is reached through `local`.
 
-    A Secret may name a program to run: only those in `plugins` are. Nothing that is secret gets into a message.
+    A Secret may name a login plugin: only those in `plugins` are run. Messages hold nothing secret.
     """
 
     def __init__(self, cluster: str, logins: LoginStore, *, local: Login, plugins: frozenset[str]) -> None:
@@ -114,25 +114,25 @@ class ArgoSecretLogin:
         self._plugins = plugins
 
     async def stamp(self) -> object:
-        """Look at the Secret, and where it is local, at the way there."""
+        """Return the Secret's login, and for Argo CD's own cluster the version of `local`."""
         await self._logins.read()
         login = self._logins.login(self._cluster)
         return login, await self._local.stamp() if isinstance(login, ClusterLogin) and login.local else None
 
     def trouble(self) -> str:
-        """Say why there is no login, or none that may be used; empty while there is one."""
+        """Say why the Secret is missing, unusable or names a forbidden plugin; empty for a good one."""
         login = self._logins.login(self._cluster)
         if login is None:
             return ""
         return login.why if isinstance(login, Unusable) else _forbidden(login, self._plugins)
 
     def remedy(self) -> str:
-        """Name the Secret whose login is not good."""
+        """Name the cluster whose Secret is to be renewed."""
         return f"have Argo CD log in to it anew: argocd cluster add, for the cluster called {self._cluster} there"
 
     @asynccontextmanager
     async def configuration(self) -> AsyncIterator[Configuration]:
-        """Make a configuration of the Secret, and run its program where that is allowed."""
+        """Make a configuration of the Secret, and run its plugin if it is allowed."""
         login = self._logins.login(self._cluster)
         if not isinstance(login, ClusterLogin):
             raise Transient(login.why if login else "the cluster Secrets of Argo CD have not been read yet")
@@ -144,7 +144,7 @@ class ArgoSecretLogin:
             async with self._local.configuration() as configuration:
                 yield _local_configuration(configuration, login)
             return
-        # OpenSSL takes a client's certificate from files alone.
+        # OpenSSL reads client certificates from files alone.
         with tempfile.TemporaryDirectory(prefix="overspill-") as directory:
             yield _secret_configuration(login, Path(directory))
 
@@ -160,7 +160,7 @@ def _forbidden(login: ClusterLogin, plugins: frozenset[str]) -> str:
 
 
 async def _run_plugin(login: ClusterLogin, plugin: Plugin) -> ClusterLogin:
-    """Have a program log in, and add what it gives."""
+    """Run the login plugin, and add its credentials."""
     status = await credentials(plugin)
     return replace(
         login,
@@ -171,7 +171,7 @@ async def _run_plugin(login: ClusterLogin, plugin: Plugin) -> ClusterLogin:
 
 
 def _local_configuration(configuration: Any, login: ClusterLogin) -> Any:
-    """Keep the address of Argo CD's own cluster, with the Secret's account where it has one."""
+    """Return the configuration of `local`, with the Secret's account where it has one."""
     if authorization := _authorization(login):
         configuration.cert_file = configuration.key_file = None
         configuration.refresh_api_key_hook = None
@@ -204,7 +204,7 @@ def _authorization(login: ClusterLogin) -> str:
 
 
 def error_line(error: BaseException) -> str:
-    """Put an error on one short line, without the login of a proxy or server that it may quote."""
-    # The words of a proxy's refusal hold its whole URL.
+    """Return an error on one short line, without credentials of a proxy or server that it may quote."""
+    # The message of a proxy's refusal holds its whole URL.
     text = f"{error.status} {error.message}" if isinstance(error, aiohttp.ClientResponseError) else str(error)
     return " ".join(redacted(text).split())[:300] or type(error).__name__

@@ -1,4 +1,4 @@
-"""Programs that log in (client.authentication.k8s.io), run so that nothing of them is left behind."""
+"""Login plugins (client.authentication.k8s.io), run so that no process of theirs outlives the call."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from reconciler.errors import Transient
 from reconciler.model.workload import Json
 
 PATIENCE = 30
-"""Seconds that a program may take."""
+"""Seconds that a plugin may take."""
 _OURS = "OVERSPILL_"
 
 
 async def credentials(plugin: Plugin) -> dict[str, Json]:
-    """Have a program log in, and return the status of its ExecCredential. Raises Transient.
+    """Run a login plugin, and return the status of its ExecCredential. Raises Transient.
 
-    It is the one of that name on our own PATH, whatever its environment says. Our settings, some of which are secret,
-    are not in that. Nothing that it says gets into a message: it may quote what it was called with.
+    The plugin is found on our own PATH, whatever its environment says. Its environment holds none of our settings, some
+    of which are secret. Its output gets into no message, since it may quote its arguments.
     """
     try:
         async with asyncio.timeout(PATIENCE):  # wait_for of Python 3.11 can swallow a cancellation
@@ -40,7 +40,7 @@ async def credentials(plugin: Plugin) -> dict[str, Json]:
 
 
 def _status(plugin: Plugin, answer: Json) -> dict[str, Json]:
-    """Take what there is to log in with from an answer. Raises KeyError, TypeError or ValueError for any other."""
+    """Return the status of an ExecCredential. Raises KeyError, TypeError or ValueError for any other output."""
     status = dict(answer["status"])
     if answer["apiVersion"] != plugin.version:
         raise ValueError
@@ -50,7 +50,7 @@ def _status(plugin: Plugin, answer: Json) -> dict[str, Json]:
 
 
 async def _output(plugin: Plugin) -> bytes:
-    """Run a program in a session of its own, which is ended with all that is in it. Raises OSError or ValueError."""
+    """Run a program in a session of its own, and kill the whole session at the end. Raises OSError or ValueError."""
     call = {"apiVersion": plugin.version, "kind": "ExecCredential", "spec": {"interactive": False}}
     env = {**os.environ, **dict(plugin.env), "KUBERNETES_EXEC_INFO": json.dumps(call)}
     starting = asyncio.create_task(
@@ -67,7 +67,7 @@ async def _output(plugin: Plugin) -> bytes:
     try:
         output, _ = await (await asyncio.shield(starting)).communicate()
     finally:
-        process = await starting  # a start that is broken off would end the program alone, and not what it has started
+        process = await starting  # a cancelled start would kill the program alone, and not its children
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(process.pid, signal.SIGKILL)
         await process.wait()
@@ -77,16 +77,16 @@ async def _output(plugin: Plugin) -> bytes:
 
 
 async def load(config: Any, context: str, configuration: Any) -> None:
-    """Set how to connect by a context of a kubeconfig. Raises what the loader of kubernetes does, and Transient."""
-    made: Any = _Loader  # which has no annotations
+    """Fill a configuration from a context of a kubeconfig. Raises the errors of kubernetes' loader, and Transient."""
+    made: Any = _Loader  # the loader has no annotations
     await made(config, context, config_base_path=None).load_and_set(configuration)
 
 
 class _Loader(KubeConfigLoader):
-    """Reads a kubeconfig, and has its program log in through `credentials`: a failure is told, and not gone on from."""
+    """Reads a kubeconfig, and runs its plugin by `credentials`; kubernetes' own loader ignores failures of plugins."""
 
     async def load_from_exec_plugin(self) -> bool:
-        """Take the token or the certificate that the program gives. Raises Transient."""
+        """Take the token or the certificate of the plugin. Raises Transient."""
         user: Any = self._user
         status = await credentials(_plugin(user["exec"]))
         if token := status.get("token"):

@@ -1,4 +1,4 @@
-"""One API server: how it is reached, and its answers as JSON."""
+"""One API server: its session, and its answers as JSON."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from reconciler.errors import Transient
 from reconciler.model.workload import Json
 
 _LONGEST_EVENT = 16 << 20
-"""Bytes of one event; etcd holds no object a tenth as large."""
+"""Bytes of one event; objects in etcd are smaller than a tenth of it."""
 
 
 @dataclass(slots=True)
 class _Session:
-    """One login, and how many requests are under way over it; closed once it is not the latest and has none."""
+    """A session of one login; closed once a newer one has replaced it and no request is open."""
 
     client: ApiClient
     stamp: object
@@ -37,7 +37,7 @@ class _Session:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Refusal:
-    """A login that led nowhere: so many times in a row, and not to be tried again before a moment of the loop."""
+    """A login that failed: how often in a row, and the loop time before which it is not tried again."""
 
     stamp: object
     error: Transient
@@ -48,13 +48,13 @@ class _Refusal:
 class ApiServer:
     """Answers of one API server as raw JSON.
 
-    The connection is made at the first question, and made anew when the login has changed or the server takes the
-    credentials no longer; what is under way over the old one goes on. A login that led nowhere is tried again, by all
-    who ask, only after a while or when it has changed: logging in may take a program of its own. All methods raise
-    Transient, a kind of it, or Expired, and nothing else on purpose.
+    The connection is opened at the first request, and anew when the login has changed or the server no longer accepts
+    the credentials; open requests finish on the old one. A failed login is retried only after a back-off or when it has
+    changed, since it may have to run a plugin. All methods raise Transient, a subclass of it, or Expired, and nothing
+    else on purpose.
 
-    It is one and the same server for ever. When the login leads to another one, `moved` is called, once, and nothing is
-    asked any more.
+    The server stays the same. When the login leads to another one, `moved` is called once, and no request is sent any
+    more.
     """
 
     def __init__(self, login: Login, pace: WatchTiming, moved: Callable[[], None]) -> None:
@@ -68,16 +68,16 @@ class ApiServer:
         self._opening = asyncio.Lock()
 
     async def get(self, path: str, query: Mapping[str, object], *, within: float) -> Json:
-        """Ask for one document; `within` is the time that the whole answer may take."""
+        """Get one document; `within` is the limit in seconds of the whole answer."""
         timeout = aiohttp.ClientTimeout(total=within, connect=self._pace.connect)
         async with self._answer(path, query, timeout) as response:
             return json.loads(await body(response))
 
     async def watch(self, path: str, query: Mapping[str, object]) -> AsyncGenerator[Json, None]:
-        """Ask for a watch and yield its events as they come, after a first None that says it stands.
+        """Open a watch and yield its events, after a first None once it is open.
 
-        It ends when the server ends it, and raises Transient when it breaks off, or Silent when it says nothing for too
-        long.
+        It ends when the server ends it. Raises Transient when the connection breaks, Silent when no event comes in
+        time.
         """
         timeout = aiohttp.ClientTimeout(total=None, connect=self._pace.connect, sock_read=self._pace.silence)
         rest = b""
@@ -92,15 +92,15 @@ class ApiServer:
                     raise Transient("sent an event of over 16 MiB")
 
     def trouble(self) -> str:
-        """Say why there is no way in, where that is known without trying."""
+        """Say why the login cannot work, where that is known without trying."""
         return self._login.trouble()
 
     async def renewed(self) -> bool:
-        """Tell whether there is another login than the one in use, or none in use at all."""
+        """Tell whether the login has changed, or no session is open."""
         return self._session is None or self._session.stamp != await self._login.stamp()
 
     async def close(self) -> None:
-        """Close the connection, when nothing is asked any more."""
+        """Close the connection; no request may follow."""
         if self._session is not None:
             await self._drop(self._session)
 
@@ -119,7 +119,7 @@ class ApiServer:
     async def _answer(
         self, path: str, query: Mapping[str, object], times: aiohttp.ClientTimeout
     ) -> AsyncIterator[aiohttp.ClientResponse]:
-        """Ask, and yield an answer that is no error. What goes wrong while it is read is told apart here as well."""
+        """Send a request, and yield a good answer. Errors while it is read are translated here as well."""
         session = await self._latest()
         session.requests += 1
         try:
@@ -131,10 +131,10 @@ class ApiServer:
                     _hang_up(response)
         except Unauthorized as refused:
             error = Unauthorized(f"{refused} ({self._login.remedy()})")
-            if session is self._session:  # and not a later one already
+            if session is self._session:  # unless a newer one has replaced it
                 self._session = None
                 if time.monotonic() - session.since < self._pace.longest_backoff:
-                    self._refused(session.stamp, error)  # what was good for long has expired, and is renewed at once
+                    self._refused(session.stamp, error)  # credentials that worked have expired: renew them at once
             raise error from refused
         except TimeoutError as error:
             raise Transient("did not answer in time") from error
@@ -165,7 +165,7 @@ class ApiServer:
             return self._session
 
     def _refused(self, stamp: object, error: Transient) -> None:
-        """Let nobody try a login again for a while, longer each time."""
+        """Block further tries of a login for a back-off, longer each time."""
         last = self._refusal
         young = last is not None and last.stamp == stamp and time.monotonic() < last.until + self._pace.longest_backoff
         times = last.times + 1 if last is not None and young else 1
@@ -183,7 +183,7 @@ class ApiServer:
                     raise Transient(f"cannot be connected to: {error_line(error)}") from error
 
     def _recognize(self, identity: object) -> None:
-        """Make sure that it is the server that it was: versions of one mean something else at another."""
+        """Check that the server is still the same: a resourceVersion means something else on another."""
         if self._identity is None:
             self._identity = identity
         if identity == self._identity:
@@ -194,7 +194,7 @@ class ApiServer:
         raise Moved("is another server now")
 
     async def _drop(self, session: _Session) -> None:
-        """Use a login no longer."""
+        """Replace a session; close it if no request is open."""
         self._session = None
         if not session.requests:
             await session.client.close()
@@ -202,9 +202,9 @@ class ApiServer:
 
 @contextmanager
 def _logging_in() -> Iterator[None]:
-    """Make a Transient of all that goes wrong: logging in runs code of others, which raises what it likes.
+    """Turn every error of a login into Transient, since the client and plugins raise anything.
 
-    What it says may be secret.
+    Its message is left out: it may hold secrets.
     """
     try:
         yield
@@ -216,7 +216,7 @@ def _logging_in() -> Iterator[None]:
 
 
 async def _raise_silent(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    """Tell the silence of a watch from a connection that does not come about."""
+    """Raise Silent for a watch without data, as opposed to the Transient of a failed connection."""
     try:
         async for chunk in chunks:
             yield chunk
@@ -225,7 +225,7 @@ async def _raise_silent(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
 
 
 def _identity(configuration: Any) -> object:
-    """Tell one server from another: by its address, the name that it goes by there, and who vouches for it."""
+    """Return the identity of a server: address, TLS server name and certificate authority."""
     authority = configuration.ca_cert_data or configuration.ssl_ca_cert
     if authority and not configuration.ca_cert_data:
         authority = Path(authority).read_bytes()
@@ -233,7 +233,7 @@ def _identity(configuration: Any) -> object:
 
 
 def _refuse_redirects() -> aiohttp.TraceConfig:
-    """Follow no redirect: no API server sends any, and it could lead to what only we can reach."""
+    """Refuse redirects: API servers send none, and one could lead to an address that only this pod can reach."""
     tracing = aiohttp.TraceConfig()
     tracing.on_request_redirect.append(_refuse)
     return tracing
@@ -250,7 +250,7 @@ async def _refuse(_session: object, _context: object, asked: aiohttp.TraceReques
 
 
 def _hang_up(response: aiohttp.ClientResponse) -> None:
-    """Break a connection off on which more would come; TLS would go on until the server has agreed to its end."""
+    """Abort a connection with unread data; TLS would wait for the server's close otherwise."""
     connection = response.connection
     if connection is not None and connection.transport is not None:
         connection.transport.abort()

@@ -1,6 +1,6 @@
-"""One resource of one cluster, kept in step: listed page by page, then watched for ever.
+"""One resource of one cluster: listed page by page, then watched.
 
-A stream finds the version of the API group that the server has, and gives pages and events to its sink.
+A stream finds the version of the API group that the server has, and passes pages and events to its sink.
 """
 
 from __future__ import annotations
@@ -28,29 +28,29 @@ from reconciler.model.workload import Json
 
 
 class Sink(Protocol):
-    """Takes what a stream brings."""
+    """The receiver of a stream's pages and events."""
 
     def page(self, resource: Watched, items: list[Json], seen: set[str]) -> None:
-        """Take a page of a list, and add what it names to `seen`."""
+        """Apply a page of a list, and add its keys to `seen`."""
         ...
 
     def listed(self, resource: Watched, seen: set[str]) -> None:
-        """Take note that a list is complete: what it does not name is gone."""
+        """Note that a list is complete: all other objects are gone."""
         ...
 
     def event(self, resource: Watched, type_: str, raw: Json) -> None:
-        """Take one change."""
+        """Apply one event of a watch."""
         ...
 
     def heard(self) -> None:
-        """Take note that the cluster gave a sign of life."""
+        """Note a sign of life of the cluster."""
         ...
 
 
 async def served_at(server: ApiServer, resource: Watched, within: float) -> tuple[str, ...]:
-    """Return the paths that list a resource, those of the server's own choice first.
+    """Return the paths that list a resource, that of the server's preferred version first.
 
-    A server tells its versions to every account (Kubernetes' role system:discovery). Raises NotServed where it has no
+    A server shows its versions to every account (Kubernetes' role system:discovery). Raises NotServed where it has no
     such group.
     """
     group = await server.get(f"/apis/{resource.group}", {}, within=within)
@@ -67,43 +67,41 @@ _GONE = 410
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scope:
-    """Which objects of a resource are looked at: those of one namespace, and with some label; both empty for all.
-
-    `page` is how many of them are asked for at once, where they are larger than others.
-    """
+    """The objects of a resource to watch."""
 
     namespace: str = ""
+    """Their namespace; empty for all."""
     selector: str = ""
+    """Their label selector; empty for all."""
     page: int | None = None
+    """Objects of one page, where they are larger than usual."""
 
 
 _ALL = Scope()
 
 
 def rights(resource: Watched) -> str:
-    """Name the file of the layout that gives us the right to look at a resource; none does for a declared kind."""
+    """Return the file of the layout with the RBAC rules of a resource; empty for a kind that the fleet declares."""
     if isinstance(resource, CustomResource) and resource.name not in BUILT_IN:
         return ""
     return resource.rights if isinstance(resource, EngineResource) else "bootstrap/rbac.yaml"
 
 
 class Stream:
-    """Lists a resource, then watches it from there, and again from where a watch has ended.
+    """Lists a resource, then watches it, and continues each watch where the last one ended.
 
-    After 410 Gone, and after any error that is not about the connection, it lists anew; what is known stays until the
-    list is complete. A bookmark moves the version on without an event. `failures` counts what went wrong since the last
-    answer, `trouble` is the last of it; a watch that ends badly before it has shown that it works goes on counting, and
-    so does one that ends well with nothing in it, at once and again.
-
-    That a watch stands does not show that anything comes through: a proxy may hold all of it back. An event or a
-    bookmark proves it; a watch that `speaks` has brought one within `silence`. Bookmarks come every minute, but none of
-    a resource of which nothing has changed since the API server started (Kubernetes' `Cacher.dispatchEvents`): so
-    silence is no failure, and no proof either, and the resource is listed anew after it. If that list differs from the
-    one before, the watch has kept something from us (`mute`); lists make up for it until a watch brings something.
-
-    An optional resource that is not served, or that we may not list and watch, is listed as having no objects, which is
-    no failure, and is asked for again every now and then; `refusal` says what we may not. `watched` tells that a watch
-    has stood at some time.
+    1. 410 Gone, and any error that is not one of the connection: the resource is listed anew. Its objects stay until
+       the list is complete.
+    2. A bookmark advances the resourceVersion without an event.
+    3. A watch that fails before it has worked for a while does not reset the count of failures, nor does one that ends
+       well, but at once and empty, twice in a row.
+    4. An open watch does not prove that events arrive: a proxy may hold them back. An event or a bookmark proves it.
+       Bookmarks come every minute, but none for a resource that has not changed since the API server started
+       (Kubernetes' `Cacher.dispatchEvents`). So silence is neither failure nor proof, and the resource is listed anew
+       after it. If that list differs from the one before, the watch is mute, and lists replace it until it brings
+       something.
+    5. An optional resource that is not served, or that RBAC forbids, counts as empty, which is no failure. It is tried
+       again every now and then.
     """
 
     def __init__(
@@ -119,6 +117,7 @@ class Stream:
         self._version = ""
         self._absences = 0
         self.watched = False
+        """Whether a watch has been open at some time."""
         self._stood = False
         self._proven = False
         self._on_trial = False
@@ -129,34 +128,38 @@ class Stream:
         self._contents: int | None = None
         self._doubted = False
         self.mute = False
+        """Whether a list has shown that the watch keeps changes back."""
         self.resource = resource
         self.listed = False
         self.failures = 0
+        """Failures since the last answer."""
         self.trouble = ""
+        """The last failure; empty without one."""
         self.refusal = ""
+        """What RBAC forbids; empty if nothing."""
 
     @property
     def known(self) -> bool:
-        """Tell whether what is known can be relied on: a watch that breaks and comes back at once changes nothing."""
+        """Whether the objects can be relied on; a watch that reconnects at once does not change that."""
         return self.listed and self.failures <= 1 and not self._absences
 
     @property
     def heard(self) -> bool:
-        """Tell whether it is known what there is; where the resource is not served, that is nothing."""
+        """Whether the objects are up to date; a resource that is not served has none."""
         return self.listed and self.failures <= 1 and not self.refusal
 
     @property
     def speaks(self) -> bool:
-        """Tell whether a watch has brought something lately."""
+        """Whether a watch has brought an event or a bookmark within `WatchTiming.silence`."""
         return time.monotonic() - self._spoke_at <= self._pace.silence
 
     @property
     def behind(self) -> int:
-        """Tell for how many seconds only the list says what is known; 0 while a watch that began with it is proven."""
+        """Seconds since the list, while no watch since has proven to work; 0 once one has."""
         return 0 if self._proven else math.ceil(time.monotonic() - self._listed_at)
 
     async def run(self, failed: Callable[[], None]) -> None:
-        """Go on until cancelled; `failed` is called after each failure."""
+        """List and watch until cancelled; `failed` is called after each failure."""
         while True:
             began = time.monotonic()
             self._on_trial = False
@@ -176,20 +179,20 @@ class Stream:
                 if isinstance(error, TooLong):
                     self._limit = max(1, self._limit // 2)
                 self._fail(self._with_remedy(error))
-            except Exception as error:  # one object that we cannot read must not end the watch for good
+            except Exception as error:  # an object that cannot be read must not end the stream for good
                 log.exception("bug; listing anew", resource=self.resource.plural)
                 self._version = ""
                 self._fail(f"{self.resource.plural} cannot be read: {type(error).__name__}")
             if self.failures:
                 failed()
                 await asyncio.sleep(self._pace.backoff(self.failures))
-            elif time.monotonic() - began < 1:  # a server that ends each watch at once must not make us spin
+            elif time.monotonic() - began < 1:  # a server that ends each watch at once must not cause a busy loop
                 await asyncio.sleep(self._pace.first_backoff)
 
     def _fail(self, trouble: str) -> None:
         self.failures += 1
         self.trouble = trouble
-        self._doubted = False  # changes may have come while nobody watched
+        self._doubted = False  # changes may have come without a watch
         if self._on_trial:
             self._unsteady = self.failures
 
@@ -201,7 +204,7 @@ class Stream:
         return f"{error} ({way_out})"
 
     def _go_without(self, error: Forbidden | NotServed) -> float:
-        """Go on without the resource, and return for how many seconds."""
+        """Count the resource as empty, and return the seconds until the next try."""
         self._version = ""
         self._doubted = self.mute = False
         self._absences += 1
@@ -214,24 +217,24 @@ class Stream:
         return self._pace.backoff(self._absences) if self.refusal else self._pace.absent
 
     def _note_answer(self) -> None:
-        """Begin to count anew; what no watch has disproved yet is not made good by a list."""
+        """Reset the count of failures; those of unsteady watches stay, since a list does not disprove them."""
         self.failures = self._unsteady
         if not self._unsteady:
             self.trouble = ""
         self._sink.heard()
 
     def _note_steady(self) -> None:
-        """Take note that a watch does not end at once: it has lasted for a while, or has brought something."""
+        """Note that a watch works: it has lasted for a while, or has brought something."""
         self._on_trial, self._stood, self._unsteady, self._empty = False, True, 0, 0
         self._note_answer()
 
     def _note_event(self) -> None:
-        """Take note that a watch has brought something."""
+        """Note that a watch has brought an event or a bookmark."""
         self._proven, self.mute, self._spoke_at = True, False, time.monotonic()
         self._note_steady()
 
     async def _list(self) -> None:
-        """List in the newest version of the API that is served."""
+        """List by the first served path."""
         paths = self._paths or await served_at(self._server, self.resource, self._pace.answer)
         for path in paths[:-1]:
             with suppress(NotServed):
@@ -240,7 +243,7 @@ class Stream:
         await self._list_at(paths[-1])
 
     async def _list_at(self, path: str) -> None:
-        """List all pages; the last one says from which version to watch."""
+        """List all pages; the last one has the resourceVersion to watch from."""
         self._stood = self._proven = False
         if self._absences:
             await self._try_anew(path)
@@ -265,7 +268,7 @@ class Stream:
         self._sink.listed(self.resource, seen)
 
     async def _try_anew(self, path: str) -> None:
-        """See whether what was missing can be listed and watched now, before anything of it is taken in."""
+        """Check that an absent resource can be listed and watched by now, before a page of it is applied."""
         page = await self._server.get(path, {**self._selected, "limit": 1}, within=self._pace.answer)
         version = (page.get("metadata") or {}).get("resourceVersion") or ""
         async with aclosing(self._events(path, version)) as events:
@@ -297,9 +300,10 @@ class Stream:
                 raise Transient("ends each watch at once, with nothing in it")
 
     def _list_if_silent(self) -> None:
-        """List anew after a watch that stood, brought nothing, and ended when the list was no longer new.
+        """List anew after a watch that was open, brought nothing, and ended when the list was no longer new.
 
-        A third of `silence`: with a whole one after it, what is known is no older than an observation may be.
+        The list counts as new for a third of `silence`: with a whole one after it, the objects are no older than an
+        observation may be.
         """
         if not self._on_trial and self.behind >= self._pace.silence / 3:
             self._version, self._doubted = "", True
@@ -316,7 +320,7 @@ class Stream:
         return self._server.watch(path, query)
 
     def _take(self, event: Json) -> None:
-        """Take one event of a watch. Only what has been taken in is gone on from."""
+        """Apply one event of a watch, then advance the resourceVersion, so that no event is skipped after an error."""
         type_, raw = event.get("type"), event.get("object") or {}
         if type_ == "ERROR":
             if raw.get("code") == _GONE:
@@ -330,7 +334,7 @@ class Stream:
 
 
 def describe_muted(streams: Iterable[Stream], pace: WatchTiming) -> str:
-    """Say which watches have kept changes from us; empty where none has."""
+    """Describe the mute watches among some streams; empty without any."""
     names = ", ".join(sorted(stream.resource.full_name for stream in streams if stream.mute))
     sentence = (
         f"watches do not tell what changes, of {names} (does a proxy hold it back?); listed every {pace.silence:g} s"

@@ -28,7 +28,7 @@ class ControlTarget:
     reports: ReportSource | None
     """The objects that report on placements; None where the engine deploys to no cluster."""
     logins: LoginSource | None
-    """The objects by which clusters are logged in to; None where no cluster asks for that."""
+    """The Secrets with logins to clusters; None where no cluster uses one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,19 +38,19 @@ class ClusterTarget:
     name: ClusterName
     connection: Connection
     refs: frozenset[WorkloadRef]
-    """The workloads whose replicas are counted there."""
+    """The workloads whose replicas are counted."""
     marks: Marks = field(default_factory=lambda: BUILT_IN_MARKS)
-    """The labels by which pods belong to them."""
+    """The labels that assign pods to workloads."""
     kinds: Kinds = field(default_factory=lambda: NO_KINDS)
-    """The kinds that the fleet repository declares."""
+    """The workload kinds that the fleet repository declares."""
     engine: EngineName
     reports: ReportSource | None = None
-    """The objects of the engine there that report on placements; None where it keeps none in the cluster."""
+    """The engine's objects that report on placements; None where it keeps none in the cluster."""
     control: ControlTarget | None = None
     """The control plane with the login to the cluster; None where the daemon has its own."""
 
     def same_connection(self, other: ClusterTarget) -> bool:
-        """Tell whether both are reached in one and the same way."""
+        """Tell whether both have the same connection and control plane."""
         return (self.connection, self.control) == (other.connection, other.control)
 
 
@@ -65,13 +65,13 @@ class Targets:
     lost: Mapping[str, str] = field(default_factory=dict)
     """Why a cluster or a control plane is out of reach, by its path in messages."""
     nameless: Mapping[ClusterName, str] = field(default_factory=dict)
-    """The clusters without a connection where others have one, and the context that may be meant."""
+    """The clusters without a connection although there is a kubeconfig, and the context that may be meant."""
 
 
 def watch_targets(desired: Desired, contexts: frozenset[str], *, has_kubeconfig: bool) -> Targets:
     """List the clusters and control planes that can be watched.
 
-    Without a kubeconfig only the cluster that the daemon runs in is watched: files or pushes report on the others.
+    Without a kubeconfig only the daemon's own cluster is watched; files or pushes report on the others.
     """
     refs: dict[ClusterName, set[WorkloadRef]] = {}
     for workload in desired.policies:
@@ -119,7 +119,7 @@ def watch_targets(desired: Desired, contexts: frozenset[str], *, has_kubeconfig:
 
 
 def _control_planes(desired: Desired, *, has_kubeconfig: bool) -> dict[EngineName, ControlTarget]:
-    """List the control planes that can be reached and are needed: to read reports, or for logins."""
+    """List the reachable control planes that have reports or logins of clusters."""
     used = {cluster.engine for cluster in desired.clusters.values()}
     by_login = any(
         cluster.connection is not None and cluster.connection.argocd for cluster in desired.clusters.values()

@@ -1,4 +1,4 @@
-"""Signs of life of a server, and the end of tasks."""
+"""Heartbeats of API servers, and the cancellation of tasks."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ log = structlog.get_logger()
 
 
 async def send_heartbeats(server: ApiServer, pace: WatchTiming, heard: Callable[[], None]) -> None:
-    """Ask for a sign of life regularly, for ever: between two bookmarks a quiet watch says nothing for a minute."""
+    """Get the server's version regularly, for ever: a quiet watch brings nothing for the minute between bookmarks."""
     failures = 0
     warned = False
     while True:
         await asyncio.sleep(pace.backoff(failures) if failures else pace.beat)
         try:
             await server.get("/version", {}, within=pace.connect)
-        except (Transient, Expired):  # the streams tell what goes wrong
+        except (Transient, Expired):  # the streams report the failure
             failures += 1
-        except Exception:  # without signs of life a cluster that is well would grow stale
+        except Exception:  # without heartbeats a healthy cluster would become stale
             failures += 1
             if not warned:
                 log.exception("bug; asking for signs of life goes on")
@@ -36,7 +36,7 @@ async def send_heartbeats(server: ApiServer, pace: WatchTiming, heard: Callable[
 
 
 async def cancel(tasks: Iterable[asyncio.Task[None]]) -> None:
-    """End tasks. A cancellation can be lost to a timeout, of asyncio or aiohttp, that runs out at the same moment."""
+    """Cancel tasks until they end: a timeout of asyncio or aiohttp at the same moment swallows a cancellation."""
     left = set(tasks)
     while left:
         for task in left:

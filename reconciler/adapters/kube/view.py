@@ -1,4 +1,4 @@
-"""All clusters that can be reached, as one view."""
+"""Observations of all reachable clusters."""
 
 from __future__ import annotations
 
@@ -33,19 +33,18 @@ log = structlog.get_logger()
 T = TypeVar("T")
 WOKEN_BY = "observation"
 _SOON = 10
-"""Seconds for the event loop to take up or let go of clusters, which asks no server."""
+"""Seconds for the event loop to add or drop clusters, which needs no answer of a server."""
 _LAST = 0.01
-"""Seconds for sockets to be closed in, which takes a few rounds of the event loop."""
+"""Seconds for sockets to close, which takes a few iterations of the event loop."""
 
 
 class KubeObservations:
     """Watches the clusters of the fleet (a `ports.ClusterView`).
 
-    A cluster is watched that says how (`Cluster.connection`), or whose name is a context of the kubeconfig; an engine's
-    control plane is beside them, and need not be one of them. `plugins` are the programs that one of Argo CD's
-    Secrets may have run here to log in. `wake` is called, from a thread of ours, when something has changed that
-    matters. `patience` is how long `follow` may wait for clusters that are new to it; a daemon has none, since it is
-    woken. The thread begins with the first cluster.
+    It watches clusters with a `Cluster.connection` or whose name is a context of the kubeconfig, and the control planes
+    of engines, which need not be among them. `plugins` are the login plugins that Argo CD's Secrets may run here.
+    `wake` is called from the watching thread after a change of demand or capacity. `patience` is how long `follow`
+    waits for new clusters; the daemon's is zero, since it is woken. The thread starts with the first cluster.
     """
 
     def __init__(
@@ -79,7 +78,7 @@ class KubeObservations:
         self._wake_timer: asyncio.TimerHandle | None = None
 
     def follow(self, desired: Desired) -> None:
-        """Watch the clusters of the fleet, and of each primary the workloads that may burst from it."""
+        """Watch the clusters of the fleet, and on each primary the workloads that may burst."""
         contexts = self._contexts.read()
         if desired is self._followed[0] and contexts == self._followed[1]:
             return
@@ -89,13 +88,13 @@ class KubeObservations:
             self._run(self._settle(targets), _SOON)
         self._followed, self._targets = (desired, contexts), targets
         if changed and self._patience:
-            with suppress(Transient):  # what has not been seen is told as such
+            with suppress(Transient):  # `observe` reports the clusters that are still missing
                 self._run(self._wait(), self._patience + _SOON)
 
     def observe(self) -> Observed:
-        """Return each cluster as it was last seen; those that were never seen whole are left out.
+        """Return the newest observation of each cluster; those without a complete one are left out.
 
-        An engine that cannot be asked any more reports nothing, rather than what it said last.
+        An engine out of reach has no reports, rather than its last ones.
         """
         problems = list(self._contexts.problems)
         seen = {}
@@ -131,14 +130,14 @@ class KubeObservations:
         )
 
     def _join_reports(self, parts: tuple[Mapping[str, EngineReport], ...]) -> Mapping[str, EngineReport]:
-        """Join what all engines say; the same object while it is of the same parts."""
+        """Join the reports of all engines; the same object while its parts are the same."""
         if len(parts) != len(self._report_parts) or not all(map(is_, parts, self._report_parts)):
             self._report_parts = parts
             self._reports = {path: report for part in parts for path, report in part.items()}
         return self._reports
 
     def close(self) -> None:
-        """Let go of all clusters and end the thread. A second call does nothing."""
+        """Drop all clusters and end the thread. A second call does nothing."""
         if self._loop is None or self._thread is None:
             return
         self._run(self._settle(Targets()), _SOON)
@@ -150,9 +149,9 @@ class KubeObservations:
         self._followed, self._targets = (None, frozenset()), Targets()
 
     def _run(self, coroutine: Coroutine[Any, Any, T], within: float) -> T:
-        """Run something in the event loop, which begins here when there is none yet.
+        """Run a coroutine in the event loop, and start the loop if there is none yet.
 
-        Raises Transient when that takes too long, as on a machine that has far too much else to do; it goes on there.
+        Raises Transient when it takes too long, as on a busy machine; the coroutine goes on.
         """
         if self._loop is None:
             self._loop = NamingLoop()
@@ -166,8 +165,8 @@ class KubeObservations:
             ) from error
 
     async def _settle(self, targets: Targets) -> None:
-        """Take up clusters that are new, let go of those that are not wanted any more, and tell the others."""
-        async with self._settling:  # the one before may have taken longer than anybody waited
+        """Add new clusters, drop those that are no target any more, and retarget the others."""
+        async with self._settling:  # the call before may still go on after its time-out
             await self._settled(targets)
 
     async def _settled(self, targets: Targets) -> None:
@@ -177,7 +176,7 @@ class KubeObservations:
             if target is None or not target.same_connection(self._clusters[name].target):
                 going.append(self._clusters.pop(name).close())
                 continue
-            while (cluster := self._clusters[name]).target != target:  # it may move meanwhile
+            while (cluster := self._clusters[name]).target != target:  # the cluster may get another server meanwhile
                 await cluster.retarget(target)
         stale = [name for name, plane in self._control.items() if plane.target != targets.control.get(name)]
         going += [self._control.pop(name).close() for name in stale]
@@ -208,7 +207,7 @@ class KubeObservations:
             self._control[target.engine] = self._followed_control_plane(target)
             self._spawn(followed.close())
             for name in self._reached_by(target.engine):
-                self._begin_anew(name)  # by the logins that are known there
+                self._begin_anew(name)  # by the logins of the new control plane
 
         followed = FollowedControlPlane(
             target,
@@ -222,14 +221,14 @@ class KubeObservations:
         return followed
 
     def _begin_anew(self, name: ClusterName) -> None:
-        """Forget a cluster at once, and watch the server that is the cluster now."""
+        """Drop the observation of a cluster, and watch its new server."""
         before = self._clusters[name]
         self._clusters[name] = self._followed_cluster(before.target)
         self._spawn(before.close())
         self._schedule_wake(ChangeEffect.CAPACITY)
 
     def _spawn(self, coroutine: Coroutine[Any, Any, None]) -> None:
-        """Do something beside all else; who is let go of waits for it."""
+        """Start a background task; `close` and retargeting wait for it."""
         task = asyncio.get_running_loop().create_task(coroutine)
         self._background.add(task)
         task.add_done_callback(self._background.discard)
@@ -241,7 +240,7 @@ class KubeObservations:
         return ArgoSecretLogin(target.connection.argocd, plane, local=plane.own_login, plugins=self._plugins)
 
     def _reached_by(self, engine: EngineName) -> list[ClusterName]:
-        """List the clusters that are reached by the logins of an engine's control plane."""
+        """List the clusters whose login comes from an engine's control plane."""
         return [
             name
             for name, cluster in self._clusters.items()
@@ -249,12 +248,12 @@ class KubeObservations:
         ]
 
     def _renew(self, engine: EngineName) -> None:
-        """Have the clusters that are reached by an engine's logins read them again."""
+        """Renew the logins of the clusters that use an engine's control plane."""
         for name in self._reached_by(engine):
             self._spawn(self._clusters[name].renew())
 
     async def _wait(self) -> None:
-        """Wait until each cluster has been seen, or has failed once."""
+        """Wait until each cluster has been listed or has failed once."""
         followed: list[FollowedCluster | FollowedControlPlane] = [*self._clusters.values(), *self._control.values()]
         waiting = [asyncio.create_task(cluster.settle()) for cluster in followed]
         if waiting:
@@ -263,7 +262,7 @@ class KubeObservations:
                 task.cancel()
 
     def _schedule_wake(self, effect: ChangeEffect) -> None:
-        """Wake the daemon soon: changes come in flocks, and demand is more urgent than room."""
+        """Wake the daemon after a delay that gathers changes; that of demand is shorter than that of capacity."""
         if self._wake is None:
             return
         loop = asyncio.get_running_loop()

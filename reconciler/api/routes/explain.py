@@ -1,4 +1,4 @@
-"""Why a workload is where it is, for a program to read or a person to ask from afar."""
+"""Explanations of placements, as ``overspill explain`` prints them."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def router(callers: Callers, backend: Backend) -> APIRouter:
 
 
 def _explain_workload(snapshot: Snapshot, workspace: WorkspaceName, name: TemplateName) -> Explanation:
-    """Explain the request of that name, else the template."""
+    """Explain the request of that name, else the template; raises HttpError 404 where neither exists."""
     view = snapshot.view
     record = view.ledger.requests.get(WorkloadId(workspace, name, request=True))
     if record is not None:

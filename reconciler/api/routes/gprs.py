@@ -1,4 +1,4 @@
-"""GPRs: who has which GPUs and who waits for some, when there will be room, and the GPU nodes (docs/gprs.md)."""
+"""GPRs, wait times and the inventory of GPU nodes (docs/gprs.md)."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from reconciler.text.findings import Finding
 
 
 def read_gpu_demand(body: Json) -> GpuDemand | tuple[Finding, ...]:
-    """Read what somebody would ask for, or say everything that is wrong with it."""
+    """Read the body of a wait-time call; returns all problems of an invalid one."""
     try:
         asked = WaitBody.model_validate(body)
     except ValidationError as error:
@@ -50,7 +50,7 @@ def read_gpu_demand(body: Json) -> GpuDemand | tuple[Finding, ...]:
 
 
 def read_release(body: Json) -> str | tuple[Finding, ...]:
-    """Read which GPR gives its GPUs back, or say everything that is wrong with it."""
+    """Read the id of the GPR to release; returns all problems of an invalid body."""
     try:
         return ReleaseBody.model_validate(body).gpr_id
     except ValidationError as error:
@@ -71,7 +71,7 @@ _HAS_GPUS = frozenset({GprState.PENDING, GprState.PROVISIONING, GprState.SUCCESS
 
 
 class GprFilters(BaseModel):
-    """What the list of GPRs is narrowed to, and which page of it is asked for."""
+    """The filters and the page of a list call."""
 
     model_config = ConfigDict(extra="forbid", alias_generator=to_camel, populate_by_name=True, frozen=True)
 
@@ -85,13 +85,13 @@ class GprFilters(BaseModel):
 
 
 class _GprCache:
-    """The GPRs of the newest reading; they follow from it, and it is read far more often than it changes."""
+    """Caches the GPRs of the newest snapshot, which is read far more often than it changes."""
 
     def __init__(self) -> None:
         self._last: tuple[Snapshot, tuple[GprView, ...]] | None = None
 
     def of(self, snapshot: Snapshot) -> tuple[GprView, ...]:
-        """List them, the most urgent first."""
+        """List the GPRs of a snapshot, the most urgent first."""
         last = self._last
         if last is None or last[0] is not snapshot:
             last = self._last = snapshot, gpr_views(snapshot.view, snapshot.view.plan)
@@ -202,7 +202,7 @@ def _matches(gpr: GprView, filters: GprFilters, caller: Caller) -> bool:
 
 
 def _find_gpr(gprs_known: tuple[GprView, ...], caller: Caller, gpr_id: str) -> GprView:
-    """Find a GPR that a caller may see."""
+    """Find a GPR by id; raises HttpError 404 for one that the caller may not see."""
     for gpr in gprs_known:
         if gpr.id == gpr_id and has_role(caller, AccessRole.VIEWER, gpr.workspace):
             return gpr
@@ -210,7 +210,10 @@ def _find_gpr(gprs_known: tuple[GprView, ...], caller: Caller, gpr_id: str) -> G
 
 
 def _placement_to_delete(gpr: GprView, gprs_known: tuple[GprView, ...]) -> str:
-    """Name what is to be deleted for the GPUs of a GPR to be free. Raises Refusal where they are not had alone."""
+    """Name the placement or request whose deletion frees the GPUs of a GPR.
+
+    Raises HttpError 409 for a GPR without GPUs, and for one whose workload has GPUs on several clusters.
+    """
     if gpr.cluster is None or gpr.state not in _HAS_GPUS:
         raise _not_releasable(f"earlyRelease needs GPUs, and the GPR is {gpr.state.value}", gpr)
     if gpr.placement is not None and not gpr.workload.request:

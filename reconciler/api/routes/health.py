@@ -1,4 +1,4 @@
-"""Whether the process works, for whoever restarts it, and whether it has begun to, for whoever waits for it."""
+"""Liveness and readiness of the daemon."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _NOT_NOW: dict[int | str, dict[str, Any]] = {503: {"description": "Not so; the r
 
 
 def router(vitals: Callable[[], Vitals]) -> APIRouter:
-    """Build the two routes. They tell nothing that a stranger may not know, and why in words is for the log."""
+    """Build the two routes. They need no token and give no reasons; those are in the log."""
     routes = APIRouter()
 
     @routes.get("/healthz", operation_id="healthz", responses=_NOT_NOW)

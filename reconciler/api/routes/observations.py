@@ -1,4 +1,4 @@
-"""Observations pushed by HTTP, for clusters that Overspill cannot look into."""
+"""Observations pushed by HTTP, for clusters that Overspill cannot watch."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from reconciler.ports import Clock, Wake
 
 _TYPES = frozenset({"application/json", "application/yaml", "application/x-yaml", "text/yaml", "text/x-yaml"})
 _AHEAD = timedelta(minutes=1)
-"""How far a sender's clock may be ahead: one from the future would keep all true ones out until then."""
+"""How far a sender's clock may be ahead: an observation of the future would keep out all others until then."""
 
 
 _BEARER = HTTPBearer(auto_error=False, scheme_name="push", description="The token of OVERSPILL_PUSH_TOKEN.")
-"""Tells OpenAPI of the token; `_authorize` looks at it."""
+"""Declares the token in OpenAPI; `_authorize` checks it."""
 _ERRORS = error_responses(
     HTTPStatus.UNAUTHORIZED,
     HTTPStatus.FORBIDDEN,
@@ -65,7 +65,7 @@ _BODY = {"requestBody": {"required": True, "content": {"application/json": _MEDI
 
 
 def router(pushed: PushedObservations, wake: Wake, clock: Clock, *, token: str) -> APIRouter:
-    """Build the route. Without a `token` it refuses everybody: an open one would let anybody move workloads."""
+    """Build the route. Without a `token` it refuses every push, since observations decide where workloads run."""
     routes = APIRouter()
 
     def parse(data: bytes) -> tuple[ClusterObservation, ...]:
@@ -120,7 +120,7 @@ def router(pushed: PushedObservations, wake: Wake, clock: Clock, *, token: str) 
 
 
 def _authorize(request: Request, token: str) -> None:
-    """Let in who bears the token; raises Refusal for everybody else."""
+    """Check the bearer token of a request; raises HttpError."""
     if not token:
         raise HttpError(
             HTTPStatus.FORBIDDEN,

@@ -41,23 +41,23 @@ _Body = TypeVar("_Body", bound=Strict)
 
 
 def read_create(body: Json) -> RequestDraft | tuple[Finding, ...]:
-    """Read the body of a POST, or say everything that is wrong with it."""
+    """Read the body of a POST; returns all problems of an invalid one."""
     file = _validate(body, CreateBody)
     return file if isinstance(file, tuple) else _draft_or_errors(*create_draft(file, _flattened_manifests(body)))
 
 
 def read_update(body: Json) -> RequestDraft | tuple[Finding, ...]:
-    """Read the body of a PUT, or say what is wrong with it alone; `said` of the draft are the fields that it gives.
+    """Read the body of a PUT; returns the problems of an invalid one. `said` of the draft are the fields in the body.
 
-    ``name`` and ``workspaceName`` are among them, so that a change of either can be refused; ``namespace`` is not,
-    which is passed over (docs/egs.md, R20).
+    ``name`` and ``workspaceName`` are among those, so that a change of either can be refused. ``namespace`` is not: it
+    is ignored (docs/egs.md, R20).
     """
     file = _validate(body, UpdateBody)
     return file if isinstance(file, tuple) else _draft_or_errors(*update_draft(file, _flattened_manifests(body)))
 
 
 def _validate(body: Json, model: type[_Body]) -> _Body | tuple[Finding, ...]:
-    """Hold a body to its schema."""
+    """Validate a body against its schema."""
     try:
         return model.model_validate(body)
     except ValidationError as error:
@@ -65,13 +65,13 @@ def _validate(body: Json, model: type[_Body]) -> _Body | tuple[Finding, ...]:
 
 
 def _draft_or_errors(draft: RequestDraft, findings: tuple[Finding, ...]) -> RequestDraft | tuple[Finding, ...]:
-    """Return the draft, or the errors where there are any."""
+    """Return the draft, or its errors; warnings alone keep the draft."""
     wrong = tuple(finding for finding in findings if finding.severity is Severity.ERROR)
     return wrong or draft
 
 
 def _flattened_manifests(body: Json) -> frozenset[int]:
-    """Tell which manifests stand in the flattened form (docs/egs.md, R14)."""
+    """Return the indices of manifests in the flattened form (docs/egs.md, R14)."""
     entries = body.get("manifestResources")
     return frozenset(
         index
@@ -81,9 +81,9 @@ def _flattened_manifests(body: Json) -> frozenset[int]:
 
 
 def fast_route(endpoint: Callable[[Request], Awaitable[Response]], callers: Callers) -> type[APIRoute]:
-    """Make the class of a `guarded` route whose endpoint takes the request, and a key where the call has one.
+    """Return the class of a guarded route that skips FastAPI's parameters for calls without an Idempotency-Key.
 
-    Without a key only who calls has to be found out: matching parameters that are not there takes as long as reading
+    Such a call needs nothing but its caller, and FastAPI takes as long to match absent parameters as we take to read
     the body.
     """
 
@@ -123,7 +123,7 @@ _WRITE = error_responses(
 
 
 def router(callers: Callers, backend: Backend) -> APIRouter:
-    """Build the routes for snapshot, then those for writing."""
+    """Build the routes."""
     routes = guarded_router(callers)
     _add_write_routes(routes, callers, backend)
     _add_read_routes(routes, backend)
@@ -213,7 +213,7 @@ def _add_write_routes(routes: APIRouter, callers: Callers, backend: Backend) -> 
         return await written(order)
 
     plain = fast_route(create, callers)
-    # As one version of EGS's SDK has it.
+    # One version of EGS's SDK calls the path with a slash at its end.
     routes.add_api_route(f"{PATH}/", create, methods=["POST"], include_in_schema=False, route_class_override=plain)
     routes.add_api_route(
         PATH,
@@ -275,7 +275,7 @@ def _add_write_routes(routes: APIRouter, callers: Callers, backend: Backend) -> 
 
 
 async def _editable_workspace(backend: Backend, caller: Caller, name: str, workspace: str) -> WorkspaceName:
-    """Find the workspace of what is to be changed; raises Refusal for who may not change it there."""
+    """Return the workspace of an item to change; raises HttpError for a caller who is no editor there."""
     item = await run_in_threadpool(find_item, backend.snapshot(), caller, name, workspace)
     require_role(caller, AccessRole.EDITOR, item.workspace)
     return item.workspace

@@ -1,4 +1,4 @@
-"""Workload templates, to be read. They are files of the fleet repository, and changed by pull requests there."""
+"""Workload templates, read-only: they are files of the fleet repository, changed by pull requests."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _READ = error_responses(HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT, HTTPStatus.UN
 
 
 def router(callers: Callers, backend: Backend) -> APIRouter:
-    """Build the routes; those that would write say where it is written instead."""
+    """Build the routes; those that would write answer with the file to change."""
     routes = guarded_router(callers)
 
     @routes.get(
@@ -65,13 +65,13 @@ def router(callers: Callers, backend: Backend) -> APIRouter:
 
     @routes.post(PATH, include_in_schema=False, response_model=None)
     def create() -> NoReturn:
-        """Say where a template is made."""
+        """Refuse with the way to add a template."""
         raise _by_pull_request(backend, "add a file with the WorkloadTemplate, anywhere", "GET")
 
     @routes.put(f"{PATH}/{{name}}", include_in_schema=False, response_model=None)
     @routes.delete(f"{PATH}/{{name}}", include_in_schema=False, response_model=None)
     def change(request: Request, name: str) -> NoReturn:
-        """Say in which file a template is changed."""
+        """Refuse with the file of the template."""
         files = [
             template.path
             for template in _visible_templates(request, backend, "")
@@ -92,7 +92,7 @@ def _by_pull_request(backend: Backend, what: str, allowed: str) -> HttpError:
 
 
 def _visible_templates(request: Request, backend: Backend, workspace: str) -> list[WorkloadTemplate]:
-    """List the templates that a caller may see, by workspace and name, without what stands for requests."""
+    """List the templates that a caller may see, by workspace and name; those that stand for requests are left out."""
     desired, caller = backend.snapshot().view.desired, caller_of(request)
     if workspace:
         require_role(caller, AccessRole.VIEWER, WorkspaceName(workspace))
@@ -105,7 +105,7 @@ def _visible_templates(request: Request, backend: Backend, workspace: str) -> li
 
 
 def _template_document(template: WorkloadTemplate) -> dict[str, Json]:
-    """Write a template as EGS's REST interface would, and say where it stands."""
+    """Convert a template to EGS's JSON with its path and line."""
     spec = Asked(
         name=TemplateName(template.name), workspace=template.workspace, namespace=template.namespace, spec=template.spec
     )

@@ -1,7 +1,6 @@
-"""Push hints: a git host says that somebody pushed, and the loop looks at once instead of at the next poll.
+"""Webhooks of git hosts: a push starts a pass at once instead of at the next poll.
 
-The payload is never believed. It only says that looking may be worth while, so a lost, forged or doubled one does no
-harm beyond a fetch.
+The payload is never trusted. It only causes a fetch, so a lost, forged or repeated delivery does no other harm.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from reconciler.api.refusal import HttpError, error_responses
 from reconciler.ports import Clock, Wake
 
 _REMEMBERED = 1024
-"""Delivery ids that are kept to tell a delivery that is sent twice; hosts send again within minutes."""
+"""Delivery ids that are kept to recognise repeated deliveries; hosts repeat them within minutes."""
 
 
 _ANSWERS = {
@@ -39,12 +38,16 @@ _ANSWERS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _GitHost:
-    """How one git host signs, names its events and numbers its deliveries (headers in lower case)."""
+    """A kind of git host."""
 
     check: signature.Check
+    """Verifies the signature."""
     event: str
+    """The header, in lower case, that names the event."""
     push: str
+    """The event of a push."""
     deliveries: tuple[str, ...]
+    """Headers that hold the delivery id, the first that is present."""
 
 
 HOSTS: Mapping[str, _GitHost] = {
@@ -60,13 +63,13 @@ HOSTS: Mapping[str, _GitHost] = {
 
 
 class _Deliveries:
-    """The ids of the last deliveries."""
+    """Remembers the ids of the newest deliveries."""
 
     def __init__(self) -> None:
         self._ids: OrderedDict[str, None] = OrderedDict()
 
     def is_new(self, delivery: str) -> bool:
-        """Tell whether this id was not seen before, and keep it; no id is always new."""
+        """Tell whether a delivery is new, and remember its id; an empty id is always new."""
         if not delivery:
             return True
         if delivery in self._ids:
@@ -78,7 +81,7 @@ class _Deliveries:
 
 
 def router(wake: Wake, clock: Clock, *, secret: str, branches: Collection[str]) -> APIRouter:
-    """Build the routes. `branches` are those whose pushes matter. Without a `secret` everybody is refused."""
+    """Build the routes. Pushes to `branches` wake the loop. Without a `secret` every delivery is refused."""
     routes = APIRouter()
     deliveries = _Deliveries()
     refs = frozenset(f"refs/heads/{branch}" for branch in branches)
@@ -129,9 +132,9 @@ def router(wake: Wake, clock: Clock, *, secret: str, branches: Collection[str]) 
 
 
 def _ref(body: bytes, content_type: str) -> str:
-    """Return the ref that a push event is about, empty if there is none. GitHub can send its JSON in a form.
+    """Return the ref of a push event, empty if it has none. GitHub can send its JSON in a form.
 
-    Raises Refusal for a body that is not JSON: it was signed, so the host is set up wrongly and should be told.
+    Raises HttpError for a body that is not JSON: its signature is good, so the host is misconfigured.
     """
     try:
         if content_type.startswith("application/x-www-form-urlencoded"):

@@ -1,4 +1,4 @@
-"""Who the server takes a caller for, and what they may."""
+"""The identity and the roles of a caller."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ def router(callers: Callers, backend: Backend) -> APIRouter:
 
 
 def _workspace_document(workspace: Workspace) -> dict[str, Json]:
-    """Write a workspace as EGS does. It has no overlay network, and no more clusters than it names."""
+    """Convert a workspace to EGS's JSON. It has no overlay network, and its clusters are the maximum."""
     clusters = list(workspace.clusters)
     namespaces = [{"namespace": namespace, "clusters": clusters} for namespace in workspace.namespaces]
     return {
