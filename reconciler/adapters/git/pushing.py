@@ -17,10 +17,12 @@ _OTHERS_FAULT = ("[rejected] (atomic push failed)", "[remote rejected] (atomic p
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RefUpdate:
-    """A branch by its full name, where it must stand (None: it must not be there), and where it goes."""
+    """The move of one branch on the remote."""
 
     branch: str
+    """Its full name."""
     old: CommitId | None
+    """The commit that it must have before; None if it must not exist."""
     new: CommitId
 
 
