@@ -1,7 +1,7 @@
-"""Whether a request may be made: its workspace, its clusters, the safety rules, and what its GPR may ask for.
+"""Admission of requests: their workspace, their clusters, the safety rules, and the limits of their GPR.
 
-Files pass through here when they are put together, and orders of the API when they are carried out. What a workspace's
-policy does not allow is an error and never quietly made smaller (docs/egs.md, R27).
+Requests in files are admitted when the fleet is assembled, requests of the API when their order is carried out. A field
+beyond the policy of the workspace is an error and never reduced silently (docs/egs.md, R27).
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ from reconciler.text.findings import Finding, Loc, shortened
 from reconciler.text.spelling import nearest
 
 DEFAULT_DURATION = timedelta(days=7)
-"""How long a request lasts that says nothing about it, in a workspace whose policy says nothing either."""
+"""Duration of a request without one, in a workspace whose policy has no default either."""
 
 
 def admit(
     draft: RequestDraft, desired: Desired, *, within: AbstractSet[WorkspaceName] | None = None
 ) -> Request | tuple[Finding, ...]:
-    """Make a request, a placement or a reservation, of what a call asks for, or say why not: the errors alone.
+    """Admit a placement or reservation that a call asks for; return its errors otherwise.
 
-    Workspaces that are not among those `within` (None for all) are not there for whoever asks: no hint names one.
+    The caller sees the workspaces in `within` alone (None: all of them): no hint names another.
     """
     seen = desired.workspaces
     if within is not None:
@@ -52,23 +52,22 @@ def admit(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdmissionResult:
-    """What became of a draft in its workspace: a request, or None where an error is among the findings.
+    """The request that a draft became in its workspace, and the findings about it."""
 
-    `unknown` says what of its needs nobody knows.
-    """
-
+    # None if an error is among the findings.
     request: Request | None
     findings: tuple[Finding, ...]
+    # The part of its needs that cannot be counted.
     unknown: str
 
     @property
     def errors(self) -> tuple[Finding, ...]:
-        """The findings that are no warnings."""
+        """The findings without the warnings."""
         return tuple(finding for finding in self.findings if finding.severity is Severity.ERROR)
 
 
 def review(draft: RequestDraft, workspace: Workspace, desired: Desired) -> AdmissionResult:
-    """Make a request of a draft in its workspace, and find what is wrong with it or worth a warning."""
+    """Make a request of a draft in its workspace, with its errors and warnings."""
     findings: list[Finding] = []
     template = _template(draft, workspace, desired, findings)
     if template is not None:
@@ -102,7 +101,7 @@ def review(draft: RequestDraft, workspace: Workspace, desired: Desired) -> Admis
 
 
 def _check_replicas_expressions(resource: ManifestResource, loc: Loc, kinds: Kinds) -> Iterator[Finding]:
-    """Refuse an expression that takes the pods of a placement, all of them, for how many groups of them there are."""
+    """Refuse expressions that use `replicas`, the pods of a placement, as the number of gangs."""
     kind = kind_of(resource.manifest, kinds)
     if kind is not None and kind.together is not None and reads_variable(DeploySpec(manifests=(resource,)), "replicas"):
         message = f"in a request replicas counts pods, and a {kind.kind} makes several for each of its own"
@@ -110,7 +109,7 @@ def _check_replicas_expressions(resource: ManifestResource, loc: Loc, kinds: Kin
 
 
 def check_gpu_ask(ask: GpuAsk, limits: GpuLimits, where: str) -> Iterator[Finding]:
-    """Find what an ask has more of than limits allow; `where` names them. Places are the fields of a GPR."""
+    """Check the GPUs of a request against limits; `where` names these limits. Locations are fields of a GPR."""
     total = ask.gpus * ask.nodes
     if limits.gpus is not None and total > limits.gpus:
         per_node = f" ({ask.gpus} on each of {ask.nodes} nodes)" if ask.nodes > 1 else ""
@@ -128,7 +127,7 @@ def check_gpu_ask(ask: GpuAsk, limits: GpuLimits, where: str) -> Iterator[Findin
 
 
 def check_terms(terms: GprTerms, limits: WorkspaceLimits) -> Iterator[Finding]:
-    """Find what terms say that a workspace's policy does not allow. Places are the fields of a GPR."""
+    """Check the terms of a GPR against the policy of its workspace. Locations are fields of a GPR."""
     if not limits.lowest <= terms.priority <= limits.highest:
         allowed = f"{limits.lowest} to {limits.highest}"
         yield Finding(
@@ -151,7 +150,7 @@ def _terms(draft: RequestDraft) -> GprTerms:
 
 
 def _check_policy(draft: RequestDraft, limits: WorkspaceLimits) -> Iterator[Finding]:
-    """Hold a draft to the policy of its workspace. One that says nothing of a GPR is bound in its duration alone."""
+    """Check a draft against the policy of its workspace. Without GPR fields only its duration is bound."""
     root: Loc = ("spec",) if draft.reserves else ("spec", "gprDetails")
     findings: list[Finding] = []
     if draft.terms is not None:
@@ -170,7 +169,7 @@ def _check_policy(draft: RequestDraft, limits: WorkspaceLimits) -> Iterator[Find
 
 
 def _check_clusters(draft: RequestDraft, workspace: Workspace) -> Iterator[Finding]:
-    """Find clusters that are not the workspace's, and more placements than there are clusters for."""
+    """Check that the clusters belong to the workspace, and that each placement has a cluster."""
     for index, name in enumerate(draft.clusters):
         if name not in workspace.clusters:
             yield Finding(
@@ -194,7 +193,7 @@ def _check_clusters(draft: RequestDraft, workspace: Workspace) -> Iterator[Findi
 def _template(
     draft: RequestDraft, workspace: Workspace, desired: Desired, findings: list[Finding]
 ) -> WorkloadTemplate | None:
-    """Find the template whose content a draft copies. That one it only names is missing is a warning."""
+    """Return the template whose content a draft copies. A missing template that is only named is a warning."""
     if not draft.template:
         return None
     template = desired.templates.get(WorkloadId(workspace.name, TemplateName(draft.template)))
@@ -213,7 +212,7 @@ def _template(
 
 
 def _with_template(draft: RequestDraft, template: WorkloadTemplate) -> RequestDraft:
-    """Deploy what a template does by its own file; what the draft itself says about it holds."""
+    """Deploy the content of a template. Fields that the draft states itself take precedence."""
     own, spec = draft.spec, template.undivided or template.spec
     return replace(
         draft,

@@ -1,8 +1,8 @@
-"""All files together: names that must be unique, names that must exist, and what governs what.
+"""Assembly of all files into a fleet: unique names, references between files, and the policy of each template.
 
 An error here either keeps its file out of force (two objects of one name, a template that its workspace does not allow)
-or is told while the object stays in force (a cluster of a workspace that no file describes): deciding copes with a
-cluster that is not there, and a typo in one line must not take a tenant down.
+or is reported while the object stays in force (a cluster of a workspace that no file describes). The second kind is
+safe, since deciding copes with missing clusters, and a typo in one line must not take a tenant down.
 """
 
 from __future__ import annotations
@@ -36,20 +36,18 @@ _NO_BLOBS: Mapping[str, BlobId] = {}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Assembly:
-    """What files come to, and the paths of those that an error keeps out of force.
-
-    `excused` is what these files and the broken ones seem to describe.
-    """
+    """The fleet in force, and the paths of files that an error keeps out of it."""
 
     desired: Desired
     rejected: frozenset[str]
+    # Names and kinds that these files and the broken ones seem to declare.
     excused: frozenset[str]
 
 
 def assemble(commit: CommitId, files: Mapping[str, ParsedFile], *, blobs: Mapping[str, BlobId] = _NO_BLOBS) -> Desired:
-    """Put the files of one commit, by path, into force; `blobs` are their versions, for templates to remember.
+    """Put the files of one commit into force, by path. `blobs` are their versions, which templates remember.
 
-    Files with errors of their own take no part, and their problems are told with all others, by path and line.
+    Files with errors of their own take no part; their problems are reported with all others, by path and line.
     """
     return assemble_with_rejections(commit, files, blobs=blobs).desired
 
@@ -61,9 +59,10 @@ def assemble_with_rejections(
     blobs: Mapping[str, BlobId] = _NO_BLOBS,
     absent: Iterable[ParsedFile] = (),
 ) -> Assembly:
-    """Do what `assemble` does, and tell which files it had to leave out.
+    """Assemble like `assemble`, and return the rejected files as well.
 
-    `absent` are broken files that take no part; what only follows from their absence is not told.
+    `absent` are broken files that take no part. References to objects that they may declare are not reported as
+    missing.
     """
     work = FleetObjects()
     for file in absent:
@@ -109,7 +108,7 @@ def assemble_with_rejections(
 
 
 def ignore_patterns(files: Mapping[str, ParsedFile]) -> tuple[str, ...]:
-    """Return the patterns of the Fleet that is in force: the first by path."""
+    """Return the ignore patterns of the Fleet in force: the first by path."""
     for _, file in sorted(files.items()):
         for declared in () if file.broken else file.objects:
             if isinstance(declared.value, FleetFile):
@@ -118,7 +117,7 @@ def ignore_patterns(files: Mapping[str, ParsedFile]) -> tuple[str, ...]:
 
 
 def _fleet(work: FleetObjects) -> Fleet:
-    """Find the one Fleet, or its defaults."""
+    """Return the only Fleet, or its defaults."""
     fleets = work.all(FleetFile)
     if not fleets:
         return Fleet()
@@ -130,7 +129,7 @@ def _fleet(work: FleetObjects) -> Fleet:
 
 
 def _clusters(work: FleetObjects, fleet: Fleet) -> dict[ClusterName, Cluster]:
-    """Read the clusters. One that is to be reached by Argo CD's login needs to know where Argo CD is."""
+    """Read the clusters. A cluster that is reached by a login of Argo CD needs the address of Argo CD."""
     clusters: dict[ClusterName, Cluster] = {}
     for name, placed in work.named(ClusterFile, "Cluster").items():
         cluster = clusters[ClusterName(name)] = placed.value.value_of(fleet)
@@ -145,7 +144,7 @@ def _clusters(work: FleetObjects, fleet: Fleet) -> dict[ClusterName, Cluster]:
 
 
 def _workspaces(work: FleetObjects, clusters: Mapping[ClusterName, Cluster]) -> dict[WorkspaceName, Workspace]:
-    """Read the tenants. A cluster that no file describes is told at its line; the tenant stays in force."""
+    """Read the workspaces. An unknown cluster is reported at its line, and the workspace stays in force."""
     workspaces: dict[WorkspaceName, Workspace] = {}
     for name, placed in work.named(WorkspaceFile, "Workspace").items():
         spec = placed.value.spec
@@ -163,7 +162,7 @@ def _templates(
     kinds: Kinds,
     blobs: Mapping[str, BlobId],
 ) -> dict[WorkloadId, tuple[WorkloadTemplate, DeclaredValue[TemplateDraft]]]:
-    """Put templates into their workspaces, and hold them to the safety rules there."""
+    """Put templates into their workspaces, and check them against the safety rules there."""
     templates: dict[WorkloadId, tuple[WorkloadTemplate, DeclaredValue[TemplateDraft]]] = {}
     for placed in work.all(TemplateDraft):
         draft = placed.value
@@ -215,7 +214,7 @@ def _templates(
 
 
 def _excuse(work: FleetObjects, draft: TemplateDraft) -> None:
-    """Have it be no news that nothing else is the template which an error keeps out of force."""
+    """Excuse references to a template that an error keeps out of force."""
     work.excused |= {"WorkloadTemplate", str(draft.name)}
 
 
@@ -224,7 +223,7 @@ def _warn_prerequisites(
     desired: Desired,
     templates: Mapping[WorkloadId, tuple[WorkloadTemplate, DeclaredValue[TemplateDraft]]],
 ) -> None:
-    """Tell of each template what nobody knows its clusters to have for it, and what will not work there."""
+    """Warn of the prerequisites of each template that its clusters may lack."""
     complete = "Cluster" not in work.excused
     for workload, (template, placed) in templates.items():
         workspace = desired.workspaces[template.workspace]
@@ -236,14 +235,14 @@ def _warn_prerequisites(
 
 
 def _check_namespaces(draft: TemplateDraft, workspace: Workspace) -> Iterator[Finding]:
-    """Find namespaces that a template says it uses and that are not its workspace's (docs/egs.md, R15)."""
+    """Check that the declared namespaces of a template belong to its workspace (docs/egs.md, R15)."""
     for index, namespace in enumerate(draft.namespaces):
         if workspace.namespaces and namespace not in workspace.namespaces:
             yield foreign_namespace(("spec", "namespaces", index), namespace, workspace)
 
 
 def _check_workload_namespace(ref: WorkloadRef, workspace: Workspace) -> Finding | None:
-    """Warn of an annotation that names an object in a namespace that is not the workspace's."""
+    """Warn of a workload annotation whose namespace does not belong to the workspace."""
     if not workspace.namespaces or ref.namespace in workspace.namespaces:
         return None
     return replace(

@@ -1,8 +1,8 @@
-"""EGS's auto-GPR: a GPRTemplateBinding as a BurstPolicy, and the GPRTemplate that gives the terms of GPUs on a cluster.
+"""EGS's auto-GPR: a GPRTemplateBinding acts as a BurstPolicy, and a GPRTemplate gives the terms of GPUs on a cluster.
 
-A workspace whose binding has ``enableAutoGPR`` bursts without any BurstPolicy, so that a fleet of EGS files alone does
-what EGS does. Where a BurstPolicy governs a template that policy wins, and the binding only gives the terms of its
-GPRs. Of all places where EGS lets a GPRTemplate be named, the binding wins (docs/egs.md, R24).
+A workspace whose binding has ``enableAutoGPR`` bursts without a BurstPolicy, so that a fleet of EGS files alone does
+what EGS does. A BurstPolicy that governs a template wins; the binding then gives only the terms of its GPRs. EGS lets a
+GPRTemplate be named in several places; the binding wins (docs/egs.md, R24).
 """
 
 from __future__ import annotations
@@ -21,11 +21,10 @@ from reconciler.text.findings import Finding
 def gpr_template(
     named: Iterable[str], workspace: WorkspaceName, cluster: ClusterName, desired: Desired
 ) -> GprTemplate | None:
-    """Find the GPRTemplate for what names some, on a cluster of its workspace: the first of them, else the default.
+    """Return the GPRTemplate of a workload on a cluster of its workspace: the first named, else the default.
 
-    Where the workspace has a GPRTemplateBinding only those count that it lists for the cluster, and its default only if
-    it gives workloads GPRs by themselves. What names a template that nobody describes, or one of another cluster, names
-    none.
+    In a workspace with a GPRTemplateBinding only the templates that the binding lists for the cluster count, and its
+    default only with ``enableAutoGPR``. A reference to an unknown template, or to one of another cluster, is ignored.
     """
     binding = desired.bindings.get(workspace)
     bound = (
@@ -44,7 +43,7 @@ def gpr_template(
 
 
 def allowed_templates(bound: ClusterBinding) -> frozenset[str]:
-    """Name the GPRTemplates that may be used on a cluster."""
+    """Return the names of the GPRTemplates that a binding allows on a cluster."""
     return frozenset({bound.default, *bound.templates})
 
 
@@ -52,10 +51,10 @@ _DEFAULTS = BurstPolicy(name="defaults")
 
 
 def implicit_policy(template: WorkloadTemplate, draft: TemplateDraft, desired: Desired) -> BurstPolicy | None:
-    """Make the policy by which a template bursts that no BurstPolicy governs, or None where no binding says so.
+    """Make the policy of a template without a BurstPolicy from its binding; None without such a binding.
 
-    Its clusters are the template's own, else all of the workspace where the template may use those, else the binding's,
-    in order. Priority and duration are those of the GPRTemplate of the first.
+    Its clusters are those of the template; else all of the workspace, if the template bursts anywhere; else those of
+    the binding, in order. Priority and duration are those of the GPRTemplate of the first cluster.
     """
     binding = desired.bindings.get(template.workspace)
     if binding is None or not binding.auto or draft.auto is False:
@@ -78,7 +77,7 @@ def implicit_policy(template: WorkloadTemplate, draft: TemplateDraft, desired: D
 
 
 def warn_unlisted_templates(template: WorkloadTemplate, desired: Desired) -> Iterator[Finding]:
-    """Warn of the GPRTemplates that a template names and the binding of its workspace does not list."""
+    """Warn of GPRTemplates that a template names and the binding of its workspace does not list."""
     binding = desired.bindings.get(template.workspace)
     bound_names = frozenset[str]() if binding is None else frozenset().union(*map(allowed_templates, binding.clusters))
     for index, name in enumerate(() if binding is None else template.gpr_templates):
@@ -94,7 +93,7 @@ def warn_unlisted_templates(template: WorkloadTemplate, desired: Desired) -> Ite
 def warn_overridden_fields(
     draft: TemplateDraft, policy: BurstPolicy | None, implicit: BurstPolicy | None
 ) -> Iterator[Finding]:
-    """Warn of what a template says of its bursts where something else says it, or nothing can."""
+    """Warn of burst fields of a template that a policy overrides, or that have no effect."""
     if implicit is not None:
         return
     settings: tuple[tuple[str, bool | tuple[ClusterName, ...] | None], ...] = (

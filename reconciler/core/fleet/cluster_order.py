@@ -1,7 +1,7 @@
-"""Which clusters each workload may use, and in which order: what follows from the fleet repository alone.
+"""The order of clusters for each workload, as far as the fleet repository alone determines it.
 
-Worked out once for each policy and workspace, and kept for as long as the repository does not change, so that a pass
-over thousands of standing placements asks a set and nothing more.
+Computed once for each policy and workspace, and kept as long as the repository does not change: a pass over thousands
+of placements only looks clusters up in a set.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ _Key = tuple[str | tuple[str, ...], WorkspaceName]
 def ordered_candidates(
     policy: BurstPolicy, workspace: Workspace, clusters: Mapping[ClusterName, Cluster]
 ) -> tuple[Candidate, ...]:
-    """Lay out the policy's candidates as single clusters, each once, at its first mention.
+    """Expand the clusters of a policy to single clusters, each once, at its first mention.
 
-    Labels match clusters of the workspace only, by name within one candidate. A cluster named outright stays in the
-    order even where it cannot be used, so that the refusal can be told. The primary never bursts to itself; for what a
-    person asks for it is a cluster like the others, unless its workspace says that it takes no requests.
+    Labels match clusters of the workspace only, by name within one entry. A cluster that is named stays in the order
+    even if it is unusable, so that its refusal can be reported. A burst never goes to the primary. For requests the
+    primary is a cluster like the others, unless its workspace refuses requests there.
 
-    The subsets of a WorkloadSpread come first, and in each its clusters by name. Then come candidates, in no subset,
-    but none that a subset takes with all of its nodes.
+    The subsets of a WorkloadSpread come first, and in each subset its clusters by name. The other clusters of the
+    policy follow, in no subset, unless a subset takes all of their nodes.
     """
     named: dict[ClusterName, ClusterPreference] = {}
     for candidate in policy.candidates:
@@ -69,7 +69,7 @@ def ordered_candidates(
 def _subset_candidates(
     spread: WorkloadSpread, workspace: Workspace, clusters: Mapping[ClusterName, Cluster]
 ) -> tuple[Candidate, ...]:
-    """Lay out the clusters of each subset. What runs on the primary is its own; no rung leads there."""
+    """Expand each subset to its clusters. The primary is left out: its replicas are no burst."""
     others = sorted(name for name in workspace.clusters if name in clusters and name != workspace.primary)
     described = [clusters[name] for name in others]
     sites = (
@@ -84,7 +84,7 @@ def _subset_candidates(
 
 
 def candidate_of(order: Iterable[Candidate], cluster: ClusterName) -> Candidate:
-    """Return the place of a cluster in an order; without a rank where it is no longer in there."""
+    """Return the candidate of a cluster in an order; without a rank if the order does not contain it."""
     return next(
         (candidate for candidate in order if candidate.cluster == cluster),
         Candidate(cluster=cluster, rank=0),
@@ -92,10 +92,10 @@ def candidate_of(order: Iterable[Candidate], cluster: ClusterName) -> Candidate:
 
 
 class ClusterOrder:
-    """The reach of every workload of one Desired. Nothing in it depends on time or on what is seen."""
+    """The candidates of every workload of one Desired. Independent of time and of observations."""
 
     def __init__(self, desired: Desired) -> None:
-        """Work out nothing yet; each answer is worked out when it is first asked for."""
+        """Start without answers; each is computed when it is first asked for."""
         self._desired = desired
         self._keys: dict[WorkloadId, _Key] = {}
         self._orders: dict[_Key, tuple[Candidate, ...]] = {}
@@ -108,11 +108,14 @@ class ClusterOrder:
         self.drafts = SubsetDrafts(desired)
 
     def with_requests(self, desired: Desired, changed: Collection[WorkloadId]) -> ClusterOrder:
-        """Return the reach for a fleet that differs in these requests only: what has been worked out stays."""
+        """Return the order for a fleet that differs in these requests only; other answers are kept."""
         other = ClusterOrder(desired)
         other._orders, other._tightest = self._orders, self._tightest
         other._allowed, other._named = self._allowed, self._named
-        other._scheduled, other._adaptive = self._scheduled, self._adaptive  # requests plan and spread nothing
+        other._scheduled, other._adaptive = (
+            self._scheduled,
+            self._adaptive,
+        )  # requests have neither schedules nor spreads
         other.drafts = self.drafts
         other.makers = self.makers.with_requests(desired, changed)
         return other
@@ -127,14 +130,14 @@ class ClusterOrder:
         return self._orders[key]
 
     def named(self, workload: WorkloadId) -> frozenset[ClusterName]:
-        """Return the clusters that a workload with a policy may burst to."""
+        """Return the set of clusters that a workload with a policy may burst to."""
         key = self._key(workload)
         if key not in self._named:
             self._named[key] = frozenset(candidate.cluster for candidate in self.order(workload))
         return self._named[key]
 
     def tightest(self, workload: WorkloadId) -> int | None:
-        """Return the lowest limit that any one cluster has for a workload; None where none has any."""
+        """Return the lowest limit that any cluster sets for a workload; None without limits."""
         key = self._key(workload)
         if key not in self._tightest:
             limits = (candidate.limit for candidate in self.order(workload) if candidate.limit is not None)
@@ -142,7 +145,7 @@ class ClusterOrder:
         return self._tightest[key]
 
     def allowed(self, workload: WorkloadId) -> frozenset[ClusterName]:
-        """Return the clusters where a workload with a policy may keep what it has."""
+        """Return the clusters where a workload with a policy may keep its placements."""
         key = self._key(workload)
         if key not in self._allowed:
             if self._desired.policies[workload].spread is None:
@@ -161,7 +164,7 @@ class ClusterOrder:
         return self._scheduled
 
     def adaptive(self) -> tuple[WorkloadId, ...]:
-        """List the workloads whose replicas go to a later subset where they find no node, by name."""
+        """List the workloads whose unschedulable replicas go to a later subset, by name."""
         if self._adaptive is None:
             spreads = ((workload, policy.spread) for workload, policy in self._desired.policies.items())
             self._adaptive = tuple(
@@ -170,13 +173,13 @@ class ClusterOrder:
         return self._adaptive
 
     def banned(self, workload: WorkloadId, name: ClusterName) -> Refusal | None:
-        """Say why a workload may not even keep what it has on a cluster, or None.
+        """Return why a workload has to leave a cluster, or None.
 
-        These are the words of people, in git; nothing that merely cannot be seen is among them.
+        Only statements of files count; a cluster that is merely unseen excludes nothing.
         """
         cluster = self._desired.clusters.get(name)
         workspace = self._desired.workspaces[workload.workspace]
-        # 1. Nobody describes it.
+        # 1. No file describes the cluster.
         if cluster is None:
             return Refusal(
                 cluster=name,
@@ -184,7 +187,7 @@ class ClusterOrder:
                 message="no Cluster of this name is in the fleet repository",
                 remedy=f"add a Cluster named {name}",
             )
-        # 2. It is not the tenant's.
+        # 2. The cluster is not in the workspace.
         if name not in workspace.clusters:
             return Refusal(
                 cluster=name,
@@ -192,7 +195,7 @@ class ClusterOrder:
                 message=f"not a cluster of workspace {workspace.name}",
                 remedy=f"add it to spec.clusters of workspace {workspace.name}",
             )
-        # 3. It is the tenant's primary, and that takes no requests.
+        # 3. The cluster is the primary, and the workspace refuses requests there.
         if workload.request and name not in workspace.destinations:
             return Refusal(
                 cluster=name,
@@ -200,11 +203,11 @@ class ClusterOrder:
                 message=f"the primary of workspace {workspace.name}, which takes no requests",
                 remedy=f"set spec.requestsOnPrimary: true in workspace {workspace.name}",
             )
-        # 4. The policy does not name it. What is in no subset of a WorkloadSpread any more stays until it comes home.
+        # 4. The policy does not name the cluster. Replicas of a deleted subset stay until they come home.
         unnamed = self.unnamed(workload, name)
         if unnamed is not None and (name == workspace.primary or self._desired.policies[workload].spread is None):
             return unnamed
-        # 5. It is being emptied.
+        # 5. The cluster is draining.
         if cluster.availability is Availability.DRAINING:
             return Refusal(
                 cluster=name,
@@ -215,7 +218,7 @@ class ClusterOrder:
         return None
 
     def unnamed(self, workload: WorkloadId, name: ClusterName) -> Refusal | None:
-        """Say that a workload gets nothing new on a cluster since nobody names it for that, or None."""
+        """Refuse new replicas on a cluster that the policy does not name; None if it does."""
         if name in self.named(workload):
             return None
         spread = self._desired.policies[workload].spread
@@ -231,14 +234,14 @@ class ClusterOrder:
         return Refusal(cluster=name, reason=Reason.NOT_IN_POLICY, message=message, remedy=remedy)
 
     def _key(self, workload: WorkloadId) -> _Key:
-        """Say what the reach of a workload follows from: its policy, or the clusters that a request names."""
+        """Return the cache key of an order: the policy, or the clusters that a request names."""
         key = self._keys.get(workload)
         if key is None:
             key = self._keys[workload] = self._work_out_key(workload)
         return key
 
     def _work_out_key(self, workload: WorkloadId) -> _Key:
-        """Of workloads with one policy each may have a WorkloadSpread of its own."""
+        """Compute the cache key. Workloads of one policy may have different WorkloadSpreads."""
         policy = self._desired.policies[workload]
         if policy.to_primary:
             return tuple(candidate.name or "" for candidate in policy.candidates), workload.workspace

@@ -1,4 +1,4 @@
-"""What is kept of one file of the fleet repository, whatever its path."""
+"""The content of one file of the fleet repository, whatever its path."""
 
 from __future__ import annotations
 
@@ -37,37 +37,34 @@ Value: TypeAlias = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Declared:
-    """One object that a file declares, as far as it can be understood alone.
-
-    `root` is where it stands in its document: not empty for the items of a List.
-    """
+    """One object of a file, checked as far as its own document allows."""
 
     value: Value
     document: Document
+    # The location of the object in its document: not empty for the items of a List.
     root: Loc = ()
 
     @property
     def line(self) -> int:
-        """The line on which it begins."""
+        """The line on which the object begins."""
         return self.document.line(self.root)
 
     def problem(self, finding: Finding, path: str) -> Problem:
-        """Place a finding about this object in its file."""
+        """Locate a finding about this object in its file."""
         below = replace(finding, loc=(*self.root, *finding.loc))
         return below.problem(path=path, line=self.document.line(below.loc))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParsedFile:
-    """The objects of one file and everything that is wrong within it. The problems have no path yet.
-
-    `mentioned` are the names and kinds that a broken file seems to declare, so that nobody is told that they are
-    missing; of a good file it is empty. `blank` tells that nothing at all is in the file, not even something foreign.
-    """
+    """The objects of one file, and every problem within it. The problems have no path yet."""
 
     objects: tuple[Declared, ...] = ()
     problems: tuple[Problem, ...] = ()
+    # Names and kinds that a broken file seems to declare, so that they are not reported as missing. Empty for a good
+    # file.
     mentioned: frozenset[str] = frozenset()
+    # Whether the file is empty: it holds not even a foreign object.
     blank: bool = False
 
     @property

@@ -1,4 +1,4 @@
-"""The Fleet's ``spec.ignore``: which files of the source branch are nobody's business here."""
+"""The Fleet's ``spec.ignore``: files of the source branch that Overspill passes over."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from functools import lru_cache
 
 
 def ignored(path: str, patterns: Iterable[str]) -> bool:
-    """Tell whether any pattern covers a path, or a directory above it.
+    """Return whether any pattern covers a path, or a directory above it.
 
-    ``*`` and ``?`` stop at a slash; ``**`` between slashes stands for any number of directories. The work is bounded by
-    pattern times path, whatever the pattern.
+    ``*`` and ``?`` stop at a slash; ``**`` between slashes stands for any number of directories. The time is bounded by
+    the length of the pattern times that of the path.
     """
     parts = path.split("/")
     return any(_covers(_segments(pattern), parts) for pattern in patterns)
 
 
 def _covers(pattern: Sequence[re.Pattern[str] | None], parts: Sequence[str]) -> bool:
-    """Walk a path's parts with every place in the pattern that can have been reached; None stands for ``**``."""
+    """Match a path against a pattern, keeping the set of reachable positions; None stands for ``**``."""
     reached = _onward({0}, pattern)
     for part in parts:
         step = {at for at in reached if pattern[at] is None}
@@ -30,7 +30,7 @@ def _covers(pattern: Sequence[re.Pattern[str] | None], parts: Sequence[str]) -> 
 
 
 def _onward(reached: set[int], pattern: Sequence[re.Pattern[str] | None]) -> set[int]:
-    """Add the places behind a ``**``, which may stand for nothing."""
+    """Add the positions after a ``**``, which also matches no directory."""
     for at, segment in enumerate(pattern):
         if at in reached and segment is None:
             reached.add(at + 1)
@@ -39,13 +39,13 @@ def _onward(reached: set[int], pattern: Sequence[re.Pattern[str] | None]) -> set
 
 @lru_cache(maxsize=256)
 def _segments(pattern: str) -> tuple[re.Pattern[str] | None, ...]:
-    """Translate a pattern part by part; atomic groups keep a part's stars from being tried in every combination."""
+    """Compile a pattern segment by segment; atomic groups keep stars from backtracking over all combinations."""
     parts = [part for part in pattern.split("/") if part not in ("", ".")]
     return tuple(None if part == "**" else re.compile(_segment(part), re.DOTALL) for part in parts)
 
 
 def _segment(part: str) -> str:
-    """Translate one part: the pieces between stars are found leftmost first, the last one at the end."""
+    """Translate one segment: the pieces between stars match leftmost first, the last one at the end."""
     first, *pieces = [re.escape(piece).replace(r"\?", ".") for piece in part.split("*")]
     if not pieces:
         return first

@@ -1,7 +1,7 @@
-"""Kruise's whitelist of custom workloads: a ConfigMap that says where objects of a kind have their replicas.
+"""Kruise's whitelist of custom workloads: a ConfigMap with the path of the replicas of each kind.
 
-Its form is that of docs/reference/workloadspread.md, "Replicas and the whitelist". Kruise's own reader takes no comma
-after a last entry, and neither does this one.
+Its form is that of docs/reference/workloadspread.md, "Replicas and the whitelist". Like Kruise's own reader, this one
+refuses a comma after the last entry.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ CONFIGURATION = "kruise-configuration"
 KEY = "WorkloadSpread_Watch_Custom_Workload_WhiteList"
 _LOC: Loc = ("data", KEY)
 _NAME = re.compile(r"[A-Za-z0-9.-]{0,253}")
-"""Of a group, a version or a kind."""
+"""A group, a version or a kind."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Whitelist:
-    """The kinds that Kruise is told of, in its order."""
+    """The kinds of the whitelist, in its order."""
 
     kinds: tuple[WorkloadKind, ...]
 
 
 def is_whitelist(value: Mapping[str, Json]) -> bool:
-    """Tell whether an object is the ConfigMap of Kruise, and holds a whitelist."""
+    """Return whether an object is Kruise's ConfigMap and holds a whitelist."""
     metadata, data = value.get("metadata"), value.get("data")
     return (
         (value.get("apiVersion"), value.get("kind")) == ("v1", "ConfigMap")
@@ -43,7 +43,7 @@ def is_whitelist(value: Mapping[str, Json]) -> bool:
 
 
 def whitelist(value: Mapping[str, Json]) -> tuple[Whitelist | None, tuple[Finding, ...]]:
-    """Read the whitelist of a ConfigMap; None where it is broken, since Kruise reads nothing of such a one either."""
+    """Read the whitelist of a ConfigMap; None if any entry is broken, since Kruise ignores such a list too."""
     text = value["data"][KEY]
     try:
         stated = json.loads(text) if isinstance(text, str) else None
@@ -64,7 +64,7 @@ def _entry(number: int, entry: Json) -> WorkloadKind | Finding:
     where = f"workloads[{number}]"
     if not isinstance(entry, dict):
         return _wrong(f"{where} is no object", 'try {"Group": "…", "Version": "…", "Kind": "…", "replicasPath": "…"}')
-    # Go's reader, which is Kruise's, takes the name of a field in any case.
+    # Go's JSON decoder, which Kruise uses, matches the names of fields in any case.
     stated = {str(name).lower(): value for name, value in entry.items()}
     fields = {name: stated.get(name.lower(), "") for name in ("Group", "Version", "Kind", "replicasPath")}
     for name, text in fields.items():
@@ -88,7 +88,7 @@ def _entry(number: int, entry: Json) -> WorkloadKind | Finding:
 
 
 def _merged(kinds: tuple[WorkloadKind, ...]) -> Iterator[WorkloadKind]:
-    """Put together what is said of several versions of a kind; those of another path than the first are left out."""
+    """Merge the versions of each kind; versions with another path than the first are left out."""
     for index, kind in enumerate(kinds):
         alike = [other for other in kinds if (other.name, other.replicas) == (kind.name, kind.replicas)]
         if all(other.name != kind.name for other in kinds[:index]):

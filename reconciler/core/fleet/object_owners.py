@@ -1,7 +1,7 @@
-"""What each workload makes on a cluster, as far as its spec says so.
+"""The objects that each workload creates on a cluster, as far as its spec tells.
 
-Only what is certain counts: objects of manifests and Helm releases whose kind, namespace and name are written without
-expressions. What a chart makes beside its release nobody knows before it is rendered.
+Only certain objects count: those of manifests, and Helm releases, whose kind, namespace and name hold no expression.
+The objects of a chart are unknown until it is rendered.
 """
 
 from __future__ import annotations
@@ -18,28 +18,28 @@ from reconciler.model.policy import Desired, Workspace
 from reconciler.model.workload import DeploySpec, StepType, WorkloadRef
 
 ObjectId = tuple[str, str, str]
-"""``group/Kind``, namespace (empty for what has none) and name."""
+"""``group/Kind``, namespace (empty for cluster-scoped objects) and name."""
 
 _Cache = dict[WorkloadId, tuple[DeploySpec, tuple[str, ...], tuple[ObjectId, ...]]]
-"""What a workload makes, beside the spec and the namespaces of the workspace that say so."""
+"""The objects of a workload, with the spec and the namespaces of the workspace that they were computed from."""
 
 _RELEASE = "helm/Release"
 
 
 class ObjectOwners:
-    """Who makes what, and what templates count, of all workloads of one fleet."""
+    """The owners of objects, and the objects that templates count, over all workloads of one fleet."""
 
     def __init__(self, desired: Desired) -> None:
-        """Look at nothing yet."""
+        """Start without an index."""
         self._desired = desired
         self._known: _Cache = {}
         self._makers: dict[ObjectId, list[WorkloadId]] | None = None
         self._refs: dict[WorkspaceName, set[WorkloadRef]] = {}
 
     def with_requests(self, desired: Desired, changed: Collection[WorkloadId]) -> ObjectOwners:
-        """Return the makers of a fleet that differs in these requests only.
+        """Return the owners for a fleet that differs in these requests only.
 
-        What specs make that both have is looked at once, and what has been listed for this one is for that one, too.
+        Shares cached objects with the previous index.
         """
         other = ObjectOwners(desired)
         other._known, other._refs = self._known, self._refs
@@ -57,13 +57,13 @@ class ObjectOwners:
         return other
 
     def of(self, thing: ObjectId) -> Sequence[WorkloadId]:
-        """List the workloads that make something."""
+        """List the workloads that create an object."""
         if self._makers is None:
             self._makers = self._indexed()
         return self._makers.get(thing, ())
 
     def objects_of(self, workload: WorkloadId) -> tuple[ObjectId, ...]:
-        """List what a workload certainly makes."""
+        """List the objects that a workload certainly creates."""
         spec = self._desired.templates[workload].spec
         workspace = self._desired.workspaces[workload.workspace]
         cached = self._known.get(workload)
@@ -72,7 +72,7 @@ class ObjectOwners:
         return cached[2]
 
     def counts(self, workspace: WorkspaceName, thing: ObjectId) -> bool:
-        """Tell whether a template of a workspace counts the replicas of this on its primary."""
+        """Return whether a template of the workspace counts the replicas of this object on its primary."""
         if self._makers is None:
             self._makers = self._indexed()
         return any(_is_counted(ref, thing) for ref in self._refs.get(workspace, ()))
@@ -88,7 +88,7 @@ class ObjectOwners:
         return makers
 
     def _list(self, workload: WorkloadId, makers: dict[ObjectId, list[WorkloadId]]) -> None:
-        """List a workload under what it makes: templates as they come, and after them requests by name."""
+        """Index a workload by its objects: templates in their order, then requests by name."""
         for thing in self.objects_of(workload):
             listed = [*makers.get(thing, ())]
             if workload.request:
@@ -103,7 +103,7 @@ def _sort_key(workload: WorkloadId) -> tuple[bool, WorkloadId]:
 
 
 def objects_made(spec: DeploySpec, workspace: Workspace) -> tuple[ObjectId, ...]:
-    """List what a spec certainly makes, each once, in the order of its steps."""
+    """List the objects that a spec certainly creates, each once, in the order of its steps."""
     manifests = {resource.name: resource.manifest for resource in spec.manifests}
     around = target_namespace(spec, workspace)
     keys = [(_RELEASE, chart.release_namespace or around, chart.release_name) for chart in chart_steps(spec)]
@@ -119,7 +119,7 @@ def objects_made(spec: DeploySpec, workspace: Workspace) -> tuple[ObjectId, ...]
 
 
 def describe_object(thing: ObjectId) -> str:
-    """Name an object as people do."""
+    """Name an object in messages: ``Kind namespace/name``."""
     kind, namespace, name = thing
     return f"{kind.rpartition('/')[2]} {namespace}/{name}" if namespace else f"{kind.rpartition('/')[2]} {name}"
 

@@ -1,4 +1,4 @@
-"""The objects of all files while they are assembled, the problems found in them so far, and the workspace of each."""
+"""The objects of all files during assembly, the problems found so far, and the workspace of each object."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _MAX_UNKNOWN = 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeclaredValue(Generic[V]):
-    """A value, the object that it was read from, and the file that declares it."""
+    """A value, the object that it was read from, and the path of its file."""
 
     value: V
     path: str
@@ -37,20 +37,21 @@ class DeclaredValue(Generic[V]):
 
 
 class FleetObjects:
-    """What one assembly has to go by, and what it has found wrong so far.
+    """The objects and problems of one assembly.
 
-    `excused` is what broken files mention: that nothing else describes it is no news beside their own errors.
+    `excused` are the names and kinds that broken files mention: missing references to them are not reported beside the
+    errors of those files.
     """
 
     def __init__(self) -> None:
-        """Begin with nothing, and with nothing wrong."""
+        """Start without objects and problems."""
         self.problems: list[Problem] = []
         self.rejected: set[str] = set()
         self.excused: set[str] = set()
         self._objects: dict[type[Any], list[Any]] = {}
 
     def add(self, path: str, declared: Declared) -> None:
-        """Take an object in."""
+        """Add an object."""
         placed = DeclaredValue(value=declared.value, path=path, declared=declared)
         self._objects.setdefault(type(declared.value), []).append(placed)
 
@@ -60,11 +61,11 @@ class FleetObjects:
         self.excused |= file.mentioned
 
     def all(self, kind: type[V]) -> list[DeclaredValue[V]]:
-        """Return the objects of one kind, by path and place."""
+        """Return the objects of one kind, by path and position."""
         return self._objects.get(kind, [])
 
     def named(self, kind: type[M], word: str) -> dict[str, DeclaredValue[M]]:
-        """Return the objects of one kind by name; the second of a name is rejected."""
+        """Return the objects of one kind by name; a second object of the same name is rejected."""
         by_name: dict[str, DeclaredValue[M]] = {}
         for placed in self.all(kind):
             name = placed.value.metadata.name
@@ -73,7 +74,7 @@ class FleetObjects:
         return by_name
 
     def is_unique(self, placed: DeclaredValue[V], other: DeclaredValue[V] | None, what: str) -> bool:
-        """Tell whether nothing else is what `placed` is, rejecting it otherwise."""
+        """Return whether no other object has the identity of `placed`; reject `placed` otherwise."""
         if other is None:
             return True
         where = f"{other.path}:{other.declared.line}"
@@ -81,11 +82,11 @@ class FleetObjects:
         return False
 
     def report(self, placed: DeclaredValue[V], finding: Finding) -> None:
-        """Report something that leaves the object in force."""
+        """Report a finding; the object stays in force."""
         self.problems.append(placed.declared.problem(finding, placed.path))
 
     def withdraw(self, placed: DeclaredValue[V], finding: Finding) -> None:
-        """Take back what was reported of an object on its own and does not hold beside others."""
+        """Withdraw a finding about an object on its own that other files have resolved."""
         problem = placed.declared.problem(finding, placed.path)
         self.problems = [reported for reported in self.problems if reported != problem]
 
@@ -97,7 +98,7 @@ class FleetObjects:
         candidates: Iterable[str],
         severity: Severity = Severity.ERROR,
     ) -> None:
-        """Report the names that no file declares, each at its place, without looking for hints for ever."""
+        """Report the names that no file declares, each at its location, with a bounded number of hints."""
         names = frozenset(candidates)
         missing = [(loc, name) for loc, name in places if name not in names and name not in self.excused]
         for loc, name in missing[:_MAX_UNKNOWN]:
@@ -107,7 +108,7 @@ class FleetObjects:
             self.report(placed, Finding(loc=missing[_MAX_UNKNOWN][0], message=more, severity=severity))
 
     def reject(self, placed: DeclaredValue[V], finding: Finding) -> None:
-        """Report something that keeps the object's file out of force."""
+        """Report a finding that keeps the object's file out of force."""
         self.report(placed, finding)
         self.rejected.add(placed.path)
 
@@ -118,25 +119,25 @@ def unknown_name(loc: Loc, kind: str, name: str, names: Iterable[str]) -> Findin
 
 
 def foreign_namespace(loc: Loc, namespace: str, workspace: Workspace) -> Finding:
-    """Report a namespace that a workspace may not touch."""
+    """Report a namespace that does not belong to the workspace."""
     message = f"{shortened(namespace)!r} is no namespace of workspace {workspace.name}"
     return Finding(loc=loc, message=message, hint=f"it has {first_names(workspace.namespaces)}")
 
 
 def first_names(names: Sequence[str]) -> str:
-    """List the first few names of many."""
+    """List the first few of many names."""
     return ", ".join(names[:MAX_LISTED_NAMES]) + (", …" if len(names) > MAX_LISTED_NAMES else "")
 
 
 def name_locations(root: Loc, names: Iterable[str]) -> list[tuple[Loc, str]]:
-    """Pair the names of a list with their places."""
+    """Pair the names of a list with their locations."""
     return [((*root, index), name) for index, name in enumerate(names)]
 
 
 def find_workspace(
     name: WorkspaceName | None, used: Sequence[str], workspaces: Mapping[WorkspaceName, Workspace]
 ) -> Workspace | Finding:
-    """Find the workspace: the one named, else the only one, else the only one that has all namespaces `used`."""
+    """Return the workspace: the named one, else the only one, else the only one with all namespaces in `used`."""
     loc: Loc = ("spec", "workspaceName")
     if name is not None:
         return workspaces.get(name) or unknown_name(loc, "Workspace", name, workspaces)

@@ -1,7 +1,7 @@
-"""The policies in force: those of files and those of EGS's bindings, and which of them governs each template.
+"""The policies in force, from BurstPolicies and EGS's bindings, and the policy that governs each template.
 
-Exactly one policy governs a template, the most specific. Each object on a primary is counted by one template alone:
-counted by two, its missing replicas would be placed twice.
+Exactly one policy governs a template: the most specific. Each object on a primary is counted by one template alone; a
+second one would place its missing replicas twice.
 """
 
 from __future__ import annotations
@@ -27,22 +27,23 @@ from reconciler.text.findings import Finding, Loc, shortened
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CountedObject:
-    """The object that a template would count, and the template that counts it already."""
+    """The object of a template that another template counts already."""
 
     ref: WorkloadRef
+    # The template that counts it already.
     by: WorkloadTemplate
 
     def __str__(self) -> str:
-        """Write the object as the annotation does: ``Deployment/llm-demo/vllm``, without a kind that is not known."""
+        """Write the object as the annotation does: ``Deployment/llm-demo/vllm``, or without its kind."""
         return "/".join(part for part in (self.ref.kind, self.ref.namespace, self.ref.name) if part)
 
 
 def counted_before(
     templates: Iterable[WorkloadTemplate], workspaces: Mapping[WorkspaceName, Workspace]
 ) -> dict[WorkloadId, CountedObject]:
-    """Find the templates whose object an earlier one counts already, by path and line, each with what it is.
+    """Return the templates whose object an earlier one, by path and line, counts already.
 
-    A reference without a kind is to an object of any kind. A template that is found here counts nothing itself.
+    A reference without a kind matches an object of any kind. A returned template counts nothing itself.
     """
     counting: dict[tuple[ClusterName, str, str], list[tuple[WorkloadRef, WorkloadTemplate]]] = {}
     counted: dict[WorkloadId, CountedObject] = {}
@@ -62,16 +63,18 @@ def counted_before(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GoverningPolicies:
-    """The policy of each workload that has one, and the policies (by position) that would govern some just as well."""
+    """The policy that governs each workload, and the policies that would govern some of them equally well."""
 
     policies: Mapping[WorkloadId, BurstPolicy]
+    # By position of the policy: the workloads that it would govern equally well, with the policies that do.
     rivals: Mapping[int, tuple[tuple[WorkloadId, BurstPolicy], ...]]
 
 
 def assign_policies(policies: Sequence[BurstPolicy], workloads: Iterable[WorkloadId]) -> GoverningPolicies:
-    """Find each workload's policy: the one that names it, else the one that names its workspace, else the one for all.
+    """Assign each workload its policy: one that names it, else its workspace, else one without selectors.
 
-    Of two of the same rank the earlier one governs; the later one is its rival, told with the workload and the winner.
+    Of two policies of the same rank the earlier one governs; the later one is its rival, reported with workload and
+    winner.
     """
     by_template: dict[str, list[int]] = {}
     by_workspace: dict[str, list[int]] = {}
@@ -109,9 +112,9 @@ Templates = Mapping[WorkloadId, tuple[WorkloadTemplate, DeclaredValue[TemplateDr
 
 
 def policies_in_force(work: FleetObjects, desired: Desired, templates: Templates) -> dict[WorkloadId, BurstPolicy]:
-    """Find the policy that governs each template, and what policies name that is not there.
+    """Return the policy that governs each template, and report unknown names in policies.
 
-    Where no BurstPolicy governs a template, the binding of its workspace may (`implicit`).
+    A template without a BurstPolicy may be governed by the binding of its workspace (`implicit`).
     """
     placed_policies = list(work.named(BurstPolicyFile, "BurstPolicy").values())
     names = frozenset(placed.value.name for placed in work.all(TemplateDraft))
@@ -138,7 +141,7 @@ def policies_in_force(work: FleetObjects, desired: Desired, templates: Templates
             named = name_locations(("spec", "clusterNames"), placed_template.value.clusters)
             work.report_unknown(placed_template, "Cluster", named, desired.workspaces[template.workspace].clusters)
         elif policy is None and not work.excused.isdisjoint(_GOVERNING):
-            continue  # what is broken may well be what governs it
+            continue  # the broken file may hold its policy
         for finding in (
             *_warn_governance(template, policy or implicit, desired.limits.get(template.workspace)),
             *warn_overridden_fields(placed_template.value, policy, implicit),
@@ -161,7 +164,7 @@ def policies_in_force(work: FleetObjects, desired: Desired, templates: Templates
 
 
 def _governed_workspaces(policies: Mapping[WorkloadId, BurstPolicy]) -> dict[str, list[WorkspaceName]]:
-    """List the workspaces in which each policy governs something, by its name."""
+    """List the workspaces in which each policy governs a template, by name of the policy."""
     homes: dict[str, dict[WorkspaceName, None]] = {}
     for workload, policy in sorted(policies.items()):
         homes.setdefault(policy.name, {})[workload.workspace] = None
@@ -171,7 +174,7 @@ def _governed_workspaces(policies: Mapping[WorkloadId, BurstPolicy]) -> dict[str
 def _report_unknown(
     work: FleetObjects, placed: DeclaredValue[BurstPolicyFile], desired: Desired, names: frozenset[TemplateName]
 ) -> None:
-    """Report what a policy names that no file describes; `names` are those of the templates."""
+    """Report names in a policy that no file declares; `names` are those of the templates."""
     spec = placed.value.spec
     work.report_unknown(
         placed, "Workspace", name_locations(("spec", "workspaces"), spec.workspaces), desired.workspaces
@@ -197,7 +200,7 @@ def _report_unknown(
 def _warn_governance(
     template: WorkloadTemplate, policy: BurstPolicy | None, limits: WorkspaceLimits | None
 ) -> Iterable[Finding]:
-    """Warn of a template that no policy governs, or whose duration its policy cuts, or that of its workspace."""
+    """Warn of a template without a policy, or with a duration above that of its policy or workspace."""
     if policy is None:
         yield Finding(
             loc=NAME,
@@ -221,7 +224,7 @@ def _warn_governance(
 
 
 def _warn_engines(template: WorkloadTemplate, policy: BurstPolicy | None, desired: Desired) -> Iterable[Finding]:
-    """Warn of what no engine takes of a template, where it may burst to, or be asked for while nothing bursts it."""
+    """Warn of content that no engine of the burst clusters takes; without a policy, those of requests."""
     workspace = desired.workspaces[template.workspace]
     candidates = ordered_candidates(policy, workspace, desired.clusters) if policy is not None else ()
     names = workspace.destinations if policy is None else tuple(candidate.cluster for candidate in candidates)
@@ -231,9 +234,9 @@ def _warn_engines(template: WorkloadTemplate, policy: BurstPolicy | None, desire
 def _counted_twice(
     work: FleetObjects, policies: Iterable[WorkloadId], desired: Desired, templates: Templates
 ) -> frozenset[WorkloadId]:
-    """Report the templates that would burst for an object for which another one does so already.
+    """Report templates whose object another template bursts for already.
 
-    They stay loaded, since a person may still ask for their placement; only demand must not place them.
+    They stay loaded, since people may still request their placement; only demand does not place them.
     """
     twice = counted_before((templates[workload][0] for workload in policies), desired.workspaces)
     for workload, counted in twice.items():

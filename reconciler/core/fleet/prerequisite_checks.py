@@ -1,7 +1,6 @@
-"""Warnings about a template's prerequisites when its file is read, so that nobody learns of them at the first shortage.
+"""Warnings about the prerequisites of a template when its file is read, before the first shortage.
 
-- All clusters that a spec may go to lack a prerequisite. Deciding asks each cluster again; where all lack it, no
-  waiting for room helps.
+- All clusters of a spec lack a prerequisite. Deciding checks each cluster again; if all lack it, waiting does not help.
 - The replicas of a workload share a volume that only one node, or one pod, can mount. Kubernetes would put them on one
   node, or leave all but one pending.
 - The workspace's shared network does not reach a Service of the template.
@@ -34,7 +33,7 @@ _ONE = {"ReadWriteOnce": "on one node", "ReadWriteOncePod": "in one pod"}
 
 
 def warn_shared_claims(spec: DeploySpec, kinds: Kinds) -> Iterator[Finding]:
-    """Warn of replicas that mount a claim of their own template which cannot be mounted everywhere."""
+    """Warn of replicas that share a claim of their own template which not every node can mount."""
     bounds = dict(_single_mount_claims(resource.manifest for resource in spec.manifests))
     for index, resource in enumerate(spec.manifests) if bounds else ():
         manifest = resource.manifest
@@ -49,7 +48,7 @@ def warn_shared_claims(spec: DeploySpec, kinds: Kinds) -> Iterator[Finding]:
 
 
 def _single_mount_claims(manifests: Iterator[Mapping[str, Json]]) -> Iterator[tuple[str, str]]:
-    """Yield the names of the claims that are not for every node, with their access mode."""
+    """Yield the names of claims that only one node or pod can mount, with their access mode."""
     for manifest in manifests:
         modes = at(manifest, ("spec", "accessModes"))
         name = at(manifest, ("metadata", "name"))
@@ -60,7 +59,7 @@ def _single_mount_claims(manifests: Iterator[Mapping[str, Json]]) -> Iterator[tu
 
 
 def _mounted_claims(manifest: Mapping[str, Json], kinds: Kinds) -> Iterator[str]:
-    """Yield the claims that the pods of an object name."""
+    """Yield the claims that the pods of an object mount."""
     for place in pod_template_sites(manifest, kinds):
         pod = at(manifest, tuple(map(str, place.loc))) if place.loc else None
         for volume in mappings_in(as_mapping(pod).get("volumes")):
@@ -71,7 +70,7 @@ def _mounted_claims(manifest: Mapping[str, Json], kinds: Kinds) -> Iterator[str]
 
 
 def _makes_several_pods(manifest: Mapping[str, Json], kinds: Kinds) -> bool:
-    """Tell whether an object may make several pods of a template: what an expression says may be any number."""
+    """Return whether an object may make several pods of a template; an expression may be any number."""
     kind = kind_of(manifest, kinds)
     count_paths = (count.path for template in kind.templates for count in template.counts) if kind is not None else ()
     numbers = (
@@ -85,9 +84,9 @@ def _makes_several_pods(manifest: Mapping[str, Json], kinds: Kinds) -> bool:
 def warn_unprovided(
     spec: DeploySpec, prerequisites: Sequence[Prerequisite], clusters: Sequence[Cluster]
 ) -> Iterator[Finding]:
-    """Warn of a spec that goes nowhere, since each of the clusters that it may go to says that it lacks something.
+    """Warn of a spec that no cluster can take, since each of them declares that it lacks a prerequisite.
 
-    DeviceClasses are passed over: a cluster that does not name one may still be seen to have it.
+    DeviceClasses are skipped: a cluster that does not declare one may still be observed to have it.
     """
     checked = [prerequisite for prerequisite in prerequisites if prerequisite.category is not Category.DEVICE_CLASSES]
     lacks = {cluster.name: declared_lacking(cluster, checked) for cluster in clusters}
@@ -115,7 +114,7 @@ def warn_unprovided(
 
 
 def _place(spec: DeploySpec, prerequisite: Prerequisite) -> Loc:
-    """Return the place of the object that needs something; what a command makes has none of its own."""
+    """Return the location of the object that needs a prerequisite; that of the spec for commands."""
     for index, resource in enumerate(spec.manifests):
         manifest = resource.manifest
         if prerequisite.by == shortened(f"{manifest.get('kind')} {at(manifest, ('metadata', 'name'))}"):
@@ -126,7 +125,7 @@ def _place(spec: DeploySpec, prerequisite: Prerequisite) -> Loc:
 def warn_unexported(
     spec: DeploySpec, workspace: Workspace, engines: Iterable[EngineName], kinds: Kinds
 ) -> Iterator[Finding]:
-    """Warn of Services that cannot be exported, and of charts whose Services nobody here sees with these engines."""
+    """Warn of Services that cannot be exported, and of charts whose Services these engines do not render here."""
     shared = workspace.shared_networking
     if shared is None:
         return
@@ -163,9 +162,9 @@ def check_prerequisites(
     *,
     complete: bool,
 ) -> Iterator[Finding]:
-    """Warn of what a spec may lack in these clusters: what it needs first, and what of it will not work as it is.
+    """Warn of the prerequisites that these clusters may lack, and of content that will not work there.
 
-    `complete` tells that it may go to no others, such as to one whose file is broken.
+    `complete` is False if the spec may go to other clusters as well, such as one whose file is broken.
     """
     if complete:
         yield from warn_unprovided(spec, prerequisites, clusters)
@@ -175,7 +174,7 @@ def check_prerequisites(
 
 
 def _warn_undeclared(prerequisites: Sequence[Prerequisite], clusters: Sequence[Cluster]) -> Iterator[Finding]:
-    """Warn, once for all, of what some of these clusters do not say whether they have it."""
+    """Warn, once for all, of prerequisites that clusters neither declare nor deny."""
     lacks = {cluster.name: doubtful for cluster in clusters if (doubtful := undeclared(cluster, prerequisites))}
     if not lacks:
         return
@@ -187,13 +186,13 @@ def _warn_undeclared(prerequisites: Sequence[Prerequisite], clusters: Sequence[C
 
 
 def burst_clusters(policy: BurstPolicy | None, workspace: Workspace, desired: Desired) -> tuple[Cluster, ...]:
-    """List the clusters that a policy has a template burst to; none without one."""
+    """List the clusters that a policy bursts a template to; none without a policy."""
     candidates = ordered_candidates(policy, workspace, desired.clusters) if policy is not None else ()
     return _described_clusters([candidate.cluster for candidate in candidates], desired)
 
 
 def asked_clusters(named: Sequence[ClusterName], workspace: Workspace, desired: Desired) -> tuple[Cluster, ...]:
-    """List the clusters that a request names, or all that it may go to where it names none."""
+    """List the clusters that a request names, else all clusters that it may go to."""
     return _described_clusters(named or workspace.destinations, desired)
 
 

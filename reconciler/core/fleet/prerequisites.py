@@ -1,7 +1,7 @@
-"""What a cluster must have first: what the objects of a template refer to, and the template does not bring along.
+"""The prerequisites of a template: objects that its own objects refer to and that the template does not include.
 
-Worked out once for each version of a template. Pods are looked for wherever an object describes some, also in kinds of
-which nothing is known. What the objects of a chart refer to is not known: nobody has rendered it.
+Computed once for each version of a template. Pod specs are found wherever an object holds one, also in unknown kinds.
+The objects of a chart are unknown until it is rendered.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _KUBERNETES = frozenset({
     "node.k8s.io", "policy", "rbac.authorization.k8s.io", "resource.k8s.io", "scheduling.k8s.io", "storage.k8s.io",
     "storagemigration.k8s.io",
 })  # fmt: skip # a list of words, filled line by line
-"""The groups that Kubernetes 1.37 itself serves; the kinds of any other have to be installed."""
+"""The API groups that Kubernetes 1.37 itself serves; kinds of any other group have to be installed."""
 
 _QUEUED = (("spec.queue", Category.QUEUES), ("spec.priorityClassName", Category.PRIORITY_CLASSES))
 _POLICY = "spec.runPolicy.schedulingPolicy"
@@ -59,18 +59,17 @@ _ELSEWHERE: Mapping[str, tuple[tuple[Path, Category], ...]] = {
         },
     }.items()
 }
-"""Where kinds name what they need outside of their pods; all of it without a namespace."""
+"""References outside of pod specs, by kind; all without a namespace."""
 
 _VOLCANO = "batch.volcano.sh/Job"
 _CLAIM = "pvc://"
-"""How KServe has a model that lies on a volume."""
+"""The prefix by which KServe names a model on a volume."""
 
 
 def prerequisites(spec: DeploySpec, workspace: Workspace, kinds: Kinds) -> tuple[Prerequisite, ...]:
-    """List what a spec needs of a cluster, each thing once, in the order of `Category` and then by name.
+    """List the prerequisites of a spec, each once, in the order of `Category` and then by name.
 
-    `kinds` are the kinds of workloads that the fleet repository declares. A name that holds an expression is kept as it
-    is written.
+    `kinds` are the workload kinds that the fleet repository declares. A name with an expression is kept as written.
     """
     target = target_namespace(spec, workspace)
     objects = list(objects_of(spec))
@@ -94,7 +93,7 @@ def prerequisites(spec: DeploySpec, workspace: Workspace, kinds: Kinds) -> tuple
 
 
 def objects_of(spec: DeploySpec) -> Iterator[Mapping[str, Json]]:
-    """Yield the objects that the steps of a spec make, but for those of charts."""
+    """Yield the objects that the steps of a spec create, without those of charts."""
     manifests = {resource.name: resource.manifest for resource in spec.manifests}
     lines = {command.name: command.cmd for command in spec.commands}
     for step in spec.steps:
@@ -107,13 +106,13 @@ def objects_of(spec: DeploySpec) -> Iterator[Mapping[str, Json]]:
 
 
 def namespace_of(manifest: Mapping[str, Json], target: str) -> str:
-    """Return the namespace of an object, which is the `target` where it names none."""
+    """Return the namespace of an object: its own, else the `target`."""
     namespace = at(manifest, ("metadata", "namespace"))
     return namespace if isinstance(namespace, str) and namespace else target
 
 
 def _references(manifest: Mapping[str, Json], namespace: str, kinds: Kinds) -> Iterator[IncludedObject]:
-    """Yield everything that one object refers to."""
+    """Yield every reference of one object."""
     kind = group_kind(manifest)
     if kind.partition("/")[0] not in _KUBERNETES:
         yield Category.KINDS, kind
@@ -126,7 +125,7 @@ def _references(manifest: Mapping[str, Json], namespace: str, kinds: Kinds) -> I
 
 
 def _kind_references(manifest: Mapping[str, Json], kind: str) -> Iterator[Reference]:
-    """Yield what an object refers to since it is of its kind."""
+    """Yield the references of an object outside of its pods, by its kind."""
     for field_path, category in _ELSEWHERE.get(kind, ()):
         name = at(manifest, field_path)
         if isinstance(name, str) and name:
@@ -148,7 +147,7 @@ def _kind_references(manifest: Mapping[str, Json], kind: str) -> Iterator[Refere
 
 
 def _pod_path_references(manifest: Mapping[str, Json], kinds: Kinds) -> Iterator[Reference]:
-    """Yield what the pods of a known kind refer to where their spec does not look like one."""
+    """Yield the references of the pods of a known kind, at paths that do not look like pod specs."""
     for place in pod_template_sites(manifest, kinds):
         if place.loc and place.template.containers:
             pod = as_mapping(at(manifest, tuple(map(str, place.loc))))
@@ -156,7 +155,7 @@ def _pod_path_references(manifest: Mapping[str, Json], kinds: Kinds) -> Iterator
 
 
 def _nested_references(value: Json) -> Iterator[Reference]:
-    """Yield what stands anywhere below a value: in specs of pods, and in the metadata of what is described there."""
+    """Yield the references anywhere below a value: in pod specs, and in metadata."""
     if isinstance(value, list):
         for item in value:
             yield from _nested_references(item)

@@ -1,6 +1,6 @@
-"""One file of the fleet repository, from bytes to the objects in it.
+"""One file of the fleet repository, from bytes to objects.
 
-Nothing here depends on the file's path or on any other file, so that what is made of a blob can be kept by its id.
+The result depends on neither the path nor other files, so that it can be cached by blob id.
 """
 
 from __future__ import annotations
@@ -47,23 +47,23 @@ _NAMED = re.compile(
     rb"""(?:^|[\s{,"'])(?:name|kind)["']?[ \t]*:[ \t]*["']?([A-Za-z0-9][-A-Za-z0-9]{0,62})(?![-\w.])""", re.MULTILINE
 )
 _MOST_NAMES = 10_000
-"""Names of a broken file that are kept; a file of more has more to tell than what is missing without it."""
+"""Names of a broken file that are kept; a larger file has graver problems than missing references."""
 _BLANK = re.compile(rb"(?:\s|#[^\n]*(?:\n|$)|---(?=\s|$))*+")
-"""Only white space, comments, and the beginnings of documents that are not there."""
+"""White space, comments, and markers of empty documents."""
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
 _ENDINGS = (".yaml", ".yml", ".json")
 
 
 def is_read(path: str) -> bool:
-    """Tell whether a file may hold objects: YAML or JSON, and below no directory whose name starts with a dot."""
+    """Return whether a file may hold objects: YAML or JSON, and no directory of its path begins with a dot."""
     return path.endswith(_ENDINGS) and not any(part.startswith(".") for part in path.split("/")[:-1])
 
 
 def parse_file(data: bytes) -> ParsedFile:
-    """Read everything that one file declares, with all that is wrong within it.
+    """Read all objects of one file, with every problem.
 
-    A file that mentions none of our groups and kinds is not parsed at all, and one that only mentions them may be
-    broken in its own way: it is somebody else's.
+    A file that mentions none of our groups and kinds is not parsed. A broken file that only mentions them is not ours,
+    and its syntax is not checked.
     """
     if data.startswith(_UTF16):
         if _DECLARED.search(_without_nulls(data)) is None:
@@ -93,7 +93,7 @@ def parse_file(data: bytes) -> ParsedFile:
 
 
 def _file(objects: tuple[Declared, ...], problems: tuple[Problem, ...], data: bytes) -> ParsedFile:
-    """Put together what is kept of a file; if it is broken, with what it would have declared."""
+    """Return the content of a file; of a broken one also the names that it would have declared."""
     file = ParsedFile(objects=objects, problems=problems)
     if not file.broken:
         return file
@@ -102,12 +102,12 @@ def _file(objects: tuple[Declared, ...], problems: tuple[Problem, ...], data: by
 
 
 def _without_nulls(data: bytes) -> bytes:
-    """Make UTF-16 legible enough to look for words in it."""
+    """Drop the null bytes of UTF-16, so that its words can be searched."""
     return data.replace(b"\0", b"") if data.startswith(_UTF16) else data
 
 
 def _sorted_problems(problems: list[Problem]) -> tuple[Problem, ...]:
-    """Sort the problems of a file by line, and tell a hundred of them, errors before warnings."""
+    """Sort the problems of a file by line; of more than a hundred keep errors before warnings."""
     if len(problems) <= MAX_PROBLEMS:
         return tuple(sorted(problems))
     ordered = sorted(problems, key=lambda problem: (problem.severity, problem))  # "error" sorts before "warning"
@@ -117,7 +117,7 @@ def _sorted_problems(problems: list[Problem]) -> tuple[Problem, ...]:
 
 
 def _candidates(document: Document) -> Iterator[tuple[Loc, Mapping[str, Json]]]:
-    """Yield the mappings of a document that may be objects: itself, or the items of the List that kubectl prints."""
+    """Yield the mappings of a document that may be objects: itself, or the items of a List as kubectl prints it."""
     value = document.value
     if not isinstance(value, Mapping):
         return
@@ -129,7 +129,7 @@ def _candidates(document: Document) -> Iterator[tuple[Loc, Mapping[str, Json]]]:
 
 
 def _read_object(value: Mapping[str, Json]) -> tuple[Value | None, tuple[Finding, ...]]:
-    """Read one object; None for what is not ours, only observed, or wrong."""
+    """Read one object; None for foreign, only observed, and broken objects."""
     if is_whitelist(value):
         return whitelist(value)
     verdict = kind_verdict(value.get("apiVersion"), value.get("kind"))
@@ -145,7 +145,7 @@ def _read_object(value: Mapping[str, Json]) -> tuple[Value | None, tuple[Finding
 
 
 def _checked_value(file: Strict) -> tuple[Value | None, tuple[Finding, ...]]:
-    """Keep what other files are put together with; observations are for the cluster view to read."""
+    """Check a file on its own, and keep the values that assembly needs; observations are read elsewhere."""
     if isinstance(file, WorkloadTemplateFile):
         return template_draft(file)
     if isinstance(file, PlacementFile):

@@ -1,7 +1,7 @@
-"""Where a placement's share is written, for templates that say it beside their content instead of in it.
+"""The annotation that names where a placement's share is written, for templates without expressions.
 
 EGS reads the same files and knows no expressions, so a chart's values and an object keep the number that EGS deploys.
-The annotation makes of that number what `templates` makes of ``"{{ replicas }}"``.
+The annotation turns that number into ``"{{ replicas }}"``.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from reconciler.text.findings import Finding, Loc, shortened
 from reconciler.text.spelling import nearest
 
 REPLICAS = "overspill.dev/replicas"
-"""The annotation that says where the share is written: ``<chart or manifest>:<path>``."""
+"""The annotation with the path of the share: ``<chart or manifest>:<path>``."""
 
 _SHARE = "{{ replicas }}"
 
 
 def with_share_expression(spec: DeploySpec, annotations: Mapping[str, str], findings: list[Finding]) -> DeploySpec:
-    """Have the number that the annotation leads to stand for the share; what is wrong is added to `found`."""
+    """Replace the number at the annotated path by the share; problems are added to `findings`."""
     written = annotations.get(REPLICAS)
     if written is None:
         return spec
@@ -53,14 +53,14 @@ def with_share_expression(spec: DeploySpec, annotations: Mapping[str, str], find
 
 
 def _default_path(manifest: Mapping[str, Json]) -> str:
-    """Return where objects of a built-in kind have their replicas, if that is one place."""
+    """Return the path of the replicas of a built-in kind, if it has exactly one."""
     kind = kind_of(manifest, NO_KINDS)
     replicas_paths = kind.replicas if kind is not None else ()
     return ".".join(replicas_paths[0]) if len(replicas_paths) == 1 and EACH not in replicas_paths[0] else ""
 
 
 def _fault(root: Json, written_path: str, name: str) -> tuple[str, str]:
-    """Say why the share cannot be written at a path, and the way out; nothing is where both are empty."""
+    """Return why the share cannot be written at a path, and the remedy; both empty if it can."""
     if not written_path:
         return f"says nothing of where in {name}", f"try '{name}:spec.replicas', or where it is there"
     message, hint = fault(written_path)
@@ -78,7 +78,7 @@ def _fault(root: Json, written_path: str, name: str) -> tuple[str, str]:
 
 
 def _path_hint(root: Json, field_path: Path) -> str:
-    """Say how far a path leads, and what could be next; or that a number is missing at its end."""
+    """Return how far a path leads, and a possible next part; else that its end holds no number."""
     for depth, part in enumerate(field_path):
         here = at(root, field_path[:depth])
         if at(root, (*field_path[:depth], part)) is not None:

@@ -1,4 +1,4 @@
-"""EGS's kinds of the capacity side, and the requests in files, put into force with everything else."""
+"""EGS's GPRTemplates, WorkspacePolicies and GPRTemplateBindings, and the requests in files, put into force."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from reconciler.text.findings import Finding, Loc
 
 
 def gpr_templates(work: FleetObjects, clusters: Mapping[ClusterName, Cluster]) -> dict[str, GprTemplate]:
-    """Read the GPRTemplates; each is for a cluster that some file describes."""
+    """Read the GPRTemplates; each names a cluster that some file describes."""
     templates: dict[str, GprTemplate] = {}
     for name, placed in work.named(GprTemplateFile, "GPRTemplate").items():
         work.report_unknown(placed, "Cluster", [(("spec", "clusterName"), placed.value.spec.cluster_name)], clusters)
@@ -32,7 +32,7 @@ def gpr_templates(work: FleetObjects, clusters: Mapping[ClusterName, Cluster]) -
 def workspace_limits(
     work: FleetObjects, workspaces: Mapping[WorkspaceName, Workspace]
 ) -> dict[WorkspaceName, WorkspaceLimits]:
-    """Read the WorkspacePolicies: one a workspace, whatever they are called."""
+    """Read the WorkspacePolicies: at most one a workspace, whatever their names."""
     policies: dict[WorkspaceName, DeclaredValue[WorkspacePolicyFile]] = {}
     for placed in work.all(WorkspacePolicyFile):
         name = placed.value.workspace
@@ -66,7 +66,7 @@ def gpr_bindings(work: FleetObjects, desired: Desired) -> dict[WorkspaceName, Gp
 
 
 def _check_binding(work: FleetObjects, placed: DeclaredValue[BindingFile], desired: Desired) -> Iterator[Finding]:
-    """Find what a binding names that is not there or that does not belong together."""
+    """Report unknown names in a binding, and templates of other clusters or beyond the policy."""
     workspace = WorkspaceName(placed.value.metadata.name)
     policy = desired.limits.get(workspace)
     for index, cluster_binding_file in enumerate(placed.value.spec.clusters):
@@ -96,7 +96,7 @@ def _check_binding(work: FleetObjects, placed: DeclaredValue[BindingFile], desir
 
 
 def admitted_requests(work: FleetObjects, desired: Desired) -> dict[WorkloadId, Request]:
-    """Admit the placements and the reservations that files ask for."""
+    """Admit the placements and reservations that files ask for."""
     requests_by_workload: dict[WorkloadId, tuple[Request, DeclaredValue[RequestDraft]]] = {}
     for placed in work.all(RequestDraft):
         draft = placed.value

@@ -1,4 +1,4 @@
-"""A WorkloadTemplate on its own: everything that can be said of it without any other file."""
+"""A WorkloadTemplate on its own: all checks that need no other file."""
 
 from __future__ import annotations
 
@@ -31,23 +31,18 @@ UNUSED_SHARE = Finding(
     hint='write replicas: "{{ replicas }}" where the count belongs',
     severity=Severity.WARNING,
 )
-"""What is told of a template on its own that does nothing with its share."""
+"""The warning about a template that does not use its share."""
 
 _ANNOTATIONS = (WORKLOAD, REPLICAS, GROUP_SIZE)
 _COUNTED = frozenset(
     kind.kind for kind in BUILT_IN.values() if kind.replicas == (path("spec.replicas"),) and kind.together is None
 )
-"""Kinds of which a replica is one pod."""
+"""Kinds with one pod for each replica."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TemplateDraft:
-    """A template before its workspace is known.
-
-    `used` are the namespaces that it names outright. `annotated` tells that an annotation says what `ref` is, and
-    `group_size` of how many pods another says that a replica is. `auto` (None: nobody says), `bursts_anywhere` and
-    `clusters` are how EGS means it to burst. `spelling` is what its file calls the fields of the spec.
-    """
+    """A template before its workspace is known."""
 
     name: TemplateName
     workspace: WorkspaceName | None
@@ -55,20 +50,25 @@ class TemplateDraft:
     spec: DeploySpec
     ref: WorkloadRef | None
     namespaces: tuple[str, ...]
+    # The namespaces that the template names outright.
     used: tuple[str, ...]
     labels: Mapping[str, str]
     uses_replicas: bool
+    # Whether an annotation gives `ref`.
     annotated: bool = False
+    # The pods of one replica, as an annotation states them.
     group_size: int | None = None
     gpr_templates: tuple[str, ...] = ()
+    # EGS's burst fields: whether it bursts by itself (None: unstated), to any cluster, or to which.
     auto: bool | None = None
     bursts_anywhere: bool | None = None
     clusters: tuple[ClusterName, ...] = ()
+    # The names of the fields of the spec in this file.
     spelling: Spelling = field(default_factory=Spelling)
 
 
 def template_draft(file: WorkloadTemplateFile) -> tuple[TemplateDraft, tuple[Finding, ...]]:
-    """Make a draft of a file that fits the schema, and find what is wrong between its parts."""
+    """Make a draft of a valid file, and check its parts against each other."""
     findings: list[Finding] = []
     spec = with_share_expression(deploy_spec.deploy_spec(file.spec, findings), file.metadata.annotations, findings)
     findings += deploy_spec.check(spec)
@@ -101,7 +101,7 @@ def template_draft(file: WorkloadTemplateFile) -> tuple[TemplateDraft, tuple[Fin
 
 
 def _group_size(file: WorkloadTemplateFile, spec: DeploySpec, findings: list[Finding]) -> int | None:
-    """Read of how many pods one replica is; where the manifests say so, they hold."""
+    """Read the pods of one replica from the annotation; manifests that state a group size take precedence."""
     written = file.metadata.annotations.get(GROUP_SIZE)
     if written is None:
         return None
@@ -117,7 +117,7 @@ def _group_size(file: WorkloadTemplateFile, spec: DeploySpec, findings: list[Fin
 
 
 def _workload_ref(file: WorkloadTemplateFile, spec: DeploySpec, findings: list[Finding]) -> WorkloadRef | None:
-    """Find the object on the primary whose replicas are counted.
+    """Return the object on the primary whose replicas are counted.
 
     In this order: our annotation, EGS's status, the first Helm step, the first manifest step that has replicas.
     """
@@ -128,7 +128,7 @@ def _workload_ref(file: WorkloadTemplateFile, spec: DeploySpec, findings: list[F
             findings.append(
                 Finding(loc=(*loc[:2], key), message="unknown annotation", hint=hint, severity=Severity.WARNING)
             )
-    # 1. Somebody says so.
+    # 1. Our annotation names it.
     written = file.metadata.annotations.get(WORKLOAD)
     if written is not None:
         *kind, namespace, name = parts if len(parts := written.split("/")) in (2, 3) else ("", "")
@@ -144,17 +144,17 @@ def _workload_ref(file: WorkloadTemplateFile, spec: DeploySpec, findings: list[F
             Finding(loc=loc, message=f"{shortened(written)!r} names no object", hint="try 'Deployment/namespace/name'")
         )
         return None
-    # 2. EGS has found it.
+    # 2. EGS's status names it.
     selector = file.status.workload_selector
     if selector.name and selector.namespace:
         return WorkloadRef(namespace=selector.namespace, name=selector.name)
-    # 3. The first chart's release, whatever object it makes of its name.
+    # 3. The release of the first chart, whatever kind of object carries its name.
     charts = {chart.name: chart for chart in spec.helm}
     for step in spec.steps:
         chart = charts.get(step.name) if step.type is StepType.HELM else None
         if chart is not None and "{{" not in chart.release_name + chart.release_namespace:
             return WorkloadRef(namespace=chart.release_namespace, name=chart.release_name)
-    # 4. The first object that has replicas.
+    # 4. The first object with replicas.
     objects = {resource.name: resource for resource in spec.manifests}
     for step in spec.steps:
         resource = objects.get(step.name) if step.type is StepType.MANIFEST else None
@@ -173,7 +173,7 @@ def _workload_ref(file: WorkloadTemplateFile, spec: DeploySpec, findings: list[F
 
 
 def _object_ref(manifest: Mapping[str, Json], namespaces: list[str]) -> WorkloadRef | None:
-    """Take an object for the workload if it is of a kind with replicas and has a plain name."""
+    """Return the reference to an object of a kind with replicas whose name holds no expression."""
     metadata = manifest.get("metadata")
     if str(manifest.get("kind")) not in _COUNTED or not isinstance(metadata, Mapping):
         return None

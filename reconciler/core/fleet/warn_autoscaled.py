@@ -1,7 +1,8 @@
-"""Shares that come to nothing, since an autoscaler owns the one number that they are written to.
+"""Warnings about shares without effect, since an autoscaler owns the number that they are written to.
 
-What it owns is not written (`engines.scaling`). So a share means something only where it bounds the autoscaler, or
-where another expression reads it. What Ray's autoscaler owns is written, and says no more than what there is at first.
+A number that an autoscaler owns is not written (`engines.autoscaled_replicas`). A share then needs to bound the
+autoscaler, or to be read by another expression. The number that Ray's autoscaler owns is written, but only as the
+start.
 """
 
 from __future__ import annotations
@@ -17,11 +18,11 @@ from reconciler.model.workload import DeploySpec, Json
 from reconciler.text.findings import Finding
 
 _BOUNDS = {"ScaledObject": "maxReplicaCount", "HTTPScaledObject": "replicas.max"}
-"""Where each kind of autoscaler has the most that it makes, if not at ``maxReplicas``."""
+"""The field with the maximum of each kind of autoscaler, if not ``maxReplicas``."""
 
 
 def warn_autoscaled(spec: DeploySpec, kinds: Kinds = NO_KINDS) -> Finding | None:
-    """Warn of a spec with an autoscaler that owns replicas, if nothing that is written follows from a share.
+    """Warn of a spec whose autoscaler owns the replicas, if no other written field uses the share.
 
     `kinds` are those that the fleet repository declares.
     """
@@ -47,7 +48,7 @@ def warn_autoscaled(spec: DeploySpec, kinds: Kinds = NO_KINDS) -> Finding | None
 
 
 def _warn_ray_autoscaler(spec: DeploySpec) -> Finding | None:
-    """Warn of a share that stands nowhere but where Ray's own autoscaler writes its number over it."""
+    """Warn of a share that is used only where Ray's own autoscaler overwrites it."""
     kinds = [
         str(manifest.manifest["kind"]) for manifest in spec.manifests if autoscaled_replicas.rays(manifest.manifest)
     ]

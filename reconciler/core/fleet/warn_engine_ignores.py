@@ -1,8 +1,7 @@
-"""What of a spec the engines will not take, or take without effect, told as soon as files are read.
+"""Warnings about content that the engines refuse or ignore, reported when files are read.
 
-Deciding asks the engine of each cluster again (`select`). Here only what holds for every cluster that a spec may go to
-is told, and never an error: another cluster, or another engine, would be enough. Whether helm is at hand where it runs
-is not known yet, so it is taken to be.
+Deciding checks the engine of each cluster again (`candidates.filter`). Here only statements that hold for every cluster
+of a spec are reported, and never as errors, since another cluster or engine would do. Helm is assumed to be installed.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ _INSTEAD: Mapping[str, str] = {
 def warn_engine_ignores(
     spec: DeploySpec, workspace: Workspace, names: Collection[ClusterName], clusters: Mapping[ClusterName, Cluster]
 ) -> Iterator[Finding]:
-    """Warn of what no engine of the clusters of these `names` takes; of a cluster that nobody describes, who knows."""
+    """Warn of content that no engine of these clusters takes; silent if any of them is undescribed."""
     if not names or any(name not in clusters for name in names):
         return
     engines = sorted({clusters[name].engine for name in names})
@@ -51,7 +50,7 @@ def warn_engine_ignores(
 def _warn_ignored_flags(
     chart: HelmConfig, loc: Loc, heeded: frozenset[str], engines: Collection[EngineName]
 ) -> Iterator[Finding]:
-    """Warn of fields of a chart that nothing is made of. Flags may be one text, so that their place is the whole."""
+    """Warn of chart fields that have no effect. Text flags are reported as a whole."""
     flags = chart.flags
     fields = {
         "atomic": flags.atomic,

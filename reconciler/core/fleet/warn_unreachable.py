@@ -1,6 +1,6 @@
-"""What a BurstPolicy asks of clusters and none, or too few, of those that it may use can give: told when it is read.
+"""Warnings about a BurstPolicy whose labels or minimums its clusters cannot meet, reported when it is read.
 
-Deciding refuses each cluster by itself, or holds replicas back (`sharing`); neither says that it stays so.
+Deciding refuses each cluster by itself, or holds replicas back (`assign`); neither says that this is permanent.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ _CONSTRAINT: Loc = (*_DISTRIBUTION, "spreadConstraint")
 def warn_unreachable(
     policy: BurstPolicy, workspaces: Iterable[Workspace], clusters: Mapping[ClusterName, Cluster]
 ) -> Iterator[Finding]:
-    """Warn of labels that no cluster has which a policy may use in these workspaces, and of minimums beyond them.
+    """Warn of labels that no usable cluster of these workspaces has, and of minimums above their number.
 
-    Of several workspaces the one is named that comes off worst. `clusters` are all that files describe.
+    Of several workspaces the one with the fewest clusters is named. `clusters` are all that files describe.
     """
     label, least = policy.distribution.spread_by, policy.distribution
     if not (label or policy.require_labels or least.min_clusters):
@@ -42,7 +42,7 @@ def warn_unreachable(
     yield from _warn_required_labels(policy, usable)
     for name, clusters_usable in usable.items():
         required = [cluster for cluster in clusters_usable if policy.require_labels.items() <= cluster.labels.items()]
-        usable[name] = required or clusters_usable  # where none is left, the rest is told of all
+        usable[name] = required or clusters_usable  # if none is left, later checks look at all of them
     if label:
         without = [
             name for name, clusters in usable.items() if all(label not in cluster.labels for cluster in clusters)
@@ -59,7 +59,7 @@ def warn_unreachable(
 
 
 def _warn_required_labels(policy: BurstPolicy, usable: Mapping[WorkspaceName, Sequence[Cluster]]) -> Iterator[Finding]:
-    """Warn of labels that no cluster has as they are required: of each by itself, else of all together."""
+    """Warn of required labels that no cluster has: each label by itself, else all together."""
     loc: Loc = ("spec", "requireLabels")
     alone = False
     for key, value in sorted(policy.require_labels.items()):
@@ -79,7 +79,7 @@ def _warn_required_labels(policy: BurstPolicy, usable: Mapping[WorkspaceName, Se
 
 
 def _missing_label(loc: Loc, wanted: str, workspaces: Sequence[str], clusters: Sequence[Cluster]) -> Finding:
-    """Say that no cluster of these workspaces has a label, or a label's value; `there` are those of the first."""
+    """Report that no cluster of these workspaces has a label or its value; the hint lists values of the first."""
     _, of, _ = wanted.partition("=")
     labels = sorted({f"{key}={value}" if of else key for cluster in clusters for key, value in cluster.labels.items()})
     which = first_names(workspaces)
@@ -94,7 +94,7 @@ def _missing_label(loc: Loc, wanted: str, workspaces: Sequence[str], clusters: S
 def _warn_minimum(
     loc: Loc, least: int, by_workspace: Mapping[WorkspaceName, Sequence[str]], of: str = ""
 ) -> Iterator[Finding]:
-    """Warn of a minimum above what there is; where there is nothing at all, something else has been told."""
+    """Warn of a minimum above the number of clusters; without any cluster another warning is given."""
     short = sorted((len(names), name) for name, names in by_workspace.items() if 0 < len(names) < least)
     for number, name in short[:1]:
         here = f"it may use {count(number, 'cluster')} in workspace {name}"

@@ -1,8 +1,8 @@
-"""The kinds of workloads that the fleet repository declares: WorkloadKinds, and the whitelist of OpenKruise.
+"""The workload kinds that the fleet repository declares: WorkloadKinds, and OpenKruise's whitelist.
 
-A path of a WorkloadKind that leads nowhere gives one replica and unknown pods, without an error: so each path is tried
-on the objects of that kind that templates deploy, and a path that no object has gets a warning with the nearest name.
-No CustomResourceDefinition is at hand, so it stays a warning.
+A path of a WorkloadKind that leads nowhere gives one replica and unknown pods, without an error. So each path is tried
+on the objects of that kind in templates, and a path that no object has gets a warning with the nearest name. Without
+the CustomResourceDefinition at hand an error would be too strict.
 """
 
 from __future__ import annotations
@@ -28,9 +28,10 @@ from reconciler.text.spelling import nearest
 
 
 def workload_kinds(work: FleetObjects) -> dict[str, WorkloadKind]:
-    """Read the kinds that files declare, by ``group/Kind``; what is declared a second time is told where it is.
+    """Read the declared kinds, by ``group/Kind``; a second declaration is reported with the place of the first.
 
-    A WorkloadKind goes before Kruise's whitelist, and both before what is built in; what they leave out stays as that.
+    A WorkloadKind takes precedence over Kruise's whitelist, and both over built-in kinds; fields left out stay built
+    in.
     """
     kinds: dict[str, WorkloadKind] = {}
     places: dict[str, str] = {}
@@ -59,7 +60,7 @@ def _reject_duplicate(work: FleetObjects, placed: DeclaredValue[WorkloadKindFile
 
 
 def _over_built_in(kind: WorkloadKind) -> WorkloadKind:
-    """Put what is declared over what is built in of the same kind."""
+    """Override a built-in kind with the declared fields."""
     built_in = BUILT_IN.get(kind.name)
     if built_in is None:
         return kind
@@ -108,7 +109,7 @@ def _count(file: CountFile) -> Count:
 
 
 def warn_dead_paths(work: FleetObjects, templates: Iterable[WorkloadTemplate]) -> None:
-    """Warn of paths that lead nowhere in any object, each at its field, with the name that was probably meant."""
+    """Warn of paths that exist in no object of templates, at their field, with the nearest name."""
     objects: dict[str, list[Mapping[str, Json]]] = {}
     for owner in templates:
         for manifest in owner.spec.manifests:
@@ -123,7 +124,7 @@ def warn_dead_paths(work: FleetObjects, templates: Iterable[WorkloadTemplate]) -
 
 
 def _paths(file: WorkloadKindFile) -> Iterator[tuple[Loc, Path, bool]]:
-    """Yield the paths of a kind, where each stands, and whether objects have to have something there."""
+    """Yield the paths of a kind, their locations, and whether objects must have a value there."""
     for index, text in enumerate(file.spec.replicas_paths):
         yield ("spec", "replicasPaths", index), path(text), False
     for index, pods in enumerate(file.spec.pod_templates):
@@ -140,14 +141,14 @@ def _warn_dead_path(
         return None
     meant = _path_hint(made[0], field_path)
     if not needed and not meant.startswith("try "):
-        return None  # it may be left out, and then it is what it is by default
+        return None  # an optional field has its default
     which = f"any {kind}" if len(made) > 1 else f"the {kind}"
     message = f"leads nowhere in {which} that templates deploy"
     return Finding(loc=loc, message=message, hint=meant, severity=Severity.WARNING)
 
 
 def _path_exists(manifest: Mapping[str, Json], field_path: Path) -> bool:
-    """Tell whether something stands at the end of a way, or may once an expression on it is filled in."""
+    """Return whether a path leads to a value, or to an expression that may yield one."""
     ends = (at(manifest, within(field_path, item, field_path)) for item in items(manifest, field_path))
     on_it = (at(manifest, field_path[:index]) for index in range(1, len(field_path)))
     return any(end is not None for end in ends) or any(
@@ -156,7 +157,7 @@ def _path_exists(manifest: Mapping[str, Json], field_path: Path) -> bool:
 
 
 def _path_hint(manifest: Mapping[str, Json], field_path: Path) -> str:
-    """Say what to write for the first part of a way that is not there: a name that is, if one is nearly the same."""
+    """Suggest a name for the first part of a path that is missing, if an existing name is close."""
     for index, part in enumerate(field_path):
         before = field_path[:index]
         item = next(items(manifest, before), None)
@@ -172,13 +173,13 @@ def _path_hint(manifest: Mapping[str, Json], field_path: Path) -> str:
 
 
 _MAX_COMPARED = 100
-"""Characters of a kind that is compared."""
+"""Characters of a kind that are compared."""
 
 
 def warn_unknown_kind(ref: WorkloadRef, spec: DeploySpec, declared: Kinds) -> Finding | None:
-    """Warn of a kind that nobody knows; what the template itself deploys is no slip of the pen.
+    """Warn of an unknown kind, unless the template itself deploys such an object.
 
-    It is a warning alone: an object of any kind that owns pods is found by its name.
+    Only a warning: an object of any kind that owns pods is found by its name.
     """
     known_kinds = {(kind.kind, kind.group) for kind in (*BUILT_IN.values(), *declared.values())}
     made = {
@@ -186,7 +187,7 @@ def warn_unknown_kind(ref: WorkloadRef, spec: DeploySpec, declared: Kinds) -> Fi
     }
     if not ref.kind or any(kind == ref.kind and ref.group in ("", group) for kind, group in {*known_kinds, *made}):
         return None
-    # Somebody may write the kind's plural, or another group.
+    # The kind may be written in plural, or with another group.
     names = {kind for kind, _ in known_kinds}
     groups = {f"{kind}.{group}" for kind, group in known_kinds if kind == ref.kind}
     likely = nearest_name(ref.full_kind[:_MAX_COMPARED], groups) or nearest_name(ref.kind[:_MAX_COMPARED], names)
@@ -200,9 +201,10 @@ def warn_unknown_kind(ref: WorkloadRef, spec: DeploySpec, declared: Kinds) -> Fi
 
 
 def with_api_group(ref: WorkloadRef | None, spec: DeploySpec, declared: Kinds) -> WorkloadRef | None:
-    """Say of which API group the object is, where several have its kind and the template's own manifests tell.
+    """Add the API group to a reference if several groups have its kind and the manifests of the template decide.
 
-    An object of its name tells; without a chart, which may make anything, so do all of its kind if they are of one.
+    An object of the same name decides; without a chart, which may create anything, so do all objects of the kind if
+    they agree.
     """
     if ref is None or ref.group or not ref.kind:
         return ref

@@ -1,7 +1,7 @@
-"""Which WorkloadSpread governs which template.
+"""The WorkloadSpread that governs each template.
 
-A spread governs the templates that lend replicas to its target: in every workspace that may touch its namespace, or in
-the one that its annotation names. It becomes part of the policy that is in force there.
+A spread governs the templates that burst for its target: in every workspace that may use its namespace, or in the one
+that its annotation names. It becomes part of the policy in force there.
 """
 
 from __future__ import annotations
@@ -30,28 +30,29 @@ from reconciler.text.findings import Finding, Loc, shortened
 _TARGET: Loc = ("spec", "targetRef")
 _ANNOTATION: Loc = ("metadata", "annotations", WORKSPACE)
 _MAX_COMPARED = 100
-"""Characters of a kind that are compared with those that are known."""
+"""Characters of a kind that are compared with known kinds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _DeclaredSpread:
-    """A spread, the file that declares it, and the workspace that it is said to be of, empty for any."""
+    """A spread and its file."""
 
     value: WorkloadSpread
     placed: DeclaredValue[WorkloadSpreadFile]
+    # The workspace that its annotation names; empty for any.
     workspace: str
 
     @property
     def where(self) -> str:
-        """Say where it stands."""
+        """The path and line of the spread."""
         return f"{self.value.path}:{self.value.line}"
 
     def overlaps(self, other: _DeclaredSpread) -> bool:
-        """Tell whether both may hold in one workspace."""
+        """Return whether both spreads may hold in one workspace."""
         return not self.workspace or not other.workspace or self.workspace == other.workspace
 
     def governs(self, template: WorkloadTemplate, ref: WorkloadRef, workspace: Workspace) -> bool:
-        """Tell whether a template of a workspace lends replicas to its target, as its reference `ref` says."""
+        """Return whether the spread governs a template whose workload reference is `ref`."""
         target = self.value.target
         deployed = warnings.deployed_target(template, target)
         return (
@@ -65,10 +66,10 @@ class _DeclaredSpread:
 
 
 def spread_policies(work: FleetObjects, desired: Desired, templates: Templates) -> dict[WorkloadId, BurstPolicy]:
-    """Return the policies in force, each with the spread that governs its template, and tell what is wrong with them.
+    """Return the policies in force, each with the spread that governs its template, and report problems of spreads.
 
-    Of two spreads that would govern one template the first does, by path and line. A policy that has a distribution of
-    its own has no spread, and neither has what runs in groups: all of it is on one cluster.
+    Of two spreads for one template the first governs, by path and line. A policy with a distribution of its own has no
+    spread, and neither has a gang: all of it is on one cluster.
     """
     policies = dict(desired.policies)
     spreads = _in_force(work, desired)
@@ -113,7 +114,7 @@ def _warn(
     lent: warnings.BurstTargets,
     written: frozenset[str],
 ) -> None:
-    """Tell what is without effect in a spread; what may follow from a broken file is not told."""
+    """Report fields of a spread without effect; consequences of broken files are not reported."""
     lost = spread.workspace and spread.workspace not in desired.workspaces
     if not governed:
         if not lost and work.excused.isdisjoint({"WorkloadTemplate", "Workspace"}):
@@ -140,7 +141,7 @@ def _warn(
 
 
 def _in_force(work: FleetObjects, desired: Desired) -> list[_DeclaredSpread]:
-    """Return the spreads that nothing in other files refuses, by path and line."""
+    """Return the spreads that other files do not exclude, by path and line."""
     declared_spreads: list[_DeclaredSpread] = []
     names: dict[tuple[str, str], list[_DeclaredSpread]] = {}
     targets: dict[tuple[str, str, str], list[_DeclaredSpread]] = {}
@@ -174,9 +175,9 @@ def _in_force(work: FleetObjects, desired: Desired) -> list[_DeclaredSpread]:
 
 
 def _permitted(work: FleetObjects, target: TargetFile, declared: Kinds) -> bool:
-    """Tell whether replicas of a kind can be spread: Kruise's own, those that are known, and those that are declared.
+    """Return whether replicas of a kind can be spread: Kruise's own, known, and declared kinds.
 
-    Where a file is broken that may declare it, it is taken to be.
+    If a broken file may declare the kind, it is permitted.
     """
     kind = BUILT_IN.get(target.group_kind)
     return (
@@ -188,7 +189,7 @@ def _permitted(work: FleetObjects, target: TargetFile, declared: Kinds) -> bool:
 
 
 def _target_hint(target: TargetFile) -> str:
-    """Say which kind was probably meant, or how to have this one known."""
+    """Suggest the kind that was probably meant, or a way to declare this one."""
     kind = next((kind for kind in BUILT_IN.values() if kind.kind == target.kind and kind.replicas), None)
     if kind is not None and kind.group != target.group:
         return f"try apiVersion: {'/'.join(part for part in (kind.group, *kind.versions[:1]) if part)}"
@@ -203,7 +204,7 @@ def _kinds_of_group(group: str) -> list[str]:
 
 
 def _check_workspace(work: FleetObjects, spread: _DeclaredSpread, desired: Desired) -> None:
-    """Report a workspace that is not there, or may not touch the namespace."""
+    """Report an unknown workspace, or one that may not use the namespace."""
     if not spread.workspace:
         return
     work.report_unknown(spread.placed, "Workspace", [(_ANNOTATION, spread.workspace)], desired.workspaces)

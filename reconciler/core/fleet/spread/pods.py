@@ -1,8 +1,8 @@
-"""The pods of a subset as they will be written, and the prerequisites of those pods.
+"""The pods of a subset as they will be written, and their prerequisites.
 
-Only the patched pod tells what a patch leaves of it: a patch may null a label in the node selector, but not a label
-that required node affinity asks for. So the template is rendered, the subset is injected as for the commit, and the
-result is read as any other pod.
+Only the patched pod shows the effect of a patch: a patch may null a label in the node selector, but not a label that
+required node affinity asks for. So the template is rendered, the subset is injected as for the commit, and the result
+is read like any other pod.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ from reconciler.text.wording import sanitize
 def with_changed_objects(
     template: WorkloadTemplate, own: DeploySpec, patched: DeploySpec, name: str, *, workspace: Workspace, kinds: Kinds
 ) -> tuple[Prerequisite, ...]:
-    """Return a template's prerequisites without those that only its `own` objects have, with those of the `patched`.
+    """Return the template's prerequisites, with those of its `own` objects replaced by those of the `patched` ones.
 
-    `name` says of what they are.
+    `name` is named as the cause of new ones.
     """
     before = {_key(prerequisite): prerequisite for prerequisite in prerequisites(own, workspace, kinds)}
     after = {_key(prerequisite): prerequisite for prerequisite in prerequisites(patched, workspace, kinds)}
@@ -65,7 +65,7 @@ def with_changed_objects(
 def with_patch_references(
     template: WorkloadTemplate, subset: Subset, namespace: str, workspace: Workspace
 ) -> tuple[Prerequisite, ...]:
-    """Return a template's prerequisites and what a patch names, where nobody knows the pods that it changes."""
+    """Return the template's prerequisites and the references of a patch, if the pods themselves are unknown."""
     target = target_namespace(template.spec, workspace)
     present = {_key(prerequisite) for prerequisite in template.prerequisites}
     for manifest in objects_of(template.spec):
@@ -90,7 +90,7 @@ def _key(prerequisite: Prerequisite) -> tuple[Category, str]:
 
 
 def describe_subset(subset: Subset) -> str:
-    """Name a subset as who needs something."""
+    """Name a subset as the cause of a prerequisite."""
     return f"subset {sanitize(subset.name)}"
 
 
@@ -104,47 +104,50 @@ _SHAPE_PARTS = (
     ("who",),
     ("unstated",),
 )
-"""What is said of a shape together; a subset changes neither the size of a group nor whether its pods are apart."""
+"""Fields of a shape that change together; a subset changes neither the size of a group nor its spread over nodes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PatchShapes:
-    """The shape of a template's pods: its `own`, with what a subset injects but its patch, and `patched` as well."""
+    """The shape of a template's pods in three states of injection."""
 
+    # As the template states it.
     own: ReplicaShape
+    # With all that the subset injects but its patch.
     injected: ReplicaShape
+    # With the patch as well.
     patched: ReplicaShape
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RenderedSubset:
-    """What is written for a placement of a subset, but for charts: the objects as they are without the subset, with it.
+    """The objects of a placement of a subset, without those of charts."""
 
-    There are no shapes of the pods that it changes where these cannot be told beforehand: templates differ, or one has
-    expressions that read how many replicas there are.
-    """
-
+    # The objects without the subset, and with it.
     own: DeploySpec
     spec: DeploySpec
+    # None if templates differ, or one reads the number of replicas: shapes are then unknown in advance.
     shapes: PatchShapes | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SubsetObjects:
-    """What is kept of what would be written: what it needs to be there first, and its shapes where these are known."""
+    """The prerequisites and shapes of the objects of a subset."""
 
+    # The objects that a cluster must have first.
     needed: tuple[Prerequisite, ...]
+    # None where they are unknown.
     shapes: PatchShapes | None
 
 
 class SubsetDrafts:
-    """What would be written for the subsets of the workloads of one fleet, each made once for clusters that are alike.
+    """The rendered subsets of the workloads of one fleet, each rendered once for equivalent clusters.
 
-    What reads its placement, which has a name and times of its own, is made anew for each moment that is asked about.
+    Templates that read their placement, which has a name and times of its own, are rendered anew for each moment.
     """
 
     def __init__(self, desired: Desired) -> None:
-        """Begin with nothing."""
+        """Start without rendered subsets."""
         self._desired = desired
         self._reads: dict[WorkloadId, tuple[bool, bool]] = {}
         self._made: dict[Hashable, tuple[datetime | None, SubsetObjects]] = {}
@@ -152,7 +155,7 @@ class SubsetDrafts:
     def needed(
         self, template: WorkloadTemplate, policy: BurstPolicy, subset: Subset, cluster: Cluster, *, now: datetime
     ) -> tuple[Prerequisite, ...]:
-        """Return what one of its clusters must have first for a subset."""
+        """Return the prerequisites of a subset on one of its clusters."""
         made = self._of(template, policy, subset, cluster, now)
         return template.prerequisites if made is None else made.needed
 
@@ -166,7 +169,7 @@ class SubsetDrafts:
         *,
         now: datetime,
     ) -> ReplicaShape:
-        """Return the shape that a replica, `seen` on the primary, has for a subset on one of its clusters."""
+        """Return the shape of a replica of a subset on one of its clusters; `seen` is its shape on the primary."""
         made = self._of(template, policy, subset, cluster, now)
         if made is not None and made.shapes is not None:
             labels = "metadata" in subset.patch
@@ -178,7 +181,7 @@ class SubsetDrafts:
     def _of(
         self, template: WorkloadTemplate, policy: BurstPolicy, subset: Subset, cluster: Cluster, now: datetime
     ) -> SubsetObjects | None:
-        """Return what would be written for a subset on one of its clusters; None where it patches nothing."""
+        """Return the objects of a subset on one of its clusters; None if the subset has no patch."""
         workload, spread = template.workload, policy.spread
         if not subset.patch or spread is None:
             return None
@@ -219,9 +222,9 @@ class SubsetDrafts:
 
 
 def render_subset(desired: Desired, placement: Placement) -> RenderedSubset | None:
-    """Return what is written for a placement of a subset, but for charts.
+    """Render the objects of a placement of a subset, without charts.
 
-    None where what the spread targets is made by one of these, or cannot be made.
+    None if a chart creates the target of the spread, or if the template cannot be rendered.
     """
     template, workspace = desired.templates[placement.workload], desired.workspaces[placement.workload.workspace]
     context = render.Context(
@@ -272,11 +275,11 @@ def render_subset(desired: Desired, placement: Placement) -> RenderedSubset | No
 def patched_shape(
     seen: ReplicaShape, narrowed: ReplicaShape, shapes: PatchShapes, *, labels: bool = False
 ) -> ReplicaShape | None:
-    """Return the shape of a replica that a subset's patch changes; None where nobody can tell.
+    """Return the shape of a replica that a subset's patch changes; None if it cannot be determined.
 
-    `seen` is the replica as it is on the primary, and `narrowed` the same with what the subset injects but its patch.
-    What the primary shows as the template has it becomes what is written. Anything else stays as it is seen, where the
-    patch leaves that alone; one that changes `labels` may change what the rules of such pods go by.
+    `seen` is the replica on the primary, `narrowed` the same with all that the subset injects but its patch. Parts that
+    the primary shows as the template states them become what is written. Other parts stay as seen, if the patch leaves
+    them alone. A patch that changes `labels` may change the pods that pod rules select.
     """
     changes: dict[str, Any] = {}
     bare = without_admission_defaults(seen)
@@ -289,7 +292,7 @@ def patched_shape(
         if part == ("who",) and not seen.who:
             continue
         if part == ("unstated",) and seen.unstated is None:
-            shown = own  # nobody has said it, but for the template
+            shown = own  # only the template states it
         if shown == own:
             changes |= zip(part, after, strict=True)
         elif before != after or (labels and part == ("rules",) and seen.rules is not None):
@@ -298,7 +301,7 @@ def patched_shape(
 
 
 def _targets_complete(objects: Sequence[Json], spread: WorkloadSpread, *, alone: bool) -> bool:
-    """Tell whether no chart and no command can make what a spread targets: there is nothing else, or it is here."""
+    """Return whether no chart or command can create the target: only manifests exist, or they contain it."""
     chosen = target_indexes(objects, spread)
     return bool(chosen) and (alone or all(_name(objects[index]) == spread.target.name for index in chosen))
 
@@ -310,7 +313,7 @@ def _name(manifest: Json) -> Json:
 def _injected(
     objects: Sequence[Json], chosen: Collection[int], asked: Injection, workspace: Workspace, kinds: Kinds
 ) -> list[Json]:
-    """Make the pods of some objects those of a subset. Raises InvalidInput as `injected` does."""
+    """Inject the subset into the chosen objects. Raises InvalidInput as `injected` does."""
     return [
         inject_subset(manifest, asked, workspace, kinds) if index in chosen else manifest
         for index, manifest in enumerate(objects)
@@ -318,7 +321,7 @@ def _injected(
 
 
 def _reads(manifest: Json, field_path: Path, name: str) -> bool:
-    """Tell whether an expression below a way reads a name of the context."""
+    """Return whether an expression below a path reads a name of the context."""
     return any(
         name in dialect.read_expression(text).names for _, text in expression_strings((), at(manifest, field_path))
     )
@@ -327,7 +330,7 @@ def _reads(manifest: Json, field_path: Path, name: str) -> bool:
 def _shape(
     objects: Sequence[Json], roles: Mapping[int, tuple[Path, ...]], kinds: Kinds, namespace: str
 ) -> ReplicaShape | None:
-    """Read the shape that all pods of some templates have; None where they differ, or one cannot be read."""
+    """Return the common shape of the pods of some templates; None if they differ, or one cannot be read."""
     shapes: dict[Hashable, ReplicaShape] = {}
     try:
         others = tuple(_with_namespace(pods_made, namespace) for pods_made in objects)
@@ -342,6 +345,6 @@ def _shape(
 
 
 def _with_namespace(manifest: Json, namespace: str) -> Json:
-    """Give an object that names no namespace the one that it is written for."""
+    """Add the target namespace to an object without one."""
     metadata = at(manifest, ("metadata",)) or {}
     return {**manifest, "metadata": {"namespace": namespace, **metadata}}

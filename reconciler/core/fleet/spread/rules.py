@@ -1,10 +1,10 @@
-"""The rules of a WorkloadSpread by itself: OpenKruise's webhook, in its words and at its fields, all of them at once.
+"""The rules of a WorkloadSpread by itself: those of OpenKruise's webhook, in its words and at its fields, all at once.
 
 1. The rules of the set and its subsets (docs/reference/workloadspread.md, "Validation").
 2. Kubernetes' own validation of node selector terms, tolerations and label selectors.
-3. A warning for each field of a patch that no Pod has. A strategic merge puts such a field where it stands, as kubectl
-   and OpenKruise do, and the API server refuses or drops it later. Scalars are told apart by the fields of Kubernetes
-   1.37 (k8s.io/api/core/v1), for the types that `SCALARS` names; deeper fields are for the API server to check.
+3. A warning for each field of a patch that no Pod has. A strategic merge writes such a field as kubectl and OpenKruise
+   do, and the API server refuses or drops it later. Scalars are recognised by the fields of Kubernetes 1.37
+   (k8s.io/api/core/v1), for the types that `SCALARS` names; deeper fields are for the API server to check.
 
 Rules that need other files are in `files`.
 """
@@ -44,7 +44,7 @@ _PARTS = ("metadata", "spec")
 _WORKLOAD = frozenset(
     {"paused", "replicas", "selector", "strategy", "template", "updateStrategy", "volumeClaimTemplates"}
 )
-"""Fields beside the pod template in the spec of what has one."""
+"""Fields beside the pod template in the spec of a workload."""
 
 SCALARS: Mapping[str, frozenset[str]] = {
     ROOT: frozenset({"apiVersion", "kind", "status"}),
@@ -65,13 +65,13 @@ SCALARS: Mapping[str, frozenset[str]] = {
     }),
     "Resources": frozenset(),
 }  # fmt: skip # a table, a row a line
-"""The fields of these types that hold neither an object nor a list; with those of `podfields` they are all of them."""
+"""The scalar fields of these types; together with `strategic_merge.TYPES` they are all fields."""
 
 _CALLED = {ROOT: "a Pod", "ObjectMeta": "metadata", "PodSpec": "the spec of a Pod", "Container": "a container"}
 
 
 def warn_unknown_fields(patch: Mapping[str, Json], loc: Loc) -> Iterator[Finding]:
-    """Warn of the fields of a patch that no Pod has, each at its place below `loc`."""
+    """Warn of the fields of a patch that no Pod has, each at its location below `loc`."""
     yield from islice(_unknown(patch, ROOT, loc), _MOST)
 
 
@@ -92,7 +92,7 @@ def _unknown(value: Json, kind: str, loc: Loc) -> Iterator[Finding]:
 
 
 def _field_hint(name: str, value: Json, kind: str) -> str:
-    """Say what was probably meant: the patch of a workload, a field of another place, or one of nearly this name."""
+    """Suggest a remedy: the patch form of a workload field, the right section, or the nearest name."""
     if name in _WORKLOAD:
         parts = [f"{part}: …" for part in _PARTS if isinstance(value, Mapping) and part in value]
         instead = f"write it as patch: {{{', '.join(parts)}}}" if parts else "leave it out"
@@ -107,12 +107,12 @@ _NAME = r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
 _DOMAIN = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
 _KEY = re.compile(rf"({_DOMAIN}/)?{_NAME}")
 _LONGEST_LABEL_KEY = 253 + 1 + 63
-"""Characters of a domain, a slash and a name; matching a much longer text would take its time."""
+"""Characters of a domain, a slash and a name; matching longer texts would take too long."""
 _VALUE = re.compile(rf"({_NAME})?")
 
 
 def check_term(file: TermFile, loc: Loc) -> Iterator[Finding]:
-    """Find what is wrong in a term at `loc`."""
+    """Check a node selector term at `loc`."""
     for index, requirement in enumerate(file.match_expressions):
         where = (*loc, "matchExpressions", index)
         message, hint = requirement.fault()
@@ -122,7 +122,7 @@ def check_term(file: TermFile, loc: Loc) -> Iterator[Finding]:
 
 
 def check_toleration(file: TolerationFile, loc: Loc) -> Iterator[Finding]:
-    """Find what is wrong in a toleration at `loc`."""
+    """Check a toleration at `loc`."""
     exists = file.operator is Operator.EXISTS
     if file.key:
         yield from _label(file.key, (*loc, "key"))
@@ -139,7 +139,7 @@ def check_toleration(file: TolerationFile, loc: Loc) -> Iterator[Finding]:
 
 
 def selector_faults(file: SpreadLabelSelectorFile) -> Iterator[tuple[str, str]]:
-    """Say what is wrong in a label selector, each time with the way out."""
+    """Yield the faults of a label selector, each with a remedy."""
     for key, value in file.match_labels.items():
         yield from _labels(key, (value,))
     for index, spread_label_requirement_file in enumerate(file.match_expressions):
@@ -178,11 +178,11 @@ def _is_key(text: str) -> bool:
 
 
 WORKSPACE = "overspill.dev/workspace"
-"""The annotation that names the one Workspace of which a spread is, where several may touch its namespace."""
+"""The annotation that names the Workspace of a spread, if several may use its namespace."""
 
 
 class KruiseRule(StrEnum):
-    """What Kruise says where it refuses a spread. `{}` is filled in."""
+    """Messages of Kruise's webhook; `{}` is filled in."""
 
     NO_TARGET = "no targetRef defined in WorkloadSpread"
     EMPTY_TARGET = "empty TargetReference is not valid for WorkloadSpread."
@@ -210,11 +210,11 @@ GROUPS = {
     "CloneSet": ("apps.kruise.io",),
     "Job": ("batch", "batch.volcano.sh"),
 }
-"""The kinds that Kruise knows without a whitelist, with their groups; Volcano's Job is known here beside them."""
+"""The kinds that Kruise knows without a whitelist, with their groups, and Volcano's Job."""
 
 _WHOLE = 100
 _LONGEST_SUBSET_NAME = 100
-"""Characters of a subset's name: it is told in commits. OpenKruise knows no bound."""
+"""Characters of a subset's name, which appears in commits. OpenKruise sets no bound."""
 _SUBSETS: Loc = ("spec", "subsets")
 _TARGET: Loc = ("spec", "targetRef")
 _STRATEGY: Loc = ("spec", "scheduleStrategy")
@@ -222,7 +222,7 @@ _ADAPTIVE: Loc = (*_STRATEGY, "adaptive")
 
 
 def check_spread(file: WorkloadSpreadFile) -> Iterator[Finding]:
-    """Find what is wrong between the parts of a file that fits the schema, and what is without effect."""
+    """Check the parts of a valid file against each other, and warn of fields without effect."""
     spec = file.spec
     for key in file.metadata.annotations:
         if key.startswith("overspill.dev/") and key != WORKSPACE:
@@ -270,7 +270,7 @@ def _names(subsets: list[SubsetFile]) -> Iterator[Finding]:
 
 
 def _subset(subset: SubsetFile, loc: Loc) -> Iterator[Finding]:
-    """Check what one subset says without its limits: terms, tolerations, and how many come first."""
+    """Check one subset without its limits: terms, tolerations and weights."""
     spellings = (
         ("requiredNodeSelectorTerm", "requiredNodeSelector"),
         ("preferredNodeSelectorTerms", "preferredNodeSelector"),
@@ -311,7 +311,7 @@ def _subset(subset: SubsetFile, loc: Loc) -> Iterator[Finding]:
 
 
 def _limits(subsets: list[SubsetFile], *, ordinal: bool) -> Iterator[Finding]:
-    """Check the limits in order, until the first that leaves the others without a meaning."""
+    """Check the limits in order, up to the first that makes the others meaningless."""
     total, limited, percents = 0, 0, False
     for index, subset in enumerate(subsets):
         given, loc = subset.max_replicas, (*_SUBSETS, index, "maxReplicas")
@@ -344,7 +344,7 @@ def _share(most: Bound) -> int:
 
 
 def _bound_hint(given: int | str) -> str:
-    """Guess at the limit that was meant."""
+    """Suggest the limit that was probably meant."""
     if isinstance(given, int):
         return "leave it out for no limit" if given > MOST else "try 0, or leave it out for no limit"
     match = re.search(r"([0-9]{1,3})(\.[0-9]+)?", given)
@@ -353,9 +353,9 @@ def _bound_hint(given: int | str) -> str:
 
 
 def max_critical_seconds(subsets: int, recovery: int) -> int:
-    """Return the most seconds that a replica may wait for a node, so that it has tried all before the first recovers.
+    """Return the most seconds that a replica may wait for a node in one subset.
 
-    `recovery` are the seconds after which a subset counts as schedulable again, of which 5 are kept back.
+    It then tries all subsets before the first recovers. `recovery` are the seconds after which a subset counts as schedulable again; 5 of them are kept in reserve.
     """
     return (recovery - 5) // (subsets - 1) if subsets > 1 else MOST
 
@@ -394,7 +394,9 @@ def _filter(target: TargetFilterFile) -> Iterator[Finding]:
     for message, hint in selector_faults(target.selector):
         yield Finding(loc=loc, message=KruiseRule.SELECTOR.format(message), hint=hint)
     for index, replicas_path in enumerate(target.replicas_path_list):
-        message, hint = fault(replicas_path) if replicas_path else ("", "")  # Kruise counts none for an empty one
+        message, hint = (
+            fault(replicas_path) if replicas_path else ("", "")
+        )  # Kruise counts no replicas at an empty path
         if message:
             yield Finding(loc=(*loc, "replicasPathList", index), message=message, hint=hint)
 

@@ -1,9 +1,8 @@
-"""Where a placement's share is written by word of a WorkloadSpread: at the paths of its `replicasPathList`.
+"""The share of a placement, written at the paths of a WorkloadSpread's `replicasPathList`.
 
-OpenKruise only reads there; here the share is written there as well (docs/reference/workloadspread.md, "Replicas and
-the whitelist"). What the template's own file has at the paths says in what proportion. As with the annotation of
-`sharepath`, the numbers become expressions when the files are read, so that whatever fills in a template, to write it
-or to count what it takes, divides alike.
+OpenKruise only reads these paths; Overspill writes the share there as well (docs/reference/workloadspread.md, "Replicas
+and the whitelist"). The numbers in the template give the proportion. As with the annotation of `replica_paths`, they
+become expressions when the files are read, so that rendering and fit divide the share alike.
 """
 
 from __future__ import annotations
@@ -29,14 +28,14 @@ from reconciler.text.findings import Finding, Loc, shortened
 _PATHS: Loc = ("spec", "targetFilter", "replicasPathList")
 _SHARE = "{{ replicas }}"
 _MOST = 64
-"""Places in one object that a share is divided over."""
+"""Paths in one object that a share is divided over."""
 
 
 class IndivisibleReplicasError(Exception):
-    """A share cannot be written at the paths of a spread; `hint` is the way out."""
+    """A share cannot be written at the paths of a spread; `hint` is the remedy."""
 
     def __init__(self, message: str, hint: str) -> None:
-        """Say why, and the way out."""
+        """Take the reason and the remedy."""
         super().__init__(message)
         self.hint = hint
 
@@ -44,7 +43,7 @@ class IndivisibleReplicasError(Exception):
 def divide_templates(
     work: FleetObjects, templates: Templates, policies: Mapping[WorkloadId, BurstPolicy]
 ) -> dict[WorkloadId, WorkloadTemplate]:
-    """Return the templates, those divided whose policy has a spread that says where; what keeps one whole is told."""
+    """Return the templates, divided where their policy has a spread with paths; failures are reported."""
     made = {workload: template for workload, (template, _) in templates.items()}
     files = {(declared.path, declared.declared.line): declared for declared in work.all(WorkloadSpreadFile)}
     for workload, policy in policies.items():
@@ -64,10 +63,10 @@ def divide_templates(
 
 
 def divide_replicas(spec: DeploySpec, spread: WorkloadSpread) -> DeploySpec:
-    """Have a share divided over the paths of a spread in the objects that it targets.
+    """Divide a share over the paths of a spread in the objects that it targets.
 
-    It is the same spec where there is none of them, as in a chart, or where the one path has the share already. Raises
-    UndividedError where an object says itself what becomes of a share, or has no numbers of replicas there.
+    Returns the same spec without such objects, as in a chart, or if the only path holds the share already. Raises
+    IndivisibleReplicasError if an object has expressions of its own over the share, or no numbers at the paths.
     """
     chosen = target_indexes([manifest.manifest for manifest in spec.manifests], spread)
     made = tuple(
@@ -81,7 +80,7 @@ def divide_replicas(spec: DeploySpec, spread: WorkloadSpread) -> DeploySpec:
 def _divide_manifest(resource: ManifestResource, spread: WorkloadSpread) -> ManifestResource:
     manifest, share_paths = resource.manifest, _single_paths(resource.manifest, spread)
     if [at(manifest, share_path) for share_path in share_paths] in ([], [_SHARE]):
-        return resource  # the empty path leads nowhere, and OpenKruise counts nothing there
+        return resource  # an empty path leads nowhere, and OpenKruise counts no replicas there
     called = f"{spread.target.kind} {spread.target.name}"
     if render.reads_variable(DeploySpec(manifests=(resource,)), "replicas"):
         message = f"{called} says itself what becomes of a share, by an expression that reads replicas"
@@ -100,7 +99,7 @@ def _divide_manifest(resource: ManifestResource, spread: WorkloadSpread) -> Mani
 
 
 def _single_paths(manifest: Mapping[str, Json], spread: WorkloadSpread) -> Sequence[Path]:
-    """List the single places that the paths lead to, in the order of the spread, each once."""
+    """List the single paths that the paths of the spread lead to, in its order, each once."""
     paths = [path(replicas_path) for replicas_path in spread.replicas_paths if replicas_path]
     return tuple(
         dict.fromkeys(

@@ -1,7 +1,7 @@
-"""Warnings about WorkloadSpreads: fields without effect beside the templates, policies and clusters, and empty subsets.
+"""Warnings about WorkloadSpreads: fields without effect beside templates, policies and clusters, and empty subsets.
 
-A subset that makes no pods of the objects of a template would refuse a placement as `NotRendered`; the warning comes
-before anything is missing, as far as files tell. The objects of a chart that Overspill renders are not known here.
+A subset that cannot be injected into the objects of a template would refuse a placement as `NotRendered`; the warning
+comes before the first shortage, as far as files tell. The objects of rendered charts are unknown here.
 """
 
 from __future__ import annotations
@@ -36,16 +36,16 @@ from reconciler.text.wording import join_names
 _TARGET: Loc = ("spec", "targetRef")
 _SUBSETS: Loc = ("spec", "subsets")
 _LONGEST, _MOST_COMPARED, _MOST_GUESSES = 100, 200, 20
-"""Characters of a name that is compared, names that it is compared with, and spreads for which that is done."""
+"""Characters of a name that are compared, names that it is compared with, and spreads that get a suggestion."""
 _ALIKE = 0.75
-"""How much of two keys is the same where one is a slip of the pen."""
+"""Similarity above which two keys count as a typing error."""
 
 
 class BurstTargets:
-    """The objects to which templates lend replicas, so that it can be said which one a spread may mean."""
+    """The objects that templates burst for, to suggest the one that a spread may mean."""
 
     def __init__(self, refs: Iterable[WorkloadRef]) -> None:
-        """Sort them by what they have in common with a target."""
+        """Index the references by the parts that they share with a target."""
         self._named: dict[str, list[WorkloadRef]] = {}
         self._beside: dict[str, set[str]] = {}
         self._guesses = _MOST_GUESSES
@@ -62,30 +62,30 @@ class BurstTargets:
         if not file.metadata.namespace:
             message += f"; without metadata.namespace it is in {spread.namespace}"
         hint = f"annotate the template: {WORKLOAD}: {shortened(wanted)}"
-        # 1. One lends to exactly this, and is not meant.
+        # 1. A template bursts for exactly this object, but another reason excludes it.
         if any(ref.namespace == target.namespace and ref.kind in ("", target.kind) for ref in named):
             message = f"the template that lends replicas to {shortened(wanted)} is not governed by it"
             hint = "its workspace may not touch the namespace, the annotation names another, or its group differs"
-        # 2. One lends to something of this name elsewhere, or of another kind.
+        # 2. A template bursts for an object of this name elsewhere, or of another kind.
         elif named:
             closest = min(named, key=lambda ref: ref.kind not in ("", target.kind))
             hint = f"try '{closest.kind or target.kind}/{closest.namespace}/{closest.name}'"
             if not file.metadata.namespace:
                 hint = f"try metadata.namespace: {closest.namespace}"
-        # 3. One lends to something of nearly this name.
+        # 3. A template bursts for an object of nearly this name.
         elif likely := self._likely(target):
             hint = f"try '{likely}'"
         return Finding(loc=_TARGET, message=message, hint=hint, severity=Severity.WARNING)
 
     def _likely(self, target: WorkloadRef) -> str:
-        """Guess at the name that was meant, though not for ever: a comparison takes long."""
+        """Return the nearest name, as long as the number of comparisons permits."""
         self._guesses -= 1
         names = sorted(self._beside.get(target.namespace, ()))[:_MOST_COMPARED]
         return nearest_name(target.name[:_LONGEST], names) if self._guesses >= 0 else ""
 
 
 def warn_policies(policies: Iterable[BurstPolicy], written: Collection[str]) -> Iterator[Finding]:
-    """Tell what the policies of a spread's templates say beside subsets; `written` name those that files write."""
+    """Report the policies that a spread overrides, or that override it; `written` are those from files."""
     for policy in policies:
         if policy.distribution != Distribution():
             message = f"BurstPolicy {policy.name} has a distribution of its own, so that subsets are without effect"
@@ -98,7 +98,7 @@ def warn_policies(policies: Iterable[BurstPolicy], written: Collection[str]) -> 
 
 
 def warn_gangs(templates: Iterable[WorkloadTemplate], kinds: Kinds) -> Iterator[Finding]:
-    """Tell which of a spread's templates are not spread, since all that runs in groups is on one cluster."""
+    """Warn of gangs among the templates of a spread: a gang is on one cluster and cannot be spread."""
     for template in templates:
         if is_declared_gang(template.spec, template.ref, template.group_size, kinds):
             message = f"{template.workload} runs in groups and has one cluster, so that it cannot be spread"
@@ -112,7 +112,7 @@ def warn_empty_subsets(
     workspaces: Collection[Workspace],
     clusters: Mapping[ClusterName, Cluster],
 ) -> Iterator[Finding]:
-    """Warn of subsets that no cluster of these workspaces is in; of a cluster that nobody describes, who knows."""
+    """Warn of subsets without any cluster of these workspaces; silent if one of them is undescribed."""
     names = {name for workspace in workspaces for name in workspace.everywhere}
     if not names <= clusters.keys():
         return
@@ -125,7 +125,7 @@ def warn_empty_subsets(
             or any(selects_cluster(subset, cluster) for cluster in usable)
         ):
             continue
-        # What no cluster meets even by itself is what is wrong; where each is met by some, it is all of them together.
+        # Labels that no cluster has are wrong by themselves; if each is met by some cluster, the combination is wrong.
         wrong = {label.key for label in term.labels if not any(_meets(label, cluster) for cluster in usable)}
         keys = wrong or {label.key for label in term.labels}
         values = sorted(
@@ -146,9 +146,10 @@ def warn_misspelt_labels(
     workspaces: Collection[Workspace],
     clusters: Mapping[ClusterName, Cluster],
 ) -> Iterator[Finding]:
-    """Warn of label keys that no cluster of these workspaces has, where one of theirs is nearly the same.
+    """Warn of label keys that no cluster of these workspaces has, if one of their keys is nearly the same.
 
-    Any other key may be a label of nodes, which no file tells of; those of nodes that a cluster may get are told.
+    Any other key may be a label of nodes, which files do not list; labels of nodes that an autoscaler may add are
+    known.
     """
     usable = [clusters[name] for workspace in workspaces for name in workspace.everywhere if name in clusters]
     label_keys = {key for cluster in usable for key in cluster.labels}
@@ -174,7 +175,7 @@ def warn_misspelt_labels(
 
 
 def _nearest_key(key: str, label_keys: Iterable[str]) -> str:
-    """Return the key that was probably meant; those of one prefix are told apart by what comes after it."""
+    """Return the nearest key with the same prefix; empty without one."""
     prefix, _, name = key[:_LONGEST].rpartition("/")
     beside = {
         label_key.rpartition("/")[2]: label_key for label_key in label_keys if label_key.rpartition("/")[0] == prefix
@@ -186,7 +187,7 @@ def _nearest_key(key: str, label_keys: Iterable[str]) -> str:
 def warn_shared_ordinals(
     spread: WorkloadSpread, workspaces: Iterable[Workspace], clusters: Mapping[ClusterName, Cluster]
 ) -> Iterator[Finding]:
-    """Warn where pods of a StatefulSet would have the same ordinals, or none: nothing of the primary is changed."""
+    """Warn of pods of a StatefulSet with equal ordinals or none, since the primary's are never changed."""
     if not has_ordinals(spread):
         return
     first, *others = spread.subsets
@@ -210,7 +211,7 @@ def warn_shared_ordinals(
 
 
 def _meets(requirement: NodeRequirement, cluster: Cluster) -> bool:
-    """Tell whether a cluster meets a requirement by its labels, or leaves it to its nodes."""
+    """Return whether a cluster meets a requirement by its labels, or leaves it to its nodes."""
     return requirement.key not in cluster.labels or meets_terms(
         (NodeTerm(labels=(requirement,)),), cluster.labels, cluster.name
     )
@@ -219,9 +220,9 @@ def _meets(requirement: NodeRequirement, cluster: Cluster) -> bool:
 def warn_unmatched_selector(
     spread: WorkloadSpread, templates: Iterable[WorkloadTemplate], kinds: Kinds
 ) -> Iterator[Finding]:
-    """Warn of a selector that none of the pods of a target has the labels for, as templates deploy it.
+    """Warn of a selector that matches none of the pods of its target, as templates deploy it.
 
-    Only of kinds with one pod template: where there are several roles, controllers label the pods of each.
+    Only for kinds with one pod template: with several roles, controllers label the pods of each.
     """
     for template in templates:
         manifest = deployed_target(template, spread.target)
@@ -241,7 +242,7 @@ def warn_unmatched_selector(
 
 
 def deployed_target(template: WorkloadTemplate, target: WorkloadRef) -> Mapping[str, Json] | None:
-    """Return the target as a template deploys it; None where the template does not tell."""
+    """Return the manifest of the target in a template; None if the template has none."""
     for resource in template.spec.manifests:
         metadata = resource.manifest.get("metadata")
         name = metadata.get("name") if isinstance(metadata, Mapping) else None
@@ -254,7 +255,7 @@ _SUBSETS_unmade: Loc = ("spec", "subsets")
 
 
 def check_patches(spread: WorkloadSpread, templates: Iterable[WorkloadTemplate], desired: Desired) -> Iterator[Finding]:
-    """Tell which patches and tolerations make no pods of those that templates deploy, whatever the cluster."""
+    """Report patches and tolerations that cannot be injected into the objects of templates, on any cluster."""
     for template in templates:
         manifests = _targeted_objects(spread, template)
         for index, subset in enumerate(spread.subsets):
@@ -266,10 +267,10 @@ def check_patches(spread: WorkloadSpread, templates: Iterable[WorkloadTemplate],
 def warn_refused_clusters(
     spread: WorkloadSpread, templates: Iterable[WorkloadTemplate], desired: Desired
 ) -> Iterator[Finding]:
-    """Warn of subsets that some of their clusters are refused for: by an engine, by ordinals, or without a target."""
+    """Warn of subsets that some of their clusters refuse: by engine, by ordinals, or without a target."""
     for template in templates:
         if is_declared_gang(template.spec, template.ref, template.group_size, desired.kinds):
-            continue  # it is not spread
+            continue  # gangs are not spread
         manifests = _targeted_objects(spread, template)
         for index, subset in enumerate(spread.subsets):
             clusters_by_problem: dict[tuple[str, str], list[ClusterName]] = {}
@@ -282,7 +283,7 @@ def warn_refused_clusters(
 
 
 def _targeted_objects(spread: WorkloadSpread, template: WorkloadTemplate) -> list[Mapping[str, Json]]:
-    """List the objects that a spread targets, of those that the steps of a template make."""
+    """List the objects that a spread targets among those that the steps of a template create."""
     named = {step.name for step in template.spec.steps if step.type is StepType.MANIFEST}
     manifests = [manifest.manifest for manifest in template.spec.manifests if manifest.name in named]
     return [manifests[index] for index in sorted(target_indexes(manifests, spread))]
@@ -295,7 +296,7 @@ def _by_cluster(
     template: WorkloadTemplate,
     desired: Desired,
 ) -> Iterator[tuple[ClusterName, tuple[Problem, ...]]]:
-    """Yield what each cluster of a subset is refused for. Clusters that are alike for it are looked at once."""
+    """Yield the problems of each cluster of a subset. Equivalent clusters are checked once."""
     workspace, problems_by_likeness = desired.workspaces[template.workspace], dict[Hashable, tuple[Problem, ...]]()
     for name in workspace.clusters:
         cluster = desired.clusters.get(name)
@@ -304,9 +305,9 @@ def _by_cluster(
         try:
             asked = injection(spread, subset, cluster)
         except ValueError:
-            return  # it has no ordinals of its own anywhere, which is told of the spread
+            return  # the subset has no ordinals of its own, which is reported for the spread
         if manifests and not asked.start:
-            return  # terms of nodes can be written of any manifest
+            return  # node terms can be written into any manifest
         key = (cluster.engine, asked.required, asked.preferred)
         if key not in problems_by_likeness:
             problems = _ordinal_problems(manifests, asked, template, desired) if manifests else None
@@ -319,7 +320,7 @@ def _by_cluster(
 def _ordinal_problems(
     manifests: Sequence[Mapping[str, Json]], asked: Injection, template: WorkloadTemplate, desired: Desired
 ) -> tuple[Problem, ...]:
-    """Say why objects cannot leave ordinals to others; what is wrong with them besides has been told."""
+    """Return why objects cannot leave ordinals to others; their other problems have been reported."""
     plain = tuple(
         _injection_problems(manifests, Injection(spread=asked.spread, subset=asked.subset), template, desired)
     )
@@ -329,7 +330,7 @@ def _ordinal_problems(
 def _injection_problems(
     manifests: Iterable[Mapping[str, Json]], asked: Injection, template: WorkloadTemplate, desired: Desired
 ) -> Iterator[Problem]:
-    """Yield why the pods of objects cannot be made those of a subset."""
+    """Yield why a subset cannot be injected into the pods of objects."""
     workspace = desired.workspaces[template.workspace]
     for manifest in manifests:
         try:
@@ -341,7 +342,7 @@ def _injection_problems(
 def _engine_problems(
     asked: Injection, template: WorkloadTemplate, cluster: Cluster, desired: Desired
 ) -> tuple[Problem, ...]:
-    """Say why a subset changes nothing where no manifest is its target: the engine cannot, or nothing makes it."""
+    """Return why a subset without a target manifest has no effect: the engine cannot patch, or nothing creates it."""
     installer, spec = engine(cluster.engine), template.spec
     kinds = (str(manifest.manifest.get(field)) for manifest in spec.manifests for field in ("apiVersion", "kind"))
     try:
