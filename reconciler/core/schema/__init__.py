@@ -1,7 +1,7 @@
-"""What may stand in the files that people write: the one place where parsed YAML becomes typed fields.
+"""The schemas of files that people write: the only place where parsed YAML becomes typed fields.
 
-The models are strict: unknown fields are errors, ``"3"`` is no number and ``3`` is no text. Each knows how to turn
-itself into the value of `reconciler.model` that everything else speaks in, and each is published as a JSON Schema.
+The models are strict: unknown fields are errors, ``"3"`` is no number and ``3`` is no text. Each makes its value of
+`reconciler.model`, which the other packages use, and each is published as a JSON Schema.
 """
 
 from reconciler.core.schema.errors import validation_findings

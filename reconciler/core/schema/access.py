@@ -1,4 +1,4 @@
-"""The file that says who may do what in which workspace: its models, its values, and the entry for a new token."""
+"""The access file, with the roles in each workspace: its models, its values, and the entry for a new token."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ from reconciler.text.findings import Finding, shortened
 from reconciler.text.timestamps import format_time
 
 _MOST_TOKENS = 1000
-"""Each call is compared with all of them."""
+"""Bound on tokens, since each call is compared with all of them."""
 _DIGEST = re.compile("[0-9a-f]{64}")
 _ROLES = {str(role): role for role in values.AccessRole}
 
 
 def _scope(text: str) -> str:
-    """Take a workspace's name, or a star for all of them."""
+    """Accept a workspace's name, or a star for all of them."""
     if text != values.EVERYWHERE and not is_name(text):
         raise refusal(f"{shortened(text, 40)!r} is not the name of a workspace", "try one, or '*' in quotes for all")
     return text
 
 
 def _digest(text: str) -> str:
-    """Take a SHA-256; what stands there instead may be a secret, and is not repeated."""
+    """Accept a SHA-256. Any other text may be a secret, and is not repeated."""
     if text.startswith(values.PREFIX):
         raise refusal("is the token itself, which only its bearer should have", "make a new one with `overspill token`")
     if _DIGEST.fullmatch(text) is None:
@@ -43,14 +43,14 @@ def _digest(text: str) -> str:
 
 
 def _name(text: str) -> str:
-    """Take what somebody can be called."""
+    """Accept a name of a person or client."""
     if not values.is_valid_name(text):
         raise refusal("is not a name of at most 100 printable characters without < and >", "try 'ci'")
     return text
 
 
 def _email(text: str) -> str:
-    """Take a mail address."""
+    """Accept a mail address."""
     if not values.is_valid_email(text):
         raise refusal(f"{shortened(text, 40)!r} is not a mail address", "try 'ada@example.com'")
     return text
@@ -96,7 +96,7 @@ class IssuerRuleFile(Strict):
 
     @model_validator(mode="after")
     def _of_one_claim(self) -> IssuerRuleFile:
-        """Refuse a rule for nobody, and one that two claims would have to be joined for."""
+        """Refuse a rule without a claim, and one with two."""
         if sum(claim is not None for claim in (self.group, self.subject, self.email)) != 1:
             raise refusal("must have exactly one of group, subject and email", "try a rule for each")
         return self
@@ -132,7 +132,7 @@ class AccessFile(Strict):
 
 
 def read(data: bytes, path: str) -> Access:
-    """Read the file. Raises InvalidInput with every problem; none repeats a token."""
+    """Read the access file. Raises InvalidInput with every problem; none repeats a token."""
     documents = yaml.parse(data, path)
     if len(documents) != 1:
         message = "holds several documents" if documents else "is empty"
@@ -152,7 +152,7 @@ def read(data: bytes, path: str) -> Access:
 
 
 def entry(token: Token) -> str:
-    """Write the entry of a token, to be put below ``tokens:``."""
+    """Write the entry of a token, for the list under ``tokens:``."""
     fields: dict[str, Json] = {"name": token.name}
     if token.email:
         fields["email"] = token.email
@@ -164,7 +164,7 @@ def entry(token: Token) -> str:
 
 
 def _duplicates(file: AccessFile) -> Iterator[Finding]:
-    """Find tokens that stand there twice, and names that are two's: the log could not tell them apart."""
+    """Report duplicate tokens and duplicate names, which the log could not tell apart."""
     names: set[str] = set()
     digests: set[str] = set()
     for index, token in enumerate(file.tokens):

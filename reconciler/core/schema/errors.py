@@ -1,4 +1,4 @@
-"""Pydantic's complaints in the words of somebody who edits a file."""
+"""Validation errors of Pydantic as findings for the author of a file."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ _WANTED = {
     "model_attributes_type": "a mapping",
 }
 _NUMBERS = {"a whole number": re.compile("[0-9]{1,40}"), "a number": re.compile(r"-?[0-9]{1,40}(\.[0-9]{1,40})?")}
-"""How a number is written that only its quotes make a text."""
+"""Texts that would be numbers without their quotes."""
 
 _SECONDS = re.compile("([0-9]{1,40})s")
-"""A duration where a field wants the number of its seconds."""
+"""A duration for a field that takes a number of seconds."""
 
 _MOST = MAX_PROBLEMS - 1
-"""Problems of one object that are worded, before it is only said how many more there are: hints cost time."""
+"""Bound on findings of one object; further ones are only counted, since hints cost time."""
 
 _BOUNDS = {
     "greater_than_equal": ("less than", "ge"),
@@ -42,7 +42,7 @@ _BOUNDS = {
 
 
 def validation_findings(error: ValidationError, model: type[BaseModel]) -> tuple[Finding, ...]:
-    """Turn the errors of a validation into findings, at most a hundred; `model` is what was validated."""
+    """Turn the errors of a validation into findings, at most a hundred; `model` is the validated model."""
     errors = error.errors(include_url=False)
     findings = [_finding(details, model) for details in errors[:_MOST]]
     if len(errors) > _MOST:
@@ -51,15 +51,15 @@ def validation_findings(error: ValidationError, model: type[BaseModel]) -> tuple
 
 
 def nearest_name(word: str, names: Iterable[str]) -> str:
-    """Return the known word that was probably meant, or nothing; case alone never makes a word another one."""
+    """Return the nearest name, or nothing. A word that differs in case alone is no match."""
     by_lower = {name.lower(): name for name in sorted(names)}
     matches = difflib.get_close_matches(word.lower(), by_lower, n=1, cutoff=0.6)
     return by_lower[matches[0]] if matches else ""
 
 
 def _finding(details: ErrorDetails, model: type[BaseModel]) -> Finding:
-    """Word one error."""
-    # Parts in angle brackets are tags of a union, and "[key]" says that a key rather than its value is wrong.
+    """Turn one validation error into a finding."""
+    # Parts in angle brackets are tags of a union; "[key]" marks an error of a key rather than its value.
     loc: Loc = tuple(part for part in details["loc"] if not str(part).startswith(("<", "[key]")))
     kind, given, context = details["type"], details["input"], details.get("ctx", {})
     if kind == "refused":
@@ -86,7 +86,7 @@ def _finding(details: ErrorDetails, model: type[BaseModel]) -> Finding:
 
 
 def _unknown(loc: Loc, model: type[BaseModel]) -> Finding:
-    """Report an unknown field with the nearest known one, or with all that there are when they are few."""
+    """Report an unknown field with the nearest known one, or with all fields if they are few."""
     owner = _model_at(model, loc[:-1])
     if owner is not None and issubclass(owner, Strict) and (hint := owner.strangers.get(str(loc[-1]))):
         return Finding(loc=loc, message="unknown field", hint=hint)
@@ -100,7 +100,7 @@ def _unknown(loc: Loc, model: type[BaseModel]) -> Finding:
 
 
 def _not_one_of(loc: Loc, given: Json, expected: str) -> Finding:
-    """Report a word that is none of a closed list. `expected` is Pydantic's listing: ``'a', 'b' or 'c'``."""
+    """Report a value outside of a closed list. `expected` is Pydantic's listing: ``'a', 'b' or 'c'``."""
     words = (word.strip().strip("'") for part in expected.split(" or ") for word in part.split(","))
     allowed = [word for word in words if word]
     guess = nearest_name(given, allowed) if isinstance(given, str) else ""
@@ -112,7 +112,7 @@ def _not_one_of(loc: Loc, given: Json, expected: str) -> Finding:
 
 
 def _wrong_type(loc: Loc, wanted: str, given: Json) -> Finding:
-    """Report a value of another type, with the spelling that would do."""
+    """Report a value of the wrong type, with the spelling of the right one."""
     hint = ""
     if wanted == "text" and isinstance(given, (bool, int, float)):
         hint = f"try '{_shown(given)}' in quotes"
@@ -129,7 +129,7 @@ def _wrong_type(loc: Loc, wanted: str, given: Json) -> Finding:
 
 
 def _describe(value: Json) -> str:
-    """Name a value by its kind, and by itself where it is short."""
+    """Name a value by its type, and quote it if it is short."""
     if value is None:
         return "null"
     if isinstance(value, dict):
@@ -140,7 +140,7 @@ def _describe(value: Json) -> str:
 
 
 def _shown(value: Json) -> str:
-    """Write a scalar as it stands in a file."""
+    """Write a scalar as in a file."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, str):
@@ -149,11 +149,11 @@ def _shown(value: Json) -> str:
 
 
 def _model_at(model: type[BaseModel], loc: Loc) -> type[BaseModel] | None:
-    """Find the model that describes the node at `loc`."""
+    """Return the model of the node at `loc`."""
     models = [model]
     for part in loc:
         if isinstance(part, int):
-            continue  # `_models` has already looked into the list
+            continue  # `_models` has already entered the list
         annotations = [
             field.annotation
             for owner in models
@@ -165,7 +165,7 @@ def _model_at(model: type[BaseModel], loc: Loc) -> type[BaseModel] | None:
 
 
 def _models(annotation: Any) -> Iterator[type[BaseModel]]:
-    """Yield the models that an annotation mentions."""
+    """Yield the models that an annotation contains."""
     if isinstance(annotation, type) and not get_args(annotation) and issubclass(annotation, BaseModel):
         yield annotation
     for argument in get_args(annotation):

@@ -68,7 +68,7 @@ class ConnectionFile(Strict):
 
     @model_validator(mode="after")
     def _one_way(self) -> ConnectionFile:
-        """Refuse two ways at once."""
+        """Refuse two forms of connection at once."""
         logins = {"context": self.context is not None, "inCluster": self.in_cluster, "argocd": self.argocd}
         named = [name for name, meant in logins.items() if meant]
         if len(named) > 1:
@@ -91,7 +91,7 @@ class ArgoCDConnectionFile(Strict):
 
     @model_validator(mode="after")
     def _one_way(self) -> ArgoCDConnectionFile:
-        """Refuse two ways at once, or none."""
+        """Refuse two forms of connection at once, or none."""
         if self.context is not None and self.in_cluster:
             raise refusal("has both context and inCluster", "try leaving context out")
         if self.context is None and not self.in_cluster:

@@ -33,7 +33,7 @@ class RequirementShape(Strict):
     values: list[str] = Field([])
 
     def fault(self) -> tuple[str, str]:
-        """Say what the API server refuses in it, and the way out; nothing where both are empty."""
+        """Return the fault that the API server finds in it, and the remedy; both empty if there is none."""
         match self.operator:
             case NodeOperator.IN | NodeOperator.NOT_IN if not self.values:
                 return f"{self.operator} needs values", "try 'values: [a, b]'"
@@ -53,7 +53,7 @@ class RequirementFile(RequirementShape):
 
     @model_validator(mode="after")
     def _complete(self) -> Self:
-        """Refuse what the API server refuses in a pod."""
+        """Refuse a requirement that the API server refuses in a pod."""
         message, hint = self.fault()
         if message:
             raise refusal(message, hint)

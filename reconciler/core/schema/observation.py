@@ -1,4 +1,4 @@
-"""The Observation: what somebody saw of a cluster, by file or by HTTP."""
+"""The kind Observation: the state of a cluster at one moment, from a file or by HTTP."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _COMMIT = re.compile(_COMMIT_PATTERN)
 
 
 def _time(value: Json) -> datetime:
-    """Read a moment as RFC 3339 writes it, into UTC; below a microsecond is dropped."""
+    """Read a moment in RFC 3339 into UTC; digits below a microsecond are dropped."""
     example = "try '2026-11-20T10:15:00Z'"
     if not isinstance(value, str):
         raise refusal("must be a time", example)
@@ -43,7 +43,7 @@ Time = Annotated[datetime, BeforeValidator(_time), WithJsonSchema({"type": "stri
 
 
 def _revision(text: str) -> str:
-    """Take a commit's full id, or nothing."""
+    """Accept a commit's full id, or an empty text."""
     if text and _COMMIT.fullmatch(text) is None:
         raise refusal(f"{shortened(text, 40)!r} is not a commit's full id", "try what `git rev-parse` prints")
     return text
@@ -163,7 +163,7 @@ class PlacedFile(Strict):
 
     @model_validator(mode="after")
     def _of_a_version(self) -> PlacedFile:
-        """Refuse a state of nobody knows which version."""
+        """Refuse a state without its digest, and Healthy without a revision."""
         if self.state is not None and not self.digest:
             raise refusal("has a state but no digest", "try the annotation overspill.dev/digest of the engine's object")
         if self.state is EngineState.HEALTHY and not self.revision:

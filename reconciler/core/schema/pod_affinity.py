@@ -1,4 +1,4 @@
-"""What pods demand of the pods beside them, as pod specs have it, and which pods are on a node."""
+"""Pod affinity, topology spread and host ports as in pod specs, and the pods on a node."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The kind BurstPolicy of ``overspill.dev``: when workloads may burst, where to, how far, and how long."""
+"""The kind BurstPolicy of ``overspill.dev``: when workloads may burst, to which clusters, how far and how long."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class ClusterPreferenceFile(Strict):
 
     @model_validator(mode="after")
     def _one_way(self) -> ClusterPreferenceFile:
-        """Refuse a rung that selects in two ways or in none."""
+        """Refuse an entry that selects in two ways or in none."""
         if (self.name is None) == (not self.match_labels):
             both = self.name is not None
             raise refusal(
@@ -67,7 +67,7 @@ class SpreadConstraintFile(Strict):
 
     @model_validator(mode="after")
     def _in_order(self) -> SpreadConstraintFile:
-        """Refuse what bounds nothing, and a minimum beyond the maximum."""
+        """Refuse a constraint without bounds, and a minimum above the maximum."""
         if not self.min_groups and self.max_groups is None:
             raise refusal("has neither minGroups nor maxGroups", "try maxGroups: 1")
         _in_order("minGroups", self.min_groups, "maxGroups", self.max_groups)
@@ -84,7 +84,7 @@ class DistributionFile(Strict):
 
     @model_validator(mode="after")
     def _in_order(self) -> DistributionFile:
-        """Refuse a minimum beyond the maximum."""
+        """Refuse a minimum above the maximum."""
         _in_order("minClusters", self.min_clusters, "maxClusters", self.max_clusters)
         if self.spread_constraint is not None:
             _in_order("minGroups", self.spread_constraint.min_groups, "maxClusters", self.max_clusters)
@@ -104,7 +104,7 @@ class DistributionFile(Strict):
 
 
 def _in_order(least: str, low: int, most: str, high: int | None) -> None:
-    """Refuse a minimum that no maximum allows."""
+    """Refuse a minimum above the maximum."""
     if high is not None and low > high:
         raise refusal(f"{least} {low} is more than {most} {high}", f"try {least}: {high}")
 
@@ -123,7 +123,7 @@ class BurstDurationFile(Strict):
 
     @model_validator(mode="after")
     def _in_order(self) -> BurstDurationFile:
-        """Refuse a default beyond the maximum."""
+        """Refuse a default above the maximum."""
         if self.max is not None and self.default > self.max:
             raise refusal(
                 f"default {format_duration(self.default)} is longer than max {format_duration(self.max)}",
@@ -169,7 +169,7 @@ class BurstPolicySpec(Strict):
     @field_validator("distribution", mode="after")
     @classmethod
     def _weighed(cls, given: DistributionFile, info: ValidationInfo) -> DistributionFile:
-        """Refuse weights that nothing goes by."""
+        """Refuse weights that no strategy uses."""
         clusters: list[ClusterPreferenceFile] = info.data.get("clusters", [])
         idle = [place for place, candidate in enumerate(clusters) if candidate.weight is not None]
         if idle and given.strategy is not model.StrategyName.WEIGHTED:
@@ -182,7 +182,7 @@ class BurstPolicySpec(Strict):
     @field_validator("max_replicas", mode="after")
     @classmethod
     def _enough(cls, given: int | None, info: ValidationInfo) -> int | None:
-        """Refuse minimums that do not fit below the maximum."""
+        """Refuse minimums whose sum exceeds the maximum."""
         clusters: list[ClusterPreferenceFile] = info.data.get("clusters", [])
         least = sum(candidate.min_replicas for candidate in clusters if candidate.name is not None)
         if given is not None and least > given:

@@ -1,4 +1,4 @@
-"""Which kinds there are, which of them this version acts on, and what editors are told about their shape."""
+"""The registry of kinds: the kinds that this version reads, and their JSON Schemas for editors."""
 
 from __future__ import annotations
 
@@ -54,18 +54,18 @@ _FOREIGN_KINDS = frozenset({
     "ServiceExport", "ServiceExportConfig", "ServiceImport", "Slice", "WorkerSliceConfig", "WorkerSliceGateway",
     "WorkerServiceImport", "VpnKeyRotation", "List",
 })  # fmt: skip # a list of words, filled line by line
-"""Objects of EGS, KubeSlice and OpenKruise that live beside ours and are none of our business."""
+"""Kinds of EGS, KubeSlice and OpenKruise that are left alone."""
 
 OURS = re.compile(r"overspill\.dev|(?:[a-z0-9-]+\.)*kubeslice\.io|apps\.kruise\.io")
-"""The API groups whose every kind we expect to know."""
+"""The API groups whose kinds are all known here."""
 
 _GROUPS = ("overspill.dev", "gpr.kubeslice.io", "apps.kruise.io")
 _GENERIC = frozenset({"Cluster", "Workspace", "Fleet"})
-"""Names that other projects use too: they are ours only in a group that is nearly our own."""
+"""Names that other projects use too: they count as ours only in a group that resembles our own."""
 
 
 class KindSupport(StrEnum):
-    """What becomes of a document."""
+    """The treatment of a document."""
 
     READ = "read"
     FOREIGN = "not ours"
@@ -74,7 +74,7 @@ class KindSupport(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """What becomes of a document, and, where it is wrong, which field is and why."""
+    """The treatment of a document; if it is wrong, the field at fault and the reason."""
 
     support: KindSupport
     model: type[Strict] | None = None
@@ -84,17 +84,17 @@ class Verdict:
 
 
 def kind_verdict(api_version: Json, kind: Json) -> Verdict:
-    """Tell by its apiVersion and kind what becomes of a document."""
+    """Return the treatment of a document by its apiVersion and kind."""
     group, _, version = api_version.partition("/") if isinstance(api_version, str) else ("", "", "")
     ours = OURS.fullmatch(group) is not None
-    # 1. Nothing that we could name.
+    # 1. No kind.
     if not isinstance(kind, str) or not kind:
         return _wrong("kind", "is required", f"one of {', '.join(sorted(KINDS))}") if ours else _FOREIGN
-    # 2. One of our kinds that does not say of which group.
+    # 2. One of our kinds without an apiVersion.
     if not isinstance(api_version, str) or not api_version:
         expected = _versions(kind)
         return _wrong("apiVersion", "is required", f"try '{expected[0]}'") if expected else _FOREIGN
-    # 3. Another project's, unless one of our kinds stands in a group that is nearly ours.
+    # 3. A kind of another project, unless it is one of ours in a group that resembles our own.
     if not ours:
         guess = nearest_name(group, _GROUPS[:1] if kind in _GENERIC else _GROUPS) if kind in KINDS else ""
         return (
@@ -102,7 +102,7 @@ def kind_verdict(api_version: Json, kind: Json) -> Verdict:
             if guess
             else _FOREIGN
         )
-    # 4. Ours, or EGS's or OpenKruise's own beside ours.
+    # 4. One of our kinds, or a kind of EGS or OpenKruise.
     expected = _versions(kind)
     if not expected:
         if kind in _FOREIGN_KINDS and group != "overspill.dev":
@@ -131,19 +131,19 @@ def _wrong(field: str, message: str, hint: str) -> Verdict:
 
 
 def _versions(kind: str) -> tuple[str, ...]:
-    """List the apiVersions in which a kind is known, the one to write first."""
+    """List the known apiVersions of a kind, the preferred one first."""
     return _MODELS[kind][0] if kind in _MODELS else ()
 
 
 class _UntitledSchema(GenerateJsonSchema):
-    """Leaves out the titles that Pydantic makes of field names: editors show them, and they say nothing."""
+    """Generates schemas without the titles that Pydantic derives from field names, which help no editor."""
 
     def encode_default(self, dft: object) -> Json:
-        """Write a duration as files do; pydantic's own way would not match the pattern beside it."""
+        """Write a duration as in files; Pydantic's own form would not match the pattern."""
         return format_duration(dft) if isinstance(dft, timedelta) else super().encode_default(dft)
 
     def field_title_should_be_set(self, schema: Json) -> bool:  # noqa: ARG002 -- Pydantic's signature
-        """Say no."""
+        """Leave out titles."""
         return False
 
 

@@ -1,4 +1,4 @@
-"""The signals of a BurstPolicy: what asks for replicas beside what clusters report.
+"""The signals of a BurstPolicy: sources of demand beside the observations of clusters.
 
 A kind of signal is a model here that makes the value of `core.signals`, and a field of `SignalFile`, the register.
 """
@@ -24,12 +24,12 @@ from reconciler.text.findings import shortened
 _FIELDS = 5
 _EXAMPLE = "try '0 8 * * 1-5'"
 _LONGEST_QUERY = 4096
-"""Characters of a query, which is sent in an address, and servers bound the length of addresses."""
+"""Characters of a query. Queries are sent in URLs, whose length servers bound."""
 _LONGEST_WINDOW = timedelta(days=31)
 
 
 def _cron(text: str) -> str:
-    """Refuse a text that is not the five fields of a crontab, or names a day that no month has."""
+    """Refuse a text without the five fields of a crontab, or with a day that no month has."""
     if len(text.split()) != _FIELDS or len(text) > _FIELDS * 60:
         raise refusal(f"{shortened(text)!r} is not five fields: minute, hour, day, month, weekday", _EXAMPLE)
     try:
@@ -41,7 +41,7 @@ def _cron(text: str) -> str:
 
 
 def _zone(text: str) -> str:
-    """Refuse a name that is no IANA time zone, and ``localtime``, since machines differ."""
+    """Refuse a name that is no IANA time zone, and ``localtime``, which differs between machines."""
     try:
         if text != "localtime":
             ZoneInfo(text)
@@ -53,14 +53,14 @@ def _zone(text: str) -> str:
 
 
 def _window(duration: timedelta) -> timedelta:
-    """Refuse a window that lasts too long for a burst."""
+    """Refuse a window longer than a burst may last."""
     if duration > _LONGEST_WINDOW:
         raise refusal("is longer than 31 days", "try '12h'")
     return duration
 
 
 def _query(text: str) -> str:
-    """Refuse a query that is too long, or whose expressions are not in the dialect of queries."""
+    """Refuse a query that is too long, or whose expressions are outside of the query dialect."""
     if len(text) > _LONGEST_QUERY:
         raise refusal(f"is longer than {_LONGEST_QUERY} characters", "try a recording rule")
     if dialect.has_expression(text):
@@ -169,7 +169,7 @@ _KINDS = tuple(field for field in SignalFile.model_fields if field != "name")
 
 
 def _unique_names(signals: Sequence[SignalFile]) -> Sequence[SignalFile]:
-    """Refuse two signals of one name: a commit that names one could mean either."""
+    """Refuse two signals of one name: a commit that names it would be ambiguous."""
     names = [signal.name for signal in signals]
     duplicates = [name for index, name in enumerate(names) if name in names[:index]]
     if duplicates:

@@ -1,4 +1,4 @@
-"""The strict model that all files are made of, and the fields that many of them share."""
+"""The strict base model of all files, and common field types."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ API_VERSION = "overspill.dev/v1alpha1"
 
 T = TypeVar("T")
 _LONGEST = 100
-"""Characters of a duration or an amount; a longer text is none, and is not to be repeated in a message."""
+"""Characters of a duration or an amount; longer texts are refused and not repeated."""
 _NOTHING = re.compile(r"0+[dhms]?")
 _NAME_SCHEMA = {"type": "string", "pattern": "^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$"}
 _DURATION_SCHEMA = {"type": "string", "pattern": r"^([0-9]+(\.[0-9]+)?[dhms])+$", "examples": ["10m", "1h30m"]}
@@ -60,7 +60,7 @@ class Strict(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _drop_nulls(cls, value: Json) -> Json:
-        """Leave out null fields, but not unknown ones, which are still to be reported."""
+        """Drop null fields that are known; unknown ones are still reported."""
         if not isinstance(value, Mapping) or None not in value.values():
             return value
         aliases = {field.alias for field in cls.model_fields.values()}
@@ -68,12 +68,12 @@ class Strict(BaseModel):
 
 
 def refusal(message: str, hint: str = "") -> PydanticCustomError:
-    """Build the error that a validator raises: what is wrong, and the way out."""
+    """Build the error that a validator raises, with its remedy."""
     return PydanticCustomError("refused", "{message}", {"message": message, "hint": hint})
 
 
 def merge_alias(value: Json, written: str, usual: str) -> Json:
-    """Read one field of a mapping under its usual name; refuse both names where they differ."""
+    """Read a field under its usual name or its alias; refuse both if they differ."""
     if not isinstance(value, Mapping) or written not in value:
         return value
     if value.get(usual, value[written]) != value[written]:
@@ -82,7 +82,7 @@ def merge_alias(value: Json, written: str, usual: str) -> Json:
 
 
 def _name(text: str) -> str:
-    """Refuse what cannot be part of a path or a label."""
+    """Refuse a name that cannot be part of a path or a label."""
     if is_name(text):
         return text
     likely = re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")[:63].rstrip("-")
@@ -91,7 +91,7 @@ def _name(text: str) -> str:
 
 
 def _duration(value: Json) -> timedelta:
-    """Read a duration; a bare number gets told how to write it."""
+    """Read a duration; the error for a bare number shows the right form."""
     if isinstance(value, timedelta):
         return value
     text = str(value) if isinstance(value, (str, int, float)) and not isinstance(value, bool) else ""
@@ -108,7 +108,7 @@ def _duration(value: Json) -> timedelta:
 
 
 def _window(value: Json) -> timedelta:
-    """Read a duration that may be nothing at all, such as ``0s``."""
+    """Read a duration that may be zero, such as ``0s``."""
     if isinstance(value, str) and _NOTHING.fullmatch(value) and value[-1].isalpha():
         return timedelta(0)
     return _duration(value)
@@ -116,12 +116,12 @@ def _window(value: Json) -> timedelta:
 
 @lru_cache(maxsize=4096)
 def _parsed(text: str) -> Quantity:
-    """Remember the few amounts that all nodes of a fleet share."""
+    """Cache the few amounts that all nodes of a fleet share."""
     return parse_quantity(text)
 
 
 def _quantity(value: Json) -> int:
-    """Read an amount that may be written as a number or as text, as in Kubernetes."""
+    """Read a quantity that may be a number or a text, as in Kubernetes."""
     if isinstance(value, bool) or not isinstance(value, (str, int, float)):
         raise refusal("must be an amount", "try 4, '500m' or '8Gi'")
     text = value if isinstance(value, str) else str(value)
@@ -145,7 +145,7 @@ Anything = dict[str, Any]
 
 
 def resources(amounts: Mapping[str, int]) -> Resources:
-    """Make a value of amounts that have been read."""
+    """Make a value of parsed amounts."""
     return Resources(amounts={name: Quantity(amount) for name, amount in amounts.items()})
 
 

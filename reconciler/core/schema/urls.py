@@ -1,4 +1,4 @@
-"""Addresses of repositories: what they may begin with, and that no password stands in one."""
+"""URLs of repositories: permitted schemes, and no password."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from reconciler.core.schema.strict_model import refusal
 
 _SAFE = ("https://", "oci://")
 _PASSWORD = re.compile(r"://[^/?#@:]*:(?!\d*(?:[/?#]|$))[^@]*@")
-"""A user and a password; a port is none, whatever the path holds."""
+"""A user and a password; a port is no password, whatever the path holds."""
 _USER_OF_HTTP = re.compile(r"https?://[^/?#]*@", re.IGNORECASE)
-"""Anybody before the host: git takes a name alone for a token, see adapters/git/remote.py."""
+"""Any user before the host: git sends a lone name as a token, see adapters/git/remote.py."""
 
 
 def _fetched_by_git(address: str) -> str:
@@ -27,9 +27,9 @@ def _fetched_by_git(address: str) -> str:
 
 
 def _chart_repository(address: str) -> str:
-    """Refuse an address that is fetched in the open; it is not repeated, since it may hold a password too.
+    """Refuse an address without TLS, without repeating it, since it may hold a password too.
 
-    One that holds an expression is left to `templates.check`, which knows that none belongs here.
+    An address with an expression is left to `check_expressions`, which refuses expressions here.
     """
     if not address or address.startswith(_SAFE) or "{{" in address or "{%" in address or _stays_here(address):
         return address
@@ -37,7 +37,7 @@ def _chart_repository(address: str) -> str:
 
 
 def _stays_here(address: str) -> bool:
-    """Tell whether an address is plain http to this machine itself."""
+    """Return whether an address is plain http to the local machine."""
     try:
         parts = urlsplit(address)
         host = parts.hostname or ""

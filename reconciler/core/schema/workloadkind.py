@@ -1,4 +1,4 @@
-"""The kind WorkloadKind of ``overspill.dev``: where objects of a kind say how many pods they make, and of what."""
+"""The kind WorkloadKind of ``overspill.dev``: where objects of a kind state their replicas and pod templates."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ _PATH = r"^(?!status(\.|$))([A-Za-z0-9_-]+|\*)(\.([A-Za-z0-9_-]+|\*))*$"
 _PART = re.compile(r"[A-Za-z0-9_-]+|\*")
 _GROUP = r"^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*)?$"
 _NAME = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
-"""Of a label, without its prefix."""
+"""A label's name without its prefix."""
 _KIND = r"^[A-Z][A-Za-z0-9]{0,62}$"
 
 
 def fault(text: str) -> tuple[str, str]:
-    """Say what is wrong with a path, and the way out; nothing is where both are empty."""
+    """Return the fault of a path and the remedy; both empty if there is none."""
     likely = ".".join(_PART.findall(text.replace("[]", ".*")))
     if any(_PART.fullmatch(part) is None for part in text.split(".")):
         return f"{shortened(text)!r} is no path", f"try {likely!r}" if likely else "try 'spec.replicas'"
@@ -32,7 +32,7 @@ def fault(text: str) -> tuple[str, str]:
 
 
 def _checked(text: str) -> str:
-    """Refuse what leads nowhere in any object."""
+    """Refuse a path that can exist in no object."""
     message, hint = fault(text)
     if message:
         raise refusal(message, hint)
@@ -43,7 +43,7 @@ PathText = Annotated[str, Field(json_schema_extra={"pattern": _PATH}), AfterVali
 
 
 def _label(label: str) -> str:
-    """Refuse what no label can be called."""
+    """Refuse an invalid label name."""
     prefix, slash, name = label.rpartition("/")
     if _NAME.fullmatch(name) is None or (slash and (not prefix or re.fullmatch(_GROUP, prefix) is None)):
         raise refusal(f"{shortened(label)!r} is no label", "try 'game.example.com/set'")
@@ -76,7 +76,7 @@ class PodTemplateFile(Strict):
 
     @model_validator(mode="after")
     def _of_its_items(self) -> PodTemplateFile:
-        """Refuse a count of the items of another list: nobody could say which goes with which."""
+        """Refuse a count in the items of another list, since the items could not be matched."""
         own = path(self.path)
         before = own[: own.index(EACH) + 1] if EACH in own else ()
         for text in (
@@ -103,7 +103,7 @@ class GroupFile(Strict):
 
     @model_validator(mode="after")
     def _of_the_object(self) -> GroupFile:
-        """Refuse a path to several places: groups are counted of the object as a whole."""
+        """Refuse a path to several places: the groups of an object are counted as a whole."""
         for written_path in (*(count.path for count in self.counts), self.minimum_path or ""):
             if EACH in path(written_path):
                 raise refusal(f"{written_path!r} leads to several places", "try a path without '*'")
@@ -111,7 +111,7 @@ class GroupFile(Strict):
 
 
 def _once(written_paths: list[str]) -> list[str]:
-    """Refuse a path that is listed twice: what stands there would be counted twice."""
+    """Refuse a path that is listed twice, since its number would count twice."""
     twice = next(
         (written_path for index, written_path in enumerate(written_paths) if written_path in written_paths[:index]),
         None,
@@ -142,7 +142,7 @@ def _kind(text: str) -> str:
 
 
 def _labels(labels: list[str]) -> list[str]:
-    """Refuse what no label can be called."""
+    """Refuse invalid label names."""
     return [_label(label) for label in _once(labels)]
 
 
@@ -169,7 +169,7 @@ class WorkloadKindSpec(Strict):
 
     @model_validator(mode="after")
     def _says_something(self) -> WorkloadKindSpec:
-        """Refuse a kind of which nothing is said."""
+        """Refuse a kind without any statement."""
         if not (self.replicas_paths or self.pod_templates or self.pod_labels):
             raise refusal("has neither replicasPaths nor podTemplates", "try replicasPaths: [spec.replicas]")
         if self.groups is not None and self.groups.pod_label and not self.pod_labels:
@@ -188,5 +188,5 @@ class WorkloadKindFile(Strict):
 
     @property
     def ways(self) -> tuple[Path, ...]:
-        """Where objects say how many they want."""
+        """The paths of the replicas."""
         return tuple(path(replicas_path) for replicas_path in self.spec.replicas_paths)

@@ -1,8 +1,8 @@
 """OpenKruise's WorkloadSpread, in both of its versions: how the replicas of one workload are spread over subsets.
 
-Only what a single field tells is refused here, as an API server does that decodes it; what Kruise's webhook says of the
-fields together, it says in its own words in `spreadrules`. The fields, and those of later versions of it, are listed in
-docs/reference/workloadspread.md, "Fields".
+Faults of single fields are refused here, as an API server does that decodes them; the rules of Kruise's webhook over
+several fields are in `fleet.spread.rules`, in Kruise's words. The fields, and those of later versions of it, are listed
+in docs/reference/workloadspread.md, "Fields".
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from reconciler.model.workload import Json, WorkloadRef
 from reconciler.text.findings import shortened
 
 RECOVERY = 300
-"""Seconds after which Kruise takes a subset for schedulable again."""
+"""Seconds after which Kruise counts a subset as schedulable again."""
 
 MOST = 2**31 - 1
 _PERCENT = re.compile(r"[0-9]{1,9}%")
@@ -41,7 +41,7 @@ def _object_name(text: str) -> str:
 
 
 def _number_or_text(value: Json) -> Json:
-    """Take what Kubernetes calls IntOrString; whether it is a number of replicas is told beside the other subsets."""
+    """Accept an IntOrString of Kubernetes; the rules over all subsets decide whether it is a number of replicas."""
     if isinstance(value, bool) or not isinstance(value, int | str):
         raise refusal("must be a whole number or a percentage", "try 3 or '30%'")
     return value
@@ -105,13 +105,13 @@ class SubsetFile(Strict):
     patch: Anything = Field({}, description="A strategic merge on the pod template, applied last.")
 
     def required(self) -> tuple[str, TermFile | None]:
-        """Return the required term, and the name under which it stands."""
+        """Return the required term and the name of its field."""
         if self.required_node_selector_term is None and self.required_node_selector is not None:
             return "requiredNodeSelector", self.required_node_selector
         return "requiredNodeSelectorTerm", self.required_node_selector_term
 
     def preferred(self) -> tuple[str, list[PreferredFile]]:
-        """Return the preferred terms, and the name under which they stand."""
+        """Return the preferred terms and the name of their field."""
         if not self.preferred_node_selector_terms and self.preferred_node_selector:
             return "preferredNodeSelector", self.preferred_node_selector
         return "preferredNodeSelectorTerms", self.preferred_node_selector_terms
@@ -191,7 +191,7 @@ class TargetFile(Strict):
 
     @property
     def group(self) -> str:
-        """The API group; empty for the core's."""
+        """The API group; empty for the core group."""
         return self.api_version.rpartition("/")[0]
 
     @property
@@ -224,7 +224,7 @@ class WorkloadSpreadFile(Strict):
         return self.metadata.namespace or "default"
 
     def value_of(self, target: TargetFile, *, path: str, line: int) -> model.WorkloadSpread:
-        """Make the model's value of a file in which nothing is wrong; it stands at `path` and `line`."""
+        """Make the model's value of a valid file; `path` and `line` are its location."""
         spec, adaptive = self.spec, self.spec.schedule_strategy.adaptive
         adapts = adaptive is not None and self.spec.schedule_strategy.type == "Adaptive"
         seconds = (adaptive.reschedule_critical_seconds or 0) if adaptive is not None and adapts else 0
@@ -251,7 +251,7 @@ class WorkloadSpreadFile(Strict):
 
 
 def bound(value: int | str) -> model.Bound | None:
-    """Read a number of replicas or a percentage of them; None for what is neither."""
+    """Read a number or percentage of replicas; None for anything else."""
     if isinstance(value, int):
         return model.Bound(number=value) if 0 <= value <= MOST else None
     return model.Bound(number=int(value[:-1]), percent=True) if _PERCENT.fullmatch(value) else None

@@ -1,4 +1,4 @@
-"""The kind Workspace of ``overspill.dev``: what a tenant may use."""
+"""The kind Workspace of ``overspill.dev``: the clusters, namespaces and limits of a tenant."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ _VERSION = re.compile(r"v[0-9]+((alpha|beta)[0-9]+)?")
 
 
 def _pinned(image: str) -> str:
-    """Refuse an image that could be another one tomorrow."""
+    """Refuse an image without a digest, which could change."""
     if _PINNED.fullmatch(image):
         return image
     raise refusal(f"{shortened(image)!r} is not pinned by digest", "try 'registry/name@sha256:…'")
 
 
 def _kind(text: str) -> str:
-    """Refuse what is not a group and a kind."""
+    """Refuse a text other than a group and a kind."""
     group, _, kind = text.partition("/")
     if _KIND.fullmatch(text) and not _VERSION.fullmatch(group):
         return text
@@ -59,7 +59,7 @@ class SharedNetworkingFile(Strict):
 
     @model_validator(mode="after")
     def _sliced(self) -> SharedNetworkingFile:
-        """Refuse a slice where there are none."""
+        """Refuse a slice for a network without slices."""
         if self.slice is not None and self.api is not cluster.NetworkApi.KUBESLICE:
             raise refusal(
                 f"has a slice, which {self.api} knows nothing of", "try api: kubeslice, or leave the slice out"

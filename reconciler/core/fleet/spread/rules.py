@@ -355,7 +355,8 @@ def _bound_hint(given: int | str) -> str:
 def max_critical_seconds(subsets: int, recovery: int) -> int:
     """Return the most seconds that a replica may wait for a node in one subset.
 
-    It then tries all subsets before the first recovers. `recovery` are the seconds after which a subset counts as schedulable again; 5 of them are kept in reserve.
+    It then tries all subsets before the first recovers. `recovery` are the seconds after which a subset counts as
+    schedulable again; 5 of them are kept in reserve.
     """
     return (recovery - 5) // (subsets - 1) if subsets > 1 else MOST
 

@@ -1,4 +1,4 @@
-"""What EGS's templates and placements have in common, in every spelling of its documents and tables of parameters.
+"""The common part of EGS's templates and placements, in every spelling of its documents and tables of parameters.
 
 Where EGS's documents contradict each other, docs/egs.md, R1 to R16, settle it.
 """
@@ -15,14 +15,14 @@ from reconciler.core.schema.urls import ChartAddress
 from reconciler.model.workload import DeletionPolicy, Json, StepType
 
 READER = "placements-read"
-"""The Secret by which Flux reads the repository."""
+"""The Secret that Flux reads the repository with."""
 
 HOOK = "placements-hook"
-"""The Secret that pushes are announced with."""
+"""The Secret of the webhooks that announce pushes."""
 
 
 def _timeout(value: Json) -> Json:
-    """Take an empty timeout for none, as EGS writes it."""
+    """Read an empty timeout as none, as EGS writes it."""
     return None if value == "" else value
 
 
@@ -48,27 +48,27 @@ class SecretRefFile(Strict):
     @model_validator(mode="before")
     @classmethod
     def _from_text(cls, value: Json) -> Json:
-        """Take a bare name for an object that has one."""
+        """Read a bare name as an object with that name."""
         return {"name": value} if isinstance(value, str) else value
 
     @field_validator("name")
     @classmethod
     def _not_ours(cls, name: str) -> str:
-        """Refuse the Secrets of Overspill's own objects: whoever serves the chart's repository would be sent them."""
+        """Refuse Overspill's own Secrets: they would be sent to the server of the chart repository."""
         if name in (READER, HOOK):
             raise refusal(f"{name} is a Secret of Overspill's own", "try a Secret with the login of this repository")
         return name
 
 
 def _or(schema: Json, other: Json) -> None:
-    """Let a published schema take another form as well."""
+    """Let a published schema accept another form as well."""
     whole = dict(schema)
     schema.clear()
     schema["anyOf"] = [whole, other]
 
 
 def _flags_form(value: Json) -> str:
-    """Tell helmFlags' older text form from its object form (docs/egs.md, R10)."""
+    """Return whether helmFlags have the older text form or the object form (docs/egs.md, R10)."""
     return "<object>" if isinstance(value, (Mapping, HelmFlagsFile)) else "<text>"
 
 
@@ -153,7 +153,7 @@ class DeployFile(Strict):
 
     @model_validator(mode="after")
     def _agree(self) -> DeployFile:
-        """Refuse two spellings of one thing that say different things (docs/egs.md, R3 and R8)."""
+        """Refuse contradicting values under two spellings of one field (docs/egs.md, R3 and R8)."""
         if self.helm_config and self.helm_configs and self.helm_config != self.helm_configs:
             raise refusal("has both helmConfig and helmConfigs, and they differ", "try keeping helmConfig")
         if self.service_account and self.service_account_name and self.service_account != self.service_account_name:

@@ -1,4 +1,4 @@
-"""A deploy spec from the fields of a file to the model, with the problems between its parts.
+"""The deploy spec: from the fields of a file to the model, with the problems between its parts.
 
 EGS's older helmFlags, a text of Helm's own options, are read into the newer object (docs/egs.md, R10).
 """
@@ -41,12 +41,12 @@ _ELSEWHERE = {
     "--repo": "write it as repoURL:",
 }
 _MOST_FLAGS = 20
-"""Problems of one line that are told."""
+"""Problems that are reported for one line of flags."""
 _KNOWN = "--atomic, --cleanup-on-fail, --create-namespace, --skip-crds, --timeout and --wait are read"
 
 
 def read_flags(text: str, loc: Loc) -> tuple[HelmFlags, tuple[Finding, ...]]:
-    """Read a line of options; what cannot be read is reported at `loc` and left out."""
+    """Read a line of options; unknown ones are reported at `loc` and left out."""
     try:
         words = deque(shlex.split(text))
     except ValueError as error:
@@ -66,10 +66,10 @@ def read_flags(text: str, loc: Loc) -> tuple[HelmFlags, tuple[Finding, ...]]:
                 timeout = parse_duration(shortened(duration))
             except ValueError as error:
                 findings.append(Finding(loc=loc, message=f"--timeout: {error}"))
-        # 3. Harmless, without effect here.
+        # 3. An option that is harmless and has no effect here.
         elif option == "--debug":
             findings.append(Finding(loc=loc, message="--debug has no effect", severity=Severity.WARNING))
-        # 4. Said elsewhere in the file, or not at all.
+        # 4. An option that another field states, or an unsupported one.
         else:
             findings.append(
                 Finding(loc=loc, message=f"{shortened(option)} is not read here", hint=_ELSEWHERE.get(option, _KNOWN))
@@ -81,10 +81,10 @@ def read_flags(text: str, loc: Loc) -> tuple[HelmFlags, tuple[Finding, ...]]:
 
 _PART_NAME = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
 _MOST_FINDINGS = 100
-"""Problems of a kind that are told."""
+"""Problems of each kind that are reported."""
 _MOST_HINTS = 10
 _MOST_COMPARED = 200
-"""Steps that get a guess at what was meant, and names that each is compared with: a comparison takes long."""
+"""Steps that get a suggestion, and names that each is compared with, since comparing is slow."""
 _LONGEST = 63
 _LISTS = {
     StepType.HELM: ("helmConfig", "helm config"),
@@ -95,18 +95,17 @@ _LISTS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spelling:
-    """How a file or a body calls what findings call by its usual name.
+    """The field names of a file or body, for findings that use the usual names."""
 
-    `names` are the fields of a spec that it spells otherwise. In a body (`bare`) nothing stands around the fields, and
-    the objects of `flat` entries stand beside their names.
-    """
-
+    # Other names of fields of a spec.
     names: Mapping[str, str] = field(default_factory=dict)
+    # Whether it is a body, whose fields have no `spec` around them.
     bare: bool = False
+    # Positions of manifests whose objects are beside their names.
     flat: frozenset[int] = frozenset()
 
     def of(self, finding: Finding) -> Finding:
-        """Point into the file's or the body's own fields with a finding."""
+        """Translate the location of a finding into the field names of the file or body."""
         if finding.loc[:1] != ("spec",):
             return finding
         rest = finding.loc[1:]
@@ -117,30 +116,30 @@ class Spelling:
         return replace(finding, loc=rest if self.bare else ("spec", *rest))
 
     def called(self, name: str) -> str:
-        """Return what it calls a field that goes by this name in a record."""
+        """Return the name of a field in this file or body."""
         return self.names.get(_USUAL.get(name, name), name)
 
 
 _USUAL = {"clusterNames": "clusters"}
-"""What findings call a field that records have under another name."""
+"""Fields whose names in findings differ from those in records."""
 _BESIDE = (("metadata", "name"), ("metadata", "namespace"))
-"""What of an object's metadata stands beside its name in the flattened form."""
+"""Metadata that the flattened form keeps beside the name of the object."""
 
 
 def charts_field(file: DeployFile) -> str:
-    """Return the field that the charts of a file stand under."""
+    """Return the field that holds the charts of a file."""
     return "helmConfig" if file.helm_config or not file.helm_configs else "helmConfigs"
 
 
 def check(spec: DeploySpec) -> Iterator[Finding]:
-    """Find what is wrong between the parts of a spec: names, steps and expressions."""
+    """Check names, steps and expressions of a spec against each other."""
     yield from islice(_parts(spec), _MOST_FINDINGS)
     yield from islice(_steps(spec), _MOST_FINDINGS)
     yield from render.check_expressions(spec)
 
 
 def deploy_spec(file: DeployFile, findings: list[Finding]) -> DeploySpec:
-    """Turn the file's lists into the model's, with names filled in; what is wrong is added to `found`."""
+    """Turn the lists of a file into the model's, with default names; problems are added to `findings`."""
     manifests = []
     for index, resource in enumerate(file.manifest_resources):
         loc: Loc = ("spec", "manifestResources", index)
@@ -174,7 +173,7 @@ def deploy_spec(file: DeployFile, findings: list[Finding]) -> DeploySpec:
 
 
 def _idle_account(file: DeployFile) -> Iterator[Finding]:
-    """Warn of a service account where no step is a command: all else is applied by the engine, in its own name."""
+    """Warn of a service account without a command step: the engine applies everything else in its own name."""
     name = "serviceAccount" if file.service_account else "serviceAccountName" if file.service_account_name else ""
     if name and file.steps and all(step.type is not StepType.COMMAND for step in file.steps):
         message = "has no effect: it is for commands, and no step is one"
@@ -212,7 +211,7 @@ def _chart(file: HelmConfigFile, loc: Loc, findings: list[Finding]) -> HelmConfi
 
 
 def _named(name: str, default: Json, source: str, loc: Loc, findings: list[Finding]) -> str:
-    """Name a part as steps know it, by default after its object or release (docs/egs.md, R5)."""
+    """Return the name of a part for steps, by default that of its object or release (docs/egs.md, R5)."""
     if name:
         return name
     if isinstance(default, str) and _PART_NAME.fullmatch(default):
@@ -224,7 +223,7 @@ def _named(name: str, default: Json, source: str, loc: Loc, findings: list[Findi
 
 
 def _parts(spec: DeploySpec) -> Iterable[Finding]:
-    """Find parts that are missing, of one name, of a bad name, or that no step applies."""
+    """Report parts that are missing, duplicate, badly named, or used by no step."""
     if not (spec.helm or spec.manifests or spec.commands):
         hint = "list something under helmConfig, manifestResources or cmdExec"
         yield Finding(loc=("spec",), message="deploys nothing", hint=hint)
@@ -236,7 +235,7 @@ def _parts(spec: DeploySpec) -> Iterable[Finding]:
         for index, name in enumerate(names):
             loc: Loc = ("spec", field, index)
             if not name:
-                continue  # reported where it was found missing
+                continue  # reported as missing already
             if _PART_NAME.fullmatch(name) is None:
                 message = f"{shortened(name)!r} is not a name of letters, digits, '-', '_' and '.' (63 at most)"
                 yield Finding(loc=(*loc, "name"), message=message)
@@ -253,7 +252,7 @@ def _parts(spec: DeploySpec) -> Iterable[Finding]:
 
 
 def _steps(spec: DeploySpec) -> Iterable[Finding]:
-    """Find steps that are missing, double, or that point nowhere."""
+    """Report steps that are missing, duplicate, or without a part."""
     listed = _names(spec)
     if not spec.steps and any(listed.values()):
         first = next((name, kind) for kind in StepType for name in listed[kind])
@@ -293,7 +292,7 @@ def _names(spec: DeploySpec) -> Mapping[StepType, tuple[str, ...]]:
 
 
 def used_namespaces(declared: Iterable[str], spec: DeploySpec) -> tuple[str, ...]:
-    """List the namespaces that a file says it uses (`declared`), or else those that its parts name outright."""
+    """List the declared namespaces of a file, else those that its parts name outright."""
     names = list(declared) or [
         *(chart.release_namespace for chart in spec.helm),
         *(
@@ -306,5 +305,5 @@ def used_namespaces(declared: Iterable[str], spec: DeploySpec) -> tuple[str, ...
 
 
 def _has_metadata(resource: ManifestResource) -> bool:
-    """Tell whether an object has metadata to look into."""
+    """Return whether an object has metadata."""
     return isinstance(resource.manifest.get("metadata"), Mapping)

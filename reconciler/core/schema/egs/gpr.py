@@ -19,7 +19,7 @@ Count = Annotated[int, Field(ge=1)]
 Priority = Annotated[int, Field(ge=model.PRIORITIES.start, le=model.PRIORITIES.stop - 1)]
 
 TOP = model.PRIORITIES.stop - 1
-"""The highest priority, which the documents do not agree on: EGS's own chart ends one below it."""
+"""The highest priority. EGS's documents differ: its own chart ends one below."""
 
 
 class TermsFile(Strict):
@@ -39,7 +39,7 @@ class TermsFile(Strict):
     requeue_on_failure: bool | None = Field(None, description="Whether it waits again after it failed or was evicted.")
 
     idles_by_default: ClassVar[bool] = False
-    """Whether an idle time is enforced where nothing says so."""
+    """Whether an idle time is enforced without a statement."""
 
     @model_validator(mode="before")
     @classmethod
@@ -49,7 +49,7 @@ class TermsFile(Strict):
 
     @model_validator(mode="after")
     def _shaped(self) -> TermsFile:
-        """Hold shape and type to the flag: with automatic selection neither, without it both."""
+        """Check shape and type against the flag: both absent with automatic selection, both required without."""
         if bool(self.gpu_shape) != bool(self.instance_type):
             given, lacking = ("gpuShape", "instanceType") if self.gpu_shape else ("instanceType", "gpuShape")
             raise refusal(f"has {given} without {lacking}", "try both, or enableAutoGpuSelection: true and neither")
@@ -65,7 +65,7 @@ class TermsFile(Strict):
 
     @property
     def asks(self) -> bool:
-        """Whether it says which GPUs, rather than only on which terms."""
+        """Whether the terms name GPUs."""
         sizes = (self.number_of_gpus, self.number_of_gpu_nodes, self.memory_per_gpu, self.gpu_shape)
         return any(size not in (None, "") for size in sizes)
 
@@ -160,7 +160,7 @@ class GprSpec(DetailsFile):
 
     @model_validator(mode="after")
     def _somewhere(self) -> GprSpec:
-        """Hold the clusters to the flag: with automatic selection none, without it at least one."""
+        """Check the clusters against the flag: none with automatic selection, at least one without."""
         named = self.clusters
         if self.cluster_name is not None and self.preferred_clusters and self.preferred_clusters != [self.cluster_name]:
             hint = "try keeping preferredClusters"
@@ -174,7 +174,7 @@ class GprSpec(DetailsFile):
 
     @property
     def clusters(self) -> tuple[ClusterName, ...]:
-        """The clusters that it names, each once."""
+        """The named clusters, each once."""
         named: Iterable[str] = self.preferred_clusters or filter(None, [self.cluster_name])
         return tuple(ClusterName(name) for name in dict.fromkeys(named))
 

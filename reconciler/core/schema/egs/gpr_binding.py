@@ -1,4 +1,4 @@
-"""EGS's GPRTemplateBinding and WorkspacePolicy: what the GPRs of one workspace use, and what they may ask for."""
+"""EGS's GPRTemplateBinding and WorkspacePolicy: the GPR templates and GPR limits of one workspace."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ _DAYS = {"W": 7, "M": 30}
 _DEFAULTS = model.WorkspaceLimits(workspace=WorkspaceName(""))
 
 BANDS = {"low": 100, "medium": 200, "high": model.PRIORITIES.stop - 1}
-"""The highest priority of each range. A lower one may always be asked for: it takes nothing from anybody."""
+"""The highest priority of each range. A lower one is always allowed, since it preempts less."""
 
 
 def _long(value: Json) -> timedelta:
-    """Read EGS's weeks and months (``1W``, ``2M``) beside durations as everywhere; a month is 30 days."""
+    """Read EGS's weeks and months (``1W``, ``2M``) and ordinary durations; a month is 30 days."""
     if isinstance(value, timedelta):
         return value
     text = value if isinstance(value, str) else ""
@@ -72,7 +72,7 @@ class BindingFile(Strict):
     status: Any = None
 
     def value_of(self) -> model.GprBinding:
-        """Make the model's value. A cluster with one template has it for its default."""
+        """Make the model's value. The only template of a cluster is its default."""
         return model.GprBinding(
             workspace=WorkspaceName(self.metadata.name),
             auto=self.spec.enable_auto_gpr,
@@ -153,7 +153,7 @@ class WorkspacePolicyFile(Strict):
 
     @property
     def workspace(self) -> WorkspaceName:
-        """The workspace that it is for."""
+        """The workspace that the policy governs."""
         return WorkspaceName(self.metadata.name if self.spec.slice_ref is None else self.spec.slice_ref.name)
 
     def value_of(self) -> model.WorkspaceLimits:

@@ -1,4 +1,4 @@
-"""The bodies of EGS's REST interface for GPRs: how long GPUs are waited for, and their early release."""
+"""The bodies of EGS's REST interface for GPRs: wait times and early release."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class WaitBody(DetailsFile):
 
     @model_validator(mode="after")
     def _same(self) -> WaitBody:
-        """Refuse two names of one thing that say different things, and a body without a workspace."""
+        """Refuse contradicting values under two names of one field, and a body without a workspace."""
         if self.workspace_name and self.slice_name and self.workspace_name != self.slice_name:
             raise refusal("has both workspaceName and sliceName, and they differ", "try keeping workspaceName")
         if not self.workspace:
@@ -39,7 +39,7 @@ class WaitBody(DetailsFile):
 
     @property
     def named(self) -> list[str]:
-        """The clusters under any of their names."""
+        """The clusters under any of their field names."""
         return self.preferred_clusters or self.clusters or ([self.cluster_name] if self.cluster_name else [])
 
 

@@ -1,4 +1,4 @@
-"""Fields of EGS and OpenKruise that load without effect, and what to do about each: said aloud, never passed over."""
+"""Fields of EGS and OpenKruise that load without effect, each with a remedy; none is ignored silently."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _WITHOUT: Mapping[type[Strict], Mapping[str, str]] = {
 
 
 def warn_ignored_fields(part: Strict, loc: Loc) -> Iterator[Finding]:
-    """Warn of what a part of a file at `loc` says that nothing is made of; what it says by saying no is left alone."""
+    """Warn of the fields of a part at `loc` without effect; values that switch a feature off get no warning."""
     without = {
         name: hint for kind, fields in _WITHOUT.items() if isinstance(part, kind) for name, hint in fields.items()
     }
@@ -57,7 +57,7 @@ def warn_ignored_fields(part: Strict, loc: Loc) -> Iterator[Finding]:
 
 
 def warn_ignored_placement_fields(spec: PlacementSpec) -> Iterator[Finding]:
-    """Warn of what a placement says without effect, its gprDetails included."""
+    """Warn of the fields of a placement without effect, its gprDetails included."""
     yield from warn_ignored_fields(spec, ("spec",))
     named = spec.cluster_names or spec.cluster_name or spec.clusters
     if named and not (spec.enable_redistribute or spec.enable_burst):

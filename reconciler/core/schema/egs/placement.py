@@ -49,7 +49,7 @@ class PlacementSpec(DeployFile):
 
     @model_validator(mode="after")
     def _same(self) -> PlacementSpec:
-        """Refuse two spellings of one thing that say different things (docs/egs.md, R2 and R9)."""
+        """Refuse contradicting values under two spellings of one field (docs/egs.md, R2 and R9)."""
         named = [] if self.cluster_name is None else [self.cluster_name]
         given = {
             name: names

@@ -1,4 +1,4 @@
-"""A request on its own, from a file or from a body: everything that can be said of it without any other file."""
+"""A request on its own, from a file or from a body: all checks that need no other file."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from reconciler.model.workload import DeploySpec
 from reconciler.text.findings import Finding, Loc
 
 TEMPLATE = "overspill.dev/template"
-"""The annotation that names the WorkloadTemplate that a request was made of (docs/egs.md, R16)."""
+"""The annotation that names the WorkloadTemplate of a request (docs/egs.md, R16)."""
 
 _ALIASES = {
     "cluster_name": "clusters",
@@ -28,39 +28,40 @@ _ALIASES = {
     "duration": "burstDuration",
     "service_account": "serviceAccountName",
 }
-"""Where a field is told under another name than its own."""
+"""Fields that findings name differently."""
 _PASSED_OVER = frozenset({"namespace", "status", "created_at", "updated_at"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestDraft:
-    """A request before its workspace is known.
-
-    `clusters` and `placements` are as in `model.request.Request`. `terms` None: it says nothing of a GPR; `requeues`
-    None: it does not say whether it waits again. One that `reserves` deploys nothing and only keeps GPUs. `said` are
-    the fields that it names, as EGS's REST interface calls them; `used` the namespaces that its parts name outright.
-    """
+    """A request before its workspace is known."""
 
     name: TemplateName
     workspace: WorkspaceName | None
     namespace: str = ""
     spec: DeploySpec = field(default_factory=DeploySpec)
+    # As in `model.request.Request`.
     clusters: tuple[ClusterName, ...] = ()
     placements: int | None = None
     template: str = ""
     ask: GpuAsk | None = None
+    # None without GPR fields.
     terms: GprTerms | None = None
+    # Whether it waits again after an eviction; None if unstated.
     requeues: bool | None = None
     redistributes: bool = True
+    # Whether it is a reservation: it deploys nothing and only keeps GPUs.
     reserves: bool = False
+    # The fields that it states, by their names in EGS's REST interface.
     said: frozenset[str] = frozenset()
+    # The namespaces that its parts name outright.
     used: tuple[str, ...] = ()
     spelling: Spelling = field(default_factory=Spelling)
 
     def request(self, workspace: WorkspaceName, limits: WorkspaceLimits | None = None) -> Request:
-        """Make a request of it in a workspace, whether or not it is admitted there.
+        """Make a request of the draft in a workspace, whether or not it is admitted there.
 
-        Where it says nothing of a GPR its priority is EGS's default, or the nearest that the `limits` allow.
+        A draft without GPR fields has EGS's default priority, or the nearest that the `limits` allow.
         """
         requeues = self.requeues if self.requeues is not None else limits is not None and limits.requeue
         assumed = ("requeueOnFailure",) if self.requeues is None else ()
@@ -85,7 +86,7 @@ class RequestDraft:
 
 
 def placement_draft(file: PlacementFile) -> tuple[RequestDraft, tuple[Finding, ...]]:
-    """Make a draft of a WorkloadPlacement, and find what is wrong between its parts."""
+    """Make a draft of a WorkloadPlacement, and check its parts against each other."""
     findings: list[Finding] = []
     group = file.api_version.partition("/")[0]
     value = replace(
@@ -99,7 +100,7 @@ def placement_draft(file: PlacementFile) -> tuple[RequestDraft, tuple[Finding, .
 
 
 def create_draft(body: CreateBody, flat: frozenset[int]) -> tuple[RequestDraft, tuple[Finding, ...]]:
-    """Make a draft of the body of a POST; `flat` are the manifests that it has in the flattened form."""
+    """Make a draft of the body of a POST; `flat` are the positions of its flattened manifests."""
     findings: list[Finding] = []
     value = replace(_draft(body, findings, flat=flat), name=TemplateName(body.name))
     findings += _check_parts(value)
@@ -107,14 +108,14 @@ def create_draft(body: CreateBody, flat: frozenset[int]) -> tuple[RequestDraft, 
 
 
 def update_draft(body: UpdateBody, flat: frozenset[int]) -> tuple[RequestDraft, tuple[Finding, ...]]:
-    """Make a draft of the body of a PUT. What is wrong between its parts shows once it is `merged`."""
+    """Make a draft of the body of a PUT. Its parts are checked after `merge_update`."""
     findings: list[Finding] = []
     value = replace(_draft(body, findings, flat=flat, partial=True), name=TemplateName(body.name or ""))
     return value, tuple(value.spelling.of(finding) for finding in findings)
 
 
 def reservation_draft(file: GprFile) -> tuple[RequestDraft, tuple[Finding, ...]]:
-    """Make a draft of a GPUProvisioningRequest, which is kept on one of the clusters that it names."""
+    """Make a draft of a GPUProvisioningRequest, which is kept on one of its named clusters."""
     spec = file.spec
     value = RequestDraft(
         name=TemplateName(file.metadata.name),
@@ -132,7 +133,7 @@ def reservation_draft(file: GprFile) -> tuple[RequestDraft, tuple[Finding, ...]]
 
 
 def merge_update(request: Request, draft: RequestDraft) -> tuple[RequestDraft, tuple[Finding, ...]]:
-    """Change what an update names (`draft.said`) in a request; all else stays as it is."""
+    """Apply the fields that an update states (`draft.said`) to a request; all others stay."""
     fields = draft.said
     spec, change = request.spec, draft.spec
     value = RequestDraft(
@@ -164,7 +165,7 @@ def merge_update(request: Request, draft: RequestDraft) -> tuple[RequestDraft, t
 
 _OPEN = frozenset({"autoSelectCluster", "enableBurst"})
 _DESTINATION_FIELDS = frozenset({"clusters", *_OPEN})
-"""The fields that say together where a request goes: one of them says it anew."""
+"""The fields of the destination of a request: stating any of them replaces them all."""
 
 
 def _draft(
@@ -175,7 +176,7 @@ def _draft(
     flat: frozenset[int] = frozenset(),
     partial: bool = False,
 ) -> RequestDraft:
-    """Turn the fields of a file or (without a `group`) of a body into a draft that has no name yet."""
+    """Turn the fields of a file, or of a body if `group` is empty, into a draft without a name."""
     details = spec.gpr_details
     body = not group
     fields = frozenset(
@@ -184,7 +185,7 @@ def _draft(
         if name in spec.model_fields_set and name not in _PASSED_OVER
     )
     if partial and not (spec.auto_select_cluster or spec.enable_burst):
-        fields -= _OPEN  # a change that leaves nothing open says nothing of where
+        fields -= _OPEN  # a change without open fields leaves the destination
     clusters: tuple[ClusterName, ...] = ()
     placements = spec.num_placements
     if not partial or fields & _DESTINATION_FIELDS:
@@ -218,7 +219,7 @@ def _draft(
 
 
 def _check_parts(draft: RequestDraft) -> Iterator[Finding]:
-    """Find what is wrong between the parts of a draft. One that lists nothing but names a template deploys that."""
+    """Check the parts of a draft against each other. Without parts it deploys the template that it names."""
     if not draft.reserves and not copies_template(draft):
         yield from deploy_spec.check(draft.spec)
     exits = None if draft.terms is None else draft.terms.exit_duration
@@ -233,7 +234,7 @@ def _check_parts(draft: RequestDraft) -> Iterator[Finding]:
 
 
 def copies_template(draft: RequestDraft) -> bool:
-    """Tell whether a draft deploys what its template does."""
+    """Return whether a draft deploys the content of its template."""
     spec = draft.spec
     return bool(draft.template) and not (spec.helm or spec.manifests or spec.commands or spec.steps)
 
@@ -241,7 +242,7 @@ def copies_template(draft: RequestDraft) -> bool:
 def _destinations(
     spec: PlacementSpec, group: str, findings: list[Finding]
 ) -> tuple[tuple[ClusterName, ...], int | None]:
-    """Say on which clusters a request goes, and on how many of them (docs/egs.md, R2)."""
+    """Return the clusters of a request, and how many of them it uses (docs/egs.md, R2)."""
     written_as = _clusters_field(spec, body=not group)
     loc: Loc = ("spec", "clusters")
     written = spec.cluster_names or spec.clusters or [name for name in (spec.cluster_name,) if name is not None]
@@ -249,11 +250,11 @@ def _destinations(
     if len(named) < len(written):
         twice = next(name for name in named if written.count(name) > 1)
         findings.append(Finding(loc=loc, message=f"names {twice} more than once", severity=Severity.WARNING))
-    # 1. A kind that is for one cluster.
+    # 1. A kind for one cluster.
     if group in _SINGLE and len(named) > 1:
         message = f"names {len(named)} clusters, and a placement of {group} is for one"
         findings.append(Finding(loc=loc, message=message, hint="try apiVersion: gpr.kubeslice.io/v1alpha1"))
-    # 2. Whatever has room.
+    # 2. Any cluster with free capacity.
     if spec.enable_burst:
         if named:
             message = f"enableBurst opens every cluster of the workspace, so {written_as} does not bind it"
@@ -262,7 +263,7 @@ def _destinations(
         return (), spec.num_placements or max(1, len(named))
     if spec.auto_select_cluster:
         return named, spec.num_placements or 1
-    # 3. Nowhere: the group that has no field for a cluster leaves it to us.
+    # 3. No cluster: the group without a cluster field leaves the choice to Overspill.
     if not named and group == "aiops.kubeslice.io":
         message = "names no cluster: it goes to the first one of its workspace that has room"
         hint = "try spec.clusterName"
@@ -278,7 +279,7 @@ _SINGLE = frozenset({"worker.kubeslice.io", "aiops.kubeslice.io"})
 
 
 def _clusters_field(spec: PlacementSpec, *, body: bool) -> str:
-    """Return the field that the clusters stand under, or ought to."""
+    """Return the field of the clusters, present or missing."""
     if spec.cluster_names:
         return "clusterNames"
     if spec.clusters:

@@ -1,6 +1,6 @@
-"""Requests written as EGS has them: as a resource for the ledger, and as its REST interface answers.
+"""Requests in EGS's form: as a resource for the ledger, and as answers of its REST interface.
 
-The documents read back as the same request, by `request.read_request` and by the bodies of the API.
+Both forms read back as the same request, by `request.placement_draft` and by the bodies of the API.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from reconciler.text.findings import Finding
 
 
 def parts(spec: DeploySpec) -> dict[str, Json]:
-    """Write the four lists. They are there even when they are empty: engines' templates read them."""
+    """Write the four lists. Empty lists are written too: engines' templates read them."""
     return {
         "helmConfig": [_chart(chart) for chart in spec.helm],
         "manifestResources": [{"name": item.name, "manifest": item.manifest} for item in spec.manifests],
@@ -45,7 +45,7 @@ def steps(spec: DeploySpec) -> list[Json]:
 
 
 def flags(given: HelmFlags) -> dict[str, Json]:
-    """Write helmFlags, all of them, an empty timeout for none."""
+    """Write all helmFlags; no timeout is an empty text."""
     return {
         "atomic": given.atomic,
         "cleanupOnFail": given.cleanup_on_fail,
@@ -57,7 +57,7 @@ def flags(given: HelmFlags) -> dict[str, Json]:
 
 
 def write_duration(duration: timedelta) -> str:
-    """Write a duration exactly: in whole units, or in seconds with a fraction where it has one."""
+    """Write a duration exactly: in whole units, or in seconds with a fraction."""
     if not duration.microseconds:
         return format_duration(duration)
     seconds = duration.days * 86400 + duration.seconds
@@ -86,7 +86,7 @@ Document = dict[str, Any]
 
 
 def document(request: Request) -> Document:
-    """Write a request as a WorkloadPlacement, or one that reserves as a GPUProvisioningRequest. No status."""
+    """Write a request as a WorkloadPlacement, or a reservation as a GPUProvisioningRequest, without status."""
     metadata: Document = {"name": request.name}
     if request.namespace:
         metadata["namespace"] = request.namespace
@@ -101,9 +101,9 @@ def document(request: Request) -> Document:
 
 
 def read_request(value: Json) -> Request | tuple[Finding, ...]:
-    """Read what `document` wrote, whatever status is beside it, or say what is wrong with it.
+    """Read the result of `document`, whatever status is beside it; return findings if it is broken.
 
-    It is not admitted anew: it was when it was written.
+    The request is not admitted again: it was admitted when it was written.
     """
     reserves = isinstance(value, dict) and value.get("kind") == "GPUProvisioningRequest"
     model = GprFile if reserves else PlacementFile
@@ -123,7 +123,7 @@ def read_request(value: Json) -> Request | tuple[Finding, ...]:
 def rest_document(request: Request) -> Document:
     """Write a placement as EGS's REST interface answers, without status and times.
 
-    What EGS's own answers have no field for is there only where it says something.
+    Fields that EGS's own answers lack are written only if they have a value.
     """
     spec = request.spec
     body: Document = {"name": request.name, "workspaceName": request.workspace, "clusters": list(request.clusters)}
@@ -159,7 +159,7 @@ def _placement(request: Request) -> Document:
 
 
 def _choice(request: Request) -> Document:
-    """Write how many of which clusters it goes to, where it does not go to each that it names."""
+    """Write the number of clusters of a request, unless it uses all that it names."""
     written: Document = {}
     if not request.clusters:
         written["autoSelectCluster"] = True
@@ -200,7 +200,7 @@ def _terms(ask: GpuAsk | None, terms: GprTerms) -> Document:
 
 
 def _rest_chart(chart: HelmConfig) -> Document:
-    """Write a chart as the REST interface does: without its name where that is the release's (docs/egs.md, R5)."""
+    """Write a chart as the REST interface does: without a name that equals its release (docs/egs.md, R5)."""
     written: Document = {} if chart.name == chart.release_name else {"name": chart.name}
     written |= {
         "chart": chart.chart,
@@ -219,7 +219,7 @@ def _rest_chart(chart: HelmConfig) -> Document:
 
 
 def _manifest(resource: ManifestResource) -> Document:
-    """Write an object in the flattened form (docs/egs.md, R14), or wrapped where that would lose something of it."""
+    """Write an object in the flattened form (docs/egs.md, R14), or wrapped if flattening would lose fields."""
     manifest = resource.manifest
     metadata = manifest.get("metadata")
     if isinstance(metadata, dict):
@@ -231,7 +231,7 @@ def _manifest(resource: ManifestResource) -> Document:
 
 
 def _reads_as(flat: Document, resource: ManifestResource) -> bool:
-    """Tell whether the flattened form reads as the object that it was made of."""
+    """Return whether the flattened form reads back as the same object."""
     try:
         read = ManifestResourceFile.model_validate(flat)
     except ValidationError:

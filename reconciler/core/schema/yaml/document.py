@@ -1,4 +1,4 @@
-"""A parsed document, and the lines of its nodes for whoever has something to say about one."""
+"""A parsed document, and the lines of its nodes."""
 
 from __future__ import annotations
 
@@ -16,16 +16,15 @@ from reconciler.text.findings import Loc
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Document:
-    """One document of a file. `start` is the line of its first node.
-
-    `warnings` are scalars that are text here and something else to other readers of YAML. `data` is the document's own
-    part of the file, with `above` lines before it.
-    """
+    """One document of a file."""
 
     value: Json
+    # The line of its first node.
     start: int
     path: str = ""
+    # Scalars that are text here and another type to other readers of YAML.
     warnings: tuple[Problem, ...] = ()
+    # The document's own part of the file, and the lines before it.
     data: bytes = field(default=b"", repr=False, compare=False)
     above: int = field(default=0, repr=False, compare=False)
     _lines: dict[Loc, int] = field(default_factory=dict, repr=False, compare=False)
@@ -33,8 +32,8 @@ class Document:
     def line(self, loc: Loc) -> int:
         """Return the line of the node at `loc`, or of its nearest ancestor that exists.
 
-        A mapping's value has the line of its key. The file is parsed once more when somebody asks: most files have no
-        problem, and then their positions are never needed. Only answers are kept, since positions outweigh a file.
+        A mapping's value has the line of its key. The file is parsed again for its first line lookup: most files have
+        no problem, so that their positions are never needed. Only answers are cached, since positions outweigh a file.
         """
         if loc and loc not in self._lines:
             lines = _positions(self.data)
@@ -45,9 +44,9 @@ class Document:
 
 @lru_cache(maxsize=2)
 def _positions(data: bytes) -> Mapping[Loc, int]:
-    """Find the line of every node of a document that has parsed before.
+    """Return the line of every node of a document that has parsed before.
 
-    The last two are remembered: the problems of a file are told one after the other.
+    The last two documents are cached: the problems of a file are reported together.
     """
     next_event = events(data)
     lines: dict[Loc, int] = {}
@@ -61,7 +60,7 @@ def _positions(data: bytes) -> Mapping[Loc, int]:
 
 
 def _place(next_event: Callable[[], YamlEvent], event: YamlEvent, loc: Loc, lines: dict[Loc, int]) -> None:
-    """Note the lines of a node's children. Recursion is bounded: the file has been found no deeper than the limit."""
+    """Record the lines of a node's children. The recursion is bounded by the depth limit of files."""
     if isinstance(event, yaml.MappingStartEvent):
         while not isinstance(key := next_event(), yaml.MappingEndEvent):
             child = (*loc, str(key.value))

@@ -1,4 +1,4 @@
-"""Our emitter: block style, and no plain scalar that any YAML reader could take for something else.
+"""The YAML emitter: block style, and no plain scalar that any YAML reader could take for another type.
 
 PyYAML writes ``1e3``, ``0o17``, ``y`` and a short commit id such as ``25921e05`` unquoted, and Go's readers then see
 numbers and booleans (yaml/pyyaml#860, #886).
@@ -25,7 +25,7 @@ _DEEP = b"\n" + b" " * 50
 """An indent that only deep documents have: two spaces stand for two levels at most, where no list is in a list."""
 
 _SHORT = 60
-"""Characters of a text that may well be in other documents too; digests and shapes are longer, and are their own."""
+"""Characters of a text that other documents are likely to share; digests and shapes are longer and unique."""
 
 _BASIC_PLANE = 4
 """Hexadecimal digits of a character that UTF-16 holds in one unit."""
@@ -34,7 +34,7 @@ _BASIC_PLANE = 4
 def emit(value: Json) -> str:
     """Write one document, keys in the order of their mapping, ending in a newline.
 
-    Raises InvalidInput for what YAML cannot hold: infinities, lone surrogates, values that are no Json.
+    Raises InvalidInput for values that YAML cannot hold: infinities, lone surrogates, values that are no Json.
     """
     out: list[str] = []
     if isinstance(value, Mapping) and value:
@@ -48,10 +48,10 @@ def emit(value: Json) -> str:
 
 
 def reads_back(data: bytes) -> bool:
-    """Tell whether what `emit` wrote reads as what it was given, for certain and without a look at each value.
+    """Return whether the output of `emit` certainly reads back as its input, without a look at each value.
 
-    So it does where all is plain but for quotes, and where it can neither be too deep or too much for a reader nor hold
-    a number of more than 64 bits. Of anything else only `parse` can tell.
+    True if all of it is plain or quoted, and it cannot exceed the depth, the size or the 64-bit numbers of a reader.
+    Other output has to be read by `parse`.
     """
     return (
         data.isascii()
@@ -84,7 +84,7 @@ def _mapping(value: Mapping[str, Json], depth: int, out: list[str]) -> None:
 
 @lru_cache(maxsize=4096)
 def _line(text: str) -> str:
-    """Write a key or a text on one line; kept, since the documents of one process share most of theirs."""
+    """Write a key or a text on one line; cached, since the documents of a process share most of theirs."""
     return text if _is_plain(text) else _quoted(text)
 
 
@@ -122,7 +122,7 @@ def _leaf(value: Json) -> str:
 
 
 def _number(value: float) -> str:
-    """Write a float so that every reader takes it for one: PyYAML wants a point before an exponent."""
+    """Write a float so that every reader takes it for one: PyYAML needs a point before an exponent."""
     if value != value or value in (float("inf"), -float("inf")):  # noqa: PLR0124 -- NaN is what differs from itself
         raise InvalidInput(f"writing YAML: {value} is no number that YAML and JSON share")
     text = repr(value)
@@ -131,12 +131,12 @@ def _number(value: float) -> str:
 
 
 def _is_plain(text: str) -> bool:
-    """Tell whether a text may stand without quotes."""
+    """Return whether a text needs no quotes."""
     return _PLAIN.fullmatch(text) is not None and text.lower() not in _TYPED_SOMEWHERE
 
 
 def _text(text: str, depth: int) -> str:
-    """Write a text: plain if it can stand so, several printable lines as a block at `depth`, all else in quotes."""
+    """Write a text: plain if possible, several printable lines as a block at `depth`, otherwise in quotes."""
     if "\n" not in text:
         return _line(text) if len(text) <= _SHORT else _line.__wrapped__(text)
     if text[0] in " \n" or text.endswith("\n\n"):
@@ -151,7 +151,7 @@ def _text(text: str, depth: int) -> str:
 
 
 def _quoted(text: str) -> str:
-    """Write a text in double quotes on one line, with every character that readers disagree on escaped."""
+    """Write a text in double quotes on one line, escaping every character that readers treat differently."""
     if text.isprintable():
         if '"' not in text and "\\" not in text:
             return f'"{text}"'

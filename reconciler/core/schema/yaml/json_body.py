@@ -1,4 +1,4 @@
-"""JSON for whoever must not send YAML: one object, within the limits of this package, or what is wrong and where."""
+"""The JSON reader for clients that must not send YAML: one object within the limits of this package."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ def read_object(data: bytes, path: str) -> dict[str, Json]:
 
 
 def _problems(data: bytes, path: str) -> tuple[Problem, ...]:
-    """Find out what keeps a text from being read, in the order in which its readers would stumble.
+    """Return the reasons why a text cannot be read, in the order of its readers.
 
-    JSON is YAML too, so that whatever breaks a rule of ours, and none of JSON's, the YAML reader finds with its line.
+    JSON is YAML too, so that the YAML reader finds the line of any fault that is not one of JSON itself.
     """
     if not data.strip():
         return (Problem(path=path, message="is empty", hint="try {}"),)
     try:
-        value = json.loads(data, parse_constant=_no_number, parse_int=len)  # how large a number is comes later
+        value = json.loads(data, parse_constant=_no_number, parse_int=len)  # the size of a number is checked later
         json.dumps(value, ensure_ascii=False).encode()
     except json.JSONDecodeError as error:
         return (Problem(path=path, line=error.lineno, message=f"is not JSON: {error.msg} at column {error.colno}"),)
@@ -48,13 +48,13 @@ def _problems(data: bytes, path: str) -> tuple[Problem, ...]:
     except ValueError as error:
         return (Problem(path=path, message=str(error), hint="try null, or leaving the field out"),)
     except RecursionError:
-        pass  # the other reader does not recurse, and says how deep is too deep
+        pass  # the other reader does not recurse, and reports the depth
     try:
         parse(data, path)
     except InvalidInput as error:
         if not any(problem.message.startswith("is not YAML") for problem in error.problems):
             return error.problems
-    # YAML has no pairs of surrogates, so that its reader does not get through a text that holds some.
+    # YAML has no surrogate pairs, so that its reader stops at a text that holds some.
     limits = f"{MAX_DEPTH} levels, {MAX_NODES:,} values or 64-bit numbers"
     return (Problem(path=path, message=f"has the same key twice in an object, or more than {limits}"),)
 

@@ -14,7 +14,7 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 class NotPlainError(Exception):
-    """Not JSON, or JSON that breaks one of our rules: the YAML reader takes over, and says what and where."""
+    """The text is no JSON, or JSON beyond our rules: the YAML reader takes over and reports the fault."""
 
 
 def read_json(data: bytes) -> Json:
@@ -25,16 +25,16 @@ def read_json(data: bytes) -> Json:
         )
     except (ValueError, RecursionError) as error:
         raise NotPlainError from error
-    if len(data) > MAX_NODES or data.count(b"{") + data.count(b"[") > MAX_DEPTH:  # else there is nothing to count
+    if len(data) > MAX_NODES or data.count(b"{") + data.count(b"[") > MAX_DEPTH:  # a smaller text is within the limits
         _within_limits(value)
-    # A text of UTF-8 has no half of a surrogate pair but by an escape.
+    # In UTF-8 half of a surrogate pair can only come from an escape.
     if b"\\u" in data and _SURROGATE.search(json.dumps(value, ensure_ascii=False)):
         raise NotPlainError
     return value
 
 
 def _within_limits(value: Json) -> None:
-    """Refuse what is too deep, or too much."""
+    """Refuse a value that is too deep or too large."""
     waiting: list[tuple[dict[str, Json] | list[Json], int]] = [(value, 0)] if isinstance(value, (dict, list)) else []
     nodes = 1
     while waiting:
@@ -65,7 +65,7 @@ def _integer(text: str) -> int:
 
 
 def _finite(text: str) -> float:
-    """Refuse a number that is too large to be one."""
+    """Refuse a number beyond the range of a float."""
     number = float(text)
     if isinf(number):
         raise NotPlainError

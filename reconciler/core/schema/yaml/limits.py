@@ -1,4 +1,4 @@
-"""How much of a file is read before it is refused."""
+"""The size limits of files."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ MAX_BYTES = 1 << 20
 MAX_DEPTH = 64
 MAX_NODES = 100_000
 MAX_PROBLEMS = 100
-"""Problems of one file that are worth telling; whoever mends a hundred gets to hear the rest."""
+"""Problems of one file that are reported; after these are fixed, the next check reports the rest."""
 
 
 def too_large(path: str, size: int) -> Problem:
-    """Describe a file that nobody will read, by its size in bytes."""
+    """Report a file above the size limit."""
     return Problem(
         path=path,
         message=f"is {size / MAX_BYTES:.1f} MB; files over 1 MiB are not read",

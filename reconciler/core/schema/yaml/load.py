@@ -1,4 +1,4 @@
-"""Events become values here; what is wrong with them becomes problems with lines."""
+"""Parser events become values, and their faults problems with lines."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def parse(data: bytes, path: str) -> tuple[Document, ...]:
 
 
 class _Span(NamedTuple):
-    """Where a document lies in its file: characters from and to, and lines above."""
+    """The span of a document in its file: characters from and to, and lines above."""
 
     begin: int
     above: int
@@ -62,17 +62,17 @@ class _Span(NamedTuple):
 
 
 class _Reader:
-    """Builds values from parser events in one loop, so that depth costs no stack, and collects what is wrong."""
+    """Builds values from parser events in one loop, so that depth costs no stack, and collects the problems."""
 
     def __init__(self, data: bytes, path: str) -> None:
-        """Take a file whose bytes have been looked at."""
+        """Take a file whose encoding has been checked."""
         self._data = data
         self._path = path
         self.problems: list[Problem] = []
         self._warnings: list[Problem] = []
 
     def read(self) -> tuple[Document, ...]:
-        """Read up to the end, or to the first syntax error, which becomes the last problem."""
+        """Read to the end, or to the first syntax error, which becomes the last problem."""
         documents: list[Document] = []
         spans: list[_Span] = []
         try:
@@ -89,7 +89,7 @@ class _Reader:
             self.problems.append(Problem(path=self._path, line=error.line, message=str(error), hint=error.hint))
         if len(documents) == 1 or self.problems:
             return tuple(documents)
-        # Each of many keeps its own part only: to find the lines of one costs no look at the others.
+        # Each document keeps its own part only, so that a line lookup reads no other.
         text = self._data.decode()
         return tuple(
             replace(document, data=text[span.begin : span.end].encode(), above=span.above)
@@ -97,9 +97,9 @@ class _Reader:
         )
 
     def _values(self) -> Iterator[tuple[Json, int, _Span]]:  # noqa: C901, PLR0912, PLR0915 -- one loop: a call an event would double its time
-        """Yield each document's value and first line.
+        """Yield each document's value, first line and span.
 
-        `container` is the innermost open list or dict, `key` the key in waiting of a dict (None: a key comes next).
+        `container` is the innermost open list or dict, `key` the pending key of a dict (None: a key comes next).
         """
         next_event = events(self._data)
         scalar_event, scalar_end = yaml.ScalarEvent, (yaml.MappingEndEvent, yaml.SequenceEndEvent)
@@ -182,7 +182,7 @@ class _Reader:
                 raise _too_many(event)
 
     def _number(self, event: YamlEvent) -> Json:
-        """Read a plain scalar as JSON would, as text where it is no JSON number."""
+        """Read a plain scalar as JSON would, or as text if it is no JSON number."""
         text: str = event.value
         match = _NUMBER.fullmatch(text)
         if match is None:
@@ -207,14 +207,14 @@ class _Reader:
             self._refuse(event, f"tag {shortened(tag)} is not read", "try removing it; quote what should be text")
 
     def _refuse(self, event: YamlEvent, message: str, hint: str) -> None:
-        """Report a problem at an event's line and read on."""
+        """Report a problem at an event's line and continue."""
         line = line_of(event)
         self.problems.append(Problem(path=self._path, line=line, message=message, hint=hint))
         if len(self.problems) >= MAX_PROBLEMS:
             raise _TooLargeError(f"has more than {MAX_PROBLEMS} problems; the rest is not read", line)
 
     def _warn(self, event: YamlEvent, text: str) -> None:
-        """Note a plain scalar that YAML 1.1 readers (kubectl, Helm) take for a boolean or null."""
+        """Record a plain scalar that YAML 1.1 readers (kubectl, Helm) take for a boolean or null."""
         meant = _LOOKALIKES[text]
         if len(self._warnings) < MAX_PROBLEMS:
             self._warnings.append(
@@ -229,10 +229,10 @@ class _Reader:
 
 
 class _TooLargeError(Exception):
-    """A file that is not read any further."""
+    """Reading of a file stops at a limit."""
 
     def __init__(self, message: str, line: int, hint: str = "") -> None:
-        """Take what becomes a problem."""
+        """Take the parts of the problem."""
         super().__init__(message)
         self.line = line
         self.hint = hint

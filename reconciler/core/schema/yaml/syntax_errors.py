@@ -1,4 +1,4 @@
-"""Why a text is no YAML, in terms of the file: where, what, and for the usual suspects the way out."""
+"""Syntax errors of YAML in terms of the file: place, fault, and a remedy for the common ones."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from reconciler.errors import Problem
 from reconciler.text.findings import shortened
 
 _BREAK = re.compile(r"\r\n|[\r\n\x85\u2028\u2029]")
-"""What ends a line in YAML 1.1, and so counts in the lines that the parser tells."""
+"""The line ends of YAML 1.1, which the parser's line numbers count."""
 
 _TAG_DIRECTIVE = "%TAG"
 _BYTE_ORDER_MARKS = ((b"\xef\xbb\xbf", "UTF-8"), (b"\xff\xfe", "UTF-16"), (b"\xfe\xff", "UTF-16"))
@@ -20,7 +20,7 @@ _EXPRESSION = re.compile(r"(?:^|[-:,\[{])\s*(\{\{[^{}]*\}\})")
 
 
 def encoding_problem(data: bytes, path: str) -> Problem | None:
-    """Say why a file is not worth parsing."""
+    """Return the problem of a file that cannot be decoded."""
     if len(data) > MAX_BYTES:
         return too_large(path, len(data))
     for mark, name in _BYTE_ORDER_MARKS:
@@ -45,7 +45,7 @@ def encoding_problem(data: bytes, path: str) -> Problem | None:
 
 
 def syntax_problem(error: yaml.YAMLError, data: bytes, path: str) -> Problem:
-    """Put a parser's complaint into a problem."""
+    """Turn a parser error into a problem."""
     mark = getattr(error, "problem_mark", None)
     text = getattr(error, "problem", None) or getattr(error, "reason", None) or "is not YAML"
     if mark is None:
@@ -76,12 +76,12 @@ def syntax_problem(error: yaml.YAMLError, data: bytes, path: str) -> Problem:
 
 
 def key_hint(data: bytes, line: int) -> str:
-    """Say the way out where a mapping or a list stands for a key; `line` counts from 1."""
+    """Return the remedy for a mapping or a list in place of a key; `line` counts from 1."""
     return _quoted(_BREAK.split(data.decode())[line - 1]) or "try quoting it"
 
 
 def _quoted(written: str) -> str:
-    """Say how to quote the expression that a line holds without quotes; YAML takes its braces for mappings."""
+    """Return the quoted form of an unquoted expression on a line, whose braces YAML takes for mappings."""
     match = _EXPRESSION.search(written)
     if match is None:
         return ""
