@@ -27,92 +27,96 @@ from reconciler.model.workload import WorkloadRef
 
 AttributeValue: TypeAlias = str | int | bool
 CLASS_PREFIX = "deviceclass.resource.kubernetes.io/"
-"""What Kubernetes puts before a DeviceClass to name it as a resource (KEP-5004)."""
+"""Prefix of a DeviceClass as a resource name in Kubernetes (KEP-5004)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceKind:
-    """What devices have in common, by qualified name (``gpu.nvidia.com/productName``), sorted.
+    """Properties that devices have in common.
 
-    What tells one device from the next, such as its UUID, is no part of it.
+    Properties of single devices, such as the UUID, are left out.
     """
 
     driver: str
     attributes: tuple[tuple[str, AttributeValue], ...] = ()
+    """By qualified name (``gpu.nvidia.com/productName``), sorted."""
     capacity: tuple[tuple[str, Quantity], ...] = ()
+    """By qualified name, sorted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceStock:
-    """Devices of one kind that a node can use: how many there are, and how many of them nobody has.
-
-    `shared` names a stock that several nodes can use: it is there once, not once a node. Devices of one `family` are
-    cut from the same hardware: once some of one kind are taken, nobody knows how many of the other kinds are left.
-    """
+    """Devices of one kind that a node can use."""
 
     kind: DeviceKind
     free: int
+    """Devices without a holder."""
     total: int
     shared: str = ""
+    """The name of a stock that several nodes can use, and which is counted once; empty for a node's own."""
     family: str = ""
+    """Hardware that several kinds of devices are cut from; once devices of one kind are taken, the number left of the
+    others is unknown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceOption:
-    """One way to meet a request: so many devices of a class that meet every selector, which are CEL expressions.
-
-    `every` asks for all such devices of the node, at least one, and all of them free.
-    """
+    """One way to meet a request: devices of a class that meet every selector."""
 
     device_class: str
     selectors: tuple[str, ...] = ()
+    """CEL expressions."""
     count: int = 1
     every: bool = False
+    """Whether all such devices of the node are requested, at least one, and all of them free."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceRequest:
-    """Devices that one pod claims: the first of the options that can be met."""
+    """Devices that one pod claims."""
 
     options: tuple[DeviceOption, ...]
+    """Alternatives; the first that can be met holds."""
 
 
 DeviceId: TypeAlias = tuple[str, str, str]
-"""A device by driver, pool and name: the name is the pool's own."""
+"""A device by driver, pool and name within the pool."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplicaShape:
-    """What one replica needs. `group_size` pods of these requests make one replica; each pod must fit on one node.
-
-    A node has to have every label of the selector and to meet one of the terms, where there are any. `devices` are
-    asked for by claims (DRA), a device no more than once. `apart` has the pods of a group on a node each. `rules` are
-    about the pods beside it, None where it has none; `who` is what rules of other pods see in it, one
-    for each template that makes such pods, and nothing where nobody knows. `obstacle` says why nobody can count what it
-    needs: then it fits nowhere. `unstated` is what clusters may add to its pods where they are made; None where nobody
-    knows, or where it has been added.
-    """
+    """Requirements of one replica, which is `group_size` equal pods."""
 
     requests: Resources
+    """Requests of one pod, all of which have to fit on one node."""
     node_selector: Mapping[str, str] = field(default_factory=dict)
+    """Labels that a node must have."""
     node_terms: tuple[NodeTerm, ...] = ()
+    """Node affinity terms, one of which a node must meet; empty for no such condition."""
     tolerations: tuple[Toleration, ...] = ()
     devices: tuple[DeviceRequest, ...] = ()
+    """Devices that a pod claims (DRA), each device at most once."""
     group_size: int = 1
+    """Pods of one replica."""
     apart: bool = False
+    """Whether the pods of a replica need a node each."""
     rules: PodRules | None = None
+    """Pod affinity, anti-affinity, topology spread and host ports; None without any."""
     obstacle: str = ""
+    """Why the requirements cannot be counted, so that the replica fits nowhere; empty where they can."""
     who: tuple[PodIdentity, ...] = ()
+    """What rules of other pods match in these pods, one for each template that makes such pods; empty where unknown."""
     unstated: UnstatedRequests | None = None
+    """What the cluster's admission may add; None where that is unknown, or has been added."""
 
     @property
     def recorded(self) -> ReplicaShape:
-        """The same without `who` and `unstated`, which are seen anew for each decision, and nobody writes down."""
+        """The shape without `who` and `unstated`, which are read anew for each decision and never recorded."""
         return replace(self, who=(), unstated=None) if self.who or self.unstated else self
 
     @property
     def likeness(self) -> Hashable:
-        """Equal for shapes that ask for the same word for word, and hashable, as amounts and labels are not."""
+        """A hashable value that is equal for shapes with the same requirements."""
         return (
             tuple(self.requests.amounts.items()),
             tuple(self.node_selector.items()),
@@ -129,121 +133,112 @@ class ReplicaShape:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Node:
-    """One node: what is free on it (allocatable less used, never negative) and its own labels and taints.
-
-    `allocatable` is what it has for pods altogether, as far as anybody says; `devices` are those that claims can have
-    there. `pods` are those on it, each counted once for the like of it; None where nobody says.
-    """
+    """One node that takes pods."""
 
     name: str
     free: Resources
+    """Allocatable less used, never negative."""
     allocatable: Resources = field(default_factory=Resources)
+    """As far as it is known."""
     labels: Mapping[str, str] = field(default_factory=dict)
+    """The node's own labels, without those of its pool."""
     taints: tuple[Taint, ...] = ()
+    """The node's own taints, without those of its pool."""
     devices: tuple[DeviceStock, ...] = ()
+    """Devices that claims can get there."""
     pods: tuple[PodOnNode, ...] | None = None
+    """Pods on the node, equal ones once; None where unknown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClosedNode:
-    """A node that no pod can go to, with all its labels: one that is not `ready`, or is cordoned or about to go.
-
-    `pods` are those on it; None where nobody says.
-    """
+    """A node that takes no pods: not ready, cordoned or about to be deleted."""
 
     name: str
     allocatable: Resources
     ready: bool
     labels: Mapping[str, str] = field(default_factory=dict)
+    """All labels, those of its pool included."""
     pods: tuple[PodOnNode, ...] | None = None
+    """Pods on the node; None where unknown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pool:
-    """Nodes of one kind. Labels and taints hold for each node, beside the node's own.
-
-    Nodes that are not ready or are cordoned are no part of it: nothing there is free.
-    """
+    """Nodes of one kind, without closed ones."""
 
     name: str
     nodes: tuple[Node, ...]
     labels: Mapping[str, str] = field(default_factory=dict)
+    """Labels of each node, beside its own."""
     taints: tuple[Taint, ...] = ()
+    """Taints of each node, beside its own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MissingReplicas:
-    """Replicas that have been missing since a moment, and why, where the source knows it.
-
-    Without a `signal` they are pods that the scheduler has found no node for, which is all that an observation tells
-    of. In a demand they may be what another signal asks for; what was `planned` beforehand waits for no window. They
-    may be of one `group` of their workload's, as pods say.
-    """
+    """Replicas that have been missing since one moment."""
 
     replicas: int
     since: datetime
     cause: str = ""
+    """The reason, where the source knows it."""
     signal: str = ""
+    """The label of another signal that requests them; empty for unschedulable pods, the only ones in an observation."""
     planned: bool = False
+    """Whether they were planned beforehand, and so wait for no scale-up window."""
     group: str = ""
+    """The group of the workload that the pods belong to, by their labels."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkloadObservation:
-    """One workload as its primary cluster reports it. `asks` are the signals that the cluster gives of it.
-
-    `deficit_since` is the moment since which no more than today's waiting replicas have been missing, where the source
-    knows it; None leaves that to the daemon's own record. `group` is known of pods that say that they run in groups.
-    """
+    """One workload as its primary cluster reports it."""
 
     ref: WorkloadRef
     wanted: int
     running: int
     waiting: tuple[MissingReplicas, ...] = ()
     deficit_since: datetime | None = None
+    """Since when at most the replicas in `waiting` have been missing, where the source knows it; None leaves that to
+    the daemon's own record."""
     shape: ReplicaShape | None = None
     asks: tuple[ReplicaRequest, ...] = ()
+    """Signals of the cluster about the workload."""
     group: ObservedGroup | None = None
+    """Known for pods with group labels."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PendingPods:
-    """Pods of a placement that are there and have no node yet; `helping` tells that none asks for a device.
-
-    `shape` is what one of them needs, None where nobody says. `since` is when the first of them was found to fit on no
-    node, None where that has happened to none of them.
-    """
+    """Pods of a placement without a node."""
 
     replicas: int
     shape: ReplicaShape | None
+    """Requirements of one of them; None where unknown."""
     helping: bool = False
+    """Whether none of them requests a device."""
     since: datetime | None = None
+    """When the first of them was found unschedulable; None while none has been."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NonGpuPods:
-    """Pods of a placement that ask for no device, among those that have a node and those that serve.
+    """Pods of a placement that request no device, such as a chart's router.
 
-    Where a replica asks for some they are none, as a chart's router is not. Who looks at pods does not know that.
+    Where replicas request devices, these pods are no replicas. An observation counts them without knowing the replicas'
+    shape.
     """
 
     bound: int = 0
+    """Those with a node."""
     ready: int = 0
+    """Those that are ready."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterObservation:
-    """One cluster at one moment, and what of our placements is there, by name.
-
-    `closed` are the nodes that take no pods, which are in no pool. `bound` counts the replicas that have a node,
-    `ready` those that serve; a placement that is not in `ready` has no pod there, or nobody looked. Of both, `helpers`
-    counts what may be none. `homeless` are the replicas that wait for a node, and `troubles` says in a few words what
-    pods wait for. `unused` tells since when no GPU of a placement has been used, where it is so. `reports` is what
-    engines say of placements, keyed by directory, where the observation tells. `device_classes` are its DeviceClasses
-    by name, each with the CEL expressions that a device has to meet. `runtime_classes` are its RuntimeClasses by name,
-    and `limit_ranges` is what a container that requests nothing is given, by namespace; None where nobody says.
-    `stale` are the kinds of signals that do not answer right now; `asks` of workloads hold their last answers.
-    """
+    """One cluster at one moment, with the pods of placements by placement name."""
 
     cluster: ClusterName
     observed_at: datetime
@@ -251,71 +246,82 @@ class ClusterObservation:
     message: str = ""
     pools: tuple[Pool, ...] = ()
     closed: tuple[ClosedNode, ...] = ()
+    """Nodes that take no pods; they are in no pool."""
     workloads: tuple[WorkloadObservation, ...] = ()
     bound: Mapping[PlacementName, int] = field(default_factory=dict)
+    """Pods with a node."""
     ready: Mapping[PlacementName, int] = field(default_factory=dict)
+    """Ready pods; without an entry there is no pod, or none was observed."""
     helpers: Mapping[PlacementName, NonGpuPods] = field(default_factory=dict)
+    """Pods in `bound` and `ready` that may be no replicas."""
     homeless: Mapping[PlacementName, PendingPods] = field(default_factory=dict)
+    """Pods without a node."""
     troubles: Mapping[PlacementName, str] = field(default_factory=dict)
+    """What pods wait for, in a few words."""
     unused: Mapping[PlacementName, datetime] = field(default_factory=dict)
+    """Since when no GPU of a placement has been used, while that is so."""
     reports: Mapping[str, EngineReport] = field(default_factory=dict)
+    """Reports of engines by directory, where the observation has any."""
     device_classes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """DeviceClasses by name, with the CEL expressions that their devices meet."""
     runtime_classes: Mapping[str, RuntimeClass] | None = None
+    """RuntimeClasses by name; None where unknown."""
     limit_ranges: Mapping[str, Resources] | None = field(default_factory=dict)
+    """Default requests of a container by namespace; None where unknown."""
     stale: tuple[SignalFreshness, ...] = ()
+    """Signals of the cluster that do not answer now; `asks` of workloads hold their last answers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observed:
-    """Everything that was seen at one moment, old or new; how old is too old is for `core` to say.
-
-    `asks` are what sources outside the clusters say of workloads, and `freshness` when each signal last answered.
-    `reports` is what engines say, keyed by the placement's directory (``clusters/worker-2/vllm-7f3a90c1``); the same
-    object for as long as nothing in it has changed, so that who looks at it can tell. `reporting` are the clusters
-    with the engine whose objects are all known right now, so that no report of a placement means that this engine does
-    not have it: listed whole and watched since, or known to have no such API; not one that refuses us or cannot be
-    reached. `nameless` are clusters that cannot be watched since nothing says how, with what to try instead.
-    `reached_by` says of the clusters that are watched how, as a Cluster would. `helm` tells whether charts can be
-    rendered here. `problems` are observations that could not be read.
-    """
+    """All observations at one moment; the age at which they are stale is for `core` to decide."""
 
     clusters: Mapping[ClusterName, ClusterObservation] = field(default_factory=dict)
     asks: Mapping[WorkloadId, tuple[ReplicaRequest, ...]] = field(default_factory=dict)
+    """Requests of sources outside the clusters, by workload."""
     freshness: Mapping[WorkloadId, tuple[SignalFreshness, ...]] = field(default_factory=dict)
+    """When each signal of a workload last answered."""
     reports: Mapping[str, EngineReport] = field(default_factory=dict)
+    """Reports of engines by the placement's directory (``clusters/worker-2/vllm-7f3a90c1``); the same object while
+    nothing in it changes, so that readers notice changes by identity."""
     reporting: Mapping[ClusterName, EngineName] = field(default_factory=dict)
+    """Clusters with the engine whose objects are all known, so that a placement without a report is unknown to the
+    engine: its API was listed and is watched, or does not exist; never one that refuses access or is out of reach."""
     nameless: Mapping[ClusterName, str] = field(default_factory=dict)
+    """Clusters that cannot be watched for lack of a connection, with a hint."""
     reached_by: Mapping[ClusterName, str] = field(default_factory=dict)
+    """How watched clusters are reached, written as a Cluster's connection."""
     helm: bool = False
+    """Whether charts can be rendered here."""
     problems: tuple[Problem, ...] = ()
+    """Observations that could not be read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObservedGroup:
-    """One group of a workload: so many pods of each shape, the `size` it is to have, and the `number` of groups.
-
-    It is the one of which there is most. Where nothing tells the groups apart, `number` is 0 and all pods of the
-    workload are one. A `size` of 0 says that nobody tells, and so does a `least` of 0: how many of its pods have to be
-    there before any of them runs.
-    """
+    """The most frequent group of a workload's pods."""
 
     pods: tuple[tuple[ReplicaShape, int], ...]
+    """Its pods by shape; all pods of the workload where no label identifies groups."""
     size: int = 0
+    """Pods that the group is to have; 0 where unknown."""
     number: int = 0
+    """Groups of the workload; 0 where no label identifies them."""
     least: int = 0
+    """Pods that have to exist before any of them runs; 0 where unknown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupUnit:
-    """What one replica is that goes whole and of which only the primary tells: so many pods of each shape.
-
-    They make so many `groups` of an object that is called `name`; 0 where nothing tells its groups apart. `enough` of
-    them run without the others, 0 where nobody says so. Where nobody knows what a replica is, there are no pods, and
-    `unknown` says what to do about it.
-    """
+    """One replica of a gang that only the primary shows, as of a chart."""
 
     name: str
+    """The object of the groups."""
     pods: tuple[tuple[ReplicaShape, int], ...] = ()
+    """Its pods by shape; empty where the replica is unknown."""
     groups: int = 0
+    """Groups of the object that the pods make up; 0 where no label identifies them."""
     enough: int = 0
+    """Pods that run without the others; 0 where unknown."""
     unknown: str = ""
+    """Why the replica is unknown, and the remedy; empty where it is known."""

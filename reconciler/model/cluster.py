@@ -31,7 +31,7 @@ class ScalableNodes:
 
 
 class NetworkApi(StrEnum):
-    """Whose ServiceExports make a Service known in other clusters."""
+    """The API whose ServiceExports publish a Service to other clusters."""
 
     MULTICLUSTER = "multicluster"
     KUBESLICE = "kubeslice"

@@ -1,8 +1,8 @@
-"""The output branch as values: standing placements, restraints, requests, and changes that people made by hand.
+"""The output branch as values: standing placements, restraints, requests, and manual changes.
 
 `Placements` finds placements by directory, workload, cluster or expiry. It is read-only, and its order depends on its
-content alone. A changed copy costs what changed and little more, so that a branch with 33,000 placements can be
-followed commit by commit.
+content alone. The cost of a changed copy follows the change, so that a branch with 33,000 placements can be followed
+commit by commit.
 """
 
 from __future__ import annotations
@@ -23,11 +23,14 @@ from reconciler.model.sorted_map import SortedMap
 K = TypeVar("K")
 
 _FEW = 64
-"""Placements up to which finding each one's place is cheaper than sorting them all anew."""
+"""Changes up to which inserting each is cheaper than sorting all placements."""
 
 
 class PlacementGroup:
-    """Some placements, by directory, and what they come to together; `most` is the replicas on the fullest cluster."""
+    """Placements sorted by directory, with sums.
+
+    `most` is the replicas on the cluster with the most.
+    """
 
     __slots__ = ("_counts", "clusters", "most", "placements", "replicas")
 
@@ -40,11 +43,11 @@ class PlacementGroup:
         self._sum_up(counts)
 
     def with_(self, placement: Placement) -> PlacementGroup:
-        """Return these and one more, in place of one of the same directory if there is one."""
+        """Return a group with one more placement, replacing one of the same directory."""
         return self.without(placement)._inserting(placement)  # noqa: SLF001 -- of its own class
 
     def without(self, placement: Placement) -> PlacementGroup:
-        """Return these but the one of the same directory."""
+        """Return the group without the placement of this directory."""
         place = bisect_left(self.placements, placement.path, key=_path)
         if place == len(self.placements) or self.placements[place].path != placement.path:
             return self
@@ -78,7 +81,7 @@ NOTHING = PlacementGroup()
 
 
 class Placements(Mapping[str, Placement]):
-    """Placements by directory (``clusters/worker-2/vllm-7f3a90c1``), and three ways to find some of them."""
+    """Placements by directory (``clusters/worker-2/vllm-7f3a90c1``), with indexes by workload, cluster and expiry."""
 
     __slots__ = ("_before", "_by_cluster", "_by_path", "_by_workload", "_expiries", "_mark", "_touched", "_workloads")
 
@@ -101,7 +104,7 @@ class Placements(Mapping[str, Placement]):
         self._touched: Collection[WorkloadId] = ()
 
     def changed(self, put: Mapping[str, Placement], drop: Iterable[str] = ()) -> Placements:
-        """Return a copy with the placements of `put`, and without the directories of `drop` that are not among them."""
+        """Return a copy with the placements of `put`, without the directories of `drop` that are not in `put`."""
         gone = [path for path in drop if path in self._by_path and path not in put]
         old = [self._by_path[path] for path in (*gone, *(path for path in put if path in self._by_path))]
         if not put and not gone:
@@ -134,9 +137,9 @@ class Placements(Mapping[str, Placement]):
         return copy
 
     def touched_since(self, earlier: Placements) -> Collection[WorkloadId] | None:
-        """Return the workloads whose placements may differ from those that these are a changed copy of.
+        """Return the workloads whose placements may differ from `earlier`, which this is a changed copy of.
 
-        None where these are a copy of any others.
+        None where it is a copy of any other.
         """
         if earlier is self:
             return ()
@@ -153,20 +156,20 @@ class Placements(Mapping[str, Placement]):
         return frozenset(self._by_cluster)
 
     def of(self, workload: WorkloadId) -> PlacementGroup:
-        """Return what a workload has elsewhere."""
+        """Return the placements of a workload."""
         return self._by_workload.get(workload, NOTHING)
 
     def on(self, cluster: ClusterName) -> PlacementGroup:
-        """Return what a cluster has of others."""
+        """Return the placements on a cluster."""
         return self._by_cluster.get(cluster, NOTHING)
 
     def lapsed(self, now: datetime) -> list[Placement]:
-        """List the placements whose time is over, the longest overdue first."""
+        """List the expired placements, the longest overdue first."""
         end = bisect_right(self._expiries, now, key=lambda expiry: expiry[0])
         return [self._by_path[path] for _, path in self._expiries[:end]]
 
     def next_expiry(self, now: datetime) -> datetime | None:
-        """Tell when the next placement's time will be over."""
+        """Return when the next placement expires."""
         index = bisect_right(self._expiries, now, key=lambda expiry: expiry[0])
         return self._expiries[index][0] if index < len(self._expiries) else None
 
@@ -188,7 +191,7 @@ def _regrouped(
     old: Iterable[tuple[K, Placement]],
     new: Iterable[tuple[K, Placement]],
 ) -> dict[K, PlacementGroup]:
-    """Copy groups without the old members and with the new; empty groups go."""
+    """Copy groups without old members and with new ones; empty groups are dropped."""
     copy = dict(groups)
     for key, placement in old:
         left = copy.pop(key).without(placement)
@@ -201,32 +204,31 @@ def _regrouped(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drift:
-    """A placement whose files a person changed on the output branch since the daemon last wrote there.
-
-    `files` are all of its files as the daemon left them, by path. `removed` tells that placement.yaml is gone, which is
-    a revert to respect; otherwise it is an edit to put right.
-    """
+    """A placement whose files a person changed on the output branch since the daemon's last write."""
 
     placement: Placement
     removed: bool
+    """Whether placement.yaml was deleted, which is a revert to respect; any other edit is undone."""
     files: Mapping[str, BlobId]
+    """All files of the placement as the daemon left them, by path."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ledger:
-    """The output branch as values, at one commit (None: the branch does not exist yet).
-
-    `requests` are what people asked for, by workload, until each is forgotten. `placements` are keyed by directory
-    (``clusters/worker-2/vllm-7f3a90c1``). `restraints` hold what was written, lapsed ones too. What cannot be read is
-    told in `problems` and left as it is; the workloads of `blocked` are the ones it is about, and they get nothing new
-    until a person mends it. `anchored` are the paths of the files that keep engines' directories alive.
-    """
+    """The output branch as values, at one commit."""
 
     commit: CommitId | None
+    """None while the branch does not exist."""
     placements: Placements = field(default_factory=Placements)
+    """By directory (``clusters/worker-2/vllm-7f3a90c1``)."""
     requests: Mapping[WorkloadId, RequestRecord] = field(default_factory=dict)
+    """Requests by workload, until each is forgotten."""
     restraints: Mapping[WorkloadId, tuple[Restraint, ...]] = field(default_factory=dict)
+    """As written, lapsed ones included."""
     drifted: tuple[Drift, ...] = ()
     problems: tuple[Problem, ...] = ()
+    """Files that could not be read, which are left as they are."""
     blocked: frozenset[WorkloadId] = frozenset()
+    """Workloads of unreadable files; they get nothing new until a person repairs these."""
     anchored: frozenset[str] = frozenset()
+    """Files that keep engines' directories alive."""

@@ -1,4 +1,4 @@
-"""One workload on one cluster for a while, and what must outlive it."""
+"""A placement of one workload on one cluster, and restraints that outlive it."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from reconciler.model.policy import EngineName
 from reconciler.model.workload import DeletionPolicy
 
 PLACEMENT_LABEL = "overspill.dev/placement"
-"""The label of all that we deploy, with the name of its placement."""
+"""The label with the name of the placement on every deployed object."""
 
 
 ClusterSubset = tuple[ClusterName, str]
-"""A cluster, and the subset of a WorkloadSpread that it is used for; empty for none."""
+"""A cluster, and the WorkloadSpread subset that it is used for; empty for none."""
 
 
 def place_name(cluster: ClusterName, subset: str) -> str:
-    """Name a cluster, or a subset's part of it."""
+    """Return the name of a cluster, or of its part for a subset."""
     return f"{cluster}/{subset}" if subset else cluster
 
 
 class Origin(StrEnum):
-    """Who asked for a placement: demand, or a person."""
+    """Who requested a placement: demand, or a person."""
 
     BURST = "burst"
     REQUEST = "request"
@@ -34,14 +34,7 @@ class Origin(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Placement:
-    """A placement as its ``placement.yaml`` records it, without the spec (that stays in git until it is needed).
-
-    `changed_at` is when its replicas were last set: what is in flight counts from there. `expires_at` is absolute, so
-    that nobody has to remember. `template_version` names the version of the template's file that is deployed, empty
-    when it is not known. `digest` covers every file of the placement. `subset` is the one of its WorkloadSpread that
-    it was placed for, empty without one; a cluster may have a placement for each of several. Of the pods of a
-    StatefulSet that a WorkloadSpread numbers `first_ordinal` is the first, and stays so whatever becomes of the spread.
-    """
+    """A placement as its ``placement.yaml`` records it, without the spec, which stays in git until it is needed."""
 
     name: PlacementName
     cluster: ClusterName
@@ -49,7 +42,9 @@ class Placement:
     replicas: int
     created_at: datetime
     changed_at: datetime
+    """When its replicas were last set; the time in flight starts there."""
     expires_at: datetime
+    """Absolute, so that it survives a restart."""
     engine: EngineName
     policy: str
     deletion_policy: DeletionPolicy
@@ -59,23 +54,28 @@ class Placement:
     shape: ReplicaShape
     origin: Origin = Origin.BURST
     template_version: str = ""
+    """Version of the deployed template's file; empty where unknown."""
     digest: str = ""
+    """Digest of all files of the placement."""
     subset: str = ""
+    """The WorkloadSpread subset that it was placed for; empty without one. A cluster may have a placement for each of
+    several."""
     first_ordinal: int | None = None
+    """First pod ordinal of a StatefulSet that a WorkloadSpread numbers; it outlives changes of the spread."""
 
     @property
     def where(self) -> str:
-        """The cluster, and the subset that it is for: ``worker-2`` or ``worker-2/h100``."""
+        """The cluster and the subset: ``worker-2`` or ``worker-2/h100``."""
         return place_name(self.cluster, self.subset)
 
     @property
     def path(self) -> str:
-        """The directory of this placement, by which everything knows it."""
+        """The directory of the placement, its unique key."""
         return f"clusters/{self.cluster}/{self.name}"
 
     @property
     def id(self) -> str:
-        """How trailers name it: ``llm/vllm-7f3a90c1``."""
+        """The id in trailers: ``llm/vllm-7f3a90c1``."""
         return f"{self.workload.workspace}/{self.name}"
 
 
@@ -89,19 +89,21 @@ class RestraintKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Restraint:
-    """A workload held back, on one cluster or (cluster None) on all, until a moment; with a `subset` only as that one.
+    """A workload held back until a moment.
 
-    A hold also ends when the demand has gone once; what else there is does not. What is unschedulable is one subset's
-    part of a cluster, where replicas have found no node.
+    A hold also ends when the demand has gone once; other kinds do not. Unschedulable restrains one subset on one
+    cluster, where replicas have found no node.
     """
 
     kind: RestraintKind
     cluster: ClusterName | None
+    """None for all clusters."""
     since: datetime
     until: datetime
     reason: str
     placement: PlacementName
     subset: str = ""
+    """The only subset that is restrained; empty for all."""
 
 
 class Phase(StrEnum):
@@ -142,4 +144,4 @@ TRANSITIONS: Mapping[tuple[Phase, LifecycleEvent], Phase] = {
     (Phase.RUNNING, LifecycleEvent.FAILED): Phase.FAILED,
     (Phase.RUNNING, LifecycleEvent.WITHDRAWN): Phase.COMPLETED,
 }
-"""Every step a placement can take. A pair that is not here is a bug, not a no-op."""
+"""Transitions of a placement. A missing pair is a bug, not a no-op."""

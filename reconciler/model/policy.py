@@ -1,4 +1,4 @@
-"""What people say in the fleet repository about clusters, tenants and bursting."""
+"""The fleet repository as values: clusters, tenants and burst policies."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from reconciler.model.workload_spread import WorkloadSpread
 
 
 class EngineName(StrEnum):
-    """What applies the output branch in a cluster."""
+    """The GitOps engine that applies the output branch in a cluster."""
 
     ARGOCD = "argocd"
     FLUX = "flux"
@@ -28,7 +28,7 @@ class EngineName(StrEnum):
 
 
 class Availability(StrEnum):
-    """Whether a cluster takes bursts: Active does, Cordoned takes no new ones, Draining also gives back what it has."""
+    """Whether a cluster takes bursts: Active does, Cordoned takes no new ones, Draining also gives up what it has."""
 
     ACTIVE = "Active"
     CORDONED = "Cordoned"
@@ -37,15 +37,17 @@ class Availability(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Connection:
-    """How the daemon reaches a cluster's API server: one of the three is set.
+    """How the daemon reaches a cluster's API server; one field is set.
 
-    By a `context` of its own kubeconfig, as a pod of that cluster, or with the login that Argo CD has for a cluster of
-    the name `argocd`. No address and no credential: those are the daemon's, and the fleet repository is shared.
+    It has no address and no credential: those are the daemon's, and the fleet repository is shared.
     """
 
     context: str = ""
+    """A context of the daemon's kubeconfig."""
     in_cluster: bool = False
+    """Whether the daemon runs as a pod of the cluster."""
     argocd: str = ""
+    """The name of a cluster in Argo CD, whose login is used."""
 
     def __str__(self) -> str:
         """Write it as a Cluster file does."""
@@ -56,48 +58,43 @@ class Connection:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArgoCD:
-    """Where Argo CD lives and what its objects are called; without a `connection` they are not looked at."""
+    """The namespace and project of Argo CD's objects."""
 
     namespace: str = "argocd"
     project: str = "overspill"
     connection: Connection | None = None
+    """The cluster of Argo CD; without it the objects are not watched."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Flux:
-    """The namespace of the Flux objects of placements, and how often Flux asks the remote for changes."""
+    """The namespace of the Flux objects of placements."""
 
     namespace: str = "overspill"
     interval: timedelta = timedelta(minutes=1)
+    """How often Flux polls the remote."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fleet:
-    """Settings that hold for all clusters. There is at most one; without it these defaults hold.
-
-    `branch_per_cluster` has each cluster's directory on a branch of its own, too (`model.branches`). What goes whole
-    leaves a cluster that has been lost for longer than `worker_lost_timeout`.
-    """
+    """Settings of all clusters. A fleet repository has at most one; without it the defaults hold."""
 
     name: str = "fleet"
     repo_url: str = ""
     engine: EngineName = EngineName.ARGOCD
     observation_max_age: timedelta = timedelta(minutes=2)
     worker_lost_timeout: timedelta = timedelta(minutes=15)
+    """How long a gang stays on a lost cluster."""
     ignore: tuple[str, ...] = ()
     argocd: ArgoCD = ArgoCD()
     flux: Flux = Flux()
     branch_per_cluster: bool = False
+    """Whether each cluster's directory is also published on its own branch (`model.tree`)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cluster:
-    """One cluster. `price_per_gpu_hour` is in dollars, None when unknown.
-
-    Without a `connection` it is watched where the daemon's kubeconfig has a context of the cluster's name.
-    `autoscaling` is what its autoscaler may add, and `provides` what it has for placed objects to refer to: nothing
-    that can be seen tells either.
-    """
+    """One cluster."""
 
     name: ClusterName
     labels: Mapping[str, str] = field(default_factory=dict)
@@ -105,46 +102,53 @@ class Cluster:
     engine: EngineName = EngineName.ARGOCD
     availability: Availability = Availability.ACTIVE
     price_per_gpu_hour: float | None = None
+    """In dollars; None where unknown."""
     connection: Connection | None = None
+    """None for the context of the cluster's name in the daemon's kubeconfig."""
     autoscaling: tuple[ScalableNodes, ...] = ()
+    """Nodes that the cluster's autoscaler may add, which cannot be observed."""
     provides: Provides = field(default_factory=dict)
+    """Objects that placed objects may refer to, which cannot be observed either."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommandJobs:
-    """That commands may run as Jobs, and with which image (pinned by digest)."""
+    """Permission to run commands as Jobs."""
 
     image: str
+    """Pinned by digest."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Workspace:
-    """A tenant: where it lives, where it may burst to, and which namespaces it may touch.
-
-    `allowed_kinds` are ``group/Kind`` (``/Namespace`` for the core group) that its manifests may hold although they are
-    refused by default. `command_jobs` None means that commands which are no plain object are refused. Bursts never go
-    to the primary; `requests_on_primary` tells whether what a person asks for by name may. With `shared_networking`
-    placements export their Services.
-    """
+    """A tenant."""
 
     name: WorkspaceName
     primary: ClusterName
+    """The cluster of its workloads; bursts never go there."""
     clusters: tuple[ClusterName, ...]
+    """Clusters that it may burst to, in order."""
     namespaces: tuple[str, ...] = ()
+    """Namespaces that it may use; empty for any."""
     allow_unpinned_charts: bool = False
     allowed_kinds: tuple[str, ...] = ()
+    """Kinds as ``group/Kind`` (``/Namespace`` for the core group) that its manifests may contain although they are
+    refused by default."""
     command_jobs: CommandJobs | None = None
+    """None refuses commands that make no plain object."""
     requests_on_primary: bool = True
+    """Whether requests may go to the primary."""
     shared_networking: SharedNetworking | None = None
+    """None where Services of placements are not exported."""
 
     @property
     def everywhere(self) -> tuple[ClusterName, ...]:
-        """All clusters that are the tenant's, the primary first; `clusters` may name it as well."""
+        """All clusters of the tenant, the primary first; `clusters` may name it as well."""
         return self.primary, *self.clusters
 
     @property
     def destinations(self) -> tuple[ClusterName, ...]:
-        """The clusters that any placement of its may go to, in the order in which they are written."""
+        """The clusters that a placement of the tenant may go to, in the order of the file."""
         if self.requests_on_primary:
             return self.clusters
         return tuple(name for name in self.clusters if name != self.primary)
@@ -152,20 +156,22 @@ class Workspace:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterPreference:
-    """One rung of a policy's order: a cluster by name, or those with the labels. The numbers are for each cluster.
+    """One entry of a policy's order: a cluster by name, or the clusters with these labels.
 
-    `min_replicas` come before others get more; one of `weight` 0 gets no more than these.
+    The numbers are for each cluster.
     """
 
     name: ClusterName | None = None
     match_labels: Mapping[str, str] = field(default_factory=dict)
     max_replicas: int | None = None
     min_replicas: int = 0
+    """Replicas that it gets before others get more."""
     weight: int = 1
+    """Share of further replicas; 0 for none."""
 
 
 class StrategyName(StrEnum):
-    """How a policy shares replicas out over its clusters."""
+    """How a policy distributes replicas over its clusters."""
 
     ORDERED = "Ordered"
     WEIGHTED = "Weighted"
@@ -175,39 +181,35 @@ class StrategyName(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Distribution:
-    """By which strategy replicas are shared out, over how many clusters, and over how many values of a cluster label.
-
-    The numbers are those of clusters, and of values of the label `spread_by`, that have any of one workload; without a
-    label there are no groups to count.
-    """
+    """How replicas of one workload are distributed over clusters and over values of a cluster label."""
 
     strategy: StrategyName = StrategyName.ORDERED
     min_clusters: int = 0
+    """Clusters with any replicas."""
     max_clusters: int | None = None
     spread_by: str = ""
+    """A label of clusters; empty for no groups."""
     min_groups: int = 0
+    """Values of the label with any replicas."""
     max_groups: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BurstPolicy:
-    """When a workload may burst, where to, how far, and how long.
-
-    An empty `workspaces` or `templates` means all. `signals` are those beside what clusters report. `candidates` are in
-    order of preference; empty means every cluster of the workspace by name. `max_replicas` bounds all placements of one
-    workload together. `to_primary` tells that the workspace's primary is a cluster like the others, as it is for what a
-    person asks for. The subsets of a `spread` go before the candidates, of which there are none then unless they are
-    named; the distribution plays no part.
-    """
+    """When a workload may burst, where to, how far, and for how long."""
 
     name: str
     workspaces: tuple[WorkspaceName, ...] = ()
+    """Empty for all."""
     templates: tuple[str, ...] = ()
+    """Empty for all."""
     priority: int = 0
     candidates: tuple[ClusterPreference, ...] = ()
+    """In order of preference; empty for every cluster of the workspace by name."""
     require_labels: Mapping[str, str] = field(default_factory=dict)
     tolerations: tuple[Toleration, ...] = ()
     max_replicas: int | None = None
+    """Bound of all placements of one workload together."""
     scale_up_window: timedelta = timedelta(seconds=30)
     scale_down_window: timedelta = timedelta(minutes=5)
     cool_down: timedelta = timedelta(minutes=5)
@@ -217,27 +219,23 @@ class BurstPolicy:
     default_duration: timedelta = timedelta(hours=1)
     max_duration: timedelta | None = None
     signals: tuple[Signal, ...] = ()
+    """Signals beside those that clusters report."""
     to_primary: bool = False
+    """Whether the primary is a candidate like the others, as it is for requests."""
     distribution: Distribution = Distribution()
     spread: WorkloadSpread | None = None
+    """Subsets that go before `candidates`, which are only used when named; the distribution has no effect then."""
 
     @property
     def fills_in_order(self) -> bool:
-        """Whether each cluster is filled as far as it goes before the next is looked at."""
+        """Whether each cluster is filled up before the next one is considered."""
         plain = self.spread is None and self.distribution == Distribution()
         return plain and not any(candidate.min_replicas for candidate in self.candidates)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Desired:
-    """The fleet repository as it is in force at one source commit.
-
-    `policies` holds, for each template that may burst, the one policy that governs it. `problems` are all that is wrong
-    with the files, errors and warnings; `incomplete` tells that some file is broken and has no earlier good version, so
-    that a thing's absence proves nothing. `requests` are the placements and reservations that people ask for by a file.
-    `gpr_templates` are by name; `bindings` and `limits` by workspace, and a workspace without is bound by nothing.
-    `kinds` are the kinds of workloads that files declare, by ``group/Kind``.
-    """
+    """The fleet repository in force at one source commit."""
 
     commit: CommitId
     fleet: Fleet = Fleet()
@@ -245,10 +243,18 @@ class Desired:
     workspaces: Mapping[WorkspaceName, Workspace] = field(default_factory=dict)
     templates: Mapping[WorkloadId, WorkloadTemplate] = field(default_factory=dict)
     policies: Mapping[WorkloadId, BurstPolicy] = field(default_factory=dict)
+    """The policy of each template that may burst."""
     requests: Mapping[WorkloadId, Request] = field(default_factory=dict)
+    """Placements and reservations that files request."""
     gpr_templates: Mapping[str, GprTemplate] = field(default_factory=dict)
+    """By name."""
     bindings: Mapping[WorkspaceName, GprBinding] = field(default_factory=dict)
+    """A workspace without an entry has no binding."""
     limits: Mapping[WorkspaceName, WorkspaceLimits] = field(default_factory=dict)
+    """A workspace without an entry has no limits."""
     kinds: Mapping[str, WorkloadKind] = field(default_factory=dict)
+    """Kinds of workloads that files declare, by ``group/Kind``."""
     problems: tuple[Problem, ...] = ()
+    """Errors and warnings of the files."""
     incomplete: bool = False
+    """Whether a broken file has no earlier good version, so that a missing object proves nothing."""

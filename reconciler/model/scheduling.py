@@ -1,7 +1,7 @@
-"""The words by which pods and nodes find each other: taints, tolerations, node selectors, pod rules, RuntimeClasses.
+"""What the scheduler matches: taints, tolerations, node selectors, pod rules, RuntimeClasses.
 
-Pod rules are required anti-affinity, affinity and topology spread. `Unstated` is what a pod leaves to the admission of
-its cluster: requests that it does not state, and the overhead of a RuntimeClass.
+Pod rules are required anti-affinity, affinity and topology spread constraints. `UnstatedRequests` is what a pod leaves
+to the admission of its cluster: requests that it does not state, and the overhead of a RuntimeClass.
 """
 
 from __future__ import annotations
@@ -17,99 +17,102 @@ Labels: TypeAlias = tuple[tuple[str, str], ...]
 
 
 class HostPort(NamedTuple):
-    """A port that a pod takes of its node; the address `0.0.0.0` is every address."""
+    """A port of the node that a pod binds."""
 
     port: int
     protocol: str = "TCP"
     address: str = "0.0.0.0"  # noqa: S104 - what Kubernetes takes where a pod names none
+    """`0.0.0.0` binds every address; it is the default where a pod names none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LabelRequirement:
-    """What a label of a pod has to be; `operator` is In, NotIn, Exists or DoesNotExist."""
+    """A condition on a label of a pod."""
 
     key: str
     operator: str
+    """In, NotIn, Exists or DoesNotExist."""
     values: tuple[str, ...] = ()
 
 
 class PodIdentity(NamedTuple):
-    """Whom the rules of other pods see in a pod: its labels, and its namespace where that is known."""
+    """What the rules of other pods match in a pod."""
 
     labels: Labels
     namespace: str = ""
+    """Empty where unknown."""
 
 
 class AntiAffinityTerm(NamedTuple):
-    """Which pods a pod keeps out of its domain of a label (required anti-affinity).
-
-    They are of any namespace where none is named.
-    """
+    """A required anti-affinity term of a pod."""
 
     key: str
+    """The topology key."""
     selector: tuple[LabelRequirement, ...]
+    """Pods that the term keeps out of its domain."""
     namespaces: tuple[str, ...] = ()
+    """Namespaces of these pods; empty for all."""
 
 
 class PodOnNode(NamedTuple):
-    """What rules can ask about a pod that has a node, and whom it `keeps` out.
-
-    One that is `leaving` is being deleted.
-    """
+    """A pod with a node, as rules of other pods see it."""
 
     namespace: str
     labels: Labels = ()
     ports: tuple[HostPort, ...] = ()
     leaving: bool = False
+    """Whether it is being deleted."""
     keeps: tuple[AntiAffinityTerm, ...] = ()
+    """Its required anti-affinity."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodRule:
-    """Whom a rule is about, always the pod itself among them, and the label of nodes whose values are its domains.
-
-    Without `namespaces` it is about pods of the pod's own. One that is `wide` may be about fewer pods than its selector
-    says, since the API server narrows it by a label that only it knows (`matchLabelKeys`).
-    """
+    """A rule about pods that the pod itself is among, within domains of a node label."""
 
     key: str
+    """The topology key."""
     selector: tuple[LabelRequirement, ...]
     namespaces: tuple[str, ...] = ()
+    """Namespaces of the pods; empty for the pod's own."""
     wide: bool = False
+    """Whether it may match fewer pods than `selector`: the API server narrows it by a label that only it knows
+    (`matchLabelKeys`)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopologySpreadConstraint(PodRule):
-    """That a domain has at most `max_skew` more of the pods than the one with the fewest (DoNotSchedule).
-
-    With fewer domains than `min_domains` that is zero. Domains are those of the nodes that the pod's selector and
-    affinity admit if it `heeds_affinity`, and whose taints it tolerates if it `heeds_taints`.
-    """
+    """A topology spread constraint with DoNotSchedule."""
 
     max_skew: int = 1
+    """The most pods of a domain above the global minimum."""
     min_domains: int = 1
+    """With fewer domains the global minimum is 0."""
     heeds_affinity: bool = True
+    """Whether only nodes count that the pod's node selector and affinity admit."""
     heeds_taints: bool = False
+    """Whether only nodes count whose taints the pod tolerates."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodRules:
-    """What each pod of a shape demands of the pods beside it; `namespace` is empty where nobody knows its own.
-
-    `apart` keeps two from one domain (required anti-affinity to themselves), `together` keeps all in one (required
-    affinity to themselves), `evenly` spreads them, `ports` are taken once on a node.
-    """
+    """Rules of each pod of a shape about the pods beside it."""
 
     labels: Labels
     namespace: str = ""
+    """The namespace of the pod; empty where unknown."""
     apart: tuple[PodRule, ...] = ()
+    """Required anti-affinity to pods of the same shape."""
     together: tuple[PodRule, ...] = ()
+    """Required affinity to pods of the same shape."""
     evenly: tuple[TopologySpreadConstraint, ...] = ()
+    """Topology spread constraints."""
     ports: tuple[HostPort, ...] = ()
+    """Host ports, each bound once on a node."""
 
     @property
     def all(self) -> tuple[PodRule, ...]:
-        """Every rule about pods by their labels."""
+        """All rules about pods by their labels."""
         return (*self.apart, *self.together, *self.evenly)
 
 
@@ -118,38 +121,38 @@ Amounts: TypeAlias = tuple[tuple[str, Quantity], ...]
 
 
 class UnstatedRequests(NamedTuple):
-    """What admission may add to a pod where it is made.
-
-    Of its `containers`, those that run side by side, so many request nothing of a resource as `silent` says, and all of
-    them of a resource that is not named there. `defaults` are what a LimitRange has given them already, and `overhead`
-    is what its `runtime_class` has: both are part of its requests. What is requested of the pod as a whole (1.34) stays
-    as it is, and of that so much is to `spare` as its containers request less.
-    """
+    """What admission may add to a pod in its cluster."""
 
     runtime_class: str = ""
     overhead: Amounts = ()
+    """Overhead of the RuntimeClass that its requests include already."""
     containers: int = 0
+    """Containers that run side by side."""
     silent: tuple[tuple[str, int], ...] = ()
+    """Containers without a request, by resource; all of them for a resource that is not listed."""
     defaults: Amounts = ()
+    """LimitRange defaults that its requests include already."""
     spare: Amounts = ()
+    """Pod-level requests (1.34) less those of the containers, by resource; defaults use these up first."""
 
     def lacking(self, resource: str) -> int:
-        """Count the containers that request nothing of a resource."""
+        """Count the containers without a request for a resource."""
         return dict(self.silent).get(resource, self.containers)
 
 
 def sorted_amounts(found: Mapping[str, Quantity]) -> Amounts:
-    """Return amounts as they are kept here, without those of nothing."""
+    """Return amounts sorted by resource, without zeros."""
     return tuple(sorted((name, amount) for name, amount in found.items() if amount))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Taint:
-    """A taint of a node or, in a Cluster, of all its nodes. `effect` is one of Kubernetes' three."""
+    """A taint of a node or, in a Cluster, of all its nodes."""
 
     key: str
     value: str = ""
     effect: str = "NoSchedule"
+    """NoSchedule, PreferNoSchedule or NoExecute."""
 
     def __str__(self) -> str:
         """Write ``key=value:effect`` as kubectl does."""
@@ -158,42 +161,40 @@ class Taint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Toleration:
-    """A toleration as in a pod spec: an empty key with Exists tolerates all, an empty effect every effect.
-
-    One with `seconds` only lets a pod stay for so long; it says nothing of where replicas fit.
-    """
+    """A toleration as in a pod spec: an empty key with Exists tolerates all, an empty effect every effect."""
 
     key: str = ""
     operator: str = "Equal"
     value: str = ""
     effect: str = ""
     seconds: int | None = None
+    """How long a pod may stay on a tainted node; no condition on where replicas fit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeRequirement:
-    """What a label of a node has to be; `operator` is In, NotIn, Exists, DoesNotExist, Gt or Lt."""
+    """A condition on a label of a node."""
 
     key: str
     operator: str
+    """In, NotIn, Exists, DoesNotExist, Gt or Lt."""
     values: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeTerm:
-    """Requirements that hold together, of a node's labels and of its fields, of which there is its name alone.
-
-    A term that asks for nothing is met by no node: so Kubernetes has it.
-    """
+    """A node selector term: requirements that hold together. A term without requirements selects no node."""
 
     labels: tuple[NodeRequirement, ...] = ()
     fields: tuple[NodeRequirement, ...] = ()
+    """Requirements on node fields; Kubernetes supports metadata.name alone."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuntimeClass:
-    """What a cluster adds to each pod that names a RuntimeClass; a node has to have all labels of the selector."""
+    """What a RuntimeClass adds to each pod that names it."""
 
     overhead: Resources = field(default_factory=Resources)
     node_selector: Mapping[str, str] = field(default_factory=dict)
+    """Labels that a node must have."""
     tolerations: tuple[Toleration, ...] = ()
