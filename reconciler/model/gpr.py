@@ -1,4 +1,4 @@
-"""The capacity side of placements, in EGS's words: what a GPR asks for, on which terms, and its states.
+"""GPU provisioning requests (GPRs) of EGS: requested GPUs, terms and states.
 
 The fields and the states are those that EGS documents and reports (docs/egs.md, "GPUProvisioningRequest" and R17).
 """
@@ -16,43 +16,44 @@ DEFAULT_PRIORITY = 101
 """EGS's default, the lowest of the medium band."""
 
 PRIORITIES = range(1, 301)
-"""Higher goes first. Low is 1 to 100, medium 101 to 200, high 201 to 300."""
+"""A higher priority goes first. Low is 1 to 100, medium 101 to 200, high 201 to 300."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GpuAsk:
-    """GPUs as EGS asks for them: `gpus` on each of `nodes` nodes, of a model (`shape`) and with so much memory each.
-
-    `memory` is in GB for one GPU, 0 for any. An empty `shape` or `instance_type` stands for any.
-    """
+    """Requested GPUs in the terms of EGS."""
 
     gpus: int
+    """GPUs on each node."""
     nodes: int = 1
     memory: int = 0
+    """GB of one GPU; 0 for any."""
     shape: str = ""
+    """The model; empty for any."""
     instance_type: str = ""
+    """Empty for any."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GprTerms:
-    """On which terms GPUs are asked for.
-
-    After `exit_duration` they are given back; after `idle` without use they are, where `enforce_idle` says so.
-    `evictable` lets a request of higher priority take them; `requeue` has what was evicted or failed wait again.
-    """
+    """Terms of a GPR."""
 
     priority: int = DEFAULT_PRIORITY
     exit_duration: timedelta | None = None
+    """Time after which the GPUs are given back."""
     idle: timedelta | None = None
+    """Time without use after which they are given back, with `enforce_idle`."""
     enforce_idle: bool = False
     evictable: bool = False
+    """Whether a GPR of higher priority may take the GPUs."""
     requeue: bool = False
+    """Whether an evicted or failed GPR waits again."""
     dedicated: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GprTemplate:
-    """A GPRTemplate: what one cluster gives by default, and on which terms."""
+    """A GPRTemplate: the GPUs and terms that one cluster gives by default."""
 
     name: str
     cluster: ClusterName
@@ -62,45 +63,51 @@ class GprTemplate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterBinding:
-    """The GPRTemplates of one cluster that a workspace may use, and the one that holds where nothing else is said."""
+    """The GPRTemplates of one cluster that a workspace may use."""
 
     cluster: ClusterName
     default: str
+    """The template where a workload names none."""
     templates: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GprBinding:
-    """A GPRTemplateBinding: whether workloads of a workspace get GPRs by themselves, and which templates they use."""
+    """A GPRTemplateBinding of a workspace."""
 
     workspace: WorkspaceName
     auto: bool
+    """Whether its workloads get GPRs automatically."""
     clusters: tuple[ClusterBinding, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GpuLimits:
-    """What one GPR may ask for at most. No shapes stands for any, None for no limit; `memory` is in GB for one GPU."""
+    """Limits of one GPR."""
 
     shapes: tuple[str, ...] = ()
+    """Allowed models; empty for any."""
     gpus: int | None = None
+    """None for no limit."""
     memory: int | None = None
+    """GB of one GPU; None for no limit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkspaceLimits:
-    """A WorkspacePolicy: what GPRs of one workspace may ask for. Priorities are inclusive.
-
-    `evicts` lets its GPRs take those of others that are evictable; `requeue` is what holds for GPRs that do not say.
-    """
+    """A WorkspacePolicy: limits of the GPRs of one workspace."""
 
     workspace: WorkspaceName
     lowest: int = 1
+    """Lowest priority, inclusive."""
     highest: int = 100
+    """Highest priority, inclusive."""
     most: int = 3
     longest: timedelta = timedelta(weeks=1)
     requeue: bool = True
+    """Default for GPRs that do not state it."""
     evicts: bool = True
+    """Whether its GPRs may evict others that are evictable."""
     limits: GpuLimits = GpuLimits()
     by_cluster: Mapping[ClusterName, GpuLimits] = field(default_factory=dict)
 
@@ -163,7 +170,7 @@ TRANSITIONS: Mapping[tuple[GprState, GprEvent], GprState] = {
     (_S.DRAINING, _E.GIVEN_BACK): _S.EARLY_RELEASED,
     (_S.DRAINING, _E.FAILED): _S.FAILED,
 }
-"""Every step a GPR can take; nothing leads out of an end. A pair that is not here is a bug, not a no-op."""
+"""Transitions of a GPR; an end has none. A missing pair is a bug, not a no-op."""
 
 _ALIASES: Mapping[str, GprState] = {
     **{state.value.lower(): state for state in GprState},
@@ -174,10 +181,10 @@ _ALIASES: Mapping[str, GprState] = {
 
 
 def step(state: GprState, event: GprEvent) -> GprState:
-    """Follow the table; a pair that is not in it is a bug, and says so as a KeyError."""
+    """Return the next state; a missing transition is a bug and raises KeyError."""
     return TRANSITIONS[state, event]
 
 
 def read_state(text: str) -> GprState | str:
-    """Read a state under any of its names, in any case. One that nobody knows stays as it is written: it is no end."""
+    """Parse a state under any of its names, in any case. An unknown state is returned as text: it is no end."""
     return _ALIASES.get(text.strip().lower(), text)

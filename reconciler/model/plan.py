@@ -1,4 +1,4 @@
-"""What one pass decided, and why: the value that commits, tables, logs and answers are all written from."""
+"""The decision of one pass, with reasons: commits, tables, logs and API answers are written from it."""
 
 from __future__ import annotations
 
@@ -64,16 +64,16 @@ class Why(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refusal:
-    """One cluster that one workload cannot use now. `message` carries the numbers, `remedy` what would change it.
-
-    With a `subset` it is refused as that one's; for others it may do.
-    """
+    """One cluster that one workload cannot use now."""
 
     cluster: ClusterName
     reason: Reason
     message: str
+    """With the numbers."""
     remedy: str = ""
+    """What would change it."""
     subset: str = ""
+    """The only subset that is refused; empty for all."""
 
     @property
     def where(self) -> str:
@@ -83,50 +83,53 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Suppressed:
-    """A change that the demand asks for and that is not made. `until` is when it will be looked at again, if known."""
+    """A change that demand asks for and that is not made."""
 
     workload: WorkloadId
     reason: Reason
     message: str
     replicas: int = 0
     until: datetime | None = None
+    """When it is considered again; None where unknown."""
     refusals: tuple[Refusal, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shortage:
-    """The demand as the decision saw it: replicas missing on the primary, the longest for `waited`.
-
-    Of these `unschedulable` wait as pods, and `causes` are what for, in the words of whoever saw it; empty where nobody
-    said. `asks` are the other signals that ask for replicas, each by its name and in its words.
-    """
+    """The demand behind a decision."""
 
     primary: ClusterName
     replicas: int
+    """Replicas missing on the primary."""
     waited: timedelta
+    """How long the first of them has been missing."""
     requests: Resources
     node_selector: tuple[tuple[str, str], ...] = ()
     causes: tuple[str, ...] = ()
+    """Reasons of unschedulable pods, in the words of their source; empty where unknown."""
     unschedulable: int = 0
+    """Those of `replicas` that wait as pods."""
     asks: tuple[str, ...] = ()
+    """Other signals that request replicas, by label and cause."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
-    """Why a cluster was taken: its place in the order, what was free of each scarce resource, how many would fit.
-
-    `because` is what spoke for it by the strategy of the policy, where that is not its place alone, or what of a gang
-    starts there where not all of it has room. `subset` is what it was taken for, where there is a WorkloadSpread.
-    """
+    """Why a cluster was taken."""
 
     cluster: ClusterName
     rank: int
+    """Its place in the order."""
     fits: int
+    """Replicas that fit."""
     free: Resources
+    """Free amounts of the scarce resources."""
     price_per_gpu_hour: float | None = None
     limit: int | None = None
     because: str = ""
+    """Reasons beside the rank: of the policy's strategy, or the part of a gang that starts; empty for none."""
     subset: str = ""
+    """The WorkloadSpread subset that it was taken for."""
 
     @property
     def where(self) -> str:
@@ -136,52 +139,47 @@ class Choice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """A new placement. What a person asked for, or what comes from elsewhere, has no shortage; `detail` then says why.
-
-    `record` is its request as it is from here on, where the placement changes it: the first one is when it began.
-    """
+    """A new placement."""
 
     placement: Placement
     shortage: Shortage | None
+    """None for a request or a replacement; `detail` then has the reason."""
     choice: Choice
     refused: tuple[Refusal, ...] = ()
     record: RequestRecord | None = None
+    """The request from here on, where the placement changes it: its first placement begins it."""
     detail: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resize:
-    """Another number of replicas for a placement that stays. Growing has a shortage and a choice, shrinking neither.
-
-    `restraint` is what keeps what has been taken away from coming straight back.
-    """
+    """Another number of replicas for a placement that stays."""
 
     before: Placement
     after: Placement
     detail: str
     shortage: Shortage | None = None
+    """None where it shrinks, as is `choice`."""
     choice: Choice | None = None
     refused: tuple[Refusal, ...] = ()
     restraint: Restraint | None = None
+    """Keeps removed replicas from coming straight back."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Extend:
-    """A later (or earlier) end or another deletion policy, asked for by a person: `author`, where that is known."""
+    """A later or earlier expiry, or another deletion policy, on a person's request."""
 
     before: Placement
     after: Placement
     detail: str
     author: Identity | None = None
+    """None where unknown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Move:
-    """The same replicas on another cluster, both sides in one commit; the expiry stays.
-
-    `joined` is the placement there that they become part of, as it was; then `after` is that one, grown. `restraint` is
-    what keeps the workload from coming straight back.
-    """
+    """The same replicas on another cluster, in one commit; the expiry stays."""
 
     before: Placement
     after: Placement
@@ -190,27 +188,28 @@ class Move:
     choice: Choice
     refused: tuple[Refusal, ...] = ()
     joined: Placement | None = None
+    """An existing placement there, before it took the replicas; `after` is the same one, grown."""
     restraint: Restraint | None = None
+    """Keeps the workload from coming straight back."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Revert:
-    """The end of a placement, in a final phase. `restraint` is what keeps the workload from coming straight back.
-
-    `author` is who asked for it, where a person did and is known.
-    """
+    """The end of a placement, in a final phase."""
 
     placement: Placement
     why: Why
     detail: str
     restraint: Restraint | None = None
+    """Keeps the workload from coming straight back."""
     phase: Phase = Phase.COMPLETED
     author: Identity | None = None
+    """Who requested it; None where it was no person, or is unknown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hold:
-    """A person deleted a placement, and the workload is held back on that cluster."""
+    """A placement that a person deleted; the workload is held back on that cluster."""
 
     workload: WorkloadId
     placement: Placement
@@ -219,7 +218,7 @@ class Hold:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Release:
-    """The demand has gone once, so holds of a workload end."""
+    """The end of a workload's holds, since its demand has gone once."""
 
     workload: WorkloadId
     restraints: tuple[Restraint, ...]
@@ -228,7 +227,7 @@ class Release:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Restore:
-    """A person edited a placement's files, and they are put back as they were."""
+    """A placement whose files a person edited; they are restored."""
 
     drifted: Drift
     detail: str
@@ -236,21 +235,20 @@ class Restore:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Receive:
-    """A request is taken into the ledger. `author` is who asked for it by the API, None where a file did.
-
-    `notes` say what is not known of it, a sentence each. `written` is its record as a file where somebody has tried
-    whether it can be one.
-    """
+    """A request that the ledger takes in."""
 
     record: RequestRecord
     notes: tuple[str, ...] = ()
+    """Sentences about what is unknown of it."""
     author: Identity | None = None
+    """The API caller; None for a file."""
     written: bytes | None = field(default=None, repr=False, compare=False)
+    """Its record as a file, where the writing was already tried."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Amend:
-    """A request that has not ended is changed: what it asks for, or what has been noted about it."""
+    """A change of an open request: of its spec, or of its notes."""
 
     before: RequestRecord
     after: RequestRecord
@@ -260,7 +258,7 @@ class Amend:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Close:
-    """A request has ended: `after` says how. It stays in the ledger, so that it does not begin again."""
+    """The end of a request. It stays in the ledger, so that it does not begin again."""
 
     before: RequestRecord
     after: RequestRecord
@@ -268,7 +266,7 @@ class Close:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Forget:
-    """A request leaves the ledger, since nobody asks for it any more."""
+    """A request without a file or caller, which leaves the ledger."""
 
     record: RequestRecord
     detail: str
@@ -276,20 +274,20 @@ class Forget:
 
 
 RequestChange = Receive | Amend | Close | Forget
-"""What happens to a request itself, and to no placement."""
+"""A change of a request and of no placement."""
 
 Change = Place | Resize | Extend | Move | Revert | Hold | Release | Restore | RequestChange
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """The outcome of deciding: changes in the order in which they are committed, and what was not done.
-
-    `wake_at` is the next moment at which the same inputs could decide otherwise; None when only a change of input can.
-    `answers` are what became of each order of this pass, by the order's number.
-    """
+    """The outcome of a decision."""
 
     changes: tuple[Change, ...] = ()
+    """In the order of the commits."""
     suppressed: tuple[Suppressed, ...] = ()
+    """Changes that were not made."""
     wake_at: datetime | None = None
+    """When the same inputs could first decide otherwise; None where only a changed input can."""
     answers: Mapping[int, Answer] = field(default_factory=dict)
+    """The answer to each API order of this pass, by the order's number."""

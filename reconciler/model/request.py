@@ -1,4 +1,4 @@
-"""What people ask for by name: placements and reservations, from a file of the fleet repository or through the API."""
+"""Requests by name: placements and reservations, from a file of the fleet repository or through the API."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from reconciler.model.workload import DeploySpec
 
 
 class Provisioning(StrEnum):
-    """The capacity axis of a request's or a placement's state: whether it has its GPUs (EGS's provisioningStatus)."""
+    """Whether a request or a placement has its GPUs (EGS's provisioningStatus)."""
 
     PENDING = "Pending"
     QUEUED = "Queued"
@@ -31,92 +31,93 @@ class Asker(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """A placement that somebody asks for, as the fleet repository or a call says it.
-
-    `clusters` are in the order in which they were named; none stands for every cluster of the workspace. `placements`
-    None deploys on each of them; a number on so many, the first ones that have room. `ask` is the GPUs that it says it
-    needs, None where its objects have to tell. A request without steps deploys nothing: it only reserves what it asks
-    for. `name` is unique among the requests of its workspace. `redistributes` lets it go to clusters that are added to
-    the workspace later, where it names none. `assumed` are the terms that it says nothing of, and that the policy of
-    its workspace gave it, by their names in a GPR.
-    """
+    """A placement that a file or an API call requests."""
 
     name: TemplateName
+    """Unique among the requests of the workspace."""
     workspace: WorkspaceName
     namespace: str
     spec: DeploySpec
     clusters: tuple[ClusterName, ...] = ()
+    """In order of preference; empty for every cluster of the workspace."""
     placements: int | None = None
+    """How many of the clusters to deploy to, the first with room; None for each of them."""
     template: str = ""
     ask: GpuAsk | None = None
+    """Requested GPUs; None leaves them to the objects."""
     terms: GprTerms = field(default_factory=GprTerms)
     redistributes: bool = True
+    """Whether it may go to clusters that join the workspace later, where it names none."""
     assumed: tuple[str, ...] = ()
+    """Terms by their names in a GPR that the policy of the workspace supplied."""
     path: str = ""
     line: int = 0
 
     @property
     def workload(self) -> WorkloadId:
-        """The id under which its placements are known: never that of a template."""
+        """The id of its placements: never that of a template."""
         return WorkloadId(self.workspace, self.name, request=True)
 
     @property
     def settled(self) -> Request:
-        """The request as the ledger keeps it: all of its terms are its own from here on, wherever it stood."""
+        """The request as the ledger keeps it: with all terms of its own, and without its place in a file."""
         return replace(self, assumed=(), path="", line=0)
 
     @property
     def reserves(self) -> bool:
-        """Whether it only reserves GPUs."""
+        """Whether it only reserves GPUs: it has no steps."""
         return not self.spec.steps
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ended:
-    """How a request ended: Completed or Failed, when, and why in words."""
+    """How a request ended."""
 
     status: Provisioning
+    """Completed or Failed."""
     at: datetime
     message: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestRecord:
-    """A request as the ledger has it, complete: what was asked for, by whom and when, and how it ended.
-
-    `request` is what is carried out, without path and line. `asked` digests what a file asked for when it was last
-    taken over, so that a change of the file is noticed; of an API request it is empty. `key` digests the idempotency
-    key of the call that made it, and `body` what that call asked for. `began_at` is when its first placement was made,
-    None before; a reservation begins on its `cluster`, and has no placement. `avoids` are clusters where it failed or
-    was evicted, `attempts` how often that happened, `evicted_by` by whom it was last. `observed` are the clusters that
-    its workspace had when it was received, of a request that may use no others; else empty.
-    """
+    """A request in the ledger: what was requested, by whom and when, and how it ended."""
 
     request: Request
+    """Without path and line."""
     asker: Asker
     author: str
     received_at: datetime
     changed_at: datetime
     source_commit: CommitId
     asked: str = ""
+    """Digest of the file's request when it was last taken over, to notice changes; empty for the API."""
     key: str = ""
+    """Digest of the idempotency key of the API call."""
     body: str = ""
+    """Digest of the body of that call."""
     began_at: datetime | None = None
+    """When its first placement was made; None before."""
     cluster: ClusterName | None = None
+    """Where a reservation begins, which has no placement."""
     avoids: tuple[ClusterName, ...] = ()
+    """Clusters where it failed or was evicted."""
     attempts: int = 0
+    """How often it failed or was evicted."""
     evicted_by: str = ""
+    """Who evicted it last."""
     observed: tuple[ClusterName, ...] = ()
+    """Clusters of the workspace when it was received, if it may use no others; else empty."""
     ended: Ended | None = None
 
     @property
     def workload(self) -> WorkloadId:
-        """The id under which its placements are known."""
+        """The id of its placements."""
         return self.request.workload
 
 
 class Verb(StrEnum):
-    """What an order does."""
+    """What an API order does."""
 
     CREATE = "create"
     UPDATE = "update"
@@ -136,18 +137,17 @@ class Denial(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """What became of an order.
-
-    One that was carried out has no `denial`; `change` is then the position in the plan of the change that carries it,
-    None when everything was so already. `since` is when an earlier call with the same key was carried out, whose answer
-    this is. `problems` say what is wrong with an invalid one. `notes` say what is taken to be so because what was asked
-    for does not say it.
-    """
+    """The outcome of an API order."""
 
     denial: Denial | None = None
+    """None where it was carried out."""
     message: str = ""
     change: int | None = None
+    """Position of its change in the plan; None where nothing had to change."""
     workload: WorkloadId | None = None
     since: datetime | None = None
+    """When an earlier call with the same key was carried out, whose answer this is."""
     problems: tuple[Problem, ...] = ()
+    """Problems of an invalid order."""
     notes: tuple[str, ...] = ()
+    """Assumptions about what the order does not state."""

@@ -1,4 +1,4 @@
-"""What the engines say has become of placements: of which version, how far it is, and in whose words."""
+"""Reports of engines about placements: the version, its state, and the engine's message."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from enum import StrEnum
 from reconciler.model.ids import ClusterName, PlacementName
 
 MAX_MESSAGE = 300
-"""As much as is kept of an engine's message: it goes into a commit message, and stays in memory for each placement."""
+"""Characters of an engine's message that are kept: it goes into commit messages, and stays in memory for each
+placement."""
 
 
 class EngineState(StrEnum):
@@ -28,24 +29,23 @@ class EngineState(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineReport:
-    """What an engine says of one placement.
-
-    It is about the version with this `digest` (that of its placement.yaml, empty where the engine does not say) at the
-    commit `revision` of the output branch (the full id, empty where unknown). `message` is the engine's own, one line.
-    `since` is the moment since which it has been in this state, where the engine says so. One that is `leaving` is
-    being deleted.
-    """
+    """The report of an engine about one placement."""
 
     cluster: ClusterName
     placement: PlacementName
     digest: str
+    """Digest of the placement.yaml that it is about; empty where the engine does not report it."""
     revision: str
+    """Full id of the commit of the output branch that it is about; empty where unknown."""
     state: EngineState
     message: str = ""
+    """The engine's own message, one line."""
     since: datetime | None = None
+    """When the state began, where the engine reports it."""
     leaving: bool = False
+    """Whether the engine's object is being deleted."""
 
     @property
     def path(self) -> str:
-        """The directory of the placement, by which everything knows it."""
+        """The directory of the placement, its unique key."""
         return f"clusters/{self.cluster}/{self.placement}"

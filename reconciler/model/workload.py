@@ -1,4 +1,4 @@
-"""What a WorkloadTemplate says: what to deploy, in which steps, for how long."""
+"""WorkloadTemplates as values: what is deployed, in which steps, for how long."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ Json: TypeAlias = Any
 
 
 class DeletionPolicy(StrEnum):
-    """What happens to the objects when their placement goes: pruned, or left where they are."""
+    """Whether the objects of a removed placement are pruned or left in the cluster."""
 
     DELETE = "Delete"
     RETAIN = "Retain"
 
 
 class StepType(StrEnum):
-    """Which of a template's lists a step's name is looked up in."""
+    """The list of a template in which the name of a step is looked up."""
 
     HELM = "helm"
     MANIFEST = "manifest"
@@ -44,10 +44,11 @@ class HelmFlags:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HelmConfig:
-    """One chart to install. `chart` may carry the repository's alias as in ``vllm/vllm-stack``."""
+    """One chart to install."""
 
     name: str
     chart: str
+    """With or without the repository's alias: ``vllm/vllm-stack``."""
     release_name: str
     release_namespace: str
     repo_name: str = ""
@@ -60,15 +61,16 @@ class HelmConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ManifestResource:
-    """One Kubernetes object to apply, under the name by which steps refer to it."""
+    """One Kubernetes object to apply."""
 
     name: str
+    """The name that steps refer to."""
     manifest: Mapping[str, Json]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Command:
-    """One kubectl command line. It is never run by the daemon."""
+    """One kubectl command line. The daemon never runs it."""
 
     name: str
     cmd: str
@@ -84,15 +86,13 @@ class Step:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeploySpec:
-    """What is deployed. In a template its string leaves may hold expressions; in a placement they are rendered.
-
-    Every step names an entry of the list that its type points to.
-    """
+    """What is deployed. String leaves hold expressions in a template, and rendered values in a placement."""
 
     helm: tuple[HelmConfig, ...] = ()
     manifests: tuple[ManifestResource, ...] = ()
     commands: tuple[Command, ...] = ()
     steps: tuple[Step, ...] = ()
+    """Each names an entry of the list of its type."""
     burst_duration: timedelta | None = None
     deletion_policy: DeletionPolicy = DeletionPolicy.DELETE
     service_account: str = ""
@@ -100,23 +100,22 @@ class DeploySpec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkloadRef:
-    """The object on the primary cluster whose replicas are counted.
-
-    An empty `kind` matches any, and so does an empty `group`: the API group is said where several have such a kind.
-    """
+    """The object on the primary cluster whose replicas are counted."""
 
     namespace: str
     name: str
     kind: str = ""
+    """Empty for any."""
     group: str = ""
+    """The API group, where several have this kind; empty for any."""
 
     @property
     def full_kind(self) -> str:
-        """The kind as kubectl takes it, ``Job.batch.volcano.sh``; without a group where nobody says which."""
+        """The kind as kubectl takes it, ``Job.batch.volcano.sh``; without a group where none is given."""
         return f"{self.kind}.{self.group}" if self.group else self.kind
 
     def may_be(self, other: WorkloadRef) -> bool:
-        """Tell whether both may be one object: what either leaves open matches anything."""
+        """Tell whether both may be one object: an empty field matches anything."""
         return (
             (self.namespace, self.name) == (other.namespace, other.name)
             and (not self.kind or not other.kind or self.kind == other.kind)
@@ -126,36 +125,35 @@ class WorkloadRef:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkloadTemplate:
-    """A template in force.
-
-    `ref` is None when neither its status, an ``overspill.dev/workload`` annotation nor a Helm step says which object it
-    bursts; such a template can be placed by request only. `uses_replicas` tells whether any expression reads
-    ``replicas``: without it every placement deploys what is written, whatever its share. `blob` is the version of the
-    file that is in force, which may be older than the one at the source commit. `gpr_templates` name the terms under
-    which it may have GPUs. A `request` is one that stands for what a person asked for by name; nothing else uses it.
-    `prerequisites` are what a cluster must have before any of it works there. `undivided` is the spec of its own file
-    where a WorkloadSpread has a share divided in `spec`. `group_size` is how many pods one replica is of, which go
-    together, by the owner's word; None where nobody says.
-    """
+    """A template in force."""
 
     name: TemplateName
     workspace: WorkspaceName
     namespace: str
     spec: DeploySpec
     ref: WorkloadRef | None
+    """The object that it bursts: from its status, an ``overspill.dev/workload`` annotation or a Helm step. Without one
+    (None) it can be placed by request only."""
     namespaces: tuple[str, ...] = ()
     labels: Mapping[str, str] = field(default_factory=dict)
     gpr_templates: tuple[str, ...] = ()
+    """Terms under which it may have GPUs."""
     request: bool = False
+    """Whether it stands for a request by name; no other placement uses it."""
     uses_replicas: bool = True
+    """Whether an expression reads ``replicas``; without one every placement deploys the same objects."""
     path: str = ""
     line: int = 0
     blob: BlobId | None = None
+    """Version of the file in force, which may be older than the one at the source commit."""
     prerequisites: tuple[Prerequisite, ...] = ()
+    """What a cluster must have before the objects work there."""
     undivided: DeploySpec | None = None
+    """The spec of its own file, where a WorkloadSpread divides the replicas in `spec`."""
     group_size: int | None = None
+    """Pods of one replica that are scheduled as a gang, by annotation; None without one."""
 
     @property
     def workload(self) -> WorkloadId:
-        """The id under which this template's demand and placements are known."""
+        """The id of its demand and placements."""
         return WorkloadId(self.workspace, self.name, self.request)

@@ -1,4 +1,4 @@
-"""What is known of a kind of workload: where its objects say how many pods of which templates they make."""
+"""A kind of workload: the fields in which its objects state their pods and replicas."""
 
 from __future__ import annotations
 
@@ -6,120 +6,130 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 Path: TypeAlias = tuple[str, ...]
-"""A way through an object: field names, indexes of lists, and ``*`` for each item of a list or a mapping."""
+"""A path in an object: field names, indexes of lists, and ``*`` for each item of a list or a mapping."""
 
 EACH = "*"
-"""The part of a path that stands for each item; a path has it once at most."""
+"""The part of a path that stands for each item; at most one in a path."""
 
 
 def path(text: str) -> Path:
-    """Take ``spec.tasks.*.replicas`` apart."""
+    """Split ``spec.tasks.*.replicas`` into its parts."""
     return tuple(text.split("."))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Count:
-    """A number that the pods of a template are multiplied by, as an object says it.
+    """A factor of the number of a template's pods, read from an object.
 
-    It is read at `path`, or where nothing stands there at `instead`; where nothing stands at either it is `default`,
-    and None says that nobody knows. What stands at `over` divides what stands at `path`. `less` is taken off, and the
-    result is kept within what stands at `least` and at `most`. A ``*`` stands for the item that the template is in.
-    Where it is not the template's own, `among` finds the item: the one that lists, in its first field, what the
-    template's item has in the second; it is `default` where none does. What stands at `enough` is how many of them have
-    to be there before any pod of the group runs; where nothing does, the number itself.
+    A ``*`` in a path stands for the item that the template is in.
     """
 
     path: Path
+    """The field of the number."""
     instead: Path = ()
+    """Read where nothing is at `path`."""
     default: int | None = 1
+    """Where nothing is at either; None for an unknown number."""
     over: Path = ()
+    """A divisor of the number at `path`."""
     less: int = 0
+    """Subtracted from the number."""
     least: Path = ()
+    """The field of a lower bound."""
     most: Path = ()
+    """The field of an upper bound."""
     among: tuple[str, str] | None = None
+    """Where the item is not the template's own: it lists, in its first field here, the value that the template's item
+    has in the second; `default` where no item does."""
     enough: Path = ()
+    """The field of the pods that have to exist before any pod of the group runs; the number itself where nothing is
+    there."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodTemplate:
-    """Pods that an object makes of one template, or of one in each item of a list or a mapping.
-
-    `spec` is where the pods' spec stands, or else `instead`. `containers` are fields of that spec which are a container
-    each, and `resources` the requirements of one that stand apart; there ``gpu`` is NVIDIA's. `reference` names another
-    object whose template it is. `labels` is where the labels of the pods can be written, empty where nowhere. One that
-    is `optional` may be missing and makes no pods then. Of one that is `completed` elsewhere nobody knows what its pods
-    need unless a container of it says so. As many pods are made as the product of `counts` says.
-    """
+    """Pods that an object makes of one template, or of one in each item of a list or a mapping."""
 
     spec: Path = ()
+    """The pod spec."""
     instead: Path = ()
+    """Read where nothing is at `spec`."""
     containers: tuple[str, ...] = ()
+    """Fields of the pod spec that are a container each."""
     resources: Path = ()
+    """Requirements of a container outside of the pod spec; ``gpu`` is NVIDIA's there."""
     reference: Path = ()
+    """A reference to another object, whose template it is."""
     labels: Path = ()
+    """Where labels of the pods can be written; empty where nowhere."""
     optional: bool = False
+    """Whether it may be missing, and then makes no pods."""
     completed: bool = False
+    """Whether another component completes it, so that its requests are unknown unless a container states them."""
     counts: tuple[Count, ...] = ()
+    """Factors of the number of pods."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Group:
-    """Pods that only run together: what one of them is `called`, and how many an object makes, as the product of these.
-
-    `gang` is how many pods have to be there before any runs: all of them where nothing stands there, nor at `enough` of
-    the counts of a template. Where `eager` stands with the value beside it, one is enough. Pods have the `label` that
-    tells an object's groups apart, and the annotation `size` that says of how many pods theirs is to be; both are empty
-    where its controller gives none.
-    """
+    """Pods that are scheduled as a gang."""
 
     called: str
+    """The name of a group in messages."""
     counts: tuple[Count, ...] = ()
+    """Factors of the number of groups."""
     gang: Path = ()
+    """The field of the pods that have to exist before any runs; all where nothing is there, nor at `enough` of a
+    count."""
     eager: tuple[Path, str] | None = None
+    """A field and the value with which one pod is enough."""
     label: str = ""
+    """The pod label that identifies a group; empty where the controller sets none."""
     size: str = ""
+    """The pod annotation with the size of the group; empty where the controller sets none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mark:
-    """A label that pods have for the sake of a kind: it holds the name of the object that they belong to.
-
-    Another kind may use the same label, so pods have the labels `beside` it as well. Where it `made_up` the end of the
-    name, the label holds that of an object between the two: the name, a dash and five characters.
-    """
+    """A label of pods with the name of the object that they belong to."""
 
     label: str
     beside: tuple[tuple[str, str], ...] = ()
+    """Other labels of the pods, since another kind may use the same label."""
     made_up: bool = False
+    """Whether the label holds the name of an intermediate object: the name, a dash and five characters."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkloadKind:
-    """A kind of workload, by API group and kind, and the versions of it that its paths hold for; none stand for all.
+    """A kind of workload, with the paths of its fields.
 
-    `replicas` is where objects say how many they want, together. Objects that have true at one of `suspended` make no
-    pods yet. Where something stands at one of `unknown`, an object makes one group of pods, and nobody knows how many
-    before they are there. Of two numbers that are `ordered` the first may not be above the second. Of kinds that are
-    not `counted` nobody counts the pods: there is one on each node, or they come and go. `apart` is the annotation that
-    wants a topology domain for each group. Its pods are those that an object owns, itself or through others that are
-    watched, and those that have one of its `marks`. `checked` says which release or commit all that was read from.
+    Pods belong to an object by owner references, directly or through other watched objects, or by one of its `marks`.
     """
 
     group: str
     kind: str
     versions: tuple[str, ...] = ()
+    """Versions that the paths hold for; empty for all."""
     replicas: tuple[Path, ...] = ()
+    """Fields whose sum is the wanted replicas."""
     templates: tuple[PodTemplate, ...] = field(default=())
     together: Group | None = None
     suspended: tuple[Path, ...] = ()
+    """Fields that suspend an object when true: it makes no pods then."""
     unknown: tuple[Path, ...] = ()
+    """Fields with which an object makes one group of pods, of unknown size beforehand."""
     ordered: tuple[tuple[Path, Path], ...] = ()
+    """Pairs of numbers, the first of which may not exceed the second."""
     counted: bool = True
+    """False where pods cannot be counted: one on each node, or short-lived ones."""
     apart: str = ""
+    """The annotation that requires a topology domain for each group."""
     marks: tuple[Mark, ...] = ()
     checked: str = ""
+    """The release or commit from which this was read."""
 
     @property
     def name(self) -> str:
-        """The ``group/Kind`` that it is known by."""
+        """Its key, ``group/Kind``."""
         return f"{self.group}/{self.kind}"

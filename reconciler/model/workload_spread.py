@@ -1,4 +1,4 @@
-"""What an OpenKruise WorkloadSpread says of a workload: subsets in order, and what each may hold."""
+"""OpenKruise WorkloadSpreads: subsets in order, and the replicas that each may hold."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from reconciler.model.workload import Json, WorkloadRef
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bound:
-    """A number of replicas, or (`percent`) so many hundredths of the workload's total, rounded up as Kruise does."""
+    """A number of replicas, or a percentage of the workload's total, rounded up as Kruise does."""
 
     number: int
     percent: bool = False
 
     def of(self, total: int) -> int:
-        """Return the replicas that it comes to."""
+        """Return the bound in replicas."""
         return -(-self.number * total // 100) if self.percent else self.number
 
     def __str__(self) -> str:
@@ -28,7 +28,7 @@ class Bound:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PreferredTerm:
-    """A term that speaks for a place with a weight of 1 to 100."""
+    """A preferred node selector term with a weight from 1 to 100."""
 
     weight: int
     term: NodeTerm
@@ -36,50 +36,49 @@ class PreferredTerm:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subset:
-    """One ordered target: the clusters, and the nodes in them, that the required term selects; None selects all.
-
-    A requirement whose key is a label of a Cluster is decided by the cluster; any other is one of its nodes, and goes
-    into the pod template. `most` bounds the sum over its clusters, None does not; `least` comes before later subsets
-    get more. `patch` is a strategic merge on the pod template, root a Pod, and is applied last.
-    """
+    """One ordered target of a WorkloadSpread."""
 
     name: str
     required: NodeTerm | None = None
+    """Selects clusters, and nodes in them; None selects all. Requirements on labels of a Cluster are evaluated on the
+    Cluster; any others select its nodes and are written into the pod template."""
     preferred: tuple[PreferredTerm, ...] = ()
     tolerations: tuple[Toleration, ...] = ()
     most: Bound | None = None
+    """Bound of the sum over its clusters; None for no bound."""
     least: int = 0
+    """Replicas that it gets before later subsets get more."""
     patch: Mapping[str, Json] = field(default_factory=dict)
+    """A strategic merge patch of the pod template, with a Pod as root; applied last."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkloadSpread:
-    """How the replicas of one workload object are spread.
-
-    `group` and the kind of `target` name the object's kind; its version does not count. `selector` names the pods that
-    are changed, where it is not empty, and so do `selector_expressions` (In, NotIn, Exists, DoesNotExist), or else
-    `replicas_paths`, where their replicas are. `reschedule` is set when it is Adaptive: a replica that has had no node
-    for so long makes its subset unschedulable for `recovery`.
-    """
+    """How the replicas of one workload object are spread."""
 
     name: str
     namespace: str
     group: str
+    """API group of the target; its version does not matter."""
     target: WorkloadRef
     subsets: tuple[Subset, ...]
     selector: Mapping[str, str] = field(default_factory=dict)
+    """Labels of the pods that are changed; empty for all."""
     selector_expressions: tuple[NodeRequirement, ...] = ()
+    """Further conditions on these labels (In, NotIn, Exists, DoesNotExist)."""
     replicas_paths: tuple[str, ...] = ()
+    """Fields of the replicas of the changed pods, where their labels do not select them."""
     reschedule: timedelta | None = None
+    """Set for Adaptive: a replica without a node for so long makes its subset unschedulable for `recovery`."""
     recovery: timedelta = timedelta(seconds=300)
     path: str = ""
     line: int = 0
 
     @property
     def id(self) -> str:
-        """How it is told: ``demo/gpu-pools``."""
+        """The name in messages: ``demo/gpu-pools``."""
         return f"{self.namespace}/{self.name}"
 
     def gives_up(self, subset: str) -> bool:
-        """Tell whether a subset may count as unschedulable: none where nothing adapts, and never the last."""
+        """Tell whether a subset may become unschedulable: only with `reschedule`, and never the last."""
         return self.reschedule is not None and subset not in ("", self.subsets[-1].name)
