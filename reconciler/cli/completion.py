@@ -34,6 +34,8 @@ _DOCUMENT = re.compile(r"^---(?:[ \t].*)?\r?$", re.MULTILINE)
 _VALUE = r"""["']?[ \t]*:[ \t]*["']?([\w./-]+)["']?[ \t\r]*(?:#.*)?$"""
 _BLOCK = r"""^["']?{name}["']?[ \t]*:[ \t]*(?:(\{{.*\}})[ \t\r]*|(?:#.*)?)\n((?:[ \t]+\S.*\n|[ \t]*(?:#.*)?\r?\n)*)"""
 _NAME = re.compile(r"[A-Za-z0-9][\w.-]*")
+_PLACEMENT = re.compile(r"-[0-9a-f]{8}$")
+"""The end of each placement's name (core.ledger.lifecycle); directories of engines have none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,11 +124,11 @@ def _of_workspaces(ctx: click.Context, *kinds: str) -> Iterator[str]:
 
 
 def _placements(ctx: click.Context) -> Iterator[str]:
-    """Name the placements of the output branch: ``clusters/CLUSTER/PLACEMENT``; Flux has a directory beside them."""
+    """Name the placements of the output branch: ``clusters/CLUSTER/PLACEMENT``, where engines may have directories too."""
     branches = _branches(ctx)
     if branches is not None:
         paths = branches.directories(branches.directories(["clusters"]))
-        yield from (name for name in (path.rpartition("/")[2] for path in paths) if name != "flux")
+        yield from (name for name in (path.rpartition("/")[2] for path in paths) if _PLACEMENT.search(name))
 
 
 def _objects(ctx: click.Context, *kinds: str) -> Iterator[_Object]:
