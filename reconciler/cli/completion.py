@@ -124,7 +124,7 @@ def _of_workspaces(ctx: click.Context, *kinds: str) -> Iterator[str]:
 
 
 def _placements(ctx: click.Context) -> Iterator[str]:
-    """Name the placements of the output branch: ``clusters/CLUSTER/PLACEMENT``, where engines may have directories too."""
+    """Name the placements of the output branch: ``clusters/CLUSTER/PLACEMENT``, beside directories of engines."""
     branches = _branches(ctx)
     if branches is not None:
         paths = branches.directories(branches.directories(["clusters"]))

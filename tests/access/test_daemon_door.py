@@ -13,7 +13,7 @@ from reconciler.access.rights import AccessRole
 from reconciler.core.schema.access import entry
 from tests.builders.api_server import CI, LLM, Clock, Door, held
 from tests.builders.certificates import write_pair
-from tests.loop.test_daemon_process import Fleet, until_told
+from tests.daemon.test_daemon_process import Fleet, until_told
 
 
 @pytest.fixture

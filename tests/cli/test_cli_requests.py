@@ -10,7 +10,7 @@ from reconciler.core.ledger.request_record import read_request
 from reconciler.model.request import Provisioning
 from tests.builders.remote import Remote
 from tests.cli.conftest import ANN, Terminal
-from tests.requests.test_request_passes import ASKED, RECORD
+from tests.decide.test_request_passes import ASKED, RECORD
 
 See = Callable[..., None]
 TWO = ASKED.replace("[worker-2]", "[worker-2, worker-3]")

@@ -27,8 +27,8 @@ from tests.builders.group_bursts import SET, fleet, lacks, lent
 from tests.builders.inputs import NOW, SOURCE, VLLM, cluster, free, gpus, inputs, ledger, ordering, plan, seconds
 from tests.builders.requests import holds, manifests, record, request, wants
 from tests.builders.workload_kinds import template, workload
+from tests.capacity.test_exclusive_topology import EXCLUSIVE
 from tests.conformance.cases import Case, applying, ids, not_applicable, there
-from tests.kinds.test_group_domains import EXCLUSIVE
 
 LISTED = not_applicable("groups")
 ROOM = [8] * 8

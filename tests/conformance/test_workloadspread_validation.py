@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from reconciler.core.fleet.spread.warnings import selects
+from reconciler.core.spread.matching import selects_pods
 from reconciler.core.workloads.paths import replicas_at
 from reconciler.errors import Problem, Severity
 from reconciler.model.policy import Desired
@@ -101,7 +101,7 @@ def test_the_pods_that_kruise_counts_are_counted(case: Case) -> None:
     spec = {"targetRef": VLLM, "targetFilter": given["targetFilter"], "subsets": [{"name": "all"}]}
     desired = load({**FLEET, "s.json": written(spec)})
     assert bool(errors(desired)) is expected["is_error"]
-    assert selects(governing(desired), given["pod_labels"]) is expected["selected"]
+    assert selects_pods(governing(desired), given["pod_labels"]) is expected["selected"]
 
 
 @pytest.mark.parametrize("case", applying(SUITE, "workloadspread_validation", "replicas_path"))

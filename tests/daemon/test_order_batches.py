@@ -24,7 +24,7 @@ from reconciler.model.tree import Tips
 from tests.builders.passes import QUIET, Passes
 from tests.builders.remote import Remote
 from tests.builders.requests import deployment, manifests, request
-from tests.requests.test_orders import creating, order
+from tests.decide.test_api_orders import creating, order
 
 CROWD = 2 * MANY
 

@@ -18,7 +18,7 @@ def test_charts_render_with_the_pinned_helm() -> None:
         pytest.skip(reason)
     directory = Path(program("helm")).parent
     env = os.environ | {"PATH": f"{directory}{os.pathsep}{os.environ['PATH']}", "PYTHONPATH": str(CHECKOUT)}
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/rendering/test_helm.py"]
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/adapters/test_helm.py"]
     done = subprocess.run(command, cwd=CHECKOUT, env=env, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout
     assert "skipped" not in done.stdout

@@ -24,9 +24,9 @@ from tests.builders.inputs import VLLM
 from tests.builders.kube_objects import GPU, NO_GPU, pod, queued, workload
 from tests.builders.watched_clusters import Fleet, seen, until
 from tests.builders.workload_kinds import SAMPLES, lws
-from tests.kinds.test_declared_kinds import SERVERS
-from tests.kinds.test_declared_kinds import SET as DECLARED
-from tests.kube.test_cluster_state import AT, NAME
+from tests.fleet.test_workload_kinds import SERVERS
+from tests.fleet.test_workload_kinds import SET as DECLARED
+from tests.observe.test_cluster_state import AT, NAME
 
 SET = WorkloadRef(namespace="demo", name="model", kind="LeaderWorkerSet")
 LISTED = "/leaderworkersets"

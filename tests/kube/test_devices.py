@@ -31,7 +31,7 @@ from tests.builders.kube_objects import (
     workload,
 )
 from tests.builders.watched_clusters import TWO_NAME, Fleet, seen, until
-from tests.kube.test_cluster_state import ANY, AT, NAME
+from tests.observe.test_cluster_state import ANY, AT, NAME
 
 GPU = "nvidia.com/gpu"
 OURS = {"overspill.dev/placement": "burst-1"}

@@ -18,7 +18,7 @@ from reconciler.model.rollout import EngineReport, EngineState
 from tests.builders.passes import QUIET, START, Passes
 from tests.builders.remote import Remote
 from tests.builders.requests import BOOKINFO
-from tests.requests.test_request_passes import ASKED
+from tests.decide.test_request_passes import ASKED
 
 
 class Told(Passes):

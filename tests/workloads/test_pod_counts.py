@@ -10,7 +10,7 @@ from reconciler.model.workload_kind import Count, Group, PodTemplate, WorkloadKi
 from reconciler.text.findings import dotted
 from tests.builders.fleet_files import FLEET, TEMPLATE, errors, load
 from tests.builders.workload_kinds import SAMPLES, lws, pod, template, workload
-from tests.kinds.test_kind_rules import findings
+from tests.workloads.test_kind_rules import findings
 
 
 def volcano(least: Json = 3, replicas: Json = 4, **worker: Json) -> Json:

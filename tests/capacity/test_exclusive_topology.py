@@ -16,7 +16,7 @@ from tests.builders.group_bursts import fleet, lacks
 from tests.builders.inputs import NOW, free, gpus, plan, shape
 from tests.builders.requests import deployment, holds, manifests, placed, record, request, wants
 from tests.builders.workload_kinds import lws, template, workload
-from tests.kinds.test_groups import refused
+from tests.capacity.test_gangs import refused
 
 EXCLUSIVE = "leaderworkerset.sigs.k8s.io/exclusive-topology"
 JOBS = "alpha.jobset.sigs.k8s.io/exclusive-topology"

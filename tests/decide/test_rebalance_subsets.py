@@ -25,7 +25,7 @@ from reconciler.model.scheduling import NodeRequirement, NodeTerm
 from reconciler.model.workload_spread import Bound, Subset
 from tests.builders.inputs import NOW, VLLM, free, inputs, ledger, plan, seconds, shape, short
 from tests.builders.subsets import OWN, RENTED, TIER, adaptive, fleet, named, numbered, stands, subset, wanted_before
-from tests.deciding.test_spread_passes import NUMBERS, PERCENTAGES, Case, after, cases
+from tests.decide.test_spread_passes import NUMBERS, PERCENTAGES, Case, after, cases
 
 
 def total(there: tuple[Placement, ...]) -> int:

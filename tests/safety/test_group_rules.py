@@ -8,7 +8,7 @@ from reconciler.core.capacity.exclusive_topology import SUBGROUPS
 from reconciler.core.safety import group_rules
 from reconciler.model.workload import Json
 from tests.builders.workload_kinds import lws
-from tests.kinds.test_kind_rules import findings
+from tests.workloads.test_kind_rules import findings
 
 
 def made(**group: Json) -> Json:

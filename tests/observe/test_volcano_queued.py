@@ -20,8 +20,8 @@ from tests.builders.gangs import volcano
 from tests.builders.group_bursts import fleet, roomy
 from tests.builders.inputs import NOW, VLLM, plan
 from tests.builders.workload_kinds import SAMPLES
-from tests.kinds.test_groups_in_charts import TEMPLATE, held, placed
-from tests.kinds.test_volcano_charts import ANY_JOB, JOB_OBJECT, OF_VOLCANO, SINCE, VERSION, VOLCANO, of_chart, task
+from tests.capacity.test_chart_gangs import TEMPLATE, held, placed
+from tests.observe.test_volcano_charts import ANY_JOB, JOB_OBJECT, OF_VOLCANO, SINCE, VERSION, VOLCANO, of_chart, task
 
 CAUSE = "Volcano holds back its pods"
 WORKER = ClusterName("worker-1")

@@ -22,7 +22,7 @@ from reconciler.model.workload import DeletionPolicy, HelmConfig, Json
 from tests.builders.passes import QUIET, Passes
 from tests.builders.remote import Remote
 from tests.builders.requests import LASTING, request
-from tests.requests.test_orders import change, creating, order
+from tests.decide.test_api_orders import change, creating, order
 
 
 class Ordered(Passes):

@@ -20,7 +20,7 @@ from tests.builders.group_bursts import roomy
 from tests.builders.inputs import NOW, VLLM, plan
 from tests.builders.kube_objects import NO_GPU, pod
 from tests.builders.kube_objects import workload as made_by_server
-from tests.kinds.test_groups_in_charts import TEMPLATE, charted, held, placed
+from tests.capacity.test_chart_gangs import TEMPLATE, charted, held, placed
 
 VOLCANO = "batch.volcano.sh"
 VERSION = f"{VOLCANO}/v1alpha1"

@@ -17,7 +17,7 @@ from reconciler.model.units import ONE
 from reconciler.model.workload import WorkloadRef
 from reconciler.model.workload_kind import Group, Mark, WorkloadKind
 from tests.builders.kube_objects import GPU, NO_GPU, NO_QUOTA, SINCE, autoscaler, pod, workload
-from tests.kube.test_cluster_state import AT, NAME, state
+from tests.observe.test_cluster_state import AT, NAME, state
 
 _OPERATOR = "training.kubeflow.org/operator-name"
 _JOB = "training.kubeflow.org/job-name"

@@ -19,9 +19,9 @@ from tests.builders.pod_rules import HOST, LABELS, ZONE, apart, counted, node, o
 from tests.builders.requests import deployment, holds, manifests, record, request, wants
 from tests.builders.subsets import RENTED, fleet, out, with_pods
 from tests.builders.workload_kinds import lws
+from tests.capacity.test_exclusive_topology import EIGHT, jobs, marked, racks
 from tests.fakes.kube_scheduler import Raw
-from tests.kinds.test_group_domains import EIGHT, jobs, marked, racks
-from tests.spreads.test_subset_pods import pods as pod_template
+from tests.spread.test_subset_pods import pods as pod_template
 
 GROUP_KEY = "leaderworkerset.sigs.k8s.io/group-key"
 

@@ -22,7 +22,7 @@ from reconciler.text.timestamps import format_time
 from tests.builders.inputs import NOW, VLLM, free, inputs, ledger, placement, seconds, short
 from tests.builders.kube_objects import GPU, NO_GPU, node, pod
 from tests.builders.subsets import OWN, RENTED, kept, out, stands, wanted_before
-from tests.deciding.test_rescheduling import adaptive
+from tests.decide.test_reschedule import adaptive
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -17,7 +17,7 @@ from tests.builders.group_bursts import fleet
 from tests.builders.inputs import VLLM
 from tests.builders.spread_files import HEAD, governing, spread
 from tests.builders.workload_kinds import template, workload
-from tests.kinds.test_groups_in_charts import TEMPLATE as CHART
+from tests.capacity.test_chart_gangs import TEMPLATE as CHART
 
 VOLCANO = "batch.volcano.sh"
 ANY = WorkloadRef(namespace="llm-demo", name="vllm", kind="Job")

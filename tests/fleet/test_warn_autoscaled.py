@@ -9,7 +9,7 @@ from reconciler.model.workload import Json
 from tests.builders.deploy_specs import spec
 from tests.builders.platform_objects import deployment, obj
 from tests.builders.workload_kinds import lws
-from tests.platform.test_scaling import hpa, ray
+from tests.engines.test_autoscaled_replicas import hpa, ray
 
 SHARE = "{{ replicas }}"
 KEDA = ("keda.sh/v1alpha1", "ScaledObject")
