@@ -1,7 +1,7 @@
-"""Puts the parts together: the only place that knows which adapter stands behind which port.
+"""Wires the program: the only module that knows the adapter of each port.
 
-Commands call it with `Settings`; nothing else in the program builds an adapter, but for `api.entry`, which builds those
-that the door of the HTTP side needs, and `ahead`, which lets time stand still.
+Commands call it with `Settings`; nothing else in the program builds an adapter, but for `api.door.entry`, which builds
+those of logins to the HTTP API.
 """
 
 from __future__ import annotations
@@ -42,29 +42,29 @@ from reconciler.ports import Charts, ClusterView, EventSink, OutputFiles, Wake
 from reconciler.settings import Settings
 
 PATIENCE = timedelta(seconds=10)
-"""How long a command waits for clusters to be listed; a thousand nodes with 20,000 pods take a few."""
+"""How long a command waits for clusters to be listed; a thousand nodes with 20,000 pods take a few seconds."""
 
 LAST_WORDS = timedelta(seconds=2)
-"""How long the daemon's end waits for engines to hear of the last push. They poll as well."""
+"""How long a stopping daemon waits for the webhooks of the last push. Engines poll as well."""
 
 _TURN = 0.001
-"""Seconds after which a thread that computes lets another one go on: a pass must not hold up every step of a caller."""
+"""Seconds after which a computing thread yields to another, so that a pass does not delay the API."""
 
 LOOK_AT_FILES = timedelta(seconds=1)
-"""How often the observation files are asked for their times; a second is what a person takes for at once."""
+"""Interval at which the times of observation files are checked; to a user a second is immediate."""
 
 log = structlog.get_logger("overspill")
 
 GARBAGE = 20_000
-"""Objects more than before for which cycles are looked for: a pass makes many and hardly any cycle, and its threads
-stand still for each look."""
+"""New objects after which Python searches for cycles: a pass makes many objects and hardly any cycle, and each search
+stops all threads."""
 
 
 @contextmanager
 def connected(settings: Settings, *sinks: EventSink) -> Iterator[tuple[World, Memory]]:
     """Open the repository and the observations for one command, and close them afterwards.
 
-    Events go to `sinks` alone, and not to the log: a command prints what it did.
+    Events go to `sinks` alone, and not to the log: a command prints its results.
     """
     with (
         _repository(settings) as repository,
@@ -86,7 +86,7 @@ def serve(settings: Settings) -> None:
         repository = stack.enter_context(_repository(settings))
         charts = stack.enter_context(closing(Helm()))
         pushed, files = PushedObservations(), _files(settings)
-        wake: Wake = lambda reason: loop.wake(reason)  # noqa: E731, PLW0108 - the loop does not exist yet
+        wake: Wake = lambda reason: loop.wake(reason)  # noqa: E731, PLW0108 - the loop is made below
         clusters = stack.enter_context(_clusters(settings, timedelta(), wake))
         webhooks = EngineWebhooks(settings.notify, report=_log_endpoint)
         prometheus = stack.enter_context(_prometheus(settings, timedelta(), wake))
@@ -137,7 +137,7 @@ def _log_endpoint(report: EndpointReport) -> None:
 
 
 def _flush_webhooks(webhooks: EngineWebhooks) -> None:
-    """Let engines hear of the last push, if they listen soon."""
+    """Deliver the webhooks of the last push, within limits."""
     for problem in webhooks.close(LAST_WORDS):
         log.warning("not notified", line=str(problem))
 
@@ -158,7 +158,7 @@ def _http_server(
     latest: LatestSnapshot,
     shelf: OutputFiles,
 ) -> Iterator[str]:
-    """Serve HTTP where the settings ask for it, and yield the address, empty where they do not."""
+    """Serve the HTTP API if the settings have an address, and yield it; empty without."""
     if settings.listen is None:
         yield ""
         return
@@ -196,7 +196,7 @@ def _http_server(
 
 
 def _describe_sources(settings: Settings, address: str) -> str:
-    """Say in one line what the daemon works on."""
+    """Describe the repository and the sources of observations on one line."""
     parts = [
         f"watching {logs.redact(settings.repo)}: {settings.source_branch} -> {settings.output_branch}",
         f"observations from {settings.observations}" if settings.observations else "",
@@ -248,7 +248,7 @@ def _files(settings: Settings) -> list[FileObservations]:
 
 @contextmanager
 def _clusters(settings: Settings, patience: timedelta, wake: Wake | None = None) -> Iterator[list[ClusterView]]:
-    """Watch clusters where the settings name a kubeconfig, or where we run in one; else there is nothing to watch."""
+    """Watch clusters if the settings name a kubeconfig or the daemon runs in a cluster; else return None."""
     if settings.kubeconfig is None and not settings.in_cluster:
         yield []
         return

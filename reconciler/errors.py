@@ -1,10 +1,10 @@
-"""What can go wrong, told apart by what the reader has to do about it.
+"""Errors by the reaction that they need.
 
 Everything may import this module; it imports nothing of ours.
 
-* `InvalidInput`: somebody has to change a file, a flag or a remote's settings. Trying again is useless.
-* `Transient`: the world is away. Back off, keep what was last known to be good, try again.
-* `Conflict`: somebody else moved the branch first. Run the whole pass again on the new tip.
+* `InvalidInput`: a file, a flag or a setting of the remote has to be changed. A retry is useless.
+* `Transient`: an outside system is unreachable. Keep the last good state, back off, retry.
+* `Conflict`: another commit has moved the branch. Run the whole pass again on the new tip.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from enum import StrEnum
 
 
 class Severity(StrEnum):
-    """Whether a problem keeps its file out of force, or only deserves a look."""
+    """Whether a problem keeps its file out of force, or is a warning."""
 
     ERROR = "error"
     WARNING = "warning"
@@ -44,13 +44,13 @@ class Problem:
 
 
 class OverspillError(Exception):
-    """Anything this program raises on purpose; the text is fit for a user to read."""
+    """Base of all errors that this program raises on purpose; its text is for users."""
 
 
 class InvalidInput(OverspillError):  # noqa: N818 -- the design names it so
-    """Input that only a person can mend: a file, a flag, a refused push.
+    """Input that the user has to mend: a file, a flag, a refused push.
 
-    `problems` may be empty when there is no file to point at; the text says it all then.
+    `problems` may be empty if no file is at fault; the text is complete then.
     """
 
     def __init__(self, message: str = "", *, problems: tuple[Problem, ...] = ()) -> None:
@@ -60,8 +60,8 @@ class InvalidInput(OverspillError):  # noqa: N818 -- the design names it so
 
 
 class Transient(OverspillError):  # noqa: N818 -- the design names it so
-    """The world did not answer, or answered that it is busy: the same call may work later."""
+    """An outside system did not answer or is busy: the same call may work later."""
 
 
 class Conflict(OverspillError):  # noqa: N818 -- the design names it so
-    """A ref moved between fetch and push, so what was decided no longer stands on the tip."""
+    """A ref moved between fetch and push, so the decision is based on an old tip."""

@@ -16,14 +16,14 @@ from reconciler.model.signal import SignalFreshness
 from reconciler.ports import ClusterView
 
 _MAX_CHANGES = 100
-"""Moments that are looked at on the way to another one."""
+"""Moments between now and ``--at`` at which a pass is simulated."""
 
 
 def view_at(world: World, memory: Memory, at: datetime | None) -> View:
-    """Look at the world now or, with `at`, as it would be then if everything stayed as it is seen now.
+    """Observe the world now or, with `at`, as it would be then if nothing changed.
 
-    Looking twice lets the windows see how long things have been so: what is steady from now to then counts as watched.
-    What people have planned is not steady, so each begin and end of it on the way is looked at too.
+    Two passes let the windows measure how long demand has lasted: a value that is the same now and then counts as
+    steady. Schedules are not, so there is a pass at each begin and end of a planned burst on the way.
     """
     view = look(world, memory)
     if at is None:
@@ -38,7 +38,7 @@ def view_at(world: World, memory: Memory, at: datetime | None) -> View:
 
 
 def _burst_changes(view: View, at: datetime) -> list[datetime]:
-    """List the moments before `at` at which a planned burst begins or ends, as far back as a window looks at then."""
+    """List the begins and ends of planned bursts before `at`, as far back as a window reaches from there."""
     policies = view.reach.scheduled()
     windows = [policy.scale_down_window for policy in policies]
     moment = max(view.now, at - max(windows, default=timedelta()))
@@ -62,24 +62,25 @@ class FixedClock:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForecastView:
-    """What a view sees now, as if it were seen just so `later` (a `ports.ClusterView`).
+    """The observations of a view as if they were the same at a later time (a `ports.ClusterView`).
 
-    Of what is fresh now, seen or heard within `fresh` of `now`, the time moves along, so that it counts as fresh then.
-    What was seen at another time stays there: files that tell of a moment can be looked at with ``--at`` that
-    moment. Replicas that wait go on waiting: since when is left as it is.
+    Observations and signals that are fresh now count as fresh then. The times of others stay: files of another moment
+    can be examined with ``--at`` that moment. Missing replicas stay missing, since the same time.
     """
 
     view: ClusterView
     now: datetime
     fresh: timedelta
+    """The age up to which an observation or a signal counts as fresh."""
     later: timedelta
+    """The time from now to then."""
 
     def follow(self, desired: Desired) -> None:
-        """Let the view that is looked through know."""
+        """Pass the fleet on to the view."""
         self.view.follow(desired)
 
     def observe(self) -> Observed:
-        """Return the newest observation of each cluster, moved."""
+        """Return the newest observation of each cluster with its new time."""
         seen = self.view.observe()
         clusters = {
             name: replace(
@@ -97,7 +98,7 @@ class ForecastView:
         return replace(seen, clusters=clusters, freshness=freshness)
 
     def _moved(self, freshness: SignalFreshness) -> SignalFreshness:
-        """Move the last answer of a signal that is fresh now."""
+        """Move the time of a signal that is fresh now."""
         if freshness.at is None or abs(self.now - freshness.at) > self.fresh:
             return freshness
         return replace(freshness, at=freshness.at + self.later)

@@ -1,7 +1,7 @@
-"""Requests to servers of others: Prometheus, OpenID Connect issuers, webhooks of engines, and a daemon of ours.
+"""HTTP requests to Prometheus, OpenID Connect issuers, webhooks of engines and daemons.
 
 Proxies are those of HTTPS_PROXY, HTTP_PROXY, ALL_PROXY and NO_PROXY. Certificates are checked against a named file,
-else SSL_CERT_FILE or the system's authorities. No redirect is followed: a token is for one address and for no other.
+else SSL_CERT_FILE or the system's authorities. Redirects are not followed: a token is for one address alone.
 An answer is bounded in bytes and in time.
 """
 
@@ -31,11 +31,11 @@ class NoAnswer(Transient):
 
 
 class ConnectionLost(NoAnswer):
-    """The server closed the connection before it answered, as servers do with one that was idle for long."""
+    """The server closed the connection before it answered, as servers do with idle ones."""
 
 
 class UntrustedCertificate(NoAnswer):
-    """No authority that is trusted here has signed the server's certificate."""
+    """No trusted authority has signed the server's certificate."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +46,7 @@ class HttpAnswer:
     reason: str
     headers: Mapping[str, str]  # names in any case
     body: bytes = field(repr=False)
-    complete: bool  # false for a body that is longer than was asked for, and was cut
+    complete: bool  # false for a body that was cut at the limit
 
 
 class HttpClient:
@@ -71,7 +71,7 @@ class HttpClient:
         context = _tls(authorities, authorities_from)
         try:
             self._client = httpx2.Client(
-                # Identity: a body is bounded as it comes, and a compressed one could be a thousand times as large.
+                # Identity: bytes are counted on arrival, and a compressed body could expand a thousandfold.
                 headers={"Accept-Encoding": "identity", "User-Agent": f"overspill/{__version__}", **(headers or {})},
                 verify=context,
                 trust_env=proxies,
@@ -144,7 +144,7 @@ def _tls(authorities: Path | None, setting: str) -> ssl.SSLContext:
 
 
 def _bounded(response: httpx2.Response, limit: int, patience: float) -> Iterator[bytes]:
-    """Read a body until it is longer than `limit`. A server that drips must not keep us for ever."""
+    """Read a body up to `limit`, within a time limit as well, since a slow server could go on for ever."""
     deadline = time.monotonic() + patience
     size = 0
     for part in response.iter_raw() if limit else ():
@@ -157,7 +157,7 @@ def _bounded(response: httpx2.Response, limit: int, patience: float) -> Iterator
 
 
 def _no_answer(error: Exception, authorities_from: str) -> NoAnswer:
-    """Say why there was no answer, from the causes that the library wraps."""
+    """Return the reason of a missing answer, from the causes that httpx wraps."""
     if isinstance(error, httpx2.ProxyError):
         return NoAnswer(f"the proxy does not let us through: {_first_line(error)}")
     if isinstance(error, httpx2.ReadError | httpx2.WriteError | httpx2.RemoteProtocolError):
@@ -176,7 +176,7 @@ def _no_answer(error: Exception, authorities_from: str) -> NoAnswer:
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:
-    """Walk from an error to what it was raised from."""
+    """Yield an error and its causes."""
     cause: BaseException | None = error
     while cause is not None:
         yield cause

@@ -1,7 +1,7 @@
-"""The outside world as the core and the daemon see it.
+"""The ports to outside systems that the core and the daemon use.
 
-Each Protocol has one adapter that does it for real and, in tests, a hand-written one. Errors are those of
-`reconciler.errors`; adapters wrap whatever their library raises, once.
+Each Protocol has one adapter and, in tests, a hand-written fake. Errors are those of
+`reconciler.errors`; adapters wrap the errors of their libraries once.
 """
 
 from __future__ import annotations
@@ -22,24 +22,24 @@ class Repository(Protocol):
     """The fleet repository: a local bare mirror of the two branches, and the remote behind it.
 
     Only `fetch`, `branch_names`, `push`, `branches` and the methods that may have to deepen a shallow history
-    (`last_written`, `log`, `earlier`) touch the network. All raise Transient when the remote is away and InvalidInput
-    when it refuses.
+    (`last_written`, `log`, `earlier`) use the network. All raise Transient if the remote is unreachable and
+    InvalidInput if it refuses.
     """
 
     def fetch(self) -> Tips:
-        """Bring both branches up to date and return where they stand."""
+        """Fetch both branches and return their tips."""
         ...
 
     def tips(self) -> Tips:
-        """Return where the branches stood when last fetched or pushed, without asking the remote."""
+        """Return the tips of the last fetch or push, without a call to the remote."""
         ...
 
     def branch_names(self) -> list[str]:
-        """Ask the remote which branches people have there, to say what may have been meant by one that is missing."""
+        """List the branches of the remote that are not ours, to suggest one for a missing name."""
         ...
 
     def entries(self, commit: CommitId, *, under: Sequence[str] = (), sizes: bool = False) -> list[TreeEntry]:
-        """List the regular files of a commit, sorted by path, below the given directories (none given: all).
+        """List the regular files of a commit, sorted by path, below some directories (none: all).
 
         Links and submodules are left out. With `sizes`, each entry's size is filled in.
         """
@@ -50,14 +50,14 @@ class Repository(Protocol):
         ...
 
     def read(self, blobs: Iterable[BlobId]) -> Mapping[BlobId, bytes]:
-        """Read the contents of blobs that some fetched commit holds."""
+        """Read blobs of fetched commits."""
         ...
 
     def held(self, places: Collection[tuple[CommitId, str]]) -> Mapping[tuple[CommitId, str], BlobId | None]:
-        """Find files at commits in one go, None where a commit has no such file; never asks the remote.
+        """Find the blobs of files at commits in one call, None for a missing file; never calls the remote.
 
-        What engines say is about some commit, and all of them at once have to be compared with the tip. Commits that
-        the mirror does not hold are left out.
+        Engines report on some commit each, and all reports are compared with the tip at once. Commits that the mirror
+        does not hold are left out.
         """
         ...
 
@@ -79,53 +79,53 @@ class Repository(Protocol):
     def write(self, base: CommitId | None, commits: Sequence[Commit]) -> list[CommitId]:
         """Write commits on top of `base` (None: a new root) into the mirror, and return their ids in order.
 
-        Nothing is visible to anybody until `push`.
+        Nothing is visible on the remote until the push.
         """
         ...
 
     def branches(self) -> Mapping[ClusterName, Branch]:
-        """Return where the branches of clusters stand.
+        """Return the branches of clusters.
 
-        Asks the remote the first time. Whoever goes on asking between one `fetch` and the next has them kept up to date
-        by `fetch`; else they are forgotten, and cost nothing.
+        The first call fetches them. After that `fetch` includes them as long as this is called between two fetches;
+        otherwise they are dropped, and cost nothing.
         """
         ...
 
     def directories(self, commits: Sequence[CommitId]) -> list[Mapping[ClusterName, TreeId]]:
-        """Tell for each commit which clusters have a directory in it, and its id; cost follows their number."""
+        """Return for each commit the tree ids of its cluster directories; cost follows their number."""
         ...
 
     def project(self, projections: Sequence[Projection]) -> list[Advance]:
-        """Write commits for branches of clusters into the mirror, and return where each branch is to go, in order.
+        """Write commits for branches of clusters into the mirror, and return the new tip of each, in order.
 
-        The directories have to be in the mirror. Nothing is visible to anybody until `push`.
+        The directories have to be in the mirror. Nothing is visible on the remote until the push.
         """
         ...
 
     def begin_push(
         self, new: CommitId, *, old: CommitId | None, branches: Sequence[Advance] = ()
     ) -> Callable[[], None]:
-        """Begin to move the output branch from `old` to `new`, and branches of clusters with it, none by force.
+        """Start a push of the output branch from `old` to `new` and of branches of clusters, none by force.
 
-        All of them move or none does. `new` may be `old`. What is returned has to be called, before anything else is
-        pushed or fetched: it waits until all have moved. Either raises Conflict when one is not where it should be.
+        All of them move or none. `new` may be `old`. The returned function has to be called before any other push or
+        fetch: it waits for the end. Both raise Conflict if a branch has another tip than expected.
         """
         ...
 
 
 class OutputFiles(Protocol):
-    """The files of the output branch, for those who read while a pass is under way; safe to use from any thread."""
+    """The files of the output branch, to be read while a pass runs; safe to use from any thread."""
 
     def read(self, blobs: Iterable[BlobId]) -> Mapping[BlobId, bytes]:
-        """Read the contents of blobs, without asking the remote; those that are not here any more are left out."""
+        """Read blobs without a call to the remote; missing ones are left out."""
         ...
 
 
 class ClusterView(Protocol):
-    """What is known of the clusters. `observe` never waits for a slow one: it returns what was last seen."""
+    """Observations of the clusters. `observe` never waits for a slow one: it returns the last observation."""
 
     def follow(self, desired: Desired) -> None:
-        """Learn which clusters and workloads matter from now on. A view that is told what it sees ignores it."""
+        """Take the clusters and workloads to observe from now on. A view of files or pushes ignores them."""
         ...
 
     def observe(self) -> Observed:
@@ -152,21 +152,21 @@ class Clock(Protocol):
     """The time, read once a pass."""
 
     def now(self) -> datetime:
-        """Return the present moment, in UTC, to the second."""
+        """Return the time in UTC, to the second."""
         ...
 
 
 class EventSink(Protocol):
-    """Takes events to whoever wants to know: the log, an engine's webhook, a chat, metrics."""
+    """Takes events to a receiver: the log, an engine's webhook, a chat, metrics."""
 
     def publish(self, events: Sequence[Event], pushes: Sequence[Push]) -> None:
-        """Take note of what a pass decided, and of the branches that carry it; must not fail and must not wait.
+        """Publish the decisions of a pass and the pushed branches; must neither fail nor wait.
 
-        `pushes` are the output branch first, then those of clusters; none where nothing had to be written, as of
-        changes that are held back. Everything in it is on the remote.
+        `pushes` are the output branch first, then those of clusters; none if nothing was written, as for changes that
+        are held back. All of them are on the remote.
         """
         ...
 
 
 Wake = Callable[[str], None]
-"""Asks the loop for another pass soon, naming what happened."""
+"""Asks the loop for another pass soon; the argument is its reason."""

@@ -1,4 +1,4 @@
-"""How to run, read from the environment variables that `environment` lists."""
+"""The settings of a process, read from the environment variables that `environment` lists."""
 
 from __future__ import annotations
 
@@ -26,10 +26,7 @@ _SERVICE_LINK = re.compile(r"OVERSPILL_(SERVICE_(HOST|PORT(_\w+)?)|PORT(_\d+_(TC
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """How to run. A flag of the command line that says otherwise replaces a field.
-
-    None and "" mean that nothing was said. `warnings` are worth showing and no reason to stop.
-    """
+    """The settings of a process. Flags of the command line replace fields; None and "" stand for unset variables."""
 
     repo: str = field(default="", repr=False)  # it may carry a password
     source_branch: str = "main"
@@ -40,7 +37,7 @@ class Settings:
     prometheus: str = ""
     prometheus_interval: timedelta = timedelta(seconds=15)
     prometheus_token: str = field(default="", repr=False)
-    in_cluster: bool = False  # we are a pod of a cluster, and may be asked to watch it
+    in_cluster: bool = False  # this process is a pod, and can watch its own cluster
     cache_dir: Path
     poll_interval: timedelta = timedelta(seconds=30)
     listen: Listen | None = None
@@ -62,7 +59,7 @@ class Settings:
     committer_email: str = "overspill@overspill.dev"
     log_format: Literal["text", "json"] = "text"
     colour: bool = True
-    warnings: tuple[Problem, ...] = ()
+    warnings: tuple[Problem, ...] = ()  # unknown variables; no reason to stop
 
 
 def from_environment(env: Mapping[str, str]) -> Settings:
@@ -119,7 +116,7 @@ def from_environment(env: Mapping[str, str]) -> Settings:
 def _default_cache(env: Mapping[str, str]) -> Path:
     """Return the user's cache directory.
 
-    Without a home it is a new directory for this process alone: a name that others can guess may be theirs already.
+    Without a home it is a new private directory: other users may own one with a predictable name.
     """
     directory = cache_directory(env)
     if directory is not None:
@@ -130,7 +127,7 @@ def _default_cache(env: Mapping[str, str]) -> Path:
 
 
 def _unknown(env: Mapping[str, str]) -> tuple[Problem, ...]:
-    """Name variables of ours that mean nothing, and what they may have been meant for."""
+    """List unknown variables with our prefix, and the names that may have been meant."""
     problems = []
     for name in sorted(env):
         known = name.removeprefix(PREFIX)

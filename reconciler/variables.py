@@ -1,4 +1,4 @@
-"""Reads variables of the environment, each kind of value in its way, and says what is wrong with them."""
+"""Reads environment variables, a method for each kind of value, and collects their problems."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ class Listen:
 
 
 class Reader:
-    """Reads variables one by one and gathers what is wrong with them; a wrong one reads as its default."""
+    """Reads variables one by one and collects their problems; an invalid one reads as its default."""
 
     def __init__(self, env: Mapping[str, str]) -> None:
         self.env = env
         self.problems: list[Problem] = []
 
     def refuse(self, name: str, message: str, example: str) -> None:
-        """Note that a variable is wrong."""
+        """Add the problem of a variable."""
         self.problems.append(Problem(path=PREFIX + name, message=message, hint=f"try {example}"))
 
     def text(self, name: str, default: str) -> str:
@@ -55,7 +55,7 @@ class Reader:
         return value
 
     def branch(self, name: str, default: str) -> str:
-        """Read the name of a branch, as strictly as git does or more so."""
+        """Read the name of a branch, at least as strictly as git."""
         value = self.text(name, default)
         if _BRANCH.fullmatch(value) is None or len(value) > 200:  # noqa: PLR2004 - a file name of 255 has to hold it
             self.refuse(name, f"{value!r} is not the name of a branch", default)
@@ -63,12 +63,12 @@ class Reader:
         return value
 
     def path(self, name: str) -> Path | None:
-        """Read a path; whether it exists is for its reader to see."""
+        """Read a path, which may not exist."""
         value = self.text(name, "")
         return Path(value).expanduser() if value else None
 
     def programs(self, name: str) -> frozenset[str]:
-        """Read names of programs, parted by commas."""
+        """Read names of programs, separated by commas."""
         names = [program.strip() for program in self.text(name, "").split(",")]
         wrong = [program for program in names if not program or " " in program]
         if wrong and names != [""]:
@@ -103,7 +103,7 @@ class Reader:
         return Listen(host=match[1] or match[2] or "0.0.0.0", port=int(match[3]))  # noqa: S104 - asked for by ":8080"
 
     def pair(self, name: str, other: str) -> tuple[Path, Path] | None:
-        """Read two paths of which neither is any good alone."""
+        """Read two paths that need each other."""
         first, second = self.path(name), self.path(other)
         if first is not None and second is not None:
             return first, second
@@ -113,7 +113,7 @@ class Reader:
         return None
 
     def rate(self, name: str) -> Rate | None:
-        """Read how often something may be done."""
+        """Read a rate, such as ``50/s``."""
         value = self.env.get(PREFIX + name)
         if value is None:
             return None
@@ -124,7 +124,7 @@ class Reader:
             return None
 
     def issuer(self, name: str) -> Issuer | None:
-        """Read an OpenID Connect issuer: its address, and whom its tokens are made for."""
+        """Read an OpenID Connect issuer: address, audience and claims."""
         url, audience = self.text(f"{name}_ISSUER", ""), self.text(f"{name}_AUDIENCE", "")
         name_claim, groups_claim = self.text(f"{name}_NAME_CLAIM", ""), self.text(f"{name}_GROUPS_CLAIM", "groups")
         if not url and not audience:
@@ -157,12 +157,12 @@ class Reader:
         return tuple(endpoints)
 
     def address(self, name: str) -> str:
-        """Read the address of an HTTP server; who asks it is not part of it."""
+        """Read the address of an HTTP server, without credentials."""
         value = self.text(name, "")
         try:
             parts = urlsplit(value)
             whole = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-        except ValueError:  # a port that is no number, or half an IPv6 address
+        except ValueError:  # an invalid port or IPv6 address
             parts, whole = urlsplit(""), False
         if not value:
             return ""
@@ -175,7 +175,7 @@ class Reader:
         return ""
 
     def email(self, name: str, default: str) -> str:
-        """Read what can stand between the angle brackets of a commit's committer."""
+        """Read a mail address that is valid in a commit."""
         value = self.text(name, default)
         if re.fullmatch(r"[^\s<>]+@[^\s<>]+", value) is None:
             self.refuse(name, f"{value!r} is not a mail address", default)
@@ -183,14 +183,14 @@ class Reader:
         return value
 
     def flag(self, name: str) -> bool:
-        """Read whether something is so; it is not where nothing is said."""
+        """Read a boolean, false if unset."""
         value = self.env.get(PREFIX + name, "false").lower()
         if value not in _WORDS:
             self.refuse(name, f"{value!r} is neither true nor false", "true, or leaving it out")
         return _WORDS.get(value, False)
 
     def log_format(self, name: str) -> Literal["text", "json"]:
-        """Read one of the two formats."""
+        """Read the format of the log, text if unset."""
         value = self.env.get(PREFIX + name, "text")
         if value == "json":
             return "json"
@@ -199,7 +199,7 @@ class Reader:
         return "text"
 
     def strong_secret(self, name: str) -> str:
-        """Read a secret that must not be guessed; none is fine."""
+        """Read a secret of sufficient length; it may be unset."""
         value = self.secret(name)
         if 0 < len(value) < _SHORT:
             self.refuse(name, f"is shorter than {_SHORT} characters", _MADE)

@@ -1,8 +1,8 @@
-"""Renders charts with ``helm template``: the one place that runs helm.
+"""Renders charts with ``helm template``; no other module runs helm.
 
-helm runs without a shell, without the user's settings and without a cluster, in a directory of its own that lives as
-long as this object, so that a repository's index is fetched once. Only charts from http(s) and OCI repositories are
-taken: a path would let a template read this machine.
+helm runs without a shell, the user's settings and a cluster, in a directory that lasts as long as the `Helm` object, so
+that a repository's index is fetched once. Charts come from http(s) and OCI repositories only: a path would let a
+template read files of this machine.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _CREDENTIALS = re.compile(r"://[^/\s@]+@")
 
 
 class Helm:
-    """Helm 3 or 4 as it is found on the PATH (a `ports.Charts`)."""
+    """Helm 3 or 4 on the PATH (a `ports.Charts`)."""
 
     def __init__(self, *, timeout: float = TIMEOUT) -> None:
         self._timeout = timeout
@@ -67,7 +67,7 @@ class Helm:
         return tempfile.TemporaryDirectory(prefix="overspill-helm-", ignore_cleanup_errors=True)
 
     def available(self) -> bool:
-        """Tell whether helm is installed; it is looked for once."""
+        """Tell whether helm is installed; the PATH is searched once."""
         return self._binary is not None
 
     def close(self) -> None:
@@ -126,7 +126,7 @@ class Helm:
 
 
 def _read_outputs(process: subprocess.Popen[bytes], deadline: float, what: str) -> tuple[bytes, bytes]:
-    """Read both outputs up to their ends: of the first no more than a chart may become, of the second its beginning."""
+    """Read both outputs to their ends: stdout up to the limit of a chart, stderr up to its first lines."""
     output, messages = bytearray(), bytearray()
     with selectors.DefaultSelector() as ready:
         ready.register(process.stdout or -1, selectors.EVENT_READ, output)
@@ -147,7 +147,7 @@ def _read_outputs(process: subprocess.Popen[bytes], deadline: float, what: str) 
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:
-    """End helm, if it still runs, with what it may have started, and close its streams."""
+    """Kill helm, if it still runs, with its children, and close its streams."""
     if process.returncode is None:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(process.pid, signal.SIGKILL)
@@ -158,7 +158,7 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
 
 
 def _source(chart: HelmConfig, what: str) -> list[str]:
-    """Say to helm which chart to render, after all options; the repository's alias in the chart's name is dropped."""
+    """Return helm's arguments for the chart; the repository's alias in the chart's name is dropped."""
     name = chart.chart.removeprefix(f"{chart.repo_name}/") if chart.repo_name else chart.chart
     release = chart.release_name
     if _may_log_in(chart.repo_url):
@@ -170,7 +170,7 @@ def _source(chart: HelmConfig, what: str) -> list[str]:
         return ["--", release, f"{chart.repo_url.rstrip('/')}/{name}"]
     if not chart.repo_url.startswith(("http://", "https://")):
         raise InvalidInput(f"{what}: its repoURL is not one of http, https or oci (set repoURL)")
-    # With --repo a name with a slash or a dot in front would be a path on this machine.
+    # With --repo, helm reads a name that starts with a slash or a dot as a local path.
     if re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", name) is None:
         raise InvalidInput(
             f"{what}: {shortened(name)!r} cannot be the name of a chart (try {shortened(name.rpartition('/')[2])!r})"
@@ -179,16 +179,16 @@ def _source(chart: HelmConfig, what: str) -> list[str]:
 
 
 def _may_log_in(url: str) -> bool:
-    """Tell whether an address has a place for a password or token; helm takes it in its arguments only."""
+    """Tell whether an address may hold a password or token, which helm takes in its arguments only."""
     try:
         parts = urlsplit(url)
         return "@" in parts.netloc or bool(parts.query) or (parts.port or 0) < 0
-    except ValueError:  # such as a password with a slash, which begins the path and leaves no port
+    except ValueError:  # for example a password with a slash, which leaves an invalid port
         return True
 
 
 def _message(stderr: bytes) -> str:
-    """Return what helm said went wrong, on one line, without credentials of URLs."""
+    """Return helm's error on one line, without credentials in URLs."""
     lines = [line.strip() for line in stderr.decode(errors="replace").splitlines()]
     said = [
         line for line in lines if line and not line.startswith(("WARNING", "Use --debug", "walk.go", "coalesce.go"))

@@ -1,7 +1,7 @@
-"""Reads what helm prints as kubectl would read it, and no more of it than can be meant.
+"""Parses helm's output as kubectl does, within limits.
 
-helm's output is no user's file: it may hold anchors, merge keys and repeated keys. Its author may be a stranger all the
-same, so values are counted as the parser finds them, an alias as all that it stands for, and building stops at a limit.
+helm's output may hold anchors, merge keys and repeated keys, unlike files of the fleet. Its author may be a stranger,
+so values are counted while they are parsed, an alias with its whole content, and parsing stops at a limit.
 """
 
 from __future__ import annotations
@@ -25,21 +25,21 @@ MAX_OUTPUT = 16 * 2**20
 """
 
 MAX_VALUES = 200_000
-"""Values that one chart may become, aliases written out."""
+"""Values of one chart, aliases expanded."""
 
 _MAX_DEPTH = 100
 _MAX_NUMBER = 64
 _TAG = "tag:yaml.org,2002:"
 _SCALARS = frozenset({"str", "int", "float", "bool", "null"})
 _MERGE = f"{_TAG}merge"
-# libyaml looks through all earlier directives at each one; and it reads UTF-16 wherever a mark says so.
+# libyaml searches all earlier directives at each one, and reads UTF-16 after a byte order mark.
 _DIRECTIVE = re.compile(rb"(?:^|[\r\n]|\xc2\x85|\xe2\x80[\xa8\xa9])%TAG|^\xff\xfe|^\xfe\xff")
 
 
 def objects(output: bytes, what: str) -> Iterator[dict[str, Json]]:
-    """Read the objects that helm printed, one after the other; empty documents are left out.
+    """Parse the objects of helm's output in order, without empty documents.
 
-    `what` begins each error. Raises InvalidInput for what is no YAML, no object, or beyond a limit.
+    `what` is the prefix of errors. Raises InvalidInput for invalid YAML, other values than objects, and over a limit.
     """
     if _DIRECTIVE.search(output):
         raise InvalidInput(f"{what}: the manifests are not plain YAML in UTF-8: tags are not read")
@@ -55,7 +55,7 @@ def objects(output: bytes, what: str) -> Iterator[dict[str, Json]]:
 
 
 class _ScalarTypes(yaml.resolver.Resolver, yaml.constructor.SafeConstructor):
-    """Types scalars as Go's reader does: none is a time, a date or a number in base 60, and ``1e3`` is a number."""
+    """Types scalars as Go's YAML parser: no times, dates or base-60 numbers, and ``1e3`` is a number."""
 
     def __init__(self) -> None:
         yaml.resolver.Resolver.__init__(self)
@@ -85,7 +85,7 @@ _ScalarTypes.add_implicit_resolver(
 
 
 class _Cost(NamedTuple):
-    """What a value is, written out: values, characters of text, and levels below it."""
+    """The size of a value with aliases expanded: values, characters of text, and levels below it."""
 
     values: int
     text: int
@@ -94,7 +94,7 @@ class _Cost(NamedTuple):
 
 @dataclass(slots=True, kw_only=True)
 class _OpenContainer:
-    """A list or mapping whose end has not come yet, and what had been spent before it."""
+    """An unfinished list or mapping, and the cost of all values before it."""
 
     value: list[Json] | dict[str, Json]
     anchor: str | None
@@ -135,7 +135,7 @@ class _Builder:
                 self._alias(event)
 
     def _open(self, event: YamlEvent) -> None:
-        """Begin a list or mapping."""
+        """Start a list or mapping."""
         kind = "map" if isinstance(event, yaml.MappingStartEvent) else "seq"
         if event.tag not in (None, "!", _TAG + kind):
             raise self._refusal(f"tag {shortened(event.tag)} is not read")
@@ -155,19 +155,19 @@ class _Builder:
         self._add(value, _Cost(self._values - done.values, self._text - done.text, done.levels + 1), done.anchor)
 
     def _scalar(self, event: YamlEvent) -> None:
-        """Take a key or a value without parts."""
+        """Add a scalar as key or value."""
         cost = _Cost(1, len(event.value), 0)
         self._spend(cost)
         tag = event.tag
         if tag is None and event.implicit[0]:
-            tag = self._typing.resolve(yaml.ScalarNode, event.value, (True, False))  # type: ignore[no-untyped-call] # the stubs leave it so
+            tag = self._typing.resolve(yaml.ScalarNode, event.value, (True, False))  # type: ignore[no-untyped-call] # the stubs do not type it
         if tag == _MERGE and self._stack and self._wants_key(self._stack[-1]):
             self._stack[-1].merging = True
             return
         self._add(self._typed(tag, event.value), cost, event.anchor)
 
     def _alias(self, event: YamlEvent) -> None:
-        """Take a copy of what was written before, if it can be paid for."""
+        """Add the value of an anchor, and its whole cost."""
         if event.anchor not in self._anchors:
             raise self._refusal(f"alias *{shortened(event.anchor)} stands for nothing")
         value, cost = self._anchors[event.anchor]
@@ -175,7 +175,7 @@ class _Builder:
         self._add(copy.deepcopy(value), cost, None)
 
     def _add(self, value: Json, cost: _Cost, anchor: str | None) -> None:
-        """Put a value where it belongs."""
+        """Add a value to the innermost list or mapping."""
         if anchor is not None:
             self._anchors[anchor] = (value, cost)
         if not self._stack:
@@ -195,14 +195,14 @@ class _Builder:
             inside.key = None
 
     def _merge(self, inside: _OpenContainer, value: Json) -> None:
-        """Take over the keys of a mapping, or of several, of which the first has the last word."""
+        """Merge the keys of one or several mappings, of which the first one wins."""
         for mapping in reversed(value) if isinstance(value, list) else [value]:
             if not isinstance(mapping, dict):
                 raise self._refusal("what a merge key has is no mapping")
             inside.merged.update(mapping)
 
     def _spend(self, cost: _Cost) -> None:
-        """Count what is about to be built."""
+        """Count a value before it is built; raises InvalidInput over a limit."""
         self._values += cost.values
         self._text += cost.text
         if self._values > MAX_VALUES:
@@ -213,7 +213,7 @@ class _Builder:
             raise self._refusal(f"the manifests are nested deeper than {_MAX_DEPTH} levels")
 
     def _typed(self, tag: str | None, text: str) -> Json:
-        """Turn a scalar into what its tag says."""
+        """Convert a scalar by its tag."""
         kind = "str" if tag in (None, "!") else str(tag).removeprefix(_TAG)
         if kind not in _SCALARS and tag != _MERGE:
             raise self._refusal(f"tag {shortened(str(tag))} is not read")
@@ -230,7 +230,7 @@ class _Builder:
         return value
 
     def _key(self, value: Json) -> str:
-        """Turn a key into a text, as JSON does."""
+        """Convert a key to a string, as in JSON."""
         if isinstance(value, dict | list):
             raise self._refusal("a key of it is no text")
         return ("true" if value else "false") if isinstance(value, bool) else "null" if value is None else str(value)
@@ -240,5 +240,5 @@ class _Builder:
 
     @staticmethod
     def _wants_key(inside: _OpenContainer) -> bool:
-        """Tell whether what comes next is a key."""
+        """Tell whether the next value is a key."""
         return isinstance(inside.value, dict) and inside.key is None and not inside.merging

@@ -23,15 +23,15 @@ _DIM, _PLAIN = "\033[2m", "\033[0m"
 
 
 def redact(text: str) -> str:
-    """Take users and passwords out of URLs, credentials out of Authorization headers, and tokens out of anything.
+    """Remove users and passwords from URLs, credentials from Authorization headers, and tokens from any text.
 
-    What could be in a log of ours is cut out generously, then whatever has the form of a credential of anybody's.
+    Our own patterns are generous; then come the known forms of credentials.
     """
     return redacted(_TOKEN.sub(r"\1\2***", _BEARER.sub(r"\1 ***", _URL_USER.sub(r"\1***@", text))))
 
 
 def configure(form: LogFormat, stream: TextIO, *, colour: bool = False, level: int = logging.INFO) -> None:
-    """Send every log of this process to `stream`, those of libraries (warnings and worse) included.
+    """Send every log of this process to `stream`, including those of libraries (warnings and worse).
 
     Text carries the local time of day, JSON the full time in UTC. Call it once, at the start.
     """
@@ -52,13 +52,13 @@ def configure(form: LogFormat, stream: TextIO, *, colour: bool = False, level: i
 
 
 class _FaultTolerantStream(io.TextIOBase):
-    """Writes to a stream if it can: a full disk must not end a daemon that has bursts to revert."""
+    """Ignores errors of a stream: a full disk must not end a daemon that has bursts to revert."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
 
     def write(self, text: str) -> int:
-        """Write, or leave it be; only a reader that has gone away is worth an end."""
+        """Write; only a broken pipe raises."""
         try:
             return self._stream.write(text)
         except BrokenPipeError:
@@ -67,7 +67,7 @@ class _FaultTolerantStream(io.TextIOBase):
             return 0
 
     def flush(self) -> None:
-        """Flush, or leave it be."""
+        """Flush; only a broken pipe raises."""
         try:
             self._stream.flush()
         except BrokenPipeError:
@@ -77,21 +77,21 @@ class _FaultTolerantStream(io.TextIOBase):
 
 
 class _LibraryHandler(logging.Handler):
-    """Passes on what libraries log with the standard library."""
+    """Passes records of the standard library's logging on to structlog."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Log the record as an event of ours that names its logger."""
+        """Log the record as an event with the name of its logger."""
         exc_info = record.exc_info if record.exc_info and record.exc_info[0] else None
         structlog.get_logger().log(record.levelno, record.getMessage(), logger=record.name, exc_info=exc_info)
 
 
 def _redacted(_logger: object, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
-    """Redact every text of an event, and whatever goes by a secret's name."""
+    """Redact the texts of an event, and every value with the name of a secret."""
     return {key: _redacted_value(key, value) for key, value in event.items()}
 
 
 def _redacted_value(key: str, value: Any) -> Any:
-    """Redact one value, or those inside it."""
+    """Redact one value, or those in a collection."""
     if _SECRET_KEY.search(key) and isinstance(value, str):
         return "***"
     if isinstance(value, str):
@@ -125,11 +125,11 @@ class _LogLine:
 
 
 def _printable(text: str) -> str:
-    """Show control characters instead of sending them: a log line is one line, and no terminal takes orders from it."""
+    """Escape control characters, so that an event stays on its line and sends no commands to the terminal."""
     return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
 
 
 def _quoted(value: object) -> str:
-    """Write a value so that it is clear where it ends."""
+    """Quote a value that holds spaces or quotes."""
     text = _printable(str(value))
     return repr(text) if not text or " " in text or "=" in text else text

@@ -1,6 +1,6 @@
-"""Observations from files that somebody else writes: the source that needs no network.
+"""Observations from files of another program: a source without network.
 
-A writer should write beside (``.worker-1.yaml.tmp``) and rename. One that does not is caught, mostly, in the act: a
+A writer should write to a hidden file (``.worker-1.yaml.tmp``) and rename it. Most partial writes are noticed: a
 file that changes while it is read, is empty or does not parse keeps its last good version.
 """
 
@@ -21,7 +21,7 @@ from reconciler.model.policy import Desired
 
 SUFFIXES = (".yaml", ".yml", ".json")
 MAX_BYTES = 1 << 20
-"""As much as is read of any file; a fleet that needs more has a file a cluster."""
+"""Bytes of one file; a larger fleet needs a file for each cluster."""
 _ATOMIC = "try writing to a temporary name in the same directory and renaming it"
 
 _Stamp = tuple[int, int, int]
@@ -43,8 +43,8 @@ class _FileState:
 class FileObservations:
     """Observations in a file, or in the ``*.yaml``, ``*.yml`` and ``*.json`` of a directory (a `ports.ClusterView`).
 
-    Files are read again only when their time, size or inode has changed. Hidden files and subdirectories are passed
-    over. Of two observations of one cluster the newer stands, then the one in the file that sorts first.
+    Files are read again only when their time, size or inode has changed. Hidden files and subdirectories are ignored.
+    Of two observations of one cluster the newer wins, then the one in the file that sorts first.
     """
 
     def __init__(self, path: Path) -> None:
@@ -58,13 +58,12 @@ class FileObservations:
         self._files: dict[str, _FileState] = {}
 
     def follow(self, desired: Desired) -> None:
-        """Ignore what is asked for: whoever writes the observations decides what is in them."""
+        """Do nothing: the writer of the files decides which clusters and workloads are in them."""
 
     def observe(self) -> Observed:
-        """Read what has changed and return the newest observation of each cluster.
+        """Read changed files, and return the newest observation of each cluster.
 
-        What cannot be read is in `problems`, and its last good version stays; a file that has gone takes its clusters
-        along.
+        An unreadable file is in `problems` and keeps its last good version; the clusters of a removed file are gone.
         """
         with self._lock:
             stamps, missing = self._stamps()
@@ -80,7 +79,7 @@ class FileObservations:
         return Observed(clusters=clusters, problems=problems)
 
     def changed(self) -> bool:
-        """Tell whether `observe` has a file to read, new or left for another look; reads no content."""
+        """Tell whether `observe` has a file to read, changed or to be retried; reads no content."""
         with self._lock:
             stamps, _ = self._stamps()
             if not all(file.read for file in self._files.values()):
@@ -88,14 +87,14 @@ class FileObservations:
             return stamps != {path: file.stamp for path, file in self._files.items()}
 
     def _stamps(self) -> tuple[dict[str, _Stamp], tuple[Problem, ...]]:
-        """Return each file's stamp by path, sorted by path, and what keeps the whole path from being read."""
+        """Return each file's stamp, sorted by path, and the problem of a path that cannot be read at all."""
         try:
             return {path: _stamp(stat) for path, stat in sorted(self._stats(), key=itemgetter(0))}, ()
         except OSError as error:
             return {}, (Problem(path=str(self._path), message=f"cannot be read: {error.strerror}"),)
 
     def _stats(self) -> Iterator[tuple[str, os.stat_result]]:
-        """Yield the files that count, with what the file system says of them."""
+        """Yield the observation files with their stat results."""
         if not self._path.is_dir():
             yield str(self._path), self._path.stat()
             return
@@ -104,14 +103,14 @@ class FileObservations:
                 if entry.name.startswith(".") or not entry.name.endswith(SUFFIXES):
                     continue
                 try:
-                    # A link is followed: a mounted ConfigMap is nothing but links.
+                    # Links are followed: a mounted ConfigMap consists of links.
                     if entry.is_file():
                         yield entry.path, entry.stat()
-                except FileNotFoundError:  # it went between listing and looking
+                except FileNotFoundError:  # removed since the directory was listed
                     continue
 
     def _current(self, path: str, stamp: _Stamp) -> _FileState:
-        """Return what is known of a file, reading it only if its stamp is new."""
+        """Return the state of a file, which is read only if its stamp has changed."""
         file = self._files.get(path, _FileState())
         if file.stamp == stamp and file.read:
             return file
@@ -125,7 +124,7 @@ class FileObservations:
         except OSError as error:
             problem = Problem(path=path, message=f"cannot be read: {error.strerror}")
             return replace(file, stamp=stamp, read=False, problems=(problem,))
-        if _stamp(after) != stamp:  # it is being written right now
+        if _stamp(after) != stamp:  # it changed while it was read
             return replace(file, stamp=stamp, read=False)
         if file.good and file.stamp != stamp and not _looks_complete(path, data):
             return replace(file, stamp=stamp, read=False)
@@ -145,8 +144,8 @@ def _stamp(stat: os.stat_result) -> _Stamp:
 
 
 def _looks_complete(path: str, data: bytes) -> bool:
-    """Tell whether a file seems to be whole: YAML that was cut within a line can still be valid, and say 1 for 16.
+    """Tell whether a file seems complete: YAML that is cut within a line may still parse, with 1 instead of 16.
 
-    JSON that was cut is never valid. YAML without a last newline is taken when it is still the same at the next look.
+    JSON that is cut never parses. YAML without a final newline is accepted if it is the same at the next look.
     """
     return path.endswith(".json") or data.endswith(b"\n")

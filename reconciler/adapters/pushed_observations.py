@@ -1,6 +1,6 @@
-"""Observations that came to us, by HTTP, and are kept in memory.
+"""Observations that were pushed by HTTP, kept in memory.
 
-They are lost with the process, as they should be: until a cluster is seen again it counts as unseen.
+They are lost with the process on purpose: a cluster counts as unobserved until its next push.
 """
 
 from __future__ import annotations
@@ -16,16 +16,15 @@ from reconciler.model.ids import ClusterName
 from reconciler.model.policy import Desired
 
 MAX_CLUSTERS = 10_000
-"""Ten times the largest fleet that is measured; a sender that makes up names must not fill the memory.
+"""Clusters that are kept, ten times the largest measured fleet, so that made-up names do not fill the memory.
 
-When they are reached, the clusters that were not heard of for longest are forgotten: a fleet whose clusters come and go
-must not come to a point where new ones are refused.
+Beyond it the clusters with the oldest pushes are dropped: a fleet whose clusters come and go must accept new ones.
 """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PushResult:
-    """What became of pushed observations: `taken` are in force, `older` were behind what is already known."""
+    """The result of a push: `taken` are in force, `older` are behind known observations."""
 
     taken: tuple[ClusterObservation, ...] = ()
     older: tuple[ClusterObservation, ...] = ()
@@ -41,13 +40,13 @@ class PushedObservations:
     def take(self, observations: Iterable[ClusterObservation]) -> PushResult:
         """Keep each observation unless a newer one of its cluster is known; one of the same moment replaces it.
 
-        A cluster that is new takes the place of the one not heard of for longest when there are too many. Raises
-        InvalidInput, and keeps none of them, when they alone are more clusters than any fleet has.
+        Beyond the limit a new cluster replaces the one with the oldest push. Raises InvalidInput, and keeps none of
+        them, if they alone exceed the limit.
         """
         taken: list[ClusterObservation] = []
         older: list[ClusterObservation] = []
         with self._lock:
-            clusters = dict(self._clusters)  # in the order in which they were last heard of
+            clusters = dict(self._clusters)  # ordered by their last push
             heard: set[ClusterName] = set()
             for observation in observations:
                 held = clusters.pop(observation.cluster, None)
@@ -66,9 +65,9 @@ class PushedObservations:
         return PushResult(taken=tuple(taken), older=tuple(older))
 
     def follow(self, desired: Desired) -> None:
-        """Ignore what is asked for: whoever writes the observations decides what is in them."""
+        """Do nothing: the sender decides which clusters and workloads are in its observations."""
 
     def observe(self) -> Observed:
-        """Return what has been pushed so far."""
+        """Return the newest pushed observations."""
         with self._lock:
             return Observed(clusters=dict(self._clusters))

@@ -1,4 +1,4 @@
-"""Several sources of observations seen as one, and what is known without any."""
+"""Views joined into one, and the view of a machine without any source."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ _NONE: Reports = MappingProxyType({})
 class JoinedView:
     """The newest observation of each cluster from several views (a `ports.ClusterView`).
 
-    Of two that are equally new the earlier view's stands. All that is asked for and heard of a workload is kept, in the
-    order of the views. Of two reports on one placement that of an engine's own objects goes before one that came in an
-    observation. Charts can be rendered when one of the views says so.
+    Of two with the same time that of the earlier view wins. All replica requests and signals of a workload are kept, in
+    the order of the views. Of two reports on one placement that of the engine's own objects wins over one in an
+    observation. Charts can be rendered if one of the views can.
     """
 
     def __init__(self, *views: ClusterView) -> None:
@@ -33,12 +33,12 @@ class JoinedView:
         self._reports = _NONE
 
     def follow(self, desired: Desired) -> None:
-        """Tell each view."""
+        """Pass the fleet on to each view."""
         for view in self._views:
             view.follow(desired)
 
     def observe(self) -> Observed:
-        """Ask each view once and join what they say; problems keep the order of the views."""
+        """Read each view once and join the results; problems keep the order of the views."""
         clusters: dict[ClusterName, ClusterObservation] = {}
         problems: list[Problem] = []
         asks: dict[WorkloadId, tuple[ReplicaRequest, ...]] = {}
@@ -78,7 +78,7 @@ class JoinedView:
         )
 
     def _joined(self, parts: tuple[Reports, ...]) -> Reports:
-        """Join reports; the same parts give the same object."""
+        """Join reports; the same object for the same parts."""
         if len(parts) != len(self._parts) or not all(map(is_, parts, self._parts)):
             joined = {path: report for part in reversed(parts) for path, report in part.items()}
             self._parts, self._reports = parts, parts[0] if len(parts) == 1 else joined
@@ -87,13 +87,13 @@ class JoinedView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChartsView:
-    """What is known without looking at any cluster: whether charts can be rendered here (a `ports.ClusterView`)."""
+    """A view without clusters, which only knows whether charts can be rendered here (a `ports.ClusterView`)."""
 
     charts: Charts
 
     def follow(self, desired: Desired) -> None:
-        """Ignore what is asked for."""
+        """Do nothing: no cluster is watched."""
 
     def observe(self) -> Observed:
-        """Tell whether charts can be rendered, and nothing else."""
+        """Return no cluster, and whether charts can be rendered."""
         return Observed(helm=self.charts.available())

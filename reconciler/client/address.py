@@ -1,4 +1,4 @@
-"""Which addresses a token may be sent to."""
+"""Addresses of daemons that a token may be sent to."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ _EXAMPLE = "try https://overspill.example.com"
 def server_address(text: str) -> str:
     """Check the address of a daemon and return it without a slash at its end.
 
-    A path is where a proxy has put the daemon. Raises InvalidInput for what is no address, holds a password, or would
-    send the token over the network for everybody to read: http is for this machine alone.
+    A path is that of a proxy. Raises InvalidInput for an invalid address, for one with a password, and for http to
+    another machine, which would send the token in clear text.
     """
     try:
         parts = urlsplit(text)
         whole = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except ValueError:  # a port that is no number, or half an IPv6 address
+    except ValueError:  # an invalid port or IPv6 address
         raise _refused(text) from None
     if "@" in parts.netloc:
         raise InvalidInput("the server's address holds a user or a password (try it without, and OVERSPILL_TOKEN_FILE)")
@@ -32,7 +32,7 @@ def server_address(text: str) -> str:
 
 
 def is_loopback(host: str) -> bool:
-    """Tell whether a host is this machine whatever a name server says."""
+    """Tell whether a host is this machine, independent of name servers."""
     if host == "localhost":
         return True
     try:

@@ -1,4 +1,4 @@
-"""The calls."""
+"""The calls of a daemon's API, a method each."""
 
 from __future__ import annotations
 
@@ -37,15 +37,15 @@ _PAGE = 100
 
 
 class Client:
-    """Speaks to one daemon. A context manager; not safe to use from several threads.
+    """Calls one daemon. A context manager; not safe to use from several threads.
 
     `server` is the daemon's address, https except on this machine. `token` is a bearer token. `ca_file` holds the
     authorities that its certificate is checked against, those of the system if None. A call waits up to `timeout` for
     an answer; a write is answered when its commit is pushed.
 
     Every call raises Refused when the daemon refuses it, with its words and the fields that are wrong, Transient when
-    it cannot be reached or is busy, and InvalidInput when the address is not that of a daemon. What is tried again is
-    never done twice: each creation carries a key of its own, or the `key` that it is given.
+    it cannot be reached or is busy, and InvalidInput when the address is not that of a daemon. Retries never
+    repeat a change: each creation has an Idempotency-Key, a new one or the given `key`.
     """
 
     def __init__(
@@ -68,7 +68,7 @@ class Client:
         self.close()
 
     def close(self) -> None:
-        """Let go of the connection."""
+        """Close the connection."""
         self._transport.close()
 
     def create(self, body: Mapping[str, Any], *, key: str = "") -> Receipt:
@@ -80,7 +80,7 @@ class Client:
         return self._write("PUT", _path(name), changes, workspace=workspace)
 
     def delete(self, name: str, *, workspace: str = "") -> Receipt:
-        """End a placement: a revert of what it put into git."""
+        """End a placement, which reverts its files in git."""
         try:
             return self._write("DELETE", _path(name), None, workspace=workspace)
         except Refused as error:
@@ -89,7 +89,7 @@ class Client:
             raise
 
     def placement(self, name: str, *, workspace: str = "") -> PlacementItem:
-        """Get one placement. `workspace` is needed where several have one of that name."""
+        """Get one placement. `workspace` is required if several have one of that name."""
         answer = self._transport.ask("GET", _path(name), params=_nonempty({"workspaceName": workspace}))
         return _item(answer.get("data"))
 
@@ -104,9 +104,9 @@ class Client:
         limit: int = _PAGE,
         after: str = "",
     ) -> Page:
-        """Get a page of the list: its beginning, or what comes `after` the page that said so in `following`.
+        """Get the first page of the list, or the one after the page whose `following` is `after`.
 
-        `status` is a provisioningStatus, `origin` where a placement comes from; what is empty lets all through.
+        `status` is a provisioningStatus, `origin` is request or burst; an empty filter matches all.
         """
         filters = _filters(workspace, cluster, status, phase, origin)
         params = _nonempty({**filters, "limit": str(limit), "continue": after})
@@ -119,22 +119,22 @@ class Client:
     def placements(
         self, *, workspace: str = "", cluster: str = "", status: str = "", phase: str = "", origin: str = ""
     ) -> Iterator[PlacementItem]:
-        """Yield all placements that the filters let through."""
+        """Yield all placements that match the filters."""
         filters = _filters(workspace, cluster, status, phase, origin)
         return (_item(document) for document in self._all(_PLACEMENTS, filters))
 
     def gprs(self, *, workspace: str = "", cluster: str = "", status: str = "") -> Iterator[Gpr]:
-        """Yield the GPRs that the filters let through, the most urgent first."""
+        """Yield the GPRs that match the filters, the most urgent first."""
         filters = {"workspaceName": workspace, "cluster": cluster, "provisioningStatus": status}
         for document in self._all("/api/v1/gpr", filters):
             yield replace(read(GPR, document, where="/api/v1/gpr"), document=document)
 
     def release(self, gpr_id: str) -> Receipt:
-        """Give the GPUs of a placement back now, which ends it."""
+        """Release the GPUs of a placement, which ends it."""
         return self._write("PUT", "/api/v1/gpr", {"gprId": gpr_id, "earlyRelease": True})
 
     def wait_time(self, asked: Mapping[str, Any]) -> tuple[WaitTime, ...]:
-        """Estimate when GPUs can be had on each cluster, the shortest wait first.
+        """Estimate the wait for GPUs on each cluster, the shortest first.
 
         `asked` has EGS's fields: workspaceName, numberOfGPUs, numberOfGPUNodes, gpuShape, priority and so on.
         """
@@ -156,12 +156,12 @@ class Client:
         return [row for row in rows(answer) if isinstance(row, Mapping)]
 
     def workspaces(self) -> list[Mapping[str, Any]]:
-        """List the workspaces that this token may look into, as EGS's REST interface has them."""
+        """List the workspaces that this token may read, as EGS's REST interface has them."""
         several = self._got("/api/v1/slice-workspace/list").get("workspaces")
         return [entry for entry in several if isinstance(entry, Mapping)] if isinstance(several, list) else []
 
     def whoami(self) -> Bearer:
-        """Tell whose token this is."""
+        """Return the name and roles of this token."""
         return read(BEARER, self._got("/api/v1/whoami"), where="/api/v1/whoami")
 
     def _got(self, path: str, params: Mapping[str, str] | None = None) -> Mapping[str, Any]:
@@ -169,7 +169,7 @@ class Client:
         return data if isinstance(data, Mapping) else {}
 
     def _all(self, path: str, filters: Mapping[str, str]) -> Iterator[Mapping[str, Any]]:
-        """Yield the entries of all pages of a list, asking for one when it is needed."""
+        """Yield the entries of all pages of a list, each fetched when it is needed."""
         after = ""
         while True:
             params = _nonempty({**filters, "limit": str(_PAGE), "continue": after})

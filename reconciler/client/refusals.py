@@ -1,4 +1,4 @@
-"""What a daemon says when it does not do what it was asked for."""
+"""Errors that a daemon answers with."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ class Refused(InvalidInput):
 
 
 def refusal(status: int, body: bytes, *, asked: str, nameless: bool = False) -> Refused:
-    """Make an error of an answer that is one. `asked` is the method and the address, for an answer without words.
+    """Convert an error answer. `asked` is the method and the address, for an answer without a message.
 
-    `nameless` is a call that bore no token: the daemon's way out is a header, which is not for our callers to write.
+    `nameless` marks a call without a token: the daemon's hint names a header, which our callers do not write.
     """
     answer = mapping(body)
     error = answer.get("error")

@@ -1,4 +1,4 @@
-"""What a daemon answers, as values. Fields that a newer daemon adds are left out here and kept in `document`."""
+"""Answers of a daemon as values. Fields of newer daemons are kept in `document` alone."""
 
 from __future__ import annotations
 
@@ -194,7 +194,7 @@ BEARER = TypeAdapter(Bearer)
 
 
 def read(kind: TypeAdapter[T], value: object, *, where: str) -> T:
-    """Read a value of a kind from the answer of `where`. Raises InvalidInput for anything else."""
+    """Validate the answer of the call `where`. Raises InvalidInput."""
     try:
         return kind.validate_python(value)
     except ValidationError as error:
@@ -204,6 +204,6 @@ def read(kind: TypeAdapter[T], value: object, *, where: str) -> T:
 
 
 def rows(answer: Mapping[str, Any]) -> list[object]:
-    """Return the values of an answer that is a list."""
+    """Return the entries of a list answer."""
     data = answer.get("data")
     return data if isinstance(data, list) else []

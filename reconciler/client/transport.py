@@ -1,4 +1,4 @@
-"""One call to a daemon over HTTP, tried again for as long as that is safe and of use."""
+"""HTTP calls to a daemon, retried while that is safe and useful."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Pace:
 
 
 class _RetryableError(Exception):
-    """A try that failed and may be repeated, not before `wait` seconds have passed."""
+    """A failed try that may be repeated after `wait` seconds."""
 
     def __init__(self, why: str, *, wait: float = 0) -> None:
         super().__init__(why)
@@ -47,9 +47,9 @@ class _RetryableError(Exception):
 
 
 class Transport:
-    """Sends calls to one daemon over a connection that is kept.
+    """Sends calls to one daemon over a kept connection.
 
-    A daemon on this machine is called without a proxy. A file of authorities counts for https alone.
+    A daemon on this machine is called without a proxy. A file of authorities applies to https alone.
     """
 
     def __init__(self, server: str, *, token: str, ca_file: Path | None, timeout: timedelta, pace: Pace) -> None:
@@ -110,13 +110,13 @@ class Transport:
     ) -> HttpAnswer:
         try:
             return self._http.send(method, self._base + path, params=params, headers=headers, body=body, limit=_MOST)
-        except UntrustedCertificate as error:  # a person has to look at it
+        except UntrustedCertificate as error:  # only the user can mend it
             raise InvalidInput(f"{self._base}: {error}") from error
         except NoAnswer as error:
             raise _RetryableError(str(error)) from error
 
     def _envelope(self, request: str, answer: HttpAnswer) -> Mapping[str, Any]:
-        """Return the envelope of a good answer, and raise the error that any other stands for."""
+        """Return the envelope of a good answer; raises the error of any other."""
         status = answer.status
         if not answer.complete:
             raise InvalidInput(f"{self._base} answers with more than {_MOST >> 20} MiB (is it Overspill?)")
@@ -142,7 +142,7 @@ def _headers(token: str) -> dict[str, str]:
 
 
 def _retry_after(headers: Mapping[str, str]) -> float:
-    """Read for how many seconds the daemon asks us to stay away; dates are not read."""
+    """Parse the seconds of a Retry-After header; dates are ignored."""
     seconds = headers.get("retry-after", "")
     return float(seconds) if seconds.isdecimal() and len(seconds) < 6 else 0  # noqa: PLR2004 - a day has five digits
 

@@ -1,7 +1,7 @@
 """Three simulated clusters: their schedulers, and an engine that applies the output branch in them.
 
-They begin as the layout's example observations describe them. No clock and no process in here: time and what is
-committed come in, observations go out.
+They start as in the layout's example observations. No clock and no process in here: time and the content of the
+output branch come in, observations go out.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from reconciler.model.workload import Json
 from reconciler.text.timestamps import format_time
 
 Committed = Mapping[str, Mapping[str, int]]
-"""Replicas by cluster and placement, as the output branch asks for them."""
+"""Replicas on the output branch, by cluster and placement."""
 
 _MANIFEST = 5
 """Parts of clusters/<cluster>/<placement>/manifests/<file>."""
 
 
 class SimulatedCluster:
-    """One cluster and what it holds of ours: replicas applied by the engine, and those that a node was found for."""
+    """One cluster with our replicas: those applied by the engine, and those of them that are bound to a node."""
 
     def __init__(self, seen: Json, replica: Json) -> None:
-        """Begin with an Observation document as it is; `replica` is what each of our replicas asks of a node."""
+        """Start from an Observation document; `replica` are the requests of each of our replicas."""
         self.name: str = seen["cluster"]
         self._seen = seen
         self._requests = _resources(replica["requests"])
@@ -39,16 +39,16 @@ class SimulatedCluster:
 
     @property
     def bound(self) -> dict[str, int]:
-        """Count the replicas that have a node, by placement."""
+        """Count the bound replicas by placement."""
         return {name: len(seats) for name, seats in self._seats.items()}
 
     @property
     def settled(self) -> bool:
-        """Tell whether every replica that was applied has a node, and no other."""
+        """Tell whether exactly the applied replicas are bound."""
         return self.bound == self._applied
 
     def schedule(self, now: datetime) -> None:
-        """Take back the nodes of replicas that are gone, and give one to each that waits, as far as they go."""
+        """Free the nodes of removed replicas, and bind pending ones while there is capacity."""
         self._seats = {name: self._seats.get(name, [])[:count] for name, count in self._applied.items()}
         for name, count in sorted(self._applied.items()):
             free = [node for node in self._nodes() for _ in range(self._free(node).holds(self._requests))]
@@ -61,15 +61,15 @@ class SimulatedCluster:
         }
 
     def apply(self, replicas: Mapping[str, int]) -> None:
-        """Make what the branch holds for this cluster, and prune the rest. Nodes are found at the next `schedule`."""
+        """Apply the branch's replicas for this cluster, and prune others. They are bound at the next `schedule`."""
         self._applied = dict(replicas)
 
     def room(self) -> int:
-        """Count the replicas that would still find a node."""
+        """Count the further replicas that would fit."""
         return sum(self._free(node).holds(self._requests) for node in self._nodes())
 
     def observation(self, now: datetime) -> Json:
-        """Write what somebody who watches this cluster would report now."""
+        """Write the observation of this cluster."""
         seen = deepcopy(self._seen)
         seen["observedAt"] = format_time(now)
         for pool in seen["pools"]:
@@ -80,12 +80,12 @@ class SimulatedCluster:
         return seen
 
     def _placed(self, name: str) -> Json:
-        """Write how far a placement has come: which of its pods have a node, and since when the others have none."""
+        """Write the status of a placement: bound pods, and since when the others are pending."""
         bound = self.bound.get(name, 0)
         waiting = self._applied.get(name, 0) - bound
         if waiting <= 0:
             return {"name": name, "bound": bound}
-        since = self._waiting_since.get(name)  # the scheduler has yet to look at what was applied in this turn
+        since = self._waiting_since.get(name)  # replicas of this turn are scheduled in the next one
         waiting_file = {"pods": waiting} if since is None else {"pods": waiting, "since": format_time(since)}
         return {"name": name, "bound": bound, "waiting": [waiting_file]}
 
@@ -105,10 +105,10 @@ class SimulatedCluster:
 
 
 class Primary:
-    """The cluster that the workload lives in. It is full: replicas beyond those that run find no node there."""
+    """The primary cluster of the workload. It is full: further replicas stay pending."""
 
     def __init__(self, seen: Json) -> None:
-        """Begin with an Observation document of one workload, with no replica missing."""
+        """Start from an Observation document of one workload without missing replicas."""
         self.name: str = seen["cluster"]
         self._seen = seen
         self._workload: Json = seen["workloads"][0]
@@ -118,7 +118,7 @@ class Primary:
 
     @property
     def replica(self) -> Json:
-        """What one replica asks of a node."""
+        """The requests of one replica."""
         return self._workload["replica"]
 
     @property
@@ -127,7 +127,7 @@ class Primary:
         return self.wanted - self.running
 
     def scale(self, missing: int, now: datetime) -> None:
-        """Set how many replicas are wanted beyond those that run; new ones wait from now, and the newest go first."""
+        """Set the number of missing replicas; new ones are pending from now, and the newest are removed first."""
         more = missing - self.missing
         self.wanted = self.running + missing
         if more > 0:
@@ -139,7 +139,7 @@ class Primary:
             more = min(0, more + count)
 
     def observation(self, now: datetime) -> Json:
-        """Write what somebody who watches this cluster would report now."""
+        """Write the observation of this cluster."""
         waiting = [{"replicas": count, "since": format_time(since)} for since, count in self._waiting]
         workload = {**self._workload, "wanted": self.wanted, "running": self.running, "unschedulable": waiting}
         return {**self._seen, "observedAt": format_time(now), "workloads": [workload]}

@@ -1,4 +1,4 @@
-"""What the demo says, line by line: when, who, and what. Coloured where a terminal shows it."""
+"""Lines of the demo: time, speaker and text, coloured on terminals."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ class Narrator:
         self._width = min(_MOST, max(_LEAST, shutil.get_terminal_size((_MOST, 24)).columns))
 
     def title(self, text: str) -> None:
-        """Begin a chapter."""
+        """Print the title of a chapter."""
         click.echo()
         click.secho(text, bold=True)
 
     def say(self, who: str, text: str) -> None:
-        """Say a sentence in somebody's name."""
+        """Print a sentence of a speaker."""
         lapse = int(time.monotonic() - self._began)
         head = f"  {lapse // 60}:{lapse % 60:02}  {who:<{_WHO}}  "
         lines = textwrap.wrap(text, self._width - len(head), break_long_words=False, break_on_hyphens=False)
@@ -53,6 +53,6 @@ class Narrator:
         click.echo()
 
     def fail(self, text: str) -> None:
-        """Say what went wrong."""
+        """Print an error."""
         click.echo()
         click.echo(click.style("error: ", fg="red", bold=True) + text, err=True)

@@ -1,4 +1,4 @@
-"""Plays the script: the simulated world on one side, the real daemon on the other, and git between them."""
+"""Plays the script: the simulated world and the real daemon, with git between them."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ _UNDOES = "This reverts commit "
 
 
 class MissedStepError(OverspillError):
-    """Something that the script expects did not happen in its time."""
+    """An expected step did not happen in its time."""
 
 
 def demo(out: Path, *, tempo: float = 1.0) -> int:
-    """Play the demo into a directory, and return 0, or 1 when something did not happen within its time.
+    """Play the demo into a directory, and return 0, or 1 if a step did not happen in its time.
 
-    `tempo` scales the windows of the story: 0.5 takes about half as long. Raises InvalidInput when the directory is
-    somebody else's, or git cannot be run.
+    `tempo` scales the windows of the story: 0.5 takes about half as long. Raises InvalidInput if the directory is not
+    a demo's, or git cannot be run.
     """
     script = timing(tempo)
     narrator = Narrator()
@@ -54,7 +54,7 @@ def demo(out: Path, *, tempo: float = 1.0) -> int:
 
 
 class _DemoRun:
-    """One demo as it goes: what has been told already, and where the branch began."""
+    """One run of the demo: the lines printed so far, and the first commit of the branch."""
 
     def __init__(self, stage: DemoDirectory, narrator: Narrator) -> None:
         self._stage = stage
@@ -66,7 +66,7 @@ class _DemoRun:
         self._heard = ""
 
     def play(self, act: Act, daemon: Daemon) -> None:
-        """Set the demand of one act, and wait for what it is to lead to."""
+        """Set the demand of one act, and wait for its placement."""
         primary = self._world.primary
         primary.scale(act.missing, self._clock.now())
         self._narrator.title(act.title)
@@ -94,7 +94,7 @@ class _DemoRun:
             self._turn(daemon)
 
     def finish(self) -> None:
-        """Check what the branch came to, print its log, and say what to look at."""
+        """Check the output branch, print its log, and name what to look at."""
         stage, narrator = self._stage, self._narrator
         narrator.title("7. What is left")
         before, after = self._files(self._begin), self._files(self._world.tip)
@@ -121,14 +121,14 @@ class _DemoRun:
         narrator.plain(_closing(stage, self._clock.now()))
 
     def _turn(self, daemon: Daemon) -> None:
-        """Let a moment pass, and tell of it."""
+        """Advance the world by one turn, and print its changes."""
         since = self._world.tip
         for sentence in self._world.turn(self._clock.now()):
             self._narrator.say("clusters", sentence)
         moved = self._world.tip != since
         if moved:
             self._begin = self._begin or self._world.tip
-            time.sleep(_TURN)  # the daemon tells of a push when it is done, which is after it can be seen
+            time.sleep(_TURN)  # the daemon logs a push after it is visible
         for line in daemon.lines():
             self._heard += f"{line}\n"
             self._narrator.say("Overspill", line.partition(" ")[2] or line)
@@ -137,19 +137,19 @@ class _DemoRun:
                 self._narrator.say("why", reason)
 
     def _reached(self, act: Act) -> bool:
-        """Tell whether an act is over: the branch is there, the engine is done, and all of it is as expected."""
+        """Tell whether an act is over: the engine has applied the branch, and the placement is the expected one."""
         world = self._world
         return bool(world.tip) and world.settled and world.placed == act.placed and act.expected_line in self._heard
 
     def _ask(self, command: str) -> None:
-        """Run a command of Overspill as Ann would, and show its answer."""
+        """Run a command of Overspill as Ann, and print its output."""
         stage = self._stage
         self._narrator.say("Ann", f"asks: overspill {command}")
         output = stage.overspill(command, "--repo", str(stage.remote), "--observations", str(stage.observations))
         self._narrator.plain("".join(f"      {line}\n" if line else "\n" for line in output.splitlines()))
 
     def _reasons(self, commits: str) -> Iterator[str]:
-        """Yield what the bodies of commits say, without trailers."""
+        """Yield the bodies of commits without trailers."""
         bodies = self._stage.git("log", "--reverse", "--format=%b%x00", commits, directory=self._stage.remote)
         for body in bodies.split("\0"):
             for paragraph in body.strip().split("\n\n"):
@@ -162,7 +162,7 @@ class _DemoRun:
 
 
 def _commit_fleet(stage: DemoDirectory, narrator: Narrator, script: Timing) -> None:
-    """Let a person begin the fleet repository, and shorten its windows."""
+    """Commit the layout of the fleet repository with short windows."""
     narrator.title("0. A fleet repository")
     narrator.say("Ann", f"overspill init {_short_path(stage.fleet)}; its remote is {_short_path(stage.remote)}")
     edit_fields(stage, script.edits)
@@ -183,7 +183,7 @@ def _counts(placed: Mapping[str, int]) -> str:
 
 
 def _closing(stage: DemoDirectory, now: datetime) -> str:
-    """Say what lies in the directory, and what to do with it; what was seen last is fresh only at that moment."""
+    """Describe the files of the demo and commands to try; its observations are fresh only with ``--at``."""
     remote, fleet, seen = _short_path(stage.remote), _short_path(stage.fleet), _short_path(stage.observations)
     overspill = _program()
     lies = {
@@ -203,7 +203,7 @@ def _closing(stage: DemoDirectory, now: datetime) -> str:
 
 
 def _program() -> str:
-    """Write how this program can be started from here."""
+    """Return the command that starts this program from here."""
     started = Path(sys.argv[0])
     if started.name != "overspill":
         return f"{_short_path(Path(sys.executable))} -m reconciler"
@@ -211,5 +211,5 @@ def _program() -> str:
 
 
 def _short_path(path: Path) -> str:
-    """Write a path as short as it can be typed from here."""
+    """Return the shortest form of a path from here."""
     return min(os.path.relpath(path), str(path), key=len)

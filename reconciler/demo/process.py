@@ -1,4 +1,4 @@
-"""The real daemon as a process: started, listened to, and ended whatever happens."""
+"""The real daemon as a process, which ends with the demo in any case."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _LEAVING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Daemon:
-    """A running `overspill run`. Its lines go to a file, and to whoever asks for them."""
+    """A running `overspill run`; its output goes to a file and to `lines`."""
 
     def __init__(self, process: subprocess.Popen[bytes], log: Path) -> None:
         self._process = process
@@ -27,7 +27,7 @@ class Daemon:
         self._reader.start()
 
     def lines(self) -> Iterator[str]:
-        """Yield what it has printed since the last call; never waits."""
+        """Yield the lines since the last call; never waits."""
         with contextlib.suppress(Empty):
             while True:
                 yield self._lines.get_nowait()
@@ -37,7 +37,7 @@ class Daemon:
         return self._process.poll()
 
     def stop(self) -> None:
-        """Ask it to leave, and insist when it does not."""
+        """Send SIGTERM, and SIGKILL if it does not end in time."""
         self._process.terminate()
         try:
             self._process.wait(_PATIENCE)
@@ -61,12 +61,12 @@ class Daemon:
 def run_daemon(
     command: Sequence[str], *, directory: Path, environment: Mapping[str, str], log: Path
 ) -> Iterator[Daemon]:
-    """Start the daemon, and end it when the block is left, however that happens. Call it in the main thread.
+    """Start the daemon, and end it with the block in any case. Call it in the main thread.
 
-    It gets a session of its own: a Ctrl-C in the terminal is ours to pass on, once. SIGTERM and SIGHUP leave the block
-    as Ctrl-C does.
+    It gets a session of its own, so that a Ctrl-C in the terminal reaches it once, through us. SIGTERM and SIGHUP leave
+    the block as Ctrl-C does.
     """
-    # A signal that came while the process is being started would lose sight of it: it is held back until then.
+    # A signal during the start would leave the process behind, so signals are blocked until then.
     came: list[int] = []
     before = {number: signal.signal(number, lambda number, _: came.append(number)) for number in _LEAVING}
     try:

@@ -21,12 +21,12 @@ _PERSON = {"NAME": "Ann", "EMAIL": "ann@example.com"}
 _INIT = "Begin the fleet repository"
 _TIMEOUT = 60
 _IMPORTED_FROM = str(Path(reconciler.__file__).parents[1])
-"""Where a process of ours finds this very program, also in a checkout that is not installed."""
+"""The directory from which subprocesses import this program, also without an installation."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DemoDirectory:
-    """Where everything lies; `out` is absolute."""
+    """The paths of the demo below the absolute path `out`."""
 
     out: Path
 
@@ -42,17 +42,17 @@ class DemoDirectory:
 
     @property
     def observations(self) -> Path:
-        """What the simulated clusters report."""
+        """The observations of the simulated clusters."""
         return self.out / "observations"
 
     @property
     def log(self) -> Path:
-        """Everything that the daemon prints."""
+        """The output of the daemon."""
         return self.out / "daemon.log"
 
     @property
     def environment(self) -> dict[str, str]:
-        """Our environment without anybody's git or Overspill settings, and with an author of its own."""
+        """Our environment without the user's git and Overspill settings, and with an author of the demo."""
         inherited = {name: value for name, value in os.environ.items() if not name.startswith(("GIT_", "OVERSPILL_"))}
         person = {f"GIT_{role}_{key}": value for role in ("AUTHOR", "COMMITTER") for key, value in _PERSON.items()}
         return {
@@ -68,7 +68,7 @@ class DemoDirectory:
         }
 
     def git(self, *arguments: str, directory: Path | None = None) -> str:
-        """Run git in the clone, or in another repository, and return what it printed. Raises InvalidInput."""
+        """Run git in the clone, or in another repository, and return its output. Raises InvalidInput."""
         return self._run(["git", *arguments], directory or self.fleet).decode(errors="replace").strip("\n")
 
     def archive(self, revision: str) -> bytes:
@@ -76,7 +76,7 @@ class DemoDirectory:
         return self._run(["git", "archive", "--format=tar", revision], self.remote)
 
     def overspill(self, *arguments: str) -> str:
-        """Run a command of Overspill to its end, as a person would, and return what it printed."""
+        """Run a command of Overspill as a user would, and return its output."""
         return self._run([*PROGRAM, *arguments], self.out).decode(errors="replace")
 
     def _run(self, command: Sequence[str], directory: Path) -> bytes:
@@ -96,11 +96,11 @@ class DemoDirectory:
 
 
 PROGRAM = (sys.executable, "-m", "reconciler")
-"""How this very installation is started anew, wherever it lies and whether or not it is on the PATH."""
+"""The command that starts this installation, also if it is not on the PATH."""
 
 
 def prepare(out: Path) -> DemoDirectory:
-    """Make the directory anew; one that an earlier demo left is replaced, any other is refused."""
+    """Make the directory; that of an earlier demo is replaced, any other is refused."""
     _clear(out)
     stage = DemoDirectory(out=out.absolute())
     try:
@@ -128,8 +128,8 @@ def commit(stage: DemoDirectory, message: str) -> None:
 def edit_fields(stage: DemoDirectory, edits: Mapping[str, Mapping[str, str]]) -> None:
     """Set fields of files in the clone: by path, dotted fields and their new values.
 
-    Only the one word on the field's line is replaced, so that comments and everything else stay. Raises InvalidInput
-    for a field that its file does not have: the layout and the demo have grown apart.
+    Only the value on the field's line is replaced, so that comments stay. Raises InvalidInput for a missing field: the
+    layout has changed and the demo has not.
     """
     for name, fields in edits.items():
         path = stage.fleet / name
@@ -147,7 +147,7 @@ def edit_fields(stage: DemoDirectory, edits: Mapping[str, Mapping[str, str]]) ->
 
 
 def _clear(out: Path) -> None:
-    """Remove what an earlier demo left, or an empty directory; refuse to touch anything else."""
+    """Remove an earlier demo or an empty directory; refuse any other."""
     if not out.exists() and not out.is_symlink():
         return
     directory = out.is_dir() and not out.is_symlink()

@@ -1,4 +1,4 @@
-"""The script of the demo: what the clusters go through, and what Overspill is expected to make of it."""
+"""The script of the demo: demand on the clusters, and the placements that Overspill is expected to make."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ OTHERS = ("worker-2", "worker-3")
 
 _SCALE_UP, _SCALE_DOWN, _BURST, _COOL_DOWN = 3, 4, 27, 60
 _SLACK = 30
-"""Seconds that a step may take beyond what its windows ask for; a busy machine needs some of it."""
+"""Seconds of a step beyond its windows, for busy machines."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,7 +27,7 @@ class Timing:
 
     @property
     def edits(self) -> Mapping[str, Mapping[str, str]]:
-        """Say what a person changes in the layout to hurry things along: by file, the fields and their values."""
+        """Return the changes to the layout that shorten its windows: fields and values by file."""
         return {
             "policies/serving.yaml": {
                 "spec.scaleUp.window": f"{self.scale_up}s",

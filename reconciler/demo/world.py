@@ -1,4 +1,4 @@
-"""The simulated world as one thing: clusters that report to files, and an engine that follows the output branch."""
+"""The simulated world: clusters that report to files, and an engine that follows the output branch."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class SimulatedWorld:
     """The clusters, and the output branch's tip as their engine last saw it (empty: there is none yet)."""
 
     def __init__(self, stage: DemoDirectory) -> None:
-        """Begin as the layout's example observations have it, with nothing missing."""
+        """Start from the layout's example observations without missing replicas."""
         self._stage = stage
         layout = stage.fleet / "observations"
         self.primary = Primary(read(layout / f"{PRIMARY}.yaml"))
@@ -27,18 +27,18 @@ class SimulatedWorld:
 
     @property
     def placed(self) -> dict[str, int]:
-        """Count our replicas that have a node, by cluster; clusters without any are left out."""
+        """Count our bound replicas by cluster, without clusters that have none."""
         return {cluster.name: sum(cluster.bound.values()) for cluster in self._clusters if cluster.bound}
 
     @property
     def settled(self) -> bool:
-        """Tell whether the engine has nothing left to do for what it has seen."""
+        """Tell whether the engine has applied everything of the last tip."""
         return all(cluster.settled for cluster in self._clusters)
 
     def turn(self, now: datetime) -> Iterator[str]:
-        """Let a moment pass, and yield what a person would see of it.
+        """Advance by one turn, and yield its visible changes.
 
-        Schedulers find nodes for what the engine made in an earlier turn, then the engine applies what is new.
+        Schedulers bind the replicas of earlier turns, then the engine applies the newest commit.
         """
         for cluster in self._clusters:
             before = cluster.bound
@@ -70,7 +70,7 @@ class SimulatedWorld:
 
 
 def _changes(cluster: SimulatedCluster, before: Mapping[str, int]) -> Iterator[str]:
-    """Tell what has changed on a cluster."""
+    """Describe the changes on a cluster."""
     for name in sorted(before.keys() | cluster.bound.keys()):
         more = cluster.bound.get(name, 0) - before.get(name, 0)
         if more:

@@ -1,4 +1,4 @@
-"""Where the fleet repository lives, how to prove who we are there, and what its answers mean."""
+"""The remote of the fleet repository: its address, credentials, and the meaning of its errors."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from urllib.parse import unquote, urlsplit, urlunsplit
 from reconciler.errors import Conflict, InvalidInput, OverspillError, Transient
 
 NAME = "fleet"
-"""What the remote is called inside the mirror, so that its address is in no argument list."""
+"""The remote's name inside the mirror, so that its address is in no argument list."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Credentials:
-    """How to log in.
+    """The credentials of a remote.
 
-    For https a user name and a password or token; GitHub, GitLab and Gitea take any name beside a token. For ssh a key
-    and the hosts to trust; without them ssh finds its own. The password reaches git's credential helper by the
-    environment, for this remote's host alone: a redirect to another host gets nothing.
+    For https: a user name and a password or token; GitHub, GitLab and Gitea take any name beside a token. For ssh: a
+    key and known hosts; ssh uses its defaults without them. The password reaches git's credential helper by the
+    environment, for this remote's host alone, so that a redirect to another host gets nothing.
     """
 
     username: str = "x-access-token"
@@ -33,14 +33,14 @@ class Credentials:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Remote:
-    """A checked address. `url` carries no password; `credentials` holds one that was found in it."""
+    """A checked address; a password in it is moved from `url` to `credentials`."""
 
     url: str
     protocols: str
     credentials: Credentials
 
     def settings(self) -> Mapping[str, str]:
-        """Return the configuration that makes git find this remote and, over http, log in to it."""
+        """Return the git configuration of this remote and, for http, of its credential helper."""
         settings = {f"remote.{NAME}.url": self.url}
         if self.credentials.password and self.url.startswith(("https:", "http:")):
             parts = urlsplit(self.url)
@@ -48,7 +48,7 @@ class Remote:
         return settings
 
     def environment(self) -> Mapping[str, str]:
-        """Return the variables that git, its credential helper and ssh read."""
+        """Return the environment of git, its credential helper and ssh."""
         ssh = ["ssh", "-oBatchMode=yes", "-oConnectTimeout=20", "-oControlMaster=no"]
         if self.credentials.ssh_key is not None:
             ssh += ["-oIdentitiesOnly=yes", "-i", str(self.credentials.ssh_key)]
@@ -61,13 +61,13 @@ class Remote:
         return variables
 
     def redact(self, text: str) -> str:
-        """Take passwords out of a text that a person or a log will see."""
+        """Remove passwords from a message or a line of the log."""
         if self.credentials.password:
             text = text.replace(self.credentials.password, "***")
         return re.sub(r"(?<=://)[^/@\s]+@", "***@", text)
 
 
-# A shell function and not a file: it needs no directory that programs may be started from.
+# A shell function instead of a file, which would need a directory without noexec.
 _HELPER = (
     '!f() { test "$1" = get && printf "username=%s\\npassword=%s\\n" '
     '"$OVERSPILL_GIT_USERNAME" "$OVERSPILL_GIT_PASSWORD"; }; f'
@@ -78,9 +78,9 @@ _SCP = re.compile(r"(?:[\w.+-]+@)?[A-Za-z0-9][\w.-]*:[^:].*")
 def check_address(url: str, credentials: Credentials | None) -> Remote:
     """Check an address before git sees it.
 
-    https, ssh (also as ``user@host:path``), file and plain paths are taken, http only from this very machine. Raises
-    InvalidInput for anything else: git runs a program for addresses such as ``ext::sh -c ...`` and takes one that
-    starts with a dash for an option.
+    https, ssh (also as ``user@host:path``), file and plain paths are allowed, http only for this machine. Raises
+    InvalidInput for anything else: git runs a program for addresses such as ``ext::sh -c ...``, and reads one that
+    starts with a dash as an option.
     """
     given = credentials or Credentials()
     shown = re.sub(r"(?<=://)[^/@\s]+@", "***@", url)
@@ -92,12 +92,12 @@ def check_address(url: str, credentials: Credentials | None) -> Remote:
         return _with_scheme(url, given, shown)
     if _SCP.fullmatch(url) and not Path(url).exists():
         return Remote(url=url, protocols="ssh", credentials=given)
-    # git starts in the mirror's directory, so a relative path has to be made absolute here.
+    # git runs in the mirror's directory, so relative paths are made absolute.
     return Remote(url=str(Path(url).resolve()), protocols="file", credentials=given)
 
 
 def _with_scheme(url: str, given: Credentials, shown: str) -> Remote:
-    """Check an address of the form ``scheme://...`` and take a password out of it."""
+    """Check an address of the form ``scheme://...``, and move its password to the credentials."""
     try:
         parts = urlsplit(url)
         host = parts.hostname or ""
@@ -113,14 +113,14 @@ def _with_scheme(url: str, given: Credentials, shown: str) -> Remote:
         netloc = f"{parts.username}@{netloc}" if name else netloc
         return Remote(url=urlunsplit(parts._replace(netloc=netloc)), protocols="ssh", credentials=given)
     if name and not password and not given.password:
-        # https://token@host/... : a name alone opens nothing, so it is a token, which goes with any name.
+        # https://token@host/... : a user without a password is a token, which is valid with any name.
         name, password = "", name
     credentials = replace(given, username=name or given.username, password=given.password or password)
     return Remote(url=urlunsplit(parts._replace(netloc=netloc)), protocols=parts.scheme, credentials=credentials)
 
 
 def _is_loopback(host: str) -> bool:
-    """Tell whether plain http to this host stays on this machine."""
+    """Tell whether a host is this machine, for which plain http is safe."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
@@ -146,7 +146,7 @@ _REFUSALS = (
         "set spec.branchPerCluster: false in the Fleet, or move to a host that takes all branches of a push or none",
     ),
 )
-"""What only a person can mend, with the way out. Everything else that fails is taken to pass."""
+"""Errors that need a person, with the hint for each. Every other failure counts as transient."""
 
 _MOVED = re.compile(
     r"non-fast-forward|fetch first|stale info|cannot lock ref|incorrect old value|failed to update ref"
@@ -160,7 +160,7 @@ _FORBIDDEN = re.compile(
 
 
 def failure(doing: str, stderr: str) -> OverspillError:
-    """Make the error for a command that got no answer of use: InvalidInput if we were refused, else Transient."""
+    """Return the error of a failed command: InvalidInput for a refusal, else Transient."""
     reason = _reason(stderr)
     for pattern, hint in _REFUSALS:
         if re.search(pattern, stderr):
@@ -169,10 +169,10 @@ def failure(doing: str, stderr: str) -> OverspillError:
 
 
 def rejection(doing: str, summary: str, stderr: str) -> OverspillError:
-    """Make the error for a ref that was not moved, from the summary that `git push --porcelain` gives for it.
+    """Return the error of a rejected ref, from its summary of `git push --porcelain`.
 
-    The list of summaries that mean "somebody else was first" is that of git, GitHub, GitLab and Gitea
-    (docs/reference/git.md, "Rejected pushes"). receive.denyNonFastForwards says non-fast-forward too, and as rightly.
+    The summaries of a concurrent push are those of git, GitHub, GitLab and Gitea
+    (docs/reference/git.md, "Rejected pushes"). receive.denyNonFastForwards answers non-fast-forward as well.
     """
     remarks = [line.removeprefix("remote:").strip() for line in _error_lines(stderr) if line.startswith("remote:")]
     text = "; ".join([summary, *remarks])
@@ -192,10 +192,10 @@ _TELLING = re.compile(r"(fatal|error|ssh): |remote: (?!(Enumerating|Counting|Com
 
 
 def _error_lines(stderr: str) -> list[str]:
-    """Pick the lines that say what went wrong out of progress and advice."""
+    """Return the lines of an error without progress and advice."""
     return [line for line in (line.strip() for line in re.split(r"[\r\n]+", stderr)) if _TELLING.match(line)]
 
 
 def _reason(stderr: str) -> str:
-    """Say in one line what went wrong."""
+    """Return the reason of a failure on one line."""
     return "; ".join(_error_lines(stderr)) or stderr.strip() or "git said nothing"

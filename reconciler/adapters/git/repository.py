@@ -1,4 +1,4 @@
-"""The fleet repository as `ports.Repository` asks for it."""
+"""The fleet repository (a `ports.Repository`)."""
 
 from __future__ import annotations
 
@@ -48,18 +48,18 @@ from reconciler.model.tree import (
 )
 
 COMMITTER = Identity(name="Overspill", email="overspill@overspill.dev")
-"""Who makes our commits, unless configured."""
+"""The default committer."""
 
 _MAX_PACKS = 40
-"""As many packs as looking into each of them may cost before they are put together."""
+"""Packs above which they are repacked, since each look-up searches all of them."""
 
 
 class GitRepository:
     """A mirror of the two branches in `cache`, and the remote behind it.
 
-    Fetched with the last commit only; the past is brought in when it is asked for. Not for several threads at once,
-    but for its `shelf`. A second process on the same cache gets a mirror of its own. `committer` makes every commit and
-    tells ours from others; `timeout` is how long the remote may stay silent.
+    It is fetched with the last commit only, and deepened when history is needed. Not safe for several threads, except
+    for its `shelf`. A second process on the same cache gets a mirror of its own. `committer` is that of our commits, by
+    which they are recognised; `timeout` is how long the remote may stay silent.
     """
 
     def __init__(
@@ -73,10 +73,10 @@ class GitRepository:
         credentials: Credentials | None = None,
         timeout: timedelta = timedelta(seconds=60),
     ) -> None:
-        """Check the address and the branch names, and take the mirror's directory; nothing is fetched yet.
+        """Check the address and the branch names, and lock the mirror's directory; nothing is fetched yet.
 
-        Raises InvalidInput for an address or a name that git must not see and for a cache that others can write to,
-        Transient when we cannot write to it.
+        Raises InvalidInput for an unsafe address or name and for a cache that other users can write to, Transient if we
+        cannot write to it.
         """
         remote = address.check_address(url, credentials)
         source, output = branch_ref(source_branch), branch_ref(output_branch)
@@ -89,7 +89,7 @@ class GitRepository:
             mirror = Mirror(cache.absolute(), remote.url)
         except OSError as error:
             raise Transient(f"opening the mirror in {cache}: {error}") from error
-        # The refspecs make a push move our refs along with the remote's.
+        # By these refspecs a push moves the refs of the mirror along with the remote's.
         settings = [*SETTINGS.items(), *remote.settings().items()]
         settings += [
             (f"remote.{address.NAME}.fetch", it) for it in (f"+{output}:{OUTPUT}", f"+{clusters}*:{CLUSTERS}*")
@@ -115,27 +115,27 @@ class GitRepository:
         self.close()
 
     def close(self) -> None:
-        """End the reading processes and let the mirror's directory go."""
+        """End the reading processes and unlock the mirror's directory."""
         self.shelf.close()
         self._tracking.close()
 
     def fetch(self) -> Tips:
-        """Bring both branches up to date and return where they stand.
+        """Fetch both branches and return their tips.
 
-        Raises Transient when the remote is away or hangs, InvalidInput when it does not exist or does not let us in.
+        Raises Transient if the remote is unreachable or hangs, InvalidInput if it is missing or denies access.
         """
         return self._tracking.fetch()
 
     def tips(self) -> Tips:
-        """Return where the branches stood when last fetched or pushed."""
+        """Return the tips of the last fetch or push."""
         return self._tracking.tips
 
     def branch_names(self) -> list[str]:
-        """Ask the remote which branches people have there."""
+        """List the branches of the remote that are not ours."""
         return self._tracking.branch_names()
 
     def entries(self, commit: CommitId, *, under: Sequence[str] = (), sizes: bool = False) -> list[TreeEntry]:
-        """List the regular files of a commit, sorted by path, below the given directories (none given: all)."""
+        """List the regular files of a commit, sorted by path, below some directories (none: all)."""
         flags = ["-r", "-z", "-l"] if sizes else ["-r", "-z"]
         listing = self._tracking.local(["ls-tree", *flags, "--", checked_id(commit), *under])
         return parse_entries(listing, sizes=sizes)
@@ -143,7 +143,7 @@ class GitRepository:
     def changes(self, old: CommitId, new: CommitId, *, under: Sequence[str] = ()) -> list[FileChange]:
         """List the files that differ between two commits, sorted by path.
 
-        Raises Conflict when the mirror does not hold `old`, as after a rewritten history or a mirror made anew.
+        Raises Conflict if the mirror does not hold `old`, for example after a rewritten history.
         """
         if not self._tracking.reader.holds(checked_id(old)):
             raise Conflict(f"comparing with {old[:12]}: that commit is not in the branch's history any more")
@@ -153,7 +153,7 @@ class GitRepository:
         )
 
     def read(self, blobs: Iterable[BlobId]) -> Mapping[BlobId, bytes]:
-        """Read the contents of blobs that some fetched commit holds."""
+        """Read blobs of fetched commits."""
         wanted = list(dict.fromkeys(blobs))
         for blob in wanted:
             checked_id(blob)
@@ -161,7 +161,7 @@ class GitRepository:
             return dict(zip(wanted, self._tracking.reader.read(wanted), strict=True))
 
     def held(self, places: Collection[tuple[CommitId, str]]) -> Mapping[tuple[CommitId, str], BlobId | None]:
-        """Find files at commits in one go, None where a commit has no such file; commits not in here are left out."""
+        """Find the blobs of files at commits in one call, None for a missing file; unknown commits are left out."""
         if not places:
             return {}
         commits = sorted({checked_id(commit) for commit, _ in places})
@@ -177,7 +177,7 @@ class GitRepository:
 
     def last_written(self, tip: CommitId) -> CommitId | None:
         """Find the newest commit at or before `tip`, along first parents, that Overspill made itself."""
-        # What is found is also in the mirror; in one that was made anew since, it has to be found again.
+        # The cached commit is valid for this mirror only; one that was made anew may not hold it.
         asked = (self._tracking.renewals, tip)
         if self._ours is None or self._ours[0] != asked:
             past = self._history(tip).first_parents(checked_id(tip))
@@ -209,11 +209,11 @@ class GitRepository:
         return made
 
     def branches(self) -> Mapping[ClusterName, Branch]:
-        """Return where the branches of clusters stand, by asking the remote unless the last fetch did."""
+        """Return the branches of clusters, from the remote unless the last fetch included them."""
         return self._tracking.branches()
 
     def directories(self, commits: Sequence[CommitId]) -> list[Mapping[ClusterName, TreeId]]:
-        """Tell for each commit which clusters have a directory in it, and its id."""
+        """Return for each commit the tree ids of its cluster directories."""
         with self._whole():
             tops = [
                 parse_directories(tree).get(ROOT)
@@ -224,7 +224,7 @@ class GitRepository:
         return [inside[top] if top else {} for top in tops]
 
     def project(self, projections: Sequence[Projection]) -> list[Advance]:
-        """Write commits for branches of clusters into the mirror, and return where each branch is to go, in order."""
+        """Write commits for branches of clusters into the mirror, and return the new tip of each, in order."""
         made = self._tracking.local(
             ["fast-import", "--quiet", "--done"], stdin=projected_stream(projections, self._committer)
         )
@@ -243,9 +243,9 @@ class GitRepository:
     def begin_push(
         self, new: CommitId, *, old: CommitId | None, branches: Sequence[Advance] = ()
     ) -> Callable[[], None]:
-        """Begin to move the output branch from `old` to `new`, and branches of clusters with it, none by force.
+        """Start a push of the output branch from `old` to `new` and of branches of clusters, none by force.
 
-        That `new` descends from `old` is made sure of here, so that no lease ever becomes a force.
+        Here `new` is checked to descend from `old`, since git forces a push with a lease.
         """
         output = self._tracking.output
         checked_id(new)
@@ -272,11 +272,11 @@ class GitRepository:
         return end
 
     def maintain(self) -> None:
-        """Put the small packs of many fetches and writes together; does nothing while they are few."""
+        """Repack the small packs of many fetches and writes; does nothing while they are few."""
         self._tracking.pack(above=_MAX_PACKS)
 
     def _history(self, tip: CommitId) -> History:
-        """Return the past of the branch that a commit was fetched from."""
+        """Return the history of the branch that a commit was fetched from."""
         tracking = self._tracking
         branch = tracking.source if tip == tracking.tips.source else tracking.output
         return History(
@@ -293,11 +293,11 @@ class GitRepository:
         return parse(commit, raw).logged.at
 
     def _is_ours(self, commit: LoggedCommit) -> bool:
-        """Tell whether Overspill made a commit: a person who amends or picks one becomes its committer."""
+        """Tell whether a commit is ours, by its committer: amending or cherry-picking changes it."""
         return Trailer.ACTION.among(commit) and commit.committer.email == self._committer.email
 
     def _descends(self, new: CommitId, old: CommitId) -> bool:
-        """Tell whether `new` follows `old`; of what was just written that is known."""
+        """Tell whether `new` descends from `old`, which is known for commits that were just written."""
         base, made = self._written
         if base == old and new in made:
             return True
@@ -305,7 +305,7 @@ class GitRepository:
 
     @contextmanager
     def _whole(self) -> Iterator[None]:
-        """Turn a missing object into Transient and a new mirror: whatever was fetched should be there."""
+        """Turn a missing object into Transient and a new mirror, which is to hold all objects of fetched commits."""
         try:
             yield
         except Missing as missing:

@@ -1,8 +1,8 @@
-"""Starting git: its arguments, its environment, its time, and nothing else.
+"""Processes of git: arguments, environment and time-outs.
 
-GitPython's `Git.execute` does the starting. Its own `kill_after_timeout` is not used: it finds children by asking
-``pgrep`` or ``ps``, which slim images lack, and waits without end for a grandchild that keeps the pipe open. Here every
-git is the leader of a session of its own, which is killed whole; a Ctrl-C meant for us does not reach a push half done.
+GitPython's `Git.execute` starts them. Its `kill_after_timeout` is not used: it finds children by ``pgrep`` or ``ps``,
+which slim images lack, and waits without end for a grandchild that keeps the pipe open. Here every git leads a session
+of its own, which is killed as a whole; so a Ctrl-C does not interrupt a push half-way.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from git.exc import GitCommandNotFound
 from reconciler.errors import InvalidInput, Transient
 
 LOCAL_SILENCE = timedelta(minutes=10)
-"""How long a command that stays on this disk may say nothing: a repack of a large mirror says nothing at all."""
+"""How long a local command may be silent: a repack of a large mirror prints nothing at all."""
 
 _KEPT = frozenset({"GIT_SSL_CAINFO", "GIT_SSL_CAPATH"})
-"""Inherited settings that only add trust in an organisation's own certificates."""
+"""Inherited variables that only add an organisation's own certificate authorities."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Output:
-    """What a git command left behind."""
+    """The result of a git command."""
 
     status: int
     stdout: bytes
@@ -43,10 +43,9 @@ class Output:
 class Runner:
     """Runs git commands on one bare repository.
 
-    `settings` are configuration keys with their values, a key as often as it has values, which hold over any file's;
-    `environment` is added to what git needs. `silence`
-    is how long a command that talks to the remote may say nothing before it counts as hung; git is asked to report
-    progress there, so a large fetch may take as long as it needs.
+    `settings` are pairs of configuration key and value, a key once for each value, which override those of files.
+    `environment` is added to that of git. `silence` is how long a command that talks to the remote may be silent before
+    it counts as hung; git reports progress there, so a large fetch may take as long as it needs.
     """
 
     git_dir: Path
@@ -57,17 +56,17 @@ class Runner:
     def run(self, arguments: Sequence[str], *, stdin: bytes | None = None, remote: bool = False) -> Output:
         """Run one command to its end and return what it wrote, whatever its exit status.
 
-        Raises Transient when it hangs; the processes that belong to it are gone by then.
+        Raises Transient if it hangs; its processes are killed by then.
         """
         return self.begin(arguments, stdin=stdin, remote=remote)()
 
     def begin(
         self, arguments: Sequence[str], *, stdin: bytes | None = None, remote: bool = False
     ) -> Callable[[], Output]:
-        """Begin one command; what is returned waits for its end, as `run` does.
+        """Start one command; the returned function waits for its end, as `run` does.
 
-        It is to be called, since only then it is seen to that the command ends. What the command writes before that
-        waits in a pipe, and it with that.
+        The caller has to call it: only then a hung command is killed. Output before that fills a pipe, on which the
+        command may block.
         """
         process = self.start(arguments, stdin=stdin is not None)
         silence = self.silence if remote else LOCAL_SILENCE
@@ -76,8 +75,8 @@ class Runner:
     def start(self, arguments: Sequence[str], *, stdin: bool) -> Popen[bytes]:
         """Start a command whose streams the caller reads and writes; end it with `kill`."""
         own = {**self._own(), **self.environment}
-        # GitPython hands all of our environment on and can only add to it, so what was inherited and must not reach
-        # git is taken out by env(1). Nobody who starts a daemon has such variables; a git hook or alias does.
+        # GitPython passes all of our environment on and can only add to it, so env(1) removes the inherited variables
+        # that must not reach git. A git hook or alias sets such variables; a daemon has none.
         inherited = [name for name in os.environ if name.startswith("GIT_") and name not in own and name not in _KEPT]
         prefix = ["env", *(part for name in inherited for part in ("-u", name))] if inherited else []
         try:
@@ -91,19 +90,19 @@ class Runner:
         except GitCommandNotFound as error:
             raise InvalidInput("git is not on the PATH (try: install git 2.34 or later)") from error
         process = wrapped.proc
-        # Left with the wrapper, the process would be interrupted as soon as the wrapper is collected.
+        # The wrapper would interrupt the process when it is garbage-collected.
         wrapped.proc = None
         return cast("Popen[bytes]", process)
 
     def _own(self) -> dict[str, str]:
-        """Return the environment in which nobody's configuration, hooks, helpers or prompts have a say."""
+        """Return an environment without the user's configuration, hooks, helpers and prompts."""
         variables = {
             "GIT_DIR": str(self.git_dir),
             "GIT_CONFIG_NOSYSTEM": "1",
             "GIT_CONFIG_GLOBAL": os.devnull,
             "GIT_ATTR_NOSYSTEM": "1",
             "GIT_TERMINAL_PROMPT": "0",
-            "GIT_ASKPASS": "",  # set and empty: no other helper is looked for either
+            "GIT_ASKPASS": "",  # empty, so that git tries no other helper
             "GIT_LITERAL_PATHSPECS": "1",
             "GIT_DEFAULT_HASH": "sha1",  # git 3 has other defaults for both
             "GIT_DEFAULT_REF_FORMAT": "files",
@@ -118,7 +117,7 @@ class Runner:
 
 
 def _wait(process: Popen[bytes], command: str, stdin: bytes | None, silence: timedelta) -> Output:
-    """Wait for the end of a command, for as long as it says something."""
+    """Wait for the end of a command; raises Transient once it is silent for too long."""
     heard, unsent = 0, stdin
     try:
         while True:
@@ -139,11 +138,11 @@ def _wait(process: Popen[bytes], command: str, stdin: bytes | None, silence: tim
 
 
 def kill(process: Popen[bytes]) -> None:
-    """End a process that `Runner` started, with everything that it started in turn, and close its streams."""
+    """Kill a process that `Runner` started with all of its children, and close its streams."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
     for stream in (process.stdin, process.stdout, process.stderr):
         if stream is not None:
-            with contextlib.suppress(OSError):  # what was buffered for a process that is gone
+            with contextlib.suppress(OSError):  # flushing to a dead process fails
                 stream.close()
     process.wait()

@@ -1,4 +1,4 @@
-"""Keeping the mirror's two refs where the remote's two branches are."""
+"""The refs of the mirror that follow the branches of the remote."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SOURCE = "refs/overspill/source"
 OUTPUT = "refs/overspill/output"
 CLUSTERS = "refs/overspill/clusters/"
 
-# No ref of ours moves that is not named in a command: the refspecs of the configuration are for pushes.
+# A fetch moves only the refs that its command names: the refspecs of the configuration are for pushes.
 _FETCH = ("fetch", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules", "--progress", "--refmap=")
 _BRANCH_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]*(/[A-Za-z0-9_][A-Za-z0-9_.+-]*)*")
 _BROKEN = re.compile(
@@ -29,19 +29,19 @@ _BROKEN = re.compile(
     r"|shallow)",
     re.MULTILINE,
 )
-"""What git says of a mirror that is damaged; with one that is whole, a fetch fails for the remote's sake."""
+"""Git's messages about a damaged mirror; any other failure of a fetch is the remote's."""
 
 
 class Tracking:
-    """Holds the mirror and what is known of the remote's branches.
+    """Holds the mirror and the known tips of the remote's branches.
 
-    `source` and `output` are full names of branches, `clusters` is how those of the branches of clusters begin.
+    `source` and `output` are full names of branches, `clusters` is the prefix of the branches of clusters.
     """
 
     def __init__(
         self, remote: Remote, mirror: Mirror, runner: Runner, *, source: str, output: str, clusters: str
     ) -> None:
-        """Take over the mirror that is there, or make one; nothing is fetched yet."""
+        """Open the existing mirror, or make one; nothing is fetched yet."""
         self.remote = remote
         self.runner = runner
         self.reader = ObjectReader(runner)
@@ -52,23 +52,23 @@ class Tracking:
         self._branches_read = False
         self.tips = Tips(source=None, output=None)
         self.doubtful = False
-        """Set by a push: its git moves our ref by itself, and may do so even after the daemon that began it was killed,
-        so that a fetch which brings nothing does not prove that `tips` is right."""
+        """Set by a push: its git moves the ref of the mirror, even if the daemon that started it is killed. So a fetch
+        without news does not prove that `tips` is right."""
         self.renewals = 0
         self._mirror = mirror
         if not mirror.exists() or not self._take_refs():
             self._renew()
 
     def close(self) -> None:
-        """End the reading process and let the mirror's directory go."""
+        """End the reading process and unlock the mirror's directory."""
         self.reader.close()
         self._mirror.close()
 
     def fetch(self) -> Tips:
-        """Bring both refs up to date and return where they stand.
+        """Fetch both branches and return their tips.
 
-        One process while both branches are known to exist, which says nothing when nothing is new. Raises Transient
-        when the remote is away or hangs, InvalidInput when it does not exist or does not let us in.
+        It takes one process while both branches are known to exist, which is silent without news. Raises Transient if
+        the remote is unreachable or hangs, InvalidInput if it is missing or denies access.
         """
         doing = f"fetching {self.remote.url}"
         if not self._branches_read:
@@ -86,11 +86,11 @@ class Tracking:
                 self._renew()
             elif "couldn't find remote ref" not in done.stderr:
                 raise self.failure(doing, done)
-            look = True  # a branch is gone, or went between two questions
+            look = True  # a branch is gone, or was removed between two commands
         raise Transient(f"{doing}: the branches come and go, or the mirror cannot be kept")
 
     def branch_names(self) -> list[str]:
-        """Ask the remote which branches there are beside ours, by their short names."""
+        """List the other branches of the remote by their short names."""
         listed = self.runner.run(["ls-remote", "--heads", address.NAME], remote=True)
         if listed.status:
             raise self.failure(f"listing the branches of {self.remote.url}", listed)
@@ -99,9 +99,9 @@ class Tracking:
         return [name.removeprefix("refs/heads/") for name in theirs]
 
     def branches(self) -> Mapping[ClusterName, Branch]:
-        """Return where the branches of clusters stand; the next fetch keeps up with them.
+        """Return the branches of clusters, and include them in the next fetch.
 
-        Unless the last one did, the remote is asked here, and each branch that is new to us comes without its past.
+        If the last fetch did not include them, they are fetched here, new ones without their history.
         """
         self._branches_read = True
         if self._branches is None:
@@ -109,7 +109,7 @@ class Tracking:
             listed = self.runner.run(["ls-remote", "--heads", address.NAME, f"{self._clusters}*"], remote=True)
             if listed.status:
                 raise self.failure(doing, listed)
-            # Where there is none, git fails with a depth and says nothing.
+            # Without any branch, git fails on --depth without a message.
             depth = ["--depth=1"] if listed.stdout else []
             done = self.runner.run([*_FETCH, *depth, "--prune", address.NAME, self._cluster_refspec()], remote=True)
             if done.status:
@@ -121,12 +121,12 @@ class Tracking:
         return self._branches
 
     def note_moved(self, moved: Mapping[ClusterName, Branch]) -> None:
-        """Take note of where branches of clusters stand after a push."""
+        """Note the tips of branches of clusters after a push."""
         if self._branches is not None:
             self._branches = {**self._branches, **moved}
 
     def deepen(self, branch: str, depth: int) -> None:
-        """Bring in the last `depth` commits of a branch, leaving our refs where they are even if it has moved."""
+        """Fetch the last `depth` commits of a branch; our refs stay even if it has moved."""
         doing = f"fetching the history of {branch.removeprefix('refs/heads/')}"
         done = self.runner.run([*_FETCH, f"--depth={depth}", address.NAME, branch], remote=True)
         if "couldn't find remote ref" in done.stderr:
@@ -135,11 +135,11 @@ class Tracking:
             raise self.failure(doing, done)
 
     def shallow(self) -> frozenset[str]:
-        """Return the commits whose parents, if they have any, were left out when they were fetched."""
+        """Return the commits that were fetched without their parents."""
         return self._mirror.shallow()
 
     def local(self, arguments: Sequence[str], *, stdin: bytes | None = None) -> bytes:
-        """Run a command that needs the mirror only. It fails only if the mirror is broken, so that goes with it."""
+        """Run a command on the mirror alone. If it fails the mirror is broken, and is made anew."""
         done = self.runner.run(arguments, stdin=stdin)
         if done.status:
             self._renew()
@@ -147,9 +147,9 @@ class Tracking:
         return done.stdout
 
     def failure(self, doing: str, done: Output) -> OverspillError:
-        """Make the error for a command that had to speak to the remote and did not succeed.
+        """Return the error of a failed command that talks to the remote.
 
-        If the mirror is to blame, it has been made anew when this returns.
+        A broken mirror has been made anew when this returns.
         """
         stderr = self.remote.redact(done.stderr)
         if _BROKEN.search(stderr):
@@ -158,12 +158,12 @@ class Tracking:
         return address.failure(doing, stderr)
 
     def incomplete(self, missing: Missing) -> Transient:
-        """Make the mirror anew because an object is missing from it, and return the error that says so."""
+        """Make the mirror anew because an object is missing, and return the error."""
         self._renew()
         return Transient(f"reading object {missing}: the mirror is incomplete and will be fetched anew")
 
     def pack(self, *, above: int) -> None:
-        """Put small packs together when there are more than `above`."""
+        """Repack small packs if there are more than `above` packs."""
         if self._mirror.packs() > above:
             self.local(["repack", "-d", "-q", "--geometric=2", "--no-write-bitmap-index"])
 
@@ -172,16 +172,16 @@ class Tracking:
         return f"+{self._clusters}*:{CLUSTERS}*"
 
     def _fetch_both(self) -> Output:
-        """Ask for both branches, and for those of clusters where somebody wants them, in one process."""
+        """Fetch both branches, and those of clusters if they were read last time, in one process."""
         wanted = [f"+{self.source}:{SOURCE}", f"+{self.output}:{OUTPUT}"]
         if self._branches is not None:
             wanted = ["--prune", *wanted, self._cluster_refspec()]
         return self.runner.run([*_FETCH, address.NAME, *wanted], remote=True)
 
     def _fetch_listed(self, doing: str) -> Output:
-        """Ask which of the branches there are, and fetch those, one that is new to us without its past.
+        """List which of both branches exist, and fetch those, a new one without its history.
 
-        Those of clusters are left to whoever asks for them next.
+        Branches of clusters are dropped until `branches` is called again.
         """
         self._branches = None
         listed = self.runner.run(["ls-remote", "--heads", address.NAME, self.source, self.output], remote=True)
@@ -200,7 +200,7 @@ class Tracking:
         return done
 
     def _take_refs(self) -> bool:
-        """Read where the mirror's refs stand; False when it is too broken to tell."""
+        """Read the refs of the mirror; False if it is broken."""
         fields = "--format=%(refname) %(objectname) %(committerdate:unix) %(tree)"
         followed = [] if self._branches is None else [CLUSTERS]
         listed = self.runner.run(["for-each-ref", fields, SOURCE, OUTPUT, *followed])
@@ -218,7 +218,7 @@ class Tracking:
         return listed.status == 0
 
     def _renew(self) -> None:
-        """Throw the mirror away and make an empty one; the next fetch fills it."""
+        """Replace the mirror by an empty one; the next fetch fills it."""
         self.reader.close()
         self._mirror.throw_away()
         self.renewals += 1
@@ -230,13 +230,13 @@ class Tracking:
 
 
 def _branch(line: Sequence[str]) -> Branch:
-    """Read where a branch stands from a line of ``for-each-ref``."""
+    """Parse a line of ``for-each-ref``."""
     _, commit, at, tree = line
     return Branch(commit=CommitId(commit), tree=TreeId(tree), at=datetime.fromtimestamp(int(at), UTC))
 
 
 def branch_ref(branch: str) -> str:
-    """Return the full name of a branch; raises InvalidInput for what git or a refspec would read differently."""
+    """Return the full name of a branch; raises InvalidInput for a name that git or a refspec reads differently."""
     name = branch.removeprefix("refs/heads/")
     parts = name.split("/")
     if not _BRANCH_NAME.fullmatch(name) or ".." in name or any(part.endswith((".", ".lock")) for part in parts):
