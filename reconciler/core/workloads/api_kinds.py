@@ -1,8 +1,8 @@
-"""Which Kubernetes kinds belong to a whole cluster, and which of them a template may not carry.
+"""Scopes of Kubernetes kinds, and the kinds that templates may not contain.
 
-Kubernetes says this in its API discovery, which nobody asks here: rendering is pure. The lists are those of Kubernetes
-1.37, and of the schedulers of GPU platforms, whose queues and the like bound all tenants; of other people's kinds those
-called ``Cluster...`` are taken to be cluster-scoped, as is the custom.
+Kubernetes reports scopes by API discovery, which is not available here: rendering is pure. The lists are those of
+Kubernetes 1.37, and of the schedulers of GPU platforms, whose queues bound all tenants; other kinds named
+``Cluster...`` are taken to be cluster-scoped, as is the custom.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ RIGHTS: Mapping[str, tuple[str, ...]] = {
 
 
 def is_list(manifest: Mapping[str, Json]) -> bool:
-    """Tell whether engines take an object apart: any that has ``items`` on top, whatever it calls itself."""
+    """Tell whether engines split an object into items: any with ``items`` at the top, whatever its kind."""
     return manifest.get("kind") == "List" or isinstance(manifest.get("items"), list)
 
 
@@ -68,7 +68,7 @@ def cluster_scoped(kind: str) -> bool:
 
 
 def refused(kind: str) -> str:
-    """Say why templates may not carry a ``group/Kind`` unless their workspace allows it; empty when they may."""
+    """Return why a ``group/Kind`` needs the permission of the workspace; empty where it does not."""
     group, _, name = kind.partition("/")
     if group in RIGHTS:
         return "grants rights (RBAC)"

@@ -49,7 +49,7 @@ def spec_template_kind(
 
 
 def parallel_pods(root: str) -> Count:
-    """Count the pods of a Job at a time: never more than it has to complete."""
+    """Count the parallel pods of a Job: never more than its completions."""
     return Count(path=path(f"{root}.parallelism"), most=path(f"{root}.completions"))
 
 
@@ -57,7 +57,7 @@ _JOBSET = Mark(label="jobset.sigs.k8s.io/jobset-name")
 
 
 def sets() -> Iterator[WorkloadKind]:
-    """Describe sets of pods, or of jobs, of which some only run together."""
+    """Describe sets of pods or of jobs, some of which are gangs."""
     worker = "spec.leaderWorkerTemplate.workerTemplate"
     yield WorkloadKind(
         group="leaderworkerset.x-k8s.io",
@@ -207,7 +207,7 @@ def _kubeflow(
 
 
 def ray() -> Iterator[WorkloadKind]:
-    """Describe what runs on a cluster of Ray's."""
+    """Describe kinds that run on a Ray cluster."""
     yield _ray_kind("RayCluster", "spec", mark=Mark(label=_RAY))
     made = Mark(label=_RAY, made_up=True)
     yield _ray_kind(
@@ -224,7 +224,7 @@ _RAY = "ray.io/cluster"
 
 
 def _ray_kind(kind: str, root: str, *more: PodTemplate, mark: Mark, optional: bool = False) -> WorkloadKind:
-    """Describe a kind of Ray's by where its cluster is described: a head, and groups of workers."""
+    """Describe a kind by the path of its Ray cluster: a head, and groups of workers."""
     workers = f"{root}.workerGroupSpecs.*"
     hosts = Count(
         path=path(f"{workers}.replicas"),
@@ -250,7 +250,7 @@ def _ray_kind(kind: str, root: str, *more: PodTemplate, mark: Mark, optional: bo
 
 
 def rolling() -> Iterator[WorkloadKind]:
-    """Describe what is like a Deployment, and rolls out in ways of its own."""
+    """Describe kinds like a Deployment, with a rollout of their own."""
     yield spec_template_kind("apps.kruise.io", "CloneSet", ("v1alpha1", "v1beta1"), "Kruise 07169cf (2026-07-02)")
     yield WorkloadKind(
         group="argoproj.io",
@@ -331,7 +331,7 @@ def _component(
 
 
 def _llm(root: str, *, optional: bool) -> Iterator[PodTemplate]:
-    """Describe the pods that compute for an LLMInferenceService: of groups of several, the others are workers."""
+    """Describe the serving pods of an LLMInferenceService; in groups of several, all but the first are workers."""
     replicas = Count(path=path(f"{root}.replicas"))
     size = Count(
         path=path(f"{root}.parallelism.data"),
@@ -349,7 +349,7 @@ def _llm(root: str, *, optional: bool) -> Iterator[PodTemplate]:
 
 
 def dynamo() -> Iterator[WorkloadKind]:
-    """Describe the graphs of Dynamo, whose two versions have their pods in different places."""
+    """Describe Dynamo's graphs, whose two versions have their pods in different fields."""
     services, components = "spec.services.*", "spec.components.*"
     yield WorkloadKind(
         group="nvidia.com",
@@ -429,12 +429,12 @@ BUILT_IN: Mapping[str, WorkloadKind] = _table(
     serving(),
     dynamo(),
 )
-"""What is known by ``group/Kind``, in the order in which the documentation lists it."""
+"""Built-in kinds by ``group/Kind``, in the order of the documentation."""
 
 POD_TEMPLATES = frozenset(
     kind.name for kind in BUILT_IN.values() if kind.group in {"apps", "batch"} and kind.kind != "CronJob"
 )
-"""Kinds of Kubernetes itself whose pods are made from ``spec.template``."""
+"""Kinds of Kubernetes whose pods are made from ``spec.template``."""
 
 
 _BY_KIND: Mapping[str, tuple[WorkloadKind, ...]] = {
@@ -444,19 +444,19 @@ _BY_KIND: Mapping[str, tuple[WorkloadKind, ...]] = {
 
 
 def kinds_named(name: str, declared: Kinds) -> list[WorkloadKind]:
-    """Return what is known of the kinds of this name, whichever API groups they are of."""
+    """Return the kinds of this name in all API groups."""
     own = [kind for kind in declared.values() if kind.kind == name]
     return [*own, *(kind for kind in _BY_KIND.get(name, ()) if kind.name not in declared)]
 
 
 def kind_of(manifest: Mapping[str, Json], declared: Kinds) -> WorkloadKind | None:
-    """Return what is known of an object's kind; None where nothing is, as of what makes no pods."""
+    """Return the workload kind of an object; None for an unknown kind, as of an object that makes no pods."""
     name = group_kind(manifest)
     return declared.get(name) or BUILT_IN.get(name)
 
 
 def scale_paths(manifest: Mapping[str, Json], declared: Kinds) -> tuple[Path, ...]:
-    """Return where an autoscaler that goes by the scale of an object sets its replicas; empty where none does."""
+    """Return the fields in which the scale subresource of an object sets its replicas; empty for none."""
     kind = kind_of(manifest, declared)
     replicas_paths = kind.replicas if kind is not None else ()
     return tuple(

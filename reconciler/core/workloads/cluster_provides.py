@@ -1,8 +1,8 @@
-"""Whether a cluster has what the objects of a workload need there first, as its Cluster file says it.
+"""Prerequisites of a workload against what a Cluster file declares to provide.
 
-A cluster that says what it has of a category has nothing else of it. Of what it does not speak of nobody knows: that
-keeps nothing away, and `overspill check` and `overspill explain` tell it. DeviceClasses are seen, where any are, and so
-are RuntimeClasses.
+A cluster that lists objects of a category has no others of it. Categories that it does not list are unknown: they
+refuse no placement, and `overspill check` and `overspill explain` report them. DeviceClasses and RuntimeClasses are
+observed, where there are any.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ _WORDS = {
     Category.IMAGES: "pulled image",
 }
 _WHOLE = frozenset({Category.KINDS, Category.IMAGES})
-"""Categories in whose names a slash stands for something else than a namespace."""
+"""Categories in whose names a slash does not separate a namespace."""
 
 
 def refuse_lacking(
     cluster: Cluster, prerequisites: Sequence[Prerequisite], seen: ClusterObservation | None
 ) -> Refusal | None:
-    """Refuse a cluster that does not have everything, and name what it lacks; None where nothing is known to lack."""
+    """Refuse a cluster that lacks a prerequisite, and name all it lacks; None where none is known to be missing."""
     if not prerequisites:
         return None
     lacks = [prerequisite for prerequisite in prerequisites if _has(cluster, prerequisite, seen) is False]
@@ -63,21 +63,21 @@ def refuse_lacking(
 
 
 def declared_lacking(cluster: Cluster, prerequisites: Iterable[Prerequisite]) -> tuple[Prerequisite, ...]:
-    """List what a cluster says itself that it lacks."""
+    """List the prerequisites that a cluster lacks by its own file."""
     return tuple(prerequisite for prerequisite in prerequisites if _has(cluster, prerequisite, None) is False)
 
 
 def undeclared(
     cluster: Cluster, prerequisites: Iterable[Prerequisite], seen: ClusterObservation | None = None
 ) -> tuple[Prerequisite, ...]:
-    """List what nobody knows a cluster to have or to lack."""
+    """List the prerequisites of which a cluster neither declares nor shows whether it has them."""
     return tuple(prerequisite for prerequisite in prerequisites if _has(cluster, prerequisite, seen) is None)
 
 
 def describe_undeclared(
     clusters: Iterable[tuple[Cluster, ClusterObservation | None]], prerequisites: Sequence[Prerequisite]
 ) -> Iterator[str]:
-    """Say of each cluster in a sentence what nobody knows it to have."""
+    """Yield a sentence for each cluster about prerequisites that it does not declare."""
     for cluster, seen in clusters if prerequisites else ():
         doubtful = undeclared(cluster, prerequisites, seen)
         if doubtful:
@@ -87,12 +87,12 @@ def describe_undeclared(
 
 
 def describe_prerequisite(prerequisite: Prerequisite) -> str:
-    """Name a thing that is needed, with what it is."""
+    """Name a prerequisite with its kind."""
     return f"{_WORDS[prerequisite.category]} {sanitize(prerequisite.name)}"
 
 
 def _has(cluster: Cluster, prerequisite: Prerequisite, seen: ClusterObservation | None) -> bool | None:
-    """Tell whether a cluster has something; None where nobody knows."""
+    """Tell whether a cluster has a prerequisite; None where unknown."""
     classes = _observed_names(prerequisite.category, seen)
     if classes is not None and prerequisite.name in classes:
         return True
@@ -106,7 +106,7 @@ def _has(cluster: Cluster, prerequisite: Prerequisite, seen: ClusterObservation 
 
 
 def _observed_names(category: Category, seen: ClusterObservation | None) -> Collection[str] | None:
-    """Return what a cluster is seen to have of a category; None where nobody says."""
+    """Return the observed names of a category; None where it is not observed."""
     if seen is not None and category is Category.DEVICE_CLASSES:
         return seen.device_classes or None
     return seen.runtime_classes if seen is not None and category is Category.RUNTIME_CLASSES else None

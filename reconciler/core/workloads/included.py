@@ -1,4 +1,4 @@
-"""What the objects of a template bring along, so that no cluster has to have it first."""
+"""Objects that a template includes, so that no cluster has to provide them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from reconciler.model.workload import Json
 from reconciler.model.workload_kind import Path, path
 
 IncludedObject: TypeAlias = tuple[Category, str]
-"""A category, and a name in it as a `Prerequisite` has it."""
+"""A category, and a name in it as in a `Prerequisite`."""
 
 _NAME = path("metadata.name")
 _INCLUDED: Mapping[str, tuple[Category, tuple[Path, ...]]] = {
@@ -43,11 +43,11 @@ _INCLUDED: Mapping[str, tuple[Category, tuple[Path, ...]]] = {
     "trainer.kubeflow.org/ClusterTrainingRuntime": (Category.RUNTIMES, (_NAME,)),
     "trainer.kubeflow.org/TrainingRuntime": (Category.RUNTIMES, (_NAME,)),
 }
-"""Kinds that are needed by name, or make what is; the name is at the first of the ways where one stands."""
+"""Kinds that references name, or that make such objects; the name is at the first path with a value."""
 
 
 def included_objects(manifest: Mapping[str, Json], namespace: str) -> Iterator[IncludedObject]:
-    """Yield what one object brings; `namespace` is where it goes, if it goes to one."""
+    """Yield what one object provides; `namespace` is its namespace, if it has one."""
     kind = group_kind(manifest)
     if kind == "apiextensions.k8s.io/CustomResourceDefinition":
         yield Category.KINDS, f"{at(manifest, path('spec.group'))}/{at(manifest, path('spec.names.kind'))}"

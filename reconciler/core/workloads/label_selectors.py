@@ -14,7 +14,7 @@ _MIXED = "wants {} among pods of several kinds, which nobody counts together"
 
 
 def selects(selector: Iterable[LabelRequirement], labels: Mapping[str, str]) -> bool:
-    """Tell whether a pod of these labels is meant; one without requirements means every pod."""
+    """Tell whether a selector matches a pod's labels; a selector without requirements matches every pod."""
     return all(
         meets_requirement(requirement.operator, requirement.values, labels.get(requirement.key))
         for requirement in selector
@@ -22,7 +22,7 @@ def selects(selector: Iterable[LabelRequirement], labels: Mapping[str, str]) -> 
 
 
 def meets_requirement(operator: str, values: Collection[str], value: str | None) -> bool:
-    """Apply one requirement to a label, of which None is one that is not there: that meets NotIn."""
+    """Evaluate a requirement on the value of a label; None is a missing label, which meets NotIn."""
     match operator:
         case "In":
             return value is not None and value in values
@@ -37,19 +37,19 @@ def meets_requirement(operator: str, values: Collection[str], value: str | None)
 
 
 def may_apply(rule: PodRule, rules: PodRules, pod: PodOnNode) -> bool:
-    """Tell whether a rule of some pods may be about a pod that is there; where nobody knows, it is."""
+    """Tell whether a rule applies to a pod, or may where its namespace is unknown."""
     if rule.namespaces:
         return pod.namespace in rule.namespaces and selects(rule.selector, dict(pod.labels))
     return (not rules.namespace or pod.namespace == rules.namespace) and selects(rule.selector, dict(pod.labels))
 
 
 def applies_for_certain(rule: PodRule, rules: PodRules) -> bool:
-    """Tell whether a rule is about all the pods that it means, and not perhaps about fewer."""
+    """Tell whether a rule applies to every pod for which `may_apply` is true."""
     return not rule.wide and bool(rule.namespaces or rules.namespace)
 
 
 def ports_conflict(mine: Iterable[HostPort], theirs: Iterable[HostPort]) -> bool:
-    """Tell whether two pods want a port of the same node."""
+    """Tell whether two pods bind a port of the same node."""
     taken = list(theirs)
     return any(
         (host_port.port, host_port.protocol) == (other.port, other.protocol)
@@ -60,7 +60,7 @@ def ports_conflict(mine: Iterable[HostPort], theirs: Iterable[HostPort]) -> bool
 
 
 def reject_mixed_rules(shape: ReplicaShape, pods: Iterable[tuple[Hashable, PodOnNode]]) -> ReplicaShape:
-    """Say that a shape fits nowhere whose rules are about pods of other shapes too: nobody counts them together.
+    """Add an obstacle to a shape whose rules also match pods of other shapes: these are not counted together.
 
     Each of the `pods` beside it comes with the likeness of its own shape.
     """
@@ -77,7 +77,7 @@ def reject_mixed_rules(shape: ReplicaShape, pods: Iterable[tuple[Hashable, PodOn
 
 
 def describe_rules(rules: PodRules) -> str:
-    """Say what pods demand of one another: ``one pod in each zone, host port 80/TCP to itself``."""
+    """Describe rules between pods: ``one pod in each zone, host port 80/TCP to itself``."""
     demands = [f"one pod in each {rule.key}" for rule in rules.apart]
     demands += [f"all pods in one {rule.key}" for rule in rules.together]
     demands += [f"at most {rule.max_skew} more in one {rule.key} than in another" for rule in rules.evenly]

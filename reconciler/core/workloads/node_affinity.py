@@ -16,7 +16,7 @@ _WORDS = {"In": "in", "NotIn": "not in", "Gt": ">", "Lt": "<"}
 
 
 def selects_node(shape: ReplicaShape, labels: Mapping[str, str], name: str) -> bool:
-    """Tell whether the node of this name and labels is one that a replica may go to, taints aside."""
+    """Tell whether node selector and node affinity of a replica admit a node, taints aside."""
     for key, value in shape.node_selector.items():
         if labels.get(key) != value:
             return False
@@ -24,7 +24,7 @@ def selects_node(shape: ReplicaShape, labels: Mapping[str, str], name: str) -> b
 
 
 def meets_terms(terms: Iterable[NodeTerm], labels: Mapping[str, str], name: str) -> bool:
-    """Tell whether a node meets one of the terms. A term without requirements is met by none."""
+    """Tell whether a node meets one of the terms. No node meets a term without requirements."""
     fields = {NAME_FIELD: name}
     return any(
         (term.labels or term.fields)
@@ -35,7 +35,7 @@ def meets_terms(terms: Iterable[NodeTerm], labels: Mapping[str, str], name: str)
 
 
 def describe_node_selector(shape: ReplicaShape) -> str:
-    """Say what labels a node has to have, as people write it: ``zone=a, cores > 8 or model in (H100, H200)``."""
+    """Describe the labels that a node must have: ``zone=a, cores > 8 or model in (H100, H200)``."""
     labels = [f"{key}={value}" for key, value in sorted(shape.node_selector.items())]
     terms = [
         ", ".join(describe_requirement(requirement) for requirement in (*term.labels, *term.fields)) or "nothing"
@@ -45,7 +45,7 @@ def describe_node_selector(shape: ReplicaShape) -> str:
 
 
 def required_labels(shape: ReplicaShape) -> tuple[tuple[str, str], ...]:
-    """Pair labels with the values that they have to have, several as ``H100 or H200``."""
+    """Pair labels with their required values, several as ``H100 or H200``."""
     asked: list[tuple[str, tuple[str, ...]]] = [(key, (value,)) for key, value in shape.node_selector.items()]
     if len(shape.node_terms) == 1:
         asked += [(label.key, label.values) for label in shape.node_terms[0].labels if label.operator == "In"]
@@ -53,7 +53,7 @@ def required_labels(shape: ReplicaShape) -> tuple[tuple[str, str], ...]:
 
 
 def _meets_requirement(requirement: NodeRequirement, labels: Mapping[str, str]) -> bool:
-    """Apply one requirement. Gt and Lt, which only terms of nodes have, compare integers only."""
+    """Evaluate one requirement. Gt and Lt, which only node terms have, compare integers."""
     value, bounds = labels.get(requirement.key), requirement.values
     if requirement.operator not in ("Gt", "Lt"):
         return meets_requirement(requirement.operator, bounds, value)
@@ -63,7 +63,7 @@ def _meets_requirement(requirement: NodeRequirement, labels: Mapping[str, str]) 
 
 
 def describe_requirement(requirement: NodeRequirement) -> str:
-    """Say what a label has to be: ``pool=h100``, ``no spot``, ``zone in (a, b)``."""
+    """Describe a requirement on a label: ``pool=h100``, ``no spot``, ``zone in (a, b)``."""
     match requirement.operator, requirement.values:
         case "Exists", _:
             return requirement.key

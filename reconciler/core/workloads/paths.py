@@ -1,7 +1,7 @@
-"""Ways through an object: what stands at the end of one, and the number of replicas that is read there.
+"""Paths in an object: values, items of lists, and sums of replicas.
 
 Kruise reads the replicas paths of its whitelist and of a WorkloadSpread so (docs/reference/workloadspread.md, "Replicas
-and the whitelist"): parts apart by dots, and a number for an item of a list.
+and the whitelist"): parts separated by dots, and a number for an item of a list.
 """
 
 from __future__ import annotations
@@ -13,18 +13,18 @@ from reconciler.model.workload_kind import EACH, Path
 from reconciler.text.findings import Loc
 
 _DIGITS = 9
-"""Of an index, more than any list has items; Python itself refuses to read thousands."""
+"""Of an index, more than any list needs; Python refuses to parse thousands."""
 
 
 def at(value: Json, field_path: Path) -> Json:
-    """Return what stands at the end of a way without ``*``, None where nothing does."""
+    """Return the value at a path without ``*``; None where nothing is."""
     for part in field_path:
         value = _below(value, part)
     return value
 
 
 def located(value: Json, field_path: Path) -> Loc:
-    """Write a way that leads through `value` as a place in it, with the indexes of lists as numbers."""
+    """Convert a path that leads through `value` into a place in it, with indexes of lists as numbers."""
     loc: list[str | int] = []
     for part in field_path:
         loc.append(int(part) if isinstance(value, list) and _is_index(part) else part)
@@ -33,7 +33,7 @@ def located(value: Json, field_path: Path) -> Loc:
 
 
 def items(value: Json, field_path: Path) -> Iterator[Path]:
-    """Yield the ways to the items that the ``*`` of a way stands for, as far as that; of one without, the empty way."""
+    """Yield the path of each item that the ``*`` of a path stands for; the empty path for a path without one."""
     if EACH not in field_path:
         yield ()
         return
@@ -46,13 +46,13 @@ def items(value: Json, field_path: Path) -> Iterator[Path]:
 
 
 def within(field_path: Path, item: Path, pattern: Path) -> Path:
-    """Have the ``*`` of a way stand for an item that was found by a pattern with the same beginning."""
+    """Replace the ``*`` of a path by an item that was found by a pattern with the same beginning."""
     size = len(item)
     return (*item, *field_path[size:]) if size and field_path[:size] == pattern[:size] else field_path
 
 
 def put(value: Json, field_path: Path, new: Json) -> Json:
-    """Copy what lies on a way that is there, and have something new stand at its end."""
+    """Return a copy with a new value at an existing path."""
     if not field_path:
         return new
     if isinstance(value, list):
@@ -63,9 +63,9 @@ def put(value: Json, field_path: Path, new: Json) -> Json:
 
 
 def replicas_at(value: Json, replicas_paths: Iterable[Path]) -> int:
-    """Add up the whole numbers at the ends of ways, where a ``*`` adds up its items; the empty way counts nothing.
+    """Sum the whole numbers at paths, and of all items for a ``*``; the empty path counts nothing.
 
-    Raises ValueError with the way that leads nowhere, or to what is no number of replicas.
+    Raises ValueError with the path that leads nowhere, or to a value that is no number of replicas.
     """
     total = 0
     for replicas_path in replicas_paths:

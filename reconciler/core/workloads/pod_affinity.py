@@ -1,9 +1,8 @@
-"""What a pod spec demands of the pods beside it, as far as that can be counted before anything is there.
+"""Rules of a pod about the pods beside it, as far as they can be counted beforehand.
 
-Rules of the scheduler's InterPodAffinity, PodTopologySpread, NodePorts and NodeName plugins
-(docs/reference/kubernetes.md, "Filters of the scheduler"). What is only preferred keeps no pod from a node and is
-passed over. Rules that are about other pods than the pod's own kind depend on what comes and goes in a cluster: they
-are an obstacle, and so is what is not known here.
+Rules of the scheduler's InterPodAffinity, PodTopologySpread, NodePorts and NodeName plugins. Preferred rules exclude a
+pod from no node and are skipped. Rules about pods of other kinds depend on the current pods of a cluster: they are an
+obstacle, and so are unknown rules.
 """
 
 from __future__ import annotations
@@ -42,15 +41,15 @@ _PER_POD = frozenset(
         "statefulset.kubernetes.io/pod-name",
     }
 )
-"""Labels that a pod has for itself, or for where it is: another cluster's pods of the same template have others."""
+"""Labels that differ from pod to pod or from cluster to cluster for one template."""
 
 
 class _ObstacleError(Exception):
-    """A demand that only the scheduler can judge."""
+    """A rule that only the scheduler can evaluate."""
 
 
 def pod_rules(spec: Json, metadata: Json = None) -> tuple[PodRules | None, str]:
-    """Read the rules of a pod, or of a pod template: None where there are none; and what is in the way of counting.
+    """Read the rules of a pod or of a pod template, None without any; and the obstacle to counting them.
 
     `metadata` are the pod's, with its labels and namespace as far as they are known.
     """
@@ -63,7 +62,7 @@ def pod_rules(spec: Json, metadata: Json = None) -> tuple[PodRules | None, str]:
 
 
 def pod_identities(metadata: Json) -> tuple[PodIdentity, ...]:
-    """Read what other pods' rules see in a pod, but for labels that it gets where it is; nothing where nobody knows."""
+    """Read what rules of other pods match in a pod, without labels set in its cluster; empty where unknown."""
     if metadata is None:
         return ()
     own_labels = {key: value for key, value in (metadata.get("labels") or {}).items() if key not in _PER_POD}
@@ -71,7 +70,7 @@ def pod_identities(metadata: Json) -> tuple[PodIdentity, ...]:
 
 
 def pod_on_node(spec: Json, metadata: Json) -> PodOnNode:
-    """Read what rules can ask about a pod that has a node; the same object for the pods of one template."""
+    """Read what rules of other pods match in a pod with a node; the same object for the pods of one template."""
     namespace = metadata.get("namespace") or ""
     return _on_node(
         namespace,
@@ -94,10 +93,10 @@ def _on_node(
 
 
 def anti_affinity_terms(terms: Iterable[Json], namespace: str) -> Iterator[AntiAffinityTerm]:
-    """Read whom a pod of a namespace keeps out by its required terms of anti-affinity.
+    """Read the required anti-affinity terms of a pod of a namespace.
 
-    A namespaceSelector may mean any namespace, and no labelSelector means nobody.
-    The keys of `matchLabelKeys` stand in the selectors of pods, where the API server has written them.
+    A namespaceSelector may match any namespace, and a term without labelSelector matches no pod. The API server has
+    written the keys of `matchLabelKeys` into the selectors of pods.
     """
     for term in terms:
         if term.get("labelSelector") is None:
@@ -162,10 +161,10 @@ def _spread_constraints(spec: Json, labels: Mapping[str, str]) -> Iterator[Topol
 
 
 def _selector(term: Json, labels: Mapping[str, str], what: str) -> tuple[tuple[LabelRequirement, ...], bool]:
-    """Read whom a rule is about, and whether it may be about fewer; it has to be about the pod itself.
+    """Read the selector of a rule, and whether it may match fewer pods; it has to match the pod itself.
 
     Keys of `matchLabelKeys` add the pod's own value, which the API server writes into the selectors of pods. A value
-    that a template's pods get only later, or that will be another where they go, is left out.
+    that pods of a template get only later, or that differs between clusters, is left out.
     """
     raw = term.get("labelSelector")
     if raw is None:
@@ -184,7 +183,7 @@ def _selector(term: Json, labels: Mapping[str, str], what: str) -> tuple[tuple[L
 
 
 def _containers(spec: Json) -> Iterator[Json]:
-    """List the containers whose ports count: those that run on, which sidecars do, too."""
+    """List the containers whose ports count: all that run on, sidecars included."""
     yield from spec.get("containers") or ()
     yield from (
         container for container in spec.get("initContainers") or () if container.get("restartPolicy") == "Always"
@@ -196,7 +195,7 @@ def _has_ports(container: Json) -> bool:
 
 
 def _ports(spec: Json) -> Iterator[HostPort]:
-    """List the ports that a pod takes of its node; all of them where it uses the node's network."""
+    """List the host ports of a pod; all its ports with hostNetwork."""
     whole = bool(spec.get("hostNetwork"))
     for container in _containers(spec):
         for port in container.get("ports") or ():

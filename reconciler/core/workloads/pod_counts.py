@@ -1,12 +1,12 @@
-"""The numbers by which an object says how many pods it makes, their problems, and the fewest pods that start a gang.
+"""Numbers of pods in an object: how to read and check them, and the minimum that starts a gang.
 
-Where no whole number stands, one pod or one group is counted, and a cluster would refuse the object. A minimum above
-the number of pods never starts. Texts that hold an expression are passed over.
+A value that is no whole number counts as one pod or one group; a cluster would refuse the object. A gang with a minimum
+above its number of pods never starts. Texts with expressions are skipped.
 
 Minimums are Volcano's `minAvailable` of a job and of its tasks, `minAvailable` of Grove's cliques and of their scaling
 groups, and `minAvailable` and `minReplicas` of Kubeflow's jobs (docs/kinds.md, "A gang with a minimum"). Where the
-minimum of the whole is above those of its roles, the scheduler takes any pods for the rest; here the largest pods are
-assumed to start first, which is the conservative case.
+minimum of the whole exceeds the sum of its roles' minimums, the scheduler takes any pods for the rest; here the largest
+pods are assumed to start first, which is the conservative case.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ _DIGITS = re.compile(r"[1-9]\d{0,8}")
 
 
 def check_counts(manifest: Mapping[str, Json], loc: Loc = (), kinds: Kinds = NO_KINDS) -> Iterator[Finding]:
-    """Find what is wrong with the numbers of an object, each at its field; nothing in versions that nobody knows.
+    """Check the numbers of an object, each at its field; unknown versions are not checked.
 
-    `kinds` are those that the fleet repository declares.
+    `kinds` are the WorkloadKinds of the fleet repository.
     """
     kind = kind_of(manifest, kinds)
     version = str(manifest.get("apiVersion", "")).rpartition("/")[2]
@@ -57,7 +57,7 @@ def _counts(kind: WorkloadKind) -> Iterator[Count]:
 
 
 def _number_paths(manifest: Mapping[str, Json], kind: WorkloadKind) -> Iterator[Path]:
-    """Yield the ways to all numbers of an object that stand there, each once."""
+    """Yield the paths of all numbers that an object has, each once."""
     patterns = [*kind.replicas, *(field_path for pair in kind.ordered for field_path in pair)]
     for count in _counts(kind):
         patterns += [count.path, count.instead, count.over, count.least, count.most, count.enough]
@@ -74,7 +74,7 @@ def _is_number(value: Json) -> bool:
 
 
 def _check_number(value: Json) -> Iterator[tuple[str, str]]:
-    """Say what is wrong with what stands where a number of pods belongs, and what to try."""
+    """Check the value of a number of pods; yields a message and a hint."""
     if isinstance(value, str) and has_expression(value):
         return
     if type(value) is not int:
@@ -87,7 +87,7 @@ def _check_number(value: Json) -> Iterator[tuple[str, str]]:
 
 
 def _check_order(manifest: Mapping[str, Json], kind: WorkloadKind, loc: Loc) -> Iterator[Finding]:
-    """Find minimums that are above what they are of, in each item that has both."""
+    """Check that minimums do not exceed what they are minimums of, in each item that has both."""
     pairs = [(count.least, count.most) for count in _counts(kind)] + [*kind.ordered]
     # One minimum for several numbers, as of elastic jobs, is not held to each of them.
     pairs += [(count.enough, count.path) for count in _counts(kind) if (EACH in count.enough) == (EACH in count.path)]
@@ -101,7 +101,7 @@ def _check_order(manifest: Mapping[str, Json], kind: WorkloadKind, loc: Loc) -> 
 
 
 def _check_single_group(manifest: Mapping[str, Json], kind: WorkloadKind, loc: Loc) -> Iterator[Finding]:
-    """Find a share that an object has no use for, since it makes one group of pods whatever number stands there."""
+    """Check for an expression in the replicas of an object that makes one group whatever they are."""
     by = next((field_path for field_path in kind.unknown if at(manifest, field_path) is not None), None)
     for field_path in kind.replicas if by is not None else ():
         value = at(manifest, field_path)
@@ -111,7 +111,7 @@ def _check_single_group(manifest: Mapping[str, Json], kind: WorkloadKind, loc: L
 
 
 def _check_minimum(manifest: Mapping[str, Json], kind: WorkloadKind, loc: Loc) -> Iterator[Finding]:
-    """Find a minimum of more pods than a group has; of elastic jobs, and of those without pods, nobody knows."""
+    """Check for a minimum above the size of a group; elastic jobs and those without pods are not checked."""
     shared = [count.enough for count in _counts(kind) if EACH in count.path and EACH not in count.enough]
     elastic = any(field_path and at(manifest, field_path) is not None for field_path in shared)
     least, every, number = declared_minimum(manifest, kind), pod_count(manifest, kind), group_count(manifest, kind)
@@ -125,19 +125,22 @@ def _check_minimum(manifest: Mapping[str, Json], kind: WorkloadKind, loc: Loc) -
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodRole:
-    """The pods of one template: how many there are, the GPUs of each, and how many the object wants at `least`."""
+    """Pods of one template of an object."""
 
     likeness: Hashable
     gpus: int
+    """GPUs of each."""
     pods: int
+    """Their number."""
     least: int | None
+    """Their own minimum; None without one."""
 
 
 def pods_to_start(roles: Sequence[PodRole], manifest: Mapping[str, Json], kind: WorkloadKind) -> Mapping[Hashable, int]:
-    """Return how many pods of each likeness have to be there at once; nothing where all have to be.
+    """Return the pods of each likeness that have to start together; empty where all have to.
 
-    A role has its own minimum. Without one it is there with all of its pods, or with one for each group where the
-    object has a minimum as a whole: nothing trains without its master.
+    A role without a minimum of its own starts with all of its pods, or with one for each group where the object has a
+    minimum as a whole: no job trains without its master.
     """
     number, whole = group_count(manifest, kind), declared_minimum(manifest, kind)
     if not number or (whole is None and all(role.least is None for role in roles)):

@@ -1,7 +1,7 @@
-"""What pods refer to and cannot start without, as their spec and the labels and annotations beside it name it.
+"""Objects that pods refer to and cannot start without, by their spec, labels and annotations.
 
-What is read here a person wrote, and no API server has looked at it: whatever is not of the type that Kubernetes takes
-is passed over. A reference that is ``optional``, and a Secret to pull images with, keep no pod from starting.
+The input is user-written and unvalidated: values of another type than Kubernetes takes are skipped. References that are
+``optional``, and Secrets for pulling images, keep no pod from starting.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from reconciler.model.cluster import Category
 from reconciler.model.workload import Json
 
 Reference: TypeAlias = tuple[Category, str, bool]
-"""What is needed, by what name, and whether it is in the namespace of whoever needs it."""
+"""A category, a name, and whether the object is in the namespace of the referrer."""
 
 _ALWAYS_PRESENT: Mapping[Category, frozenset[str]] = {
     Category.SCHEDULERS: frozenset({"default-scheduler"}),
     Category.SERVICE_ACCOUNTS: frozenset({"default"}),
     Category.PRIORITY_CLASSES: frozenset({"system-cluster-critical", "system-node-critical"}),
 }
-"""What every cluster has."""
+"""Objects of every cluster."""
 
 _FIELDS = (
     ("schedulerName", Category.SCHEDULERS, False),
@@ -48,7 +48,7 @@ _NETWORKS = "k8s.v1.cni.cncf.io/networks"
 
 
 def pod_references(spec: Mapping[str, Json], containers: tuple[str, ...] = ()) -> Iterator[Reference]:
-    """Yield what a pod's spec refers to; `containers` are further fields of it that are a container each."""
+    """Yield the references of a pod spec; `containers` are fields of it that are a container each."""
     for field, category, own in _FIELDS:
         yield from _reference(category, spec.get(field), own=own)
     for volume in mappings_in(spec.get("volumes")):
@@ -64,7 +64,7 @@ def pod_references(spec: Mapping[str, Json], containers: tuple[str, ...] = ()) -
 
 
 def metadata_references(metadata: Mapping[str, Json]) -> Iterator[Reference]:
-    """Yield what the labels and annotations of an object, or of the pods that it makes, refer to."""
+    """Yield the references in labels and annotations of an object, or of the pods that it makes."""
     for part, table in (("labels", _LABELS), ("annotations", _ANNOTATIONS)):
         texts = as_mapping(metadata.get(part))
         for key, category, own in table if texts else ():
@@ -73,19 +73,19 @@ def metadata_references(metadata: Mapping[str, Json]) -> Iterator[Reference]:
 
 
 def volume_claim_references(spec: Mapping[str, Json]) -> Iterator[Reference]:
-    """Yield what the spec of a PersistentVolumeClaim refers to."""
+    """Yield the references of a PersistentVolumeClaim's spec."""
     yield from _reference(Category.STORAGE_CLASSES, spec.get("storageClassName"), own=False)
 
 
 def device_class_references(spec: Mapping[str, Json]) -> Iterator[Reference]:
-    """Yield the DeviceClasses that the spec of a ResourceClaim refers to."""
+    """Yield the DeviceClasses that a ResourceClaim's spec refers to."""
     for request in mappings_in(as_mapping(spec.get("devices")).get("requests")):
         for subrequest in (request, as_mapping(request.get("exactly")), *mappings_in(request.get("firstAvailable"))):
             yield from _reference(Category.DEVICE_CLASSES, subrequest.get("deviceClassName"), own=False)
 
 
 def as_mapping(value: Json) -> Mapping[str, Json]:
-    """Return a mapping as it is, and nothing in place of anything else."""
+    """Return a mapping as it is, and an empty one in place of anything else."""
     return value if isinstance(value, dict) else {}
 
 
@@ -122,7 +122,7 @@ def _container_references(container: Mapping[str, Json]) -> Iterator[Reference]:
 
 
 def _network_references(text: Json) -> Iterator[Reference]:
-    """Read Multus' annotation: names, each with its namespace before and its interface behind, or a list in JSON."""
+    """Parse Multus' annotation: ``namespace/name@interface`` separated by commas, or a list in JSON."""
     if not isinstance(text, str):
         return
     if not text.lstrip().startswith("["):

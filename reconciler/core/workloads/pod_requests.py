@@ -1,4 +1,4 @@
-"""The requests of a pod, counted as the scheduler counts them, and those that admission has still to add."""
+"""Requests of a pod, counted as the scheduler does, and those that admission has yet to add."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ _parse = lru_cache(maxsize=4096)(parse_quantity)
 
 
 def parse_amounts(raw: Json) -> dict[str, Quantity]:
-    """Read a mapping of resource names to quantities."""
+    """Parse a mapping of resource names to quantities."""
     return {name: _parse(str(text)) for name, text in (raw or {}).items()}
 
 
 def shared_resources(amounts_by_name: Mapping[str, Quantity]) -> Resources:
-    """Return these amounts, the same object for the same amounts: thousands of pods ask for the same."""
+    """Return resources of these amounts, the same object for equal ones: thousands of pods are equal."""
     return _resources(tuple(sorted((name, amount) for name, amount in amounts_by_name.items() if amount)))
 
 
@@ -30,16 +30,16 @@ def _resources(amounts_by_name: tuple[tuple[str, Quantity], ...]) -> Resources:
 
 
 def container_requests(resources: Json) -> dict[str, Quantity]:
-    """Read what the resources of a container or of a pod request; a limit without a request counts as one."""
+    """Read the requests of a container or of a pod; a limit without a request counts as one."""
     return {**parse_amounts(resources.get("limits")), **parse_amounts(resources.get("requests"))}
 
 
 def pod_requests(spec: Json) -> Resources:
-    """Add up what a pod requests, from its spec or from a pod template's.
+    """Sum the requests of a pod, from its spec or from a pod template's.
 
     The rule of Kubernetes' resource helpers: containers and sidecars together, or the largest init container beside the
     sidecars that were started before it, whichever is more, resource by resource; then the overhead of the runtime.
-    Requests of the pod as a whole (1.34) go before the sum; its limits only where there is none, and for huge pages. A
+    Pod-level requests (1.34) replace the sum; pod-level limits only where it has no request, and for huge pages. A
     limit without a request counts as one, which the API server writes into pods but not into templates.
     """
     steady: dict[str, Quantity] = {}
@@ -76,20 +76,20 @@ def _raise_to(peak: dict[str, Quantity], level: Mapping[str, Quantity]) -> None:
 
 
 _LIMIT_RANGER = "kubernetes.io/limit-ranger"
-"""The annotation in which the API server tells what a LimitRange has given to a pod."""
+"""The annotation in which the API server lists the defaults that a LimitRange gave to a pod."""
 _OF_CONTAINER = re.compile(r"(?:^|[:;] )([^:;]+) request for (init )?container ([^;]+)")
 
 _ContainerRequests = tuple[frozenset[str], Mapping[str, Quantity]]
-"""The resources that a container requests by its own word, and what it has been given of others."""
+"""Resources that a container requests itself, and amounts that it got by default."""
 _Defaults = Mapping[tuple[bool, str], frozenset[str]]
-"""The resources that a LimitRange has set, by whether it is an init container and by its name."""
+"""Resources that a LimitRange has set, by whether the container is an init container, and its name."""
 
 
 def unstated_requests(spec: Json, metadata: Json = None) -> UnstatedRequests:
-    """Read what admission may add to a pod, or to the pods of a template; `metadata` are as for its shape.
+    """Read what admission may add to a pod, or to the pods of a template; `metadata` as in `replica_shape`.
 
-    An init container that requests nothing counts only where all containers that come after it request something: else
-    it takes no more than these do.
+    An init container without requests counts only where all later containers have some: else it takes no more than
+    these do.
     """
     given = _limit_ranger_defaults((metadata or {}).get("annotations") or {})
     own = [
@@ -123,12 +123,12 @@ def unstated_requests(spec: Json, metadata: Json = None) -> UnstatedRequests:
 
 @lru_cache(maxsize=4096)
 def _shared_unstated(unstated_amounts: UnstatedRequests) -> UnstatedRequests:
-    """Return the same object for the same: thousands of pods leave the same unsaid."""
+    """Return the same object for equal values, of which thousands of pods have one."""
     return unstated_amounts
 
 
 def _spare(spec: Json) -> Amounts:
-    """Read how much less the containers request than the pod as a whole, of what that says anything of."""
+    """Read the pod-level requests less those of the containers, for each resource that has any."""
     whole = spec.get("resources") or {}
     if not whole:
         return ()
@@ -143,12 +143,12 @@ def _silent_containers(containers: Iterable[_ContainerRequests], resource: str) 
 
 
 def _container_requests(container: Json, given: frozenset[str]) -> _ContainerRequests:
-    """Name the resources that a container requests by its own word, and say what it has been given of others."""
+    """Return the resources that a container requests itself, and the amounts that it got by default."""
     requests = container_requests(container.get("resources") or {})
     return frozenset(requests.keys() - given), {name: requests[name] for name in given if name in requests}
 
 
 def _limit_ranger_defaults(annotations: Mapping[str, str]) -> _Defaults:
-    """Read the words of the API server: ``LimitRanger plugin set: cpu, memory request for container server; ...``."""
+    """Parse ``LimitRanger plugin set: cpu, memory request for container server; ...``."""
     entries = _OF_CONTAINER.findall(annotations.get(_LIMIT_RANGER) or "")
     return {(bool(early), name.strip()): frozenset(names.strip().split(", ")) for names, early, name in entries}

@@ -12,10 +12,10 @@ from reconciler.model.workload import Json
 
 
 def replica_shape(spec: Json, metadata: Json = None) -> ReplicaShape:
-    """Read what one pod asks of a node and of the pods beside it; the devices that it claims are for `claims` to say.
+    """Read the requirements of one pod; `resource_claims` adds the devices that it claims.
 
-    `metadata` are the pod's or its template's, as far as they are known: rules go by its labels and namespace. Required
-    node affinity becomes part of the node selector where it says no more than one could.
+    `metadata` are the pod's or its template's, as far as they are known: rules match its labels and namespace. Required
+    node affinity becomes part of the node selector where that can express it.
     """
     selector = dict(spec.get("nodeSelector") or {})
     terms = node_terms(_required(spec))
@@ -35,7 +35,7 @@ def replica_shape(spec: Json, metadata: Json = None) -> ReplicaShape:
 
 
 def node_terms(selector: Json) -> tuple[NodeTerm, ...] | None:
-    """Read a NodeSelector; None where there is none."""
+    """Read a NodeSelector; None without one."""
     if not selector:
         return None
     return tuple(
@@ -58,7 +58,10 @@ def _requirements(expressions: Json) -> Iterator[NodeRequirement]:
 
 
 def _merge_term(term: NodeTerm, selector: dict[str, str]) -> tuple[NodeTerm, ...]:
-    """Add to the selector what it can say of the term, and return what is left; a contradiction stays one."""
+    """Move requirements of a term into the selector where it can express them; return the rest of the term.
+
+    Requirements that contradict the selector stay in the term.
+    """
     left: list[NodeRequirement] = []
     for label in term.labels:
         if (
@@ -75,7 +78,7 @@ def _merge_term(term: NodeTerm, selector: dict[str, str]) -> tuple[NodeTerm, ...
 
 
 def tolerations(spec: Json) -> Iterator[Toleration]:
-    """Read what the pods of a workload tolerate by their own word."""
+    """Read the tolerations of a pod spec, without those that the API server adds."""
     for raw in spec.get("tolerations") or ():
         # Those that the API server adds to each pod (not-ready, unreachable for 300 s) say nothing of the workload.
         if raw.get("effect") == "NoExecute" and raw.get("tolerationSeconds") is not None:

@@ -1,7 +1,7 @@
-"""What is wrong in the part of a pod template that is counted, before any API server has looked at it.
+"""Checks of the counted part of a pod template, before any API server has validated it.
 
-A body or a file may say anything there. What passes here can be read as what one pod needs, and nothing that is read of
-it is of a type that it ought not to be.
+A request body or a file may contain anything there. A checked template can be read as the requirements of one pod, with
+every value of its expected type.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ _TOLERATION = ("key", "operator", "value", "effect")
 _EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 _COMPARING = ("Equal", "Exists", "Gt", "Lt")
 _SELECTING = ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt")
-"""What Kubernetes 1.37 knows of effects and operators of tolerations, and of operators of node selector terms."""
+"""Effects and operators of tolerations, and operators of node selector terms, of Kubernetes 1.37."""
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 _Check = Callable[[Json, Loc], Iterator[Finding]]
 
 
 def check_pod_template(manifest: Mapping[str, Json], loc: Loc = (), kinds: Kinds = NO_KINDS) -> Iterator[Finding]:
-    """Find what Kubernetes would refuse of what an object's pods need; texts that hold an expression are passed over.
+    """Check the requirements of an object's pods as Kubernetes does; texts with expressions are skipped.
 
-    `kinds` are those that the fleet repository declares. Nothing is found in an object that makes no pods.
+    `kinds` are the WorkloadKinds of the fleet repository. An object without pods has no findings.
     """
     kind = kind_of(manifest, kinds)
     if kind is None:
@@ -39,7 +39,7 @@ def check_pod_template(manifest: Mapping[str, Json], loc: Loc = (), kinds: Kinds
 
 
 def check_pod_patch(patch: Mapping[str, Json], loc: Loc) -> Iterator[Finding]:
-    """Find what Kubernetes would refuse of what a strategic merge patch has to say of a pod and its labels."""
+    """Check the pod spec, labels and annotations in a strategic merge patch as Kubernetes does."""
     stated = _without_directives(patch)
     yield from _at_path(("spec",), _pod)(stated, loc)
     for part in ("labels", "annotations"):
@@ -47,7 +47,7 @@ def check_pod_patch(patch: Mapping[str, Json], loc: Loc) -> Iterator[Finding]:
 
 
 def _without_directives(value: Json) -> Json:
-    """Leave of a patch what it sets: nothing that deletes, and nothing that says how to merge."""
+    """Return what a patch sets, without deletions and merge directives."""
     if isinstance(value, list):
         return [_without_directives(item) for item in value]
     if not isinstance(value, dict):
@@ -57,7 +57,7 @@ def _without_directives(value: Json) -> Json:
 
 
 def environment_values(manifest: Mapping[str, Json], kinds: Kinds) -> Iterator[tuple[Loc, Json]]:
-    """Yield the values of the environment variables of a workload's containers, of whichever template, each once."""
+    """Yield the values of all environment variables in a workload's pod templates, each once."""
     values: dict[Loc, Json] = {}
     for place in pod_template_sites(manifest, kinds):
         pod = at(manifest, tuple(map(str, place.loc))) if place.loc else None
@@ -99,7 +99,7 @@ def _pod(pod: Json, loc: Loc) -> Iterator[Finding]:
 
 
 def _at_path(pod_path: tuple[str, ...], check: _Check) -> _Check:
-    """Check what lies at the end of a way of mappings, of which each may be missing, and of each item for a ``*``."""
+    """Check the value at a path of mappings, each optional, and each item for a ``*``."""
 
     def look(value: Json, loc: Loc) -> Iterator[Finding]:
         if pod_path and pod_path[0] == EACH:
@@ -116,7 +116,7 @@ def _at_path(pod_path: tuple[str, ...], check: _Check) -> _Check:
 
 
 def _each_value(check: _Check) -> _Check:
-    """Check every item of a mapping or a list, which may be missing."""
+    """Check every item of an optional mapping or list."""
 
     def look(value: Json, loc: Loc) -> Iterator[Finding]:
         if not isinstance(value, dict):
@@ -129,7 +129,7 @@ def _each_value(check: _Check) -> _Check:
 
 
 def _each_item(check: _Check) -> _Check:
-    """Check every item of a list, which may be missing."""
+    """Check every item of an optional list."""
 
     def look(value: Json, loc: Loc) -> Iterator[Finding]:
         if value is not None and not isinstance(value, list):
@@ -154,13 +154,13 @@ def _text(value: Json, loc: Loc) -> Iterator[Finding]:
 
 
 def _texts(value: Json, loc: Loc) -> Iterator[Finding]:
-    """Check a mapping of texts, none of which may be missing."""
+    """Check a mapping of required texts."""
     for name, item in value.items():
         yield from _text(item, (*loc, name))
 
 
 def _some_texts(names: tuple[str, ...]) -> _Check:
-    """Check these fields of a mapping, each of which may be missing."""
+    """Check optional texts of a mapping."""
 
     def look(value: Json, loc: Loc) -> Iterator[Finding]:
         for name in names:
@@ -181,7 +181,7 @@ def _quantities(value: Json, loc: Loc) -> Iterator[Finding]:
 
 
 def _one_of(words: tuple[str, ...], value: Json, loc: Loc) -> Iterator[Finding]:
-    """Check a text that may be missing, and has to be one of a few words."""
+    """Check an optional text that has to be one of these words."""
     if isinstance(value, str) and value and not has_expression(value) and value not in words:
         message = f"{shortened(value)!r} is nothing that Kubernetes knows here"
         yield Finding(loc=loc, message=message, hint=f"one of {', '.join(words)}")
@@ -215,7 +215,7 @@ def _resources(value: Json, loc: Loc) -> Iterator[Finding]:
 
 
 def _stated(value: Json, loc: Loc) -> Iterator[Finding]:
-    """Check requirements that stand apart, which may name the kind of their GPUs and have others set aside."""
+    """Check requirements outside of the pod spec, which may name the GPU type and hold custom resources."""
     plain = {
         part: {name: amount for name, amount in amounts.items() if name not in _NAMED_APART}
         if isinstance(amounts := value.get(part), dict)
@@ -238,11 +238,11 @@ _FIELDS: Mapping[str, _Check] = {
     "resources": _at_path((), _resources),
     "overhead": _at_path((), _quantities),
 }
-"""What is read of a pod's spec."""
+"""Checks by field of a pod spec."""
 
 
 def _wrong_type(value: Json, loc: Loc, what: str) -> Iterator[Finding]:
-    """Say what Kubernetes reads at a place where something else stands; what an expression becomes nobody knows yet."""
+    """Yield a finding about a value of the wrong type; an expression may still become the right one."""
     if isinstance(value, str) and has_expression(value):
         return
     if isinstance(value, dict | list):

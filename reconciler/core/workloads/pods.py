@@ -1,4 +1,4 @@
-"""The pods that an object makes: of which templates, how many of each, and which of them only run together."""
+"""Pods that an object makes: their templates, their number, and the gangs among them."""
 
 from __future__ import annotations
 
@@ -18,31 +18,29 @@ _NVIDIA = "nvidia.com/gpu"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodTemplateSite:
-    """One pod template of an object: `item` is the way to the item that it is in, and `loc` where its spec stands.
-
-    `loc` is empty where the object has none of its own.
-    """
+    """One pod template of an object."""
 
     template: PodTemplate
     item: Path
+    """Path of the item that the template is in."""
     loc: Loc
+    """Place of the pod spec; empty where the object has none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TemplatePods:
-    """So many pods of one spec, at a place of an object; `replicas` is None where nobody knows how many.
-
-    `least` are as many as the object says have to be there before any of a group runs, None where it says nothing.
-    """
+    """Pods that an object makes of one template."""
 
     place: PodTemplateSite
     spec: Json
     replicas: int | None
+    """None where unknown."""
     least: int | None = None
+    """Declared minimum that has to exist before any of a group runs; None without one."""
 
 
 def pod_template_sites(manifest: Mapping[str, Json], declared: Kinds = NO_KINDS) -> Iterator[PodTemplateSite]:
-    """Find the pod templates of an object, also where its kind is not counted; a broken object has fewer."""
+    """Find the pod templates of an object, also of a kind that is not counted; broken objects have fewer."""
     kind = kind_of(manifest, declared)
     if kind is not None:
         yield from _sites(manifest, kind)
@@ -59,10 +57,10 @@ def _sites(manifest: Mapping[str, Json], kind: WorkloadKind) -> Iterator[PodTemp
 def read_pods(
     manifest: Mapping[str, Json], declared: Kinds, others: tuple[Mapping[str, Json], ...] = ()
 ) -> Iterator[TemplatePods]:
-    """Read the pods that an object makes as it is written; nothing of kinds whose pods nobody counts.
+    """Read the pods that an object makes; none of kinds whose pods are not counted.
 
-    `others` are the objects beside it, which it may refer to. Raises LookupError where a template is not there, and
-    ValueError where the object's version is one of which nothing is known.
+    `others` are the objects deployed with it, which it may refer to. Raises LookupError where a template is missing,
+    and ValueError for an unknown version.
     """
     kind = kind_of(manifest, declared)
     if kind is None or not kind.counted:
@@ -83,9 +81,9 @@ def read_pods(
 
 
 def pod_labels_path(manifest: Mapping[str, Json], place: PodTemplateSite) -> Path:
-    """Return the way to the labels of a template's pods; empty where they cannot be written, or there is no template.
+    """Return the path of a template's pod labels; empty without a template, or where they cannot be written.
 
-    A template that is only read where it stands in place of another is labelled as that.
+    A template that is read in place of another is labelled there.
     """
     template, item = place.template, place.item
     template_paths = [template_path for template_path in (template.spec, template.resources) if template_path]
@@ -98,7 +96,7 @@ def pod_labels_path(manifest: Mapping[str, Json], place: PodTemplateSite) -> Pat
 
 
 def pod_metadata(manifest: Mapping[str, Json], place: PodTemplateSite) -> Json:
-    """Return what is known beforehand of the pods of a template: their namespace, and labels without expressions."""
+    """Return what is known beforehand of a template's pods: their namespace, and labels without expressions."""
     labels_path = pod_labels_path(manifest, place)
     labels = (at(manifest, labels_path) if labels_path else None) or {}
     namespace = str(at(manifest, ("metadata", "namespace")) or "")
@@ -109,14 +107,14 @@ def pod_metadata(manifest: Mapping[str, Json], place: PodTemplateSite) -> Json:
 
 
 def group_count(manifest: Mapping[str, Json], kind: WorkloadKind) -> int | None:
-    """Count the groups that an object makes; None where its pods are no group, or nobody knows how many."""
+    """Count the groups that an object makes; None where its pods are no gang, or the number is unknown."""
     if kind.together is None:
         return None
     return _product(manifest, kind.together.counts, None)
 
 
 def pod_count(manifest: Mapping[str, Json], kind: WorkloadKind) -> int | None:
-    """Count the pods of all templates that an object makes when it is awake; None where nobody knows how many."""
+    """Count the pods of all templates of an object that is not suspended; None where unknown."""
     if any(at(manifest, unknown_path) is not None for unknown_path in kind.unknown):
         return None
     sites = (place for place in _sites(manifest, kind) if not place.template.optional or _is_described(manifest, place))
@@ -125,14 +123,14 @@ def pod_count(manifest: Mapping[str, Json], kind: WorkloadKind) -> int | None:
 
 
 def _is_described(manifest: Mapping[str, Json], place: PodTemplateSite) -> bool:
-    """Tell whether something says what the pods of a template are like."""
+    """Tell whether the object describes the pods of a template."""
     template = place.template
     field_paths = (tuple(map(str, place.loc)), within(template.resources, place.item, _pattern(template)))
     return any(field_path and at(manifest, field_path) is not None for field_path in field_paths)
 
 
 def gang_minimum(manifest: Mapping[str, Json], kind: WorkloadKind, size: int) -> int:
-    """Say how many pods of a group of so many have to be there before any of them runs."""
+    """Return how many pods of a group of this size have to exist before any of them runs."""
     together = kind.together
     if together is None:
         return 1
@@ -142,18 +140,18 @@ def gang_minimum(manifest: Mapping[str, Json], kind: WorkloadKind, size: int) ->
 
 
 def declared_minimum(manifest: Mapping[str, Json], kind: WorkloadKind) -> int | None:
-    """Return how many pods of a group an object itself says have to be there; None where it does not."""
+    """Return the declared minimum of a group; None without one."""
     together = kind.together
     return _whole_number(at(manifest, together.gang), 0) or None if together is not None and together.gang else None
 
 
 def _pattern(template: PodTemplate) -> Path:
-    """Return the way of a template that says which items it is in."""
+    """Return the path of a template that has its ``*``."""
     return next((pod_path for pod_path in (template.spec, template.resources) if EACH in pod_path), ())
 
 
 def _spec_path(manifest: Mapping[str, Json], template: PodTemplate, item: Path) -> Path:
-    """Return the way to the spec of a template's pods: to where it may stand instead if only there it does."""
+    """Return the path of the pod spec of a template: `instead` where only that exists."""
     own = within(template.spec, item, _pattern(template))
     return template.instead if template.instead and at(manifest, own) is None else own
 
@@ -161,7 +159,7 @@ def _spec_path(manifest: Mapping[str, Json], template: PodTemplate, item: Path) 
 def _spec(
     manifest: Mapping[str, Json], place: PodTemplateSite, declared: Kinds, others: tuple[Mapping[str, Json], ...]
 ) -> Json | None:
-    """Put together the spec of a template's pods; None where it makes none."""
+    """Assemble the pod spec of a template; None where it makes no pods."""
     template = place.template
     spec_path = tuple(str(part) for part in place.loc)
     spec = at(manifest, spec_path) if spec_path else None
@@ -185,7 +183,7 @@ def _spec(
 
 
 def _referred(reference: Json, declared: Kinds, others: tuple[Mapping[str, Json], ...]) -> Json:
-    """Return the spec of the pods of another object that is deployed beside this one."""
+    """Return the pod spec of a referenced object that is deployed with this one."""
     for other in others:
         same = all(other.get(field) == reference.get(field) for field in ("apiVersion", "kind"))
         if same and at(other, ("metadata", "name")) == reference.get("name"):
@@ -195,7 +193,7 @@ def _referred(reference: Json, declared: Kinds, others: tuple[Mapping[str, Json]
 
 
 def _requirements(stated: Mapping[str, Json]) -> Json:
-    """Read requirements that stand apart as those of a container."""
+    """Convert requirements outside of the pod spec into those of a container."""
     parts: dict[str, Json] = {}
     for part in ("limits", "requests"):
         amounts = dict(stated.get(part) or {})
@@ -208,7 +206,7 @@ def _requirements(stated: Mapping[str, Json]) -> Json:
 
 
 def _is_suspended(manifest: Mapping[str, Json], kind: WorkloadKind) -> bool:
-    """Tell whether an object makes no pods yet, and is not one that Kueue will wake."""
+    """Tell whether an object is suspended and not in a queue of Kueue, which resumes it."""
     queued = at(manifest, ("metadata", "labels", _QUEUE)) is not None
     return not queued and any(at(manifest, field_path) is True for field_path in kind.suspended)
 
@@ -224,7 +222,7 @@ def _product(manifest: Mapping[str, Json], counts: tuple[Count, ...], place: Pod
 
 
 def _minimum(manifest: Mapping[str, Json], place: PodTemplateSite) -> int | None:
-    """Count the pods of a template that have to be there at once, where any of its numbers has a minimum."""
+    """Count the pods of a template that have to start together, where any of its numbers has a minimum."""
     number, stated = 1, False
     for count in place.template.counts:
         factor = _factor(manifest, count, place) or 0
@@ -235,7 +233,7 @@ def _minimum(manifest: Mapping[str, Json], place: PodTemplateSite) -> int | None
 
 
 def _value(manifest: Mapping[str, Json], count: Count, field_path: Path, place: PodTemplateSite | None) -> Json:
-    """Return what stands at one of the ways of a number."""
+    """Return the value at one of the paths of a number."""
     if not field_path:
         return None
     if count.among is not None and place is not None:
@@ -244,7 +242,7 @@ def _value(manifest: Mapping[str, Json], count: Count, field_path: Path, place: 
 
 
 def _factor(manifest: Mapping[str, Json], count: Count, place: PodTemplateSite | None) -> int | None:
-    """Read one number; what is no number, as an expression before it is filled in, counts as one."""
+    """Read one number; a value that is no number, as an unrendered expression, counts as one."""
 
     def stands(field_path: Path) -> Json:
         return _value(manifest, count, field_path, place)
@@ -263,7 +261,7 @@ def _factor(manifest: Mapping[str, Json], count: Count, place: PodTemplateSite |
 
 
 def _value_in_listing_item(manifest: Mapping[str, Json], field_path: Path, fields: tuple[str, str], item: Path) -> Json:
-    """Find what stands in the item that lists, in its first field, what the template's item has in the second."""
+    """Return the value in the item whose first field here lists the template item's second field."""
     listed, named = fields
     name = at(manifest, (*item, named))
     for other in items(manifest, field_path):

@@ -1,4 +1,4 @@
-"""How many replicas of a placement are there: its pods, less those that only help, by the pods of a replica."""
+"""Replicas of a placement by its observed pods, without pods that request no device where replicas do."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _NONE = NonGpuPods()
 
 
 def requests_devices(shape: ReplicaShape) -> bool:
-    """Tell whether a replica asks for more than CPU and memory: for an extended resource, or by claim."""
+    """Tell whether a replica requests an extended resource or claims a device."""
     return bool(shape.devices) or shape.requests.extended
 
 
@@ -23,15 +23,15 @@ def bound_replicas(placement: Placement, seen: ClusterObservation | None) -> int
 
 
 def ready_replicas(placement: Placement, seen: ClusterObservation) -> int | None:
-    """Count the replicas of a placement that serve; None where nobody has looked."""
+    """Count the ready replicas of a placement; None where they are not observed."""
     pods = seen.ready.get(placement.name)
     return None if pods is None else max(0, pods - _non_gpu_pods(placement, seen).ready) // placement.shape.group_size
 
 
 def all_pods_ready(placement: Placement, seen: ClusterObservation) -> bool | None:
-    """Tell whether all pods of a placement that are there are ready; None where no replica is, or nobody has looked.
+    """Tell whether all existing pods of a placement are ready; None without a replica or an observation.
 
-    They may be fewer than its replicas: on their way, or as few as its template needs.
+    They may be fewer than its replicas: others may be on their way, or not needed by its template.
     """
     name, pods = placement.name, seen.ready.get(placement.name)
     if pods is None:
@@ -42,7 +42,7 @@ def all_pods_ready(placement: Placement, seen: ClusterObservation) -> bool | Non
 
 
 def pending_replicas(placement: Placement, seen: ClusterObservation) -> int:
-    """Count the replicas of a placement that are seen to wait for a node, with one of their pods or with all."""
+    """Count the replicas of a placement that wait for a node, with one of their pods or with all."""
     homeless = seen.homeless.get(placement.name)
     if homeless is None or (homeless.helping and requests_devices(placement.shape)):
         return 0
@@ -50,7 +50,7 @@ def pending_replicas(placement: Placement, seen: ClusterObservation) -> int:
 
 
 def describe_resize(before: Placement, after: Placement) -> str:
-    """Say from how many to how many; where there are as many replicas as before, their pods have become others."""
+    """Describe a change of replicas; with equal replicas, the change of their pods."""
     if before.replicas != after.replicas:
         return f"{before.replicas} to {count(after.replicas, 'replica')}"
     pods = after.replicas * after.shape.group_size
@@ -58,12 +58,12 @@ def describe_resize(before: Placement, after: Placement) -> str:
 
 
 def bound_pods(placement: Placement, seen: ClusterObservation) -> tuple[int, int]:
-    """Count the pods of a placement that have a node, and those of them that only help."""
+    """Count the pods of a placement that have a node, and those of them that are no replicas."""
     pods = seen.bound.get(placement.name, 0)
     return pods, min(pods, _non_gpu_pods(placement, seen).bound)
 
 
 def _non_gpu_pods(placement: Placement, seen: ClusterObservation) -> NonGpuPods:
-    """Return what cannot be a replica, as a router on CPUs beside replicas that need GPUs."""
+    """Return the pods that cannot be replicas, as a router on CPUs beside replicas with GPUs."""
     helpers = seen.helpers.get(placement.name)
     return helpers if helpers is not None and requests_devices(placement.shape) else _NONE

@@ -1,4 +1,4 @@
-"""ResourceClaims, their templates and DeviceClasses: who holds which device, and what a pod's claims ask for."""
+"""ResourceClaims, their templates and DeviceClasses: allocated devices, and devices that pods claim."""
 
 from __future__ import annotations
 
@@ -14,34 +14,37 @@ from reconciler.model.workload import Json
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TemplateRecord:
-    """What a ResourceClaimTemplate asks for; `obstacle` says why nobody can count it."""
+    """Devices that a ResourceClaimTemplate requests."""
 
     requests: tuple[DeviceRequest, ...] = ()
     obstacle: str = ""
+    """Why they cannot be counted; empty where they can."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodClaims:
-    """The claims in a pod spec: made for the pod from a template, or one claim that all its pods share."""
+    """Claims in a pod spec."""
 
     templates: tuple[str, ...] = ()
+    """Templates of claims that are made for each pod."""
     shared: tuple[str, ...] = ()
+    """Claims that all pods share."""
 
 
 NO_CLAIMS = PodClaims()
 
 
 class _UncountableError(Exception):
-    """A request that only the scheduler can judge."""
+    """A request that only the scheduler can evaluate."""
 
 
 def read_class(raw: Json) -> tuple[str, ...]:
-    """Read a DeviceClass: the expressions that its devices meet; one of a kind that CEL is not is empty."""
+    """Read the selectors of a DeviceClass; a selector in another language than CEL is empty."""
     return tuple(_expressions(raw.get("spec") or {}))
 
 
 def read_claim(raw: Json) -> tuple[DeviceId, ...] | None:
-    """Read which devices a ResourceClaim holds; None while it has none allocated. Admin access holds nothing."""
+    """Read the devices allocated to a ResourceClaim; None before allocation. Admin access allocates none."""
     allocation = (raw.get("status") or {}).get("allocation")
     if allocation is None:
         return None
@@ -82,7 +85,7 @@ def pod_claims(spec: Json) -> PodClaims:
 
 
 def claims_held(namespace: str, spec: Json, status: Json) -> tuple[str, ...]:
-    """Name the claims that a pod has devices by, as ``namespace/name``; one that is not made yet has no name."""
+    """Return the claims of a pod as ``namespace/name``, without those that are not created yet."""
     made = {claim["name"]: claim.get("resourceClaimName") for claim in status.get("resourceClaimStatuses") or ()}
     names = [
         claim.get("resourceClaimName") or made.get(claim["name"], "") for claim in spec.get("resourceClaims") or ()
@@ -96,7 +99,7 @@ def claims_held(namespace: str, spec: Json, status: Json) -> tuple[str, ...]:
 def with_claims(
     shape: ReplicaShape, claims: PodClaims, namespace: str, templates: Mapping[str, TemplateRecord]
 ) -> ReplicaShape:
-    """Add the devices that a pod's claims ask for to its shape, or say why nobody can count them.
+    """Add the claimed devices of a pod to its shape, or the obstacle to counting them.
 
     A class that is requested as a resource is a claim as well (KEP-5004).
     """
@@ -121,7 +124,7 @@ def with_claims(
 
 
 def _option(raw: Json) -> DeviceOption:
-    """Read one way to meet a request, with the defaults of the API. Tolerations only ever let more devices in."""
+    """Read one alternative of a request, with API defaults. Tolerations only ever admit more devices."""
     if raw.get("adminAccess"):
         raise _UncountableError("claims admin access to devices")
     if (raw.get("capacity") or {}).get("requests"):

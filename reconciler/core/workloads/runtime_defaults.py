@@ -1,4 +1,4 @@
-"""What admission adds to the pods of a cluster: by the RuntimeClass that they name, by the LimitRanges of a namespace.
+"""Admission defaults of pods in a cluster, by RuntimeClass and by LimitRange.
 
 Rules of the API server's RuntimeClass and LimitRanger admission plugins.
 """
@@ -27,10 +27,10 @@ def read_runtime_class(raw: Json) -> RuntimeClass:
 
 
 def read_limit_range(raw: Json) -> Resources | None:
-    """Read what a LimitRange has a container request that requests nothing; None where it says nothing of that.
+    """Read the default requests of containers from a LimitRange; None without any.
 
-    The API server has filled in `defaultRequest` from what the LimitRange says of `default`, `max` and `min`. It takes
-    amounts there that it refuses in pods, such as less than nothing: these are passed over.
+    The API server has filled in `defaultRequest` from `default`, `max` and `min`. It accepts amounts there that it
+    refuses in pods, such as negative ones: these are skipped.
     """
     defaults: dict[str, Quantity] = {}
     for limit in (raw.get("spec") or {}).get("limits") or ():
@@ -42,9 +42,9 @@ def read_limit_range(raw: Json) -> Resources | None:
 
 
 def by_namespace(limit_ranges: Iterable[tuple[str, Resources]]) -> dict[str, Resources]:
-    """Put together what LimitRanges, named ``namespace/name``, give to containers in each namespace.
+    """Merge the defaults of LimitRanges, named ``namespace/name``, by namespace.
 
-    Of several that speak of one resource nobody knows which comes first: it is the largest.
+    The order of several LimitRanges is undefined; the largest default of a resource is taken.
     """
     largest: dict[str, dict[str, Quantity]] = {}
     for key, given in limit_ranges:

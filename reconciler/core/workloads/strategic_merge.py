@@ -30,19 +30,19 @@ from reconciler.text.findings import Loc, dotted, shortened
 
 ROOT = "Pod"
 FLAT = ""
-"""The name of every type that has no object and no list in it, maps of texts among them."""
+"""Every type without objects and lists in it, maps of texts among them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodField:
-    """A field that holds an object `of` a type, or (`many`) a list of them; of scalars it is `FLAT`.
-
-    Lists that `merges` are merged: of objects by the field `key`, of scalars as sets. Others are replaced.
-    """
+    """A field that holds objects, or a list."""
 
     of: str = FLAT
+    """Type of the objects or items; `FLAT` for scalars."""
     many: bool = False
+    """Whether it is a list."""
     merges: bool = False
+    """Whether the list is merged: objects by `key`, scalars as a set. Other lists are replaced."""
     key: str = ""
 
 
@@ -195,9 +195,10 @@ ItemKey = tuple[type, Json]
 
 
 class Unmergeable(ValueError):  # noqa: N818 -- it says what a patch is
-    """A patch that cannot be applied: `loc` is where in it, and `message` completes "field: ...".
+    """A patch that cannot be applied.
 
-    The way out is to mend the patch, unless there is a `hint`.
+    `loc` is the place in the patch, and `message` completes "field: ...". The remedy is to mend the patch, unless there
+    is a `hint`.
     """
 
     def __init__(self, loc: Loc, message: str, hint: str = "") -> None:
@@ -209,7 +210,7 @@ class Unmergeable(ValueError):  # noqa: N818 -- it says what a patch is
 
 
 def item_type(loc: Loc, *lists: Sequence[Json]) -> type:
-    """Return the type that all items of some lists are of; raises Unmergeable where they differ, or there are none."""
+    """Return the type of all items of these lists; raises Unmergeable where there are several, or none."""
     types = {_type(item) for items in lists for item in items}
     if len(types) != 1 or types & {type(None), list}:
         raise Unmergeable(loc, "its items are to be all objects, or all scalars of one type")
@@ -217,7 +218,7 @@ def item_type(loc: Loc, *lists: Sequence[Json]) -> type:
 
 
 def key_of_item(item: Json, key: str, loc: Loc) -> ItemKey:
-    """Return what an item is known by. 80 and "80" are not the same."""
+    """Return the merge key of an item. 80 and "80" differ."""
     if key and not isinstance(item, Mapping):
         raise Unmergeable(loc, "is no object")
     if key and key not in item:
@@ -231,7 +232,7 @@ def key_of_item(item: Json, key: str, loc: Loc) -> ItemKey:
 def apply_item_directives(
     old: Sequence[Json], new: Sequence[Json], key: str, loc: Loc
 ) -> tuple[list[Json], list[Json]]:
-    """Carry out the directives among the items of a patch; return what is left of the list and of the patch.
+    """Apply the directives among the items of a patch; return the rest of the list and of the patch.
 
     Where one of them replaces the list, the patch's items are the list, and none is left to merge.
     """
@@ -253,10 +254,10 @@ def apply_item_directives(
 
 
 def server_order(old: Sequence[Json], new: Sequence[Json], field: PodField, loc: Loc) -> list[Json]:
-    """Return the list that an order given for it is compared with after items were deleted and others added.
+    """Return the list that an explicit order is compared with, after deletions and additions.
 
-    Kubernetes compares with the storage of the original list, where items move up into the places of deleted ones,
-    and new ones take the places that become free.
+    Kubernetes compares with the storage of the original list, where items move up into the places of deleted ones, and
+    new ones take the places that become free.
     """
     stored, used = [*old], len(old)
     if not field.key:
@@ -277,12 +278,12 @@ def server_order(old: Sequence[Json], new: Sequence[Json], field: PodField, loc:
 
 
 def distinct(items: Sequence[Json]) -> list[Json]:
-    """Drop scalars that have been there before."""
+    """Return scalars without duplicates."""
     return [value for _, value in dict.fromkeys(key_of_item(item, "", ()) for item in items)]
 
 
 def check_order(new: Sequence[Json], order: Sequence[Json], key: str, loc: Loc) -> None:
-    """Raise Unmergeable unless the items of a patch stand in an order in which all of them are."""
+    """Raise Unmergeable unless an explicit order lists the items of a patch in their order."""
     if not new or not order:
         return
     rest = [item for item in new if not (key and isinstance(item, Mapping) and item.get(PATCH_DIRECTIVE) == "delete")]
@@ -297,7 +298,7 @@ def check_order(new: Sequence[Json], order: Sequence[Json], key: str, loc: Loc) 
 
 
 def reordered(items: Sequence[Json], order: Sequence[Json], server: Sequence[Json], key: str, loc: Loc) -> list[Json]:
-    """Put items in order: those that are in `order` in that, the others as in `server`, and so they are interleaved."""
+    """Sort items of `order` by it and others by `server`, and interleave both by `server`."""
     first, second = _ranks(order, key, loc), _ranks(server, key, loc)
     keyed = [(key_of_item(item, key, loc), item) for item in items]
     ours = _sorted([pair for pair in keyed if pair[0] in first], first)
@@ -318,7 +319,7 @@ def _ranks(order: Sequence[Json], key: str, loc: Loc) -> dict[ItemKey, int]:
 
 
 def _sorted(items: list[tuple[ItemKey, Json]], ranks: Mapping[ItemKey, int]) -> list[tuple[ItemKey, Json]]:
-    """Sort by insertion, an item without a rank going before all that are there: so Kubernetes' comparison has it."""
+    """Sort by insertion; an item without a rank goes before all others, as in Kubernetes' comparison."""
     made: list[tuple[ItemKey, Json]] = []
     for item in items:
         at, rank = len(made), ranks.get(item[0])
@@ -342,7 +343,7 @@ _ORDER = "$setElementOrder"
 
 
 def merge(pod: Mapping[str, Json], patch: Mapping[str, Json]) -> dict[str, Json]:
-    """Return the pod that the patch makes; neither is changed.
+    """Return the patched pod; neither argument is changed.
 
     Keys keep the order of the pod, and new ones follow in that of the patch. Raises Unmergeable.
     """
@@ -350,7 +351,7 @@ def merge(pod: Mapping[str, Json], patch: Mapping[str, Json]) -> dict[str, Json]
 
 
 def leftover_directive(value: Json, loc: Loc = ()) -> Loc | None:
-    """Find a directive that a patch has left in what it made; None where there is none."""
+    """Return the place of a directive that is left in a merged object; None without any."""
     if isinstance(value, Mapping):
         for key, below in value.items():
             place = (
@@ -388,7 +389,7 @@ def _object(original: Mapping[str, Json], patch: Mapping[str, Json], kind: str, 
 
 
 def _apply_directive(patch: Mapping[str, Json], loc: Loc) -> dict[str, Json]:
-    """Carry out a directive over a whole object."""
+    """Apply a directive to a whole object."""
     match patch[PATCH_DIRECTIVE]:
         case "replace":
             return {key: value for key, value in patch.items() if key != PATCH_DIRECTIVE}
@@ -399,7 +400,7 @@ def _apply_directive(patch: Mapping[str, Json], loc: Loc) -> dict[str, Json]:
 
 
 def _retain_keys(merged: dict[str, Json], rest: dict[str, Json], loc: Loc) -> dict[str, Json]:
-    """Leave of an object only the fields that are to stay, and take the directive out of the patch."""
+    """Keep only the retained fields of an object, and remove the directive from the patch."""
     stays = rest.pop(_RETAIN)
     if not isinstance(stays, list):
         raise Unmergeable((*loc, _RETAIN), "is no list of fields")
@@ -410,7 +411,7 @@ def _retain_keys(merged: dict[str, Json], rest: dict[str, Json], loc: Loc) -> di
 
 
 def _merge_ordered(merged: dict[str, Json], rest: dict[str, Json], key: str, kind: str, loc: Loc) -> None:
-    """Merge the list that an order is given for, and take both out of the patch."""
+    """Merge a list with an explicit order, and remove both from the patch."""
     order, name = rest.pop(key), _directive_field(key, _ORDER, loc)
     field = _list_field(kind, name, (*loc, name))
     old, new = merged.get(name, []), rest.get(name, [])
@@ -436,7 +437,7 @@ def _merge_ordered(merged: dict[str, Json], rest: dict[str, Json], key: str, kin
 
 
 def _remove(merged: dict[str, Json], name: str, value: Json, kind: str, loc: Loc) -> None:
-    """Take scalars out of a list."""
+    """Remove scalars from a list."""
     current = merged.get(name)
     if isinstance(current, list) and isinstance(value, list):
         merged[name] = _list(current, value, _list_field(kind, name, loc), loc, removing=True)
@@ -445,7 +446,7 @@ def _remove(merged: dict[str, Json], name: str, value: Json, kind: str, loc: Loc
 
 
 def _set(merged: dict[str, Json], name: str, value: Json, kind: str, loc: Loc) -> None:
-    """Merge a value into a field, which may not be there or be of another type."""
+    """Merge a value into a field, which may be missing or of another type."""
     current = merged.get(name)
     if isinstance(current, Mapping) and isinstance(value, Mapping):
         merged[name] = _object(current, value, _object_field(kind, name, loc), loc)
@@ -458,7 +459,7 @@ def _set(merged: dict[str, Json], name: str, value: Json, kind: str, loc: Loc) -
 
 
 def _list(old: list[Json], new: list[Json], field: PodField, loc: Loc, *, removing: bool = False) -> list[Json]:
-    """Merge a list, or replace it where it is atomic."""
+    """Merge a list, or replace an atomic one."""
     if not (field.merges or removing):
         return [*new]
     if not old and not new:
@@ -487,7 +488,7 @@ def _list(old: list[Json], new: list[Json], field: PodField, loc: Loc, *, removi
 
 
 def _without_directed_objects(value: Json) -> Json:
-    """Take the objects with a directive out of what is new."""
+    """Remove objects with a directive from a new value."""
     if isinstance(value, Mapping):
         return {key: _without_directed_objects(below) for key, below in value.items() if not _has_directive(below)}
     if isinstance(value, list):
@@ -496,7 +497,7 @@ def _without_directed_objects(value: Json) -> Json:
 
 
 def _without_nulls(value: Json) -> Json:
-    """Take the fields without a value out of what is new; items of lists stay."""
+    """Remove fields without a value from a new value; items of lists stay."""
     if isinstance(value, Mapping):
         return {key: _without_nulls(below) for key, below in value.items() if below is not None}
     return [_without_nulls(item) for item in value] if isinstance(value, list) else value
@@ -523,7 +524,7 @@ def _object_field(kind: str, name: str, loc: Loc) -> str:
 
 
 def _list_field(kind: str, name: str, loc: Loc) -> PodField:
-    """Return what is known of a field that holds a list."""
+    """Return the field of a list."""
     field = TYPES[kind].get(name)
     if field is None or not field.many:
         raise Unmergeable(loc, "a Pod has no such list")

@@ -1,4 +1,4 @@
-"""Taints that keep a pod away (docs/reference/kubernetes.md, "Filters of the scheduler")."""
+"""Taints and tolerations, evaluated as by the scheduler's TaintToleration plugin."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from reconciler.model.scheduling import Taint, Toleration
 
 _REPELLING = frozenset({"NoSchedule", "NoExecute"})
 CORDON = Taint(key="node.kubernetes.io/unschedulable")
-"""What a node that is cordoned is tainted with."""
+"""Taint of a cordoned node."""
 UNREADY = Taint(key="node.kubernetes.io/not-ready")
-"""What a node that is not ready is tainted with."""
+"""Taint of a node that is not ready."""
 
 
 def tolerates(tolerations: Iterable[Toleration], taint: Taint) -> bool:
-    """Tell whether any toleration accepts the taint. An operator that is not known here accepts none."""
+    """Tell whether any toleration matches the taint. One with an unknown operator matches none."""
     return any(
         (not toleration.effect or toleration.effect == taint.effect)
         and (
@@ -26,7 +26,7 @@ def tolerates(tolerations: Iterable[Toleration], taint: Taint) -> bool:
 
 
 def untolerated_taint(tolerations: tuple[Toleration, ...], taints: Iterable[Taint]) -> Taint | None:
-    """Return the first taint that keeps pods away and is not tolerated. PreferNoSchedule keeps nobody away."""
+    """Return the first taint that excludes pods and is not tolerated; PreferNoSchedule excludes none."""
     for taint in taints:
         if taint.effect in _REPELLING and not tolerates(tolerations, taint):
             return taint

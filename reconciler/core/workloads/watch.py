@@ -1,4 +1,4 @@
-"""What is watched in a cluster: where the API server serves a resource, and what a program keeps of its objects."""
+"""Watched resources of a cluster: their API paths, and the state that is kept of their objects."""
 
 from __future__ import annotations
 
