@@ -1,4 +1,4 @@
-"""Sentences for people: counts and lists in words, findings with their place, moments, near spellings, redaction.
+"""Text in sentences: counts and lists in words, findings with locations, timestamps, suggestions, redaction.
 
-Called by every package but `model`. Nothing in here decides what to say, only how it is said.
+Called by every package but `model`. Nothing in here decides what to report, only its form.
 """

@@ -1,7 +1,7 @@
-"""A problem before anybody knows which file and line it belongs to.
+"""A problem before its file and line are known.
 
-Checks that look at values speak in findings; whoever holds the document (`yamlio.Document.line`) turns them into
-problems. The values can then be checked once and cached, whatever path the file has.
+Checks of values return findings; the owner of the document (`schema.yaml.Document.line`) turns them into problems. The
+values can then be checked once and cached, whatever path the file has.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from typing import TypeAlias
 from reconciler.errors import Problem, Severity
 
 Loc: TypeAlias = tuple[str | int, ...]
-"""The way from a document's root to a node, in the names that stand in the file: ``("spec", "steps", 0, "name")``."""
+"""The path from a document's root to a node, in the names of the file: ``("spec", "steps", 0, "name")``."""
 
 _WORD = re.compile(r"[A-Za-z_$][A-Za-z0-9_-]*")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """One thing that is wrong at one place of a document. The fields are those of `errors.Problem`."""
+    """A problem at one location of a document. The fields are those of `errors.Problem`."""
 
     loc: Loc = ()
     message: str
@@ -28,7 +28,7 @@ class Finding:
     severity: Severity = Severity.ERROR
 
     def problem(self, *, path: str, line: int) -> Problem:
-        """Give the finding its place."""
+        """Locate the finding in a file."""
         return Problem(
             path=path,
             line=line,
@@ -40,7 +40,7 @@ class Finding:
 
 
 def dotted(loc: Loc) -> str:
-    """Write a location as people say it: ``spec.steps[0].name``, ``metadata.labels["nvidia.com/gpu"]``."""
+    """Write a location as a field path: ``spec.steps[0].name``, ``metadata.labels["nvidia.com/gpu"]``."""
     text = ""
     for part in loc:
         if isinstance(part, int):
@@ -53,6 +53,6 @@ def dotted(loc: Loc) -> str:
 
 
 def shortened(text: str, limit: int = 80) -> str:
-    """Cut a text that somebody else chose to what fits in a message, on one line and printable."""
+    """Shorten a foreign text to fit in a message, on one printable line."""
     shown = text if len(text) <= limit else text[: limit - 1] + "…"
     return "".join(char if char.isprintable() else f"\\x{ord(char):02x}" for char in shown)

@@ -1,9 +1,9 @@
 """Recognises values that look like credentials, so that none reaches git.
 
-`credential` is called by `validate` on every string leaf. A value is judged by its form (a known prefix, a private key,
-a token of three dotted parts, a password in a URL), by the name it stands under, and by its randomness. What only
-points to a secret passes: placeholders (``<your-token>``), references, expressions, and what SOPS has encrypted. The
-value itself is never part of an answer. `redacted` is for texts that somebody else wrote, and that we quote.
+`credential` is called by `safety` on every string leaf. A value is judged by its form (a known prefix, a private key, a
+token of three dotted parts, a password in a URL), by the name of its field, and by its randomness. References to a
+secret pass: placeholders (``<your-token>``), references, expressions, and values that SOPS has encrypted. The value
+itself is never part of an answer. `redacted` is for foreign texts that messages quote.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections import Counter
 from functools import lru_cache
 
 MIXED = "(?=[a-z0-9_.-]*[A-Z])"
-"""What parts a token with dashes in it from a name: no name of Kubernetes has a capital letter."""
+"""Distinguishes a token with dashes from a name: no name of Kubernetes has a capital letter."""
 
 FORMS: tuple[tuple[str, str, str], ...] = (
     ("a private key", "-----BEGIN |AGE-", r"-----BEGIN [A-Z ]*PRIVATE KEY-----|\bAGE-SECRET-KEY-1[0-9A-Z]{20}"),
@@ -47,9 +47,9 @@ FORMS: tuple[tuple[str, str, str], ...] = (
     ("a password in a URL", "://", r"\b[a-z][a-z0-9+.-]{1,20}://[^\s/:@<>${}]{1,100}:[^\s/@<>${}]{3,200}@"),
     ("an authorization header", "", r"(?i:\b(?:bearer|basic) )(?=\S*\d)[A-Za-z0-9+/_.=-]{16}"),
 )
-"""Each form's name, a part that is in every text of that form (the last one is looked for by itself), and the form.
+"""Each form's name, a part that every text of that form contains (the last form is searched for alone), and the form.
 
-Most texts hold no such part, and that is found out ten times as fast as that they hold no such form.
+Most texts contain no such part, and that check is ten times as fast as matching the form.
 """
 _FORM = re.compile("|".join(f"(?P<f{index}>{pattern})" for index, (_, _, pattern) in enumerate(FORMS)))
 _PART = re.compile("|".join(part for _, part, _ in FORMS if part))
@@ -64,16 +64,16 @@ _NAMED = re.compile(
     rf"|\bauth){_QUOTE}(?:,[ \t]*{_QUOTE}value{_QUOTE}[ \t]*:|=|:(?=[ \t]*\\*[\"']))[ \t]*{_QUOTE})"
     r"(?:[^\s&\"'\\,;<>]|\\(?![\"'])){4,}"
 )
-"""A value under a telling name: an assignment, a field in quotes of any depth, a variable of a container."""
+"""A value under a name of credentials: an assignment, a field in quotes at any depth, a container's variable."""
 _SPOKEN = re.compile(
     r"(?i)((?:\b(?:password|passwd|passphrase|pwd)|api[_-]?key)[ \t]*:[ \t]+"
     r"|--[a-z-]*(?:password|token|secret|key)[ \t])(?=\S*\d)[^\s\"',;<>]{6,}"
 )
-"""One without quotes: a header, a line of a form, a flag. A word without a digit is rather a word about it."""
+"""A value without quotes: a header, a line of a form, a flag. A word without a digit is usually prose."""
 _NAMES = ("pass", "pwd", "token", "secret", "key", "sig", "credential", "auth")
 _TOKEN_LIKE = re.compile(f"(?:{_FORM.pattern})[A-Za-z0-9_.+/=~-]*")
 _LONG = re.compile(r"(?<!\S)\S{15,}")
-"""Words that may hold a token; no form in `FORMS` has a shorter one, but for URLs and what says Bearer or Basic."""
+"""Words that may hold a token; each form in `FORMS` is longer, except URLs and those with Bearer or Basic."""
 _HEADER = re.compile(r"(?i)\b(?:bearer|basic) ")
 
 _PASSWORD = re.compile(r"(?:password|passwd|passphrase|pwd)$")
@@ -85,21 +85,21 @@ _POINTS = re.compile(
 )
 _SAFE = re.compile(r"(?:sha(?:256|384|512)[:-]|/|https?://|LS0tLS1CRUdJTiBD)")
 _SHORTEST = 8
-"""Characters below which a word under a telling name is no password that anybody uses."""
+"""Characters below which a word under a name of credentials is no realistic password."""
 
 _WORD = re.compile(r"[A-Za-z0-9+/_=-]{32,256}")
 
 _MAX_NAME = 64
-"""Characters at the end of a name that it is judged by: what it is stands last, as in ``dbAdminPassword``."""
+"""Characters at the end of a name that are judged: the noun comes last, as in ``dbAdminPassword``."""
 
 RANDOMNESS = 4.5
-"""Bits for each character from which a long word is taken for a key; English words have about 4, base64 has 6."""
+"""Bits for each character above which a long word counts as a key; English words have about 4, base64 has 6."""
 
 
 def credential(text: str, name: str = "") -> str:
-    """Say what kind of credential a value looks like, or return an empty text.
+    """Return the kind of credential that a value resembles, or an empty text.
 
-    `name` is the key that the value stands under, or the name of the environment variable that it sets.
+    `name` is the key of the value, or the name of the environment variable that it sets.
     """
     if len(text) < 4:  # noqa: PLR2004  # too short to be worth anything to anybody
         return ""
@@ -116,9 +116,9 @@ def credential(text: str, name: str = "") -> str:
 
 
 def redacted(text: str) -> str:
-    """Take out of a text what looks like a credential: logins of URLs, private keys, tokens, and what is named as one.
+    """Redact credentials in a text: logins of URLs, private keys, tokens, and values under names of credentials.
 
-    What is around it stays, and says where to look for it. Redacting twice changes nothing more.
+    The surrounding text stays, and shows where to look. Redacting twice changes nothing more.
     """
     if "PRIVATE KEY" in text:
         text = _KEY_BLOCK.sub(REDACTED, text)
@@ -139,7 +139,7 @@ def _cleared(word: re.Match[str]) -> str:
 
 @lru_cache(maxsize=1024)
 def _promised(name: str) -> str:
-    """Say what kind of credential a name promises; kept, since all the items of a list stand under one name."""
+    """Return the kind of credential that a name stands for; cached, since the items of a list share one name."""
     key = re.sub(r"[^a-z]", "", name.lower())
     if _PASSWORD.search(key):
         return "a password"
@@ -147,7 +147,7 @@ def _promised(name: str) -> str:
 
 
 def _mixed(text: str) -> bool:
-    """Tell a token from the name of a Secret: one word with a digit, and not of short parts joined by dashes."""
+    """Distinguish a token from the name of a Secret: one word with a digit, and not short parts joined by dashes."""
     if len(text) < _SHORTEST or any(char.isspace() for char in text) or not any(char.isdigit() for char in text):
         return False
     return max(len(part) for part in re.split(r"[-./]", text)) >= _SHORTEST or text != text.lower()

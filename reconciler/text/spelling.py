@@ -1,4 +1,4 @@
-"""The hint for a name that is not known: the one that was probably meant, or those that there are."""
+"""The hint for an unknown name: the nearest known name, or the list of known ones."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import difflib
 from collections.abc import Iterable
 
 MAX_LISTED = 12
-"""Names that a hint lists; beyond that it only says how many there are."""
+"""Names that a hint lists; further ones are counted."""
 
 
 def nearest(name: str, candidates: Iterable[str]) -> str:
-    """Say what to try instead of `name`: ``try 'replicas'``, else ``there are a, b``; empty when nothing is known."""
+    """Suggest a replacement for `name`: ``try 'replicas'``, else ``there are a, b``; empty without candidates."""
     names = sorted(candidates)
     close = difflib.get_close_matches(name[:100], names, n=1)
     if close:

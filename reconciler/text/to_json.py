@@ -1,4 +1,4 @@
-"""Our values as JSON: the form that ``-o json`` prints, that docs/cli.md promises, and that the API answers with."""
+"""Model values as JSON: the form of ``-o json``, which docs/cli.md specifies, and of the API's answers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from reconciler.text.timestamps import format_time
 
 _CHANGES = get_args(Change)
 _PUBLISHED = {"missing": "deficit", "stale": "unheard"}
-"""Fields of a Demand and its samples whose published name is another one."""
+"""Fields of a Demand and its samples with another published name."""
 
 
 def json_value(value: object) -> Json:

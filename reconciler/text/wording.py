@@ -1,8 +1,7 @@
-"""How amounts, names and other people's texts are put into sentences.
+"""Amounts, names and foreign texts in sentences.
 
-Commit messages and terminal lines quote things that nobody validated: a scheduler's message, a node label, the reason
-that a person gave. What comes through `plain` is one printable line that holds no credential and cannot pass for a
-trailer.
+Commit messages and terminal lines quote unvalidated texts: a scheduler's message, a node label, the reason that a
+person gave. The result of `sanitize` is one printable line without credentials that cannot pass for a trailer.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ WIDTH = 100
 """Columns of a commit message's body."""
 
 MAX_TEXT = 300
-"""Characters of one quoted text; the rest is in the logs of whoever wrote it."""
+"""Characters of one quoted text; the rest is in the logs of its author."""
 
 _TRAILER = re.compile(r"(?i)\boverspill-(?=[a-z0-9-]*\s*:)")
 _MODEL = re.compile(r"gpu[.-]?(product|model|name|type)|accelerator(?!.*count)")
@@ -28,10 +27,10 @@ _END = (".", "!", "?", "…")
 
 
 def sanitize(text: str, limit: int = MAX_TEXT) -> str:
-    """Make a text one printable line of at most `limit` characters that forges no trailer of ours.
+    """Make a text one printable line of at most `limit` characters that forges no trailer.
 
-    Unprintable characters (line breaks, escape sequences, direction marks) become spaces, and spaces are folded. What
-    looks like a credential is taken out first: of one that is cut in two nobody could tell what it is.
+    Unprintable characters (line breaks, escape sequences, direction marks) become spaces, and spaces are folded.
+    Credentials are redacted first, since a truncated one might not be recognised.
     """
     text = redacted(text)
     if not text.isprintable():
@@ -41,18 +40,18 @@ def sanitize(text: str, limit: int = MAX_TEXT) -> str:
 
 
 def engine_message(message: object) -> str:
-    """Put an engine's message on one line, take credentials out of it, and cut it short."""
+    """Put an engine's message on one line, redact credentials, and shorten it."""
     line = " ".join(redacted(str(message or "")).split())
     return line if len(line) <= MAX_MESSAGE else f"{line[: MAX_MESSAGE - 1]}…"
 
 
 def as_clause(text: str) -> str:
-    """Make a text fit for the middle of a sentence: plain, and without the full stop at its end."""
+    """Sanitize a text for the middle of a sentence: without the full stop at its end."""
     return sanitize(text).rstrip(". ")
 
 
 def sentence(text: str) -> str:
-    """Make a text a sentence: plain, with a capital first letter and a stop; empty stays empty.
+    """Make a text a sentence: sanitized, with a capital first letter and a full stop; empty stays empty.
 
     A first word with digits, dashes or dots in it is a name (``worker-2``) and keeps its small letter.
     """
@@ -66,7 +65,7 @@ def sentence(text: str) -> str:
 
 
 def wrap_text(text: str, width: int = WIDTH) -> str:
-    """Break a one-line text at spaces; a word longer than the width keeps a line of its own."""
+    """Wrap a one-line text at spaces; a word longer than the width keeps a line of its own."""
     if len(text) <= width:
         return text
     lines: list[str] = []
@@ -99,7 +98,7 @@ def join_names(names: Iterable[str], limit: int = 5) -> str:
 
 
 def is_gpu(resource: str) -> bool:
-    """Tell whether a resource is a GPU or a part of one, by what vendors' device plugins and DRA classes call them.
+    """Return whether a resource is a GPU or a part of one, by the names of vendors' device plugins and DRA classes.
 
     ``nvidia.com/gpu``, ``nvidia.com/gpu.shared`` (time slices), ``nvidia.com/mig-1g.10gb``, ``amd.com/gpu``,
     ``amd.com/cpx_nps4`` (partitions), ``gpu.intel.com/i915``, ``gpu.intel.com/xe``. Intel's ``xe_monitoring`` is none.
@@ -114,7 +113,7 @@ def is_gpu(resource: str) -> bool:
 
 
 def amounts(resources: Resources) -> list[str]:
-    """Write amounts as people say them, GPUs first: ``6 GPUs``, ``2 nvidia.com/mig-1g.5gb``, ``64Gi memory``.
+    """Write amounts for messages, GPUs first: ``6 GPUs``, ``2 nvidia.com/mig-1g.5gb``, ``64Gi memory``.
 
     Devices of a class are ``4 gpu.nvidia.com devices``.
     """
@@ -133,15 +132,15 @@ def amounts(resources: Resources) -> list[str]:
 
 
 def resource_label(resource: str) -> str:
-    """Name a resource as people do: a DeviceClass by its name alone."""
+    """Name a resource in messages: a DeviceClass by its name alone."""
     return resource.removeprefix(CLASS_PREFIX)
 
 
 def models_in_selector(selector: Iterable[tuple[str, str]]) -> list[str]:
-    """Pick the GPU models out of a node selector: the values of labels such as ``nvidia.com/gpu.product``."""
+    """Return the GPU models in a node selector: the values of labels such as ``nvidia.com/gpu.product``."""
     return [sanitize(value, 80) for key, value in selector if value and is_gpu_model_label(key)]
 
 
 def is_gpu_model_label(label: str) -> bool:
-    """Tell whether the values of a node label are models of GPUs."""
+    """Return whether the values of a node label are models of GPUs."""
     return _MODEL.search(label.rpartition("/")[2]) is not None or label == "gpu.intel.com/product"

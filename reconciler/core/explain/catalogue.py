@@ -1,6 +1,6 @@
-"""What is listed by name: requests, and the bursts that demand made, in the order of workspace and name.
+"""The catalogue of requests and bursts by name, in the order of workspace and name.
 
-The order is worked out when somebody first asks. After that a page costs what is on it.
+The order is computed at the first call. After that the cost of a page is that of its items.
 """
 
 from __future__ import annotations
@@ -16,35 +16,35 @@ from reconciler.model.placement import Origin, Placement
 from reconciler.model.request import RequestRecord
 
 Key: TypeAlias = tuple[str, str, str]
-"""Workspace, name, and what tells apart what has the same name: nothing for a request, the cluster for a burst."""
+"""Workspace, name, and a distinction of equal names: nothing for a request, the cluster for a burst."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CatalogueItem:
-    """One entry: a request, or a burst."""
+    """A request or a burst."""
 
     key: Key
     subject: RequestRecord | Placement
 
     @property
     def workspace(self) -> WorkspaceName:
-        """The workspace that it is in."""
+        """The workspace of the item."""
         return WorkspaceName(self.key[0])
 
     @property
     def name(self) -> str:
-        """The name that it is asked for by."""
+        """The name of the item."""
         return self.key[1]
 
     @property
     def origin(self) -> Origin:
-        """Who asked for it: demand, or a person."""
+        """The origin of the item: demand, or a person."""
         return Origin.BURST if isinstance(self.subject, Placement) else Origin.REQUEST
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CataloguePage:
-    """Some items in order, how many there are in all, and the last one's key where more follow."""
+    """A page of items in order, the total, and the last key if more items follow."""
 
     items: Sequence[CatalogueItem]
     total: int
@@ -55,7 +55,7 @@ class Catalogue:
     """The requests and bursts of one ledger. Safe to read from several threads."""
 
     def __init__(self, requests: Mapping[WorkloadId, RequestRecord], placements: Mapping[str, Placement]) -> None:
-        """Take what the ledger holds; nothing is sorted yet."""
+        """Take the content of the ledger, unsorted."""
         self.requests = requests
         self.placements = placements
         self._shelves: (
@@ -63,7 +63,7 @@ class Catalogue:
         ) = None
 
     def find(self, name: str, within: Iterable[WorkspaceName] | None) -> list[CatalogueItem]:
-        """Find what has this name in some workspaces (None: in all). A request hides a burst of its workspace."""
+        """Return the items of a name in some workspaces (None: all). A request hides a burst of its workspace."""
         _, _, named = self._sorted()
         allowed = None if within is None else frozenset(within)
         catalogue_items = [item for item in named.get(name, ()) if allowed is None or item.workspace in allowed]
@@ -78,7 +78,7 @@ class Catalogue:
         after: Key | None = None,
         limit: int,
     ) -> CataloguePage:
-        """Return the items that follow a key, of some workspaces (None: of all), and only those that are wanted."""
+        """Return the wanted items after a key, of some workspaces (None: all)."""
         every, housed, _ = self._sorted()
         items = every if within is None else [item for name in sorted(set(within)) for item in housed.get(name, ())]
         if wanted is not None:
@@ -90,12 +90,12 @@ class Catalogue:
 
     @cached_property
     def owners(self) -> Mapping[str, WorkspaceName]:
-        """The workspace of each placement, by its name; those of requests are there too."""
+        """The workspace of each placement, by its name; those of requests included."""
         return {placement.name: placement.workload.workspace for placement in self.placements.values()}
 
     @cached_property
     def workspaces(self) -> frozenset[WorkspaceName]:
-        """The workspaces that have any, those that no file declares any more included."""
+        """The workspaces with any items, including those that no file declares any more."""
         return frozenset({*self.owners.values(), *(workload.workspace for workload in self.requests)})
 
     def _sorted(self) -> tuple[list[CatalogueItem], dict[str, list[CatalogueItem]], dict[str, list[CatalogueItem]]]:

@@ -1,8 +1,7 @@
-"""GPRs: the GPUs that each placement has, and those that each workload waits for.
+"""GPRs: the GPUs of each placement, and those that each workload waits for.
 
-EGS keeps a GPUProvisioningRequest for them; here they follow from the ledger, what was seen and what the plan holds
-back, and nothing is kept. What the plan has decided is told as it will be once it is pushed: Pending what it places,
-Draining what it ends.
+EGS keeps a GPUProvisioningRequest for them; here they are computed from the ledger, the observations and the plan.
+Decisions of the plan are shown as after its push: Pending for new placements, Draining for ending ones.
 """
 
 from __future__ import annotations
@@ -35,39 +34,38 @@ _ENDS = {
     Why.FAILED: GprEvent.FAILED,
     Why.PREEMPTED: GprEvent.EVICTED,
 }
-"""What the end of a placement is for its GPR; any other is an early release."""
+"""The end of a GPR by the end of its placement; any other end is an early release."""
 
 _QUEUED = frozenset({Reason.NOTHING_FITS, Reason.GPR_LIMIT, Reason.SPREAD_LIMIT})
 _KEPT = frozenset({Reason.SCALE_DOWN_WINDOW, Reason.SIGNAL_UNHEARD, Reason.PRIMARY_UNSEEN})
-"""What is held back although nothing is missing."""
+"""Reasons of suppressed changes without missing replicas."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GprView:
-    """One GPR, with EGS's fields under our names.
+    """One GPR, with EGS's fields under Overspill's names."""
 
-    `id` stays the same for as long as the GPR lives: that of a request for one placement from its receipt to its end,
-    any other from when it gets, or begins to wait for, its GPUs. `cluster` and `placement` are None while it waits.
-    `gpus` are on each of `nodes` nodes; where only pods say what they need, each counts as one, for nobody tells which
-    of them share a node. `memory` is in GB for one GPU, 0 for any. `asked_at` is since when it is wanted, `started_at`
-    when it was given room, `exit_at` when it is over and `left` how long that is, `completed_at` when it ended.
-    """
-
+    # Constant for the life of the GPR: from receipt to end of a request for one placement, else from the start of its
+    # wait.
     id: str
     name: str
     workspace: WorkspaceName
     workload: WorkloadId
+    # None while it waits.
     cluster: ClusterName | None
     placement: PlacementName | None
     shape: str
     instance_type: str
+    # GPUs on each of `nodes` nodes. If only pods state their needs, each counts as a node.
     gpus: int
     nodes: int
+    # In GB for one GPU, 0 for any.
     memory: int
     priority: int
     band: str
     state: GprState = GprState.PENDING
     reason: str = ""
+    # Times of the ask, of its allocation, of its end, of its planned end, and the rest until that.
     asked_at: datetime | None = None
     started_at: datetime | None = None
     completed_at: datetime | None = None
@@ -79,7 +77,7 @@ class GprView:
 
 
 def gpr_views(inputs: PassInput, plan: Plan) -> tuple[GprView, ...]:
-    """List all GPRs: those with the highest priority first, then the oldest, then by name."""
+    """List all GPRs: by priority, highest first, then the oldest, then by name."""
     gpr_views = [
         *_placed_gprs(inputs, plan),
         *_reserved_gprs(inputs),
@@ -93,7 +91,7 @@ def gpr_views(inputs: PassInput, plan: Plan) -> tuple[GprView, ...]:
 
 
 def _placed_gprs(inputs: PassInput, plan: Plan) -> Iterator[GprView]:
-    """Make a GPR of each placement, as the plan leaves it."""
+    """Make a GPR of each placement, as after the plan."""
     working_plan = dict(inputs.ledger.placements)
     ending: dict[str, Revert] = {}
     begun: set[str] = set()
@@ -128,7 +126,7 @@ def _placed_gprs(inputs: PassInput, plan: Plan) -> Iterator[GprView]:
 
 
 def _state(inputs: PassInput, placement: Placement, ending: Revert | None, *, new: bool) -> tuple[GprState, str]:
-    """Tell how far a placement is with its GPUs, and why it is no further."""
+    """Return the state of a placement's GPUs, and why it is no further."""
     if new:
         return GprState.PENDING, f"{placement.cluster} is about to have it"
     state = step(GprState.PENDING, GprEvent.GRANTED)
@@ -148,7 +146,7 @@ def _state(inputs: PassInput, placement: Placement, ending: Revert | None, *, ne
 
 
 def _reserved_gprs(inputs: PassInput) -> Iterator[GprView]:
-    """Make a GPR of each reservation that has its GPUs."""
+    """Make a GPR of each reservation that holds its GPUs."""
     for workload, record in sorted(recorded(inputs).items()):
         end = end_of(record, inputs.desired)
         if record.cluster is None or record.ended is not None or end is None:
@@ -165,7 +163,7 @@ def _reserved_gprs(inputs: PassInput) -> Iterator[GprView]:
 
 
 def _waiting_gprs(inputs: PassInput, plan: Plan) -> Iterator[GprView]:
-    """Make a GPR of what each workload is still missing, and of each request that has nothing yet."""
+    """Make a GPR of the missing replicas of each workload, and of each request without placements."""
     held: dict[WorkloadId, list[Suppressed]] = {}
     for suppression in plan.suppressed:
         if suppression.reason not in _KEPT and suppression.replicas:
@@ -191,7 +189,7 @@ def _waiting_gprs(inputs: PassInput, plan: Plan) -> Iterator[GprView]:
 
 
 def _describe_suppressed(held: Suppressed) -> str:
-    """Say why something is held back, and of each cluster that is not in there already why it was refused."""
+    """Describe a suppressed change, with the refusal of each cluster that its message does not name."""
     beside = (
         refusal for refusal in held.refusals if f"{refusal.cluster}: {as_clause(refusal.message)}" not in held.message
     )
@@ -200,7 +198,7 @@ def _describe_suppressed(held: Suppressed) -> str:
 
 
 def _ended_gprs(inputs: PassInput) -> Iterator[GprView]:
-    """Make a GPR of each request that has ended and is still known."""
+    """Make a GPR of each recorded request that has ended."""
     for workload, record in sorted(recorded(inputs).items()):
         if record.ended is None or inputs.ledger.placements.of(workload).placements:
             continue
@@ -217,7 +215,7 @@ def _ended_gprs(inputs: PassInput) -> Iterator[GprView]:
 
 
 def _end(record: RequestRecord, ended: Ended, desired: Desired) -> GprState:
-    """Tell an end in time from one before it: GPUs that were given back early had been asked for, for longer."""
+    """Return whether a GPR ended in time or was released before its end."""
     if ended.status is Provisioning.FAILED:
         return step(GprState.PROVISIONING, GprEvent.FAILED)
     end = end_of(record, desired)
@@ -232,7 +230,7 @@ def _gpr(
     placement: PlacementName | None,
     needs: GpuAsk,
 ) -> GprView:
-    """Say of a GPR what does not depend on how far it is."""
+    """Make a GPR without the fields that depend on its state."""
     own = terms(workload, cluster, inputs) if cluster else GprTerms(priority=priority(workload, inputs))
     record = recorded(inputs).get(workload)
     return GprView(
@@ -256,7 +254,7 @@ def _gpr(
 
 
 def _id(record: RequestRecord | None, workload: WorkloadId, placement: PlacementName | None) -> str:
-    """Name a GPR by what makes it this one: a single placement that was asked for stays the same when it moves."""
+    """Return the id of a GPR: a request for one placement keeps it when it moves."""
     if record is not None and (record.request.placements == 1 or len(record.request.clusters) == 1):
         identity = f"{workload}\n{format_time(record.received_at)}"
     else:

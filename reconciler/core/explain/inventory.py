@@ -1,7 +1,7 @@
-"""The GPU nodes of the fleet, one by one: what each has, what is free there, and which placements are on its cluster.
+"""The inventory of GPU nodes: the GPUs of each node, those that are free, and the placements on its cluster.
 
-EGS keeps an inventory for this (docs/egs.md, "Inventory and GPRs as answers"). Which node a placement's pods are on is
-not observed, so what is allocated is told by cluster, never guessed by node.
+EGS keeps an inventory for this (docs/egs.md, "Inventory and GPRs as answers"). The nodes of a placement's pods are not
+observed, so that allocations are listed by cluster and never guessed by node.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _REGION, _ZONE = "topology.kubernetes.io/region", "topology.kubernetes.io/zone"
 
 
 class Health(StrEnum):
-    """Whether a node takes pods, in EGS's words. Cordoned and leaving ones are Unschedulable."""
+    """Whether a node takes pods, in EGS's words. Cordoned and leaving nodes are Unschedulable."""
 
     HEALTHY = "Healthy"
     UNHEALTHY = "Unhealthy"
@@ -31,19 +31,19 @@ class Health(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GpuNode:
-    """The GPUs of one kind on one node; a node with several kinds has a row for each.
-
-    `model` is as its vendor writes it, `memory` in GB for one GPU; empty and 0 are unknown. `count` is None where the
-    observation does not say how many there are. A `part` is a slice of a GPU.
-    """
+    """The GPUs of one kind on one node; a node with several kinds has a row for each."""
 
     cluster: ClusterName
     node: str
     resource: str
+    # As its vendor writes it; empty if unknown.
     model: str
+    # In GB for one GPU, 0 if unknown.
     memory: int
+    # None if the observation has no total.
     count: int | None
     free: int
+    # Whether it is a slice of a GPU.
     part: bool
     instance_type: str
     region: str
@@ -53,20 +53,21 @@ class GpuNode:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GpuAllocation:
-    """GPUs that one of our placements has on a cluster: `bound` of its `replicas` have a node."""
+    """The GPUs of a placement on a cluster."""
 
     cluster: ClusterName
     placement: PlacementName
     workload: WorkloadId
     gpus: int
     replicas: int
+    # The replicas with a node.
     bound: int
     since: datetime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterSighting:
-    """When a cluster was seen last, and why it counts as unseen now, if it does: its rows are as old."""
+    """The last observation of a cluster, and the reason if it counts as unseen: its rows are as old."""
 
     cluster: ClusterName
     observed_at: datetime | None
@@ -75,7 +76,7 @@ class ClusterSighting:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GpuInventory:
-    """All GPU nodes that were seen. Those of clusters that some workspace has are managed, the others are not."""
+    """All observed GPU nodes. Nodes of clusters in a workspace are managed, the others are not."""
 
     managed: tuple[GpuNode, ...]
     unmanaged: tuple[GpuNode, ...]
@@ -86,8 +87,8 @@ class GpuInventory:
 def build_inventory(inputs: PassInput, within: frozenset[WorkspaceName] | None = None) -> GpuInventory:
     """List the GPU nodes by cluster and name.
 
-    `within` are the workspaces whose clusters and placements are told; None for all, and only then for what is
-    unmanaged.
+    `within` are the workspaces whose clusters and placements are listed; unmanaged nodes are listed for None (all)
+    only.
     """
     desired, observed = inputs.desired, inputs.observed
     workspaces = [

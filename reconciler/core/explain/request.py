@@ -1,4 +1,4 @@
-"""Why a request is where it is, or waits: what each of its clusters offers, by the very functions that place it."""
+"""The explanation of a request: the offer of each cluster, by the functions that place it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from reconciler.text.wording import amounts, as_clause, count, join_names
 
 
 def explain_request(record: RequestRecord, inputs: PassInput, plan: Plan) -> Explanation:
-    """Explain one request at one moment; `situation` has it among its workloads if it is open."""
+    """Explain one request at one moment; an open one is among the workloads of `inputs`."""
     workload = record.workload
     held = suppressed_by_request(plan).get(workload, ())
     stands = state_of_request(record, inputs, held)
@@ -63,7 +63,7 @@ def explain_request(record: RequestRecord, inputs: PassInput, plan: Plan) -> Exp
 
 
 def _describe_additions(record: RequestRecord, inputs: PassInput, candidates: Sequence[Candidate]) -> Iterator[str]:
-    """Say what the clusters that it may go to add to its pods."""
+    """Describe the additions of its clusters to its pods."""
     for candidate in candidates:
         seen = inputs.observed.clusters.get(candidate.cluster)
         if seen is not None:
@@ -101,9 +101,9 @@ def _assessment(
 def _conclusion(
     stands: RequestState, assessments: Sequence[Assessment], held: Sequence[Suppressed], pods: ManifestPods
 ) -> Iterator[str]:
-    """Say in sentences what holds now, and the one thing that would change each thing that does not."""
+    """Yield sentences about the state, and a remedy for each obstacle."""
     record, placed = stands.record, len(stands.placements)
-    # 1. It is over.
+    # 1. The request has ended.
     if record.ended is not None:
         at = format_time(record.ended.at)
         yield f"It is {record.ended.status} since {at}: {as_clause(record.ended.message)}. Nothing of it begins again."
@@ -112,11 +112,11 @@ def _conclusion(
     if unknown:
         yield f"What it takes is not known in full: {unknown}. Declare it in gprDetails."
     yield from (_describe_gang(gang) for gang in pods.gangs)
-    # 2. It runs.
+    # 2. The request runs.
     if placed:
         until = f" until {format_time(stands.ends_at)}" if stands.ends_at else ""
         yield f"It has {placed} of {count(stands.wanted, 'placement')}{until}."
-    # 3. It waits.
+    # 3. The request waits.
     yield from (describe_suppressed(suppressed) for suppressed in held)
     if placed < stands.wanted:
         yield from (
@@ -128,7 +128,7 @@ def _conclusion(
 
 
 def _describe_gang(gang: Gang) -> str:
-    """Say which of its pods only run together."""
+    """Describe the pods of a request that only run together."""
     asked, several = join_names(amounts(gang.requests)), gang.groups > 1
     each = f", {asked} {'each' if several else 'in all'}" if asked else ""
     needed = "all" if gang.least == gang.size else str(gang.least)

@@ -1,4 +1,4 @@
-"""How a request stands: whether it has its GPUs, how what it deploys is doing, and why, in EGS's two axes."""
+"""The state of a request on EGS's two axes: its GPUs, and its pods."""
 
 from __future__ import annotations
 
@@ -20,28 +20,28 @@ from reconciler.model.rollout import EngineState
 from reconciler.text.wording import count
 
 _WORST = (Phase.FAILED, Phase.PENDING, Phase.RUNNING, Phase.SUCCEEDED, Phase.COMPLETED)
-"""Phases from the worst on: of several placements the worst tells how the request is doing."""
+"""Phases from the worst on: the worst of several placements is that of the request."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestState:
-    """One request. `wanted` are the placements that it asks for, `ends_at` when its time is over, None before it began.
-
-    `updated_at` is when anything of it changed last, as far as git knows.
-    """
+    """The state of one request."""
 
     record: RequestRecord
     provisioning: Provisioning
     phase: Phase
     message: str
     placements: tuple[Placement, ...]
+    # The placements that it asks for.
     wanted: int
+    # The end of its time; None before its start.
     ends_at: datetime | None
+    # The last change of it in git.
     updated_at: datetime
 
 
 def suppressed_by_request(plan: Plan) -> Mapping[WorkloadId, tuple[Suppressed, ...]]:
-    """Group what a plan holds back of requests, by request."""
+    """Group the suppressed changes of a plan by request."""
     by_workload: defaultdict[WorkloadId, list[Suppressed]] = defaultdict(list)
     for suppressed in plan.suppressed:
         if suppressed.workload.request:
@@ -50,7 +50,7 @@ def suppressed_by_request(plan: Plan) -> Mapping[WorkloadId, tuple[Suppressed, .
 
 
 def state_of_request(record: RequestRecord, inputs: PassInput, held: Sequence[Suppressed] = ()) -> RequestState:
-    """Tell how a request stands in the ledger of a situation; `held` is what a plan holds back of it."""
+    """Return the state of a request in the ledger; `held` are its suppressed changes."""
     placements = inputs.ledger.placements.of(record.workload).placements
     enrolment = inputs.enrolment
     wanted = len(placements) + (enrolment.missing(record.workload, len(placements)) if enrolment is not None else 0)
@@ -67,7 +67,7 @@ def state_of_request(record: RequestRecord, inputs: PassInput, held: Sequence[Su
 
 
 def placement_phase(placement: Placement, inputs: PassInput) -> Phase:
-    """Tell how one placement is doing; what its engine has given up has failed (docs/egs.md, R18)."""
+    """Return the phase of one placement; one that its engine has given up has failed (docs/egs.md, R18)."""
     ailment = inputs.rollouts.ailing.get(placement.path)
     if ailment is not None and ailment.state is EngineState.FAILED:
         return Phase.FAILED
@@ -98,7 +98,7 @@ def _message(
     inputs: PassInput,
     held: Sequence[Suppressed],
 ) -> str:
-    """Say in words what the two axes cannot."""
+    """Describe the parts of the state that the two axes leave out."""
     if record.ended is not None:
         return record.ended.message
     parts = [f"on {len(placements)} of {count(wanted, 'cluster')}"] if placements and wanted > 1 else []

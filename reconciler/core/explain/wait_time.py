@@ -1,8 +1,8 @@
-"""When GPUs can be had: now, when a placement ends, when an autoscaler has added nodes, and after whoever is ahead.
+"""Wait times for GPUs: free now, after a placement ends, after an autoscaler has added nodes, and behind the queue.
 
-An estimate. Every placement is taken to end when git says, and not before; those ahead in the queue to take their GPUs
-as soon as they fit; pods of others to stay; and an autoscaler to add the nodes that its Cluster file declares, since
-its bounds cannot be read from a cluster.
+An estimate. Each placement is assumed to end at its time in git, and not before; the queue to take its GPUs as soon as
+they fit; foreign pods to stay; and an autoscaler to add the nodes that its Cluster file declares, since its bounds
+cannot be read from a cluster.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ from reconciler.text.timestamps import format_time
 from reconciler.text.wording import count, join_names
 
 _LAST = "~"
-"""Sorts after the name of any pool, so that nodes that are there are filled first."""
+"""Sorts after the name of any pool, so that existing nodes are filled first."""
 _HOSTNAME = "kubernetes.io/hostname"
-"""What its kubelet labels each node with, a value of its own."""
+"""The node label that kubelets set, with a value of its own for each node."""
 
 
 def with_added_nodes(cluster: Cluster, seen: ClusterObservation, within: timedelta) -> ClusterObservation:
-    """Add to a cluster the nodes that its autoscaler could have there within a time, as if they were empty."""
+    """Add the nodes that the autoscaler of a cluster could add within a time, as if they were empty."""
     pools = [
         Pool(
             name=f"{_LAST}{index}",
@@ -69,7 +69,7 @@ def with_added_nodes(cluster: Cluster, seen: ClusterObservation, within: timedel
 
 
 def addable_nodes(cluster: Cluster, seen: ClusterObservation) -> Iterator[tuple[ScalableNodes, int]]:
-    """Count how many nodes of each kind could still be added; those that take no pods are there, too."""
+    """Count the nodes of each kind that could still be added; existing ones that take no pods count as existing."""
     labels = [{**pool.labels, **node.labels} for pool in seen.pools for node in pool.nodes]
     labels += [dict(node.labels) for node in seen.closed]
     for nodes in cluster.autoscaling:
@@ -80,33 +80,30 @@ def addable_nodes(cluster: Cluster, seen: ClusterObservation) -> Iterator[tuple[
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GpuDemand:
-    """GPUs that somebody asks for, in a workspace and with a priority.
-
-    Without `clusters` any of the workspace will do. `workload` is who asks, where it waits already, and `since` since
-    when; a newcomer comes after all of its priority.
-    """
+    """A demand for GPUs, in a workspace and with a priority."""
 
     workspace: WorkspaceName
     ask: GpuAsk
     priority: int
+    # Empty for any cluster of the workspace.
     clusters: tuple[ClusterName, ...] = ()
     dedicated: bool = False
+    # The asking workload if it waits already, and since when; a new one comes last of its priority.
     workload: WorkloadId | None = None
     since: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WaitEstimate:
-    """When one cluster could have what is asked for: `at`, after a `wait`; None when nothing that is known brings it.
-
-    `ahead` are the workloads that come first there and take GPUs. `reasons` say what it depends on, or what is in the
-    way.
-    """
+    """The wait for GPUs on one cluster."""
 
     cluster: ClusterName
+    # None if no known event frees enough.
     wait: timedelta | None
     at: datetime | None
+    # The workloads that take GPUs there before it.
     ahead: tuple[WorkloadId, ...]
+    # The events that it depends on, or the obstacles.
     reasons: tuple[str, ...]
 
 
@@ -132,14 +129,14 @@ def write_wait(wait: timedelta) -> str:
 
 
 def _unknown_cluster(asking: GpuDemand, name: ClusterName) -> WaitEstimate:
-    """Say that a workspace has no cluster of that name; whether there is one is no concern of it."""
+    """Report a cluster outside of the workspace; whether it exists is not disclosed."""
     reason = f"not a cluster of workspace {asking.workspace}"
     return WaitEstimate(cluster=name, wait=None, at=None, ahead=(), reasons=(reason,))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _QueueEntry:
-    """Somebody who waits: what people asked for, or so many replicas of which it is known what each needs."""
+    """A queue entry: a request, or missing replicas of a known shape."""
 
     workload: WorkloadId
     request: Request | None
@@ -148,13 +145,13 @@ class _QueueEntry:
     kinds: Kinds
 
     def parts(self, seen: ClusterObservation) -> tuple[PodSet, ...]:
-        """Say what would serve it in a cluster."""
+        """Return the pods of the entry in a cluster."""
         if self.request is not None:
             return request_requirements(self.request, seen, kinds=self.kinds).parts
         return () if self.shape is None else (PodSet(shape=self.shape, replicas=self.replicas),)
 
     def wants_gpus(self, seen: ClusterObservation | None) -> bool:
-        """Tell whether it takes GPUs of a cluster; it may where nobody knows what it needs, as of a chart."""
+        """Return whether it takes GPUs of a cluster; unknown needs, as of a chart, may."""
         if self.request is not None:
             needed = request_requirements(self.request, seen, kinds=self.kinds)
             return bool(needed.unknown) or any(gpus_of_pod(part.shape) for part in needed.parts)
@@ -162,7 +159,7 @@ class _QueueEntry:
 
 
 def _entries_ahead(asking: GpuDemand, inputs: PassInput, plan: Plan) -> tuple[_QueueEntry, ...]:
-    """List who waits for room and comes first: by priority, then by age."""
+    """List the queue entries ahead: by priority, then by age."""
     queue: list[tuple[int, datetime, _QueueEntry]] = []
     for held in plan.suppressed:
         if held.reason is not Reason.NOTHING_FITS or held.workload == asking.workload:
@@ -186,7 +183,7 @@ def _entries_ahead(asking: GpuDemand, inputs: PassInput, plan: Plan) -> tuple[_Q
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _ClusterForecast:
-    """One cluster's prospects for an ask."""
+    """The forecast of one cluster for a demand."""
 
     asking: GpuDemand
     inputs: PassInput
@@ -195,7 +192,7 @@ class _ClusterForecast:
     name: ClusterName
 
     def wait(self) -> WaitEstimate:
-        """Find the first moment at which there is room, among those at which there could be more than before."""
+        """Return the first moment with enough capacity, among those at which capacity may grow."""
         refusal = obstacle(self.inputs, self.asking.workspace, self.name)
         if refusal is not None:
             return self._answer(None, refusal.message)
@@ -227,7 +224,7 @@ class _ClusterForecast:
         return any(room.count(shape, 1) for shape in possible_shapes)
 
     def _limited(self, possible_shapes: tuple[ReplicaShape, ...], moment: datetime) -> Refusal | None:
-        """Say that the workspace has as many GPRs as it may at a moment; what has one there needs no other."""
+        """Refuse a moment at which the workspace is at its limit of GPRs; a workload with one there needs no other."""
         working_plan, workload = self._working_plan(moment), self.asking.workload
         if workload is not None and any(placement.cluster == self.name for placement in working_plan.of(workload)):
             return None
@@ -235,7 +232,7 @@ class _ClusterForecast:
         return CandidateFinder(later, working_plan).limited(self.asking.workspace, self.name, possible_shapes[0])
 
     def _left(self, moment: datetime) -> ClusterCapacity:
-        """Return the room at a moment, less what those who are ahead take of it."""
+        """Return the capacity at a moment, less that of the entries ahead."""
         seen, working_plan = self._grown(moment), self._working_plan(moment)
         clusters = {**self.inputs.observed.clusters, self.name: seen}
         later = replace(self.inputs, now=moment, observed=replace(self.inputs.observed, clusters=clusters))
@@ -251,7 +248,7 @@ class _ClusterForecast:
         return room
 
     def _working_plan(self, moment: datetime) -> WorkingPlan:
-        """Return what stands on the cluster at a moment, if everything ends in its time and nothing new comes."""
+        """Return the placements on the cluster at a moment, if all end in time and none is added."""
         working_plan = WorkingPlan(self.inputs)
         for change in self.plan.changes:
             working_plan.change(change)
@@ -261,7 +258,7 @@ class _ClusterForecast:
         return working_plan
 
     def _ending(self, working_plan: WorkingPlan, *, capped: bool) -> tuple[Placement, ...]:
-        """List the placements whose end brings room there, or (`capped`) lets the workspace have another GPR."""
+        """List the placements whose end frees capacity there, or (`capped`) a GPR of the workspace."""
         own = (workload for workload in working_plan.placed() if capped and workload.workspace == self.asking.workspace)
         elsewhere = (
             placement for workload in own for placement in working_plan.of(workload) if placement.cluster != self.name
@@ -269,7 +266,7 @@ class _ClusterForecast:
         return (*working_plan.on(self.name), *elsewhere)
 
     def _reservations(self, working_plan: WorkingPlan, *, capped: bool) -> list[tuple[WorkloadId, datetime]]:
-        """List what others have reserved there, or (`capped`) the workspace itself anywhere, and until when."""
+        """List the reservations of others there, or (`capped`) those of the workspace anywhere, and their ends."""
         mine = self.asking.workspace
         reservations = [
             (record.workload, end_of(record, self.inputs.desired))
@@ -286,7 +283,7 @@ class _ClusterForecast:
         return with_added_nodes(cluster, seen, moment - self.inputs.now)
 
     def _rivals(self) -> tuple[_QueueEntry, ...]:
-        """List those ahead who may use this cluster."""
+        """List the entries ahead that may use this cluster."""
         reach, policies = self.inputs.reach, self.inputs.desired.policies
 
         def may(waiting: _QueueEntry) -> bool:
@@ -303,7 +300,7 @@ class _ClusterForecast:
         cluster: Cluster,
         seen: ClusterObservation,
     ) -> list[str]:
-        """Say what has to happen until then."""
+        """Describe the events until a moment."""
         now = self.inputs.now
         if moment == now:
             return [f"there is room for {describe_gpus(self.asking.ask)}"]

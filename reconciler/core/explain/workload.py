@@ -1,8 +1,8 @@
-"""Why a workload is where it is: each cluster's filter, fit and score, and what would have to change.
+"""The explanation of a workload: each cluster's filter, fit and score, and the remedies.
 
-Calls the functions that decide, for every cluster of the workspace instead of those that were needed alone, so that an
-explanation never differs from the commits. Beside that it describes what clusters add to the pods, what runs and waits
-outside the primary, what others take in the pass before the workload's turn, and how missing replicas are assigned.
+Calls the functions that decide, for every cluster of the workspace instead of the needed ones alone, so that an
+explanation never differs from the commits. It also describes the additions of clusters to the pods, the replicas
+outside of the primary, the changes of other workloads earlier in the pass, and the assignment of missing replicas.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ from reconciler.text.wording import amounts, count, join_names, sanitize
 def cluster_additions(
     finder: CandidateFinder, workload: WorkloadId, shape: ReplicaShape | None, gang: GangWorkload | None
 ) -> Iterator[str]:
-    """Say what the clusters of a workload add to its pods: to a replica of this shape, or to those of a gang."""
+    """Describe the additions of a workload's clusters to its pods: to this shape, or to those of a gang."""
     desired, sentences = finder.inputs.desired, dict[str, None]()
     template, policy = desired.templates[workload], desired.policies.get(workload)
     shapes = [shape] if shape is not None else []
@@ -65,7 +65,7 @@ def cluster_additions(
 
 
 def describe_additions(seen: ClusterObservation, shapes: Iterable[ReplicaShape]) -> Iterator[str]:
-    """Say what a cluster adds to pods: to what they request, or to the labels that their nodes must have."""
+    """Describe the additions of a cluster to pods: to their requests, or to the labels of their nodes."""
     for shape in shapes:
         if shape.unstated is None:
             continue
@@ -89,13 +89,13 @@ def _describe_increase(before: ReplicaShape, after: ReplicaShape) -> str:
 
 
 def describe_elsewhere(inputs: PassInput, placements: Iterable[Placement]) -> str:
-    """Count the replicas that run outside the primary, and those that are seen to wait for a node there."""
+    """Count the replicas outside of the primary, and those observed to wait for a node there."""
     runs, waits = 0, list[str]()
     for placement in placements:
         seen = inputs.observed.clusters.get(placement.cluster)
         waiting = 0
         if seen is not None:
-            # Pods that the engine has yet to delete are no replicas any more.
+            # Pods that the engine is about to delete are no replicas any more.
             unbound = placement.replicas - replica_count.bound_replicas(placement, seen)
             waiting = max(0, min(replica_count.pending_replicas(placement, seen), unbound))
         runs += placement.replicas - waiting
@@ -105,7 +105,7 @@ def describe_elsewhere(inputs: PassInput, placements: Iterable[Placement]) -> st
 
 
 def describe_moves(workload: WorkloadId, plan: Plan) -> Iterator[str]:
-    """Say which replicas of a workload move to another subset, since they found no node for too long."""
+    """Describe the replicas that move to another subset after too long without a node."""
     for change in plan.changes:
         match change:
             case (
@@ -120,7 +120,7 @@ def describe_moves(workload: WorkloadId, plan: Plan) -> Iterator[str]:
 
 
 def capacity_taken(plan: Plan, workload: WorkloadId, place: ClusterSubset) -> Refusal | None:
-    """Return why a cluster with room has none in the workload's turn, and which workloads took it; None if none did."""
+    """Return the refusal of a cluster whose free capacity other workloads took earlier; None if none did."""
     takers = sorted({str(name) for change in plan.changes for name in _takers(change, place[0]) if name != workload})
     refusals = (
         refusal
@@ -137,7 +137,7 @@ def capacity_taken(plan: Plan, workload: WorkloadId, place: ClusterSubset) -> Re
 
 
 def _takers(change: Change, cluster: ClusterName) -> Iterator[WorkloadId]:
-    """Yield the workload that gets more of a cluster by a change."""
+    """Yield the workload that takes more of a cluster by a change."""
     match change:
         case Place(placement=after):
             more = True
@@ -152,24 +152,24 @@ def _takers(change: Change, cluster: ClusterName) -> Iterator[WorkloadId]:
 
 
 def placement_notes(inputs: PassInput, placement: Placement) -> tuple[str, ...]:
-    """Say in sentences, without a stop, what holds for one placement now; nothing for most."""
+    """Return notes about one placement, as sentences without a full stop; none for most."""
     return (*describe_injection(inputs.desired, placement), *_describe_lost_cluster(inputs, placement))
 
 
 def describe_injection(desired: Desired, placement: Placement) -> Iterator[str]:
-    """Say what the subset of a placement changes in its pods, as its file says it now."""
+    """Describe the changes of a placement's subset to its pods, by the current file."""
     if placement.cluster not in desired.clusters:
         return
     try:
         injection = placement_injection(desired, placement)
     except InvalidInput:
-        return  # told as NotRendered where it matters
+        return  # reported as NotRendered elsewhere
     if injection is not None and injection.changes:
         yield f"{sanitize(injection.called)} changes its pods: {join_names(_changes(injection))}"
 
 
 def _changes(injection: Injection) -> Iterator[str]:
-    """Name each thing that is changed, in the order in which it is."""
+    """Yield each change, in the order of injection."""
     for toleration in injection.subset.tolerations:
         key = sanitize(toleration.key) or "every taint"
         yield f"tolerates {key}={sanitize(toleration.value)}" if toleration.value else f"tolerates {key}"
@@ -190,9 +190,9 @@ def _changes(injection: Injection) -> Iterator[str]:
 
 
 def _describe_lost_cluster(inputs: PassInput, placement: Placement) -> Iterator[str]:
-    """Say since when the cluster of what goes whole has been lost, and when that leaves it.
+    """Describe the loss of a gang's cluster, and the time of the gang's move.
 
-    Only who keeps looking knows since when: to one look, and to the first of a daemon, it has just been lost.
+    The time of the loss is known to a running daemon only: for a single look, and for its first pass, it is now.
     """
     since = inputs.lost.get(placement.cluster)
     if since is None or not gangs_of(inputs, placement):
@@ -217,7 +217,7 @@ def _describe_lost_cluster(inputs: PassInput, placement: Placement) -> Iterator[
 
 
 def subset_limit_refusals(assignment: Assignment) -> Mapping[ClusterSubset, Refusal]:
-    """Return the refusals of clusters with room that get no replicas, since their subset may have no more."""
+    """Return the refusals of clusters with capacity that get no replicas, by the limit of their subset."""
     limited, chosen = (Reason.SPREAD_LIMIT, Reason.TAKEN), {candidate.key for candidate in assignment.chosen}
     refusals = [refusal for refusal in assignment.refusals if refusal.reason in limited]
     places = {(refusal.cluster, refusal.subset): refusal for refusal in refusals}
@@ -231,7 +231,7 @@ def ranks(
     spread: WorkloadSpread,
     fits: Mapping[ClusterSubset, int],
 ) -> Mapping[ClusterSubset, int]:
-    """Rank the clusters of subsets in the order in which they are filled, by the replicas that each has room for."""
+    """Rank the clusters of subsets in the order of filling, by the replicas that fit on each."""
     rows = rows_of(finder, workload, spread, finder.held_by_subset(workload, policy), lambda place: fits.get(place, 0))
     ordered = [place for row in rows for place in row if place in fits]
     return {place: rank for rank, place in enumerate(ordered, start=1)}
@@ -240,9 +240,9 @@ def ranks(
 def describe_assignment(
     assignment: Assignment, refused: Collection[ClusterSubset], held: Iterable[Suppressed]
 ) -> Iterator[str]:
-    """Say how missing replicas would be assigned, and what speaks for each cluster that does not refuse after all.
+    """Describe the assignment of missing replicas, with the reason of each cluster that does not refuse after all.
 
-    A message that is among those `held` back is left out.
+    Messages that are among those `held` back are left out.
     """
     for candidate in assignment.chosen:
         why = f" ({candidate.because})" if candidate.because else ""
@@ -255,7 +255,7 @@ def describe_assignment(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Assessment:
-    """One cluster, or a subset's part of it, as a workload sees it."""
+    """One cluster, or the part of it in a subset, for a workload."""
 
     cluster: ClusterName
     # None for a cluster that is not in the order.
@@ -274,18 +274,18 @@ class Assessment:
 
     @property
     def key(self) -> ClusterSubset:
-        """The cluster and the subset that it is looked at for, empty for none."""
+        """The cluster and the subset, empty for none."""
         return self.cluster, self.subset
 
     @property
     def where(self) -> str:
-        """The cluster, and the subset that it is looked at for."""
+        """The cluster and the subset in words."""
         return place_name(self.cluster, self.subset)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explanation:
-    """One workload: its demand, its placements, the room of every cluster, and the outcome of the next pass."""
+    """One workload: its demand, its placements, the capacity of every cluster, and the result of the next pass."""
 
     workload: WorkloadId
     primary: ClusterName
@@ -332,7 +332,7 @@ def explain(workload: WorkloadId, inputs: PassInput, plan: Plan) -> Explanation:
         gang = whole(inputs, workload)
         out_of_bounds: Mapping[ClusterSubset, Refusal] = {}
         if isinstance(demand, Demand) and not policy.fills_in_order and gang is None:
-            trial = assign(finder, template, policy, shape, max(missing, 1))  # where one more would go
+            trial = assign(finder, template, policy, shape, max(missing, 1))  # shows where one more replica would go
             out_of_bounds = subset_limit_refusals(trial)
             assignment = trial if missing > 0 else assignment
         candidates = finder.order(workload)
@@ -393,12 +393,12 @@ def explain(workload: WorkloadId, inputs: PassInput, plan: Plan) -> Explanation:
 
 
 def notes_by_placement(inputs: PassInput, placements: Iterable[Placement]) -> Mapping[str, tuple[str, ...]]:
-    """Return the notes on placements, by directory; placements without any are left out."""
+    """Return the notes on placements, by directory; placements without notes are left out."""
     return {placement.path: lines for placement in placements if (lines := placement_notes(inputs, placement))}
 
 
 def _shape(demand: Demand | UnseenPrimary | None, placements: tuple[Placement, ...]) -> ReplicaShape | None:
-    """Take the shape of a replica from the demand, else from what is already placed."""
+    """Return the shape of a replica from the demand, else from its placements."""
     if isinstance(demand, Demand) and demand.shape is not None:
         return demand.shape
     return placements[0].shape if placements else None
@@ -411,15 +411,15 @@ def _conclusion(
     assessments: list[Assessment],
     suppressed: tuple[Suppressed, ...],
 ) -> tuple[str, ...]:
-    """Say in sentences what holds now, and the one thing that would change each thing that does not."""
+    """Yield sentences about the state, and a remedy for each obstacle."""
     demand = inputs.demands.get(workload)
-    # 1. It never bursts.
+    # 1. The workload never bursts.
     if workload not in inputs.desired.policies:
         return (f"{workload} does not burst: no BurstPolicy covers it. Add it to the spec.templates of one.",)
     if demand is None:
         way_out = "Set the annotation overspill.dev/workload to <namespace>/<name>."
         return (f"{workload} does not burst: nothing says which object on its primary is counted. {way_out}",)
-    # 2. Its primary cannot be seen.
+    # 2. Its primary is unseen.
     if isinstance(demand, UnseenPrimary):
         return (f"{demand.message}. It keeps what it has and gets nothing new until the primary is seen again.",)
     placed = working_plan.replicas(workload)
@@ -432,7 +432,7 @@ def _conclusion(
         *_outdated_placements(workload, inputs, working_plan),
         *over,
     )
-    # 3. Its primary knows no such object.
+    # 3. The object is not found on its primary.
     if not demand.reported:
         ref = inputs.desired.templates[workload].ref
         name = f"{ref.full_kind or 'object'} {ref.namespace}/{ref.name}" if ref else "such object"
@@ -449,7 +449,7 @@ def _conclusion(
         subject = "Nothing" if runs == f"{placed} run elsewhere" else "Nothing more"
         enough = f"{subject} is missing: {demand.primary} runs {demand.running} of {demand.wanted}, {runs}."
         return (enough, *(describe_suppressed(item) for item in suppressed), *behind)
-    # 4. It is short of replicas.
+    # 4. Replicas are missing.
     missing = demand.missing - placed
     first = f"{count(missing, 'replica')} missing: {demand.primary} runs {demand.running} of {demand.wanted}, {runs}."
     room = sum(assessment.fits for assessment in assessments if assessment.rank is not None)
@@ -465,21 +465,21 @@ def _conclusion(
 
 
 def describe_partial_gangs(inputs: PassInput, placements: Iterable[Placement]) -> Iterator[str]:
-    """Say of gangs that they run with their minimum."""
+    """Describe gangs that run with their minimum."""
     for placement in placements:
         if partly := gang_health.describe_partial_gang(inputs, placement):
             yield f"Of {placement.name} on {placement.cluster}, {partly}."
 
 
 def describe_gang_starts(assessments: Iterable[Assessment]) -> Iterator[str]:
-    """Say of the clusters that have room for the minimum of a gang what starts there; none where one has for all."""
+    """Describe what starts on clusters with capacity for the minimum of a gang; none if one fits all of it."""
     able = tuple(assessment for assessment in assessments if assessment.rank is not None and assessment.fits)
     if all(assessment.start for assessment in able):
         yield from (f"On {assessment.cluster} {assessment.start}." for assessment in able)
 
 
 def describe_prerequisites(workload: WorkloadId, inputs: PassInput) -> Iterator[str]:
-    """Say of the clusters that a workload may go to what it refers to and nobody knows them to have."""
+    """Describe references of a workload that its clusters may lack."""
     desired, observed = inputs.desired, inputs.observed
     if workload not in desired.policies:
         return
@@ -495,7 +495,7 @@ def describe_prerequisites(workload: WorkloadId, inputs: PassInput) -> Iterator[
 
 
 def _stale_signals(demand: Demand, suppressed: tuple[Suppressed, ...]) -> tuple[str, ...]:
-    """Tell what cannot be heard, where it does not stand among what is held back already."""
+    """Name the stale signals, unless the suppressed changes do."""
     if any(held.reason is Reason.SIGNAL_UNHEARD for held in suppressed):
         return ()
     return tuple(f"{why}: nothing new comes of it, and nothing is given back meanwhile." for why in demand.stale)
@@ -512,6 +512,6 @@ def _outdated_placements(workload: WorkloadId, inputs: PassInput, working_plan: 
 
 
 def describe_suppressed(suppressed: Suppressed) -> str:
-    """Say what is held back, and when it will be looked at again."""
+    """Describe a suppressed change, and when it is considered again."""
     until = f"; looked at again at {suppressed.until:%Y-%m-%dT%H:%M:%SZ}" if suppressed.until else ""
     return f"Held back, {suppressed.reason}: {suppressed.message}{until}."

@@ -1,5 +1,5 @@
-"""The records of the output branch, read and written, and the life of a placement from its start to its end.
+"""The records of the output branch: reading, writing, and the lifecycle of placements.
 
-Called by `daemon.branch` to read, and by `commits` to write. Equal values give equal bytes. Whoever has these files
-knows what runs where, since when and until when; no other memory exists.
+Called by `daemon.branch` to read, and by `commits` to write. Equal values give equal bytes. These files hold the
+complete state: each placement with its start and its end. There is no other memory.
 """

@@ -1,4 +1,4 @@
-"""The life of a placement: its name, its end, what state it is in, and what it leaves behind."""
+"""The lifecycle of a placement: its name, its end, its phases, and the restraint that it leaves."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ _ENDS: Mapping[Why, LifecycleEvent] = {
 
 
 def placement_name(workload: WorkloadId, cluster: ClusterName, now: datetime, subset: str = "") -> PlacementName:
-    """Name a new placement: the workload's name, cut short where needed, and eight digits that no other has.
+    """Name a new placement: the name of its workload, cut if needed, and eight unique digits.
 
-    The digits are a hash of workload, cluster, subset and time, so that the same pass on the same inputs gives the
-    same name.
+    The digits are a hash of workload, cluster, subset and time, so that the same pass on the same inputs gives the same
+    name.
     """
     kind = "request\n" if workload.request else ""  # a template may have the same name
     pool = f"\n{subset}" if subset else ""
@@ -43,9 +43,9 @@ def placement_name(workload: WorkloadId, cluster: ClusterName, now: datetime, su
 
 
 def placement_duration(template: WorkloadTemplate, policy: BurstPolicy, limits: WorkspaceLimits | None) -> timedelta:
-    """Say how long a burst may last: the template's word, else the policy's default, at most what both of them allow.
+    """Return the duration of a burst: that of the template, else the policy's default, capped.
 
-    Those are the policy, and the limits of the workspace.
+    The caps are those of the policy and of the workspace.
     """
     asked = template.spec.burst_duration or policy.default_duration
     maxima = (policy.max_duration, limits.longest if limits is not None else None)
@@ -63,7 +63,7 @@ def new_placement(
     shape: ReplicaShape,
     subset: str = "",
 ) -> Placement:
-    """Make a placement that begins now."""
+    """Make a placement that starts now."""
     return Placement(
         name=placement_name(template.workload, cluster, now, subset),
         cluster=cluster,
@@ -87,7 +87,7 @@ def new_placement(
 
 
 def resized_placement(placement: Placement, desired: Desired, now: datetime, replicas: int) -> Placement:
-    """Give a placement another number of replicas, deployed from its template as it stands now."""
+    """Change the replicas of a placement, deployed from the current version of its template."""
     template = desired.templates[placement.workload]
     return replace(
         placement,
@@ -101,14 +101,14 @@ def resized_placement(placement: Placement, desired: Desired, now: datetime, rep
 
 
 def file_version(template: WorkloadTemplate) -> str:
-    """Name the version of a template's file: the first digits of its blob in git, empty where it came from no git."""
+    """Return the version of a template's file: the first digits of its blob in git, empty outside of git."""
     return template.blob[:12] if template.blob else ""
 
 
 def in_flight(placement: Placement, bound: int, timeout: timedelta, now: datetime) -> int:
     """Count the replicas that were committed and have no node yet.
 
-    After the timeout they no longer block others: whatever holds them up, it is not a race between two commits.
+    After the timeout they no longer reserve capacity: their delay is then no race between two commits.
     """
     if now - placement.changed_at >= timeout:
         return 0
@@ -116,28 +116,28 @@ def in_flight(placement: Placement, bound: int, timeout: timedelta, now: datetim
 
 
 def advance(phase: Phase, event: LifecycleEvent) -> Phase:
-    """Follow the transition table; a pair that is not in it is a bug, and says so as a KeyError."""
+    """Follow the transition table; a missing pair is a bug and raises KeyError."""
     return TRANSITIONS[phase, event]
 
 
 def phase(placement: Placement, bound: int, *, well: bool | None = None) -> Phase:
-    """Tell a live placement's phase: whether it is `well` or, where nobody says, whether its replicas have a node."""
+    """Return the phase of a live placement: by its health, or if that is unknown by the nodes of its replicas."""
     runs = bound >= placement.replicas if well is None else well
     return advance(Phase.PENDING, LifecycleEvent.HEALTHY) if runs else Phase.PENDING
 
 
 def final_phase(placement: Placement, bound: int, why: Why) -> Phase:
-    """Tell the phase in which a placement ends."""
+    """Return the phase in which a placement ends."""
     return advance(phase(placement, bound), _ENDS[why])
 
 
 def cool_down(placement: Placement, policy: BurstPolicy, why: Why, now: datetime) -> Restraint | None:
-    """Keep a workload whose burst has just ended at home for the policy's cool-down, on every cluster.
+    """Return the cool-down of a workload whose burst has ended; None if the policy has none.
 
-    An expiry would mean nothing if the next pass placed the same replicas one cluster further on. A failure or an
-    eviction holds back that one cluster only, so that the next one can be tried. None when the policy asks for no
-    cool-down; but what has failed is not tried again at once, whatever the policy says. A request remembers by itself
-    where it has been.
+    An expiry would be void if the next pass placed the same replicas on the next cluster, so the cool-down holds on
+    every cluster. After a failure or an eviction it holds on that cluster only, so that the next one can be tried. A
+    failed placement is never retried at once, whatever the policy. Requests have no cool-down: they record their
+    clusters themselves.
     """
     if placement.workload.request:
         return None
@@ -155,7 +155,7 @@ def cool_down(placement: Placement, policy: BurstPolicy, why: Why, now: datetime
 
 
 def hold(placement: Placement, policy: BurstPolicy, now: datetime) -> Restraint:
-    """Respect a person's deletion: nothing of this workload on that cluster until the demand goes, or this runs out."""
+    """Respect a manual deletion: hold the workload off that cluster until its demand ends, or the hold expires."""
     return Restraint(
         kind=RestraintKind.HOLD,
         cluster=placement.cluster,

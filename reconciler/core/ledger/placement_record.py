@@ -1,7 +1,7 @@
-"""placement.yaml, the complete memory of a placement, written and read back.
+"""placement.yaml, the complete record of a placement, written and read back.
 
-The file is EGS's WorkloadPlacement with annotations of ours, as strict pydantic models. Engines' templates read the
-names of its fields (Argo CD's git file generator), so they are a contract with what admins have installed. The bytes
+The file is EGS's WorkloadPlacement with annotations of Overspill, as strict Pydantic models. Engines' templates read
+its field names (Argo CD's git file generator), which are therefore a contract with installed templates. The bytes
 depend on the arguments alone: the same decision gives the same file.
 """
 
@@ -82,12 +82,12 @@ def _shape(value: Json) -> ReplicaShape:
 
 
 def _timeout(value: Json) -> timedelta | None:
-    """Read a Helm timeout, which is always there and empty when there is none."""
+    """Read a Helm timeout, which is always present and empty without a limit."""
     return None if value == "" else duration(value)
 
 
 class PlacementAnnotationsRecord(BaseModel):
-    """What EGS's resource has no field for."""
+    """Fields of a placement that EGS's resource lacks."""
 
     model_config = ANNOTATIONS
     workspace: Name
@@ -177,7 +177,7 @@ class StepRecord(BaseModel):
 
 
 class PlacementSpecRecord(BaseModel):
-    """What is deployed and where. Lists are there even when they are empty: engines' templates read them."""
+    """The content and the cluster of a placement. Empty lists are written too: engines' templates read them."""
 
     model_config = RECORD
     cluster_name: Name
@@ -211,15 +211,15 @@ __all__ = [
 ]
 
 SKIP = "# +argocd:skip-file-rendering\n"
-"""Keeps Argo CD from applying the record where somebody's source covers the placement's whole directory."""
+"""Keeps Argo CD from applying the record if a source covers the placement's whole directory."""
 
 
 def write_placement(placement: Placement, spec: DeploySpec, *, charts: str) -> bytes:
-    """Write a placement's record.
+    """Write the record of a placement.
 
-    `spec` is what is deployed, expressions rendered; its deletion policy is the placement's, which never changes after
-    it was placed. `charts` says who renders the charts, the engine or we (``engine`` or ``rendered``). Raises
-    InvalidInput when it could not be read again, as too large a record: nobody would ever end such a placement.
+    `spec` is the rendered spec; its deletion policy is that of the placement, which never changes. `charts` names the
+    renderer of the charts, the engine or Overspill (``engine`` or ``rendered``). Raises InvalidInput for a record that
+    could not be read again, such as too large a one: its placement would never end.
     """
     path = f"{placement.path}/placement.yaml"
     document = _document(placement, spec, charts)
@@ -243,7 +243,7 @@ def write_placement(placement: Placement, spec: DeploySpec, *, charts: str) -> b
 def read_placement(data: bytes, path: str) -> Placement:
     """Read a record at its path in the output branch. Raises InvalidInput with every problem of the file.
 
-    Tens of thousands of placements are held at once, so what is equal in many of them is held once.
+    Equal parts of records are shared, since tens of thousands of placements are held at once.
     """
     return _value(_check_path(*read_model(data, path, PlacementRecordFile), path))
 
@@ -278,7 +278,7 @@ def _value(file: PlacementRecordFile) -> Placement:
 
 
 def read_spec(data: bytes, path: str) -> DeploySpec:
-    """Read what a placement deploys. Raises InvalidInput as `read_placement` does."""
+    """Read the spec of a placement. Raises InvalidInput as `read_placement` does."""
     spec = _check_path(*read_model(data, path, PlacementRecordFile), path).spec
     return DeploySpec(
         helm=tuple(_helm(chart) for chart in spec.helm_config),
@@ -292,10 +292,10 @@ def read_spec(data: bytes, path: str) -> DeploySpec:
 
 
 def digest(files: Mapping[str, bytes], placement: Placement, spec: DeploySpec) -> str:
-    """Digest all that a placement is: its files by path within its cluster's directory, and its record without digest.
+    """Digest a placement: its files by path within its cluster's directory, and its record without digest.
 
-    The marker and placement.yaml hold the digest and are no part of `files`. The end is left out of it: another end
-    changes nothing that an engine applies.
+    The marker and placement.yaml hold the digest and are no part of `files`. The end is left out: another end changes
+    nothing that an engine applies.
     """
     total = sha256()
     for path in sorted(files):
@@ -352,7 +352,7 @@ def _spec(placement: Placement, spec: DeploySpec) -> Json:
 
 
 def _check_path(file: PlacementRecordFile, document: Document, path: str) -> PlacementRecordFile:
-    """Compare a whole file with the directory that it lies in."""
+    """Check a record against the directory that it lies in."""
     findings: list[Finding] = []
     for directory, value, loc in zip(
         path.split("/")[1:3],
@@ -369,7 +369,7 @@ def _check_path(file: PlacementRecordFile, document: Document, path: str) -> Pla
 
 
 def _check_steps(spec: PlacementSpecRecord) -> list[Finding]:
-    """Find steps that name nothing."""
+    """Report steps without a part."""
     if not spec.steps:
         return []
     names = {

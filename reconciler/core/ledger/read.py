@@ -1,7 +1,7 @@
-"""From the files of the output branch to the Ledger: which files are records, and what people did to them.
+"""The Ledger from the files of the output branch: its records, and manual edits.
 
-Everything that is not a record is somebody else's and is passed over. A record that cannot be read holds up its own
-workload and nothing else (docs/concepts.md, "Promises").
+Files that are no records are foreign and passed over. An unreadable record blocks its own workload and nothing else
+(docs/concepts.md, "Promises").
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ ROOTS = ("clusters", "ledger")
 _PLACEMENT = re.compile(r"(clusters/[^/]+/[^/]+)/placement\.yaml")
 _LEDGER = re.compile(r"ledger/([^/]+)/([^/]+)\.yaml")
 _REQUEST = re.compile(r"ledger/([^/]+)/requests/(?:.+/)?([^/]+)\.yaml")
-"""At the wrong place too, however deep: whoever moved a record has to be told, and its request held up meanwhile."""
+"""Also matches moved records, at any depth: the move is reported, and the request blocked meanwhile."""
 _BESIDE = re.compile(rf"(clusters/[^/]+)/(?:{'|'.join(map(re.escape, DIRECTORIES))})/([^/]+)\.yaml")
 _BESIDE_MARKS = tuple(f"/{directory}/" for directory in DIRECTORIES)
 _ANCHOR = re.compile(rf"clusters/[^/]+/(?:{'|'.join(map(re.escape, DIRECTORIES))})/_anchor\.yaml")
@@ -41,7 +41,7 @@ _NOTE = re.compile(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RestraintsRecord:
-    """One ledger file."""
+    """The restraints of one ledger file."""
 
     workload: WorkloadId
     restraints: tuple[Restraint, ...]
@@ -49,20 +49,19 @@ class RestraintsRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnchorRecord:
-    """A file that keeps an engine's directory of a cluster alive; its content does not matter."""
+    """A file that keeps an engine's directory of a cluster alive; its content has no meaning."""
 
     path: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokenRecord:
-    """A record that could not be read, and the workload that it belongs to where that can still be told.
-
-    `traced` tells that its earlier versions have been asked too.
-    """
+    """An unreadable record."""
 
     problems: tuple[Problem, ...]
+    # The workload of the record, if it can be determined.
     workload: WorkloadId | None
+    # Whether earlier versions of the file have been read for it too.
     traced: bool = False
 
 
@@ -71,7 +70,7 @@ Record = Placement | RestraintsRecord | RequestRecord | AnchorRecord | BrokenRec
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LedgerRecords:
-    """Every record of one commit as it stands there: placements by directory, broken files by path."""
+    """Every record of one commit: placements by directory, broken files by path."""
 
     placements: Placements = field(default_factory=Placements)
     requests: SortedMap[WorkloadId, RequestRecord] = field(default_factory=SortedMap)
@@ -81,11 +80,11 @@ class LedgerRecords:
 
     @property
     def untraced(self) -> dict[str, BrokenRecord]:
-        """The broken placements of which nothing tells yet whose they are, by path."""
+        """The broken placements whose workload is unknown and not looked for yet, by path."""
         return {path: record for path, record in self.broken.items() if record.workload is None and not record.traced}
 
     def changed(self, files: Mapping[str, Record | None]) -> LedgerRecords:
-        """Return the records after some files have changed, by path; None for a file that is gone."""
+        """Return the records after changes of files, by path; None for a deleted file."""
         placements: dict[str, Placement] = {}
         restraints: dict[WorkloadId, tuple[Restraint, ...]] = {}
         requests: dict[WorkloadId, RequestRecord] = {}
@@ -100,7 +99,7 @@ class LedgerRecords:
             elif isinstance(record, BrokenRecord):
                 broken[path] = record
         owners = ((path, _workload_of(path)) for path in files)
-        # A request that was moved is gone from its own place; with a copy elsewhere it still stands there.
+        # A moved request is gone from its own path; if a copy lies elsewhere, the original still stands.
         named = [
             workload
             for path, workload in owners
@@ -120,9 +119,9 @@ class LedgerRecords:
 
 
 def is_record(path: str) -> bool:
-    """Tell whether a path of the output branch is one that records lie at.
+    """Return whether a path of the output branch may hold a record.
 
-    What cannot be printed is somebody else's: no name of ours is like that, and no message could tell it.
+    Unprintable paths are foreign: no record has such a name, and no message could print it.
     """
     return path.isprintable() and (
         _PLACEMENT.fullmatch(path) is not None
@@ -133,7 +132,7 @@ def is_record(path: str) -> bool:
 
 
 def directory_of(path: str) -> str:
-    """Return the directory of the placement that this file would be of, empty if of none.
+    """Return the directory of the placement that a file belongs to, empty if none.
 
     The file lies in that directory, or in an engine's own directory of the cluster, under the placement's name.
     """
@@ -151,19 +150,19 @@ def placement_paths(directory: str) -> tuple[str, ...]:
 
 
 def path_in_cluster(path: str) -> str:
-    """Return the path of a file below its cluster's directory, as engines and the digest know it."""
+    """Return the path of a file below its cluster's directory, as engines and the digest use it."""
     return path.split("/", 2)[2]
 
 
 def is_ours(path: str) -> bool:
-    """Tell whether a path is one of those that the daemon writes a placement's files at."""
+    """Return whether the daemon writes files of placements at this path."""
     directory = directory_of(path)
     inside = path.removeprefix(f"{directory}/")
     return bool(directory) and (inside == path or inside.partition("/")[0] in PARTS)
 
 
 def read_record(data: bytes, path: str) -> Record:
-    """Read one record; one that cannot be read is a value too."""
+    """Read one record; an unreadable one is returned as a value too."""
     if _ANCHOR.fullmatch(path) is not None:
         return AnchorRecord(path=path)
     try:
@@ -179,11 +178,11 @@ def read_record(data: bytes, path: str) -> Record:
 
 
 def is_foreign_edit(placement: Placement, files: Mapping[str, bytes], changed: Collection[str]) -> bool:
-    """Tell whether the changed files of a placement are all somebody else's.
+    """Return whether all changed files of a placement are foreign.
 
-    `files` are the contents of everything that `is_ours`, as the daemon left it, by path below the cluster's directory.
-    A person's own manifest may be among them. The digest covers exactly what the daemon wrote, so it fits only when
-    nothing of ours is among the changed ones.
+    `files` are the contents of every path that `is_ours`, as the daemon left it, by path below the cluster's directory.
+    A person's own manifest may be among them. The digest covers exactly the files of the daemon, so that it matches
+    only if none of these has changed.
     """
     record = f"{placement.name}/placement.yaml"
     spec = read_spec(files[record], f"{placement.path}/placement.yaml")
@@ -195,9 +194,9 @@ def is_foreign_edit(placement: Placement, files: Mapping[str, bytes], changed: C
 
 
 def edits_by_placement(changes: Iterable[FileChange]) -> dict[str, list[FileChange]]:
-    """Group changes by the directory of their placement, where something of ours that was there is changed or gone.
+    """Group changes by the directory of their placement, if an existing file of ours was changed or deleted.
 
-    What a person only adds is theirs and touches nothing of ours, and so does every file beside our own.
+    Added files, and all files outside of ours, are foreign and no edits.
     """
     directories: dict[str, list[FileChange]] = {}
     for change in changes:
@@ -210,8 +209,8 @@ def edits_by_placement(changes: Iterable[FileChange]) -> dict[str, list[FileChan
 def assemble_ledger(commit: CommitId, records: LedgerRecords, drifted: Sequence[Drift]) -> Ledger:
     """Make the Ledger of one commit.
 
-    A placement that a person edited is there as the daemon left it, since that is what is known to be meant; it counts
-    as readable even if the edit broke its record.
+    An edited placement is listed as the daemon left it, since that state was decided; it counts as readable even if the
+    edit broke its record.
     """
     edited = {change.placement.path: change.placement for change in drifted if not change.removed}
     placements = records.placements.changed(edited) if edited else records.placements
@@ -229,7 +228,7 @@ def assemble_ledger(commit: CommitId, records: LedgerRecords, drifted: Sequence[
 
 
 def _workload_of(path: str) -> WorkloadId | None:
-    """Return the workload whose ledger file this path is: what holds it back, or the request that it stands for."""
+    """Return the workload of a ledger file, which holds its restraints or its request."""
     match = _LEDGER.fullmatch(path) or _REQUEST.fullmatch(path)
     if match is None or not (is_name(match[1]) and is_name(match[2])):
         return None
@@ -237,7 +236,7 @@ def _workload_of(path: str) -> WorkloadId | None:
 
 
 def _annotated_workload(data: bytes) -> WorkloadId | None:
-    """Pick the workload's annotations out of a record that cannot be read as a whole."""
+    """Return the workload that the annotations of an unreadable record name."""
     notes = {match[1]: match[2].decode() for match in _NOTE.finditer(data)}
     workspace, workload = notes.get(b"workspace", ""), notes.get(b"workload", "")
     if not (is_name(workspace) and is_name(workload)):

@@ -1,4 +1,4 @@
-"""Records of the output branch in general: one strict document a file, its problems at their lines, and common fields.
+"""Common parts of the records of the output branch: one strict document a file, problems with lines, shared fields.
 
 The fields are names, moments, durations, commit ids and amounts, each as text in one canonical form.
 """
@@ -24,7 +24,7 @@ from reconciler.text.findings import Finding, shortened
 from reconciler.text.timestamps import NO_SUCH_YEAR, is_plausible, parse_time
 
 RECORD = ConfigDict(extra="forbid", frozen=True, strict=True, alias_generator=to_camel)
-"""How a part of a record is read: its fields in camelCase, no others, each of exactly its type."""
+"""Settings of record models: fields in camelCase, no others, each of exactly its type."""
 
 ANNOTATIONS = ConfigDict(
     extra="ignore",
@@ -32,14 +32,14 @@ ANNOTATIONS = ConfigDict(
     strict=True,
     alias_generator=lambda field: f"overspill.dev/{field.replace('_', '-')}",
 )
-"""How annotations are read. They are open by nature: unknown ones are passed over."""
+"""Settings of annotation models. Annotations are open by nature: unknown ones are ignored."""
 
 _COMMIT_DIGITS = frozenset("0123456789abcdef")
 _COUNT = re.compile(r"[0-9]{1,9}")
 
 
 def name(text: str) -> str:
-    """Accept what may stand in a path (`model.ids.NAME`)."""
+    """Accept a name that may be part of a path (`model.ids.NAME`)."""
     if not is_name(text):
         raise refusal(f"{shortened(text)!r} is not a name", "try lower-case letters, digits and '-', 63 at most")
     return text
@@ -52,7 +52,7 @@ def _commit(text: str) -> str:
 
 
 def _count(value: Json) -> int:
-    """Read a number that stands in an annotation, which is text."""
+    """Read a number from an annotation, whose values are text."""
     if type(value) is not str or _COUNT.fullmatch(value) is None:
         raise refusal(f"{quote_value(value)} is not a number", 'try "3"')
     return int(value)
@@ -77,7 +77,7 @@ def duration(value: Json) -> timedelta:
 
 
 def quote_value(value: Json) -> str:
-    """Quote what was found: a text in quotes, all else as it is."""
+    """Quote a value in a message: a text in quotes, any other value as it is."""
     return repr(shortened(value)) if type(value) is str else shortened(str(value))
 
 
@@ -101,7 +101,7 @@ def read_model(data: bytes, path: str, model: type[_Model]) -> tuple[_Model, Doc
 
 
 def validate_document(document: Document, path: str, model: type[_Model]) -> _Model:
-    """Read a document that has been parsed. Raises InvalidInput with every problem."""
+    """Validate a parsed document. Raises InvalidInput with every problem."""
     try:
         return model.model_validate(document.value)
     except ValidationError as error:
@@ -109,7 +109,7 @@ def validate_document(document: Document, path: str, model: type[_Model]) -> _Mo
 
 
 def record_error(findings: Iterable[Finding], document: Document, path: str) -> InvalidInput:
-    """Give findings their places, and make them the error to raise."""
+    """Locate findings in their document, and return them as one error."""
     return InvalidInput(
         problems=tuple(finding.problem(path=path, line=document.line(finding.loc)) for finding in findings)
     )

@@ -1,7 +1,7 @@
-"""The shape of a replica as placement.yaml holds it: one annotation with canonical JSON, pod rules included.
+"""The shape of a replica in placement.yaml: one annotation with canonical JSON, pod rules included.
 
-A field that came after the first format is left out where the shape does not need it: equal shapes are equal bytes,
-also beside those that older versions wrote.
+Fields newer than the first format are left out if the shape does not need them: equal shapes are equal bytes, also
+beside those of older versions.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _CONFIG = ConfigDict(extra="forbid", frozen=True, strict=True, alias_generator=t
 
 
 def write_rules(rules: PodRules) -> Json:
-    """Write rules for JSON; what there is none of is left out."""
+    """Write pod rules as JSON; empty parts are left out."""
     document: dict[str, Json] = {
         "labels": dict(rules.labels),
         "namespace": rules.namespace,
@@ -67,7 +67,7 @@ def _rule(rule: PodRule) -> dict[str, Json]:
 
 
 class LabelRequirementRecord(BaseModel):
-    """What a label of a pod has to be."""
+    """A requirement on a label of a pod."""
 
     model_config = _CONFIG
     key: str
@@ -76,7 +76,7 @@ class LabelRequirementRecord(BaseModel):
 
 
 class PodRuleRecord(BaseModel):
-    """Whom a rule is about, and the label whose values are its domains."""
+    """The pods that a rule selects, and the label whose values are its domains."""
 
     model_config = _CONFIG
     key: str
@@ -85,7 +85,7 @@ class PodRuleRecord(BaseModel):
     wide: bool = False
 
     def value(self) -> PodRule:
-        """Return the value that the rest of the program uses."""
+        """Return the model's value."""
         selector, namespaces = _selector(self.selector), tuple(self.namespaces)
         return PodRule(key=self.key, selector=selector, namespaces=namespaces, wide=self.wide)
 
@@ -99,7 +99,7 @@ class EvenSpreadRecord(PodRuleRecord):
     heeds_taints: bool = False
 
     def value(self) -> TopologySpreadConstraint:
-        """Return the value that the rest of the program uses."""
+        """Return the model's value."""
         return TopologySpreadConstraint(
             key=self.key,
             selector=_selector(self.selector),
@@ -113,7 +113,7 @@ class EvenSpreadRecord(PodRuleRecord):
 
 
 class HostPortRecord(BaseModel):
-    """A port that a pod takes of its node."""
+    """A host port of a pod."""
 
     model_config = _CONFIG
     port: int
@@ -122,7 +122,7 @@ class HostPortRecord(BaseModel):
 
 
 class PodRulesRecord(BaseModel):
-    """What each pod demands of the pods beside it."""
+    """The demands of each pod on the other pods around it."""
 
     model_config = _CONFIG
     labels: dict[str, str] = {}
@@ -133,7 +133,7 @@ class PodRulesRecord(BaseModel):
     ports: list[HostPortRecord] = []
 
     def value(self) -> PodRules:
-        """Return the value that the rest of the program uses."""
+        """Return the model's value."""
         return PodRules(
             labels=tuple(sorted(self.labels.items())),
             namespace=self.namespace,
@@ -153,7 +153,7 @@ def _selector(requirements: Iterable[LabelRequirementRecord]) -> tuple[LabelRequ
 
 _CONFIG_replicafile = ConfigDict(extra="forbid", frozen=True, strict=True, alias_generator=to_camel)
 _SHAPES = 4096
-"""Replica shapes that are kept apart: workloads have one each, their placements share it."""
+"""Bound on cached replica shapes: a workload has one, which its placements share."""
 
 
 def write_shape(shape: ReplicaShape) -> str:
@@ -184,7 +184,7 @@ def write_shape(shape: ReplicaShape) -> str:
 
 @lru_cache(maxsize=_SHAPES)
 def read_shape(text: str) -> ReplicaShape:
-    """Read a replica's shape; equal texts give the same value, which keeps many placements small."""
+    """Read a replica's shape; equal texts give the same value, so that many placements share it."""
     try:
         return ReplicaRecord.model_validate_json(text).value()
     except ValidationError as error:
@@ -222,7 +222,7 @@ class TolerationRecord(BaseModel):
 
 
 class NodeRequirementRecord(BaseModel):
-    """What a label or a field of a node has to be."""
+    """A requirement on a label or field of a node."""
 
     model_config = _CONFIG_replicafile
     key: str
@@ -230,7 +230,7 @@ class NodeRequirementRecord(BaseModel):
     values: list[str] = []
 
     def value(self) -> NodeRequirement:
-        """Return the value that the rest of the program uses."""
+        """Return the model's value."""
         return NodeRequirement(key=self.key, operator=self.operator, values=tuple(self.values))
 
 
@@ -242,7 +242,7 @@ class NodeTermRecord(BaseModel):
     fields_: list[NodeRequirementRecord] = Field(default=[], alias="fields")
 
     def value(self) -> NodeTerm:
-        """Return the value that the rest of the program uses."""
+        """Return the model's value."""
         labels, fields = (
             tuple(node_requirement_record.value() for node_requirement_record in side)
             for side in (self.labels, self.fields_)
@@ -260,14 +260,14 @@ class DeviceOptionRecord(BaseModel):
     every: bool = False
 
     def value(self) -> DeviceOption:
-        """Return the value that the rest of the program uses."""
+        """Return the model's value."""
         return DeviceOption(
             device_class=self.device_class, selectors=tuple(self.selectors), count=self.count, every=self.every
         )
 
 
 class ReplicaRecord(BaseModel):
-    """What one replica needs. Amounts are Kubernetes quantities."""
+    """The needs of one replica. Amounts are Kubernetes quantities."""
 
     model_config = _CONFIG_replicafile
     requests: dict[str, str]
@@ -281,7 +281,7 @@ class ReplicaRecord(BaseModel):
     obstacle: str = ""
 
     def value(self) -> ReplicaShape:
-        """Return the value that the rest of the program uses. Raises ValueError for what is no quantity."""
+        """Return the model's value. Raises ValueError for an invalid quantity."""
         return ReplicaShape(
             requests=Resources(amounts={name: parse_quantity(amount) for name, amount in self.requests.items()}),
             node_selector=self.node_selector,

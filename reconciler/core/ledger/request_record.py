@@ -1,8 +1,8 @@
-"""ledger/<workspace>/requests/<shard>/<name>.yaml: a request by name, who made it and when, and how it ended.
+"""ledger/<workspace>/requests/<shard>/<name>.yaml: a request by name, its author and times, and its end.
 
-The file is EGS's own WorkloadPlacement, or a GPUProvisioningRequest where nothing is deployed, with annotations for
-what those have no field for. A request that is recorded never begins again. People edit these files on the output
-branch, so the models are strict.
+The file is EGS's own WorkloadPlacement, or a GPUProvisioningRequest for a reservation, with annotations for fields that
+these lack. A recorded request never starts again. People edit these files on the output branch, so the models are
+strict.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _FINAL = (Provisioning.COMPLETED, Provisioning.FAILED)
 
 
 def _names(value: Json) -> tuple[str, ...]:
-    """Read names that stand in one annotation, with commas between them."""
+    """Read names from one annotation, separated by commas."""
     names = tuple(value.split(",")) if type(value) is str and value else ()
     if type(value) is not str or not all(is_name(name) for name in names):
         raise refusal(f"{quote_value(value)} are not names with commas between them", 'try "worker-1,worker-2"')
@@ -48,14 +48,14 @@ def _names(value: Json) -> tuple[str, ...]:
 
 
 def _final(value: Json) -> Provisioning:
-    """Read the state in which a request has ended; one that has not ended has no status in the ledger."""
+    """Read the final state of a request; the ledger holds no status of an open one."""
     if value not in _FINAL:
         raise refusal(f"{quote_value(value)} is not how a request ends", "try Completed or Failed, or no status")
     return Provisioning(value)
 
 
 class RequestAnnotationsRecord(BaseModel):
-    """What EGS's resources have no field for."""
+    """Fields of a request that EGS's resources lack."""
 
     model_config = ANNOTATIONS
     asker: Annotated[Asker, Field(strict=False)]
@@ -84,7 +84,7 @@ class RequestMetadataRecord(BaseModel):
 
 
 class RequestStatusRecord(BaseModel):
-    """How it ended."""
+    """The end of a request."""
 
     model_config = RECORD
     provisioning_status: Annotated[Provisioning, PlainValidator(_final)]
@@ -93,7 +93,7 @@ class RequestStatusRecord(BaseModel):
 
 
 class RequestFile(BaseModel):
-    """The whole document; what is asked for is read by EGS's own rules (`core.egsdocument`)."""
+    """The whole document; the requested content is read by EGS's own rules (`schema.egs.resource`)."""
 
     model_config = RECORD
     api_version: Literal["gpr.kubeslice.io/v1alpha1"]
@@ -104,19 +104,19 @@ class RequestFile(BaseModel):
 
 
 def request_path(workload: WorkloadId) -> str:
-    """Return where a request lies on the output branch: in one of 256 shards, by the SHA-256 of its name.
+    """Return the path of a request on the output branch: in one of 256 shards, by the SHA-256 of its name.
 
-    git writes a directory anew for each commit that changes a file of it, so none may grow with the requests. Its own
-    notes are spread in the same way.
+    git writes a directory anew for each commit that changes a file of it, so no directory may grow with the requests.
+    git notes are sharded in the same way.
     """
     shard = sha256(workload.name.encode()).hexdigest()[:2]
     return f"ledger/{workload.workspace}/requests/{shard}/{workload.name}.yaml"
 
 
 def digest_of(request: Request) -> str:
-    """Digest what is asked for, wherever it is written: equal requests have equal digests.
+    """Digest the requested content, wherever it is written: equal requests have equal digests.
 
-    What a policy has added is no part of it: a file does not change because a policy does.
+    Fields that a policy has added are left out: a file does not change because a policy does.
     """
     document = resource.document(request)
     terms = document["spec"] if request.reserves else document["spec"]["gprDetails"]
@@ -127,16 +127,16 @@ def digest_of(request: Request) -> str:
 
 
 def body_digest(draft: RequestDraft, workspace: WorkspaceName) -> str:
-    """Digest what a call asks for in a workspace, whatever its policies make of it: another body has another digest."""
+    """Digest the body of a call in a workspace, independent of its policies: another body has another digest."""
     of_gpr = [draft.terms is not None, draft.requeues]
     text = json.dumps([resource.document(draft.request(workspace)), *of_gpr], sort_keys=True, separators=(",", ":"))
     return f"sha256-{sha256(text.encode()).hexdigest()}"
 
 
 def differences(before: Request, after: Request) -> tuple[str, ...]:
-    """Name the fields in which two requests differ, in EGS's words; those of gprDetails by themselves.
+    """Name the fields in which two requests differ, in EGS's words; those of gprDetails one by one.
 
-    What the later one says nothing of, and has from a policy, is no difference.
+    Fields that the later request leaves to a policy are no difference.
     """
     old, new = _fields(before), _fields(after)
     named = (name for name in {**old, **new} if name.removeprefix("gprDetails.") not in after.assumed)
@@ -144,10 +144,11 @@ def differences(before: Request, after: Request) -> tuple[str, ...]:
 
 
 def write_request(record: RequestRecord, *, sure: bool = False) -> bytes:
-    """Write a request's record.
+    """Write the record of a request.
 
-    Raises InvalidInput when it could not be read again: when it would be too large, or holds what YAML cannot. That is
-    tried, at three times the cost of writing, unless whoever calls is `sure`, or the text leaves no doubt.
+    Raises InvalidInput for a record that could not be read again: too large, or with values that YAML cannot hold. The
+    check costs three times as much as writing, and is skipped if the caller is `sure` or the text is certainly
+    readable.
     """
     path = request_path(record.workload)
     data = emit(_document(record)).encode()
@@ -192,7 +193,7 @@ def read_request(data: bytes, path: str) -> RequestRecord:
 
 
 def _document(record: RequestRecord) -> Json:
-    """Write the resource, with everything that is known of it beside it; what is empty is left out."""
+    """Write the resource with all known fields; empty ones are left out."""
     notes = {
         "asker": record.asker.value,
         "author": record.author,

@@ -1,4 +1,4 @@
-"""ledger/<workspace>/<workload>.yaml: what is held back, and outlives the placement that it came from."""
+"""ledger/<workspace>/<workload>.yaml: the restraints of a workload, which outlive their placements."""
 
 from __future__ import annotations
 
@@ -48,12 +48,12 @@ class _LedgerEntry(BaseModel):
 
 
 def ledger_path(workload: WorkloadId) -> str:
-    """Return where a workload's restraints lie on the output branch."""
+    """Return the path of a workload's restraints on the output branch."""
     return f"ledger/{workload.workspace}/{workload.name}.yaml"
 
 
 def write_restraints(workload: WorkloadId, restraints: Sequence[Restraint]) -> bytes:
-    """Write a workload's restraints in the order given. None left gives empty bytes: the file is not to exist."""
+    """Write a workload's restraints in the order given. Without restraints the bytes are empty: the file is deleted."""
     if not restraints:
         return b""
     document = {
@@ -80,7 +80,7 @@ def read_restraints(data: bytes, path: str) -> tuple[WorkloadId, tuple[Restraint
 
 
 def is_in_force(restraint: Restraint, policy: BurstPolicy | None) -> bool:
-    """Tell whether a restraint holds under today's policy: a subset is unschedulable only as long as it may be."""
+    """Return whether a restraint holds under the current policy: some subsets are no longer adaptive."""
     spread = policy.spread if policy is not None else None
     return restraint.kind is not RestraintKind.UNSCHEDULABLE or (
         spread is not None and spread.gives_up(restraint.subset)

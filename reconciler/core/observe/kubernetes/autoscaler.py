@@ -1,7 +1,7 @@
-"""HorizontalPodAutoscalers that would scale further than they may, and by how much.
+"""HorizontalPodAutoscalers that are limited by their maximum, and the replicas that they lack.
 
-How many replicas an autoscaler wants beyond its maximum is not in its status, only that they are too many. It is worked
-out anew by the controller's own rule (kubernetes/pkg/controller/podautoscaler) from the metrics that the status holds.
+The status tells only that an autoscaler wants more than its maximum, and not how many. The number is computed by the
+controller's own rule (kubernetes/pkg/controller/podautoscaler) from the metrics in the status.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from reconciler.model.units import ONE, Quantity, parse_quantity
 from reconciler.model.workload import Json
 
 _TOLERANCE = Fraction(1, 10)
-"""How far above its target a metric may be; a cluster may have another default, which it does not tell."""
+"""The tolerance of a metric above its target; a cluster may have another default, which it does not publish."""
 _SOURCES = {
     "Resource": "resource",
     "ContainerResource": "containerResource",
@@ -33,7 +33,7 @@ _MOST = 2**31 - 1
 
 @dataclass(frozen=True, slots=True)
 class _Wish:
-    """What one metric asks for: so many times the replicas that are ready, or a number of replicas."""
+    """The demand of one metric: a multiple of the ready replicas, or a number of replicas."""
 
     times: Fraction
     replicas: int | None
@@ -45,7 +45,7 @@ class _Wish:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AutoscalerRecord:
-    """What is kept of an autoscaler that stands at its maximum (an `asks.AskRecord`)."""
+    """The record of an autoscaler at its maximum (a `replica_asks.AskRecord`)."""
 
     owner: Owner
     signal: str
@@ -56,11 +56,11 @@ class AutoscalerRecord:
     shape: ReplicaShape | None = None
 
     def ask(self, pods: int, ready: int) -> ReplicaRequest:
-        """Ask for what the largest metric wants beyond the maximum.
+        """Ask for the replicas of the largest metric beyond the maximum.
 
-        Most metrics are averages over pods that are ready, and mean so many times as many of *those*: what waits for a
-        node, or loads its model, is not measured. If no metric says more it is one replica, since the controller has
-        found them too many.
+        Most metrics are averages over ready pods, and so a multiple of *those*: pods that wait for a node, or load a
+        model, are not measured. Without a larger metric the number is one replica, since the controller reports the
+        limit.
         """
         measured = ready if pods else self.current
         most = max(self.wishes, key=lambda wish: wish.counted(measured), default=None)
@@ -76,19 +76,19 @@ class AutoscalerRecord:
 
 
 def read_autoscaler(raw: Json) -> AutoscalerRecord | None:
-    """Read an autoscaler that stands at its maximum; None for any other.
+    """Read an autoscaler at its maximum; None for any other.
 
-    What it wants within its maximum it gets: those replicas are pods, and wait as pods where there is no room.
+    Replicas within the maximum exist as pods, and wait as pods if no node fits them.
     """
     metadata, spec, status = raw["metadata"], raw["spec"], raw.get("status") or {}
     conditions: dict[str, Json] = {condition["type"]: condition for condition in status.get("conditions") or ()}
     limited = conditions.get("ScalingLimited", {})
-    # The controller leaves ScalingLimited as it was when it cannot scale at all.
+    # The controller leaves ScalingLimited unchanged if it cannot scale at all.
     stale = any(conditions.get(type_, {}).get("status") == "False" for type_ in ("ScalingActive", "AbleToScale"))
     if stale or limited.get("status") != "True" or limited.get("reason") != "TooManyReplicas":
         return None
     maximum: int = spec["maxReplicas"]
-    if status.get("desiredReplicas") != maximum:  # it has been changed since
+    if status.get("desiredReplicas") != maximum:  # changed since the last sync
         return None
     target = spec["scaleTargetRef"]
     # The transition may be older: a limit turns from the minimum into the maximum without one, but not without scaling.
@@ -104,7 +104,7 @@ def read_autoscaler(raw: Json) -> AutoscalerRecord | None:
 
 
 def _largest(wishes: Iterator[_Wish]) -> tuple[_Wish, ...]:
-    """Keep of either sort of wish the one that asks for most; which of the two asks for more depends on the pods."""
+    """Keep the largest wish of either sort; the pods decide which of the two is larger."""
     largest: dict[bool, _Wish] = {}
     for wish in wishes:
         sort = wish.replicas is None
@@ -114,9 +114,9 @@ def _largest(wishes: Iterator[_Wish]) -> tuple[_Wish, ...]:
 
 
 def _wishes(spec: Json, status: Json) -> Iterator[_Wish]:
-    """Yield what each metric asks for that is above its target; one that could not be measured is passed over.
+    """Yield the wish of each metric above its target; unmeasured metrics are skipped.
 
-    The status has an entry for each metric in the same order, an empty one where there is no value.
+    The status has an entry for each metric in the same order, an empty one without a value.
     """
     up = (spec.get("behavior") or {}).get("scaleUp") or {}
     tolerance = _TOLERANCE if up.get("tolerance") is None else Fraction(parse_quantity(str(up["tolerance"])), ONE)
@@ -140,13 +140,13 @@ def _wishes(spec: Json, status: Json) -> Iterator[_Wish]:
 
 
 def _name(source: Json) -> str:
-    """Name what is measured."""
+    """Name a metric."""
     name = source.get("name") or (source.get("metric") or {}).get("name") or ""
     return f"{name} of {source['container']}" if source.get("container") else str(name)
 
 
 def _number(value: Json) -> Quantity | None:
-    """Read a percentage or a quantity; None for one that is not there, or negative."""
+    """Read a percentage or a quantity; None if it is absent or negative."""
     try:
         return None if value is None else parse_quantity(str(value))
     except ValueError:

@@ -1,4 +1,4 @@
-"""One cluster in memory: told of each change, it keeps just the numbers that deciding needs, summed up as they come."""
+"""One cluster in memory: takes each change, and keeps the sums that decisions need."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from reconciler.model.workload import Json, WorkloadRef
 
 
 class ClusterState:
-    """What is known of one cluster: a part for each resource, and what they add up to.
+    """The state of one cluster: a part for each resource, and their sums.
 
     The order between different objects does not matter. Not safe to use from several threads at once.
     """
@@ -83,10 +83,10 @@ class ClusterState:
     def follow(
         self, refs: AbstractSet[WorkloadRef], marks: Marks = BUILT_IN_MARKS, kinds: Kinds = NO_KINDS
     ) -> AbstractSet[Watched]:
-        """Report these workloads from now on; tell which resources must be listed anew.
+        """Follow these workloads from now on; return the resources that have to be listed again.
 
-        Objects in other namespaces were passed over so far, and other marks were looked for in pods and templates.
-        `kinds` are those that the fleet repository declares: objects were read by others.
+        Objects in other namespaces were skipped so far, and pods and templates were read by other marks. `kinds` are
+        those that the fleet repository declares: objects were read by others.
         """
         namespaces = {ref.namespace for ref in refs}
         missing = bool(namespaces - self._followed.namespaces)
@@ -109,7 +109,7 @@ class ClusterState:
         return anew
 
     def _follow_specs(self) -> None:
-        """Have a part for the objects of each kind that is followed; of others nothing is kept."""
+        """Keep a part for each followed kind, and none for others."""
         self._met = len(self._followed.met)
         wanted = custom_resources({*self._followed.refs, *self._followed.met}, self._kinds)
         for gone in self._specs.keys() - wanted:
@@ -120,7 +120,7 @@ class ClusterState:
 
     @property
     def customs(self) -> AbstractSet[CustomResource]:
-        """The kinds whose objects are followed: those that are named, and of which pods there turn out to be."""
+        """The kinds whose objects are followed: those that are named, and those whose pods are met."""
         return frozenset(self._specs)
 
     def _meet(self, record: AskRecord) -> None:
@@ -130,7 +130,7 @@ class ClusterState:
         return read_spec(resource, raw, self._kinds)
 
     def apply(self, resource: Watched, raw: Json) -> ChangeEffect:
-        """Take note of an object as it is now; of a resource that is followed no longer nothing is kept."""
+        """Apply an object as it is now; resources that are no longer followed are ignored."""
         part = self._parts.get(resource)
         effect = part.apply(raw) if part is not None else ChangeEffect.NOTHING
         if len(self._followed.met) > self._met:
@@ -138,12 +138,12 @@ class ClusterState:
         return effect
 
     def remove(self, resource: Watched, key: str) -> ChangeEffect:
-        """Take note that an object is gone."""
+        """Apply the deletion of an object."""
         part = self._parts.get(resource)
         return part.remove(key) if part is not None else ChangeEffect.NOTHING
 
     def retain(self, resource: Watched, keys: AbstractSet[str]) -> ChangeEffect:
-        """Forget all objects of a resource but these: what a list does not name is gone."""
+        """Drop all objects of a resource but these: a list is complete."""
         part = self._parts.get(resource)
         gone = set(part.keys()) - keys if part is not None else set()
         return max((self.remove(resource, key) for key in gone), default=ChangeEffect.NOTHING)
@@ -151,10 +151,10 @@ class ClusterState:
     def observation(
         self, cluster: ClusterName, at: datetime, unknown: AbstractSet[Watched] = frozenset()
     ) -> ClusterObservation:
-        """Sum up the cluster as it is known to be at a moment.
+        """Sum up the cluster at a moment.
 
-        `unknown` are optional resources of which nobody knows what is there now. While anything of DRA is among them no
-        device counts: to see devices and not who holds them would make all of them free.
+        `unknown` are optional resources whose objects are unknown at present. While anything of DRA is among them no
+        device counts: devices without their claims would all seem free.
         """
         devices_known = not unknown & DEVICES
         members = Members(
@@ -185,7 +185,7 @@ class ClusterState:
         )
 
     def _devices(self) -> Mapping[str, tuple[DeviceStock, ...]]:
-        """Return what nodes have in stock of devices, summed up anew when any of it has changed."""
+        """Return the device stock of nodes, summed up again after a change."""
         versions = (self._slices.version, self._claims.version, self._room.version)
         if self._in_stock[0] != versions:
             claimed = self._claims.records.values()

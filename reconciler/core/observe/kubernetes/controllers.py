@@ -1,4 +1,4 @@
-"""Workload objects: how many replicas they want, of what shape, and whether they may make them."""
+"""Workload objects: their replicas, their shape, and refusals of their pods."""
 
 from __future__ import annotations
 
@@ -24,31 +24,30 @@ from reconciler.model.workload import Json
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ControllerRecord:
-    """What is kept of a workload object.
-
-    `refused` tells since when it may not create the pods that it is missing. One that is `ordered` creates a pod only
-    when all before it are ready. Its pods belong to other objects as well, and to their `groups`, by the labels that it
-    gives them; of those in groups `here` is what rules can ask about them.
-    """
+    """The record of a workload object."""
 
     wanted: int
     shape: ReplicaShape
     claims: PodClaims
     owner: Owner | None
+    # Since when it may not create its missing pods.
     refused: Unscheduled | None
+    # Whether it creates a pod only when all before it are ready.
     ordered: bool
+    # Other owners of its pods, and their gangs, by the labels that it gives them.
     belongs: tuple[Owner, ...] = ()
     groups: tuple[GroupMembership, ...] = ()
+    # The part of pods in gangs that pod rules refer to.
     here: PodOnNode | None = None
 
     @property
     def owners(self) -> tuple[Owner, ...]:
-        """The objects that it and its pods belong to, each once."""
+        """The owners of the object and its pods, each once."""
         return self.belongs if self.owner is None or self.owner in self.belongs else (self.owner, *self.belongs)
 
 
 def read_controller(resource: Resource, raw: Json, marks: Marks = BUILT_IN_MARKS) -> ControllerRecord:
-    """Read a Deployment, StatefulSet, ReplicaSet or Job, and by the `marks` of its pods whose they are."""
+    """Read a Deployment, StatefulSet, ReplicaSet or Job; `marks` are the labels that name owners of its pods."""
     spec, status = raw.get("spec") or {}, raw.get("status") or {}
     template, namespace = spec.get("template") or {}, raw["metadata"].get("namespace")
     given = template.get("metadata") or {}
@@ -67,7 +66,7 @@ def read_controller(resource: Resource, raw: Json, marks: Marks = BUILT_IN_MARKS
 
 
 def _pods_of_job(spec: Json, status: Json) -> int:
-    """Count the pods that a Job wants at a time, and never more than it has yet to complete."""
+    """Count the parallel pods of a Job, at most those that it has yet to complete."""
     if spec.get("suspend"):
         return 0
     at_once = _or(spec.get("parallelism"), 1)
@@ -82,7 +81,7 @@ def _pods_of_job(spec: Json, status: Json) -> int:
 
 
 def _refused(status: Json) -> Unscheduled | None:
-    """Read the condition that Deployments and ReplicaSets have while their pods are refused, as by a ResourceQuota."""
+    """Read the condition of Deployments and ReplicaSets whose pods are refused, as by a ResourceQuota."""
     for condition in status.get("conditions") or ():
         since = condition.get("lastTransitionTime")
         if condition.get("type") == "ReplicaFailure" and condition.get("status") == "True" and since:

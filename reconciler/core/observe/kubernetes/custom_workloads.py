@@ -1,7 +1,4 @@
-"""Objects whose controller makes no pods before a scheduler lets them in, by what their status says.
-
-What the objects of kinds with controllers of their own say of their pods, beside the pods that are there.
-"""
+"""Workload objects with controllers of their own: their replicas, gangs, and waits for admission by a scheduler."""
 
 from __future__ import annotations
 
@@ -20,11 +17,11 @@ HELD_BACK = "Volcano holds back its pods"
 
 
 def read_admission_wait(resource: CustomResource, raw: Json) -> Unscheduled | None:
-    """Tell since when an object waits to be let in, and so has no pods unless it shows some; None where it does not.
+    """Return since when an object waits for admission, and so has no pods; None if it does not.
 
-    Volcano's job controller makes no pods of a Job while the PodGroup of that is Pending, which it is until the
-    scheduler's `enqueue` finds room for its minimum. The phase of the Job itself is Pending then, and until its minimum
-    runs; a Job that is aborted, terminated or completed has another.
+    Volcano's job controller makes no pods of a Job while its PodGroup is Pending, which lasts until the scheduler's
+    `enqueue` finds room for its minimum. The phase of the Job itself is Pending then, and until its minimum runs; a Job
+    that is aborted, terminated or completed has another.
     """
     metadata, state = raw["metadata"], (raw.get("status") or {}).get("state") or {}
     if resource.name != _VOLCANO or state.get("phase") != "Pending" or "deletionTimestamp" in metadata:
@@ -39,21 +36,19 @@ _STEPS = (Step(name=_OBJECT, type=StepType.MANIFEST),)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CustomWorkloadRecord:
-    """How many pods an object wants, and what one of its groups is; None where its pods are in none.
-
-    Of groups that want domains of their own, or of which something else cannot be counted, the pods themselves tell.
-    `shape` is what the pod needs that asks for most GPUs. While the object waits to be let in, `unmade` tells since
-    when: it misses all of its pods, if there is none.
-    """
+    """The replicas of an object, and one of its gangs."""
 
     wanted: int
+    # None if its pods are in no gang. Gangs with exclusive domains, or with uncountable parts, are known by their pods.
     group: ObservedGroup | None
+    # The needs of the pod with most GPUs.
     shape: ReplicaShape
+    # Since when it waits for admission. It then misses all of its pods, if it has none.
     unmade: Unscheduled | None
 
 
 def read_spec(resource: CustomResource, raw: Json, kinds: Kinds) -> CustomWorkloadRecord | None:
-    """Read an object as a template would hold it; None where nobody can count its pods."""
+    """Read an object as a template would hold it; None if its pods cannot be counted."""
     version = next(iter(resource.versions), "")
     manifest = {"apiVersion": f"{resource.group}/{version}", **raw, "kind": resource.kind}
     pods = pods_of_spec(DeploySpec(manifests=(ManifestResource(name=_OBJECT, manifest=manifest),), steps=_STEPS), kinds)
@@ -83,10 +78,10 @@ def read_spec(resource: CustomResource, raw: Json, kinds: Kinds) -> CustomWorklo
 
 
 def merge_group(seen: ObservedGroup | None, stated: ObservedGroup | None) -> ObservedGroup | None:
-    """Return what one group is: as its pods show it, if all are there, or else as the object says.
+    """Return one gang: as its pods show it, if all exist, else as the object states it.
 
-    A pod tells more than the template that it is made from: it has the API server's defaults and tolerations. Only the
-    object says how many of them are enough.
+    A pod tells more than its template: it has the API server's defaults and tolerations. The minimum is stated by the
+    object alone.
     """
     if seen is None or stated is None:
         return seen or stated

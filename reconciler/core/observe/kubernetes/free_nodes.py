@@ -1,4 +1,4 @@
-"""The nodes of a cluster and what the pods on them take, summed up as they come and go."""
+"""The nodes of a cluster and the resources that pods use there, updated with each pod."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from reconciler.model.workload import Json
 
 
 class NodeTracker:
-    """The part of nodes (a `watch.ResourcePart`), with what pods take of each: free room is kept, not summed anew."""
+    """The part of nodes (a `watch.ResourcePart`), with the use of each by pods; each change updates free capacity."""
 
     def __init__(self) -> None:
         self._nodes: dict[str, NodeRecord] = {}
@@ -29,23 +29,23 @@ class NodeTracker:
 
     @property
     def nodes(self) -> Mapping[str, NodeRecord]:
-        """Every node; `version` is another after each change of one."""
+        """All nodes; `version` changes with each of them."""
         return self._nodes
 
     def apply(self, raw: Json) -> ChangeEffect:
-        """Take note of a node."""
+        """Apply a node."""
         return self._put(key_of(raw), read_node(raw))
 
     def remove(self, key: str) -> ChangeEffect:
-        """Take note that a node is gone."""
+        """Apply the deletion of a node."""
         return self._put(key, None)
 
     def keys(self) -> AbstractSet[str]:
-        """Name the nodes."""
+        """Return the names of the nodes."""
         return self._nodes.keys()
 
     def count(self, pod: PodRecord, sign: int) -> None:
-        """Add a pod that has a node to what is taken there, or take it off again; the node may be unknown yet."""
+        """Add a bound pod to the use of its node, or subtract it; the node may be unknown yet."""
         used = self._used.setdefault(pod.node, {})
         for name, amount in (*pod.requests.amounts.items(), (PODS, ONE)):
             used[name] = used.get(name, 0) + sign * amount
@@ -59,10 +59,10 @@ class NodeTracker:
         self._made.pop(pod.node, None)
 
     def pools(self, devices: Mapping[str, tuple[DeviceStock, ...]]) -> tuple[Pool, ...]:
-        """Make a pool of each kind of nodes, named after the first of them; `devices` are in stock there by node."""
+        """Make a pool of each group of nodes, named after its first; `devices` are the stock by node."""
         if self._groups is None:
             self._groups = group_nodes(self._nodes)
-            self._made.clear()  # which labels are a node's own depends on all the others
+            self._made.clear()  # the labels that are a node's own depend on all other nodes
         return tuple(
             Pool(
                 name=group.names[0],
@@ -88,7 +88,7 @@ class NodeTracker:
         )
 
     def _pods(self, node: str) -> tuple[PodOnNode, ...]:
-        """List the pods on a node, in the same order whichever came first."""
+        """List the pods on a node, in an order independent of their arrival."""
         pods_there = self._there.get(node)
         return (
             tuple(pod_on_node for pod_on_node in sorted(pods_there, key=_place) for _ in range(pods_there[pod_on_node]))
@@ -109,13 +109,13 @@ class NodeTracker:
         return ChangeEffect.CAPACITY
 
     def _node(self, name: str, group: NodeGroup, devices: tuple[DeviceStock, ...]) -> Node:
-        """Return a node with what is free on it, made anew only when something on it has changed."""
+        """Return a node with its free resources, computed again only after a change on it."""
         made = self._made.get(name)
         if made is None or made.devices != devices:
             used = self._used.get(name, {})
             allocatable = self._nodes[name].allocatable
             amounts = allocatable.amounts
-            # Only what the node has counts: a resource that it has no longer cannot be free.
+            # Only resources that the node has now count: a removed one cannot be free.
             free = {resource: Quantity(max(0, amount - used.get(resource, 0))) for resource, amount in amounts.items()}
             made = Node(
                 name=name,

@@ -1,4 +1,4 @@
-"""Kueue's Workloads that wait for quota: objects that are suspended until there is some, and have no pods so far."""
+"""Kueue's Workloads that wait for quota: their objects are suspended and have no pods."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from reconciler.text.redaction import redacted
 
 _LACKING = frozenset(
     {
-        "Pending",  # what Kueue says unless its feature UnadmittedWorkloadsObservability is on
+        "Pending",  # Kueue's reason unless its feature UnadmittedWorkloadsObservability is on
         "WaitingForQuota",
         "WaitingForPreemptedWorkloads",
         "ExceedsMaxQuota",
@@ -25,14 +25,14 @@ _LACKING = frozenset(
         "TopologyPlacementFailed",
     }
 )
-"""Reasons for which more room would help. A queue that is stopped or missing, or an evaluation yet to come, is none."""
+"""Reasons that more capacity would resolve; a stopped or missing queue, or a pending evaluation, is none."""
 _PREAMBLE = re.compile(r"couldn't assign flavors to pod set [^:]*: ")
 _LONGEST = 80
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueuedRecord:
-    """What is kept of a Workload that waits for quota (an `asks.AskRecord`)."""
+    """The record of a Workload that waits for quota (a `replica_asks.AskRecord`)."""
 
     owner: Owner
     signal: str
@@ -42,10 +42,10 @@ class QueuedRecord:
     shape: ReplicaShape | None
 
     def ask(self, pods: int, ready: int) -> ReplicaRequest | None:
-        """Ask for the pods that the object has not got.
+        """Ask for the missing pods of the object.
 
-        Those that it has are counted by themselves: behind Kueue's scheduling gate where it holds back pods and not the
-        object, as of a LeaderWorkerSet, or running where it only grows.
+        Existing pods are counted by themselves: behind Kueue's scheduling gate if it holds back pods and not the
+        object, as of a LeaderWorkerSet, or running if the object only grows.
         """
         del ready
         missing = self.replicas - pods
@@ -55,9 +55,10 @@ class QueuedRecord:
 
 
 def read_queued(raw: Json) -> QueuedRecord | None:
-    """Read a Workload that has been found to have no quota; None for any other, and for one of pods that exist.
+    """Read a Workload without quota; None for any other, and for one of existing pods.
 
-    Kueue makes pods themselves wait behind a gate; a Workload of one is controlled by it, one of a group by nobody.
+    Pods that Kueue manages directly wait behind a gate. A Workload of one such pod is controlled by it, that of a pod
+    group has no controller.
     """
     metadata, spec, status = raw["metadata"], raw["spec"], raw.get("status") or {}
     conditions: dict[str, Json] = {entry["type"]: entry for entry in status.get("conditions") or ()}
@@ -93,5 +94,5 @@ def _count(pod_set: Json) -> int:
 
 
 def _cause(message: str) -> str:
-    """Shorten Kueue's words, of which the first say no more than that it waits."""
+    """Shorten Kueue's message by its first words, which say only that the Workload waits."""
     return sys.intern(_PREAMBLE.sub("", " ".join(redacted(message).split()))[:_LONGEST] or "waits for quota")

@@ -1,4 +1,4 @@
-"""The pods of a cluster, whose they are, and the workload objects that own them."""
+"""The pods of a cluster with their owners, and the workload objects."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from reconciler.model.workload import Json, WorkloadRef
 
 
 class FollowedWorkloads:
-    """The workloads that are reported, and the marks by which pods are known to be theirs.
+    """The followed workloads, and the marks by which their pods are found.
 
-    Those that follow share one, so that all learn of a change at once. `met` names those that have pods or asks, by
-    their kind and group.
+    The parts of a cluster share one instance, so that all see a change at once. `met` are the owners of pods or asks,
+    by kind and group.
     """
 
     def __init__(self, refs: AbstractSet[WorkloadRef], marks: Marks = BUILT_IN_MARKS) -> None:
         self.follow(refs, marks)
 
     def follow(self, refs: AbstractSet[WorkloadRef], marks: Marks) -> None:
-        """Follow these from now on; none of them has been met yet."""
+        """Follow these from now on, without any met."""
         self.refs = frozenset(refs)
         self.namespaces = {ref.namespace for ref in refs}
         self.marks = marks
@@ -39,7 +39,7 @@ class FollowedWorkloads:
             self._named.setdefault((ref.namespace, ref.name), []).append(ref)
 
     def meet(self, owners: Iterable[Owner]) -> None:
-        """Take note of whom something belongs to, where that is followed."""
+        """Record the owners of an object, if they are followed."""
         for owner in owners:
             if any(owner.meant_by(ref) for ref in self._named.get((owner.namespace, owner.name), ())):
                 self.met.add(owner.ref)
@@ -58,24 +58,24 @@ class PodSums:
 
     @property
     def pods(self) -> Mapping[str, PodRecord]:
-        """Every pod that has not finished."""
+        """All pods that have not finished."""
         return self._pods
 
     @property
     def by_owner(self) -> Mapping[Owner, Iterable[str]]:
-        """The pods of each object that controls some, or that some belong to by their marks."""
+        """The pods of each object that controls them, or that their marks name."""
         return self._by_owner
 
     @property
     def ours(self) -> PlacementPods:
-        """The pods of our placements."""
+        """The pods of placements."""
         return self._ours
 
     def bound(self, allocated: AbstractSet[str] | None) -> Mapping[PlacementName, int]:
-        """Count the replicas of each placement of ours that have a node.
+        """Count the bound replicas of each placement.
 
-        A pod whose claims are not among those `allocated` has its devices and we have not heard of it yet: it is in
-        flight still, or they would count as free. None where nobody looks at claims.
+        A pod with a claim outside of `allocated` holds devices whose allocation is not observed yet: it counts as in
+        flight, or its devices would count as free. None without an observation of claims.
         """
         bound = self._ours.come().bound
         if allocated is None or not self._claiming:
@@ -86,15 +86,15 @@ class PodSums:
         return {name: count for name, count in sorted(counts.items()) if count}
 
     def apply(self, raw: Json) -> ChangeEffect:
-        """Take note of a pod."""
+        """Apply a pod."""
         return self._put(key_of(raw), read_pod(raw, self._followed.marks))
 
     def remove(self, key: str) -> ChangeEffect:
-        """Take note that a pod is gone."""
+        """Apply the deletion of a pod."""
         return self._put(key, None)
 
     def keys(self) -> AbstractSet[str]:
-        """Name the pods that have not finished."""
+        """Return the keys of the pods that have not finished."""
         return self._pods.keys()
 
     def _put(self, key: str, record: PodRecord | None) -> ChangeEffect:
@@ -114,13 +114,13 @@ class PodSums:
             return ChangeEffect.DEMAND
         ours = record is not None and record.placement
         if before and record and not ours and replace(before, ready=record.ready) == record:
-            return ChangeEffect.NOTHING  # it has become ready, or is no longer, which counts for placements alone
+            return ChangeEffect.NOTHING  # readiness changed, which counts for placements alone
         if any(pod.held or pod.placement for pod in pods):
             return ChangeEffect.DEMAND
         return ChangeEffect.CAPACITY if any(pod.node for pod in pods) else ChangeEffect.NOTHING
 
     def _count(self, key: str, pod: PodRecord, sign: int) -> None:
-        """Add a pod to the sums that it is part of, or take it off again."""
+        """Add a pod to its sums, or subtract it."""
         for owner in pod.owners:
             _enter(self._by_owner, owner, key, sign)
         if pod.placement:
@@ -132,7 +132,7 @@ class PodSums:
 
 
 class Controllers:
-    """The part of one kind of workload objects (a `watch.ResourcePart`), in the namespaces of those that are followed.
+    """The part of one kind of workload objects (a `watch.ResourcePart`), in the followed namespaces.
 
     The parts of all kinds write into the same `records`: an object of one kind owns objects of another.
     """
@@ -143,18 +143,18 @@ class Controllers:
         self._records = records
 
     def apply(self, raw: Json) -> ChangeEffect:
-        """Take note of a workload object."""
+        """Apply a workload object."""
         key = key_of(raw)
         if namespace_of_key(key) not in self._followed.namespaces:
             return ChangeEffect.NOTHING
         return self._put(key, read_controller(self._resource, raw, self._followed.marks))
 
     def remove(self, key: str) -> ChangeEffect:
-        """Take note that a workload object is gone."""
+        """Apply the deletion of a workload object."""
         return self._put(key, None)
 
     def keys(self) -> AbstractSet[str]:
-        """Name the objects that are kept."""
+        """Return the keys of the kept objects."""
         kind = self._resource.kind
         return {f"{owner.namespace}/{owner.name}" for owner in self._records if owner.kind == kind}
 
@@ -172,7 +172,7 @@ class Controllers:
 
 
 def _enter(index: dict[Owner, set[str]], owner: Owner, key: str, sign: int) -> None:
-    """Add a key to the set of its owner, or take it out; an empty set is not kept."""
+    """Add a key to the set of its owner, or remove it; an empty set is dropped."""
     if sign > 0:
         index.setdefault(owner, set()).add(key)
         return

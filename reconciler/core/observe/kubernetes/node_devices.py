@@ -1,4 +1,4 @@
-"""What each node has in stock of devices: what slices offer, less what claims hold."""
+"""The device stock of each node: the devices in slices, less those in claims."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ class _Stocked:
 
 
 class NodeDevices:
-    """Sums up the devices that each node can use; a pool of which nothing has changed is not summed up anew.
+    """Sums up the devices that each node can use; an unchanged pool is not summed up again.
 
-    The rules are the scheduler's (docs/reference/kubernetes.md, "Devices"): of a pool only the newest generation
-    counts, and nothing of it until all its slices are there, or while two devices have one name.
+    The rules are the scheduler's (dynamic-resource-allocation's GatherPools): of a pool only the newest generation
+    counts, and nothing of it until all its slices exist, or while two devices have one name.
     """
 
     def __init__(self) -> None:
@@ -39,7 +39,7 @@ class NodeDevices:
         claimed: Iterable[tuple[DeviceId, ...]],
         nodes: Mapping[str, NodeRecord],
     ) -> dict[str, tuple[DeviceStock, ...]]:
-        """List what each node has in stock, given what each claim holds."""
+        """Return the stock of each node, given the devices of each claim."""
         held: dict[tuple[str, str], set[str]] = {}
         for devices in claimed:
             for driver, pool, device in devices:
@@ -71,7 +71,7 @@ def _newest(members: list[SliceRecord]) -> list[SliceRecord]:
 
 
 def _stocked(pool: str, slices: list[SliceRecord], held: Collection[str]) -> Iterator[_Stocked]:
-    """Put the devices of a pool together by who can use them and by kind."""
+    """Group the devices of a pool by their scope and kind."""
     lots: dict[_Lot, list[Device]] = {}
     devices = [device for record in slices for device in record.devices]
     for device in devices:
@@ -91,9 +91,9 @@ def _stocked(pool: str, slices: list[SliceRecord], held: Collection[str]) -> Ite
 
 
 def _counters_left(slices: list[SliceRecord], held: Collection[str]) -> dict[tuple[str, str], int]:
-    """Tell what is left of the counters that devices share; nothing when something unknown is held."""
+    """Return the rest of the counters that devices share; none while an unknown device is held."""
     devices = {device.name: device for record in slices for device in record.devices}
-    if any(name not in devices for name in held):  # of an older generation: nobody knows what it takes
+    if any(name not in devices for name in held):  # of an older generation: its use is unknown
         return {}
     left = {(name, counter): int(value) for record in slices for name, counter, value in record.counters}
     for name in held:
@@ -103,7 +103,7 @@ def _counters_left(slices: list[SliceRecord], held: Collection[str]) -> dict[tup
 
 
 def _fitting(devices: Iterable[Device], left: Mapping[tuple[str, str], int]) -> int:
-    """Count the devices of one kind that can be had together."""
+    """Count the devices of one kind that can be allocated together."""
     rest = dict(left)
     count = 0
     for device in devices:
@@ -115,11 +115,11 @@ def _fitting(devices: Iterable[Device], left: Mapping[tuple[str, str], int]) -> 
 
 
 def _reached(reach: DeviceScope, nodes: Mapping[str, NodeRecord]) -> Iterable[str]:
-    """List the nodes that can use what has this reach."""
+    """List the nodes in a scope."""
     if reach.node:
         return [reach.node] if reach.node in nodes else []
     if reach.everywhere:
         return nodes
-    if not reach.terms:  # said in a way that is not known here
+    if not reach.terms:  # a scope in an unknown form
         return ()
     return [name for name, record in nodes.items() if meets_terms(reach.terms, dict(record.labels), name)]

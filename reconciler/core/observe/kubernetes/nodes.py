@@ -1,4 +1,4 @@
-"""Nodes: what they have for pods, and whether they take any."""
+"""Nodes: their resources, and whether they take pods."""
 
 from __future__ import annotations
 
@@ -18,30 +18,31 @@ Label: TypeAlias = tuple[str, str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeRecord:
-    """What is kept of a node. `labels` are sorted, and the same object for the same label wherever it stands.
-
-    One that is not `ready` is not `open` to pods either.
-    """
+    """The record of a node."""
 
     allocatable: Resources
+    # Sorted; equal labels are the same object on all nodes.
     labels: tuple[Label, ...]
     taints: tuple[Taint, ...]
     ready: bool
+    # Whether it takes pods; False unless it is ready.
     open: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeGroup:
-    """Nodes of one kind, by name and sorted, with the labels and taints that they share, and those of each alone."""
+    """Nodes of one kind, sorted by name."""
 
     names: tuple[str, ...]
+    # The labels that they share.
     labels: Mapping[str, str]
     taints: tuple[Taint, ...]
+    # The labels of each alone, by name.
     own: Mapping[str, Mapping[str, str]]
 
 
 def read_node(raw: Json) -> NodeRecord:
-    """Read a node. It is open to pods when it is ready, not cordoned and not about to go."""
+    """Read a node. It is open to pods if it is ready, not cordoned and not about to be removed."""
     metadata, spec, status = raw["metadata"], raw.get("spec") or {}, raw.get("status") or {}
     ready = any(item.get("type") == "Ready" and item.get("status") == "True" for item in status.get("conditions") or ())
     taints = sorted(
@@ -57,9 +58,9 @@ def read_node(raw: Json) -> NodeRecord:
 
 
 def group_nodes(nodes: Mapping[str, NodeRecord]) -> tuple[NodeGroup, ...]:
-    """Group the nodes that are open by their labels and taints.
+    """Group the open nodes by their labels and taints.
 
-    Labels that nearly every node has a value of its own for, such as the host name, are no part of its kind.
+    Labels with a value of its own on nearly every node, such as the host name, are no part of the kind.
     """
     names = sorted(name for name, record in nodes.items() if record.open)
     single = _single([nodes[name].labels for name in names])
@@ -80,7 +81,7 @@ def group_nodes(nodes: Mapping[str, NodeRecord]) -> tuple[NodeGroup, ...]:
 
 
 def _single(labelled: Iterable[tuple[Label, ...]]) -> set[str]:
-    """Find the keys with more values than half the nodes that have them, where there are at least two such nodes."""
+    """Return the keys with more values than half the nodes that have them, if at least two nodes do."""
     bearers: Counter[str] = Counter()
     values: dict[str, set[str]] = {}
     for labels in labelled:

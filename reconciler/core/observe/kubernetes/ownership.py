@@ -1,7 +1,7 @@
-"""Whose pods are: the objects that they belong to by their labels, and do not, or not visibly, by their owners.
+"""The owners of pods by labels, if owner references do not lead to them.
 
-A LeaderWorkerSet's workers belong to StatefulSets that belong to pods, a RayJob's to a RayCluster that nobody watches.
-Their controllers say by labels whose they are (`model.workloadkind.Mark`).
+A LeaderWorkerSet's workers belong to StatefulSets that belong to pods, a RayJob's to an unwatched RayCluster. Their
+controllers state the owner in labels (`model.workload_kind.Mark`).
 """
 
 from __future__ import annotations
@@ -17,23 +17,25 @@ from reconciler.model.workload import Json
 from reconciler.model.workload_kind import Group, Mark, WorkloadKind
 
 Marks: TypeAlias = Mapping[str, tuple[tuple[WorkloadKind, Mark], ...]]
-"""By label: the kinds that have pods marked with it, and how."""
+"""By label: the kinds whose pods carry it, and its form."""
 
 _MADE_UP = re.compile(r"(.+)-[bcdfghjklmnpqrstvwxz2456789]{5}")
-"""A name and what Kubernetes' own generator makes up: it uses no vowels and nothing that looks like one."""
+"""A name with a suffix of Kubernetes' generator, which uses no vowels and no characters that resemble them."""
 _SIZE = re.compile(r"[1-9][0-9]{0,4}")
 
 
 class GroupMembership(NamedTuple):
-    """That a pod is of one of an object's groups: of which, as its label says, and of how many pods; 0 if none says."""
+    """The membership of a pod in one of an object's gangs."""
 
     owner: Owner
+    # The gang, as the label states it.
     group: str
+    # The pods of the gang; 0 if unstated.
     size: int
 
 
 def marks_by_label(declared: Kinds) -> Marks:
-    """Return the marks of all kinds that are built in or declared, by label."""
+    """Return the marks of all built-in and declared kinds, by label."""
     marks: dict[str, tuple[tuple[WorkloadKind, Mark], ...]] = {}
     for kind in {**BUILT_IN, **declared}.values():
         for mark in kind.marks:
@@ -45,12 +47,12 @@ BUILT_IN_MARKS = marks_by_label(NO_KINDS)
 
 
 def labelled_owners(metadata: Json, namespace: str, marks: Marks) -> tuple[Owner, ...]:
-    """Name the objects that pods with these metadata belong to, as far as their marks say."""
+    """Return the owners that the marks of pods with these metadata name."""
     return tuple(dict.fromkeys(owner for owner, _ in _belonging(metadata, namespace, marks)))
 
 
 def memberships(metadata: Json, namespace: str, marks: Marks) -> tuple[GroupMembership, ...]:
-    """Say which groups pods with these metadata are of, of those objects that they belong to."""
+    """Return the gangs of pods with these metadata, among those of their owners."""
     by_owner: dict[Owner, GroupMembership] = {}
     labels, annotations = metadata.get("labels") or {}, metadata.get("annotations") or {}
     for owner, together in _belonging(metadata, namespace, marks):

@@ -1,4 +1,4 @@
-"""The pods of our placements in a cluster, and how far each placement's have come."""
+"""The pods of placements in a cluster, and the progress of each placement."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from reconciler.model.ids import PlacementName
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlacementProgress:
-    """How far the pods of placements have come, as `ClusterObservation` has it."""
+    """The progress of the pods of placements, as in `ClusterObservation`."""
 
     bound: Mapping[PlacementName, int] = field(default_factory=dict)
     ready: Mapping[PlacementName, int] = field(default_factory=dict)
@@ -23,14 +23,14 @@ class PlacementProgress:
 
 
 class PlacementPods:
-    """Which pods belong to which placement; pods that are leaving are no replicas of it any more."""
+    """The pods of each placement; terminating pods are no replicas any more."""
 
     def __init__(self) -> None:
         self._pods: dict[PlacementName, dict[str, PodRecord]] = {}
         self._come: PlacementProgress | None = None
 
     def count(self, key: str, pod: PodRecord, sign: int) -> None:
-        """Take a pod up, or let go of it."""
+        """Add a pod, or remove it."""
         self._come = None
         if sign > 0:
             self._pods.setdefault(pod.placement, {})[key] = pod
@@ -41,7 +41,7 @@ class PlacementPods:
             del self._pods[pod.placement]
 
     def come(self) -> PlacementProgress:
-        """Sum the pods up by placement; the same object for as long as nothing has changed."""
+        """Return the progress of each placement; the same object until something changes."""
         if self._come is None:
             self._come = _summed_up(self._pods)
         return self._come

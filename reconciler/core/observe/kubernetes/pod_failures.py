@@ -1,4 +1,4 @@
-"""Why a pod is not where it should be: what the scheduler holds against it, and what its containers wait for."""
+"""Reasons why a pod is not running: the scheduler's obstacles, and the waits of its containers."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ _LONGEST = 80
 
 
 def scheduling_shortage(message: str) -> str | None:
-    """Say what a pod lacks by the scheduler's message; None when it lacks nothing that nodes could give.
+    """Return the resource that a pod lacks by the scheduler's message; None if nodes would not help.
 
-    The message names each thing that some node failed on ("0/4 nodes are available: 1 Insufficient nvidia.com/gpu, 3
-    node(s) had untolerated taint ..."). One lack of room among them is enough: a node more would mend it. GPUs come
-    first. A pod that waits for its volume is no demand: another cluster has the volume even less.
+    The message names each obstacle of some node ("0/4 nodes are available: 1 Insufficient nvidia.com/gpu, 3 node(s) had
+    untolerated taint ..."). One lack of capacity among them is enough: another node would resolve it. GPUs come first.
+    A pod that waits for its volume is no demand: another cluster has the volume even less.
     """
     lacking = sorted(set(_INSUFFICIENT.findall(message)), key=lambda name: (not is_gpu(name), name))
     if lacking:
@@ -33,20 +33,20 @@ def scheduling_shortage(message: str) -> str | None:
 
 
 def describe_gates(gates: Json) -> str:
-    """Say which gates keep a pod from being scheduled at all."""
+    """Describe the scheduling gates of a pod."""
     names = sorted(str(gate.get("name", "")) for gate in gates or ())
     return f"held by scheduling gate {', '.join(names)}"[:_LONGEST] if names else "held by a scheduling gate"
 
 
 def describe_refusal(message: str) -> str:
-    """Say why a controller may not create pods; a quota is all that is worth telling apart."""
+    """Describe why a controller may not create pods; only a quota is distinguished."""
     return "pods refused: quota exceeded" if "exceeded quota" in message else "pods refused by the API server"
 
 
 def describe_trouble(status: Json, held: str) -> str:
-    """Say what a pod that is not ready waits for, the same words for as long as it is the same; empty for nothing odd.
+    """Describe the wait of a pod that is not ready, in the same words while it lasts; empty without trouble.
 
-    `held` is what keeps it off every node.
+    `held` is the obstacle to its scheduling.
     """
     if held:
         return f"Unschedulable: {held}"[:_LONGEST]

@@ -1,4 +1,4 @@
-"""The groups that the pods of one object run in, as their labels tell."""
+"""The gangs of the pods of one object, by their labels."""
 
 from __future__ import annotations
 
@@ -14,22 +14,21 @@ from reconciler.model.capacity import ObservedGroup, ReplicaShape
 from reconciler.model.scheduling import PodOnNode
 
 Makers = Sequence[tuple[ControllerRecord, list[PodRecord]]]
-"""The objects that make pods, and the pods of each."""
+"""The objects that create pods, and the pods of each."""
 
 
 def group_of(root: Owner, groups: Iterable[GroupMembership]) -> str:
-    """Return which of an object's groups a pod is of; empty where it does not say."""
+    """Return the gang of a pod among those of an object; empty if it states none."""
     return next((group.group for group in groups if group.owner == root), "")
 
 
 def group_seen(
     root: Owner, pods: Iterable[PodRecord], makers: Makers, shaped: Callable[[ReplicaShape, PodClaims], ReplicaShape]
 ) -> ObservedGroup | None:
-    """Tell what one group of an object is: the one of which there is most; None where its pods are in none.
+    """Return the largest gang of an object; None if its pods are in none.
 
-    Pods that are yet to be made count in the group that their template names, and where they are told apart by nothing.
-    `shaped` adds to a shape what its claims ask for. A shape whose rules are about the others of its group has an
-    obstacle.
+    Pods that do not exist yet count in the gang of their template, and together if nothing distinguishes them. `shaped`
+    adds the requests of its claims to a shape. A shape with rules about other pods of its gang has an obstacle.
     """
     by_group: dict[str, list[tuple[ReplicaShape, PodOnNode, int]]] = {}
     size = 0
@@ -58,7 +57,7 @@ def group_seen(
 def _members(
     root: Owner, pods: Iterable[PodRecord], makers: Makers
 ) -> Iterator[tuple[GroupMembership, PodRecord | ControllerRecord, int]]:
-    """Yield the pods of groups, and those that are yet to be made, with how many there are of each."""
+    """Yield the pods of gangs, and those that do not exist yet, with the number of each."""
     for pod in pods:
         yield from ((group, pod, 1) for group in pod.groups if group.owner == root)
     for maker, own in makers:

@@ -1,4 +1,4 @@
-"""Pods: where they are, what they take there, whom they belong to, and what they wait for."""
+"""Parses pods: node, requests, owner, and why they are pending."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _FINISHED = frozenset({"Succeeded", "Failed"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unscheduled:
-    """That a pod, or what would be one, has been kept off every node since a moment, and by what."""
+    """A pod, or one that cannot be created, is unscheduled since a moment, for a cause."""
 
     since: datetime
     cause: str
@@ -40,46 +40,47 @@ class Unscheduled:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodRecord:
-    """What is kept of a pod that has not finished.
+    """The record of a pod that has not finished."""
 
-    `node` is empty until it is bound, and `here`, what rules can ask about it, is None until then unless it runs in
-    groups. One that is `leaving` takes its room on the node still, but is no replica any more. One that is `ready` is
-    what autoscalers measure.
-    `shape` is known of pods that are held, of those that run in `groups`, and of those of our placements that have no
-    node; of theirs that are not ready, the `trouble` is known as well. `claims` are known of pods that are held or in
-    groups; `holds` names the claims of one of ours that has a node, and one of ours is `helping` that asks for no
-    device at all. It `belongs` to other objects than its owner, by its labels.
-    """
-
+    # Empty until it is bound.
     node: str
     requests: Resources
     owner: Owner | None
     placement: PlacementName
+    # Whether it is terminating: it uses its node still, but is no replica any more.
     leaving: bool
+    # Autoscalers measure ready pods only.
     ready: bool
     held: Unscheduled | None
+    # Known of unscheduled pods, of those in gangs, and of those of placements without a node.
     shape: ReplicaShape | None
+    # Known of unscheduled pods and those in gangs.
     claims: PodClaims
+    # The claims of a bound pod of a placement.
     holds: tuple[str, ...]
+    # Whether it is a pod of a placement that asks for no device at all.
     helping: bool = False
+    # Known of pods of placements that are not ready.
     trouble: str = ""
+    # Owners by its labels, beside its owner reference.
     belongs: tuple[Owner, ...] = ()
     groups: tuple[GroupMembership, ...] = ()
+    # The part that pod rules refer to; None until it is bound, unless it is in a gang.
     here: PodOnNode | None = None
 
     @property
     def owners(self) -> tuple[Owner, ...]:
-        """The objects that it belongs to, each once."""
+        """The owners of the pod, each once."""
         return self.belongs if self.owner is None or self.owner in self.belongs else (self.owner, *self.belongs)
 
     @property
     def runs(self) -> bool:
-        """Tell whether it is a replica that has a node."""
+        """Return whether it is a replica with a node."""
         return bool(self.node) and not self.leaving
 
 
 def read_pod(raw: Json, marks: Marks = BUILT_IN_MARKS) -> PodRecord | None:
-    """Read a pod, and by its `marks` whose it is; None when it has finished and takes nothing any more."""
+    """Read a pod, and its owners by `marks`; None if it has finished and uses nothing any more."""
     metadata, spec, status = raw["metadata"], raw.get("spec") or {}, raw.get("status") or {}
     if status.get("phase") in _FINISHED:
         return None
@@ -112,7 +113,7 @@ def read_pod(raw: Json, marks: Marks = BUILT_IN_MARKS) -> PodRecord | None:
 
 
 def controller_of(metadata: Json) -> Owner | None:
-    """Find the owner that manages an object; the others only keep it from being collected."""
+    """Return the controlling owner of an object; other owners only affect garbage collection."""
     for reference in metadata.get("ownerReferences") or ():
         if reference.get("controller"):
             made = reference.get("apiVersion") or ""
@@ -121,12 +122,12 @@ def controller_of(metadata: Json) -> Owner | None:
 
 
 def read_time(text: str) -> datetime:
-    """Read a time of the API server."""
+    """Read a timestamp of the API server."""
     return datetime.fromisoformat(text)
 
 
 def _held(metadata: Json, spec: Json, status: Json) -> Unscheduled | None:
-    """Read since when and by what a pod is kept off every node; None while the scheduler has not looked at it yet."""
+    """Read since when and why a pod is unscheduled; None until the scheduler has tried it."""
     for condition in status.get("conditions") or ():
         if condition.get("type") != "PodScheduled" or condition.get("status") != "False":
             continue
@@ -134,7 +135,7 @@ def _held(metadata: Json, spec: Json, status: Json) -> Unscheduled | None:
             cause: str | None = pod_failures.describe_gates(spec.get("schedulingGates"))
         elif condition.get("reason") == "Unschedulable":
             cause = pod_failures.scheduling_shortage(condition.get("message") or "")
-        else:  # SchedulerError and the like: it will be tried again
+        else:  # SchedulerError and the like: the scheduler tries again
             cause = None
         since = condition.get("lastTransitionTime") or metadata.get("creationTimestamp")
         return Unscheduled(since=read_time(since), cause=cause) if cause and since else None
@@ -142,7 +143,7 @@ def _held(metadata: Json, spec: Json, status: Json) -> Unscheduled | None:
 
 
 def _shape(spec: Json, metadata: Json) -> ReplicaShape:
-    """Read what a pod needs wherever it may go: on a node, the scheduler has put it there."""
+    """Read the needs of a pod, independent of the node that the scheduler has chosen."""
     return replica_shape({key: value for key, value in spec.items() if key != "nodeName"}, metadata)
 
 

@@ -1,4 +1,4 @@
-"""What is kept of objects that are read one by one and put together only when they are asked for."""
+"""Records of objects that are read one by one and combined on demand."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ T = TypeVar("T")
 
 
 class RecordStore(Generic[T]):
-    """The part of one resource (a `watch.ResourcePart`): a record of each object that `read` keeps something of.
+    """The part of one resource (a `watch.ResourcePart`): a record of each object for which `read` returns one.
 
-    With `followed`, objects in other namespaces than those of what is followed are passed over. `met` is told of each
-    record. `version` is another after each change.
+    With `followed`, objects outside of the followed namespaces are skipped. `met` is called with each record. `version`
+    changes with each of them.
     """
 
     def __init__(
@@ -40,17 +40,17 @@ class RecordStore(Generic[T]):
         return self._records
 
     def apply(self, raw: Json) -> ChangeEffect:
-        """Take note of an object."""
+        """Apply an object."""
         key = key_of(raw)
         passed = self._followed is not None and namespace_of_key(key) not in self._followed.namespaces
         return self._put(key, None if passed else self._read(raw))
 
     def remove(self, key: str) -> ChangeEffect:
-        """Take note that an object is gone."""
+        """Apply the deletion of an object."""
         return self._put(key, None)
 
     def keys(self) -> AbstractSet[str]:
-        """Name the objects that something is kept of."""
+        """Return the keys of the objects with a record."""
         return self._records.keys()
 
     def _put(self, key: str, record: T | None) -> ChangeEffect:

@@ -1,4 +1,4 @@
-"""Who asks for more replicas of which workload object, resource by resource."""
+"""Demands for more replicas of workload objects, by resource."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from reconciler.model.signal import ReplicaRequest
 
 
 class AskRecord(Protocol):
-    """What is kept of an object that asks for replicas of another, its `owner`."""
+    """The record of an object that asks for replicas of another, its `owner`."""
 
     @property
     def owner(self) -> Owner:
@@ -21,18 +21,18 @@ class AskRecord(Protocol):
 
     @property
     def shape(self) -> ReplicaShape | None:
-        """What one of them needs, where that is said."""
+        """The shape of a missing replica, if it is stated."""
         ...
 
     def ask(self, pods: int, ready: int) -> ReplicaRequest | None:
-        """Say what is asked for while the workload object has so many pods, of which so many are ready."""
+        """Return the missing replicas, given the pods of the workload object and those that are ready."""
         ...
 
 
 def by_owner(parts: Iterable[RecordStore[AskRecord]]) -> Mapping[Owner, list[AskRecord]]:
-    """Put together who asks for more of each workload object, by resource and then by name.
+    """Group the asks by workload object, by resource and then by name.
 
-    Nothing is kept of objects that ask for none, which most do at most times.
+    Objects without an ask, which are most at most times, have no entry.
     """
     asks: dict[Owner, list[AskRecord]] = {}
     for part in parts:

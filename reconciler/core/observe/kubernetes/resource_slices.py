@@ -1,6 +1,6 @@
-"""ResourceSlices: the devices that a driver offers, and which nodes can use them.
+"""ResourceSlices: the devices that a driver offers, and the nodes that can use them.
 
-Read as resource.k8s.io/v1 has them, and as v1beta1 does, in which a device's fields are one level deeper.
+Read in the form of resource.k8s.io/v1, and of v1beta1, in which a device's fields are one level deeper.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from reconciler.model.units import Quantity
 from reconciler.model.workload import Json
 
 _OWN = re.compile(r"uuid|guid|index|minor|serial|address|pci|bus|placement|^id$", re.IGNORECASE)
-"""Names of what tells one device from the next; nobody asks for it in a template that is to run elsewhere."""
+"""Attributes that identify a single device; no portable template asks for them."""
 
 _VALUES: dict[str, type] = {"string": str, "int": int, "bool": bool}
 _REPELLING = frozenset({"NoSchedule", "NoExecute"})
@@ -27,7 +27,7 @@ _REPELLING = frozenset({"NoSchedule", "NoExecute"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceScope:
-    """Which nodes can use devices: one by name, all, or those that meet a term; else none that we know how to tell."""
+    """The nodes that can use devices: one by name, all, or those that meet a term; none if the form is unknown."""
 
     node: str = ""
     everywhere: bool = False
@@ -36,22 +36,25 @@ class DeviceScope:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Device:
-    """One device. `usable` is False while it is tainted; `consumes` is what it takes of its pool's shared counters."""
+    """One device."""
 
     name: str
     kind: DeviceKind
     reach: DeviceScope
+    # False while it is tainted.
     usable: bool
+    # Its use of the shared counters of its pool.
     consumes: tuple[tuple[str, str, Quantity], ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SliceRecord:
-    """What is kept of a slice. A pool is complete when there are `slices` of its newest generation."""
+    """The record of a slice."""
 
     driver: str
     pool: str
     generation: int
+    # The number of slices of a complete pool of this generation.
     slices: int
     devices: tuple[Device, ...]
     counters: tuple[tuple[str, str, Quantity], ...]
@@ -95,7 +98,7 @@ def _reach(fields: Json) -> DeviceScope:
 
 
 def _attributes(raw: Json, driver: str) -> Iterator[tuple[str, AttributeValue]]:
-    """Yield the attributes that selectors are understood to ask for: no versions, no lists."""
+    """Yield the attributes that selectors can use: no versions, no lists."""
     for name, value in (raw or {}).items():
         if _OWN.search(name.rpartition("/")[2]):
             continue
@@ -116,7 +119,7 @@ def _counters(raw: Json, name: str) -> Iterator[tuple[str, str, Quantity]]:
 
 
 def _qualified(name: str, driver: str) -> str:
-    """Name an attribute with its domain, which is the driver's where none is said."""
+    """Return the qualified name of an attribute, by default in the driver's domain."""
     return name if "/" in name else f"{driver}/{name}"
 
 

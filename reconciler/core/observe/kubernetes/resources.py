@@ -1,4 +1,4 @@
-"""Which resources are watched, and where the API server serves them."""
+"""The watched resources, and their paths at the API server."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from reconciler.model.workload import WorkloadRef
 class Resource(ServedResource, Enum):
     """A resource by its API group, the versions of that, newest first, its plural, and the kind of its objects.
 
-    One that is optional may be missing: its group need not be served, and rights on it need not have been given.
+    An optional resource may be missing: its group need not be served, and permissions on it need not be granted.
     """
 
     NODES = ("", ("v1",), "nodes", "Node")
@@ -53,12 +53,10 @@ class Resource(ServedResource, Enum):
 
 @dataclass(frozen=True, slots=True)
 class CustomResource(ServedResource):
-    """The objects of a kind that has a controller of its own; a cluster may do without them.
-
-    Its `versions` are empty where only the API server knows them.
-    """
+    """The objects of a kind with a controller of its own; a cluster may lack the kind."""
 
     group: str
+    # Empty if only the API server knows them.
     versions: tuple[str, ...]
     plural: str
     kind: str
@@ -66,78 +64,76 @@ class CustomResource(ServedResource):
 
     @property
     def name(self) -> str:
-        """The ``group/Kind`` that the kind is known by."""
+        """The ``group/Kind`` of the kind."""
         return f"{self.group}/{self.kind}"
 
     @property
     def owning(self) -> tuple[str, str]:
-        """The kind and group that its objects have as an `Owner`."""
+        """The kind and group of its objects as an `Owner`."""
         return self.kind, foreign_group(self.kind, self.group)
 
 
 Watched: TypeAlias = Resource | CustomResource | EngineResource
-"""What may be watched."""
+"""A resource that may be watched."""
 
 
 DEVICES = frozenset({Resource.SLICES, Resource.CLAIMS, Resource.CLASSES})
-"""What has to be known, all of it, before a device counts as free."""
+"""The resources that have to be complete before any device counts as free."""
 
 ADDITIONS = frozenset({Resource.RUNTIME_CLASSES, Resource.LIMIT_RANGES})
-"""What adds to the pods that are made."""
+"""The resources that add to created pods."""
 
 CAPACITY = frozenset({Resource.NODES, Resource.PODS}) | DEVICES | ADDITIONS
-"""What every cluster is asked for."""
+"""The resources that are watched in every cluster."""
 
 CONTROLLERS = frozenset({Resource.DEPLOYMENTS, Resource.STATEFUL_SETS, Resource.REPLICA_SETS, Resource.JOBS})
-"""The objects that replicas belong to."""
+"""The objects that own replicas."""
 
 SIGNAL_PREFIXES = {Resource.AUTOSCALERS: "hpa", Resource.QUEUED: "kueue"}
-"""The first word of the signals of each resource."""
+"""The prefix of the signals of each resource."""
 
 SIGNALS = frozenset(SIGNAL_PREFIXES)
-"""The objects that say that a workload is missing replicas."""
+"""The resources that report missing replicas of a workload."""
 
 _BY_KIND = {resource.kind: resource for resource in CONTROLLERS}
 
 
 class Owner(NamedTuple):
-    """An object that others may belong to; an owner reference never leaves its namespace.
-
-    `group` is that of a `foreign` kind, as of Volcano's Job; of all others the kind tells enough, and it is empty.
-    """
+    """An object that owns others; an owner reference never leaves its namespace."""
 
     kind: str
     namespace: str
     name: str
+    # The API group of a kind that shares its name with Kubernetes' own, as Volcano's Job; empty for all others.
     group: str = ""
 
     def meant_by(self, ref: WorkloadRef) -> bool:
-        """Tell whether this is an object that a reference may mean."""
+        """Return whether a reference may mean this object."""
         return ref.may_be(self.ref)
 
     @property
     def ref(self) -> WorkloadRef:
-        """A reference to this, with its group as far as that is known."""
+        """A reference to this object, with its group if that is known."""
         own = _BY_KIND[self.kind].group if self.kind in _BY_KIND else ""
         return WorkloadRef(namespace=self.namespace, name=self.name, kind=self.kind, group=self.group or own)
 
 
 def foreign_group(kind: str, group: str) -> str:
-    """Return the API group of a kind that is only named like one of Kubernetes' own `CONTROLLERS`; else nothing."""
+    """Return the API group of a kind that shares the name of one of Kubernetes' own `CONTROLLERS`; else nothing."""
     return group if group and kind in _BY_KIND and group != _BY_KIND[kind].group else ""
 
 
 def owner_of(kind: str, namespace: str, name: str, api_version: str) -> Owner:
-    """Name an object as references to it do; one that gives no version means Kubernetes' own."""
+    """Return the owner of a reference; one without a version means Kubernetes' own kind."""
     return Owner(kind, namespace, name, foreign_group(kind, api_version.rpartition("/")[0]))
 
 
 def custom_resources(refs: Iterable[WorkloadRef], kinds: Kinds = NO_KINDS) -> frozenset[CustomResource]:
-    """Tell of which kinds the objects themselves can be watched: those that are named, and known.
+    """Return the kinds whose objects can be watched: those that are named, and known.
 
-    `kinds` are those that the fleet repository declares. The newest version that is served is looked at; where none is
-    known, the API server's own choice. A kind that is named like one of Kubernetes' own is only meant by a reference
-    that says its group.
+    `kinds` are those that the fleet repository declares. The newest served version is watched; without a known version,
+    the API server's preferred one. A kind that shares the name of one of Kubernetes' own needs a reference with its
+    group.
     """
     named = {
         (ref.kind, ref.group)
@@ -154,7 +150,7 @@ def custom_resources(refs: Iterable[WorkloadRef], kinds: Kinds = NO_KINDS) -> fr
 
 
 def _plural(kind: str) -> str:
-    """Return the name that a kind has in paths, by the rule that the generators of custom resources keep to."""
+    """Return the plural of a kind in paths, by the rule of the generators of custom resources."""
     name = kind.lower()
     if name.endswith(("s", "x", "ch", "sh")):
         return f"{name}es"
@@ -162,10 +158,10 @@ def _plural(kind: str) -> str:
 
 
 def needed_resources(refs: Iterable[WorkloadRef], kinds: Kinds = NO_KINDS) -> frozenset[Watched]:
-    """Tell what has to be watched to count the replicas of these workloads, and those that they are said to miss.
+    """Return the resources to watch for the replicas of these workloads, and for reports of missing ones.
 
-    Without a kind it may be any. The pods of a Deployment belong to its ReplicaSets; those of a kind that is not known
-    here may belong to it through StatefulSets or Jobs. What the objects of such a kind say themselves is a help.
+    A reference without a kind may mean any. The pods of a Deployment belong to its ReplicaSets; those of an unknown
+    kind may belong to it through StatefulSets or Jobs. The status of objects of such a kind helps.
     """
     refs = tuple(refs)
     watched: set[Watched] = {*CAPACITY, *custom_resources(refs, kinds)}

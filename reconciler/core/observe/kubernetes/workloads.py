@@ -1,4 +1,4 @@
-"""From pods and the objects that own them to the replicas that a workload wants, has, and waits for."""
+"""Wanted, running and pending replicas of workloads, from pods and the objects that own them."""
 
 from __future__ import annotations
 
@@ -22,26 +22,24 @@ _ORDER = ("Deployment", "StatefulSet", "ReplicaSet", "Job")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Members:
-    """What is known of pods and workload objects, whose the pods are, and who asks for more of which object.
-
-    `templates` are those of claims, as ``namespace/name``; so are `specs`, by the kind and group of an `Owner`, what
-    objects say of their pods that have controllers of their own.
-    """
+    """Pods and workload objects, their owners, and the asks for more replicas."""
 
     pods: Mapping[str, PodRecord]
     by_owner: Mapping[Owner, Iterable[str]]
     controllers: Mapping[Owner, ControllerRecord]
     asks: Mapping[Owner, Iterable[AskRecord]]
+    # The claim templates, as ``namespace/name``.
     templates: Mapping[str, TemplateRecord]
+    # The records of objects with controllers of their own, by the kind and group of an `Owner`, then by name.
     specs: Mapping[tuple[str, str], Mapping[str, CustomWorkloadRecord]] = field(default_factory=dict)
 
 
 def observe_workloads(refs: Iterable[WorkloadRef], members: Members) -> Iterator[WorkloadObservation]:
-    """Report the objects that were followed, sorted; one that is not there, owns no pod and misses none is left out.
+    """Observe the followed objects, sorted; a missing one without pods and asks is left out.
 
-    An object with a controller of its own is known by what it owns, or what is marked as its own: it wants as many as
-    there are, and those that the objects which make its pods have yet to make; or as many as it says itself, if that is
-    watched and more. One that waits to be let in and has no pods misses them all.
+    An object with a controller of its own is known by its pods and the objects that own or mark them: it wants its
+    existing pods, and those that their makers have yet to create; or the replicas that it states itself, if it is
+    watched and the number is larger. An object that waits for admission and has no pods misses them all.
     """
     named: dict[tuple[str, str], list[WorkloadRef]] = {}
     for ref in refs:
@@ -56,7 +54,7 @@ def observe_workloads(refs: Iterable[WorkloadRef], members: Members) -> Iterator
     owners = sorted((owner for owner in everyone if (owner.namespace, owner.name) in named), key=_rank)
     for root in owners:
         own = members.controllers.get(root)
-        # What makes the leaders of a set has the set's name, and is not what is meant by it.
+        # The maker of a set's leaders has the set's name, and is not meant by it.
         part = own is not None and own.owner in own.belongs and own.owner in owners
         alike = named[root.namespace, root.name]
         if any(root.meant_by(ref) and not (part and not ref.kind) for ref in alike):
@@ -65,7 +63,7 @@ def observe_workloads(refs: Iterable[WorkloadRef], members: Members) -> Iterator
 
 
 def _awaiting_admission(members: Members) -> Iterator[Owner]:
-    """Name the objects that wait to be let in, and may have no pods by which to find them."""
+    """Return the objects that wait for admission, and may have no pods by which to find them."""
     for (kind, group), records in members.specs.items():
         for key, record in records.items():
             if record.unmade is not None:
@@ -74,13 +72,13 @@ def _awaiting_admission(members: Members) -> Iterator[Owner]:
 
 
 def _rank(owner: Owner) -> tuple[str, str, int, str, str]:
-    """Put Kubernetes' own before others, those of its kinds before those of other groups with the same kind."""
+    """Sort Kubernetes' own kinds before others, and before those of other groups with the same kind."""
     place = _ORDER.index(owner.kind) if owner.kind in _ORDER else len(_ORDER)
     return (owner.namespace, owner.name, place, owner.kind, owner.group)
 
 
 def _pods_below(root: Owner, members: Members, owned: Mapping[Owner, list[Owner]]) -> list[PodRecord]:
-    """Gather the pods of an object and of all that is its own, as a Deployment's ReplicaSets; not leaving ones."""
+    """Return the pods of an object and of all that it owns, as a Deployment's ReplicaSets, without terminating ones."""
     keys: set[str] = set()
     seen: set[Owner] = set()
     open_ = [root]
@@ -133,9 +131,9 @@ def _observe(root: Owner, members: Members, owned: Mapping[Owner, list[Owner]]) 
 def _shape(
     root: Owner, pods: Iterable[PodRecord], makers: Iterable[ControllerRecord], members: Members
 ) -> ReplicaShape | None:
-    """Say what one replica needs, by the first who tells.
+    """Return the shape of one replica, from the first source that has one.
 
-    A pod tells more than the template it is made from: it has the API server's defaults and tolerations.
+    A pod tells more than its template: it has the API server's defaults and tolerations.
     """
     shapes = [(pod.shape, pod.claims) for pod in sorted(pods, key=lambda pod: pod.held is None)]
     shapes += [(maker.shape, maker.claims) for maker in makers]
@@ -149,7 +147,7 @@ def _shape(
 def _makers(
     root: Owner, members: Members, owned: Mapping[Owner, list[Owner]]
 ) -> list[tuple[ControllerRecord, list[PodRecord]]]:
-    """Find the objects that make the pods of one of a kind that is not watched, as a Rollout's ReplicaSets do.
+    """Return the objects that create the pods of an unwatched kind, as a Rollout's ReplicaSets do.
 
     Of a Deployment and its ReplicaSet, whose pods have the same marks, it is the Deployment.
     """
@@ -163,7 +161,7 @@ def _held(pods: Iterable[PodRecord]) -> list[Unscheduled]:
 
 
 def _uncreated_replicas(record: ControllerRecord, pods: list[PodRecord]) -> list[Unscheduled]:
-    """Tell what holds back replicas that have no pod yet: a refusal, or a pod before them that has no node."""
+    """Return why replicas without a pod are held back: a refusal, or an earlier ordered pod without a node."""
     held, missing = _held(pods), record.wanted - len(pods)
     if missing <= 0:
         return []
