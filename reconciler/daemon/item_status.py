@@ -40,30 +40,30 @@ class ItemStatus:
 
 def burst_status(view: View, placement: Placement) -> ItemStatus:
     """Tell how one burst stands."""
-    one = placement_status(view, placement)
+    status = placement_status(view, placement)
     number = count(placement.replicas, "replica")
     plain = f"{number} on {placement.where} until {format_time(placement.expires_at)}"
     return ItemStatus(
-        provisioning=one.provisioning,
-        phase=_phase(one),
-        message=as_clause(one.message) or plain,
-        updated_at=_since(one),
-        conditions=(_condition(one),),
+        provisioning=status.provisioning,
+        phase=_phase(status),
+        message=as_clause(status.message) or plain,
+        updated_at=_since(status),
+        conditions=(_condition(status),),
     )
 
 
 def request_status(view: View, record: RequestRecord, held: Sequence[Suppressed]) -> ItemStatus:
     """Tell how a request stands; `held` is what the pass held back of it."""
-    known = state_of_request(record, view, held)
-    parts = [placement_status(view, placement) for placement in known.placements]
-    where = join_names(placement.cluster for placement in known.placements) or record.cluster
-    ends = f" until {format_time(known.ends_at)}" if known.ends_at is not None else ""
+    state = state_of_request(record, view, held)
+    parts = [placement_status(view, placement) for placement in state.placements]
+    where = join_names(placement.cluster for placement in state.placements) or record.cluster
+    ends = f" until {format_time(state.ends_at)}" if state.ends_at is not None else ""
     plain = f"on {where}{ends}" if where else "it waits for its first placement"
     return ItemStatus(
-        provisioning=known.provisioning,
-        phase=known.phase,
-        message=known.message or plain,
-        updated_at=max([known.updated_at if record.ended is None else record.ended.at, *map(_since, parts)]),
+        provisioning=state.provisioning,
+        phase=state.phase,
+        message=state.message or plain,
+        updated_at=max([state.updated_at if record.ended is None else record.ended.at, *map(_since, parts)]),
         conditions=tuple(_condition(part) for part in parts),
     )
 
@@ -80,10 +80,10 @@ def _since(part: PlacementStatus) -> datetime:
 def _condition(part: PlacementStatus) -> ItemCondition:
     placement, phase = part.placement, _phase(part)
     works = {Phase.RUNNING: "True", Phase.FAILED: "False"}.get(phase, "Unknown")
-    told = as_clause(part.message) or f"{count(placement.replicas, 'replica')}, {phase.value.lower()}"
+    message = as_clause(part.message) or f"{count(placement.replicas, 'replica')}, {phase.value.lower()}"
     return ItemCondition(
         status=works,
         reason=(part.engine or phase).value,
-        message=f"{placement.cluster}: {told}",
+        message=f"{placement.cluster}: {message}",
         since=_since(part),
     )

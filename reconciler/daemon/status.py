@@ -126,7 +126,7 @@ def status(view: View) -> FleetStatus:
         now=view.now,
         workloads=tuple(
             _workload(view, workload, placed.get(workload, 0))
-            for workload, template in sorted(view.desired.templates.items(), key=lambda one: one[0])
+            for workload, template in sorted(view.desired.templates.items(), key=lambda item: item[0])
             if not template.request
         ),
         requests=tuple(_requests(view)),
@@ -180,16 +180,16 @@ def placement_status(view: View, placement: Placement) -> PlacementStatus:
 
 def _leaving(view: View) -> Iterator[LeavingStatus]:
     """Tell what is still there of placements that have ended, by cluster and name."""
-    said = {(report.cluster, report.placement): report.message for report in view.rollouts.leaving}
+    messages = {(report.cluster, report.placement): report.message for report in view.rollouts.leaving}
     pods: dict[tuple[ClusterName, PlacementName], int] = {}
     for cluster, observation in view.observed.clusters.items():
         working_plan = {placement.name for placement in view.ledger.placements.on(cluster).placements}
         for name in {*observation.bound, *observation.homeless} - working_plan:
             homeless = observation.homeless.get(name)
             pods[cluster, name] = observation.bound.get(name, 0) + (homeless.replicas if homeless else 0)
-    for cluster, name in sorted({*said, *pods}):
+    for cluster, name in sorted({*messages, *pods}):
         yield LeavingStatus(
-            cluster=cluster, name=name, pods=pods.get((cluster, name), 0), message=said.get((cluster, name), "")
+            cluster=cluster, name=name, pods=pods.get((cluster, name), 0), message=messages.get((cluster, name), "")
         )
 
 
@@ -209,7 +209,7 @@ def _cluster(view: View, cluster: Cluster) -> ClusterStatus:
 def _workload(view: View, workload: WorkloadId, placed: int) -> WorkloadStatus:
     demand = view.demands.get(workload)
     policy = view.desired.policies.get(workload)
-    known = demand if isinstance(demand, Demand) else None
+    seen = demand if isinstance(demand, Demand) else None
     if isinstance(demand, UnseenPrimary):
         message = demand.message
     else:
@@ -218,10 +218,10 @@ def _workload(view: View, workload: WorkloadId, placed: int) -> WorkloadStatus:
         workload=workload,
         primary=view.desired.workspaces[workload.workspace].primary,
         policy=policy.name if policy else "",
-        wanted=known.wanted if known else None,
-        running=known.running if known else None,
-        deficit=known.missing if known else None,
+        wanted=seen.wanted if seen else None,
+        running=seen.running if seen else None,
+        deficit=seen.missing if seen else None,
         placed=placed,
         message=message,
-        suppressed=tuple(one for one in view.plan.suppressed if one.workload == workload),
+        suppressed=tuple(suppression for suppression in view.plan.suppressed if suppression.workload == workload),
     )

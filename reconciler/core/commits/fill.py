@@ -109,7 +109,7 @@ def _lacking(
     template: WorkloadTemplate, spec: DeploySpec, cluster: Cluster, workspace: Workspace, desired: Desired
 ) -> str:
     """Say what a cluster lacks whose name only an expression says, which nobody could look at before."""
-    if not any(has_expression(one.name) for one in template.prerequisites):
+    if not any(has_expression(prerequisite.name) for prerequisite in template.prerequisites):
         return ""
     refusal = refuse_lacking(cluster, prerequisites(spec, workspace, desired.kinds), None)
     return "" if refusal is None else f"{refusal.message} ({refusal.remedy})"

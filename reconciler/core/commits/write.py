@@ -182,8 +182,8 @@ class _Writer:
         try:
             files = self._recorded(kept, change.written if isinstance(change, Receive) else None)
         except (InvalidInput, UnicodeError) as error:
-            told = Suppressed(workload=kept.workload, reason=Reason.NOT_RENDERED, message=str(error))
-            self.suppressed.append(told)
+            suppressed = Suppressed(workload=kept.workload, reason=Reason.NOT_RENDERED, message=str(error))
+            self.suppressed.append(suppressed)
             return
         self._close(change, writes=files)
 

@@ -34,7 +34,7 @@ def beyond_gprs(
 
     `ended` GPRs make room for them.
     """
-    for begun, candidate in enumerate(sorted(new, key=lambda one: (-one.replicas, one.rank)), -ended):
+    for begun, candidate in enumerate(sorted(new, key=lambda share: (-share.replicas, share.rank)), -ended):
         limited = finder.limited(workspace, candidate.cluster, candidate.shape, more_gprs=begun)
         if limited is not None:
             return candidate, limited

@@ -68,32 +68,32 @@ class FleetCapacity:
         would surely have if some placements, and their pods, were not there. Pods of a placement that has ended take
         what they ask for until they are gone, also those without a node.
         """
-        leaving = [(one, newcomer) for one in without] if newcomer is not None else []
-        there = self.reservations().on.get(cluster, ())
-        held = [one for one in there if one.request.workspace != workspace]
+        leaving = [(item, newcomer) for item in without] if newcomer is not None else []
+        reserved_here = self.reservations().on.get(cluster, ())
+        held = [record for record in reserved_here if record.request.workspace != workspace]
         if leaving or not held:
             room = self._without(cluster, leaving) if leaving else self._all(cluster)
             return self._less(room, held, without, cluster) if held else room
-        view = cluster, workspace if len(held) < len(there) else None
-        now, known = self.moment(cluster), self._views.get(view)
-        if known is None or known[0] != now:
-            known = self._views[view] = now, self._less(self._all(cluster), held, (), cluster)
-        return known[1]
+        view = cluster, workspace if len(held) < len(reserved_here) else None
+        now, cached = self.moment(cluster), self._views.get(view)
+        if cached is None or cached[0] != now:
+            cached = self._views[view] = now, self._less(self._all(cluster), held, (), cluster)
+        return cached[1]
 
     def hindered(self, clusters: Iterable[ClusterName], pods: Sequence[ReplicaShape]) -> Hashable:
         """Return where others keep pods out of clusters, which tells apart what is alike otherwise; None if nowhere."""
         named = [shape for shape in pods if shape.who]
         guarded = self._keep_out() if named else ()
         rooms = [self._all(name) for name in clusters if name in guarded] if guarded else []
-        found = [room.hindered(shape) for room in rooms for shape in named]
-        return tuple(found) if any(shut or coming for shut, coming in found) else None
+        hindrances = [room.hindered(shape) for room in rooms for shape in named]
+        return tuple(hindrances) if any(shut or coming for shut, coming in hindrances) else None
 
     def given(self, clusters: Iterable[ClusterName], pods: Iterable[ReplicaShape]) -> Hashable:
         """Return whose LimitRanges add to pods in clusters, which tells apart what is alike otherwise; None if none."""
         seen = (self._observed.clusters.get(name) for name in clusters)
-        if not any(one.limit_ranges for one in seen if one is not None):
+        if not any(observation.limit_ranges for observation in seen if observation is not None):
             return None
-        return tuple(frozenset(one.namespace for one in shape.who) for shape in pods)
+        return tuple(frozenset(owner.namespace for owner in shape.who) for shape in pods)
 
     def _keep_out(self) -> Collection[ClusterName]:
         """Name the clusters where pods keep any others out; those are looked at again that have handed out room."""
@@ -111,7 +111,7 @@ class FleetCapacity:
 
     def evict(self, cluster: ClusterName, leaving: Iterable[Placement], newcomer: ReplicaShape) -> None:
         """Count the room of placements as free: they are ended for a newcomer."""
-        self._evicted[cluster] = (*self._evicted.get(cluster, ()), *((one, newcomer) for one in leaving))
+        self._evicted[cluster] = (*self._evicted.get(cluster, ()), *((placement, newcomer) for placement in leaving))
         self._rooms.pop(cluster, None)
         self._note(cluster)
 
@@ -125,12 +125,19 @@ class FleetCapacity:
 
     def domains(self, cluster: ClusterName, wanted: TopologyDomains) -> int:
         """Count the domains that groups on a cluster may come to have, beside those that they are seen in."""
-        there = ((placement, self.needs(placement)) for placement in self._working_plan.on(cluster))
-        claims = [(one, needed) for one, needed in there if needed is not None and (needed.domains or needed.marked)]
+        requirements_here = ((placement, self.needs(placement)) for placement in self._working_plan.on(cluster))
+        claims = [
+            (placement_of_claim, needed)
+            for placement_of_claim, needed in requirements_here
+            if needed is not None and (needed.domains or needed.marked)
+        ]
         if not claims:
             return 0
         seen = seen_by(self._observed.clusters[cluster], wanted)
-        return sum(to_come(needed, wanted, seen.get(one.name, Counter())) for one, needed in claims)
+        return sum(
+            to_come(needed, wanted, seen.get(placement_of_claim.name, Counter()))
+            for placement_of_claim, needed in claims
+        )
 
     def _coming(self, placement: Placement, replicas: int) -> tuple[ShapeReplicas, ...]:
         """Return what is still to come of a placement that lacks so many replicas.
@@ -149,8 +156,8 @@ class FleetCapacity:
         self, room: ClusterCapacity, held: Iterable[RequestRecord], without: Iterable[Placement], cluster: ClusterName
     ) -> ClusterCapacity:
         """Return a room without what is reserved in it."""
-        paths = {one.path for one in without}
-        left = [one for one in self._working_plan.on(cluster) if one.path not in paths]
+        paths = {placement.path for placement in without}
+        left = [placement for placement in self._working_plan.on(cluster) if placement.path not in paths]
         room = room.copy()
         keep_free(room, held, left, self._observed.clusters[cluster])
         return room
@@ -171,7 +178,7 @@ class FleetCapacity:
     def _without(self, cluster: ClusterName, leaving: Iterable[tuple[Placement, ReplicaShape]]) -> ClusterCapacity:
         """Work out what is free if some placements are not there. All that this pass has handed out is in flight."""
         left = (*self._evicted.get(cluster, ()), *leaving)
-        seen, gone = self._observed.clusters[cluster], {one.path: one for one, _ in left}
+        seen, gone = self._observed.clusters[cluster], {evicted.path: evicted for evicted, _ in left}
         room = ClusterCapacity(seen)
         alike: dict[Hashable, tuple[ReplicaShape, ReplicaShape, int]] = {}
         for placement, newcomer in left:
@@ -191,8 +198,8 @@ class FleetCapacity:
 
     def _flight(self, cluster: ClusterName, gone: Mapping[str, Placement]) -> InFlight:
         """Find what is in flight in a cluster where some placements, and their pods, are not counted."""
-        seen, names = self._observed.clusters[cluster], {one.name for one in gone.values()}
+        seen, names = self._observed.clusters[cluster], {placement.name for placement in gone.values()}
         homeless = {name: waiting for name, waiting in seen.homeless.items() if name not in names}
-        left = (one for one in self._working_plan.on(cluster) if one.path not in gone)
+        left = (placement for placement in self._working_plan.on(cluster) if placement.path not in gone)
         inputs = self._inputs
         return flight(left, replace(seen, homeless=homeless), inputs.rollouts, self._desired.policies, self._now)

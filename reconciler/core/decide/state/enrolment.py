@@ -134,8 +134,8 @@ class Enrolment:
         self.entries = before.entries.copy()
         for workload in changed:
             record = self.records.get(workload)
-            known = self.entries.pop(workload, None)
-            entry = None if record is None else self._entry(record, known)
+            enrolled = self.entries.pop(workload, None)
+            entry = None if record is None else self._entry(record, enrolled)
             if entry is not None:
                 self.entries[workload] = entry
         self.reservations = before.reservations
@@ -233,7 +233,7 @@ class Enrolment:
     ) -> None:
         """File a request under its idempotency key, and no longer under the one that it had."""
         if before is not None and before.key:
-            others = tuple(one for one in keys.pop(before.key) if one != before.workload)
+            others = tuple(workload for workload in keys.pop(before.key) if workload != before.workload)
             if others:
                 keys[before.key] = others
         if record is not None and record.key:

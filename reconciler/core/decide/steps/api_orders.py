@@ -56,12 +56,12 @@ class _Clerk:
         """Carry one order out, or say why not."""
         if order.verb is Verb.CREATE:
             return self._create(order)
-        found = self._find(order)
-        if isinstance(found, Answer):
-            return found
-        if isinstance(found, RequestRecord):
-            return self._update(order, found) if order.verb is Verb.UPDATE else self._delete(order, found)
-        return self._prolong(order, found) if order.verb is Verb.UPDATE else self._withdraw(order, found)
+        target = self._find(order)
+        if isinstance(target, Answer):
+            return target
+        if isinstance(target, RequestRecord):
+            return self._update(order, target) if order.verb is Verb.UPDATE else self._delete(order, target)
+        return self._prolong(order, target) if order.verb is Verb.UPDATE else self._withdraw(order, target)
 
     # what is asked for
 
@@ -112,15 +112,15 @@ class _Clerk:
         self.received[workload] = self.working_plan.position
         if order.key:
             self.keys[order.key] = workload
-        told = self._notes(admitted, examined.unknown)
-        self.working_plan.change(Receive(record=record, notes=told, author=order.author, written=written))
-        return Answer(change=self.received[workload], workload=workload, notes=told)
+        notes = self._notes(admitted, examined.unknown)
+        self.working_plan.change(Receive(record=record, notes=notes, author=order.author, written=written))
+        return Answer(change=self.received[workload], workload=workload, notes=notes)
 
     def _keyed(self, key: str) -> WorkloadId | None:
         """Find the request that a call with this idempotency key has made, as long as there is one."""
         enrolment = self.inputs.enrolment
-        known = enrolment.keyed(key) if enrolment is not None else ()
-        for workload in (*known, self.keys[key]) if key in self.keys else known:
+        recorded = enrolment.keyed(key) if enrolment is not None else ()
+        for workload in (*recorded, self.keys[key]) if key in self.keys else recorded:
             record = self.working_plan.requests.get(workload)
             if record is not None and record.key == key:
                 return workload
@@ -131,10 +131,10 @@ class _Clerk:
         if record.body != body:
             message = f"this Idempotency-Key made {record.workload} of another body"
             return Answer(denial=Denial.KEY_REUSED, message=message, workload=record.workload)
-        told = self._notes(record.request)
+        notes = self._notes(record.request)
         if record.workload in self.received:
-            return Answer(change=self.received[record.workload], workload=record.workload, notes=told)
-        return Answer(workload=record.workload, since=record.received_at, notes=told)
+            return Answer(change=self.received[record.workload], workload=record.workload, notes=notes)
+        return Answer(workload=record.workload, since=record.received_at, notes=notes)
 
     def _notes(self, request: Request, unknown: str | None = None) -> tuple[str, ...]:
         desired = self.inputs.desired
@@ -151,27 +151,27 @@ class _Clerk:
         for workload in named:
             if workload in self.inputs.ledger.blocked:
                 return self._unreadable(workload)
-        found: list[RequestRecord | Placement] = [
+        targets: list[RequestRecord | Placement] = [
             record for workload in named if (record := self.working_plan.requests.get(workload)) is not None
         ]
-        found = found or [one for one in self._placements(order.name) if order.may(one.workload.workspace)]
-        if not found:
+        targets = targets or [target for target in self._placements(order.name) if order.may(target.workload.workspace)]
+        if not targets:
             return Answer(denial=Denial.MISSING, message=f"there is no placement {order.name}")
-        if len(found) > 1:
-            there = join_names(str(one.workload) for one in found)
-            return answers.invalid(f"{order.name} may be {there}", "say which workspace")
-        (one,) = found
-        if isinstance(one, Placement) and one.workload.request:
+        if len(targets) > 1:
+            names = join_names(str(target.workload) for target in targets)
+            return answers.invalid(f"{order.name} may be {names}", "say which workspace")
+        (target,) = targets
+        if isinstance(target, Placement) and target.workload.request:
             return answers.invalid(
-                f"{order.name} is a placement of request {one.workload.name}", f"name {one.workload.name}"
+                f"{order.name} is a placement of request {target.workload.name}", f"name {target.workload.name}"
             )
-        return one
+        return target
 
     def _placements(self, name: str) -> Iterable[Placement]:
         """Find the placements of this name, wherever they are."""
-        there = self.inputs.ledger.placements
-        for cluster in sorted(there.clusters()):
-            placement = there.get(f"clusters/{cluster}/{name}")
+        standing = self.inputs.ledger.placements
+        for cluster in sorted(standing.clusters()):
+            placement = standing.get(f"clusters/{cluster}/{name}")
             if placement is not None and placement in self.working_plan.of(placement.workload):
                 yield placement
 
@@ -284,7 +284,7 @@ def _seen(
     """Return the workspaces that an order may be about, or all of them where it names one of those."""
     if named is not None and named in workspaces and order.may(named):
         return workspaces
-    return {name: one for name, one in workspaces.items() if order.may(name)}
+    return {name: workspace for name, workspace in workspaces.items() if order.may(name)}
 
 
 def _named(draft: RequestDraft, field_name: str) -> str | None:

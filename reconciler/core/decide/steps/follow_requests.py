@@ -106,14 +106,14 @@ def unmade(inputs: PassInput, working_plan: WorkingPlan, workload: WorkloadId, p
 
     Engines keep or prune by what stands in each file, so all of them are written anew, charts included.
     """
-    there = (one for one in working_plan.of(workload) if one.deletion_policy is not policy)
-    problems = ((one.cluster, inputs.unwritable.get((workload, one.cluster))) for one in there)
+    changed = (placement for placement in working_plan.of(workload) if placement.deletion_policy is not policy)
+    problems = ((placement.cluster, inputs.unwritable.get((workload, placement.cluster))) for placement in changed)
     return "; ".join(f"{cluster}: {problem}" for cluster, problem in problems if problem)
 
 
 def _receive(inputs: PassInput, working_plan: WorkingPlan, asked: Request) -> None:
     """Take a request into the ledger. If it has placements, its record got lost, and goes on from when they began."""
-    there = working_plan.of(asked.workload)
+    placements = working_plan.of(asked.workload)
     record = RequestRecord(
         request=asked.settled,
         asker=Asker.FILE,
@@ -122,7 +122,7 @@ def _receive(inputs: PassInput, working_plan: WorkingPlan, asked: Request) -> No
         changed_at=inputs.now,
         source_commit=inputs.desired.commit,
         asked=digest_of(asked),
-        began_at=min((placement.created_at for placement in there), default=None),
+        began_at=min((placement.created_at for placement in placements), default=None),
         observed=observed(asked, inputs.desired),
     )
     limits = inputs.desired.limits.get(asked.workspace)
@@ -144,8 +144,8 @@ def _follow(inputs: PassInput, working_plan: WorkingPlan, record: RequestRecord,
         working_plan.suppress(Suppressed(workload=workload, reason=Reason.REQUEST_FIXED, message=told))
     # 3. It waits: everything may change.
     elif not working_plan.of(workload):
-        known = record.request
-        stays = known.ask == asked.ask and known.clusters == asked.clusters  # of a reservation, where it is
+        recorded = record.request
+        stays = recorded.ask == asked.ask and recorded.clusters == asked.clusters  # of a reservation, where it is
         after = replace(
             record,
             request=asked.settled,
@@ -167,10 +167,10 @@ def _follow(inputs: PassInput, working_plan: WorkingPlan, record: RequestRecord,
 def _follow_placed(
     inputs: PassInput, working_plan: WorkingPlan, record: RequestRecord, asked: Request, changed: Sequence[str]
 ) -> None:
-    known = record.request.spec
+    recorded = record.request.spec
     unwritten = unmade(inputs, working_plan, record.workload, asked.spec.deletion_policy)
-    policy = known.deletion_policy if unwritten else asked.spec.deletion_policy
-    spec = replace(known, burst_duration=asked.spec.burst_duration, deletion_policy=policy)
+    policy = recorded.deletion_policy if unwritten else asked.spec.deletion_policy
+    spec = replace(recorded, burst_duration=asked.spec.burst_duration, deletion_policy=policy)
     taken = [name for name in changed if name in CHANGEABLE and not (unwritten and name == "deletionPolicy")]
     fixed = [name for name in changed if name not in CHANGEABLE]
     later = bool(fixed or unwritten)
@@ -181,7 +181,7 @@ def _follow_placed(
         source_commit=inputs.desired.commit,
         asked=record.asked if later else digest_of(asked),
     )
-    if spec != known or not later:
+    if spec != recorded or not later:
         amend(inputs, working_plan, record, after, detail=_told(taken))
     if unwritten:
         message = f"its deletionPolicy stays {policy} until its files can be written anew: {unwritten}"

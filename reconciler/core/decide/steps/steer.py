@@ -79,16 +79,16 @@ def withdraw(inputs: PassInput, placements: Sequence[Placement], *, by: str, rea
     The hold is for the cluster that it leaves or, with `everywhere`, for all of them. A request does not come back to
     that cluster, and is over when it has no other placement, or `everywhere` at once.
     """
-    told = as_clause(reason) or f"by {by}"
+    words = as_clause(reason) or f"by {by}"
     working_plan = WorkingPlan(inputs)
     follow_manual_changes(inputs, working_plan)  # a commit of ours on top would hide it from every later pass
     for placement in placements:
         of_request = placement.workload.request
-        for one in working_plan.of(placement.workload) if of_request and everywhere else (placement,):
-            if one.workload.request:
-                revert(inputs, working_plan, one, Why.REQUESTED, told)
+        for withdrawn_placement in working_plan.of(placement.workload) if of_request and everywhere else (placement,):
+            if withdrawn_placement.workload.request:
+                revert(inputs, working_plan, withdrawn_placement, Why.REQUESTED, words)
             else:
-                working_plan.change(withdrawn(inputs, one, by=by, reason=reason, everywhere=everywhere))
+                working_plan.change(withdrawn(inputs, withdrawn_placement, by=by, reason=reason, everywhere=everywhere))
     return Plan(changes=working_plan.plan().changes)
 
 
@@ -163,21 +163,23 @@ def prolonged(inputs: PassInput, placement: Placement, until: datetime, *, by: s
 def _longest(inputs: PassInput, placement: Placement, policy: BurstPolicy | None) -> tuple[timedelta, str, str] | None:
     """Say how long a placement may last in all, by whose word, and where that stands."""
     limits = inputs.desired.limits.get(placement.workload.workspace)
-    said: list[tuple[timedelta, str, str]] = []
+    limits_stated: list[tuple[timedelta, str, str]] = []
     if limits is not None:
-        said.append((limits.longest, f"workspace {limits.workspace}", "maxExitDurationPerGPR of its WorkspacePolicy"))
+        limits_stated.append(
+            (limits.longest, f"workspace {limits.workspace}", "maxExitDurationPerGPR of its WorkspacePolicy")
+        )
     if policy is not None and policy.max_duration is not None:
-        said.append((policy.max_duration, f"policy {policy.name}", "spec.duration.max of the policy"))
-    return min(said, default=None)
+        limits_stated.append((policy.max_duration, f"policy {policy.name}", "spec.duration.max of the policy"))
+    return min(limits_stated, default=None)
 
 
 def _hold(inputs: PassInput, placement: Placement, *, by: str, reason: str, everywhere: bool) -> Restraint | None:
     policy = inputs.desired.policies.get(placement.workload) or BurstPolicy(name="")
     if not policy.hold:
         return None
-    told = f"{placement.name} was ended by {by}"
+    words = f"{placement.name} was ended by {by}"
     return replace(
         lifecycle.hold(placement, policy, inputs.now),
         cluster=None if everywhere else placement.cluster,
-        reason=f"{told}: {as_clause(reason)}" if as_clause(reason) else told,
+        reason=f"{words}: {as_clause(reason)}" if as_clause(reason) else words,
     )
