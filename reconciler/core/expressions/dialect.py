@@ -1,9 +1,9 @@
-"""What an expression in a template may say, decided on its syntax tree before it ever runs.
+"""The dialect of expressions in a template, checked on the syntax tree before one ever runs.
 
-Called when a file is loaded (`templates.check`) and before a text is compiled. The dialect is Jinja's expressions with
-``if`` and ``for``; no ``set``, macro, include or import, only the filters and tests of `sandbox`, and calls of
-``range`` and of a closed list of text and mapping methods, none of which makes much out of little. Names and the
-attributes of names are known, so a misspelt one is found here with its nearest neighbour.
+Called when a file is loaded (`render.check_expressions`) and before a text is compiled. The dialect is Jinja's
+expressions with ``if`` and ``for``; no ``set``, macro, include or import, only the filters and tests of `sandbox`, and
+calls of ``range`` and of a closed list of text and mapping methods, none of which makes much out of little. Names and
+the attributes of names are known, so that a misspelt one is reported with its nearest neighbour.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from reconciler.text.findings import shortened
 from reconciler.text.spelling import nearest
 
 Shape: TypeAlias = "Mapping[str, Shape] | str | None"
-"""What is known of a name: its attributes, or what it is ("a text"), or nothing."""
+"""The type of a name: its attributes, a description ("a text"), or None for an unknown type."""
 
 CONTEXT: Mapping[str, Shape] = {
     "replicas": "a number",
@@ -35,14 +35,14 @@ CONTEXT: Mapping[str, Shape] = {
     "workspace": {"name": "a text", "primaryCluster": "a text"},
     "template": {"name": "a text", "namespace": "a text"},
 }
-"""The names that an expression may use. Times are RFC 3339 in UTC."""
+"""Names that an expression may use. Times are RFC 3339 in UTC."""
 
 _WORKLOAD: Mapping[str, Shape] = {"namespace": "a text", "name": "a text", "template": "a text", "workspace": "a text"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ExpressionSite:
-    """Where an expression stands: what people call that, and the names that it knows."""
+    """A place of expressions: its name in messages, and the names that they may use."""
 
     word: str
     names: Mapping[str, Shape]
@@ -50,16 +50,16 @@ class ExpressionSite:
 
 TEMPLATE = ExpressionSite(word="template", names=CONTEXT)
 QUERY = ExpressionSite(word="query", names=_WORKLOAD)
-"""A question to Prometheus: the workload object on the primary, and the template and workspace that it belongs to."""
+"""A Prometheus query, with the workload object on the primary, its template and its workspace."""
 
 METHODS = frozenset({
     "capitalize", "count", "endswith", "find", "get", "isdigit", "items", "keys", "lower", "lstrip", "removeprefix",
     "removesuffix", "rsplit", "rstrip", "split", "startswith", "strip", "title", "upper", "values",
 })  # fmt: skip # a list of words, filled line by line
-"""The methods that may be called: each makes at most as much as it reads."""
+"""Methods that may be called: the result of each is at most as large as what it reads."""
 
 _BEFORE_ATTRIBUTE = {"join": 1, "max": 1, "min": 1, "sort": 2, "sum": 0, "unique": 1}
-"""How many arguments of a filter come before ``attribute``, which may stand there without its name."""
+"""Arguments of a filter before ``attribute``, which may be given by position."""
 
 MAX_DEPTH = 60
 """Nesting of one expression's syntax tree; the compiler recurses."""
@@ -84,7 +84,7 @@ _PLAIN = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fault:
-    """Something that an expression may not say."""
+    """A construct that an expression may not use."""
 
     message: str
     hint: str = ""
@@ -92,20 +92,20 @@ class Fault:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExpressionReading:
-    """What is known of one text without running it: the context's names that it reads, and its faults."""
+    """Analysis of one text: the context's names that it reads, and its faults."""
 
     names: frozenset[str] = frozenset()
     faults: tuple[Fault, ...] = ()
 
 
 def has_expression(text: str) -> bool:
-    """Tell whether a text is more than itself."""
+    """Tell whether a text contains an expression."""
     return "{" in text and ("{{" in text or "{%" in text or "{#" in text)
 
 
 @lru_cache(maxsize=4096)
 def read_expression(text: str, place: ExpressionSite = TEMPLATE) -> ExpressionReading:
-    """Parse one text that has an expression, and say what it uses and what is wrong with it."""
+    """Parse a text with expressions; return the names that it reads and its faults."""
     if len(text) > MAX_TEMPLATE:
         return ExpressionReading(
             faults=(Fault(message=f"the text has an expression and over {MAX_TEMPLATE:,} characters"),)
@@ -133,7 +133,7 @@ _LARGE = Fault(message="a number does not fit in 64 bits")
 
 
 class _Walk:
-    """Goes through one tree, collecting. `visit` returns what is known of the value of a node."""
+    """Walks one syntax tree and collects names and faults. `visit` returns the type of a node's value."""
 
     def __init__(self, place: ExpressionSite) -> None:
         self.place = place
@@ -166,7 +166,7 @@ class _Walk:
         return None
 
     def allowed(self, node: nodes.Node) -> bool:
-        """Tell whether this kind of node may stand in a template at all."""
+        """Tell whether a kind of node is allowed in a template."""
         if isinstance(node, nodes.Filter):
             self.known("filter", node.name, FILTERS)
             self.arguments(node)
@@ -205,7 +205,7 @@ class _Walk:
         *,
         called: bool = False,
     ) -> Shape:
-        """Look an attribute up; one that is called may also be a method."""
+        """Look up an attribute; a called one may also be a method."""
         if isinstance(node, nodes.Getattr):
             key: object = node.attr
         else:
@@ -257,7 +257,7 @@ class _Walk:
         return None
 
     def arguments(self, node: nodes.Call | nodes.Filter | nodes.Test) -> None:
-        """Refuse arguments that are not written out, and ``attribute``: a path to follow into each item."""
+        """Refuse unpacked arguments, and ``attribute``, a path into each item."""
         if node.dyn_args is not None or node.dyn_kwargs is not None:
             self.fault("'*' and '**' arguments are not available in templates", "write the arguments out")
         if isinstance(node, nodes.Filter) and (
@@ -280,7 +280,7 @@ _STATEMENTS = {
 
 
 def _written(node: nodes.Node) -> str:
-    """Write a node as the user did, as far as it is a name."""
+    """Return the source of a node, as far as it is a name."""
     if isinstance(node, nodes.Name):
         return node.name
     if isinstance(node, nodes.Getattr):

@@ -41,12 +41,12 @@ FAILURES = (
     TypeError,
     ValueError,
 )
-"""What an expression that passed every check may still raise."""
+"""Errors of an expression that passed every check."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Context:
-    """What the expressions of one rendering read."""
+    """Values that the expressions of one rendering read."""
 
     replicas: int
     cluster: Cluster
@@ -55,7 +55,7 @@ class Context:
     template: WorkloadTemplate
 
     def values(self) -> Mapping[str, Any]:
-        """Spell the context out in the names of `dialect.CONTEXT`."""
+        """Return the context by the names of `dialect.CONTEXT`."""
         placement = self.placement
         return {
             "replicas": self.replicas,
@@ -73,10 +73,10 @@ class Context:
 
 
 def check_expressions(spec: DeploySpec) -> tuple[Finding, ...]:
-    """Find, without rendering, what no rendering could get right: syntax, unknown names, forbidden constructs.
+    """Check expressions without rendering: syntax, unknown names, forbidden constructs.
 
-    An expression where none is read (a chart, a version, a key) is an error too, except in a key, where braces may be
-    what the user means: a warning.
+    An expression in a field that is not rendered (a chart, a version) is an error too; in a key, where braces may be
+    meant literally, it is a warning.
     """
     leaves = list(_leaves(spec))
     if sum(len(text) for _, text in leaves) > MAX_TEXT:
@@ -155,7 +155,7 @@ class _Renderer:
         return command if cmd is command.cmd else replace(command, cmd=cmd)
 
     def _value(self, value: Json, loc: Loc) -> Json:
-        """Render below a value; return the very same object where nothing changed."""
+        """Render all leaves of a value; return the same object where nothing changed."""
         if isinstance(value, str):
             return self._leaf(value, loc) if has_expression(value) else value
         if isinstance(value, dict):
@@ -207,7 +207,7 @@ class _Renderer:
 
 
 def _leaves(spec: DeploySpec) -> Iterator[tuple[Loc, str]]:
-    """Yield every leaf in which an expression is read and that has one."""
+    """Yield every rendered leaf with an expression."""
     for root, value in _documents_with_expressions(spec):
         yield from expression_strings(root, value)
     for index, chart in enumerate(spec.helm):
@@ -228,15 +228,15 @@ def _documents(spec: DeploySpec) -> Iterator[tuple[Loc, Json]]:
 
 
 def _documents_with_expressions(spec: DeploySpec) -> Iterator[tuple[Loc, Json]]:
-    """Yield the free-form parts in which there may be an expression; most have none.
+    """Yield the free-form parts that may contain an expression; most have none.
 
-    A text stands in JSON as it is, but for quotes and control characters, which no sign of an expression has.
+    JSON escapes quotes and control characters alone, which the delimiters of an expression do not contain.
     """
     return ((root, value) for root, value in _documents(spec) if has_expression(json.dumps(value, ensure_ascii=False)))
 
 
 def _literal_fields(spec: DeploySpec) -> Iterator[tuple[Loc, str]]:
-    """Yield the texts in which an expression is a mistake: they are looked at before anything is rendered."""
+    """Yield texts of fields that are not rendered, in which an expression is a mistake."""
     for index, chart in enumerate(spec.helm):
         for name, text in (
             ("name", chart.name),
@@ -252,7 +252,7 @@ def _literal_fields(spec: DeploySpec) -> Iterator[tuple[Loc, str]]:
 
 
 def expression_strings(loc: Loc, value: Json) -> Iterator[tuple[Loc, str]]:
-    """Yield the texts below a value that have an expression, each with the way to it."""
+    """Yield the texts with an expression in a value, each with its place."""
     if isinstance(value, str):
         if has_expression(value):
             yield loc, value

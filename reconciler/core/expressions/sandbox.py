@@ -45,7 +45,7 @@ class ExhaustedError(TemplateRuntimeError):
 
 
 class Budget:
-    """What the expressions of one spec may still spend. It is the only thing here that changes."""
+    """Units that the expressions of one spec may still spend. It is the only mutable object here."""
 
     __slots__ = ("left",)
 
@@ -59,7 +59,7 @@ class Budget:
             raise ExhaustedError(f"the expressions do too much work (more than {MAX_WORK:,} steps)")
 
     def weigh(self, value: Any) -> None:
-        """Pay for a value and everything in it, so often as it is in it."""
+        """Pay for a value and everything in it, as often as it occurs."""
         if isinstance(value, str):
             self.spend(1 + (len(value) >> 6))
             return
@@ -79,16 +79,16 @@ class Budget:
 
 
 def bounded_integer(value: Any) -> Any:
-    """Return a value that fits; raise SecurityError for an integer that does not."""
+    """Return a value; raise SecurityError for an integer that exceeds 64 bits."""
     if isinstance(value, int) and not -MAX_INTEGER <= value < MAX_INTEGER:
         raise SecurityError("a number does not fit in 64 bits")
     return value
 
 
 def to_json_value(value: Any, budget: Budget) -> Json:
-    """Turn what an expression gave into a value of a YAML document, paying for its size.
+    """Convert the result of an expression to a value of a YAML document, paying for its size.
 
-    Raises TemplateRuntimeError for what is none, such as a method that was not called.
+    Raises TemplateRuntimeError for any other value, such as a method that was not called.
     """
     budget.weigh(value)
     return _plain(value)
@@ -117,10 +117,10 @@ def _plain(value: Any) -> Json:
 
 
 def shares(total: int, weights: Sequence[int]) -> list[int]:
-    """Divide a total in proportion to weights, where all are 0 equally: each share is less than one off.
+    """Divide a total in proportion to weights, equally where all are 0; each share is off by less than one.
 
-    What rounding down leaves goes, one each, to the largest remainders; of equal ones to the earlier. Raises ValueError
-    for what is no whole number of at least 0, or no list of such, since templates may say anything.
+    The remainder of rounding down goes, one each, to the largest fractions; of equal ones to the earlier. Raises
+    ValueError unless all arguments are whole numbers of at least 0, since templates may pass anything.
     """
     if not isinstance(weights, list | tuple) or not weights or not all(map(_counts, (total, *weights))):
         raise ValueError("shares divides a number by a list of numbers, none below 0: replicas | shares([4, 1])")
@@ -138,18 +138,18 @@ def _counts(value: Any) -> bool:
 
 
 BUDGET = "overspill budget"
-"""The variable that holds what the expressions of one spec may still spend."""
+"""The variable with the remaining budget of a spec."""
 
 
 def budget_of(context: Context) -> Budget:
-    """Return what may still be spent."""
+    """Return the remaining budget."""
     budget: Budget = context.parent[BUDGET]
     return budget
 
 
 @pass_context
 def to_text(context: Context, value: Any) -> str:
-    """Write a value as it stands in the middle of a text: ``true``, ``3``, JSON for lists and mappings."""
+    """Write a value as in the middle of a text: ``true``, ``3``, JSON for lists and mappings."""
     if isinstance(value, str):
         return str(value)
     if isinstance(value, bool):
@@ -203,23 +203,23 @@ def _is_even(value: Any) -> bool:
 OWN_FILTERS: Mapping[str, Callable[..., Any]] = {
     "join": _join, "replace": _replace, "round": _round, "shares": _shares, "string": to_text, "tojson": _tojson,
 }  # fmt: skip # a table, a row a line
-"""By the names that templates have for them."""
+"""Filters by their names in templates."""
 
 OWN_TESTS: Mapping[str, Callable[..., bool]] = {"divisibleby": _divisible, "even": _is_even, "odd": _is_odd}
-"""The tests that Jinja has as well, and does for texts."""
+"""Tests that replace Jinja's, which also take texts."""
 
 
 def type_name(value: Any) -> str:
-    """Say what a value is."""
+    """Return the name of a value's type in messages."""
     names = {str: "a text", list: "a list", dict: "a mapping", bool: "a boolean", type(None): "null"}
     return names.get(type(value), "a number" if isinstance(value, int | float) else f"a {type(value).__name__}")
 
 
 MAX_TEMPLATE = 65_536
-"""Characters of one text that holds an expression."""
+"""Characters of one text with an expression."""
 
 MAX_OUTPUT = 262_144
-"""Characters that one text may become."""
+"""Characters of one rendered text."""
 
 FILTERS = frozenset({
     "abs", "capitalize", "count", "d", "default", "dictsort", "first", "float", "int", "items", "join", "last",
@@ -232,7 +232,7 @@ TESTS = frozenset({
     "boolean", "defined", "divisibleby", "even", "false", "float", "integer", "iterable", "mapping", "none", "number",
     "odd", "sequence", "string", "true", "undefined",
 })  # fmt: skip # a list of words, filled line by line
-"""The tests that a template may use; what compares is written with operators, which pay."""
+"""Tests that a template may use; comparisons are written with operators, which pay."""
 
 _TURNS = "overspill turns"
 _WEIGH = "overspill weigh"
@@ -241,7 +241,7 @@ _RESULT = "result"
 
 
 class _Missing(StrictUndefined):
-    """A name that turned out not to be there; any use of it but ``default`` is an error that says what is there."""
+    """An undefined name; any use of it but ``default`` is an error that lists the defined ones."""
 
     __slots__ = ()
 
@@ -258,7 +258,7 @@ class _Missing(StrictUndefined):
 
 @pass_context
 def _turns(context: Context, values: Iterable[Any], cost: int) -> Iterator[Any]:
-    """Yield the values of a loop, paying for each turn what the loop's body costs."""
+    """Yield the values of a loop, paying the cost of its body for each turn."""
     spend = budget_of(context).spend
     for value in values:
         spend(cost)
@@ -267,7 +267,7 @@ def _turns(context: Context, values: Iterable[Any], cost: int) -> Iterator[Any]:
 
 @pass_context
 def _weigh(context: Context, value: Any) -> Any:
-    """Pay for a value that is about to be compared or sliced."""
+    """Pay for a value before it is compared or sliced."""
     budget_of(context).weigh(value)
     return value
 
@@ -281,7 +281,7 @@ def _concat(context: Context, parts: list[Any]) -> str:
 
 
 class _Environment(ImmutableSandboxedEnvironment):
-    """Jinja without a loader, with the filters and tests above, where everything pays."""
+    """Jinja without a loader, with the filters and tests above, where every operation pays."""
 
     intercepted_binops = frozenset({"+", "-", "*", "/", "//", "%", "**"})
 
@@ -299,7 +299,7 @@ class _Environment(ImmutableSandboxedEnvironment):
         self.filters |= {_TURNS: _turns, _WEIGH: _weigh, _CONCAT: _concat}
 
     def _paid(self, name: str) -> Callable[..., Any]:
-        """Make a filter pay for what it reads and for what it makes."""
+        """Wrap a filter to pay for its input and its output."""
         own = OWN_FILTERS.get(name)
 
         @pass_context
@@ -318,7 +318,7 @@ class _Environment(ImmutableSandboxedEnvironment):
         return paid
 
     def call_binop(self, context: Context, operator: str, left: Any, right: Any) -> Any:
-        """Compute with numbers; add texts or lists, paying for the sum."""
+        """Compute with numbers; concatenate texts or lists, paying for the sum."""
         numbers = isinstance(left, int | float) and isinstance(right, int | float)
         if operator == "**" or not (numbers or (operator == "+" and isinstance(left, str | list))):
             if isinstance(left, StrictUndefined) or isinstance(right, StrictUndefined):
@@ -332,7 +332,7 @@ class _Environment(ImmutableSandboxedEnvironment):
         return bounded_integer(made)
 
     def call(self, context: Context, obj: Any, /, *args: Any, **kwargs: Any) -> Any:
-        """Call what `dialect` lets through, paying for the object whose method it is and for the result."""
+        """Call a method that `dialect` allows, paying for its object and for the result."""
         budget = budget_of(context)
         budget.weigh(getattr(obj, "__self__", None))
         made = super().call(context, obj, *args, **kwargs)
@@ -344,7 +344,7 @@ class _Environment(ImmutableSandboxedEnvironment):
 
 
 def _range(start: int, stop: int | None = None, step: int = 1) -> range:
-    """Return Python's range where its turns can be paid at all."""
+    """Return a range whose turns the budget can pay for."""
     turns = range(start) if stop is None else range(start, stop, step)
     if turns and (turns[-1] - turns[0]) // turns.step >= MAX_WORK:
         raise ExhaustedError(f"range(...) would take more than {MAX_WORK:,} steps")
@@ -355,12 +355,12 @@ ENVIRONMENT = _Environment()
 
 
 def spec_variables(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Make the variables of one spec: its context, ``range``, and a fresh budget."""
+    """Return the variables of one spec: its context, ``range``, and a fresh budget."""
     return {"range": _range, **values, BUDGET: Budget()}
 
 
 def _meter(tree: nodes.Template) -> None:
-    """Put the paying filters where Jinja has no hook: loops, comparisons, slices and ``~``."""
+    """Insert paying filters where Jinja has no hook: loops, comparisons, slices and ``~``."""
     for node in list(tree.find_all((nodes.For, nodes.Compare, nodes.Concat, nodes.Getitem))):
         if isinstance(node, nodes.For):
             node.iter = _filter(_TURNS, node.iter, nodes.Const(_size(node), lineno=node.lineno))
@@ -376,7 +376,7 @@ def _meter(tree: nodes.Template) -> None:
 
 
 def _size(loop: nodes.For) -> int:
-    """Count what one turn of a loop may run through, the turn itself included; loops in it pay for theirs again."""
+    """Count the nodes of one turn of a loop, itself included; inner loops pay for theirs again."""
     parts = [*loop.body, *([] if loop.test is None else [loop.test])]
     return 1 + sum(1 + sum(1 for _ in part.find_all(nodes.Node)) for part in parts)
 
@@ -386,7 +386,7 @@ def _filter(name: str, node: nodes.Node, *arguments: nodes.Expr) -> nodes.Filter
 
 
 def sole_expression(tree: nodes.Template) -> nodes.Expr | None:
-    """Return the expression of a text that is nothing but one expression, or None."""
+    """Return the expression of a text that is nothing but one expression; else None."""
     if len(tree.body) == 1 and isinstance(output := tree.body[0], nodes.Output) and len(output.nodes) == 1:
         only = output.nodes[0]
         return None if isinstance(only, nodes.TemplateData) else only
@@ -395,7 +395,7 @@ def sole_expression(tree: nodes.Template) -> nodes.Expr | None:
 
 @lru_cache(maxsize=1024)
 def compile_text(source: str) -> tuple[Template, bool]:
-    """Compile a text that `dialect` has found sound; tell whether it is one expression and keeps its type."""
+    """Compile a text that `dialect` accepts; tell whether it is one expression and keeps its type."""
     tree = ENVIRONMENT.parse(source)
     only = sole_expression(tree)
     if only is not None:
@@ -406,7 +406,7 @@ def compile_text(source: str) -> tuple[Template, bool]:
 
 
 def evaluate(source: str, values: dict[str, Any]) -> Json:
-    """Evaluate a text with the variables of its spec. Raises what Jinja and Python raise; `templates` words it."""
+    """Evaluate a text with the variables of its spec. Raises errors of Jinja and Python; `render` words them."""
     template, typed = compile_text(source)
     context = template.new_context(values, shared=True)
     if typed:

@@ -1,9 +1,9 @@
-"""What a template's ``cmdExec`` comes to: an object, a Job, nothing, or a refusal. Nothing is ever executed here.
+"""A template's ``cmdExec`` as an object, a Job, nothing, or a refusal. Nothing is ever executed here.
 
 EGS runs each entry as a kubectl command line. Here a closed list of commands is turned into the objects they would make
 (docs/egs.md, R13); any other becomes a Job in the destination cluster where the workspace allows command Jobs, and is
 refused where it does not (docs/reference/argocd.md, "Commands as Jobs"). A command line is split as a shell would split
-it, but there is no shell: what only a shell can do is refused.
+it, but there is no shell: shell syntax is refused.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from reconciler.model.workload import Json
 from reconciler.text.findings import shortened
 
 _SHELL = frozenset("|&;<>()$`\n")
-"""What means something to a shell outside quotes; a dollar sign and a backquote do inside double quotes too."""
+"""Shell syntax outside of quotes; a dollar sign and a backquote are syntax inside double quotes too."""
 
 _OTHER_CLUSTER = frozenset({"context", "kubeconfig", "cluster", "server", "s", "token", "user", "username", "password"})
-"""Flags that make kubectl talk to somebody else than the cluster it runs in."""
+"""Flags by which kubectl talks to another cluster than the one it runs in."""
 
 _CLUSTER_WIDE = frozenset({"A", "all-namespaces", "raw"})
 _SHELLS = frozenset({"ash", "bash", "busybox", "csh", "dash", "fish", "ksh", "sh", "tcsh", "zsh"})
@@ -49,12 +49,12 @@ PATCHABLE_KINDS: dict[str, tuple[str, str]] = {
     )
     for alias in aliases.split()
 }
-"""The kinds that can be labelled and annotated as an object; all live in a namespace and outlive a restart."""
+"""Kinds that can be labelled and annotated as an object; all are namespaced and outlive a restart."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RefusedCommand:
-    """A command that nothing can be made of."""
+    """A command that is refused."""
 
     message: str
     hint: str = ""
@@ -62,7 +62,10 @@ class RefusedCommand:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadOnlyCommand:
-    """A command that changes nothing: ``kubectl get`` or a dry run. `argv` is empty where no Job makes sense either."""
+    """A command that changes nothing: ``kubectl get`` or a dry run.
+
+    `argv` is empty where a Job makes no sense either.
+    """
 
     argv: tuple[str, ...] = ()
     namespace: str = ""
@@ -70,26 +73,25 @@ class ReadOnlyCommand:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObjectCommand:
-    """A command that is an object.
-
-    `partial` tells that the object is not made but marked: only its labels or annotations are ours.
-    """
+    """A command that is equivalent to an object."""
 
     manifest: Json = field(hash=False)
     partial: bool = False
+    """Whether it patches labels or annotations of an object that it does not make."""
 
     @property
     def kept(self) -> bool:
-        """Tell whether the object must outlive the placement: others may live in it, or it never was ours."""
+        """Whether the object outlives the placement: others may use it, or the placement did not make it."""
         return self.partial or self.manifest["kind"] == "Namespace"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobCommand:
-    """A command that only a Job can do. `namespace` is the one it names, empty for none."""
+    """A command that only a Job can run."""
 
     argv: tuple[str, ...]
     namespace: str = ""
+    """The namespace that it names; empty for none."""
 
 
 Outcome: TypeAlias = RefusedCommand | ReadOnlyCommand | ObjectCommand | JobCommand
@@ -97,7 +99,7 @@ Outcome: TypeAlias = RefusedCommand | ReadOnlyCommand | ObjectCommand | JobComma
 
 @lru_cache(maxsize=1024)
 def read_command(cmd: str) -> Outcome:
-    """Say what one command line comes to, whoever may or may not allow it. Messages never quote values."""
+    """Classify one command line, whatever the workspace allows. Messages never quote values."""
     words = _split(cmd)
     if isinstance(words, RefusedCommand):
         return words
@@ -125,7 +127,7 @@ def read_command(cmd: str) -> Outcome:
 
 
 def _refuse_flags(words: tuple[str, ...], line: _Line) -> RefusedCommand | None:
-    """Say why a command could do something else in a Job than what its flags let anybody check."""
+    """Refuse a command that could do something in a Job that its flags do not show."""
     if shell := next((word for word in words if word.rpartition("/")[2] in _SHELLS), None):
         return RefusedCommand(
             message=f"{shell!r} starts a shell, and commands run without one", hint="make it several steps"
@@ -143,7 +145,7 @@ def _refuse_flags(words: tuple[str, ...], line: _Line) -> RefusedCommand | None:
 
 
 def _split(cmd: str) -> tuple[str, ...] | RefusedCommand:
-    """Split as a shell does; refuse what would need one."""
+    """Split as a shell does; refuse shell syntax."""
     quote = ""
     skip = False
     for char in cmd.strip():
@@ -182,10 +184,7 @@ _ATTACHED = frozenset("lno")
 
 
 class _Line:
-    """The words after ``kubectl``, told apart: flags by name, everything else in order.
-
-    `joined` is the beginning of a word such as ``-wn``, which may be one flag and its value, or two flags.
-    """
+    """The words after ``kubectl``: flags by name, everything else in order."""
 
     def __init__(self, words: tuple[str, ...]) -> None:
         self.positional: list[str] = []
@@ -218,7 +217,7 @@ class _Line:
         return self.flags.get("namespace", "")
 
     def other_flags(self, *known: str) -> set[str]:
-        """Name the flags that change what the command does in a way that no object can say."""
+        """Return the flags that change the effect of the command in a way that an object cannot express."""
         return set(self.flags) - {"namespace", "output", "save-config", "validate", "field-manager", "dry-run", *known}
 
 
@@ -242,7 +241,7 @@ def _config_map(line: _Line) -> Outcome | None:
 
 
 def _patch(line: _Line, verb: str) -> Outcome | None:
-    """Make ``kubectl label`` and ``annotate`` of one object in a namespace an object with only that in it."""
+    """Convert ``kubectl label`` and ``annotate`` of a namespaced object into an object with only that in it."""
     kind, slash, name = line.positional[1].partition("/") if len(line.positional) > 1 else ("", "", "")
     pairs = line.positional[2:]
     if not slash and pairs:
@@ -264,10 +263,10 @@ def _patch(line: _Line, verb: str) -> Outcome | None:
 
 
 JOB_NAMESPACE = "kubeslice-system"
-"""Where the service account of commands lives, so where their Jobs have to run (docs/egs.md, "Before you begin")."""
+"""Namespace of the commands' service account and of their Jobs (docs/egs.md, "Before you begin")."""
 
 STEP_LABEL = "overspill.dev/step"
-"""What tells a command's Job from a workload."""
+"""The label that distinguishes a command's Job from a workload."""
 
 JOB_DEADLINE = 300
 """Seconds after which a command Job is ended; kubectl either answers by then or never will."""
@@ -276,7 +275,7 @@ _PINNED = re.compile(r"[^\s@]+@sha256:[0-9a-f]{64}")
 
 
 def refuse_command(outcome: Outcome, jobs: CommandJobs | None, service_account: str) -> RefusedCommand | None:
-    """Say why a command cannot be taken in a workspace with (or, None, without) command Jobs, or None if it can."""
+    """Refuse a command that a workspace does not allow, with or (None) without command Jobs; None if allowed."""
     if isinstance(outcome, RefusedCommand):
         return outcome
     if not isinstance(outcome, JobCommand):
@@ -291,7 +290,7 @@ def refuse_command(outcome: Outcome, jobs: CommandJobs | None, service_account: 
 
 
 def _refuse_job(jobs: CommandJobs, service_account: str) -> RefusedCommand | None:
-    """Say what is missing for a command Job."""
+    """Refuse a command Job for lack of a service account or an image."""
     if _PINNED.fullmatch(jobs.image) is None:
         return RefusedCommand(
             message="the image of command Jobs is not pinned", hint="name@sha256:... in the Workspace"
@@ -304,9 +303,9 @@ def _refuse_job(jobs: CommandJobs, service_account: str) -> RefusedCommand | Non
 
 
 def job_argv(outcome: Outcome, jobs: CommandJobs | None, service_account: str) -> tuple[str, ...]:
-    """Return what a Job is to run for a command, empty for none.
+    """Return the arguments of a command's Job; empty without one.
 
-    A check runs only where Jobs are possible anyway: it changes nothing, so nothing is lost without it.
+    A read-only command runs only where Jobs are possible anyway: nothing is lost without it.
     """
     if isinstance(outcome, JobCommand):
         return outcome.argv
@@ -318,10 +317,11 @@ def job_argv(outcome: Outcome, jobs: CommandJobs | None, service_account: str) -
 def command_job(
     placement: PlacementName, number: int, step: str, words: tuple[str, ...], *, image: str, account: str
 ) -> Json:
-    """Make the Job that runs a command: not a hook, without a TTL, in exec form, unprivileged, with a deadline.
+    """Make the Job of a command: not a hook, without a TTL, in exec form, unprivileged, with a deadline.
 
     A hook would run again with each sync, and a TTL makes Argo CD run it again (docs/reference/argocd.md, "Commands as
-    Jobs"). The name says what it runs, since a Job cannot be changed: another command or image is another Job.
+    Jobs"). The name contains a digest of the command and image, since a Job cannot be changed: another command or image
+    is another Job.
     """
     ordinal = f"{number:02d}"
     digest = hashlib.sha256("\0".join((*words, image, account)).encode()).hexdigest()[:8]

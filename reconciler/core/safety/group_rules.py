@@ -1,7 +1,7 @@
-"""What LeaderWorkerSet's own webhook would refuse (docs/reference/groups.md, "LeaderWorkerSet").
+"""Checks of a LeaderWorkerSet as in its webhook (docs/reference/groups.md, "LeaderWorkerSet").
 
-Only what one manifest says by itself: that a field may not change later is for the cluster to say. What holds an
-expression is passed over until it is filled in.
+Only checks of a single manifest: changes of immutable fields are for the cluster to refuse. Values with an expression
+are skipped until they are rendered.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _PERCENT, _ALL = re.compile(r"(\d{1,9})%"), 100
 
 
 def check_groups(manifest: Mapping[str, Json], loc: Loc = ()) -> Iterator[Finding]:
-    """Find what is wrong in a LeaderWorkerSet, each at its field."""
+    """Check a LeaderWorkerSet, each problem at its field."""
     for way, least, most in _NUMBERS:
         value = at(manifest, way)
         if type(value) is int and not least <= value <= most:
@@ -51,7 +51,7 @@ def check_groups(manifest: Mapping[str, Json], loc: Loc = ()) -> Iterator[Findin
 
 
 def _sizes(manifest: Mapping[str, Json], loc: Loc) -> Iterator[Finding]:
-    """Hold numbers to each other: all pods of a set can be counted, and subgroups share a group evenly."""
+    """Check numbers against each other: the pods of a set are countable, and subgroups divide a group evenly."""
     replicas, size = _number(manifest, ("spec", "replicas")), _number(manifest, (*_GROUP, "size"))
     if replicas is not None and size is not None and 1 <= replicas <= MOST_GROUPS and replicas * size > _MOST_PODS:
         message = f"{replicas} groups of {size} pods are more than LeaderWorkerSet can count"
@@ -74,7 +74,7 @@ def _sizes(manifest: Mapping[str, Json], loc: Loc) -> Iterator[Finding]:
 
 
 def _rolling(manifest: Mapping[str, Json], loc: Loc) -> Iterator[Finding]:
-    """Check how many groups a rolling update may be short of and beyond; one of both has to be more than none."""
+    """Check maxUnavailable and maxSurge of a rolling update; one of them has to be above zero."""
     none = []
     for name in ("maxUnavailable", "maxSurge"):
         value, where = at(manifest, (*_ROLLING, name)), (*loc, *_ROLLING, name)
@@ -88,6 +88,6 @@ def _rolling(manifest: Mapping[str, Json], loc: Loc) -> Iterator[Finding]:
 
 
 def _number(manifest: Mapping[str, Json], way: tuple[str, ...]) -> int | None:
-    """Read a whole number, of which 1 is the default; None where something else stands."""
+    """Read a whole number that defaults to 1; None for another value."""
     value = at(manifest, way)
     return 1 if value is None else value if type(value) is int else None

@@ -1,19 +1,18 @@
 """The safety rules over what a template deploys (docs/fleet.md, "WorkloadTemplate").
 
-Called on a template when its file is loaded and again on the rendered spec, since an expression can become anything:
-leaves that still hold one are passed over here. Charts that Overspill renders itself go through `objects` as well. The
-rules:
+Called on a template when its file is loaded and again on the rendered spec: leaves that still hold an expression are
+skipped until then. Charts that Overspill renders itself go through `check_chart_objects` as well. The rules:
 
-1. no credential reaches git: no Secret with data, no value that looks like a token (`secrets`);
+1. no credential reaches git: no Secret with data, no value that looks like a token (`text.redaction`);
 2. no RBAC, Argo CD or Flux objects, CRDs or cluster-scoped kinds that the workspace does not allow by ``group/Kind``;
 3. no namespace that the workspace does not name, where it names any;
 4. nothing that an engine takes for an instruction: a kustomization, a List, Argo CD's skip marker, an annotation that
    keeps an object from going with its placement;
 5. charts are pinned to a version, commands need no shell;
-6. what Kubernetes takes as text only is text: an expression that gives a number would fail in the cluster;
-7. kinds, versions and names are what Kubernetes takes for them, so that they can name files;
-8. a LeaderWorkerSet is one that its own webhook takes (`grouprules`);
-9. what is counted of pods can be read (`podtemplate`), and how many there are (`countrules`).
+6. fields that Kubernetes takes as text only are text: an expression that gives a number would fail in the cluster;
+7. kinds, versions and names are valid in Kubernetes, so that they can name files;
+8. a LeaderWorkerSet passes the checks of its own webhook (`group_rules`);
+9. requirements of pods can be read (`pod_template`), and their number (`pod_counts`).
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ from reconciler.text import redaction
 from reconciler.text.findings import Finding, Loc, shortened
 
 SKIP_MARKER = "+argocd:skip-file-rendering"
-"""Argo CD passes over a file that holds this text anywhere, even in a value."""
+"""Argo CD skips a file that contains this text anywhere, even in a value."""
 
 MAX_RELEASE_NAME = 53
 """Helm's own bound."""
@@ -44,7 +43,7 @@ _EXACT = re.compile(r"v?\d+\.\d+\.\d+(?:-[0-9A-Za-z.-]+)?(?:\+[0-9A-Za-z.-]+)?")
 _VERSION = re.compile(r"(?:[a-z0-9](?:[-a-z0-9.]{0,251}[a-z0-9])?/)?[a-z](?:[-a-z0-9]{0,61}[a-z0-9])?")
 _KIND = re.compile(r"[A-Z][A-Za-z0-9]{0,62}")
 _NAME = re.compile(r"(?!\.{1,2}$)[^/%\s]{1,253}")
-"""What Kubernetes takes for an apiVersion, a kind, and at the least for a name of any kind of object."""
+"""Values that Kubernetes accepts as an apiVersion, a kind, and a name of any kind of object."""
 
 _SURROGATE = re.compile(r"[\ud800-\udfff]")
 _USER = re.compile(r"://[^/?#]*@")
@@ -53,17 +52,16 @@ _ACCOUNT_TOKEN = "kubernetes.io/service-account-token"  # noqa: S105  # the type
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Rules:
-    """What the rules depend on: whose namespaces and kinds hold, and whether anything is still to be filled in.
-
-    `kinds` are the kinds of workloads that the fleet repository declares.
-    """
+    """Inputs of the rules."""
 
     workspace: Workspace
     rendered: bool
+    """Whether expressions have been rendered already, so that braces are only braces."""
     kinds: Kinds
+    """WorkloadKinds of the fleet repository."""
 
     def later(self, text: Json) -> bool:
-        """Tell whether a text holds an expression, so that what it becomes is looked at once it is rendered."""
+        """Tell whether a text holds an expression, and so is checked once it is rendered."""
         return not self.rendered and isinstance(text, str) and has_expression(text)
 
 
@@ -72,8 +70,7 @@ def check_safety(
 ) -> tuple[Finding, ...]:
     """Return everything in a spec that the safety rules refuse, in the order of the file.
 
-    `kinds` are the kinds of workloads that the fleet repository declares. In a `rendered` spec braces are only braces:
-    nothing is put off.
+    `kinds` are the WorkloadKinds of the fleet repository. A `rendered` spec has no expressions: no check is put off.
     """
     rules = _Rules(workspace=workspace, rendered=rendered, kinds=kinds)
     findings: list[Finding] = []
@@ -99,14 +96,14 @@ def check_safety(
 
 
 def exact_version(version: str) -> bool:
-    """Tell whether a chart's version is one and no range."""
+    """Tell whether a chart's version is exact and no range."""
     return _EXACT.fullmatch(version) is not None
 
 
 def check_chart_objects(
     manifests: Iterable[Mapping[str, Json]], loc: Loc, workspace: Workspace, kinds: Kinds = NO_KINDS
 ) -> tuple[Finding, ...]:
-    """Check the objects of a chart that Overspill has rendered; `loc` is the chart's place, since they have none."""
+    """Check the objects of a chart that Overspill has rendered; `loc` is the place of the chart."""
     rules = _Rules(workspace=workspace, rendered=True, kinds=kinds)
     findings: list[Finding] = []
     for manifest in manifests:
@@ -169,7 +166,7 @@ def _object(manifest: Mapping[str, Json], loc: Loc, rules: _Rules) -> Iterator[F
 
 
 def _contents(manifest: Mapping[str, Json], kind: str, loc: Loc, rules: _Rules) -> Iterator[Finding]:
-    """Check what is in an object whose kind is right."""
+    """Check an object of an allowed kind."""
     metadata = _metadata(manifest)
     name = metadata.get("name")
     if not name or isinstance(name, dict | list):
@@ -188,7 +185,7 @@ def _contents(manifest: Mapping[str, Json], kind: str, loc: Loc, rules: _Rules) 
 
 
 def _retained(manifest: Mapping[str, Json], loc: Loc) -> Iterator[Finding]:
-    """Find annotations by which an object would stay when its placement goes."""
+    """Check for annotations by which an object would outlive its placement."""
     annotations = _metadata(manifest).get("annotations")
     for key, value in annotations.items() if isinstance(annotations, dict) else ():
         options = [part.strip() for part in str(value).split(",")]
@@ -202,7 +199,7 @@ def _retained(manifest: Mapping[str, Json], loc: Loc) -> Iterator[Finding]:
 
 
 def _non_text(manifest: Mapping[str, Json], kind: str, loc: Loc, rules: _Rules) -> Iterator[Finding]:
-    """Find what is no text where Kubernetes reads nothing else: names, labels, a ConfigMap's data, variables."""
+    """Check for values that have to be text: names, labels, a ConfigMap's data, variables."""
     metadata = _metadata(manifest)
     texts: list[tuple[Loc, Json]] = [(("metadata", "name"), metadata.get("name"))]
     maps: list[tuple[Loc, Json]] = [(("metadata", part), metadata.get(part)) for part in ("labels", "annotations")]
@@ -219,7 +216,7 @@ def _non_text(manifest: Mapping[str, Json], kind: str, loc: Loc, rules: _Rules) 
 
 
 def _command(cmd: str, loc: Loc, spec: DeploySpec, rules: _Rules) -> Iterator[Finding]:
-    """Check a command line as it is written, and what it becomes: quoting can hide a text from the first look."""
+    """Check a command line as written and as split: quoting can hide a text from the first check."""
     findings = [*_words(cmd.split(), loc), *_leaves(cmd, loc)]
     outcome = None if rules.later(cmd) else commands.read_command(cmd)
     if outcome is None:
@@ -236,7 +233,7 @@ def _command(cmd: str, loc: Loc, spec: DeploySpec, rules: _Rules) -> Iterator[Fi
 
 
 def _words(words: Iterable[str], loc: Loc) -> Iterator[Finding]:
-    """Look for credentials in the words of a command line, of which many are a name and its value."""
+    """Check the words of a command line for credentials; many are a name and its value."""
     for word in words:
         name, equals, value = word.removeprefix("--from-literal=").lstrip("-").partition("=")
         if what := redaction.credential(value.strip("'\"") if equals else word, name if equals else ""):
@@ -244,7 +241,7 @@ def _words(words: Iterable[str], loc: Loc) -> Iterator[Finding]:
 
 
 def _namespace(namespace: Json, loc: Loc, rules: _Rules) -> Iterator[Finding]:
-    """Check a namespace that an object, a release or a command names; an empty one becomes the target namespace."""
+    """Check a namespace of an object, a release or a command; an empty one becomes the target namespace."""
     workspace = rules.workspace
     if namespace == "" or rules.later(namespace):
         return
@@ -260,7 +257,7 @@ _SKIP = f"the text {SKIP_MARKER!r} would make Argo CD leave the whole file out"
 
 
 def _leaves(value: Json, loc: Loc, name: str = "") -> Iterator[Finding]:
-    """Look at every text below a value; `name` is what a text that stands here would be called."""
+    """Check every text below a value; `name` is the key of a text at this place."""
     if isinstance(value, str):
         yield from _text(value, loc)
         if what := redaction.credential(value, name):
@@ -277,7 +274,7 @@ def _leaves(value: Json, loc: Loc, name: str = "") -> Iterator[Finding]:
 
 
 def _text(text: str, loc: Loc) -> Iterator[Finding]:
-    """Find what no text may hold, be it a key or a value."""
+    """Check a key or a value for content that no text may have."""
     if SKIP_MARKER in text:
         yield Finding(loc=loc, message=_SKIP)
     if not text.isascii() and _SURROGATE.search(text):
@@ -290,7 +287,7 @@ def _leaked(loc: Loc, what: str) -> Finding:
 
 
 def _has_plain_data(manifest: Mapping[str, Json]) -> bool:
-    """Tell whether a Secret holds anything that is not encrypted by SOPS."""
+    """Tell whether a Secret has data that is not encrypted by SOPS."""
     parts = [part for part in (manifest.get("data"), manifest.get("stringData")) if part]
     encrypted = isinstance(manifest.get("sops"), dict) and all(
         isinstance(part, dict) and all(isinstance(text, str) and text.startswith("ENC[") for text in part.values())

@@ -1,8 +1,8 @@
-"""Which objects of a placement get what its subset changes, and what becomes of them.
+"""Injection of a subset into the objects of a placement.
 
-Of the objects of the kind that the WorkloadSpread targets, the one of the target's name is meant, or all where none has
-it; in each, the pod templates of the role that the spread selects. What comes out has to pass the rules for what people
-write, each volume that a container mounts has to be there, and a selector of the object still has to select its pods.
+Of the objects of the WorkloadSpread's target kind, the one with the target's name is changed, or all where none has it;
+in each, the pod templates of the role that the spread selects. The result has to pass the safety rules, each mounted
+volume has to exist, and an object still has to select its pods.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ _MANIFEST: Loc = ("spec", "manifestResources", 0, "manifest")
 
 
 def placement_injection(desired: Desired, placement: Placement) -> Injection | None:
-    """Return what the subset that a placement is for changes in its pods; None where it is for none that there is.
+    """Return what the subset of a placement injects into its pods; None where it has no current subset.
 
-    Its cluster has to be one that is described. Raises InvalidInput where a StatefulSet would have no ordinals there.
+    Its cluster has to be known. Raises InvalidInput where a StatefulSet would have no ordinals there.
     """
     policy = desired.policies.get(placement.workload)
     spread = None if policy is None else policy.spread
@@ -52,7 +52,7 @@ def placement_injection(desired: Desired, placement: Placement) -> Injection | N
 
 
 def target_indexes(manifests: Sequence[Mapping[str, Json]], spread: WorkloadSpread) -> frozenset[int]:
-    """Return the places of the objects that a spread targets, in a list of a placement's objects."""
+    """Return the indexes of the objects that a spread targets, in a list of a placement's objects."""
     wanted = f"{spread.group}/{spread.target.kind}"
     indexes = [index for index, manifest in enumerate(manifests) if group_kind(manifest) == wanted]
     named = [index for index in indexes if at(manifests[index], ("metadata", "name")) == spread.target.name]
@@ -60,10 +60,10 @@ def target_indexes(manifests: Sequence[Mapping[str, Json]], spread: WorkloadSpre
 
 
 def selected_templates(manifest: Mapping[str, Json], spread: WorkloadSpread, kinds: Kinds) -> tuple[Path, ...]:
-    """Return the ways to the pod templates of the role that a spread selects, each once.
+    """Return the paths of the pod templates of the role that a spread selects, each once.
 
     Pods are selected by labels, which a controller may add for each role: where no template has them, the role is the
-    one whose replicas the spread splits.
+    one whose replicas the spread divides.
     """
     template_places = {
         tuple(map(str, place.loc[:-1])): place
@@ -117,7 +117,7 @@ def inject_subset(
 
 
 def injection_error(injection: Injection, message: str, hint: str) -> InvalidInput:
-    """Say why the pods of a subset cannot be made, at the subset's place in the file of its spread."""
+    """Return the error of an impossible injection, at the subset's place in the file of its spread."""
     spread = injection.spread
     loc: Loc = ("spec", "subsets")
     if injection.subset in spread.subsets:
@@ -127,7 +127,7 @@ def injection_error(injection: Injection, message: str, hint: str) -> InvalidInp
 
 
 def has_own_metadata(template: PodTemplate) -> bool:
-    """Tell whether a template is one as Kubernetes has them, with metadata beside the spec."""
+    """Tell whether a template has its metadata beside the pod spec, as those of Kubernetes have."""
     return template.spec[-1:] == ("spec",) and template.labels == (*template.spec[:-1], "metadata", "labels")
 
 
@@ -136,19 +136,19 @@ def _object(value: Json) -> Mapping[str, Json]:
 
 
 def _replica_paths(place: PodTemplateSite) -> set[str]:
-    """Return where the replicas of a template are, as a spread writes it."""
+    """Return the fields of a template's replicas, as a spread writes them."""
     return {".".join(within(count.path, place.item, place.template.spec)) for count in place.template.counts}
 
 
 def _describe_selection(spread: WorkloadSpread) -> str:
-    """Say what pod templates were looked for."""
+    """Describe the pod templates that the spread selects."""
     labels = [f"{key}={value}" for key, value in sorted(spread.selector.items())]
     labels += [selector_expression.key for selector_expression in spread.selector_expressions]
     return f"of its own with the labels that the spread selects, {', '.join(labels)}" if labels else "of its own"
 
 
 def _put(value: Json, pod_path: Path, new: Json) -> Json:
-    """Copy what stands on a way, with something new at its end; objects that are missing are made."""
+    """Return a copy with a new value at a path; missing objects are created."""
     if not pod_path:
         return new
     part, rest = pod_path[0], pod_path[1:]
@@ -159,7 +159,7 @@ def _put(value: Json, pod_path: Path, new: Json) -> Json:
 
 
 def _check_containers(before: Json, spec: Mapping[str, Json]) -> None:
-    """Raise Unmergeable where a container is there only since the patch names it, and has no image of its own."""
+    """Raise Unmergeable for a container that only the patch adds, without an image."""
     for part in ("initContainers", "containers"):
         names = [mapping.get("name") for mapping in _mappings(at(before, (part,)))]
         for index, container in enumerate(_mappings(spec.get(part))):
@@ -169,7 +169,7 @@ def _check_containers(before: Json, spec: Mapping[str, Json]) -> None:
 
 
 def _check_mounts(spec: Mapping[str, Json], manifest: Mapping[str, Json]) -> None:
-    """Raise Unmergeable where a container mounts a volume that neither the pod nor a claim template has."""
+    """Raise Unmergeable for a mounted volume that neither the pod nor a claim template has."""
     claims = at(manifest, ("spec", "volumeClaimTemplates"))
     named = [mapping.get("name") for mapping in _mappings(spec.get("volumes"))]
     named += [at(mapping, ("metadata", "name")) for mapping in _mappings(claims)]
@@ -186,7 +186,7 @@ def _mappings(value: Json) -> Iterator[Mapping[str, Json]]:
 
 
 def _check_selector(before: Mapping[str, Json], changed: Mapping[str, Json]) -> None:
-    """Raise Unmergeable where an object would not select its own pods any more."""
+    """Raise Unmergeable where an object would no longer select its own pods."""
     labels_path = ("spec", "template", "metadata", "labels")
     old, new = _object(at(before, labels_path)), _object(at(changed, labels_path))
     for key, value in _object(at(changed, ("spec", "selector", "matchLabels"))).items():
@@ -195,7 +195,7 @@ def _check_selector(before: Mapping[str, Json], changed: Mapping[str, Json]) -> 
 
 
 def _check_rules(before: Mapping[str, Json], changed: Mapping[str, Json], workspace: Workspace, kinds: Kinds) -> None:
-    """Raise Unmergeable where an object breaks a rule for what people write only since it is a subset's."""
+    """Raise Unmergeable where only the subset makes an object break a safety rule."""
 
     def broken(manifest: Mapping[str, Json]) -> tuple[Finding, ...]:
         spec = DeploySpec(manifests=(ManifestResource(name="", manifest=manifest),))

@@ -1,11 +1,11 @@
-"""What a subset of a WorkloadSpread asks of clusters, and what it asks of nodes in place of the pod template alone.
+"""Clusters and nodes that a WorkloadSpread subset selects, and the shape of its replicas.
 
-A requirement whose key is a label of a Cluster is decided by the cluster, and so is the field ``metadata.name``; every
-other one is a node's, narrows the shape of a replica, and goes into its pod template. The order is OpenKruise's: first
-tolerations, then the required term beside every term that is there, then the patch, which wins
-(docs/reference/workloadspread.md, "Changes to a pod"). What a patch makes of a pod is read off the template where that
-is known (`aswritten`). A shape alone does not tell what becomes of its requests, or of a label that it may have of its
-affinity: there a patch fits nowhere, and says why.
+A requirement whose key is a label of a Cluster, or on the field ``metadata.name``, selects clusters; any other selects
+nodes, narrows the shape of a replica, and goes into its pod template. The order is OpenKruise's: first tolerations,
+then the required term beside every existing term, then the patch, which wins (docs/reference/workloadspread.md,
+"Changes to a pod"). The effect of a patch is read off the patched template where that is known (`fleet.spread.pods`). A
+shape alone does not show what becomes of its requests, or of a label that may come from its affinity: such a patch fits
+nowhere, with that reason.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ _UNSUPPORTED = (
     "runtimeClassName",
     "topologySpreadConstraints",
 )
-"""Fields of a pod that decide where it fits, and that a shape has no word for."""
+"""Pod fields that decide where it fits, and that a shape cannot express."""
 _MAX_KEY_SETS = 100
-"""Sets of labels that are looked for among the nodes of one cluster, as preferred terms name them."""
+"""Sets of label keys in the cache of one cluster, as preferred terms name them."""
 _NODE_LABELS = ClusterCache[dict[tuple[str, ...], Sequence[Mapping[str, str]]]](lambda _: {})
-"""What the nodes of clusters have as which labels."""
+"""Distinct node labels of each cluster by their keys."""
 
 
 def selects_cluster(subset: Subset, cluster: Cluster) -> bool:
-    """Tell whether a cluster is one of a subset's, as far as its labels and its name say."""
+    """Tell whether a subset selects a cluster by its labels and its name."""
     term = subset.required
     if term is None:
         return True
@@ -52,13 +52,13 @@ def selects_cluster(subset: Subset, cluster: Cluster) -> bool:
 
 
 def node_requirements(subset: Subset, cluster: Cluster) -> tuple[NodeRequirement, ...]:
-    """List what a subset requires of the nodes of one of its clusters."""
+    """List the requirements of a subset on the nodes of one of its clusters."""
     labels = () if subset.required is None else subset.required.labels
     return tuple(label for label in labels if label.key not in cluster.labels)
 
 
 def has_required_node(subset: Subset, cluster: Cluster, seen: ClusterObservation | None) -> bool:
-    """Tell whether a cluster of a subset has a node that the subset requires, ready or not, if it requires any."""
+    """Tell whether a cluster has a node that the subset requires, ready or not, if it requires any."""
     requirements = node_requirements(subset, cluster)
     if not requirements or seen is None:
         return not requirements
@@ -68,7 +68,7 @@ def has_required_node(subset: Subset, cluster: Cluster, seen: ClusterObservation
 
 
 def preference_weight(subset: Subset, cluster: Cluster, seen: ClusterObservation | None) -> int:
-    """Add up the weights of the preferred terms that a cluster meets, with the labels of its best node over its own."""
+    """Sum the weights of preferred terms that a cluster meets, with the labels of its best node over its own."""
     if not subset.preferred:
         return 0
     keys = tuple(sorted({label.key for preferred in subset.preferred for label in preferred.term.labels}))
@@ -84,7 +84,7 @@ def preference_weight(subset: Subset, cluster: Cluster, seen: ClusterObservation
 
 
 def _node_labels(seen: ClusterObservation, keys: tuple[str, ...]) -> Sequence[Mapping[str, str]]:
-    """List what the nodes of a cluster have as these labels: of those that are alike one, as there are many."""
+    """List the distinct values of these labels among the nodes of a cluster."""
     cache = _NODE_LABELS.of(seen)
     made = cache.get(keys)
     if made is None:
@@ -100,7 +100,7 @@ def _node_labels(seen: ClusterObservation, keys: tuple[str, ...]) -> Sequence[Ma
 
 
 def selects_pods(spread: WorkloadSpread, labels: Mapping[str, str]) -> bool:
-    """Tell whether a pod with these labels is one that counts; without a selector all do."""
+    """Tell whether a spread's selector matches a pod's labels; without a selector every pod matches."""
     requirements = (
         *(NodeRequirement(key=key, operator="In", values=(value,)) for key, value in spread.selector.items()),
         *spread.selector_expressions,
@@ -109,7 +109,7 @@ def selects_pods(spread: WorkloadSpread, labels: Mapping[str, str]) -> bool:
 
 
 def with_subset_terms(shape: ReplicaShape, subset: Subset, cluster: Cluster) -> ReplicaShape:
-    """Return the shape of a replica with what a subset asks for beside it on one of its clusters, but for its patch."""
+    """Return a replica's shape with a subset's tolerations and node requirements, without its patch."""
     requirements = node_requirements(subset, cluster)
     terms = shape.node_terms
     if requirements:
@@ -119,7 +119,7 @@ def with_subset_terms(shape: ReplicaShape, subset: Subset, cluster: Cluster) -> 
 
 
 def narrow_shape(shape: ReplicaShape, subset: Subset, cluster: Cluster) -> ReplicaShape:
-    """Return the shape of a replica that is placed for a subset on one of its clusters, as far as it alone tells."""
+    """Return the shape of a replica of a subset on one of its clusters, as far as the shape alone shows it."""
     narrowed = with_subset_terms(shape, subset, cluster)
     if not subset.patch:
         return narrowed
@@ -132,7 +132,7 @@ def narrow_shape(shape: ReplicaShape, subset: Subset, cluster: Cluster) -> Repli
 
 
 def _patch_labels(shape: ReplicaShape, patch: Mapping[str, Json], name: str) -> ReplicaShape:
-    """Give the pods that rules are about the labels of a patch; none of those that the rules go by."""
+    """Set the labels of a patch on the pods that rules match; labels that its own rules select are refused."""
     rules = shape.rules
     if "metadata" not in patch:
         return shape
@@ -151,13 +151,13 @@ def _patch_labels(shape: ReplicaShape, patch: Mapping[str, Json], name: str) -> 
 
 
 def _labels(before: Mapping[str, str], patch: Mapping[str, Json]) -> Labels:
-    """Return the labels that a patch leaves of a pod's."""
+    """Return a pod's labels after a patch."""
     pod = merge({"metadata": {"labels": {**before}}}, {"metadata": patch["metadata"]})
     return tuple(sorted(((pod.get("metadata") or {}).get("labels") or {}).items()))
 
 
 def _patch_spec(shape: ReplicaShape, spec: Json, name: str) -> ReplicaShape:
-    """Apply what a patch says of nodes; lists of Kubernetes without a merge key are replaced whole."""
+    """Apply the node settings of a patch; lists without a merge key are replaced whole, as in Kubernetes."""
     unread = next(iter((*_unsupported_fields(spec), *_conflicting_labels(spec, shape))), "")
     if unread:
         return replace(shape, obstacle=shape.obstacle or f"subset {name} patches {unread}, which nobody can count here")
@@ -175,7 +175,7 @@ def _patch_spec(shape: ReplicaShape, spec: Json, name: str) -> ReplicaShape:
 
 
 def _unsupported_fields(spec: Mapping[str, Json]) -> Iterator[str]:
-    """Name what a patch changes that decides where a replica fits and cannot be read from here."""
+    """Name the patched fields that decide where a replica fits and cannot be evaluated here."""
     yield from (f"spec.{field}" for field in _UNSUPPORTED if field in spec)
     if any(str(key).startswith("$") for key in spec):
         yield "spec by a directive"
@@ -196,14 +196,14 @@ def _unsupported_fields(spec: Mapping[str, Json]) -> Iterator[str]:
 
 
 def _conflicting_labels(spec: Mapping[str, Json], shape: ReplicaShape) -> Iterator[str]:
-    """Name the labels that a patch asks for in another way than a shape, which may have them of its affinity."""
+    """Name the labels that a patch sets to other values than the shape, which may have them from affinity."""
     for key, value in (spec.get("nodeSelector") or {}).items():
         if shape.node_selector.get(key, value) != value:
             yield f"spec.nodeSelector.{key}"
 
 
 def _has_directive(value: Json) -> bool:
-    """Tell whether a strategic merge patch says how to merge, beside what."""
+    """Tell whether a strategic merge patch contains a merge directive."""
     if isinstance(value, Mapping):
         return any(str(key).startswith("$") or _has_directive(item) for key, item in value.items())
     return isinstance(value, list) and any(_has_directive(item) for item in value)

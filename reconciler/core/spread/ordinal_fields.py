@@ -1,9 +1,9 @@
-"""How a StatefulSet is told the first ordinal that is its own, Kubernetes' and OpenKruise's.
+"""The first ordinal of a StatefulSet, in the fields of Kubernetes and of OpenKruise.
 
 Kubernetes counts from ``spec.ordinals.start`` (1.31 and later). OpenKruise has the field since 1.7 behind a feature
-gate that is off (``StatefulSetStartOrdinal``), so that nobody here knows whether it counts. What does, in v1beta1, is
-``spec.reserveOrdinals``: pods pass over these numbers, and there are as many pods as without (read from OpenKruise
-1.9's types and controller). So all ordinals before the first are reserved, as numbers, which 1.5 takes as well.
+gate that is off by default (``StatefulSetStartOrdinal``), so that its effect is unknown here. In v1beta1 it honours
+``spec.reserveOrdinals``: pods skip these numbers, and there are as many pods as without (read from OpenKruise 1.9's
+types and controller). So all ordinals before the first are reserved, as numbers, which 1.5 takes as well.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ _RANGE = re.compile(r"(\d{1,9})-(\d{1,9})")
 
 
 def with_first_ordinal(manifest: Mapping[str, Json], start: int) -> Mapping[str, Json]:
-    """Return a StatefulSet whose pods leave so many ordinals to others, beyond those that it leaves out itself.
+    """Return a StatefulSet that leaves the first `start` ordinals to others, beyond those that it skips itself.
 
-    Raises Unmergeable where it cannot be said.
+    Raises Unmergeable where its fields cannot express that.
     """
     spec = manifest.get("spec")
     fields = spec if isinstance(spec, Mapping) else {}
@@ -49,14 +49,14 @@ def with_first_ordinal(manifest: Mapping[str, Json], start: int) -> Mapping[str,
 
 
 def _start_from(start: int, ordinals: Json) -> dict[str, Json]:
-    """Begin with an ordinal, counted from where the object itself begins."""
+    """Add `start` to the object's own first ordinal."""
     fields = ordinals if isinstance(ordinals, Mapping) else {}
     own = fields.get("start")
     return {**fields, "start": start + (own if type(own) is int else 0)}
 
 
 def _reserved_ordinals(own: Json) -> frozenset[int]:
-    """Read the ordinals that are left out already: numbers, and ranges of them as ``3-5``."""
+    """Parse reserved ordinals: numbers, and ranges of them as ``3-5``."""
     numbers: set[int] = set()
     for entry in own if isinstance(own, list) else [None]:
         ends = _RANGE.fullmatch(entry) if isinstance(entry, str) else None

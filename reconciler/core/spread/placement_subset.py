@@ -1,8 +1,8 @@
-"""What subset of its WorkloadSpread a placement counts for, and what each subset has.
+"""The WorkloadSpread subset of a placement, and the replicas of each subset.
 
-What a placement was made for decides, as the annotation of a pod does for OpenKruise. One that was made for a subset
-that is gone is in none. One that was made before there was a spread counts for the subset that it could have been made
-for: with the best preferred terms, then one whose patch changes nothing that runs, then the first.
+A placement's record decides, as the annotation of a pod does for OpenKruise. Placements of a deleted subset belong to
+no subset. A placement older than the spread belongs to the subset that could have made it: with the best preferred
+terms, then one whose patch changes nothing that runs, then the first.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from reconciler.model.workload_spread import Subset
 
 
 def cluster_subset(placement: Placement, policy: BurstPolicy, clusters: Mapping[ClusterName, Cluster]) -> ClusterSubset:
-    """Return what a placement's replicas are counted by; of a spread's the subset is empty where it is in none."""
+    """Return the cluster and subset that a placement's replicas count for; the subset is empty for none."""
     spread = policy.spread
     if spread is None:
         return placement.cluster, ""

@@ -1,10 +1,10 @@
-"""What a subset of a WorkloadSpread makes of a pod template, and which ordinals of a StatefulSet are its own.
+"""Pod templates of a WorkloadSpread subset, and its ordinals of a StatefulSet.
 
-As OpenKruise injects it into pods (docs/reference/workloadspread.md, "Changes to a pod"), in this order: tolerations
-and preferred terms are appended; the required term becomes the only one, or goes into every term that is there; the
-patch comes last, and so wins; an annotation names the spread and the subset. Two things are otherwise: what a Cluster
-decides by its labels or its name is no matter of nodes any more and is left out, and where nothing is injected no empty
-affinity is made.
+As OpenKruise injects a subset into pods (docs/reference/workloadspread.md, "Changes to a pod"), in this order:
+tolerations and preferred terms are appended; the required term becomes the only one, or is added to every existing
+term; the patch comes last, and so wins; an annotation names the spread and the subset. Two things differ: requirements
+that a Cluster's labels or name decide are no node requirements and are left out, and no empty affinity is added where
+nothing is injected.
 """
 
 from __future__ import annotations
@@ -31,30 +31,30 @@ _TERMS = "nodeSelectorTerms"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Injection:
-    """What is injected into the pods of a subset on one of its clusters: as far as it is a matter of nodes.
-
-    `start` is the first ordinal of its own where the spread's target is a StatefulSet, else 0.
-    """
+    """Changes of a subset to pods on one of its clusters."""
 
     spread: WorkloadSpread
     subset: Subset
     required: tuple[NodeRequirement, ...] = ()
+    """Node requirements of its required term."""
     preferred: tuple[PreferredTerm, ...] = ()
+    """Node requirements of its preferred terms."""
     start: int = 0
+    """First ordinal of the subset where the spread's target is a StatefulSet, else 0."""
 
     @property
     def changes(self) -> bool:
-        """Whether anything but the annotation comes of it."""
+        """Whether it changes more than the annotation."""
         return bool(self.subset.patch or self.subset.tolerations or self.required or self.preferred or self.start)
 
     @property
     def called(self) -> str:
-        """How it is told: ``subset spot of WorkloadSpread llm/pools``."""
+        """The name in messages: ``subset spot of WorkloadSpread llm/pools``."""
         return f"subset {self.subset.name} of WorkloadSpread {self.spread.id}"
 
     @property
     def annotation(self) -> dict[str, str]:
-        """The annotation by which OpenKruise's tools know a pod's subset."""
+        """The annotation by which OpenKruise's tools find a pod's subset."""
         named = {"name": self.spread.name, "subset": self.subset.name}
         return {MATCHED_ANNOTATION: json.dumps(named, separators=(",", ":"))}
 
@@ -65,9 +65,9 @@ def subset_of(spread: WorkloadSpread, name: str) -> Subset | None:
 
 
 def injection(spread: WorkloadSpread, subset: Subset, cluster: Cluster, *, start: int | None = None) -> Injection:
-    """Say what a subset injects into pods on one of its clusters; what has ordinals already has its `start`.
+    """Return what a subset injects into pods on one of its clusters; `start` overrides its first ordinal.
 
-    Raises ValueError where the pods would have no ordinals that are the subset's own.
+    Raises ValueError where the subset would have no ordinals.
     """
     return Injection(
         spread=spread,
@@ -83,14 +83,14 @@ def injection(spread: WorkloadSpread, subset: Subset, cluster: Cluster, *, start
 
 
 def has_ordinals(spread: WorkloadSpread) -> bool:
-    """Tell whether the pods of a spread's target are numbered, so that its subsets are ranges of ordinals."""
+    """Tell whether the target's pods are numbered, so that subsets are ranges of ordinals."""
     return (spread.group, spread.target.kind) in _STATEFUL_SETS
 
 
 def patch_template(template: Mapping[str, Json], injected: Injection) -> dict[str, Json]:
-    """Return the pod template of a subset; what is no `metadata` and no `spec` in a patch is not a template's.
+    """Return the pod template of a subset; only `metadata` and `spec` of a patch apply to a template.
 
-    Raises Unmergeable for a patch that cannot be applied, and for a template that is none.
+    Raises Unmergeable for a patch that cannot be applied, and for a malformed template.
     """
     spec = dict(_mapping(template.get("spec"), ("spec",)))
     if injected.subset.tolerations:
@@ -114,10 +114,10 @@ def patch_template(template: Mapping[str, Json], injected: Injection) -> dict[st
 
 
 def ordinals_start(spread: WorkloadSpread, subset: Subset) -> int:
-    """Return the first ordinal of a subset: as many as the subsets before it may hold come before.
+    """Return the first ordinal of a subset: the sum of the replicas that earlier subsets may hold.
 
-    OpenKruise's ranges shift while a subset is unschedulable; these do not, since every pod behind it would get another
-    name. Raises ValueError where a subset before it holds any number, or so many hundredths.
+    OpenKruise's ranges shift while a subset is unschedulable; these do not, since every later pod would get another
+    name. Raises ValueError where an earlier subset is unbounded, or bounded by a percentage.
     """
     start = 0
     for earlier in spread.subsets[: spread.subsets.index(subset)]:
@@ -132,7 +132,7 @@ def ordinals_start(spread: WorkloadSpread, subset: Subset) -> int:
 
 
 def first_ordinal(spread: WorkloadSpread | None, name: str) -> int | None:
-    """Return the first ordinal of what is placed for a subset now; None where nothing is numbered, or none is left."""
+    """Return the first ordinal of new placements of a subset; None without ordinals, or where none is left."""
     subset = None if spread is None else subset_of(spread, name)
     if spread is None or subset is None or not has_ordinals(spread):
         return None
@@ -147,7 +147,7 @@ def _patched_parts(subset: Subset) -> tuple[str, ...]:
 
 
 def _node_preference(preferred: PreferredTerm, cluster: Cluster) -> PreferredTerm | None:
-    """Return what of a preferred term is a matter of nodes; None where nothing is, or the cluster does not meet it."""
+    """Return the node part of a preferred term; None without any, or where the cluster does not meet the rest."""
     term = preferred.term
     decided = NodeTerm(labels=tuple(label for label in term.labels if label.key in cluster.labels), fields=term.fields)
     if (decided.labels or decided.fields) and not meets_terms((decided,), cluster.labels, cluster.name):
@@ -157,7 +157,7 @@ def _node_preference(preferred: PreferredTerm, cluster: Cluster) -> PreferredTer
 
 
 def _with_terms(affinity: Json, injected: Injection) -> dict[str, Json]:
-    """Add terms to an affinity, of which any part may be missing."""
+    """Add terms to an affinity, any part of which may be missing."""
     loc: Loc = ("spec", "affinity")
     whole = _mapping(affinity, loc)
     loc = (*loc, "nodeAffinity")
