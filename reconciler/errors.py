@@ -22,17 +22,17 @@ class Severity(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
 class Problem:
-    """One thing that is wrong with one place of one file.
-
-    `line` counts from 1; 0 means the file as a whole. `field` is a dotted path such as ``spec.steps[0].name``, empty
-    for the document as a whole. `message` completes "field: ..."; `hint` says the way out ("try '4h'") or is empty.
-    """
+    """One problem at one place of a file."""
 
     path: str
     line: int = 0
+    """Counts from 1; 0 stands for the whole file."""
     field: str = ""
+    """A dotted path such as ``spec.steps[0].name``; empty for the whole document."""
     message: str
+    """Completes "field: ..."."""
     hint: str = ""
+    """The way out ("try '4h'"), or empty."""
     severity: Severity = Severity.ERROR
 
     def __str__(self) -> str:

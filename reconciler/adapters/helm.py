@@ -190,9 +190,9 @@ def _may_log_in(url: str) -> bool:
 def _message(stderr: bytes) -> str:
     """Return helm's error on one line, without credentials in URLs."""
     lines = [line.strip() for line in stderr.decode(errors="replace").splitlines()]
-    said = [
+    reasons = [
         line for line in lines if line and not line.startswith(("WARNING", "Use --debug", "walk.go", "coalesce.go"))
     ]
     return shortened(
-        _CREDENTIALS.sub("://", " ".join(said)).removeprefix("Error: ") or "helm failed and said nothing", 1000
+        _CREDENTIALS.sub("://", " ".join(reasons)).removeprefix("Error: ") or "helm failed and said nothing", 1000
     )

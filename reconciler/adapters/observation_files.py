@@ -29,14 +29,14 @@ _Stamp = tuple[int, int, int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _FileState:
-    """What was last made of one file: the stamp it had, its last good content, and what is wrong with it now.
-
-    One that is not `read` is to be tried again at the next look, whether or not its stamp has changed.
-    """
+    """The state of one file after it was read last."""
 
     stamp: _Stamp | None = None
+    """Its time, size and inode."""
     read: bool = True
+    """False if it is to be read again at the next look, whether or not its stamp has changed."""
     good: tuple[ClusterObservation, ...] = ()
+    """Its last good content."""
     problems: tuple[Problem, ...] = ()
 
 

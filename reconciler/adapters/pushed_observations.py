@@ -24,10 +24,12 @@ Beyond it the clusters with the oldest pushes are dropped: a fleet whose cluster
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PushResult:
-    """The result of a push: `taken` are in force, `older` are behind known observations."""
+    """The result of a push."""
 
     taken: tuple[ClusterObservation, ...] = ()
+    """Observations that are in force now."""
     older: tuple[ClusterObservation, ...] = ()
+    """Observations that are older than the known ones."""
 
 
 class PushedObservations:

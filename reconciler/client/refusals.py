@@ -17,21 +17,20 @@ _WAYS_OUT = {
 
 
 class Refused(InvalidInput):
-    """The daemon refused a call, and asking again changes nothing.
-
-    `status` is HTTP's; `key` is EGS's errorKey (``InvalidUpdate``, ``DeletionRestricted``), or empty. `problems` name
-    the fields of the body that are wrong; `hint` is the way out, and part of the text. `unheard` tells that an earlier
-    try got no answer, and so may have been carried out.
-    """
+    """The daemon refused a call; a retry changes nothing. `problems` are those of fields of the body."""
 
     def __init__(
         self, message: str, *, status: int, key: str = "", hint: str = "", problems: tuple[Problem, ...] = ()
     ) -> None:
         super().__init__(f"{message} ({hint})" if hint else message, problems=problems)
         self.status = status
+        """The HTTP status."""
         self.key = key
+        """EGS's errorKey (``InvalidUpdate``, ``DeletionRestricted``), or empty."""
         self.hint = hint
+        """The way out, which is part of the text as well."""
         self.unheard = False
+        """Whether an earlier try got no answer, and so may have been carried out."""
 
 
 def refusal(status: int, body: bytes, *, asked: str, nameless: bool = False) -> Refused:

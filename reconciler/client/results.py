@@ -19,10 +19,12 @@ _SPELLING = ConfigDict(alias_generator=to_camel, extra="ignore")
 @with_config(_SPELLING)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlacementState:
-    """How a placement is: `provisioning_status` tells of its GPUs, `phase` of its workload; both in EGS's words."""
+    """The status of a placement."""
 
     provisioning_status: str = ""
+    """EGS's status of its GPUs."""
     phase: str = ""
+    """EGS's phase of its workload."""
     message: str = ""
     last_updated: datetime | None = None
 
@@ -30,7 +32,7 @@ class PlacementState:
 @with_config(_SPELLING)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlacementItem:
-    """One placement: a request, or a burst (`origin`). `document` is all that was said of it, spelled as in EGS."""
+    """One placement: a request or a burst."""
 
     name: str
     workspace_name: str = ""
@@ -38,35 +40,37 @@ class PlacementItem:
     burst_duration: str | None = None
     deletion_policy: str = ""
     origin: str = ""
+    """Request or burst."""
     status: PlacementState = PlacementState()
     created_at: datetime | None = None
     updated_at: datetime | None = None
     document: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    """The whole answer, with EGS's spelling."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page:
-    """Some placements of a list, how many there are in all, and where the next page begins (empty: nowhere)."""
+    """One page of a list of placements."""
 
     items: tuple[PlacementItem, ...]
     total: int
+    """Placements on all pages."""
     following: str
+    """The token of the next page; empty on the last one."""
 
 
 @with_config(_SPELLING)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Receipt:
-    """What a write came to: the commit of the output branch that carries it, pushed before it was answered.
-
-    Without a `commit` nothing is known of it but that it has been carried out. `warnings` say what is taken to be so
-    because it was not said.
-    """
+    """The result of a write."""
 
     name: str
     workspace_name: str = ""
     commit: str = ""
+    """The pushed commit of the output branch; empty if an earlier try was carried out without an answer."""
     message: str = ""
     warnings: tuple[str, ...] = ()
+    """Defaults that were assumed for missing fields."""
 
 
 PLACEMENT = TypeAdapter(PlacementItem)

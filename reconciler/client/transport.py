@@ -26,9 +26,9 @@ _BUSY = (HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_MANY_REQUESTS)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pace:
-    """How often a call is tried, and how many seconds lie between: about twice as many each time."""
+    """Retries of a call, with a back-off in seconds that about doubles each time."""
 
-    tries: int = 4
+    tries: int = 4  # including the first one
     first_backoff: float = 0.25
     longest_backoff: float = 20
 
