@@ -113,19 +113,20 @@ class WorkspaceLimits:
 
 
 class GprState(StrEnum):
-    """How far a GPR is with its GPUs.
-
-    PENDING: nobody has looked for room yet, or it is about to be taken. QUEUED: there is none. PROVISIONING: it has
-    room, and not all of its replicas have a node there. SUCCESSFUL: they do. DRAINING: its time is over, or somebody
-    wants its GPUs back. EARLY_RELEASED, COMPLETED and FAILED are ends.
-    """
+    """The state of a GPR."""
 
     PENDING = "Pending"
+    """Not evaluated yet, or about to get capacity."""
     QUEUED = "Queued"
+    """Without capacity."""
     PROVISIONING = "Provisioning"
+    """With capacity, while not all of its replicas have a node."""
     SUCCESSFUL = "Successful"
+    """With a node for all of its replicas."""
     DRAINING = "Draining"
+    """Over, or released, while its GPUs are not free yet."""
     EARLY_RELEASED = "EarlyReleased"
+    """Ended before its time."""
     COMPLETED = "Completed"
     FAILED = "Failed"
 

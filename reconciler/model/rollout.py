@@ -14,17 +14,17 @@ placement."""
 
 
 class EngineState(StrEnum):
-    """How far an engine is with one version of a placement.
-
-    PENDING: it does not have that version yet or, where the revision holds it, cannot say how it is: a git or chart
-    server that is away makes nothing unhealthy. PROGRESSING: it is at it, or tries again. HEALTHY: all of it is applied
-    and ready. FAILED: it has given up, and nothing more will happen without a commit.
-    """
+    """The state of one version of a placement in its engine."""
 
     PENDING = "Pending"
+    """The engine does not have that version yet or, for a version that it has, cannot tell its state: an unreachable
+    git or chart server makes nothing unhealthy."""
     PROGRESSING = "Progressing"
+    """The engine applies the version, or tries again."""
     HEALTHY = "Healthy"
+    """All objects are applied and ready."""
     FAILED = "Failed"
+    """The engine has given up; nothing changes without a commit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

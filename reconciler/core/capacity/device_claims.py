@@ -1,7 +1,7 @@
 """Constraints on the pods of a request beyond their resources: claims of devices, and topology.
 
 Claims are counted by the ResourceClaimTemplates that are deployed with the pods. A constraint that only a scheduler can
-evaluate, as a network domain that all pods of a set share or a fraction of a GPU, is an obstacle; spec.gprDetails
+evaluate, as a network domain that all pods of a set share or a fraction of a GPU, is an obstacle; gprDetails
 overrides it.
 """
 

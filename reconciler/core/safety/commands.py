@@ -190,7 +190,7 @@ class _Line:
         self.positional: list[str] = []
         self.flags: dict[str, str] = {}
         self.literals: list[str] = []
-        self.joined = ""
+        self.joined = ""  # the beginning of a word such as -wn: one flag and its value, or two flags
         rest = list(words)
         while rest:
             word = rest.pop(0)
@@ -290,7 +290,7 @@ def refuse_command(outcome: Outcome, jobs: CommandJobs | None, service_account: 
 
 
 def _refuse_job(jobs: CommandJobs, service_account: str) -> RefusedCommand | None:
-    """Refuse a command Job for lack of a service account or an image."""
+    """Refuse a command Job without a pinned image, or without a service account of its own."""
     if _PINNED.fullmatch(jobs.image) is None:
         return RefusedCommand(
             message="the image of command Jobs is not pinned", hint="name@sha256:... in the Workspace"
