@@ -37,10 +37,12 @@ _EMPTY = Ledger(commit=None)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Written:
-    """Commits of ours, from `base` to `tip`."""
+    """Commits that this daemon has written."""
 
     base: CommitId | None
+    """The tip below the first of them."""
     tip: CommitId
+    """The last of them."""
     commits: Sequence[Commit]
 
     def plain(self, broken: Collection[str]) -> bool:

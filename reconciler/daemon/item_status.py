@@ -29,10 +29,12 @@ class ItemCondition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ItemStatus:
-    """Whether there are GPUs (`provisioning`), what becomes of the workload (`phase`), and both in words."""
+    """How an item stands on EGS's two axes, and in words."""
 
     provisioning: Provisioning
+    """Whether it has its GPUs."""
     phase: Phase
+    """The phase of the workload."""
     message: str
     updated_at: datetime
     conditions: tuple[ItemCondition, ...] = ()

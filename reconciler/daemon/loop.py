@@ -95,18 +95,18 @@ class Pass(Protocol[OutcomeT_co]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Vitals:
-    """How the loop is doing.
-
-    `passes` counts those that ended well, `bugs` those that ended in an unexpected exception. `idle` is how long ago a
-    try last ended (or the loop was made), `stuck_after` how long that can get in a loop that works. `trouble` says why
-    the last try failed, and is empty when it did not.
-    """
+    """How the loop is doing."""
 
     passes: int
+    """Passes that ended well."""
     bugs: int
+    """Passes that ended in an unexpected exception."""
     idle: timedelta
+    """How long ago the last try ended, or the loop was made."""
     stuck_after: timedelta
+    """The longest `idle` of a loop that works."""
     trouble: str = ""
+    """Why the last try failed; empty when it did not."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -119,14 +119,14 @@ def earlier_receipts(repository: Repository, tips: Tips, answers: Mapping[int, A
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Publication:
-    """What one push brings: commits on the output branch in order, and branches of clusters; mostly nothing.
-
-    It has done so once `end` has returned, which waits for it and raises Conflict when a branch has moved.
-    """
+    """The outcome of one push, which is under way until `end` has returned."""
 
     commits: tuple[CommitId, ...] = ()
+    """Commits on the output branch, in order."""
     branches: tuple[Advance, ...] = ()
+    """Branches of clusters that move with it."""
     end: Callable[[], None] = lambda: None
+    """Waits for the push. Raises Conflict when a branch has moved."""
 
 
 def publish(

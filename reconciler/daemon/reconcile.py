@@ -38,17 +38,16 @@ from reconciler.ports import Charts, Clock, ClusterView, EventSink, Repository
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class World:
-    """Everything outside this process, by its ports, and the names of who commits and of the two branches.
-
-    Events go to all `sinks`.
-    """
+    """Everything outside this process, by its ports, with the names of the author and of the two branches."""
 
     repository: Repository
     clusters: ClusterView
     charts: Charts
     clock: Clock
     author: Identity
+    """Who commits."""
     sinks: Sequence[EventSink] = ()
+    """Every event goes to all of them."""
     source_branch: str = "main"
     output_branch: str = "placements"
 
@@ -180,13 +179,12 @@ def store_commits(world: World, view: View, rendered: Rendered) -> tuple[CommitI
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PendingPush:
-    """A pass whose push is under way: what it comes to once `end` has returned.
-
-    `end` waits for the push and publishes its events. It raises Conflict when a branch has moved.
-    """
+    """A pass whose push is under way."""
 
     outcome: Outcome
+    """The outcome of the pass once `end` has returned."""
     end: Callable[[], None]
+    """Waits for the push and publishes its events. Raises Conflict when a branch has moved."""
 
 
 def begin_push(world: World, memory: Memory, view: View, rendered: Rendered, ids: Sequence[CommitId]) -> PendingPush:

@@ -24,54 +24,56 @@ from reconciler.model.rollout import EngineState
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkloadStatus:
-    """One workload. The counts are None where its primary cannot be seen, and `message` says why."""
+    """One workload that may burst."""
 
     workload: WorkloadId
     primary: ClusterName
     policy: str
     wanted: int | None
+    """None, as `running` and `deficit`, where its primary is unseen."""
     running: int | None
     deficit: int | None
     placed: int
     message: str
+    """Why its primary is unseen; empty where it is seen."""
     suppressed: tuple[Suppressed, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestStatus:
-    """One request: who asked for it and where, whether it has its GPUs, how it is doing, and when it ends.
-
-    `clusters` are those that it names, `placed` those where it is. `ends_at` is None before it began.
-    """
+    """One request: who made it, where it is, and how it stands."""
 
     request: WorkloadId
     asker: Asker
     author: str
     clusters: tuple[ClusterName, ...]
+    """Clusters that it names."""
     placed: tuple[ClusterName, ...]
+    """Clusters where it is."""
     provisioning_status: Provisioning
     phase: Phase
     message: str
     received_at: datetime
     began_at: datetime | None
     ends_at: datetime | None
+    """None before it began."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlacementStatus:
-    """One placement, how many of its replicas have a node there (None: unseen), and how long it still has.
-
-    `provisioning` tells of its nodes, `phase` of the workload. `engine` is what its engine says of the version that
-    stands, None where nobody says; `message` is why it is not healthy, for as long as `unhealthy_since`.
-    """
+    """One placement: its health, its nodes, and the time that it has left."""
 
     placement: Placement
     phase: Phase
     provisioning: Provisioning
+    """Whether its replicas have nodes."""
     engine: EngineState | None
+    """What its engine reports of the version that stands; None where no engine does."""
     message: str
+    """Why it is not healthy, since `unhealthy_since`."""
     unhealthy_since: datetime | None
     bound: int | None
+    """Replicas that have a node; None where the cluster is unseen."""
     left: timedelta
 
 
@@ -87,18 +89,17 @@ class LeavingStatus:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterStatus:
-    """One cluster: how it is reached, when it was last seen, and whether its engine tells of all placements there.
-
-    `connection` is what the Cluster says, or what it is watched by, which is then the context of its name; empty where
-    somebody reports it. `message` says why it counts as unseen.
-    """
+    """One cluster: how it is reached, and when it was last seen."""
 
     cluster: ClusterName
     engine: EngineName
     connection: str
+    """What the Cluster says, or the context of its name; empty where observations are pushed or come from files."""
     observed_at: datetime | None
     reporting: bool
+    """Whether its engine reports all placements there."""
     message: str
+    """Why it counts as unseen."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

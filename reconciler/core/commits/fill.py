@@ -23,11 +23,13 @@ from reconciler.text.findings import dotted
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RenderedTemplate:
-    """What one change deploys; `problem` says why there is no spec."""
+    """The template of one change, rendered for its placement."""
 
     placement: Placement
     spec: DeploySpec | None = None
+    """None where it cannot be rendered."""
     problem: str = ""
+    """Why it cannot be rendered; empty where it can."""
 
 
 Sheets = Mapping[int, RenderedTemplate]

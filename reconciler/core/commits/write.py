@@ -53,33 +53,33 @@ Overspill respects that, and holds the workload back on that cluster.
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommitInputs:
-    """What has to be fetched before commits can be written.
-
-    `charts` are rendered objects by position of the change and helm config name; `failed` says why those of a change
-    could not be rendered. `blobs` are the files that a restore puts back, `records` the placement.yaml of placements
-    that keep their spec, by directory. `history` is the commits of placements that end, by placement id, newest first.
-    """
+    """The contents that have to be fetched before commits can be written."""
 
     charts: Mapping[int, Mapping[str, tuple[Json, ...]]] = field(default_factory=dict)
+    """Rendered objects, by position of the change and name of the Helm config."""
     failed: Mapping[int, str] = field(default_factory=dict)
+    """Why the charts of a change cannot be rendered, by its position."""
     blobs: Mapping[BlobId, bytes] = field(default_factory=dict)
+    """Files that a Restore puts back."""
     records: Mapping[str, bytes] = field(default_factory=dict)
+    """placement.yaml of placements that keep their spec, by directory."""
     history: Mapping[str, tuple[LoggedCommit, ...]] = field(default_factory=dict)
+    """Commits of placements that end, by placement id, newest first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rendered:
-    """The commits of a plan in order, the changes as they were written, and those that could not be.
-
-    `unwritable` says why a workload could not be written for a cluster. `records` are what some of the files that were
-    written will be read as, by path and content, so that nobody has to read them.
-    """
+    """The commits of a plan, and the changes that could not be written."""
 
     commits: tuple[Commit, ...]
+    """One for each change, in the order of the plan."""
     changes: tuple[Change, ...]
+    """The changes as their records have them."""
     suppressed: tuple[Suppressed, ...]
     unwritable: Unwritable = field(default_factory=dict)
+    """Why a workload cannot be written for a cluster."""
     records: Mapping[tuple[str, bytes], Placement | RequestRecord] = field(default_factory=dict)
+    """The values of written records, by path and content, so that no file is read back."""
 
 
 def commits(plan: Plan, sheets: Sheets, material: CommitInputs, inputs: PassInput, author: Identity) -> Rendered:

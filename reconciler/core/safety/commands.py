@@ -62,12 +62,10 @@ class RefusedCommand:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadOnlyCommand:
-    """A command that changes nothing: ``kubectl get`` or a dry run.
-
-    `argv` is empty where a Job makes no sense either.
-    """
+    """A command that changes nothing: ``kubectl get`` or a dry run."""
 
     argv: tuple[str, ...] = ()
+    """Empty where a Job makes no sense either."""
     namespace: str = ""
 
 

@@ -60,18 +60,17 @@ def observed(request: Request, desired: Desired, before: tuple[ClusterName, ...]
 
 @dataclass(frozen=True, kw_only=True)  # no slots, for what is worked out once
 class EnrolledRequest:
-    """What follows from one record, its workspace and the limits there; `place` is where people read it.
-
-    `declared` are the kinds of workloads that the fleet repository declares.
-    """
+    """A request as a workload: its template and policy, made from its record, its workspace and its limits."""
 
     record: RequestRecord
     workspace: Workspace
     limits: WorkspaceLimits | None
     place: tuple[str, int]
+    """The file and line where people read the request."""
     template: WorkloadTemplate
     policy: BurstPolicy
     declared: Kinds
+    """Kinds of workloads that the fleet repository declares."""
     _kinds: dict[tuple[tuple[EngineName, ...], bool], Hashable] = field(default_factory=dict)
 
     @cached_property

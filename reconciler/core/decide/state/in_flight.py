@@ -19,16 +19,16 @@ _DEFAULTS = BurstPolicy(name="")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InFlight:
-    """What has no node in one cluster: of each placement that stands, in total, and of those that stand no more.
-
-    `going` are the pods of the latter with what each needs, where that is known. `until` is the first moment at which
-    some of it stops counting by time alone.
-    """
+    """The pods in one cluster that have no node yet."""
 
     replicas: tuple[tuple[Placement, int], ...]
+    """Replicas in flight of each standing placement."""
     total: int
+    """The sum of `replicas`."""
     until: datetime | None
+    """The first moment at which some of them stop counting by time alone."""
     going: tuple[tuple[ReplicaShape, int], ...]
+    """Pods of placements that have ended, with their shapes where these are known."""
 
 
 def flight(

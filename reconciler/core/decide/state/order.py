@@ -12,23 +12,25 @@ from reconciler.model.tree import Identity
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Order:
-    """To create, update or delete the placement of this `name`.
-
-    Without a `workspace` it is looked for in those that the `author` may write to (`within`, None for all). The `draft`
-    is what the body of the call says, and `given` the fields that it names. `key` digests the idempotency key of a
-    creation. `strict` refuses to delete what has GPUs or is over, as EGS does (docs/egs.md, R19).
-    """
+    """An order of an API caller: to create, update or delete a placement."""
 
     number: int
     verb: Verb
     name: str
+    """The name of the placement."""
     workspace: WorkspaceName | None
+    """None where the caller does not name it: it is then one of those in `within`."""
     author: Identity
     within: frozenset[WorkspaceName] | None
+    """Workspaces that the author may write to; None for all."""
     draft: RequestDraft | None = None
+    """The body of the call."""
     given: frozenset[str] = frozenset()
+    """The fields that the body names."""
     key: str = ""
+    """The digest of the idempotency key of a creation."""
     strict: bool = False
+    """Refuses to delete a placement that has GPUs or is over, as EGS does (docs/egs.md, R19)."""
 
     def may(self, workspace: WorkspaceName) -> bool:
         """Tell whether it may be about something in a workspace."""

@@ -36,26 +36,29 @@ _TRIES = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PassInput:
-    """What is wanted, what is there, what was seen, what is missing, and when. The same situation, the same plan.
-
-    `reach` follows from `desired` alone and is kept beside it because it is costly to work out; so is `unwritable`,
-    which is known only when it has been tried. `rollouts` is what has become of the placements of `ledger`. `enrolment`
-    is what has put requests among the workloads of `desired`; without it none are there. `orders` are what callers of
-    the API want done, in the order in which they came. `lost` is since when clusters have been out of sight or unwell,
-    as far as this process has watched.
-    """
+    """The whole input of one pass. The same input gives the same plan."""
 
     desired: Desired
+    """The fleet in force, at one source commit."""
     ledger: Ledger
+    """The output branch, at one commit."""
     observed: Observed
+    """All clusters at one moment."""
     demands: Demands
+    """The missing replicas of each workload."""
     now: datetime
     reach: ClusterOrder
+    """The clusters of each workload, in order. It follows from `desired`, and is kept because it is costly to work out."""
     unwritable: Unwritable = field(default_factory=dict)
+    """Clusters that a workload could not be written for when an earlier try of this pass wrote its files."""
     rollouts: Rollouts = field(default_factory=Rollouts)
+    """The health of the placements of `ledger`."""
     enrolment: Enrolment | None = None
+    """The open requests among the workloads of `desired`; None where none are."""
     orders: tuple[Order, ...] = ()
+    """Orders of API callers, in the order in which they came."""
     lost: Lost = field(default_factory=dict)
+    """Since when clusters have been unseen or unwell, as far as this process has watched."""
 
     def enrolling(self, records: Mapping[WorkloadId, RequestRecord]) -> Self:
         """Return the situation with these requests among its workloads; itself where they are there already."""

@@ -42,15 +42,14 @@ def carry_out_orders(inputs: PassInput, working_plan: WorkingPlan) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Clerk:
-    """Who carries orders out.
-
-    `received` are the positions of what this pass has taken into the ledger, `keys` the idempotency keys of that.
-    """
+    """Carries orders out, one after the other."""
 
     inputs: PassInput
     working_plan: WorkingPlan
     received: dict[WorkloadId, int] = field(default_factory=dict)
+    """Positions in the plan of the requests that this pass has received."""
     keys: dict[str, WorkloadId] = field(default_factory=dict)
+    """Idempotency keys of those requests."""
 
     def answer(self, order: Order) -> Answer:
         """Carry one order out, or say why not."""
