@@ -8,7 +8,7 @@ from threading import Lock
 import structlog
 
 from reconciler.access.rights import Access
-from reconciler.core.schema.access import read
+from reconciler.core.schema.access import read_access
 from reconciler.errors import InvalidInput, Problem
 
 log = structlog.get_logger()
@@ -52,7 +52,7 @@ class AccessFileWatcher:
         except OSError as error:
             problem = Problem(path=str(self._path), message=f"cannot be read: {error.strerror}")
             raise InvalidInput(problems=(problem,)) from error
-        return read(data, str(self._path))
+        return read_access(data, str(self._path))
 
 
 def _stamp(path: Path) -> _Stamp | None:

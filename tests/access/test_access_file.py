@@ -10,7 +10,7 @@ from structlog.testing import capture_logs
 
 from reconciler.access.rights import Access, AccessRole, IssuerRule, Token, digest
 from reconciler.adapters.access_file import AccessFileWatcher
-from reconciler.core.schema.access import entry, read
+from reconciler.core.schema.access import read_access, token_entry
 from reconciler.errors import InvalidInput
 from tests.builders.api_server import ADA, CI, LLM, NOON, VISION
 
@@ -37,12 +37,12 @@ oidc:
 
 def problems(text: str) -> list[str]:
     with pytest.raises(InvalidInput) as caught:
-        read(text.encode(), "access.yaml")
+        read_access(text.encode(), "access.yaml")
     return [str(problem) for problem in caught.value.problems]
 
 
 def test_everything_that_it_can_say() -> None:
-    assert read(GOOD.encode(), "access.yaml") == Access(
+    assert read_access(GOOD.encode(), "access.yaml") == Access(
         tokens=(
             Token(
                 name="ci",
@@ -62,7 +62,7 @@ def test_everything_that_it_can_say() -> None:
 
 
 def test_nothing_lets_nobody_in_but_has_to_be_said() -> None:
-    assert read(b"{}", "access.yaml") == Access()
+    assert read_access(b"{}", "access.yaml") == Access()
     assert problems("# nobody\n") == ["access.yaml: is empty (try {}, which lets nobody in)"]
 
 
@@ -106,7 +106,7 @@ def test_entry_that_is_written_is_read_as_the_same_token() -> None:
     token = Token(
         name="yes", email="a@b", digest=digest(CI), expires=NOON, roles={"*": AccessRole.VIEWER, LLM: AccessRole.OWNER}
     )
-    assert read(f"tokens:\n{entry(token)}".encode(), "access.yaml").tokens == (token,)
+    assert read_access(f"tokens:\n{token_entry(token)}".encode(), "access.yaml").tokens == (token,)
 
 
 @pytest.fixture

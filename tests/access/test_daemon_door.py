@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from reconciler.access.rights import AccessRole
-from reconciler.core.schema.access import entry
+from reconciler.core.schema.access import token_entry
 from tests.builders.api_server import CI, LLM, Clock, Door, held
 from tests.builders.certificates import write_pair
 from tests.daemon.test_daemon_process import Fleet, until_told
@@ -31,7 +31,7 @@ def test_daemon_lets_in_whom_its_file_names_over_its_own_certificate(
 ) -> None:
     certificate, key = write_pair(tmp_path, "overspill")
     access = tmp_path / "access.yaml"
-    access.write_text("tokens:\n" + entry(held(CI, "ci", llm=AccessRole.EDITOR)))
+    access.write_text("tokens:\n" + token_entry(held(CI, "ci", llm=AccessRole.EDITOR)))
     monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
     variables = {
         "OVERSPILL_API_TOKENS_FILE": str(access),
@@ -53,7 +53,7 @@ def test_daemon_lets_in_whom_its_file_names_over_its_own_certificate(
 
 
 def test_daemon_takes_the_tokens_from_its_environment_too(fleet: Fleet) -> None:
-    tokens = "tokens:\n" + entry(held(CI, "ci", llm=AccessRole.EDITOR))
+    tokens = "tokens:\n" + token_entry(held(CI, "ci", llm=AccessRole.EDITOR))
     with fleet.daemon("--listen", "127.0.0.1:0", OVERSPILL_API_TOKENS=tokens) as process:
         (address,) = re.findall(r"listening at ([\d.:]+)", until_told(process, "watching"))
         assert Door(f"http://{address}", Clock()).call(token=CI).body["data"]["name"] == "ci"

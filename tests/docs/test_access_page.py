@@ -15,7 +15,7 @@ PAGE = (Path(__file__).parents[2] / "docs" / "access.md").read_text()
 
 def test_the_file_of_the_page_is_read() -> None:
     (text,) = re.findall(r"^```yaml\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
-    access = access_file.read(text.encode(), "access.yaml")
+    access = access_file.read_access(text.encode(), "access.yaml")
     assert ([token.name for token in access.tokens], len(access.rules)) == (["ci", "ada"], 2)
 
 

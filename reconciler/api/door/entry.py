@@ -9,7 +9,7 @@ from reconciler.access.rights import Access
 from reconciler.adapters.access_file import AccessFileWatcher
 from reconciler.api.door.callers import Callers, IssuerLogin
 from reconciler.api.door.tls import Certificate
-from reconciler.core.schema.access import read
+from reconciler.core.schema.access import read_access
 from reconciler.environment import PREFIX
 from reconciler.ports import Clock
 from reconciler.settings import Settings
@@ -30,7 +30,7 @@ def _access(settings: Settings) -> Callable[[], Access] | None:
         return AccessFileWatcher(settings.api_tokens_file)
     if not settings.api_tokens:
         return None
-    access = read(settings.api_tokens.encode(), f"{PREFIX}API_TOKENS")
+    access = read_access(settings.api_tokens.encode(), f"{PREFIX}API_TOKENS")
     return lambda: access
 
 

@@ -12,7 +12,7 @@ import click
 from reconciler.access.rights import EVERYWHERE, PREFIX, AccessRole, Scope, Token, digest, is_valid_email, is_valid_name
 from reconciler.adapters.clock import SystemClock
 from reconciler.cli import printing
-from reconciler.core.schema.access import entry
+from reconciler.core.schema.access import token_entry
 from reconciler.errors import InvalidInput
 from reconciler.model.ids import WorkspaceName, is_name
 from reconciler.text.timestamps import format_time
@@ -34,7 +34,7 @@ def token(
     roles = {_scope(workspace): _ROLES[role] for workspace in workspaces}
     if out is not None:
         _write(out, secret)
-    click.echo(entry(Token(name=name, email=email, digest=digest(secret), expires=until, roles=roles)), nl=False)
+    click.echo(token_entry(Token(name=name, email=email, digest=digest(secret), expires=until, roles=roles)), nl=False)
     lifetime = f"It expires at {format_time(until)}." if until else "It does not expire."
     if out is None:
         printing.note(f"The token, which is shown this once:\n\n  {secret}\n\n{lifetime}")

@@ -78,7 +78,7 @@ class GprView:
 
 def gpr_views(inputs: PassInput, plan: Plan) -> tuple[GprView, ...]:
     """List all GPRs: by priority, highest first, then the oldest, then by name."""
-    gpr_views = [
+    views = [
         *_placed_gprs(inputs, plan),
         *_reserved_gprs(inputs),
         *_waiting_gprs(inputs, plan),
@@ -86,7 +86,7 @@ def gpr_views(inputs: PassInput, plan: Plan) -> tuple[GprView, ...]:
     ]
     now = inputs.now
     return tuple(
-        sorted(gpr_views, key=lambda view: (-view.priority, view.asked_at or now, view.workspace, view.name, view.id))
+        sorted(views, key=lambda view: (-view.priority, view.asked_at or now, view.workspace, view.name, view.id))
     )
 
 
@@ -127,6 +127,7 @@ def _placed_gprs(inputs: PassInput, plan: Plan) -> Iterator[GprView]:
 
 def _state(inputs: PassInput, placement: Placement, ending: Revert | None, *, new: bool) -> tuple[GprState, str]:
     """Return the state of a placement's GPUs, and why it is no further."""
+    # 1. The plan starts it: its GPUs are not granted before the push.
     if new:
         return GprState.PENDING, f"{placement.cluster} is about to have it"
     state = step(GprState.PENDING, GprEvent.GRANTED)
@@ -134,12 +135,16 @@ def _state(inputs: PassInput, placement: Placement, ending: Revert | None, *, ne
     bound = replica_count.bound_replicas(placement, seen)
     if inputs.rollouts.has_arrived(placement) or bound >= placement.replicas:
         state = step(state, GprEvent.BOUND)
+    # 2. The plan ends it.
     if ending is not None:
         return step(state, _ENDS.get(ending.why, GprEvent.RELEASED)), f"{ending.why}: {ending.detail}"
+    # 3. It has all of its GPUs.
     if state is GprState.SUCCESSFUL:
         return state, ""
+    # 4. Its cluster is unobserved.
     if seen is None:
         return state, f"{placement.cluster} has not been observed"
+    # 5. It waits for nodes.
     trouble = seen.troubles.get(placement.name, "")
     running = gang_health.describe_partial_gang(inputs, placement) or f"{bound} of {placement.replicas} have a node"
     return state, "; ".join(part for part in (running, trouble) if part)

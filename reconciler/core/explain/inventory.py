@@ -94,15 +94,15 @@ def build_inventory(inputs: PassInput, within: frozenset[WorkspaceName] | None =
     workspaces = [
         workspace for name, workspace in sorted(desired.workspaces.items()) if within is None or name in within
     ]
-    ours = {cluster for workspace in workspaces for cluster in workspace.everywhere}
-    others = {*desired.clusters, *observed.clusters} - ours if within is None else set()
+    managed = {cluster for workspace in workspaces for cluster in workspace.everywhere}
+    others = {*desired.clusters, *observed.clusters} - managed if within is None else set()
     return GpuInventory(
-        managed=tuple(_nodes(inputs, ours)),
+        managed=tuple(_nodes(inputs, managed)),
         unmanaged=tuple(_nodes(inputs, others)),
         allocations=tuple(
             _allocations(inputs, {workspace.name for workspace in workspaces} if within is not None else None)
         ),
-        clusters=tuple(_sight(inputs, name) for name in sorted(ours | others)),
+        clusters=tuple(_sight(inputs, name) for name in sorted(managed | others)),
     )
 
 

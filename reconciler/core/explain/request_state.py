@@ -77,10 +77,13 @@ def placement_phase(placement: Placement, inputs: PassInput) -> Phase:
 
 
 def _provisioning(record: RequestRecord, placements: Sequence[Placement], held: Sequence[Suppressed]) -> Provisioning:
+    # 1. The request has ended.
     if record.ended is not None:
         return record.ended.status
+    # 2. A cluster has its GPUs.
     if placements or record.cluster is not None:
         return Provisioning.SUCCESSFUL
+    # 3. It waits for capacity, or for its first pass.
     return Provisioning.QUEUED if held else Provisioning.PENDING
 
 

@@ -177,8 +177,10 @@ def _entries_ahead(asking: GpuDemand, inputs: PassInput, plan: Plan) -> tuple[_Q
             kinds=inputs.desired.kinds,
         )
         queue.append((-priority(held.workload, inputs), since, ahead))
-    mine = (-asking.priority, asking.since or datetime.max.replace(tzinfo=inputs.now.tzinfo))
-    return tuple(ahead for urgency, since, ahead in sorted(queue, key=lambda each: each[:2]) if (urgency, since) < mine)
+    place_in_queue = (-asking.priority, asking.since or datetime.max.replace(tzinfo=inputs.now.tzinfo))
+    return tuple(
+        ahead for urgency, since, ahead in sorted(queue, key=lambda each: each[:2]) if (urgency, since) < place_in_queue
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -267,11 +269,11 @@ class _ClusterForecast:
 
     def _reservations(self, working_plan: WorkingPlan, *, capped: bool) -> list[tuple[WorkloadId, datetime]]:
         """List the reservations of others there, or (`capped`) those of the workspace anywhere, and their ends."""
-        mine = self.asking.workspace
+        workspace = self.asking.workspace
         reservations = [
             (record.workload, end_of(record, self.inputs.desired))
             for record in reserved(self.inputs, working_plan)
-            if (capped if record.request.workspace == mine else record.cluster == self.name)
+            if (capped if record.request.workspace == workspace else record.cluster == self.name)
         ]
         return [(workload, end) for workload, end in reservations if end is not None]
 

@@ -73,8 +73,8 @@ def parse_file(data: bytes) -> ParsedFile:
     try:
         documents = yaml.parse(data, "")
     except InvalidInput as error:
-        ours = data.startswith(_UTF16) or _DECLARED.search(data) is not None
-        return _file((), error.problems, data) if ours else ParsedFile()
+        declares_kinds = data.startswith(_UTF16) or _DECLARED.search(data) is not None
+        return _file((), error.problems, data) if declares_kinds else ParsedFile()
     objects: list[Declared] = []
     problems: list[Problem] = []
     for document in documents:

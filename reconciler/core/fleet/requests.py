@@ -45,8 +45,8 @@ def workspace_limits(
         bounds = placed.value.spec.cluster_gpu_constraints
         if name in workspaces:
             wrong: list[tuple[Loc, str]] = [
-                (("spec", "clusterGPUConstraints", index, "clusterName"), cluster_limits_file.cluster_name)
-                for index, cluster_limits_file in enumerate(bounds)
+                (("spec", "clusterGPUConstraints", index, "clusterName"), constraint.cluster_name)
+                for index, constraint in enumerate(bounds)
             ]
             work.report_unknown(placed, "Cluster", wrong, workspaces[name].clusters)
     return {name: placed.value.value_of() for name, placed in policies.items()}
@@ -69,28 +69,26 @@ def _check_binding(work: FleetObjects, placed: DeclaredValue[BindingFile], desir
     """Report unknown names in a binding, and templates of other clusters or beyond the policy."""
     workspace = WorkspaceName(placed.value.metadata.name)
     policy = desired.limits.get(workspace)
-    for index, cluster_binding_file in enumerate(placed.value.spec.clusters):
+    for index, binding in enumerate(placed.value.spec.clusters):
         root: Loc = ("spec", "clusters", index)
         if workspace in desired.workspaces:
             clusters = desired.workspaces[workspace].clusters
-            work.report_unknown(
-                placed, "Cluster", [((*root, "clusterName"), cluster_binding_file.cluster_name)], clusters
-            )
-        named = name_locations((*root, "templates"), cluster_binding_file.templates)
-        if cluster_binding_file.default_template_name is not None:
-            named.insert(0, ((*root, "defaultTemplateName"), cluster_binding_file.default_template_name))
+            work.report_unknown(placed, "Cluster", [((*root, "clusterName"), binding.cluster_name)], clusters)
+        named = name_locations((*root, "templates"), binding.templates)
+        if binding.default_template_name is not None:
+            named.insert(0, ((*root, "defaultTemplateName"), binding.default_template_name))
         work.report_unknown(placed, "GPRTemplate", named, desired.gpr_templates)
         for loc, name in named:
             template = desired.gpr_templates.get(name)
             if template is None:
                 continue
-            if template.cluster != cluster_binding_file.cluster_name:
-                message = f"GPRTemplate {name} is for {template.cluster}, not for {cluster_binding_file.cluster_name}"
+            if template.cluster != binding.cluster_name:
+                message = f"GPRTemplate {name} is for {template.cluster}, not for {binding.cluster_name}"
                 yield Finding(loc=loc, message=message, hint="each template is for one cluster")
             for finding in () if policy is None else admission.check_terms(template.terms, policy):
                 message = f"GPRTemplate {name}: {finding.loc[-1]}: {finding.message}"
                 yield Finding(loc=loc, message=message, hint=finding.hint)
-        if cluster_binding_file.default_template_name is None and len(cluster_binding_file.templates) > 1:
+        if binding.default_template_name is None and len(binding.templates) > 1:
             message = "names several templates, and no default"
             yield Finding(loc=root, message=message, hint="try defaultTemplateName: ...")
 

@@ -71,7 +71,7 @@ def template_draft(file: WorkloadTemplateFile) -> tuple[TemplateDraft, tuple[Fin
     """Make a draft of a valid file, and check its parts against each other."""
     findings: list[Finding] = []
     spec = with_share_expression(deploy_spec.deploy_spec(file.spec, findings), file.metadata.annotations, findings)
-    findings += deploy_spec.check(spec)
+    findings += deploy_spec.check_spec(spec)
     ref = _workload_ref(file, spec, findings)
     broken = any(finding.severity is Severity.ERROR for finding in findings)
     uses_replicas = broken or render.reads_variable(spec, "replicas")

@@ -130,8 +130,8 @@ def _paths(file: WorkloadKindFile) -> Iterator[tuple[Loc, Path, bool]]:
     for index, pods in enumerate(file.spec.pod_templates):
         loc: Loc = ("spec", "podTemplates", index)
         yield (*loc, "path"), path(pods.path), not pods.optional
-        for number, pod_count_file in enumerate(pods.counts):
-            yield (*loc, "counts", number, "path"), path(pod_count_file.path), False
+        for number, count in enumerate(pods.counts):
+            yield (*loc, "counts", number, "path"), path(count.path), False
 
 
 def _warn_dead_path(

@@ -131,7 +131,7 @@ class AccessFile(Strict):
         )
 
 
-def read(data: bytes, path: str) -> Access:
+def read_access(data: bytes, path: str) -> Access:
     """Read the access file. Raises InvalidInput with every problem; none repeats a token."""
     documents = yaml.parse(data, path)
     if len(documents) != 1:
@@ -151,7 +151,7 @@ def read(data: bytes, path: str) -> Access:
     return file.value_of()
 
 
-def entry(token: Token) -> str:
+def token_entry(token: Token) -> str:
     """Write the entry of a token, for the list under ``tokens:``."""
     fields: dict[str, Json] = {"name": token.name}
     if token.email:

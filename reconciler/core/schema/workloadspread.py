@@ -123,8 +123,7 @@ class SubsetFile(Strict):
             name=self.name,
             required=None if required is None else required.value_of(),
             preferred=tuple(
-                model.PreferredTerm(weight=preferred_file.weight, term=preferred_file.preference.value_of())
-                for preferred_file in preferred
+                model.PreferredTerm(weight=term.weight, term=term.preference.value_of()) for term in preferred
             ),
             tolerations=tuple(
                 replace(toleration.value_of(), seconds=toleration.toleration_seconds) for toleration in self.tolerations

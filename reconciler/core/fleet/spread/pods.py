@@ -334,9 +334,9 @@ def _shape(
     shapes: dict[Hashable, ReplicaShape] = {}
     try:
         others = tuple(_with_namespace(pods_made, namespace) for pods_made in objects)
-        for index, there_ in roles.items():
+        for index, pod_paths in roles.items():
             for pods_made in read_pods(others[index], kinds, others):
-                if tuple(map(str, pods_made.place.loc[:-1])) in there_:
+                if tuple(map(str, pods_made.place.loc[:-1])) in pod_paths:
                     shape = pod_shape(pods_made, others[index], others)
                     shapes[shape.likeness, shape.who] = shape
     except MALFORMED:

@@ -142,11 +142,8 @@ def selector_faults(file: SpreadLabelSelectorFile) -> Iterator[tuple[str, str]]:
     """Yield the faults of a label selector, each with a remedy."""
     for key, value in file.match_labels.items():
         yield from _labels(key, (value,))
-    for index, spread_label_requirement_file in enumerate(file.match_expressions):
-        yield from (
-            (f"matchExpressions[{index}]: {message}", hint)
-            for message, hint in _requirement(spread_label_requirement_file)
-        )
+    for index, requirement in enumerate(file.match_expressions):
+        yield from ((f"matchExpressions[{index}]: {message}", hint) for message, hint in _requirement(requirement))
 
 
 def _requirement(requirement: SpreadLabelRequirementFile) -> Iterator[tuple[str, str]]:
@@ -290,14 +287,12 @@ def _subset(subset: SubsetFile, loc: Loc) -> Iterator[Finding]:
             hint = f"leave {name} out to select all"
             yield _warning((*loc, name), "a term that asks for nothing is met by nothing", hint)
     name, preferred = subset.preferred()
-    for index, preferred_file in enumerate(preferred):
+    for index, preference in enumerate(preferred):
         where = (*loc, name, index)
-        if not 1 <= preferred_file.weight <= _WHOLE:
-            hint = f"try {min(max(preferred_file.weight, 1), _WHOLE)}"
-            yield Finding(
-                loc=(*where, "weight"), message=f"{preferred_file.weight} is not in the range 1-100", hint=hint
-            )
-        yield from check_term(preferred_file.preference, (*where, "preference"))
+        if not 1 <= preference.weight <= _WHOLE:
+            hint = f"try {min(max(preference.weight, 1), _WHOLE)}"
+            yield Finding(loc=(*where, "weight"), message=f"{preference.weight} is not in the range 1-100", hint=hint)
+        yield from check_term(preference.preference, (*where, "preference"))
     for index, toleration in enumerate(subset.tolerations):
         yield from check_toleration(toleration, (*loc, "tolerations", index))
     yield from pod_template.check_pod_patch(subset.patch, (*loc, "patch"))

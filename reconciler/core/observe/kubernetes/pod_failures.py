@@ -23,12 +23,15 @@ def scheduling_shortage(message: str) -> str | None:
     untolerated taint ..."). One lack of capacity among them is enough: another node would resolve it. GPUs come first.
     A pod that waits for its volume is no demand: another cluster has the volume even less.
     """
+    # 1. Some node lacks a resource.
     lacking = sorted(set(_INSUFFICIENT.findall(message)), key=lambda name: (not is_gpu(name), name))
     if lacking:
         return f"insufficient {', '.join(lacking)}"[:_LONGEST]
+    # 2. Nodes have no room for another pod or claim.
     for words in _NO_ROOM:
         if words in message:
             return words[:1].lower() + words[1:]
+    # 3. A missing volume is no demand; any other obstacle means that no node admits the pod.
     return None if _STORAGE.search(message) else NOT_ADMITTED
 
 
@@ -48,8 +51,10 @@ def describe_trouble(status: Json, held: str) -> str:
 
     `held` is the obstacle to its scheduling.
     """
+    # 1. No node takes the pod.
     if held:
         return f"Unschedulable: {held}"[:_LONGEST]
+    # 2. A container waits for another reason than its start.
     for kind in ("initContainerStatuses", "containerStatuses"):
         for container in status.get(kind) or ():
             reason = ((container.get("state") or {}).get("waiting") or {}).get("reason") or ""

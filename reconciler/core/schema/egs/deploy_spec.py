@@ -131,7 +131,7 @@ def charts_field(file: DeployFile) -> str:
     return "helmConfig" if file.helm_config or not file.helm_configs else "helmConfigs"
 
 
-def check(spec: DeploySpec) -> Iterator[Finding]:
+def check_spec(spec: DeploySpec) -> Iterator[Finding]:
     """Check names, steps and expressions of a spec against each other."""
     yield from islice(_parts(spec), _MOST_FINDINGS)
     yield from islice(_steps(spec), _MOST_FINDINGS)

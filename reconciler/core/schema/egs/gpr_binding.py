@@ -168,7 +168,6 @@ class WorkspacePolicyFile(Strict):
             evicts=spec.enable_auto_eviction,
             limits=spec.global_gpu_constraints.limits(),
             by_cluster={
-                ClusterName(cluster_gpu_constraint.cluster_name): cluster_gpu_constraint.limits()
-                for cluster_gpu_constraint in spec.cluster_gpu_constraints
+                ClusterName(constraint.cluster_name): constraint.limits() for constraint in spec.cluster_gpu_constraints
             },
         )

@@ -221,7 +221,7 @@ def _draft(
 def _check_parts(draft: RequestDraft) -> Iterator[Finding]:
     """Check the parts of a draft against each other. Without parts it deploys the template that it names."""
     if not draft.reserves and not copies_template(draft):
-        yield from deploy_spec.check(draft.spec)
+        yield from deploy_spec.check_spec(draft.spec)
     exits = None if draft.terms is None else draft.terms.exit_duration
     lasts = draft.spec.burst_duration
     if exits is not None and lasts is not None and exits != lasts:
