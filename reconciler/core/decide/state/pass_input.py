@@ -48,7 +48,7 @@ class PassInput:
     """The missing replicas of each workload."""
     now: datetime
     reach: ClusterOrder
-    """The clusters of each workload, in order. It follows from `desired`, and is kept because it is costly to work out."""
+    """The clusters of each workload, in order. It follows from `desired`, and is kept since it is costly to make."""
     unwritable: Unwritable = field(default_factory=dict)
     """Clusters that a workload could not be written for when an earlier try of this pass wrote its files."""
     rollouts: Rollouts = field(default_factory=Rollouts)
