@@ -113,20 +113,19 @@ class WorkspaceLimits:
 
 
 class GprState(StrEnum):
-    """The state of a GPR."""
+    """The state of a GPR.
+
+    PENDING: not evaluated yet, or about to get capacity. QUEUED: without capacity. PROVISIONING: with capacity, while
+    not all of its replicas have a node there. SUCCESSFUL: with a node for all of them. DRAINING: over, or claimed back,
+    while its GPUs are not free yet. EARLY_RELEASED, COMPLETED and FAILED are ends.
+    """
 
     PENDING = "Pending"
-    """Not evaluated yet, or about to get capacity."""
     QUEUED = "Queued"
-    """Without capacity."""
     PROVISIONING = "Provisioning"
-    """With capacity, while not all of its replicas have a node."""
     SUCCESSFUL = "Successful"
-    """With a node for all of its replicas."""
     DRAINING = "Draining"
-    """Over, or released, while its GPUs are not free yet."""
     EARLY_RELEASED = "EarlyReleased"
-    """Ended before its time."""
     COMPLETED = "Completed"
     FAILED = "Failed"
 

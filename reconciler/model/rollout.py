@@ -14,17 +14,17 @@ placement."""
 
 
 class EngineState(StrEnum):
-    """The state of one version of a placement in its engine."""
+    """The state of one version of a placement in its engine.
+
+    PENDING: the engine does not have that version yet or, for a version that it has, cannot tell its state: an
+    unreachable git or chart server makes nothing unhealthy. PROGRESSING: it applies the version, or tries again.
+    HEALTHY: all objects are applied and ready. FAILED: it has given up; nothing changes without a commit.
+    """
 
     PENDING = "Pending"
-    """The engine does not have that version yet or, for a version that it has, cannot tell its state: an unreachable
-    git or chart server makes nothing unhealthy."""
     PROGRESSING = "Progressing"
-    """The engine applies the version, or tries again."""
     HEALTHY = "Healthy"
-    """All objects are applied and ready."""
     FAILED = "Failed"
-    """The engine has given up; nothing changes without a commit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
