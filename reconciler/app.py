@@ -1,7 +1,7 @@
 """Wires the program: the only module that knows the adapter of each port.
 
-Commands call it with `Settings`; nothing else in the program builds an adapter, but for `api.door.entry`, which builds
-those of logins to the HTTP API.
+Commands call it with `Settings`; nothing else in the program builds an adapter, but for `api.security.entry`, which
+builds those of logins to the HTTP API.
 """
 
 from __future__ import annotations
@@ -164,7 +164,7 @@ def _http_server(
         return
     from reconciler.api.app import create_app  # noqa: PLC0415 - FastAPI is slow to import
     from reconciler.api.backend import Backend  # noqa: PLC0415 - FastAPI is slow to import
-    from reconciler.api.door import entry  # noqa: PLC0415 - FastAPI is slow to import
+    from reconciler.api.security import entry  # noqa: PLC0415 - FastAPI is slow to import
     from reconciler.api.server import HttpServer  # noqa: PLC0415 - uvicorn is slow to import
 
     sys.setswitchinterval(_TURN)

@@ -10,7 +10,6 @@ from reconciler import __version__
 from reconciler.adapters.pushed_observations import PushedObservations
 from reconciler.api import egs_openapi, page, refusal
 from reconciler.api.backend import Backend
-from reconciler.api.door.callers import Callers
 from reconciler.api.routes import (
     explain,
     gprs,
@@ -22,6 +21,7 @@ from reconciler.api.routes import (
     whoami,
     workspaces,
 )
+from reconciler.api.security.callers import Callers
 from reconciler.daemon.loop import Vitals
 from reconciler.ports import Clock, Wake
 

@@ -12,9 +12,9 @@ from pydantic.alias_generators import to_camel
 
 from reconciler.access.rights import EVERYWHERE, AccessRole, Caller, visible_workspaces
 from reconciler.api import paging
-from reconciler.api.door.callers import require_role
 from reconciler.api.orders import denial_error
 from reconciler.api.refusal import HttpError
+from reconciler.api.security.callers import require_role
 from reconciler.api.serialize import ItemSerializer
 from reconciler.core.explain.catalogue import CatalogueItem
 from reconciler.daemon.snapshot import Snapshot

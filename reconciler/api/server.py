@@ -12,7 +12,7 @@ from typing import Any
 
 import uvicorn
 
-from reconciler.api.door.connections import Connections
+from reconciler.api.security.connections import Connections
 from reconciler.errors import InvalidInput, OverspillError
 
 _START_TIME = 10.0

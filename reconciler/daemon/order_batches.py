@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 
-from reconciler.core.commits.write import Rendered
+from reconciler.core.commits.write import RenderedPlan
 from reconciler.core.decide.decide import receive
 from reconciler.daemon.order_queue import Batch
 from reconciler.daemon.reconcile import (
@@ -106,7 +106,7 @@ class OrderBatches:
             sent.push.end()
         self._finished = sent
 
-    def _drafted(self, batch: Batch) -> tuple[View, Rendered]:
+    def _drafted(self, batch: Batch) -> tuple[View, RenderedPlan]:
         decided = partial(receive, held=self._held)
         inputs = read_input(self._world, self._memory, self._tips, batch.orders, self._seen)
         self._seen = inputs.observed

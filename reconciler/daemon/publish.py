@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from reconciler.core.commits import write
 from reconciler.core.commits.cluster_branches import BranchState, concerned, project
-from reconciler.core.commits.fill import Sheets
+from reconciler.core.commits.templates import RenderedTemplates
 from reconciler.core.commits.trailers import Action, Trailer, action
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.engines import engine
@@ -26,7 +26,9 @@ _MOST_READ_BACK = 1000
 """Commits: a call is made again at once, or hardly ever."""
 
 
-def gather(repository: Repository, charts: Charts, plan: Plan, templates: Sheets, tips: Tips) -> write.CommitInputs:
+def gather(
+    repository: Repository, charts: Charts, plan: Plan, templates: RenderedTemplates, tips: Tips
+) -> write.CommitInputs:
     """Fetch what the plan's commits are written from: rendered charts, files to restore, commits that are undone."""
     rendered, failed = _charts(charts, templates)
     restored = [
@@ -55,7 +57,9 @@ def gather(repository: Repository, charts: Charts, plan: Plan, templates: Sheets
     )
 
 
-def _charts(charts: Charts, templates: Sheets) -> tuple[dict[int, dict[str, tuple[Json, ...]]], dict[int, str]]:
+def _charts(
+    charts: Charts, templates: RenderedTemplates
+) -> tuple[dict[int, dict[str, tuple[Json, ...]]], dict[int, str]]:
     """Render the charts that engines leave to us, by position of the change, and say why some could not be.
 
     A repository that is away fails its own charts and is asked once: no expiry waits for it, let alone several times.
@@ -63,12 +67,12 @@ def _charts(charts: Charts, templates: Sheets) -> tuple[dict[int, dict[str, tupl
     rendered: dict[int, dict[str, tuple[Json, ...]]] = {}
     failed: dict[int, str] = {}
     away: dict[str, str] = {}
-    for position, sheet in templates.items():
-        if sheet.spec is None:
+    for position, template in templates.items():
+        if template.spec is None:
             continue
-        chosen = engine(sheet.placement.engine)
+        chosen = engine(template.placement.engine)
         objects: dict[str, tuple[Json, ...]] = {}
-        for chart in chosen.to_render(sheet.spec):
+        for chart in chosen.to_render(template.spec):
             try:
                 if chart.repo_url not in away:
                     objects[chart.name] = tuple(charts.template(chart, hooks=chosen.hooks))

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field, fields, replace
 from datetime import datetime, timedelta
 
 from reconciler.core.commits import events
-from reconciler.core.commits.fill import fill
-from reconciler.core.commits.write import Rendered, commits
+from reconciler.core.commits.templates import render_templates
+from reconciler.core.commits.write import RenderedPlan, write_commits
 from reconciler.core.decide.decide import decide
 from reconciler.core.decide.state.enrolment import Enrolment
 from reconciler.core.decide.state.order import Order
@@ -88,7 +88,7 @@ class Outcome:
     """The result of one pass: what it saw, what it wrote, and the commits that carry it (none if nothing changed)."""
 
     view: View
-    rendered: Rendered
+    rendered: RenderedPlan
     commits: tuple[CommitId, ...]
     branches: tuple[Advance, ...] = ()  # of clusters: pushed along, or put right with nothing else to push
     events: tuple[Event, ...] = ()  # of the changes, or of branches that were put right
@@ -152,14 +152,14 @@ def read_input(
     )
 
 
-def render_plan(world: World, view: View) -> Rendered:
+def render_plan(world: World, view: View) -> RenderedPlan:
     """Turn a plan into commits, as far as it can be written. Nothing leaves this process yet."""
-    templates = fill(view.plan, view.desired)
+    templates = render_templates(view.plan, view.desired)
     inputs = gather(world.repository, world.charts, view.plan, templates, view.tips)
-    return commits(view.plan, templates, inputs, view, world.author)
+    return write_commits(view.plan, templates, inputs, view, world.author)
 
 
-def draft(world: World, view: View, decider: Callable[[PassInput], Plan] = decide) -> tuple[View, Rendered]:
+def draft(world: World, view: View, decider: Callable[[PassInput], Plan] = decide) -> tuple[View, RenderedPlan]:
     """Render a plan, and decide anew without the clusters it cannot be rendered for: the next one may do.
 
     What `plan` on the command line shows ends here.
@@ -172,7 +172,7 @@ def draft(world: World, view: View, decider: Callable[[PassInput], Plan] = decid
     return view, rendered
 
 
-def store_commits(world: World, view: View, rendered: Rendered) -> tuple[CommitId, ...]:
+def store_commits(world: World, view: View, rendered: RenderedPlan) -> tuple[CommitId, ...]:
     """Write commits on top of the output tip, and return their ids. Nothing leaves this machine yet."""
     return tuple(world.repository.write(view.tips.output, rendered.commits)) if rendered.commits else ()
 
@@ -187,7 +187,9 @@ class PendingPush:
     """Waits for the push and publishes its events. Raises Conflict when a branch has moved."""
 
 
-def begin_push(world: World, memory: Memory, view: View, rendered: Rendered, ids: Sequence[CommitId]) -> PendingPush:
+def begin_push(
+    world: World, memory: Memory, view: View, rendered: RenderedPlan, ids: Sequence[CommitId]
+) -> PendingPush:
     """Begin to push stored commits, if there are any. Raises Conflict when a branch is known to have moved."""
     earlier = earlier_receipts(world.repository, view.tips, view.plan.answers)
     began = time.monotonic()
@@ -216,7 +218,7 @@ def begin_push(world: World, memory: Memory, view: View, rendered: Rendered, ids
     return PendingPush(outcome=outcome, end=end)
 
 
-def _pushes(world: World, view: View, rendered: Rendered, published: Publication) -> Iterator[Push]:
+def _pushes(world: World, view: View, rendered: RenderedPlan, published: Publication) -> Iterator[Push]:
     """Tell of each branch where it moves. What a cluster's branch caught up with is not known by path."""
     repo_url = view.desired.fleet.repo_url
     if published.commits:

@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from reconciler.core.commits.write import Rendered
+from reconciler.core.commits.write import RenderedPlan
 from reconciler.core.decide.decide import sweep
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.daemon.loop import CONFLICT_TRIES, conflict_pause
@@ -36,7 +36,7 @@ from reconciler.model.policy import Desired
 from reconciler.model.tree import Identity, Tips
 
 T = TypeVar("T")
-_NOTHING = Rendered(commits=(), changes=(), suppressed=())
+_NOTHING = RenderedPlan(commits=(), changes=(), suppressed=())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +44,7 @@ class CommitDraft:
     """What would be committed, and in whose names; nothing has left this process yet."""
 
     view: View
-    rendered: Rendered
+    rendered: RenderedPlan
 
 
 def survey(world: World, memory: Memory) -> View:
@@ -150,7 +150,7 @@ def _desired(memory: Memory, tips: Tips) -> Desired:
         return Desired(commit=tips.source, problems=error.problems, incomplete=True)
 
 
-def _sign(rendered: Rendered, person: Identity) -> Rendered:
+def _sign(rendered: RenderedPlan, person: Identity) -> RenderedPlan:
     """Put a person's name on the commits of what the person asked for."""
     # A commit that begins the branch stands before those of the changes.
     first = len(rendered.commits) - len(rendered.changes)

@@ -15,8 +15,8 @@ from cryptography import x509
 from cryptography.x509.oid import NameOID
 from structlog.testing import capture_logs
 
-from reconciler.api.door.callers import Callers
-from reconciler.api.door.tls import Certificate
+from reconciler.api.security.callers import Callers
+from reconciler.api.security.tls import Certificate
 from reconciler.api.server import HttpServer
 from reconciler.errors import InvalidInput
 from tests.builders.api_server import ACCESS, CI, Clock, Door, app

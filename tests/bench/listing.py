@@ -16,9 +16,9 @@ from reconciler.adapters.clock import SystemClock
 from reconciler.adapters.pushed_observations import PushedObservations
 from reconciler.api.app import create_app
 from reconciler.api.backend import Backend
-from reconciler.api.door.callers import Callers
+from reconciler.api.security.callers import Callers
 from reconciler.api.server import HttpServer
-from reconciler.core.commits.write import Rendered
+from reconciler.core.commits.write import RenderedPlan
 from reconciler.daemon.branch import BranchReader
 from reconciler.daemon.loop import Vitals
 from reconciler.daemon.order_queue import OrderQueue
@@ -66,7 +66,7 @@ def _serving(requests: int) -> Iterator[http.client.HTTPConnection]:
     repository, clock = MemoryRepository(SOURCE_FILES), SystemClock()
     view = replace(Passes(repository).look(), ledger=Ledger(commit=CommitId("7" * 40), requests=_records(requests)))
     latest = LatestSnapshot(BranchReader(repository))
-    latest.post(Outcome(view=view, rendered=Rendered(commits=(), changes=(), suppressed=()), commits=()))
+    latest.post(Outcome(view=view, rendered=RenderedPlan(commits=(), changes=(), suppressed=()), commits=()))
     access = Access(tokens=(Token(name="bench", digest=digest(_TOKEN), roles={"*": AccessRole.VIEWER}),))
     app = create_app(
         pushed=PushedObservations(),

@@ -18,7 +18,7 @@ from reconciler.access.rights import Access, AccessRole, Token, digest
 from reconciler.adapters.pushed_observations import PushedObservations
 from reconciler.api.app import create_app
 from reconciler.api.body import answer, read_validated
-from reconciler.api.door.callers import Callers, caller_of, guarded_router, require_role
+from reconciler.api.security.callers import Callers, caller_of, guarded_router, require_role
 from reconciler.api.server import HttpServer
 from reconciler.daemon.loop import Vitals
 from reconciler.model.ids import WorkspaceName

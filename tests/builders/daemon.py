@@ -24,7 +24,7 @@ from reconciler.adapters.helm import Helm
 from reconciler.adapters.pushed_observations import PushedObservations
 from reconciler.api.app import create_app
 from reconciler.api.backend import Backend
-from reconciler.api.door.callers import Callers
+from reconciler.api.security.callers import Callers
 from reconciler.api.server import HttpServer
 from reconciler.daemon.branch import BranchReader
 from reconciler.daemon.loop import Loop

@@ -10,7 +10,7 @@ from itertools import product
 import pytest
 
 from reconciler.core.capacity.gangs import GangWorkload
-from reconciler.core.commits.fill import fill
+from reconciler.core.commits.templates import render_templates
 from reconciler.core.decide.candidates.gang import whole
 from reconciler.core.decide.decide import decide
 from reconciler.core.explain.workload import explain
@@ -109,9 +109,9 @@ def test_groups_that_fit_on_two_clusters_alone_wait() -> None:
 def test_the_share_of_a_chart_is_a_number_of_groups() -> None:
     wanted = charted()
     made = plan(shows(5, FOUR, number=4), free("worker-2", *[8] * 8), wanted=wanted)
-    (sheet,) = fill(made, wanted).values()
-    assert sheet.spec is not None
-    assert sheet.spec.helm[0].values == {"groups": 2}
+    (rendered,) = render_templates(made, wanted).values()
+    assert rendered.spec is not None
+    assert rendered.spec.helm[0].values == {"groups": 2}
 
 
 def test_two_groups_of_a_chart_that_each_lack_a_pod_are_two() -> None:

@@ -14,7 +14,7 @@ import pytest
 
 from reconciler.core.capacity.exclusive_topology import subgroup_of
 from reconciler.core.capacity.pod_needs import pods_of_request
-from reconciler.core.commits.fill import fill
+from reconciler.core.commits.templates import render_templates
 from reconciler.core.decide.decide import decide
 from reconciler.core.fleet.cluster_order import ordered_candidates
 from reconciler.core.safety import group_rules
@@ -93,9 +93,9 @@ def test_what_is_not_written_is_counted_by_its_default_and_what_is_written_stays
         assert {name: counted[name] for name in given["changes"]} == {name: expected[name] for name in given["changes"]}
         return
     wanted = fleet(made, reads_replicas=False)
-    (sheet,) = fill(plan(lacks(1), free("worker-2", *ROOM), wanted=wanted), wanted).values()
-    assert sheet.spec is not None
-    assert {name: field_of(sheet.spec.manifests[0].manifest, name) for name in expected} == expected
+    (rendered,) = render_templates(plan(lacks(1), free("worker-2", *ROOM), wanted=wanted), wanted).values()
+    assert rendered.spec is not None
+    assert {name: field_of(rendered.spec.manifests[0].manifest, name) for name in expected} == expected
 
 
 @pytest.mark.parametrize("case", applying("lws", "groups", "lws_subgroup_index"))

@@ -18,7 +18,7 @@ from reconciler.core.decide.distribution import ClusterShare
 from reconciler.core.decide.distribution.subsets import Layer, give_back, share_out
 from reconciler.core.decide.steps.rebalance import anew
 from reconciler.core.observe.kubernetes.pods import read_pod
-from reconciler.core.spread.matching import selects_pods
+from reconciler.core.spread.subset_selection import selects_pods
 from reconciler.model.ids import ClusterName, PlacementName
 from reconciler.model.placement import Restraint, RestraintKind
 from reconciler.model.policy import Distribution, StrategyName

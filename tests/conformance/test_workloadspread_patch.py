@@ -9,8 +9,8 @@ import pytest
 import yaml
 
 from reconciler.core.spread.inject import inject_subset
-from reconciler.core.spread.matching import preference_weight
 from reconciler.core.spread.subset_pods import injection, ordinals_start, patch_template
+from reconciler.core.spread.subset_selection import preference_weight
 from reconciler.errors import InvalidInput
 from reconciler.model.capacity import Node, Pool
 from reconciler.model.ids import ClusterName, WorkspaceName

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from reconciler.core.spread.matching import selects_pods
+from reconciler.core.spread.subset_selection import selects_pods
 from reconciler.core.workloads.paths import replicas_at
 from reconciler.errors import Problem, Severity
 from reconciler.model.policy import Desired

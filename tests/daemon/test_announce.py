@@ -11,7 +11,7 @@ from structlog.testing import capture_logs
 
 from reconciler.adapters.event_log import EventLog
 from reconciler.core.commits.events import of_push
-from reconciler.core.commits.write import Rendered
+from reconciler.core.commits.write import RenderedPlan
 from reconciler.core.observe.rollouts import ClusterRollouts, RolloutFailure, Rollouts, RolloutSigns
 from reconciler.daemon.announce import Announcer
 from reconciler.daemon.reconcile import Outcome, View
@@ -40,7 +40,7 @@ def outcome(
     made = inputs(*seen, wanted=desired(problems=problems), now=now)
     view = View.of(made, Tips(source=source, output=None), plan)
     commits = (CommitId("c" * 40),) * len(changes)
-    rendered = Rendered(commits=(), changes=changes, suppressed=())
+    rendered = RenderedPlan(commits=(), changes=changes, suppressed=())
     return Outcome(view=view, rendered=rendered, commits=commits, events=of_push(changes, commits, (), now))
 
 

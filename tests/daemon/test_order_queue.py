@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from reconciler.core.commits.write import Rendered
+from reconciler.core.commits.write import RenderedPlan
 from reconciler.core.decide.state.order import Order
 from reconciler.daemon.order_queue import OrderQueue, OrderResult
 from reconciler.daemon.reconcile import Outcome
@@ -38,7 +38,7 @@ def outcome(*changes: Revert, answers: dict[int, Answer], commits: tuple[CommitI
     """Make what a pass comes to: all its changes written, one commit each."""
     view = Passes(MemoryRepository(SOURCE_FILES)).look()
     view = replace(view, plan=Plan(changes=changes, answers=answers), tips=replace(view.tips, output=FIRST))
-    return Outcome(view=view, rendered=Rendered(commits=(), changes=changes, suppressed=()), commits=commits)
+    return Outcome(view=view, rendered=RenderedPlan(commits=(), changes=changes, suppressed=()), commits=commits)
 
 
 def agreeing(*, commits: tuple[CommitId, ...] = ()) -> Callable[[tuple[Order, ...]], Outcome]:

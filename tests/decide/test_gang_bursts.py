@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from reconciler.core.commits.fill import fill
+from reconciler.core.commits.templates import render_templates
 from reconciler.core.decide.decide import decide
 from reconciler.core.explain.workload import Explanation, explain
 from reconciler.model.capacity import ClusterObservation, MissingReplicas, Node, Pool
@@ -89,9 +89,9 @@ def test_an_expression_counts_groups_and_the_placement_says_how_many_pods_one_ha
     (change,) = made.changes
     assert isinstance(change, Place)
     assert (change.placement.replicas, change.placement.shape) == (2, group())
-    (sheet,) = fill(made, wanted).values()
-    assert sheet.spec is not None
-    assert sheet.spec.manifests[0].manifest["spec"]["replicas"] == 2
+    (rendered,) = render_templates(made, wanted).values()
+    assert rendered.spec is not None
+    assert rendered.spec.manifests[0].manifest["spec"]["replicas"] == 2
 
 
 def test_two_groups_go_past_a_cluster_that_holds_only_one() -> None:

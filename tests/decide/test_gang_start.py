@@ -7,8 +7,8 @@ from datetime import timedelta
 
 import pytest
 
-from reconciler.core.commits.fill import fill
 from reconciler.core.commits.messages import line, message
+from reconciler.core.commits.templates import render_templates
 from reconciler.core.decide.decide import decide
 from reconciler.core.explain.request import explain_request
 from reconciler.core.explain.workload import explain
@@ -48,9 +48,9 @@ def test_where_none_has_room_for_all_of_it_the_first_that_has_for_its_minimum_ge
     made = burst(free("worker-2", *[8] * 2), free("worker-3", *[8] * 4))
     change = placed(made)
     assert (change.placement.cluster, change.placement.replicas) == ("worker-3", 1)
-    (sheet,) = fill(made, fleet(JOB, reads_replicas=False)).values()
-    assert sheet.spec is not None
-    assert sheet.spec.manifests[0].manifest["spec"] == JOB["spec"]
+    (rendered,) = render_templates(made, fleet(JOB, reads_replicas=False)).values()
+    assert rendered.spec is not None
+    assert rendered.spec.manifests[0].manifest["spec"] == JOB["spec"]
 
 
 def test_the_commit_says_how_many_fit_which_minimum_starts_and_that_the_others_wait() -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import timedelta
 
-from reconciler.core.commits.fill import fill
 from reconciler.core.commits.messages import subject
+from reconciler.core.commits.templates import render_templates
 from reconciler.core.decide.decide import decide
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.observe.rollouts import ClusterRollouts, RolloutFailure, Rollouts
@@ -45,9 +45,9 @@ def test_more_pods_of_a_group_come_to_where_it_stands_when_they_fit_there() -> N
     assert (change.after.replicas, change.after.shape.group_size) == (1, 6)
     assert subject(change) == "resize(llm/vllm): 4 to 6 pods on worker-2"
     assert change.detail == "its template makes 6 pods of a replica, 4 before"
-    (sheet,) = fill(made, wanted).values()
-    assert sheet.spec is not None
-    assert sheet.spec.manifests[0].manifest["spec"]["leaderWorkerTemplate"]["size"] == 6
+    (rendered,) = render_templates(made, wanted).values()
+    assert rendered.spec is not None
+    assert rendered.spec.manifests[0].manifest["spec"]["leaderWorkerTemplate"]["size"] == 6
 
 
 def test_more_pods_that_do_not_fit_beside_the_others_wait_and_are_told() -> None:

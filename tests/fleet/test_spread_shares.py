@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.api.routes.placements import read_create
-from reconciler.core.commits.fill import fill
+from reconciler.core.commits.templates import render_templates
 from reconciler.core.expressions.sandbox import shares
 from reconciler.core.fleet.admission import admit
 from reconciler.core.schema.egs.request import RequestDraft
@@ -89,7 +89,7 @@ def fleet(*paths: str, template: str | None = None, head: str = HEAD) -> Desired
 def written(wanted: Desired, replicas: int) -> Any:
     """Return the object of a placement with such a share."""
     made = placement(replicas=replicas, workload=VLLM, subset="all")
-    sheet = fill(Plan(changes=(Resize(before=made, after=made, detail=""),)), wanted)[0]
+    sheet = render_templates(Plan(changes=(Resize(before=made, after=made, detail=""),)), wanted)[0]
     assert sheet.spec is not None, sheet.problem
     return sheet.spec.manifests[0].manifest
 

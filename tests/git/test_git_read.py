@@ -132,7 +132,7 @@ def test_reader_that_was_killed_is_started_again(remote, repository):
     remote.commit("main", {"a": "1", "b": "2"})
     first, second = repository.entries(repository.fetch().source)
     repository.read([first.blob])
-    process = repository._tracking.reader._process
+    process = repository._branches.reader._process
     os.kill(process.pid, signal.SIGKILL)
     process.wait()
     assert repository.read([second.blob]) == {second.blob: b"2"}

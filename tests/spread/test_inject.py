@@ -16,8 +16,8 @@ import yaml
 
 from reconciler.core.engines import Deployment, engine, target_namespace
 from reconciler.core.spread.inject import placement_injection
-from reconciler.core.spread.matching import narrow_shape
 from reconciler.core.spread.subset_pods import MATCHED_ANNOTATION, Injection, injection, ordinals_start, patch_template
+from reconciler.core.spread.subset_selection import narrow_shape
 from reconciler.core.workloads.strategic_merge import Unmergeable
 from reconciler.errors import InvalidInput
 from reconciler.model.ids import ClusterName, CommitId

@@ -12,7 +12,7 @@ import yaml
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from reconciler.core.commits.fill import fill
+from reconciler.core.commits.templates import render_templates
 from reconciler.core.decide.candidates.finder import CandidateFinder
 from reconciler.core.decide.state.working_plan import WorkingPlan
 from reconciler.core.decide.steps.move import find_move
@@ -317,7 +317,7 @@ def _asks(shape: ReplicaShape) -> tuple[Any, ...]:
 
 def _written(wanted: Desired, change: Place) -> Any:
     """Write a placement, and read the template of its pods; None where it cannot be written."""
-    sheet = fill(Plan(changes=(change,)), wanted)[0]
+    sheet = render_templates(Plan(changes=(change,)), wanted)[0]
     placement = change.placement
     if sheet.spec is None:
         return None

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from reconciler.core.commits.fill import fill
+from reconciler.core.commits.templates import render_templates
 from reconciler.core.explain.workload import explain
 from reconciler.core.fleet.read_file import assemble, parse_file
 from reconciler.core.workloads.cluster_provides import refuse_lacking
@@ -250,7 +250,7 @@ def test_a_name_that_only_an_expression_says_is_looked_at_when_it_is_filled_in()
     cases: tuple[tuple[tuple[str, ...], str], ...] = ((("ml/models-worker-2",), ""), ((), lacks))
     for volumes, problem in cases:
         fleet = lending(providing("worker-2", volumes=volumes), spec=spec, policy=ordering("worker-2"))
-        (sheet,) = fill(decided("worker-2", fleet=fleet), fleet).values()
+        (sheet,) = render_templates(decided("worker-2", fleet=fleet), fleet).values()
         assert sheet.problem == problem
 
 

@@ -5,9 +5,9 @@ that runs git. Not allowed in here: a work tree, an index, the user's git config
 list or a message, a forced push.
 
 `run` starts processes, `remote` checks addresses and reads a remote's errors, `mirror` owns the directory on disk,
-`tracking` follows the branches, `objects` reads files, `commits` reads commits, `history` walks back through a shallow
-past, `fastimport` writes, `pushing` moves branches, and `repository` puts them together. `checkout` asks the user's own
-clone for its origin; `local` reads the newest state on this disk, for completion.
+`branches` follows those of the remote, `objects` reads files, `commits` reads commits, `history` walks back through a
+shallow past, `fastimport` writes, `push` moves branches, and `repository` puts them together. `checkout` asks the
+user's own clone for its origin; `local` reads the newest state on this disk, for completion.
 """
 
 from __future__ import annotations

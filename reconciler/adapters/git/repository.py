@@ -9,8 +9,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from reconciler.adapters.git import pushing
+from reconciler.adapters.git import push
 from reconciler.adapters.git import remote as address
+from reconciler.adapters.git.branches import CLUSTERS, OUTPUT, RemoteBranches, branch_ref
 from reconciler.adapters.git.commits import parse
 from reconciler.adapters.git.fastimport import projected_stream, stream
 from reconciler.adapters.git.history import History
@@ -25,10 +26,9 @@ from reconciler.adapters.git.objects import (
     parse_directories,
     parse_entries,
 )
-from reconciler.adapters.git.pushing import RefUpdate, doing
+from reconciler.adapters.git.push import RefUpdate, doing
 from reconciler.adapters.git.remote import Credentials
 from reconciler.adapters.git.run import Runner
-from reconciler.adapters.git.tracking import CLUSTERS, OUTPUT, Tracking, branch_ref
 from reconciler.core.commits.trailers import Trailer
 from reconciler.errors import Conflict, InvalidInput, OverspillError, Transient
 from reconciler.model.ids import BlobId, ClusterName, CommitId, TreeId
@@ -98,7 +98,7 @@ class GitRepository:
         self._committer = committer
         self.shelf = MirrorFiles(runner)
         try:
-            self._tracking = Tracking(remote, mirror, runner, source=source, output=output, clusters=clusters)
+            self._branches = RemoteBranches(remote, mirror, runner, source=source, output=output, clusters=clusters)
         except OverspillError:
             mirror.close()
             raise
@@ -117,27 +117,27 @@ class GitRepository:
     def close(self) -> None:
         """End the reading processes and unlock the mirror's directory."""
         self.shelf.close()
-        self._tracking.close()
+        self._branches.close()
 
     def fetch(self) -> Tips:
         """Fetch both branches and return their tips.
 
         Raises Transient if the remote is unreachable or hangs, InvalidInput if it is missing or denies access.
         """
-        return self._tracking.fetch()
+        return self._branches.fetch()
 
     def tips(self) -> Tips:
         """Return the tips of the last fetch or push."""
-        return self._tracking.tips
+        return self._branches.tips
 
     def branch_names(self) -> list[str]:
         """List the branches of the remote that are not ours."""
-        return self._tracking.branch_names()
+        return self._branches.branch_names()
 
     def entries(self, commit: CommitId, *, under: Sequence[str] = (), sizes: bool = False) -> list[TreeEntry]:
         """List the regular files of a commit, sorted by path, below some directories (none: all)."""
         flags = ["-r", "-z", "-l"] if sizes else ["-r", "-z"]
-        listing = self._tracking.local(["ls-tree", *flags, "--", checked_id(commit), *under])
+        listing = self._branches.local(["ls-tree", *flags, "--", checked_id(commit), *under])
         return parse_entries(listing, sizes=sizes)
 
     def changes(self, old: CommitId, new: CommitId, *, under: Sequence[str] = ()) -> list[FileChange]:
@@ -145,11 +145,11 @@ class GitRepository:
 
         Raises Conflict if the mirror does not hold `old`, for example after a rewritten history.
         """
-        if not self._tracking.reader.holds(checked_id(old)):
+        if not self._branches.reader.holds(checked_id(old)):
             raise Conflict(f"comparing with {old[:12]}: that commit is not in the branch's history any more")
         flags = ["-r", "--raw", "-z", "--no-renames", "--no-abbrev"]
         return parse_changes(
-            self._tracking.local(["diff-tree", *flags, checked_id(old), checked_id(new), "--", *under])
+            self._branches.local(["diff-tree", *flags, checked_id(old), checked_id(new), "--", *under])
         )
 
     def read(self, blobs: Iterable[BlobId]) -> Mapping[BlobId, bytes]:
@@ -158,7 +158,7 @@ class GitRepository:
         for blob in wanted:
             checked_id(blob)
         with self._whole():
-            return dict(zip(wanted, self._tracking.reader.read(wanted), strict=True))
+            return dict(zip(wanted, self._branches.reader.read(wanted), strict=True))
 
     def held(self, places: Collection[tuple[CommitId, str]]) -> Mapping[tuple[CommitId, str], BlobId | None]:
         """Find the blobs of files at commits in one call, None for a missing file; unknown commits are left out."""
@@ -167,7 +167,7 @@ class GitRepository:
         commits = sorted({checked_id(commit) for commit, _ in places})
         wanted = sorted(places)
         asked = [*(f"{commit}^{{commit}}" for commit in commits), *(f"{commit}:{path}" for commit, path in wanted)]
-        answers = self._tracking.local(
+        answers = self._branches.local(
             ["cat-file", "--batch-check"], stdin="".join(f"{object_id}\n" for object_id in asked).encode()
         )
         blobs = parse_checks(answers)
@@ -178,7 +178,7 @@ class GitRepository:
     def last_written(self, tip: CommitId) -> CommitId | None:
         """Find the newest commit at or before `tip`, along first parents, that Overspill made itself."""
         # The cached commit is valid for this mirror only; one that was made anew may not hold it.
-        asked = (self._tracking.renewals, tip)
+        asked = (self._branches.renewals, tip)
         if self._ours is None or self._ours[0] != asked:
             past = self._history(tip).first_parents(checked_id(tip))
             with self._whole():
@@ -201,7 +201,7 @@ class GitRepository:
         if not commits:
             return []
         after = None if base is None else self._committed_at(base)
-        written = self._tracking.local(
+        written = self._branches.local(
             ["fast-import", "--quiet", "--done"], stdin=stream(base, after, commits, self._committer)
         )
         made = [CommitId(line) for line in written.decode().split()]
@@ -210,22 +210,22 @@ class GitRepository:
 
     def branches(self) -> Mapping[ClusterName, Branch]:
         """Return the branches of clusters, from the remote unless the last fetch included them."""
-        return self._tracking.branches()
+        return self._branches.branches()
 
     def directories(self, commits: Sequence[CommitId]) -> list[Mapping[ClusterName, TreeId]]:
         """Return for each commit the tree ids of its cluster directories."""
         with self._whole():
             tops = [
                 parse_directories(tree).get(ROOT)
-                for tree in self._tracking.reader.read([f"{checked_id(commit)}^{{tree}}" for commit in commits])
+                for tree in self._branches.reader.read([f"{checked_id(commit)}^{{tree}}" for commit in commits])
             ]
             tree_ids = list({top: None for top in tops if top is not None})
-            inside = dict(zip(tree_ids, map(parse_clusters, self._tracking.reader.read(tree_ids)), strict=True))
+            inside = dict(zip(tree_ids, map(parse_clusters, self._branches.reader.read(tree_ids)), strict=True))
         return [inside[top] if top else {} for top in tops]
 
     def project(self, projections: Sequence[Projection]) -> list[Advance]:
         """Write commits for branches of clusters into the mirror, and return the new tip of each, in order."""
-        made = self._tracking.local(
+        made = self._branches.local(
             ["fast-import", "--quiet", "--done"], stdin=projected_stream(projections, self._committer)
         )
         advances: list[Advance] = []
@@ -247,40 +247,40 @@ class GitRepository:
 
         Here `new` is checked to descend from `old`, since git forces a push with a lease.
         """
-        output = self._tracking.output
+        output = self._branches.output
         checked_id(new)
         if self.tips().output != old:
-            raise Conflict(f"{doing(self._tracking, output)}: the branch has moved since this was decided")
+            raise Conflict(f"{doing(self._branches, output)}: the branch has moved since this was decided")
         if old is not None and not self._descends(new, old):
-            raise Conflict(f"{doing(self._tracking, output)}: {new[:12]} does not follow {old[:12]}")
+            raise Conflict(f"{doing(self._branches, output)}: {new[:12]} does not follow {old[:12]}")
         moves = [] if new == old and branches else [RefUpdate(branch=output, old=old, new=new)]
         stand: dict[ClusterName, Branch] = {}
         for advance in branches:
             branch = branch_of(output, advance.cluster)
             base, stands = self._projected.get(advance.new, (None, None))
             if stands is None or base != advance.old:
-                raise Conflict(f"{doing(self._tracking, branch)}: {advance.new[:12]} does not follow what was there")
+                raise Conflict(f"{doing(self._branches, branch)}: {advance.new[:12]} does not follow what was there")
             stand[advance.cluster] = stands
             moves.append(RefUpdate(branch=branch, old=advance.old, new=checked_id(advance.new)))
-        moved = pushing.begin(self._tracking, moves)
+        moved = push.begin(self._branches, moves)
 
         def end() -> None:
             moved()
-            self._tracking.tips = Tips(source=self.tips().source, output=new, output_at=self._committed_at(new))
-            self._tracking.note_moved(stand)
+            self._branches.tips = Tips(source=self.tips().source, output=new, output_at=self._committed_at(new))
+            self._branches.note_moved(stand)
 
         return end
 
     def maintain(self) -> None:
         """Repack the small packs of many fetches and writes; does nothing while they are few."""
-        self._tracking.pack(above=_MAX_PACKS)
+        self._branches.pack(above=_MAX_PACKS)
 
     def _history(self, tip: CommitId) -> History:
         """Return the history of the branch that a commit was fetched from."""
-        tracking = self._tracking
-        branch = tracking.source if tip == tracking.tips.source else tracking.output
+        branches = self._branches
+        branch = branches.source if tip == branches.tips.source else branches.output
         return History(
-            tracking.reader, tracking.local, tracking.shallow, deepen=lambda depth: tracking.deepen(branch, depth)
+            branches.reader, branches.local, branches.shallow, deepen=lambda depth: branches.deepen(branch, depth)
         )
 
     def _committed_at(self, commit: CommitId) -> datetime:
@@ -289,7 +289,7 @@ class GitRepository:
         if commit == tips.output and tips.output_at is not None:
             return tips.output_at
         with self._whole():
-            (raw,) = self._tracking.reader.read([checked_id(commit)])
+            (raw,) = self._branches.reader.read([checked_id(commit)])
         return parse(commit, raw).logged.at
 
     def _is_ours(self, commit: LoggedCommit) -> bool:
@@ -301,7 +301,7 @@ class GitRepository:
         base, made = self._written
         if base == old and new in made:
             return True
-        return self._tracking.runner.run(["merge-base", "--is-ancestor", old, new]).status == 0
+        return self._branches.runner.run(["merge-base", "--is-ancestor", old, new]).status == 0
 
     @contextmanager
     def _whole(self) -> Iterator[None]:
@@ -309,4 +309,4 @@ class GitRepository:
         try:
             yield
         except Missing as missing:
-            raise self._tracking.incomplete(missing) from missing
+            raise self._branches.incomplete(missing) from missing

@@ -10,10 +10,10 @@ from fastapi import APIRouter, Query, Request
 from reconciler.access.rights import AccessRole
 from reconciler.api.backend import Backend
 from reconciler.api.body import answer
-from reconciler.api.door.callers import Callers, caller_of, guarded_router, require_role
 from reconciler.api.models import Answered, Explained
 from reconciler.api.redact import redact
 from reconciler.api.refusal import HttpError, error_responses
+from reconciler.api.security.callers import Callers, caller_of, guarded_router, require_role
 from reconciler.core.explain.request import explain_request
 from reconciler.core.explain.workload import Explanation, explain
 from reconciler.daemon.snapshot import Snapshot

@@ -14,12 +14,12 @@ from reconciler.access.rights import AccessRole, Caller, has_role
 from reconciler.api import egs_openapi, orders, paging
 from reconciler.api.backend import Backend
 from reconciler.api.body import answer, read_validated
-from reconciler.api.door.callers import Callers, caller_of, guarded_router, require_role
 from reconciler.api.gpr_document import gpr_document, inventory_document, wait_document
 from reconciler.api.lookup import readable_workspaces
 from reconciler.api.models import Answered, GprDocument, GprList, InventoryDocument, WaitDocument, Written
 from reconciler.api.redact import redact
 from reconciler.api.refusal import ErrorDetail, HttpError, error_responses
+from reconciler.api.security.callers import Callers, caller_of, guarded_router, require_role
 from reconciler.core.decide.state.order import Order
 from reconciler.core.explain.gprs import GprView, gpr_views
 from reconciler.core.explain.inventory import build_inventory

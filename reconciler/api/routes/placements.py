@@ -20,11 +20,11 @@ from reconciler.access.rights import AccessRole, Caller
 from reconciler.api import egs_openapi, orders
 from reconciler.api.backend import Backend
 from reconciler.api.body import answer, read_validated
-from reconciler.api.door.callers import Callers, caller_of, guarded_router, require_role
 from reconciler.api.lookup import ItemFilters, find_item, list_items
 from reconciler.api.models import Answered, Placement, PlacementList, Written
 from reconciler.api.orders import KEY
 from reconciler.api.refusal import HttpError, error_responses
+from reconciler.api.security.callers import Callers, caller_of, guarded_router, require_role
 from reconciler.api.serialize import ItemSerializer
 from reconciler.core.decide.state.order import Order
 from reconciler.core.schema import Strict, validation_findings

@@ -10,9 +10,9 @@ from fastapi import APIRouter, Query, Request
 from reconciler.access.rights import AccessRole, visible_workspaces
 from reconciler.api.backend import Backend
 from reconciler.api.body import answer
-from reconciler.api.door.callers import Callers, caller_of, guarded_router, require_role
 from reconciler.api.models import Answered, Template
 from reconciler.api.refusal import HttpError, error_responses
+from reconciler.api.security.callers import Callers, caller_of, guarded_router, require_role
 from reconciler.core.schema.egs.resource import rest_document
 from reconciler.model.ids import TemplateName, WorkspaceName
 from reconciler.model.request import Request as Asked

@@ -16,8 +16,8 @@ from fastapi import APIRouter, Request, Response
 from fastapi.responses import JSONResponse
 
 from reconciler.api.body import read_body
-from reconciler.api.door import signature
 from reconciler.api.refusal import HttpError, error_responses
+from reconciler.api.security import signature
 from reconciler.ports import Clock, Wake
 
 _REMEMBERED = 1024

@@ -7,7 +7,7 @@ from typing import Any
 from fastapi import APIRouter, Request
 
 from reconciler.api.body import answer
-from reconciler.api.door.callers import Callers, caller_of, guarded_router
+from reconciler.api.security.callers import Callers, caller_of, guarded_router
 
 
 def router(callers: Callers) -> APIRouter:

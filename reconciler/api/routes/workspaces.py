@@ -9,8 +9,8 @@ from fastapi import APIRouter, Request
 from reconciler.access.rights import visible_workspaces
 from reconciler.api.backend import Backend
 from reconciler.api.body import answer
-from reconciler.api.door.callers import Callers, caller_of, guarded_router
 from reconciler.api.models import Answered, Workspaces
+from reconciler.api.security.callers import Callers, caller_of, guarded_router
 from reconciler.model.policy import Workspace
 from reconciler.model.workload import Json
 

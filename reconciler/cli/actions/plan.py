@@ -12,9 +12,9 @@ from reconciler.cli import options, printing
 from reconciler.cli.actions.diff import patch
 from reconciler.cli.actions.visibility import warn_of_old_observations, warn_without_observations
 from reconciler.core.commits import message_parts
-from reconciler.core.commits.fill import written
 from reconciler.core.commits.messages import by, held
-from reconciler.core.commits.write import Rendered
+from reconciler.core.commits.templates import written
+from reconciler.core.commits.write import RenderedPlan
 from reconciler.core.explain.workload import describe_injection
 from reconciler.daemon.reconcile import View, draft
 from reconciler.errors import Problem
@@ -57,7 +57,7 @@ def plan(settings: Settings, at: datetime | None, *, as_diff: bool, form: option
         raise click.exceptions.Exit(1)
 
 
-def print_plan(view: View, rendered: Rendered, form: options.Output, *, empty: str = "Nothing to change.") -> None:
+def print_plan(view: View, rendered: RenderedPlan, form: options.Output, *, empty: str = "Nothing to change.") -> None:
     """Print the commits of a plan and the replicas that are held back, as tables or as JSON."""
     if form == "json":
         printing.json_out(plan_document(view, rendered))
@@ -65,7 +65,7 @@ def print_plan(view: View, rendered: Rendered, form: options.Output, *, empty: s
         _tables(view, rendered, empty)
 
 
-def plan_document(view: View, rendered: Rendered) -> dict[str, object]:
+def plan_document(view: View, rendered: RenderedPlan) -> dict[str, object]:
     """Return a plan for JSON: every commit with its files, the suppressed replicas, and the problems."""
     first = len(rendered.commits) - len(rendered.changes)
     changes: list[Change | None] = [*([None] * first), *rendered.changes]
@@ -116,7 +116,7 @@ def print_suppressed(suppressed: Sequence[Suppressed]) -> None:
         )
 
 
-def _tables(view: View, rendered: Rendered, empty: str) -> None:
+def _tables(view: View, rendered: RenderedPlan, empty: str) -> None:
     headers = ("ACTION", "WORKLOAD", "PLACEMENT", "CLUSTER", "REPLICAS", "UNTIL", "WHY")
     first = rendered.commits[: len(rendered.commits) - len(rendered.changes)]
     rows = [*map(_beginning, first), *map(_row, rendered.changes)]
@@ -130,7 +130,7 @@ def _tables(view: View, rendered: Rendered, empty: str) -> None:
     printing.sentence(f"At {format_time(view.now)}: {', '.join(counts)}.")
 
 
-def _subsets(view: View, rendered: Rendered) -> None:
+def _subsets(view: View, rendered: RenderedPlan) -> None:
     """Print the changes of subsets to the pods of placements that are written."""
     rows = [
         (placement.workload, placement.name, placement.where, note)

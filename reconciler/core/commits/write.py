@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from reconciler.core.commits import messages
 from reconciler.core.commits.files import write_placement_files
-from reconciler.core.commits.fill import RenderedTemplate, Sheets
+from reconciler.core.commits.templates import RenderedTemplate, RenderedTemplates
 from reconciler.core.commits.trailers import Action, Trailer, write_trailers
 from reconciler.core.decide.state.pass_input import PassInput, Unwritable
 from reconciler.core.engines import ENGINES, Engine, anchor_path, engine, placement_files
@@ -68,7 +68,7 @@ class CommitInputs:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rendered:
+class RenderedPlan:
     """The commits of a plan, and the changes that could not be written."""
 
     commits: tuple[Commit, ...]
@@ -82,7 +82,9 @@ class Rendered:
     """The values of written records, by path and content, so that no file is read back."""
 
 
-def commits(plan: Plan, sheets: Sheets, material: CommitInputs, inputs: PassInput, author: Identity) -> Rendered:
+def write_commits(
+    plan: Plan, templates: RenderedTemplates, material: CommitInputs, inputs: PassInput, author: Identity
+) -> RenderedPlan:
     """Write the commits of a plan, one for each change, in its order."""
     writer = _Writer(material, inputs, author)
     if inputs.ledger.commit is None:
@@ -90,8 +92,8 @@ def commits(plan: Plan, sheets: Sheets, material: CommitInputs, inputs: PassInpu
     for entry in ENGINES.values():
         writer.anchor(entry, inputs.ledger.anchored)
     for position, change in enumerate(plan.changes):
-        writer.write(position, change, sheets.get(position))
-    return Rendered(
+        writer.write(position, change, templates.get(position))
+    return RenderedPlan(
         commits=tuple(writer.commits),
         changes=tuple(writer.changes),
         suppressed=(*plan.suppressed, *writer.suppressed),
@@ -145,12 +147,12 @@ class _Writer:
     def _start_trailers(self) -> str:
         return write_trailers([(Trailer.ACTION, Action.START), (Trailer.SOURCE, self._desired.commit)])
 
-    def write(self, position: int, change: Change, sheet: RenderedTemplate | None) -> None:
+    def write(self, position: int, change: Change, template: RenderedTemplate | None) -> None:
         match change:
             case Place() | Resize() | Move():
-                self._deploy(change, position, sheet)
-            case Extend() if sheet is not None:
-                self._deploy(change, position, sheet)
+                self._deploy(change, position, template)
+            case Extend() if template is not None:
+                self._deploy(change, position, template)
             case Extend(before=before, after=after):
                 spec = placement_record.read_spec(self._material.records[before.path], f"{before.path}/placement.yaml")
                 mode = engine(after.engine).charts_mode(spec)
@@ -187,11 +189,11 @@ class _Writer:
             return
         self._close(change, writes=files)
 
-    def _deploy(self, change: Place | Resize | Extend | Move, position: int, sheet: RenderedTemplate | None) -> None:
+    def _deploy(self, change: Place | Resize | Extend | Move, position: int, template: RenderedTemplate | None) -> None:
         """Write all files of a placement from its spec, or note why it cannot be written."""
         placement = change.placement if isinstance(change, Place) else change.after
-        problem = (sheet.problem if sheet else "") or self._material.failed.get(position, "")
-        spec = sheet.spec if sheet else None
+        problem = (template.problem if template else "") or self._material.failed.get(position, "")
+        spec = template.spec if template else None
         if problem or spec is None:
             self._refuse(placement, problem or "its template could not be filled in")
             return

@@ -14,7 +14,7 @@ from typing import Literal
 from reconciler.core.engines import objects
 from reconciler.core.engines.deployment import Deployment, chart_steps
 from reconciler.core.engines.engine import Bootstrap
-from reconciler.core.engines.unsupported import chart_refusals, command_refusals, command_steps, once
+from reconciler.core.engines.refusals import chart_refusals, command_refusals, command_steps, once
 from reconciler.core.engines.webhook import Webhook
 from reconciler.core.safety import commands
 from reconciler.core.spread.subset_pods import Injection

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Mapping
 
 from reconciler.core.fleet.object_owners import ObjectOwners
 from reconciler.core.fleet.spread.pods import SubsetDrafts
-from reconciler.core.spread.matching import node_requirements, selects_cluster
+from reconciler.core.spread.subset_selection import node_requirements, selects_cluster
 from reconciler.model.candidate import Candidate
 from reconciler.model.ids import ClusterName, WorkloadId, WorkspaceName
 from reconciler.model.plan import Reason, Refusal

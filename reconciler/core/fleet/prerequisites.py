@@ -13,7 +13,7 @@ from reconciler.core.engines.service_export import export_kind, service
 from reconciler.core.safety import commands
 from reconciler.core.workloads.api_kinds import group_kind
 from reconciler.core.workloads.builtin_kinds import Kinds
-from reconciler.core.workloads.included import IncludedObject, included_objects
+from reconciler.core.workloads.included_objects import IncludedObject, included_objects
 from reconciler.core.workloads.paths import at
 from reconciler.core.workloads.pod_references import (
     Reference,

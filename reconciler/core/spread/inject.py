@@ -12,8 +12,8 @@ from dataclasses import replace
 
 from reconciler.core.safety import rules
 from reconciler.core.spread import ordinal_fields
-from reconciler.core.spread.matching import selects_pods
 from reconciler.core.spread.subset_pods import Injection, has_ordinals, injection, patch_template, subset_of
+from reconciler.core.spread.subset_selection import selects_pods
 from reconciler.core.workloads.api_kinds import group_kind
 from reconciler.core.workloads.builtin_kinds import Kinds
 from reconciler.core.workloads.paths import at, within

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
-from reconciler.core.spread.matching import node_requirements, preference_weight, selects_cluster
 from reconciler.core.spread.subset_pods import subset_of
+from reconciler.core.spread.subset_selection import node_requirements, preference_weight, selects_cluster
 from reconciler.model.ids import ClusterName
 from reconciler.model.placement import ClusterSubset, Placement
 from reconciler.model.policy import BurstPolicy, Cluster

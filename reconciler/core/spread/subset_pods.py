@@ -13,7 +13,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from reconciler.core.spread.matching import node_requirements
+from reconciler.core.spread.subset_selection import node_requirements
 from reconciler.core.workloads.node_affinity import meets_terms
 from reconciler.core.workloads.strategic_merge import Unmergeable, leftover_directive, merge
 from reconciler.model.policy import Cluster

@@ -21,7 +21,7 @@ from reconciler.core.decide.candidates.finder import MOST, CandidateFinder
 from reconciler.core.decide.distribution import ClusterShare
 from reconciler.core.decide.distribution.subsets import Counts, Layer, minimums, share_out
 from reconciler.core.fleet.object_owners import describe_object
-from reconciler.core.spread.matching import narrow_shape
+from reconciler.core.spread.subset_selection import narrow_shape
 from reconciler.model.candidate import Candidate
 from reconciler.model.capacity import ReplicaShape
 from reconciler.model.demand import Demand

@@ -12,8 +12,8 @@ from reconciler.core.decide.distribution import ClusterShare
 from reconciler.core.decide.distribution.subsets import Layer, give_back
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.decide.state.working_plan import WorkingPlan
-from reconciler.core.spread.matching import preference_weight
 from reconciler.core.spread.placement_subset import cluster_subset, replicas_by_subset
+from reconciler.core.spread.subset_selection import preference_weight
 from reconciler.model.ids import WorkloadId
 from reconciler.model.placement import ClusterSubset, Placement
 from reconciler.model.workload_spread import WorkloadSpread

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from reconciler.core.decide.state.pass_input import PassInput
-from reconciler.core.spread.matching import has_required_node, selects_cluster
+from reconciler.core.spread.subset_selection import has_required_node, selects_cluster
 from reconciler.model.demand import Demand
 from reconciler.model.ids import WorkloadId
 from reconciler.model.workload_spread import Subset, WorkloadSpread

@@ -18,7 +18,7 @@ from reconciler.core.engines.argocd.bootstrap import ArgoCDBootstrap
 from reconciler.core.engines.argocd.cluster_secrets import ClusterSecretSource
 from reconciler.core.engines.deployment import Deployment, chart_steps
 from reconciler.core.engines.engine import Bootstrap, ControlPlane
-from reconciler.core.engines.unsupported import chart_refusals, command_refusals, once, unreachable
+from reconciler.core.engines.refusals import chart_refusals, command_refusals, once, unreachable
 from reconciler.core.engines.webhook import Webhook
 from reconciler.core.spread import inject
 from reconciler.core.spread.subset_pods import Injection

@@ -11,7 +11,7 @@ import re
 from datetime import timedelta
 
 from reconciler.core.engines.flux.names import APPLIER, TOOLKIT, flux_duration
-from reconciler.core.engines.unsupported import plain_name
+from reconciler.core.engines.refusals import plain_name
 from reconciler.core.safety.rules import exact_version
 from reconciler.core.schema.yaml import emit
 from reconciler.core.workloads.builtin_kinds import POD_TEMPLATES

@@ -12,7 +12,7 @@ from reconciler.core.engines.flux import stages
 from reconciler.core.engines.flux.bootstrap import FluxBootstrap
 from reconciler.core.engines.flux.names import SUBSTITUTE
 from reconciler.core.engines.flux.reports import FluxSource
-from reconciler.core.engines.unsupported import command_refusals, once, unreachable
+from reconciler.core.engines.refusals import command_refusals, once, unreachable
 from reconciler.core.engines.webhook import Webhook
 from reconciler.core.schema.yaml import emit
 from reconciler.core.spread.subset_pods import Injection

@@ -20,10 +20,10 @@ from reconciler.core.expressions.render import expression_strings, reads_variabl
 from reconciler.core.fleet.prerequisites import namespace_of, objects_of, prerequisites
 from reconciler.core.ledger.lifecycle import new_placement
 from reconciler.core.spread.inject import inject_subset, placement_injection, selected_templates, target_indexes
-from reconciler.core.spread.matching import narrow_shape, node_requirements, with_subset_terms
 from reconciler.core.spread.subset_pods import Injection
+from reconciler.core.spread.subset_selection import narrow_shape, node_requirements, with_subset_terms
 from reconciler.core.workloads.builtin_kinds import Kinds
-from reconciler.core.workloads.included import included_objects
+from reconciler.core.workloads.included_objects import included_objects
 from reconciler.core.workloads.paths import at
 from reconciler.core.workloads.pod_references import as_mapping, metadata_references, pod_references
 from reconciler.core.workloads.pods import read_pods

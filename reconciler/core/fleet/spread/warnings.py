@@ -19,8 +19,8 @@ from reconciler.core.fleet.template import WORKLOAD
 from reconciler.core.schema.errors import nearest_name
 from reconciler.core.schema.workloadspread import WorkloadSpreadFile
 from reconciler.core.spread.inject import inject_subset, target_indexes
-from reconciler.core.spread.matching import selects_cluster, selects_pods
 from reconciler.core.spread.subset_pods import Injection, has_ordinals, injection, ordinals_start
+from reconciler.core.spread.subset_selection import selects_cluster, selects_pods
 from reconciler.core.workloads.builtin_kinds import Kinds, kind_of
 from reconciler.core.workloads.node_affinity import meets_terms
 from reconciler.core.workloads.paths import at

@@ -32,7 +32,7 @@ class RenderedTemplate:
     """Why it cannot be rendered; empty where it can."""
 
 
-Sheets = Mapping[int, RenderedTemplate]
+RenderedTemplates = Mapping[int, RenderedTemplate]
 """By the position of the change in its plan; changes that write nothing from a template are left out."""
 
 
@@ -47,7 +47,7 @@ def written(change: Change) -> Placement | None:
             return None
 
 
-def fill(plan: Plan, desired: Desired) -> Sheets:
+def render_templates(plan: Plan, desired: Desired) -> RenderedTemplates:
     """Fill in the template of every placement that the plan writes."""
     return {position: _filled(placement, desired) for position, placement in _written(plan.changes)}
 

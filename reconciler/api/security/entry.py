@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 from reconciler.access.rights import Access
 from reconciler.adapters.access_file import AccessFileWatcher
-from reconciler.api.door.callers import Callers, IssuerLogin
-from reconciler.api.door.tls import Certificate
+from reconciler.api.security.callers import Callers, IssuerLogin
+from reconciler.api.security.tls import Certificate
 from reconciler.core.schema.access import read_access
 from reconciler.environment import PREFIX
 from reconciler.ports import Clock

@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from reconciler.adapters.git import remote as address
+from reconciler.adapters.git.branches import RemoteBranches
 from reconciler.adapters.git.run import Output
-from reconciler.adapters.git.tracking import Tracking
 from reconciler.errors import OverspillError
 from reconciler.model.ids import CommitId
 
@@ -26,7 +26,7 @@ class RefUpdate:
     new: CommitId
 
 
-def begin(tracking: Tracking, moves: Sequence[RefUpdate]) -> Callable[[], None]:
+def begin(branches: RemoteBranches, moves: Sequence[RefUpdate]) -> Callable[[], None]:
     """Start a push that moves branches forward; the returned function waits for its end.
 
     The caller has checked that each `new` descends from its `old`. Leases name the commits that the remote must still
@@ -36,28 +36,28 @@ def begin(tracking: Tracking, moves: Sequence[RefUpdate]) -> Callable[[], None]:
     together = ["--atomic"] if len(moves) > 1 else []
     leases = [f"--force-with-lease={move.branch}:{move.old or ''}" for move in moves]
     command = ["push", "--porcelain", "--progress", "--no-verify", *together, *leases, address.NAME]
-    tracking.doubtful = True
-    under_way = tracking.runner.begin([*command, *(f"{move.new}:{move.branch}" for move in moves)], remote=True)
+    branches.doubtful = True
+    under_way = branches.runner.begin([*command, *(f"{move.new}:{move.branch}" for move in moves)], remote=True)
 
     def end() -> None:
         done = under_way()
         if done.status:
-            raise _rejection(tracking, moves[0].branch, done)
+            raise _rejection(branches, moves[0].branch, done)
 
     return end
 
 
-def doing(tracking: Tracking, branch: str) -> str:
+def doing(branches: RemoteBranches, branch: str) -> str:
     """Describe the push for an error."""
-    return f"pushing {branch.removeprefix('refs/heads/')} to {tracking.remote.url}"
+    return f"pushing {branch.removeprefix('refs/heads/')} to {branches.remote.url}"
 
 
-def _rejection(tracking: Tracking, first: str, done: Output) -> OverspillError:
+def _rejection(branches: RemoteBranches, first: str, done: Output) -> OverspillError:
     """Return the error of a failed push, from the summary of the rejected branch."""
     lines = done.stdout.decode(errors="replace").splitlines()
     refused = [line.split("\t", 2)[1:] for line in lines if line.startswith("!\t")]
     if not refused:
-        return tracking.failure(doing(tracking, first), done)
+        return branches.failure(doing(branches, first), done)
     refspec, summary = next((it for it in refused if it[1] not in _OTHERS_FAULT), refused[0])
     branch = refspec.partition(":")[2]
-    return address.rejection(doing(tracking, branch), summary, tracking.remote.redact(done.stderr))
+    return address.rejection(doing(branches, branch), summary, branches.remote.redact(done.stderr))

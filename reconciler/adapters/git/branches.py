@@ -32,7 +32,7 @@ _BROKEN = re.compile(
 """Git's messages about a damaged mirror; any other failure of a fetch is the remote's."""
 
 
-class Tracking:
+class RemoteBranches:
     """Holds the mirror and the known tips of the remote's branches.
 
     `source` and `output` are full names of branches, `clusters` is the prefix of the branches of clusters.
