@@ -110,7 +110,7 @@ def _report(error: Exception) -> int:
 @click.version_option(reconciler.__version__, prog_name="overspill", message="%(prog)s %(version)s")
 @click.pass_context
 def main(ctx: click.Context) -> None:
-    """Lend a GPU workload capacity in other clusters when its own is full, through git and nothing else.
+    """Burst a GPU workload to other clusters when its own is full, through git and nothing else.
 
     Begin with `overspill init fleet`, look with `overspill plan`, and leave `overspill run` running. Every option that
     names the repository can be set in the environment: OVERSPILL_REPO, OVERSPILL_OUTPUT_BRANCH and so on.

@@ -50,5 +50,5 @@ def group(size: int = 4, each: int = 8) -> ReplicaShape:
     return shape(each, group_size=size)
 
 
-def lent(name: str = "worker-2", groups: int = 1, *, size: int = 4, each: int = 8, **fields: object) -> Placement:
+def burst(name: str = "worker-2", groups: int = 1, *, size: int = 4, each: int = 8, **fields: object) -> Placement:
     return placement(name, groups, shape=group(size, each), created=NOW - seconds(300), **fields)

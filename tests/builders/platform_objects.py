@@ -1,4 +1,4 @@
-"""Short ways to say what a template deploys, and which clusters it is lent to."""
+"""Short ways to say what a template deploys, and which clusters it is burst to."""
 
 from __future__ import annotations
 

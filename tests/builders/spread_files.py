@@ -63,7 +63,7 @@ def governing(desired: Desired, workload: WorkloadId = VLLM) -> WorkloadSpread:
 
 
 def fleet_for(kind: str, api_version: str, name: str, namespace: str) -> dict[str, str]:
-    """Write a fleet whose template lends replicas to this object, with a cluster for each zone of the samples."""
+    """Write a fleet whose template bursts replicas of this object, with a cluster for each zone of the samples."""
     template = TEMPLATE.replace("apiVersion: apps/v1", f"apiVersion: {api_version}")
     template = template.replace("kind: Deployment", f"kind: {kind}").replace("llm-demo", namespace)
     provided = f"{{provides: {{kinds: [{api_version.partition('/')[0]}/{kind}]}}}}"

@@ -25,7 +25,7 @@ from reconciler.model.units import ONE, Quantity, Resources
 from reconciler.model.workload import WorkloadRef
 from tests.builders.deploy_specs import chart, spec
 from tests.builders.fleet_files import FLEET, errors, load, warnings
-from tests.builders.group_bursts import lacks, lent, roomy
+from tests.builders.group_bursts import burst, lacks, roomy
 from tests.builders.inputs import NOW, VLLM, cluster, desired, free, inputs, ledger, ordering, plan, seconds, shape
 from tests.builders.kube_objects import NO_GPU, pod
 from tests.builders.kube_objects import workload as made_by_server
@@ -188,7 +188,7 @@ def test_where_nobody_says_how_many_pods_a_replica_is_nothing_is_lent_and_the_wa
 
 @pytest.mark.parametrize(("missing", "kept"), [(8, True), (0, False)])
 def test_while_nobody_says_how_many_replicas_are_missing_none_is_taken_back(missing: int, kept: bool) -> None:
-    there = lent(groups=2, lasting=timedelta(hours=2))
+    there = burst(groups=2, lasting=timedelta(hours=2))
     near, seen = free("worker-2", bound={there.name: 8}), shows(missing)
     made = plan(seen, near, wanted=charted(), there=ledger(there), history=wanted_before(min(1, missing)))
     assert (made.changes == ()) is kept
@@ -218,7 +218,7 @@ def test_groups_of_which_an_observation_says_the_size_need_no_other_word() -> No
 
 
 def test_more_groups_come_where_the_others_are_and_never_as_a_second_copy() -> None:
-    there = lent()
+    there = burst()
     empty = free("worker-3", *[8] * 20)
     near = free("worker-2", *[8] * 4, bound={there.name: 4})
     (change,) = plan(shows(8, FOUR, number=4), near, empty, wanted=charted(), there=ledger(there)).changes
@@ -230,7 +230,7 @@ def test_more_groups_come_where_the_others_are_and_never_as_a_second_copy() -> N
 
 
 def test_the_end_of_the_demand_ends_the_whole_copy() -> None:
-    there = lent(size=3)
+    there = burst(size=3)
     seen = replace(shows(0, *RAY, kind="RayCluster", running=4), observed_at=NOW)
     (one,) = seen.workloads
     calm = replace(seen, workloads=(replace(one, deficit_since=NOW - seconds(600)),))
@@ -240,7 +240,7 @@ def test_the_end_of_the_demand_ends_the_whole_copy() -> None:
 
 
 def test_a_set_of_a_chart_leaves_a_lost_cluster_whole_though_its_primary_is_out_of_sight_as_well() -> None:
-    there = lent(groups=2, lasting=timedelta(hours=2))
+    there = burst(groups=2, lasting=timedelta(hours=2))
     for seen in ((shows(8, FOUR, number=4),), ()):
         made = inputs(*seen, free("worker-3", *[8] * 8), wanted=charted(), there=ledger(there))
         (change,) = decide(replace(made, lost={ClusterName("worker-2"): NOW - timedelta(minutes=15)})).changes
@@ -249,7 +249,7 @@ def test_a_set_of_a_chart_leaves_a_lost_cluster_whole_though_its_primary_is_out_
 
 
 def test_a_drained_cluster_is_left_whole_in_one_commit() -> None:
-    there = lent(groups=2, lasting=timedelta(hours=2))
+    there = burst(groups=2, lasting=timedelta(hours=2))
     clusters = (cluster("worker-1"), cluster("worker-2", availability=Availability.DRAINING), cluster("worker-3"))
     near, far = free("worker-2", bound={there.name: 8}), free("worker-3", *[8] * 8)
     made = plan(shows(8, FOUR, number=4), near, far, wanted=charted(clusters=clusters), there=ledger(there))
@@ -273,7 +273,7 @@ def test_what_a_chart_deploys_is_worked_out_once_for_as_long_as_its_primary_show
 def test_a_group_that_is_seen_of_another_size_in_each_pass_changes_nothing_that_stands() -> None:
     wanted = charted()
     wanted = replace(wanted, templates={VLLM: replace(wanted.templates[VLLM], blob=BlobId("b" * 40))})
-    there = lent(groups=2, lasting=timedelta(hours=2), template_version="a" * 12)
+    there = burst(groups=2, lasting=timedelta(hours=2), template_version="a" * 12)
     near = free("worker-2", *[8] * 8, bound={there.name: 8})
     (change,) = plan(shows(6, (shape(8), 3), number=4), near, wanted=wanted, there=ledger(there)).changes
     assert isinstance(change, Resize)

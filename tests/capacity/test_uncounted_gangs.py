@@ -13,7 +13,7 @@ from reconciler.core.workloads import pod_counts
 from reconciler.model.plan import Place, Reason
 from reconciler.model.policy import Desired
 from reconciler.model.workload import Json
-from tests.builders.group_bursts import fleet, lacks, lent
+from tests.builders.group_bursts import burst, fleet, lacks
 from tests.builders.inputs import VLLM, free, inputs, ledger, plan, shape, short
 from tests.builders.requests import manifests, request
 from tests.builders.workload_kinds import pod, workload
@@ -46,7 +46,7 @@ def test_it_goes_to_the_first_cluster_that_has_room_for_all_pods_of_it_however_m
 
 def test_there_is_never_a_second_copy_of_it() -> None:
     seen = lacks(6, running=0), free("worker-2"), free("worker-3", *EIGHT)
-    assert plan(*seen, wanted=wanted(), there=ledger(lent(groups=1, size=3))).changes == ()
+    assert plan(*seen, wanted=wanted(), there=ledger(burst(groups=1, size=3))).changes == ()
 
 
 def test_before_any_pod_of_it_was_seen_nothing_of_it_is_lent_and_it_is_told_why() -> None:

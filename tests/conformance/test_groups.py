@@ -23,7 +23,7 @@ from reconciler.model.ids import ClusterName
 from reconciler.model.plan import Move, Place, Plan, Revert
 from reconciler.model.policy import Desired, Fleet
 from reconciler.model.workload import Json
-from tests.builders.group_bursts import SET, fleet, lacks, lent
+from tests.builders.group_bursts import SET, burst, fleet, lacks
 from tests.builders.inputs import NOW, SOURCE, VLLM, cluster, free, gpus, inputs, ledger, ordering, plan, seconds
 from tests.builders.requests import holds, manifests, record, request, wants
 from tests.builders.workload_kinds import template, workload
@@ -163,7 +163,7 @@ def test_a_set_goes_to_clusters_that_are_named_and_stays_when_they_are_named_in_
     if not has:
         assert asked(wanted) == expected["created_on"]
         return
-    before = lent(has[0], 2, lasting=HOURS)
+    before = burst(has[0], 2, lasting=HOURS)
     assert given["nominated"][0] != has[0]
     seen = (free(name, *ROOM, bound={before.name: 8} if name == has[0] else {}) for name in has)
     assert plan(lacks(8), *seen, wanted=wanted, there=ledger(before)).changes == ()
@@ -175,7 +175,7 @@ def test_groups_that_surge_in_a_rolling_update_are_not_taken_for_too_many(case: 
     given = case["input"]
     written, groups = given["lws"], len(case["expected"]["workload_indexes"])
     made = lws({**written, "replicas": "{{ replicas }}"})
-    before = lent(groups=written["replicas"], size=written["size"], lasting=HOURS)
+    before = burst(groups=written["replicas"], size=written["size"], lasting=HOURS)
     seen = free("worker-2", *ROOM, bound={before.name: groups}, ready={before.name: groups})
     lacking = lacks(written["replicas"] * written["size"])
     assert groups > written["replicas"]
@@ -204,7 +204,7 @@ def test_a_group_has_the_domain_that_its_affinities_come_to(case: Case) -> None:
 
 def gone(wanted: Desired) -> Plan:
     """Decide on a set that stands and that nobody needs any more."""
-    before = lent(groups=2, lasting=HOURS)
+    before = burst(groups=2, lasting=HOURS)
     seen = lacks(0, running=0, deficit_since=NOW - seconds(900))
     return plan(seen, free("worker-2", bound={before.name: 8}), wanted=wanted, there=ledger(before))
 
@@ -218,7 +218,7 @@ def lost(case: Case, **groups: int) -> Plan:
     """Decide on a set on worker-2 that has been lost for as long as the case says; worker-3 has room."""
     given = case["input"]
     wanted = replace(fleet(SET), fleet=Fleet(worker_lost_timeout=seconds(given["worker_lost_timeout_seconds"])))
-    there_ = ledger(lent(groups=2, lasting=HOURS))
+    there_ = ledger(burst(groups=2, lasting=HOURS))
     made = inputs(lacks(8), free("worker-3", *ROOM), wanted=wanted, there=there_)
     since = NOW - seconds(given["workers"]["worker1"]["disconnected_seconds_ago"])
     return decide(replace(made, lost={ClusterName("worker-2"): since}))
@@ -237,7 +237,7 @@ def test_a_set_stands_moves_and_ends_when_multikueue_has_it_so(case: Case) -> No
     elif local["admission_check"] is None:  # no check is ours: no policy lets it burst
         assert plan(lacks(8), free("worker-2", *ROOM), wanted=replace(fleet(SET), policies={})).changes == ()
     elif expected.get("worker1") == {"workload": False, "job": False} and not local.get("finished"):
-        before = lent("worker-3", 2, lasting=HOURS)  # it has moved, and the lost worker is back
+        before = burst("worker-3", 2, lasting=HOURS)  # it has moved, and the lost worker is back
         seen = free("worker-3", bound={before.name: 8}, ready={before.name: 8})
         assert plan(lacks(8), free("worker-2", *ROOM), seen, wanted=fleet(SET), there=ledger(before)).changes == ()
     else:

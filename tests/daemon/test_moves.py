@@ -8,7 +8,7 @@ DRAINING = SOURCE_FILES["clusters.yaml"].replace(
 )
 
 
-def lent(missing: int = 3) -> Passes:
+def burst(missing: int = 3) -> Passes:
     passes = Passes(MemoryRepository(SOURCE_FILES))
     passes.missing = missing
     passes.run()
@@ -17,7 +17,7 @@ def lent(missing: int = 3) -> Passes:
 
 
 def test_a_draining_cluster_gives_its_placement_to_the_next_in_one_commit() -> None:
-    passes = lent()
+    passes = burst()
     (before,) = passes.placements()
     passes.repository.person("source", {"clusters.yaml": DRAINING})
     passes.run()
@@ -34,7 +34,7 @@ def test_a_draining_cluster_gives_its_placement_to_the_next_in_one_commit() -> N
 
 
 def test_a_cluster_that_leaves_the_workspace_sends_its_placement_home_if_nobody_has_room() -> None:
-    passes = lent()
+    passes = burst()
     passes.free["worker-3"] = 0
     workspace = SOURCE_FILES["workspace.yaml"].replace("[worker-1, worker-2, worker-3]", "[worker-1, worker-3]")
     passes.repository.person("source", {"workspace.yaml": workspace})
@@ -46,14 +46,14 @@ def test_a_cluster_that_leaves_the_workspace_sends_its_placement_home_if_nobody_
 
 
 def test_a_template_that_is_removed_takes_its_bursts_with_it() -> None:
-    passes = lent()
+    passes = burst()
     passes.repository.person("source", removes=("template.yaml",))
     passes.run()
     assert passes.repository.tree(under="clusters") == {}
 
 
 def test_a_changed_template_reaches_a_burst_with_its_next_resize() -> None:
-    passes = lent()
+    passes = burst()
     newer = SOURCE_FILES["template.yaml"].replace("vllm:1.0", "vllm:1.1")
     passes.repository.person("source", {"template.yaml": newer})
     passes.run()
@@ -142,7 +142,7 @@ def test_two_placements_that_move_to_one_cluster_become_one_and_lose_nothing() -
 
 
 def test_a_move_to_where_the_workload_is_already_lets_that_placement_grow() -> None:
-    passes = lent(missing=6)
+    passes = burst(missing=6)
     assert spread(passes) == [("worker-2", 4), ("worker-3", 2)]
     passes.repository.person("source", {"clusters.yaml": DRAINING})
     passes.run()
@@ -153,7 +153,7 @@ def test_a_move_to_where_the_workload_is_already_lets_that_placement_grow() -> N
 
 
 def test_a_lowered_limit_of_one_cluster_is_carried_out() -> None:
-    passes = lent(missing=3)
+    passes = burst(missing=3)
     lower = SOURCE_FILES["policy.yaml"].replace("{name: worker-2}", "{name: worker-2, maxReplicas: 1}")
     passes.repository.person("source", {"policy.yaml": lower})
     passes.run()
@@ -161,7 +161,7 @@ def test_a_lowered_limit_of_one_cluster_is_carried_out() -> None:
 
 
 def test_a_placement_keeps_its_cluster_while_the_policy_it_came_from_cannot_be_read() -> None:
-    passes = lent(missing=6)
+    passes = burst(missing=6)
     general = SOURCE_FILES["policy.yaml"].replace("name: gpu", "name: general").replace("{name: worker-2}, ", "")
     passes.repository.person("source", {"general.yaml": general, "policy-2.yaml": "kind: BurstPolicy\nspec: [\n"})
     passes.repository.person("source", removes=("policy.yaml",))
@@ -170,7 +170,7 @@ def test_a_placement_keeps_its_cluster_while_the_policy_it_came_from_cannot_be_r
 
 
 def test_a_burst_on_a_cluster_that_nobody_describes_any_more_holds_up_no_pass() -> None:
-    passes = lent(missing=6)
+    passes = burst(missing=6)
     two = "---\n".join(SOURCE_FILES["clusters.yaml"].split("---\n")[:2])
     passes.repository.person("source", {"clusters.yaml": two, "broken.yaml": "kind: Cluster\nspec: [\n"})
     passes.missing, passes.steady_since = 5, passes.moment
@@ -182,7 +182,7 @@ def test_a_burst_on_a_cluster_that_nobody_describes_any_more_holds_up_no_pass() 
 
 
 def test_a_resize_that_takes_up_a_changed_template_says_so() -> None:
-    passes = lent()
+    passes = burst()
     newer = SOURCE_FILES["template.yaml"].replace("vllm:1.0", "vllm:1.1")
     passes.repository.person("source", {"template.yaml": newer})
     passes.missing = 4

@@ -1,4 +1,4 @@
-"""Whatever demand, capacity, time and people do: what was lent comes back, on time, and never more than was needed."""
+"""Whatever demand, capacity, time and people do: what was burst comes back, on time, and never more than was needed."""
 
 import pytest
 from hypothesis import HealthCheck, given, settings

@@ -80,34 +80,34 @@ def decided(there: Ledger, observed: Observed, known: Rollouts, *, now: datetime
     return decide(replace(made, observed=observed, rollouts=known))
 
 
-def after(lent: Placement, *reports: EngineReport, now: datetime = NOW, **fields: object) -> Plan:
-    there, observed = ledger(lent), seen(*reports, **fields)
+def after(burst: Placement, *reports: EngineReport, now: datetime = NOW, **fields: object) -> Plan:
+    there, observed = ledger(burst), seen(*reports, **fields)
     return decided(there, observed, followed(there, observed), now=now)
 
 
 def test_what_its_engine_has_given_up_ends_at_once_and_the_next_cluster_is_tried_in_the_same_pass() -> None:
-    lent = flux()
-    ended, tried = after(lent, report(lent)).changes
+    burst = flux()
+    ended, tried = after(burst, report(burst)).changes
     assert isinstance(ended, Revert)
-    assert (ended.placement, ended.why, ended.phase, ended.detail) == (lent, Why.FAILED, Phase.FAILED, HELM)
+    assert (ended.placement, ended.why, ended.phase, ended.detail) == (burst, Why.FAILED, Phase.FAILED, HELM)
     assert isinstance(tried, Place)
     assert (tried.placement.cluster, tried.placement.replicas) == ("worker-3", 3)
     (refused,) = tried.refused
     assert refused.reason is Reason.COOLING_DOWN
-    assert refused.message.startswith(f"{lent.name} on worker-2 ended: failed")
+    assert refused.message.startswith(f"{burst.name} on worker-2 ended: failed")
 
 
 def test_only_the_failed_cluster_is_held_back() -> None:
-    lent = flux()
-    ended = after(lent, report(lent)).changes[0]
+    burst = flux()
+    ended = after(burst, report(burst)).changes[0]
     assert isinstance(ended, Revert)
     assert ended.restraint is not None
     assert (ended.restraint.cluster, ended.restraint.until) == ("worker-2", NOW + 5 * MINUTE)
 
 
 def test_a_policy_without_a_cool_down_does_not_try_the_same_cluster_again_at_once() -> None:
-    lent = flux()
-    there, observed = ledger(lent), seen(report(lent))
+    burst = flux()
+    there, observed = ledger(burst), seen(report(burst))
     ended, tried = decided(there, observed, followed(there, observed), cool_down=timedelta()).changes
     assert isinstance(ended, Revert)
     assert ended.restraint is not None
@@ -117,7 +117,7 @@ def test_a_policy_without_a_cool_down_does_not_try_the_same_cluster_again_at_onc
 
 
 def test_what_has_failed_on_every_cluster_waits_for_its_cool_downs_and_says_so() -> None:
-    lent = flux("worker-3")
+    burst = flux("worker-3")
     cooling = Restraint(
         kind=RestraintKind.COOL_DOWN,
         cluster=ClusterName("worker-2"),
@@ -126,7 +126,7 @@ def test_what_has_failed_on_every_cluster_waits_for_its_cool_downs_and_says_so()
         reason="vllm-1 on worker-2 ended: failed",
         placement=PlacementName("vllm-1"),
     )
-    there, observed = ledger(lent, restraints={VLLM: (cooling,)}), seen(report(lent))
+    there, observed = ledger(burst, restraints={VLLM: (cooling,)}), seen(report(burst))
     made = decided(there, observed, followed(there, observed))
     assert [type(change) for change in made.changes] == [Revert]
     (left,) = made.suppressed
@@ -135,20 +135,20 @@ def test_what_has_failed_on_every_cluster_waits_for_its_cool_downs_and_says_so()
 
 
 def test_a_failure_counts_once_its_cluster_was_seen_after_it() -> None:
-    lent = flux()
-    said = report(lent, since=NOW - MINUTE / 2)
-    assert after(lent, said, clusters=(free("worker-2", 8, at=NOW - MINUTE),)).changes == ()
-    assert isinstance(after(lent, said).changes[0], Revert)
+    burst = flux()
+    said = report(burst, since=NOW - MINUTE / 2)
+    assert after(burst, said, clusters=(free("worker-2", 8, at=NOW - MINUTE),)).changes == ()
+    assert isinstance(after(burst, said).changes[0], Revert)
 
 
 def test_what_is_at_it_has_until_the_rollout_timeout() -> None:
-    there = ledger(lent := flux(minutes=15))
-    watched = followed(there, seen(at=lent.changed_at), now=lent.changed_at)
-    observed = seen(report(lent, EngineState.PROGRESSING, "waiting", since=lent.changed_at))
+    there = ledger(burst := flux(minutes=15))
+    watched = followed(there, seen(at=burst.changed_at), now=burst.changed_at)
+    observed = seen(report(burst, EngineState.PROGRESSING, "waiting", since=burst.changed_at))
     known = followed(there, observed, before=watched)
     early = decided(there, observed, known, now=NOW - MINUTE)
     assert early.changes == ()
-    assert early.wake_at == NOW == lent.changed_at + 15 * MINUTE
+    assert early.wake_at == NOW == burst.changed_at + 15 * MINUTE
     late = decided(there, observed, known)
     assert [type(change) for change in late.changes] == [Revert, Place]
     assert isinstance(late.changes[0], Revert)
@@ -157,10 +157,10 @@ def test_what_is_at_it_has_until_the_rollout_timeout() -> None:
 
 @pytest.mark.parametrize("state", [EngineState.FAILED, EngineState.PROGRESSING])
 def test_after_a_restart_what_is_older_than_the_rollout_timeout_has_its_full_time(state: EngineState) -> None:
-    there = ledger(lent := flux(minutes=60))
-    said = report(lent, state, since=NOW - 30 * MINUTE)
+    there = ledger(burst := flux(minutes=60))
+    said = report(burst, state, since=NOW - 30 * MINUTE)
     known = followed(there, seen(said))
-    assert known.ailing[lent.path].since == NOW
+    assert known.ailing[burst.path].since == NOW
     assert decided(there, seen(said), known).changes == ()
     later = NOW + 15 * MINUTE
     observed = seen(said, at=later)
@@ -171,20 +171,20 @@ def test_after_a_restart_what_is_older_than_the_rollout_timeout_has_its_full_tim
 
 @pytest.mark.parametrize("lost", ["its cluster", "its engine"])
 def test_what_fell_ill_out_of_sight_is_ill_since_it_was_seen(lost: str) -> None:
-    there = ledger(lent := flux(minutes=60))
+    there = ledger(burst := flux(minutes=60))
     away = NOW - 40 * MINUTE
     first = followed(there, seen(at=away, reporting="worker-2"), now=away)
     blind = (free("worker-2", 8, at=NOW - timedelta(hours=1)),) if lost == "its cluster" else ()
     reporting = "worker-2" if lost == "its cluster" else ""
     dark = followed(there, seen(at=away, clusters=blind, reporting=reporting), now=away + MINUTE, before=first)
-    observed = seen(report(lent, EngineState.PROGRESSING, since=away), reporting="worker-2")
-    assert followed(there, observed, before=dark).ailing[lent.path].since == NOW
+    observed = seen(report(burst, EngineState.PROGRESSING, since=away), reporting="worker-2")
+    assert followed(there, observed, before=dark).ailing[burst.path].since == NOW
 
 
 def test_no_time_is_up_while_the_policy_that_gives_it_cannot_be_read() -> None:
-    there = ledger(lent := flux(minutes=20))
-    said = report(lent, EngineState.PROGRESSING, since=lent.changed_at)
-    watched = followed(there, seen(at=lent.changed_at), now=lent.changed_at)
+    there = ledger(burst := flux(minutes=20))
+    said = report(burst, EngineState.PROGRESSING, since=burst.changed_at)
+    watched = followed(there, seen(at=burst.changed_at), now=burst.changed_at)
     known = followed(there, seen(said), before=watched)
     broken = replace(desired(ordering("worker-2")), policies={})
     for incomplete in (True, False):
@@ -195,135 +195,135 @@ def test_no_time_is_up_while_the_policy_that_gives_it_cannot_be_read() -> None:
 
 
 def test_time_counts_from_the_last_change_and_not_from_before_it() -> None:
-    lent = flux(minutes=60, changed_at=NOW - MINUTE)
-    said = report(lent, EngineState.PROGRESSING, since=NOW - timedelta(hours=1))
-    assert after(lent, said).changes == ()
+    burst = flux(minutes=60, changed_at=NOW - MINUTE)
+    said = report(burst, EngineState.PROGRESSING, since=NOW - timedelta(hours=1))
+    assert after(burst, said).changes == ()
 
 
 def test_an_engine_that_tries_again_and_again_does_not_begin_anew_each_time() -> None:
-    there = ledger(lent := flux(minutes=60))
-    first = followed(there, seen(report(lent, EngineState.PROGRESSING, since=NOW)))
+    there = ledger(burst := flux(minutes=60))
+    first = followed(there, seen(report(burst, EngineState.PROGRESSING, since=NOW)))
     later = NOW + 15 * MINUTE
-    observed = seen(report(lent, EngineState.PROGRESSING, "again", since=later), at=later)
+    observed = seen(report(burst, EngineState.PROGRESSING, "again", since=later), at=later)
     known = followed(there, observed, now=later, before=first)
-    assert known.ailing[lent.path].since == NOW
+    assert known.ailing[burst.path].since == NOW
     assert isinstance(decided(there, observed, known, now=later).changes[0], Revert)
 
 
 def test_what_was_healthy_gets_its_time_to_come_back_even_where_its_engine_has_given_up() -> None:
-    there = ledger(lent := flux(minutes=60))
-    first = followed(there, seen(report(lent, EngineState.HEALTHY)))
-    observed = seen(report(lent))
+    there = ledger(burst := flux(minutes=60))
+    first = followed(there, seen(report(burst, EngineState.HEALTHY)))
+    observed = seen(report(burst))
     known = followed(there, observed, before=first)
     assert decided(there, observed, known).changes == ()
     later = NOW + 15 * MINUTE
-    observed = seen(report(lent), at=later)
+    observed = seen(report(burst), at=later)
     (ended, _) = decided(there, observed, followed(there, observed, now=later, before=known), now=later).changes
     assert isinstance(ended, Revert)
     assert ended.detail == f"no longer healthy for 15m: {HELM}"
 
 
 def test_what_was_healthy_a_moment_ago_is_unwell_since_now_whatever_its_engine_says() -> None:
-    there = ledger(lent := flux(minutes=60))
-    first = followed(there, seen(report(lent, EngineState.HEALTHY)))
-    observed = seen(report(lent, EngineState.PROGRESSING, "looks again", since=NOW - 50 * MINUTE))
+    there = ledger(burst := flux(minutes=60))
+    first = followed(there, seen(report(burst, EngineState.HEALTHY)))
+    observed = seen(report(burst, EngineState.PROGRESSING, "looks again", since=NOW - 50 * MINUTE))
     known = followed(there, observed, before=first)
-    assert known.ailing[lent.path].since == NOW
+    assert known.ailing[burst.path].since == NOW
     assert decided(there, observed, known).changes == ()
 
 
 @pytest.mark.parametrize("blind", ["worker-2", "worker-1"])
 def test_nothing_is_taken_back_because_somebody_cannot_be_seen(blind: str) -> None:
-    lent = flux()
+    burst = flux()
     unseen = free(blind, 8, at=NOW - timedelta(hours=1))
-    assert after(lent, report(lent), clusters=(unseen,)).changes == ()
+    assert after(burst, report(burst), clusters=(unseen,)).changes == ()
 
 
 def test_a_cluster_that_comes_into_sight_again_has_its_full_time() -> None:
-    there = ledger(lent := flux(minutes=60))
-    said = report(lent, EngineState.PROGRESSING)
+    there = ledger(burst := flux(minutes=60))
+    said = report(burst, EngineState.PROGRESSING)
     first = followed(there, seen(said))
     dark = followed(there, seen(said, clusters=(free("worker-2", at=NOW - timedelta(hours=1)),)), before=first)
     assert dark.ailing == {}
     later = NOW + 20 * MINUTE
     back = followed(there, seen(said, at=later), now=later, before=dark)
-    assert back.ailing[lent.path].since == later
+    assert back.ailing[burst.path].since == later
 
 
 @pytest.mark.parametrize("state", [EngineState.FAILED, EngineState.HEALTHY])
 def test_a_report_on_another_version_only_says_that_this_one_is_not_there_yet(state: EngineState) -> None:
-    there = ledger(lent := flux())
+    there = ledger(burst := flux())
     for said, held in (
-        (report(lent, state, "", digest="sha256-theirs"), {}),
-        (report(lent, state, "", revision=OTHER), {(OTHER, f"{lent.path}/placement.yaml"): False}),
+        (report(burst, state, "", digest="sha256-theirs"), {}),
+        (report(burst, state, "", revision=OTHER), {(OTHER, f"{burst.path}/placement.yaml"): False}),
     ):
         known = followed(there, seen(said), held=held)
-        assert known.ailing[lent.path].state is EngineState.PENDING
-        assert not known.has_arrived(lent)
+        assert known.ailing[burst.path].state is EngineState.PENDING
+        assert not known.has_arrived(burst)
 
 
 def test_a_later_commit_that_left_the_files_alone_is_as_good() -> None:
-    there = ledger(lent := flux())
-    signs = RolloutSigns.of(there, seen(report(lent, EngineState.HEALTHY, revision=OTHER)), Fleet(), NOW)
+    there = ledger(burst := flux())
+    signs = RolloutSigns.of(there, seen(report(burst, EngineState.HEALTHY, revision=OTHER)), Fleet(), NOW)
     (asked,) = doubts(Rollouts(), signs)
-    assert asked == (OTHER, f"{lent.path}/placement.yaml")
-    assert told(signs, Rollouts(), {asked: True}).has_arrived(lent)
+    assert asked == (OTHER, f"{burst.path}/placement.yaml")
+    assert told(signs, Rollouts(), {asked: True}).has_arrived(burst)
 
 
 def test_a_commit_that_nobody_knows_here_proves_nothing() -> None:
-    there = ledger(lent := flux(minutes=60))
+    there = ledger(burst := flux(minutes=60))
     for said in EngineState:
-        known = followed(there, seen(report(lent, said, revision=OTHER)))
+        known = followed(there, seen(report(burst, said, revision=OTHER)))
         assert known.ailing == {}
-        assert not known.has_arrived(lent)
+        assert not known.has_arrived(burst)
 
 
 def test_what_has_arrived_is_asked_no_more() -> None:
-    there = ledger(lent := flux())
-    before = followed(there, seen(report(lent, EngineState.HEALTHY)))
-    signs = RolloutSigns.of(there, seen(report(lent, EngineState.HEALTHY, revision=OTHER)), Fleet(), NOW)
+    there = ledger(burst := flux())
+    before = followed(there, seen(report(burst, EngineState.HEALTHY)))
+    signs = RolloutSigns.of(there, seen(report(burst, EngineState.HEALTHY, revision=OTHER)), Fleet(), NOW)
     assert doubts(before, signs) == frozenset()
-    assert told(signs, before, {}).has_arrived(lent)
+    assert told(signs, before, {}).has_arrived(burst)
 
 
 def test_an_engine_that_cannot_say_makes_nothing_unhealthy() -> None:
-    there = ledger(lent := flux(minutes=60))
-    for before in (Rollouts(), followed(there, seen(report(lent, EngineState.HEALTHY)))):
-        known = followed(there, seen(report(lent, EngineState.PENDING, "source is away")), before=before)
+    there = ledger(burst := flux(minutes=60))
+    for before in (Rollouts(), followed(there, seen(report(burst, EngineState.HEALTHY)))):
+        known = followed(there, seen(report(burst, EngineState.PENDING, "source is away")), before=before)
         assert known.ailing == {}
 
 
 def test_engine_that_reached_nobody_ends_what_is_new_in_its_time_and_leaves_what_runs_well() -> None:
     for minutes, well in ((1, False), (60, True)):
-        there = ledger(lent := flux(minutes=minutes))
-        known = followed(there, seen(report(lent, EngineState.HEALTHY))) if well else Rollouts()
+        there = ledger(burst := flux(minutes=minutes))
+        known = followed(there, seen(report(burst, EngineState.HEALTHY))) if well else Rollouts()
         for now in (NOW, NOW + 15 * MINUTE):
-            observed = seen(report(lent, EngineState.PENDING, "connection refused", revision=""), at=now)
+            observed = seen(report(burst, EngineState.PENDING, "connection refused", revision=""), at=now)
             known = followed(there, observed, now=now, before=known)
         assert (decided(there, observed, known, now=now).changes == ()) is well
 
 
 def test_what_runs_well_stays_while_its_engine_cannot_get_a_new_version_of_it() -> None:
     old = {"digest": "sha256-old", "revision": OTHER}
-    lent = flux(minutes=60, changed_at=NOW)
-    before = followed(ledger(replace(lent, digest="sha256-old")), seen(report(lent, EngineState.HEALTHY, "", **old)))
-    there, known = ledger(lent), before
+    burst = flux(minutes=60, changed_at=NOW)
+    before = followed(ledger(replace(burst, digest="sha256-old")), seen(report(burst, EngineState.HEALTHY, "", **old)))
+    there, known = ledger(burst), before
     for minutes, state in ((0, EngineState.HEALTHY), (20, EngineState.PENDING), (40, EngineState.HEALTHY)):
         now = NOW + minutes * MINUTE
-        observed = seen(report(lent, state, "", **old), at=now)
+        observed = seen(report(burst, state, "", **old), at=now)
         known = followed(there, observed, now=now, before=known)
         assert decided(there, observed, known, now=now).changes == ()
-        assert known.ailing[lent.path].message == (
+        assert known.ailing[burst.path].message == (
             "its engine has not taken this version up; the version before it is well and stays"
         )
     got = NOW + 60 * MINUTE
-    observed = seen(report(lent, EngineState.PROGRESSING), at=got)
+    observed = seen(report(burst, EngineState.PROGRESSING), at=got)
     known = followed(there, observed, now=got, before=known)
-    assert known.ailing[lent.path].since == got, "only now it has had a chance"
+    assert known.ailing[burst.path].since == got, "only now it has had a chance"
     late = got + 15 * MINUTE
     for state, revision in ((EngineState.PENDING, OTHER), (EngineState.PROGRESSING, TIP)):
-        observed = seen(report(lent, state, revision=revision), at=late)
-        held = {(OTHER, f"{lent.path}/placement.yaml"): False}
+        observed = seen(report(burst, state, revision=revision), at=late)
+        held = {(OTHER, f"{burst.path}/placement.yaml"): False}
         known = followed(there, observed, now=late, before=known, held=held)
         assert isinstance(decided(there, observed, known, now=late).changes[0], Revert), "looking again is no delay"
 
@@ -332,34 +332,34 @@ def test_what_runs_well_stays_while_its_engine_cannot_get_a_new_version_of_it() 
 def test_after_a_restart_its_pods_tell_whether_it_runs_well_while_its_engine_lacks_the_next_version(
     bound: int, ready: int, stays: bool
 ) -> None:
-    there, known = ledger(lent := flux(minutes=60)), Rollouts()
+    there, known = ledger(burst := flux(minutes=60)), Rollouts()
     for minutes in (0, 15):
         now = NOW + minutes * MINUTE
-        here = pods(at=now, bound={lent.name: bound}, ready={lent.name: ready})
-        observed = seen(report(lent, EngineState.PENDING, "no git", digest="sha256-old"), at=now, clusters=(here,))
+        here = pods(at=now, bound={burst.name: bound}, ready={burst.name: ready})
+        observed = seen(report(burst, EngineState.PENDING, "no git", digest="sha256-old"), at=now, clusters=(here,))
         known = followed(there, observed, now=now, before=known)
     assert (decided(there, observed, known, now=now).changes == ()) is stays
-    assert known.ailing[lent.path].behind is stays
+    assert known.ailing[burst.path].behind is stays
 
 
 def test_pods_that_are_ready_prove_nothing_of_a_version_that_nobody_names() -> None:
-    there = ledger(lent := flux(minutes=60))
-    here = pods(bound={lent.name: 2}, ready={lent.name: 2})
-    known = followed(there, seen(report(lent, EngineState.PENDING, digest=""), clusters=(here,)))
-    assert not known.ailing[lent.path].behind
+    there = ledger(burst := flux(minutes=60))
+    here = pods(bound={burst.name: 2}, ready={burst.name: 2})
+    known = followed(there, seen(report(burst, EngineState.PENDING, digest=""), clusters=(here,)))
+    assert not known.ailing[burst.path].behind
 
 
 @pytest.mark.parametrize("lost", ["its cluster", "its engine", "all that is said of it"])
 def test_what_runs_well_stays_when_it_comes_into_sight_again_and_its_engine_still_lacks_the_next_version(
     lost: str,
 ) -> None:
-    there = ledger(lent := flux(minutes=60))
-    old = ledger(replace(lent, digest="sha256-old"))
-    without = report(lent, EngineState.PENDING, "no git", digest="sha256-old", revision=OTHER)
-    well = report(lent, EngineState.HEALTHY, digest="sha256-old")
+    there = ledger(burst := flux(minutes=60))
+    old = ledger(replace(burst, digest="sha256-old"))
+    without = report(burst, EngineState.PENDING, "no git", digest="sha256-old", revision=OTHER)
+    well = report(burst, EngineState.HEALTHY, digest="sha256-old")
     known = followed(there, seen(without), before=followed(old, seen(well)))
     blind = (free("worker-2", 8, at=NOW - timedelta(hours=1)),) if lost == "its cluster" else ()
-    counted = (pods(bound={lent.name: 2}, ready={lent.name: 2}),) if lost == "its engine" else ()
+    counted = (pods(bound={burst.name: 2}, ready={burst.name: 2}),) if lost == "its engine" else ()
     said = (without,) if lost == "its cluster" else ()
     for minutes in (1, 2):
         now = NOW + minutes * MINUTE
@@ -372,14 +372,14 @@ def test_what_runs_well_stays_when_it_comes_into_sight_again_and_its_engine_stil
         known = followed(there, observed, now=now, before=known)
         assert decided(there, observed, known, now=now).changes == ()
     got = NOW + 60 * MINUTE
-    known = followed(there, seen(report(lent, EngineState.PROGRESSING), at=got), now=got, before=known)
-    assert (known.ailing[lent.path].since, known.ailing[lent.path].behind) == (got, False), "only now it has its time"
+    known = followed(there, seen(report(burst, EngineState.PROGRESSING), at=got), now=got, before=known)
+    assert (known.ailing[burst.path].since, known.ailing[burst.path].behind) == (got, False), "only now it has its time"
 
 
 def test_what_was_not_well_does_not_stay_because_its_engine_has_not_got_the_next_version() -> None:
     old = {"digest": "sha256-old", "revision": OTHER}
-    there = ledger(lent := flux(minutes=60))
-    said = report(lent, EngineState.PROGRESSING, **old)
+    there = ledger(burst := flux(minutes=60))
+    said = report(burst, EngineState.PROGRESSING, **old)
     known = followed(there, seen(said))
     later = NOW + 15 * MINUTE
     for state in (EngineState.PROGRESSING, EngineState.PENDING, EngineState.FAILED):
@@ -389,10 +389,10 @@ def test_what_was_not_well_does_not_stay_because_its_engine_has_not_got_the_next
 
 
 def test_a_watched_engine_that_has_nothing_of_a_placement_has_failed_it_in_the_end() -> None:
-    there = ledger(lent := flux(minutes=60))
+    there = ledger(burst := flux(minutes=60))
     assert followed(there, seen()).ailing == {}, "nobody watches the engine"
     known = followed(there, seen(reporting="worker-2"))
-    assert known.ailing[lent.path].message == "its engine has nothing of it"
+    assert known.ailing[burst.path].message == "its engine has nothing of it"
     later = NOW + 15 * MINUTE
     observed = seen(at=later, reporting="worker-2")
     ended = decided(there, observed, followed(there, observed, now=later, before=known), now=later).changes[0]
@@ -405,8 +405,8 @@ def test_a_watched_engine_that_has_nothing_of_a_placement_has_failed_it_in_the_e
 def test_what_runs_well_stays_when_its_cluster_gets_another_engine(
     old: EngineName, new: EngineName, count: dict[str, object]
 ) -> None:
-    there = ledger(lent := flux(minutes=60, engine=old))
-    known = followed(there, seen(report(lent, EngineState.HEALTHY), reporting="worker-2", by=old))
+    there = ledger(burst := flux(minutes=60, engine=old))
+    known = followed(there, seen(report(burst, EngineState.HEALTHY), reporting="worker-2", by=old))
     for minutes in (1, 20):
         now = NOW + minutes * MINUTE
         observed = seen(at=now, clusters=(pods(at=now, **count),), reporting="worker-2", by=new)
@@ -416,43 +416,45 @@ def test_what_runs_well_stays_when_its_cluster_gets_another_engine(
 
 
 def test_pods_tell_of_what_another_engine_of_its_cluster_had() -> None:
-    there = ledger(lent := flux(minutes=60, engine=EngineName.FLUX))
-    stuck = pods(bound={lent.name: 3}, ready={lent.name: 1})
+    there = ledger(burst := flux(minutes=60, engine=EngineName.FLUX))
+    stuck = pods(bound={burst.name: 3}, ready={burst.name: 1})
     known = followed(there, seen(clusters=(stuck,), reporting="worker-2", by=EngineName.ARGOCD))
-    assert known.ailing[lent.path].message == "1 of 3 ready"
+    assert known.ailing[burst.path].message == "1 of 3 ready"
 
 
 def test_a_cluster_with_another_engine_has_been_watched_since_then() -> None:
-    there = ledger(lent := flux(minutes=60))
+    there = ledger(burst := flux(minutes=60))
     before = followed(there, seen(reporting="worker-2", by=EngineName.ARGOCD))
     later = NOW + 5 * MINUTE
-    said = report(lent, EngineState.PROGRESSING, since=NOW)
+    said = report(burst, EngineState.PROGRESSING, since=NOW)
     known = followed(there, seen(said, at=later, reporting="worker-2"), now=later, before=before)
-    assert (known.watched[lent.cluster], known.ailing[lent.path].since) == (later, later)
+    assert (known.watched[burst.cluster], known.ailing[burst.path].since) == (later, later)
 
 
 @pytest.mark.parametrize("count", [3, 2])
 @pytest.mark.parametrize("forgotten", [False, True])
 def test_what_is_ready_stays_and_is_told_though_its_engine_has_nothing_of_it(count: int, forgotten: bool) -> None:
-    there = ledger(lent := flux(minutes=60))
-    before = Rollouts() if forgotten else followed(there, seen(report(lent, EngineState.HEALTHY), reporting="worker-2"))
+    there = ledger(burst := flux(minutes=60))
+    before = (
+        Rollouts() if forgotten else followed(there, seen(report(burst, EngineState.HEALTHY), reporting="worker-2"))
+    )
     known, told_of = before, []
     for minutes in (1, 20):
         now = NOW + minutes * MINUTE
-        ready = pods(at=now, bound={lent.name: count}, ready={lent.name: count})
+        ready = pods(at=now, bound={burst.name: count}, ready={burst.name: count})
         observed = seen(at=now, clusters=(ready,), reporting="worker-2")
         earlier, known = known, followed(there, observed, now=now, before=known)
         told_of += known.new_failures(earlier)
         assert decided(there, observed, known, now=now).changes == ()
-        assert known.ailing[lent.path].message == "its engine has nothing of it; all its pods are ready, and it stays"
-    assert [path for path, _ in told_of] == ([] if forgotten else [lent.path]), "once"
+        assert known.ailing[burst.path].message == "its engine has nothing of it; all its pods are ready, and it stays"
+    assert [path for path, _ in told_of] == ([] if forgotten else [burst.path]), "once"
     late = NOW + 40 * MINUTE
     for now in (late, late + 15 * MINUTE):
         observed = seen(
-            at=now, clusters=(pods(at=now, bound={lent.name: 3}, ready={lent.name: 2}),), reporting="worker-2"
+            at=now, clusters=(pods(at=now, bound={burst.name: 3}, ready={burst.name: 2}),), reporting="worker-2"
         )
         known = followed(there, observed, now=now, before=known)
-        assert known.ailing[lent.path].since == late
+        assert known.ailing[burst.path].since == late
     assert isinstance(decided(there, observed, known, now=now).changes[0], Revert), "not all of it is ready any more"
 
 
@@ -461,11 +463,11 @@ def pods(**fields: object) -> ClusterObservation:
 
 
 def test_without_an_engines_word_the_pods_tell() -> None:
-    there = ledger(lent := flux(engine=EngineName.MANIFESTS))
+    there = ledger(burst := flux(engine=EngineName.MANIFESTS))
     trouble = "2 of 3 pods ImagePullBackOff: image registry.example.com/vllm:2"
-    stuck = pods(bound={lent.name: 3}, ready={lent.name: 1}, troubles={lent.name: trouble})
+    stuck = pods(bound={burst.name: 3}, ready={burst.name: 1}, troubles={burst.name: trouble})
     known = followed(there, seen(clusters=(stuck,)))
-    assert known.ailing[lent.path].message == f"1 of 3 ready; {trouble}"
+    assert known.ailing[burst.path].message == f"1 of 3 ready; {trouble}"
     later = NOW + 15 * MINUTE
     observed = seen(at=later, clusters=(replace(stuck, observed_at=later),))
     ended, tried = decided(there, observed, followed(there, observed, now=later, before=known), now=later).changes
@@ -476,37 +478,37 @@ def test_without_an_engines_word_the_pods_tell() -> None:
 
 
 def test_router_that_is_ready_is_no_replica() -> None:
-    there = ledger(lent := flux(engine=EngineName.MANIFESTS, replicas=1))
-    here: dict[str, object] = {"bound": {lent.name: 1}, "ready": {lent.name: 1}}
-    router = pods(**here, helpers={lent.name: NonGpuPods(bound=1, ready=1)})
-    assert not followed(there, seen(clusters=(router,))).has_arrived(lent)
-    assert followed(there, seen(clusters=(pods(**here),))).has_arrived(lent)
+    there = ledger(burst := flux(engine=EngineName.MANIFESTS, replicas=1))
+    here: dict[str, object] = {"bound": {burst.name: 1}, "ready": {burst.name: 1}}
+    router = pods(**here, helpers={burst.name: NonGpuPods(bound=1, ready=1)})
+    assert not followed(there, seen(clusters=(router,))).has_arrived(burst)
+    assert followed(there, seen(clusters=(pods(**here),))).has_arrived(burst)
 
 
 def test_pods_that_are_ready_are_enough() -> None:
-    there = ledger(lent := flux(engine=EngineName.MANIFESTS))
-    known = followed(there, seen(clusters=(pods(bound={lent.name: 3}, ready={lent.name: 3}),)))
-    assert known.has_arrived(lent)
+    there = ledger(burst := flux(engine=EngineName.MANIFESTS))
+    known = followed(there, seen(clusters=(pods(bound={burst.name: 3}, ready={burst.name: 3}),)))
+    assert known.has_arrived(burst)
 
 
 @pytest.mark.parametrize("ready", [{}, {"few": 1}])
 def test_pods_that_are_not_there_prove_nothing(ready: dict[str, int]) -> None:
-    there = ledger(lent := flux(engine=EngineName.MANIFESTS))
-    few = dict.fromkeys([lent.name], 1) if ready else {}
+    there = ledger(burst := flux(engine=EngineName.MANIFESTS))
+    few = dict.fromkeys([burst.name], 1) if ready else {}
     known = followed(there, seen(clusters=(pods(bound=few, ready=few),)))
     assert known.ailing == {}
-    assert not known.has_arrived(lent)
+    assert not known.has_arrived(burst)
 
 
 def test_what_its_engine_calls_healthy_is_not_in_flight_though_its_pods_cannot_be_told_apart() -> None:
-    there = ledger(lent := flux())
+    there = ledger(burst := flux())
     full = seen(clusters=(short(6, since=NOW - timedelta(hours=1)), free("worker-2", 3)))
     (placed,) = decided(there, full, Rollouts()).changes
     assert isinstance(placed, Place)
     assert placed.placement.cluster == "worker-3", (
         "worker-2 has three GPUs free, and three replicas on their way to them"
     )
-    healthy = followed(there, seen(report(lent, EngineState.HEALTHY)))
+    healthy = followed(there, seen(report(burst, EngineState.HEALTHY)))
     (grown,) = decided(there, full, healthy).changes
     assert isinstance(grown, Resize)
     assert (grown.after.cluster, grown.after.replicas) == ("worker-2", 6)
@@ -526,9 +528,9 @@ def test_pods_without_a_node_of_what_has_ended_take_room_until_they_are_gone() -
 
 
 def test_what_has_ended_and_is_still_there_is_told() -> None:
-    lent = flux()
-    known = followed(ledger(), seen(report(lent, leaving=True)))
-    assert [one.path for one in known.leaving] == [lent.path]
+    burst = flux()
+    known = followed(ledger(), seen(report(burst, leaving=True)))
+    assert [one.path for one in known.leaving] == [burst.path]
 
 
 def test_signs_that_are_the_same_objects_are_no_news() -> None:

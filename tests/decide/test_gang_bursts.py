@@ -17,7 +17,7 @@ from reconciler.model.plan import Place, Plan, Reason, Resize, Revert
 from reconciler.model.policy import Desired
 from reconciler.model.scheduling import Taint
 from reconciler.model.workload import Json, WorkloadRef
-from tests.builders.group_bursts import SET, fleet, group, lacks, lent, roomy
+from tests.builders.group_bursts import SET, burst, fleet, group, lacks, roomy
 from tests.builders.inputs import (
     GPU,
     NOW,
@@ -66,11 +66,11 @@ def waits_in(*groups: str, wanted: int) -> ClusterObservation:
 
 
 @pytest.mark.parametrize(
-    ("groups", "lent"), [(("0", "1"), 2), (("0", "0"), 1), (("0", "1", "2", "2"), 3), (("", ""), 1), (("0", ""), 1)]
+    ("groups", "burst"), [(("0", "1"), 2), (("0", "0"), 1), (("0", "1", "2", "2"), 3), (("", ""), 1), (("0", ""), 1)]
 )
-def test_groups_that_each_lack_a_pod_are_missing_each_as_a_whole(groups: tuple[str, ...], lent: int) -> None:
+def test_groups_that_each_lack_a_pod_are_missing_each_as_a_whole(groups: tuple[str, ...], burst: int) -> None:
     made = plan(waits_in(*groups, wanted=12), free("worker-2", *[8] * 12), wanted=fleet(SET))
-    assert placed(made) == ("worker-2", lent)
+    assert placed(made) == ("worker-2", burst)
 
 
 def test_groups_of_which_nothing_but_the_leaders_is_there_yet_are_as_many_as_leaders() -> None:
@@ -151,7 +151,7 @@ def test_nothing_is_lent_of_a_set_before_all_that_is_missing_has_waited_long_eno
 
 
 def test_more_groups_come_to_the_cluster_that_has_the_others_as_a_resize() -> None:
-    there = lent()
+    there = burst()
     made = plan(lacks(8), free("worker-2", *[8] * 4, bound={there.name: 4}), wanted=fleet(SET), there=ledger(there))
     (change,) = made.changes
     assert isinstance(change, Resize)
@@ -159,7 +159,7 @@ def test_more_groups_come_to_the_cluster_that_has_the_others_as_a_resize() -> No
 
 
 def test_more_groups_never_make_a_second_copy_elsewhere() -> None:
-    there = lent()
+    there = burst()
     full, empty = free("worker-2", 8, 8, bound={there.name: 4}), free("worker-3", *[8] * 20)
     made = plan(lacks(8), full, empty, wanted=fleet(SET), there=ledger(there))
     assert made.changes == ()
@@ -170,13 +170,13 @@ def test_more_groups_never_make_a_second_copy_elsewhere() -> None:
 
 
 def test_a_set_stays_where_it_is_though_a_better_cluster_has_room_now() -> None:
-    there = lent("worker-3")
+    there = burst("worker-3")
     seen = [free("worker-2", *[8] * 20), free("worker-3", bound={there.name: 4}, ready={there.name: 4})]
     assert plan(lacks(4), *seen, wanted=fleet(SET), there=ledger(there)).changes == ()
 
 
 def test_a_group_that_is_no_longer_missing_is_taken_off_and_the_others_stay_in_their_directory() -> None:
-    there = lent(groups=2)
+    there = burst(groups=2)
     seen = lacks(4, running=12, deficit_since=NOW - seconds(600))
     made = plan(seen, free("worker-2", bound={there.name: 8}), wanted=fleet(SET), there=ledger(there))
     (change,) = made.changes
@@ -246,13 +246,13 @@ def test_the_limit_of_a_gpr_counts_all_pods_of_all_groups() -> None:
 
 
 def test_room_for_pods_that_are_on_their_way_is_kept_for_whole_groups() -> None:
-    there = replace(lent(), changed_at=NOW - seconds(20))
+    there = replace(burst(), changed_at=NOW - seconds(20))
     made = plan(lacks(8), free("worker-2", *[8] * 7), wanted=fleet(SET), there=ledger(there))
     assert made.changes == ()
 
 
 def test_the_end_of_the_demand_ends_the_whole_copy() -> None:
-    there = lent(size=3, each=4)
+    there = burst(size=3, each=4)
     wanted = fleet(ray(3), reads_replicas=False)
     seen = lacks(0, running=4, deficit_since=NOW - seconds(600))
     made = plan(seen, free("worker-2", 0, bound={there.name: 3}), wanted=wanted, there=ledger(there))
@@ -278,7 +278,7 @@ def test_explain_tells_of_each_cluster_whether_all_of_it_fits() -> None:
 
 
 def test_explain_says_where_the_rest_of_it_is() -> None:
-    there = lent()
+    there = burst()
     near = free("worker-2", 8, bound={there.name: 4})
     told = explained(lacks(8), near, free("worker-3", *[8] * 20), there=ledger(there))
     assert [(one.cluster, one.refusal.message if one.refusal else "") for one in told.assessments] == [
@@ -297,7 +297,7 @@ def test_the_choice_counts_the_groups_that_it_places() -> None:
 
 
 def test_explain_says_where_all_of_it_is() -> None:
-    there = lent()
+    there = burst()
     near = free("worker-2", 8, bound={there.name: 4})
     told = explained(lacks(4), near, free("worker-3", *[8] * 20), there=ledger(there))
     assert [one.refusal.message for one in told.assessments if one.refusal and one.cluster == "worker-3"] == [

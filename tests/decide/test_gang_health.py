@@ -35,7 +35,7 @@ MINUTE = timedelta(minutes=1)
 OURS = "sha256-ours"
 
 
-def lent(*, ago: timedelta = 2 * MINUTE, digest: str = "") -> Placement:
+def standing_job(*, ago: timedelta = 2 * MINUTE, digest: str = "") -> Placement:
     """Return what stands of the job on worker-2."""
     size = shape(8, group_size=5)
     return placement("worker-2", 1, shape=size, created=NOW - ago, lasting=600 * MINUTE, digest=digest)
@@ -50,7 +50,7 @@ def holding(there: Placement, bound: int, waiting: int, *nodes: int) -> ClusterO
 @pytest.mark.parametrize(("bound", "waiting"), [(0, 0), (0, 5), (3, 2), (4, 1), (5, 0)])
 @pytest.mark.parametrize("ago", [MINUTE, 60 * MINUTE], ids=["just placed", "an hour later"])
 def test_no_later_pass_moves_it_or_decides_it_anew(bound: int, waiting: int, ago: timedelta) -> None:
-    there = lent(ago=ago)
+    there = standing_job(ago=ago)
     made = burst(holding(there, bound, waiting), free("worker-3", *[8] * 9), there=there)
     assert (made.changes, made.suppressed) == ((), ())
 
@@ -72,13 +72,13 @@ def beside(there: Placement, bound: int, waiting: int, *nodes: int) -> int:
 
 
 def test_until_they_come_the_room_of_the_pods_that_fit_is_nobody_elses() -> None:
-    there = lent()
+    there = standing_job()
     assert beside(there, 0, 0, *[8] * 4) == 0
     assert beside(there, 0, 0, *[8] * 6) == 1
 
 
 def test_once_some_have_come_only_the_others_still_take_room() -> None:
-    there = lent()
+    there = standing_job()
     assert beside(there, 3, 2, 8, 8) == 0
     assert beside(there, 3, 2, 8, 8, 8) == 1
     assert beside(there, 5, 0, 8) == 1
@@ -86,7 +86,7 @@ def test_once_some_have_come_only_the_others_still_take_room() -> None:
 
 def ailing(ready: int) -> tuple[Plan, Placement, Phase]:
     """Decide an hour after its engine has called the job unhealthy, while so many of its pods serve."""
-    there = lent(ago=60 * MINUTE, digest=OURS)
+    there = standing_job(ago=60 * MINUTE, digest=OURS)
     wanted = fleet(JOB, reads_replicas=False)
     seen = inputs(lacks(5, running=0), holding(there, ready, 5 - ready), wanted=wanted, there=ledger(there))
     ill = RolloutFailure(digest=OURS, state=EngineState.PROGRESSING, message="", since=NOW - 50 * MINUTE)
@@ -112,7 +112,7 @@ def test_what_serves_with_all_of_its_pods_and_is_not_healthy_is_taken_back_as_ev
 
 
 def lost(*nodes: int) -> Plan:
-    there = lent(ago=60 * MINUTE)
+    there = standing_job(ago=60 * MINUTE)
     wanted = fleet(JOB, reads_replicas=False)
     seen = inputs(lacks(5, running=0), free("worker-3", *nodes), wanted=wanted, there=ledger(there))
     return decide(replace(seen, lost={there.cluster: NOW - 15 * MINUTE}))
@@ -144,7 +144,7 @@ def test_a_request_says_that_it_runs_with_its_minimum() -> None:
 
 def test_explain_calls_a_gang_that_runs_with_its_minimum_healthy() -> None:
     wanted = fleet(JOB, reads_replicas=False)
-    there = replace(lent(), digest="d")
+    there = replace(standing_job(), digest="d")
     for engine, told in (EngineState.PROGRESSING, False), (EngineState.FAILED, True):
         ailment = RolloutFailure(digest="d", state=engine, message="0 of 1 ready", since=NOW)
         seen = inputs(lacks(5, running=0), holding(there, 3, 2), wanted=wanted, there=ledger(there))
@@ -154,7 +154,7 @@ def test_explain_calls_a_gang_that_runs_with_its_minimum_healthy() -> None:
 
 def test_explain_says_that_it_runs_with_its_minimum() -> None:
     wanted = fleet(JOB, reads_replicas=False)
-    there = lent()
+    there = standing_job()
     seen = inputs(lacks(5, running=0), holding(there, 3, 2), wanted=wanted, there=ledger(there))
     assert (
         f"Of {there.name} on worker-2, 3 of its 5 pods serve, its minimum is 3, and the others wait there."

@@ -100,12 +100,12 @@ def test_what_is_deployed_beside_a_gang_has_all_of_its_pods_there() -> None:
     assert change.choice.because.startswith("5 of its 7 pods fit now: its minimum of 5 starts")
 
 
-@pytest.mark.parametrize(("running", "lent"), [(2, 1), (3, 0), (4, 0)])
-def test_a_gang_that_runs_at_home_with_its_minimum_is_not_lent_a_second_time(running: int, lent: int) -> None:
+@pytest.mark.parametrize(("running", "burst_before"), [(2, 1), (3, 0), (4, 0)])
+def test_a_gang_that_runs_at_home_with_its_minimum_is_not_lent_a_second_time(running: int, burst_before: int) -> None:
     seen_there = JOB | {"metadata": {"name": VLLM.name, "namespace": "demo"}}
     wanted = fleet(seen_there, reads_replicas=False)
     made = plan(lacks(5 - running, running=running), free("worker-2", *[8] * 5), wanted=wanted)
-    assert (len(made.changes), made.suppressed) == (lent, ())
+    assert (len(made.changes), made.suppressed) == (burst_before, ())
 
 
 def two(*nodes: int) -> list[tuple[str, str]]:

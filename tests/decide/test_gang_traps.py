@@ -15,7 +15,7 @@ from reconciler.model.placement import Placement
 from reconciler.model.plan import Plan, Reason, Resize, Revert
 from reconciler.model.policy import Desired
 from reconciler.model.rollout import EngineState
-from tests.builders.group_bursts import SET, fleet, lacks, lent
+from tests.builders.group_bursts import SET, burst, fleet, lacks
 from tests.builders.inputs import NOW, VLLM, free, inputs, ledger, ordering, plan
 from tests.builders.requests import holds, manifests, placed, record, request, wants
 from tests.builders.workload_kinds import lws
@@ -33,7 +33,7 @@ def versioned(wanted: Desired, blob: str = "b" * 40) -> Desired:
 def taken_up(nodes: int, size: int = 6, groups: int = 1) -> tuple[Plan, Desired]:
     """Let a template make groups of another size than the four pods that stand."""
     wanted = versioned(fleet(lws("{{ replicas }}", size)))
-    there = lent(groups=groups, template_version="a" * 12, lasting=2 * HOUR)
+    there = burst(groups=groups, template_version="a" * 12, lasting=2 * HOUR)
     seen = free("worker-2", *[8] * nodes, bound={there.name: 4 * groups})
     return plan(lacks(size * groups, running=0), seen, wanted=wanted, there=ledger(there)), wanted
 
@@ -69,7 +69,7 @@ def test_fewer_pods_of_a_group_need_no_room() -> None:
 
 
 def test_a_template_that_has_changed_in_other_ways_resizes_nothing() -> None:
-    there = lent(template_version="a" * 12, lasting=2 * HOUR)
+    there = burst(template_version="a" * 12, lasting=2 * HOUR)
     seen = free("worker-2", bound={there.name: 4})
     assert plan(lacks(4), seen, wanted=versioned(fleet(SET)), there=ledger(there)).changes == ()
 
@@ -94,17 +94,17 @@ def ailing(placement: Placement, ready: int, wanted: Desired, *, ago: timedelta 
 
 
 def test_the_loss_of_one_group_leaves_the_others_where_they_are() -> None:
-    there = lent(groups=2, lasting=2 * HOUR)
+    there = burst(groups=2, lasting=2 * HOUR)
     assert ailing(there, 4, fleet(SET)).changes == ()
 
 
 def test_a_set_of_which_no_group_is_left_is_taken_back() -> None:
-    (change, *_) = ailing(lent(groups=2, lasting=2 * HOUR), 3, fleet(SET)).changes
+    (change, *_) = ailing(burst(groups=2, lasting=2 * HOUR), 3, fleet(SET)).changes
     assert isinstance(change, Revert)
 
 
 def test_a_set_that_never_came_whole_is_taken_back_though_one_of_its_groups_serves() -> None:
-    there = lent(groups=2, lasting=2 * HOUR)
+    there = burst(groups=2, lasting=2 * HOUR)
     (change, *_) = ailing(there, 4, fleet(SET), ago=21 * MINUTE).changes
     assert isinstance(change, Revert)
     assert ailing(there, 4, fleet(SET), ago=21 * MINUTE, known=True).changes == ()
@@ -112,8 +112,8 @@ def test_a_set_that_never_came_whole_is_taken_back_though_one_of_its_groups_serv
 
 def test_the_groups_of_one_copy_count_as_well() -> None:
     wanted = fleet(lws(2, 4), policy=ordering("worker-2"), reads_replicas=False)
-    assert ailing(lent(groups=1, size=8, lasting=2 * HOUR), 4, wanted).changes == ()
-    (change, *_) = ailing(lent(groups=1, size=8, lasting=2 * HOUR), 3, wanted).changes
+    assert ailing(burst(groups=1, size=8, lasting=2 * HOUR), 4, wanted).changes == ()
+    (change, *_) = ailing(burst(groups=1, size=8, lasting=2 * HOUR), 3, wanted).changes
     assert isinstance(change, Revert)
 
 
@@ -134,8 +134,8 @@ def test_the_room_that_one_set_grows_into_is_gone_for_the_next():
         policies=dict.fromkeys((VLLM, other), wanted.policies[VLLM]),
     )
     there = [
-        lent(template_version="a" * 12, lasting=2 * HOUR),
-        lent(template_version="a" * 12, lasting=2 * HOUR, workload=other),
+        burst(template_version="a" * 12, lasting=2 * HOUR),
+        burst(template_version="a" * 12, lasting=2 * HOUR, workload=other),
     ]
     seen = free("worker-2", 8, 8, bound={one.name: 4 for one in there})
     made = plan(lacks(6, running=0), seen, wanted=wanted, there=ledger(*there))

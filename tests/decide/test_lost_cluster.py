@@ -18,7 +18,7 @@ from reconciler.model.placement import Placement, RestraintKind
 from reconciler.model.plan import Move, Plan, Reason, Resize, Revert, Why
 from reconciler.model.policy import Availability, Desired, Fleet
 from reconciler.model.workload import Json
-from tests.builders.group_bursts import SET, fleet, lacks, lent
+from tests.builders.group_bursts import SET, burst, fleet, lacks
 from tests.builders.inputs import NOW, VLLM, cluster, free, inputs, ledger, ordering, shape
 from tests.builders.requests import deployment, holds, manifests, placed, record, request, wants
 from tests.builders.workload_kinds import lws
@@ -42,7 +42,7 @@ def moved(of: Plan) -> Move:
 
 
 def there(name: str = "worker-2", groups: int = 2, **fields: object) -> Placement:
-    return lent(name, groups, lasting=timedelta(hours=2), **fields)
+    return burst(name, groups, lasting=timedelta(hours=2), **fields)
 
 
 def asked(*clusters: str, made: Json | None = None, placements: int | None = 1) -> tuple[Desired, Ledger]:

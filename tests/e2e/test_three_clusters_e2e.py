@@ -51,7 +51,7 @@ def test_overflow_runs_in_both_clusters_and_goes_with_its_demand(three_clusters:
 
 
 def replicas(fleet: Fleet) -> dict[str, int]:
-    """Count what the branch asks for, by cluster: pods that are noticed one after another are lent for in steps."""
+    """Count what the branch asks for, by cluster: pods that are noticed one after another burst in steps."""
     tree = fleet.check_out()
     counts: dict[str, int] = {}
     for file in tree.glob("clusters/*/*/**/*.yaml"):

@@ -14,7 +14,7 @@ from reconciler.model.plan import Plan
 from reconciler.model.policy import Desired
 from reconciler.model.scheduling import NodeRequirement, NodeTerm, Toleration
 from reconciler.model.workload_spread import PreferredTerm
-from tests.builders.group_bursts import SET, lent
+from tests.builders.group_bursts import SET, burst
 from tests.builders.group_bursts import fleet as grouping
 from tests.builders.inputs import NOW, VLLM, free, inputs, ledger, placement, short
 from tests.builders.subsets import POOL, TIER, fleet, numbered, subset, term
@@ -72,11 +72,11 @@ def test_where_the_ordinals_of_a_subset_begin_is_told() -> None:
     ],
 )
 def test_a_set_on_a_lost_cluster_is_told_when_it_moves(ago: int, told: str) -> None:
-    (note,) = noted(grouping(SET), lent("worker-2", 2), lost=NOW - ago * MINUTE)
+    (note,) = noted(grouping(SET), burst("worker-2", 2), lost=NOW - ago * MINUTE)
     assert told in note
 
 
 def test_what_has_no_groups_stays_on_a_lost_cluster_and_is_told_nothing() -> None:
     assert noted(fleet(subset("own")), placement("worker-2", 2), lost=NOW - 20 * MINUTE) == []
-    assert noted(grouping(SET), lent("worker-2", 2)) == []
-    assert noted(grouping(SET), lent("worker-3", 2), lost=NOW - 20 * MINUTE) == []
+    assert noted(grouping(SET), burst("worker-2", 2)) == []
+    assert noted(grouping(SET), burst("worker-3", 2), lost=NOW - 20 * MINUTE) == []

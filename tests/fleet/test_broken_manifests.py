@@ -110,4 +110,4 @@ def test_a_spread_and_a_policy_miss_a_template_that_no_file_describes() -> None:
     files = {path: source for path, source in NAMED.items() if path != "templates/vllm.yaml"}
     told = warnings(load(files))
     assert [line.partition(":")[0] for line in told] == ["policies/gpu.yaml", "s.yaml"]
-    assert "no template lends replicas to Deployment/llm-demo/vllm" in told[1]
+    assert "no template bursts replicas of Deployment/llm-demo/vllm" in told[1]

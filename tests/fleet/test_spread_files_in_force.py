@@ -1,4 +1,4 @@
-"""A spread governs the templates that lend replicas to its target, and what keeps it from doing so is told."""
+"""A spread governs the templates that burst replicas of its target, and what keeps it from doing so is told."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_a_spread_that_no_template_matches_is_told(before: str, after: str, want
     source = spread(head=HEAD.replace(before, after))
     (told,) = doubtful(source)
     assert told.startswith(
-        f"7: spec.targetRef: no template lends replicas to {wanted}, so that nothing is spread ({way}"
+        f"7: spec.targetRef: no template bursts replicas of {wanted}, so that nothing is spread ({way}"
     )
     assert load({**FLEET, "s.yaml": source}).policies[VLLM].spread is None
 
@@ -79,7 +79,7 @@ def test_an_object_of_another_group_is_another_object():
     head = HEAD.replace("apps/v1, kind: Deployment", "apps.kruise.io/v1beta1, kind: StatefulSet")
     stateful = {**FLEET, "templates/vllm.yaml": TEMPLATE.replace("kind: Deployment", "kind: StatefulSet")}
     (told,) = doubtful(spread(head=head), stateful)
-    assert "the template that lends replicas to StatefulSet/llm-demo/vllm is not governed by it (" in told
+    assert "the template that bursts replicas of StatefulSet/llm-demo/vllm is not governed by it (" in told
     kruise = stateful["templates/vllm.yaml"].replace("apps/v1", "apps.kruise.io/v1beta1")
     assert governing(load({**stateful, "templates/vllm.yaml": kruise, "s.yaml": spread(head=head)})).name == "vllm"
 

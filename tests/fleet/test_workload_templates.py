@@ -452,8 +452,7 @@ def test_without_any_object_to_count_a_template_is_warned_about():
     assert desired.templates[VLLM].ref is None
     assert warnings(desired) == [
         (
-            "templates/vllm.yaml:4: metadata.name: nothing says which object on the primary it lends "
-            "replicas to, so demand "
+            "templates/vllm.yaml:4: metadata.name: nothing says which object on the primary it counts, so demand "
             'cannot place it (annotate it: overspill.dev/workload: "Deployment/namespace/name")'
         )
     ]

@@ -270,7 +270,7 @@ def test_without_any_prometheus_it_is_told_once_that_policies_ask_one() -> None:
     view.follow(fleet(workloads=(VLLM, OTHER)))
     assert [str(problem) for problem in view.observe().problems] == [
         (
-            "policy gpu: asks Prometheus, and none is configured: what is lent stays until it expires"
+            "policy gpu: asks Prometheus, and none is configured: bursts stay until they expire"
             " (try --prometheus http://prometheus.monitoring:9090)"
         )
     ]

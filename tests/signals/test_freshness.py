@@ -113,8 +113,8 @@ def test_pods_still_burst_while_prometheus_is_away() -> None:
 
 
 def test_nothing_is_given_back_while_a_signal_cannot_be_heard() -> None:
-    lent = ledger(placement(replicas=3))
-    there = heard(answers=(answer(None, trouble="connection refused"),), there=lent)
+    burst_before = ledger(placement(replicas=3))
+    there = heard(answers=(answer(None, trouble="connection refused"),), there=burst_before)
     made = decide(there)
     assert made.changes == ()
     assert [(one.reason, one.message) for one in made.suppressed] == [
@@ -133,15 +133,15 @@ def test_a_policy_that_asks_a_prometheus_that_is_not_there_keeps_what_is_lent() 
 
 
 def test_what_lapses_ends_although_a_signal_cannot_be_heard() -> None:
-    lent = ledger(placement(replicas=3, created=NOW - timedelta(hours=1)))
-    assert [type(one) for one in decide(heard(answers=(answer(None),), there=lent)).changes] == [Revert]
+    burst_before = ledger(placement(replicas=3, created=NOW - timedelta(hours=1)))
+    assert [type(one) for one in decide(heard(answers=(answer(None),), there=burst_before)).changes] == [Revert]
 
 
 def test_a_time_in_which_a_signal_was_not_heard_does_not_count_as_watched() -> None:
-    lent = ledger(placement(replicas=3))
-    deaf = heard(answers=(answer(None),), there=lent)
+    burst_before = ledger(placement(replicas=3))
+    deaf = heard(answers=(answer(None),), there=burst_before)
     assert remembered(deaf.demands) == {}
-    again = heard(history=remembered(deaf.demands).get(VLLM, ()), there=lent)
+    again = heard(history=remembered(deaf.demands).get(VLLM, ()), there=burst_before)
     assert [one.reason for one in decide(again).suppressed] == [Reason.SCALE_DOWN_WINDOW]
 
 
@@ -185,18 +185,18 @@ def test_other_signals_of_a_cluster_go_on_counting() -> None:
 
 
 def test_nothing_is_given_back_while_autoscalers_cannot_be_seen() -> None:
-    lent = ledger(placement(replicas=3))
+    burst_before = ledger(placement(replicas=3))
     for last in (NOW - timedelta(minutes=3), None):
-        there = asked(last=last, there=lent)
+        there = asked(last=last, there=burst_before)
         assert decide(there).changes == ()
         assert [one.reason for one in decide(there).suppressed] == [Reason.SIGNAL_UNHEARD]
         assert remembered(there.demands) == {}
 
 
 def test_signal_that_a_workload_cannot_have_keeps_nothing_of_it() -> None:
-    lent = ledger(placement(replicas=3))
+    burst_before = ledger(placement(replicas=3))
     for kind, signal in (("Job", "hpa"), ("Deployment", "kueue")):
-        there = asked(last=None, there=lent, kind=kind, signal=signal)
+        there = asked(last=None, there=burst_before, kind=kind, signal=signal)
         assert there.demands[VLLM].stale == ()
         assert [type(one) for one in decide(there).changes] == [Revert]
     assert asked(last=None, kind="Job", signal="kueue").demands[VLLM].stale

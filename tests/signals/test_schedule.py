@@ -137,16 +137,16 @@ def test_pods_that_wait_are_part_of_what_is_planned() -> None:
 def test_when_it_is_over_the_replicas_come_home_after_the_scale_down_window() -> None:
     end = at("2026-11-20T18:00:00+01:00")
     one = replace(policy(OFFICE), scale_down_window=seconds(60))
-    lent = ledger(placement(replicas=3, created=end - timedelta(hours=1), lasting=timedelta(hours=20)))
+    burst = ledger(placement(replicas=3, created=end - timedelta(hours=1), lasting=timedelta(hours=20)))
     early = end - timedelta(minutes=5)
-    during = inputs(short(0, at=early), wanted=desired(one), there=lent, now=early)
+    during = inputs(short(0, at=early), wanted=desired(one), there=burst, now=early)
     history = {VLLM: during.demands[VLLM].history}
-    over = inputs(short(0, at=end), wanted=desired(one), there=lent, now=end, history=history)
+    over = inputs(short(0, at=end), wanted=desired(one), there=burst, now=end, history=history)
     held = decide(over).suppressed
     assert [(one.reason, one.until) for one in held] == [(Reason.SCALE_DOWN_WINDOW, end + seconds(60))]
     later = end + seconds(61)
     after = inputs(
-        short(0, at=later), wanted=desired(one), there=lent, now=later, history={VLLM: over.demands[VLLM].history}
+        short(0, at=later), wanted=desired(one), there=burst, now=later, history={VLLM: over.demands[VLLM].history}
     )
     assert [type(change) for change in decide(after).changes] == [Revert]
 

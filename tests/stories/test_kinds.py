@@ -58,8 +58,8 @@ def clusters_are_taken_one_after_the_other_and_given_back_in_reverse(made: Playe
 
 
 def what_is_lent_is_what_home_is_short_of(made: Played) -> None:
-    lent = [sum(sum(there.values()) for there in made.placed(step).values()) for step in STEPS]
-    assert lent == [made.story.short(step) for step in STEPS]
+    burst = [sum(sum(there.values()) for there in made.placed(step).values()) for step in STEPS]
+    assert burst == [made.story.short(step) for step in STEPS]
 
 
 def what_goes_whole_is_on_one_cluster_at_a_time(made: Played) -> None:

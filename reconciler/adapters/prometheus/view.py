@@ -224,7 +224,7 @@ class NoPrometheus:
         more = f" and {len(names) - 1} more" if len(names) > 1 else ""
         problem = Problem(
             path=f"policy {names[0]}{more}" if names else "",
-            message="asks Prometheus, and none is configured: what is lent stays until it expires",
+            message="asks Prometheus, and none is configured: bursts stay until they expire",
             hint="try --prometheus http://prometheus.monitoring:9090",
             severity=Severity.WARNING,
         )

@@ -164,7 +164,7 @@ def _workload_ref(file: WorkloadTemplateFile, spec: DeploySpec, findings: list[F
     findings.append(
         Finding(
             loc=("metadata", "name"),
-            message="nothing says which object on the primary it lends replicas to, so demand cannot place it",
+            message="nothing says which object on the primary it counts, so demand cannot place it",
             hint=f'annotate it: {WORKLOAD}: "Deployment/namespace/name"',
             severity=Severity.WARNING,
         )

@@ -99,9 +99,11 @@ def spread_policies(work: FleetObjects, desired: Desired, templates: Templates) 
         if named and spreadable and alone:
             policies[workload] = replace(policies[workload], spread=spreads[named[0]].value)
     written = frozenset(placed.value.metadata.name for placed in work.all(BurstPolicyFile))
-    lent = warnings.BurstTargets(template.ref for template, _ in templates.values() if template.ref is not None)
+    burst_targets = warnings.BurstTargets(
+        template.ref for template, _ in templates.values() if template.ref is not None
+    )
     for position, spread in enumerate(spreads):
-        _warn(work, spread, governed[position], desired=desired, lent=lent, written=written)
+        _warn(work, spread, governed[position], desired=desired, burst_targets=burst_targets, written=written)
     return policies
 
 
@@ -111,14 +113,14 @@ def _warn(
     governed: list[WorkloadTemplate],
     *,
     desired: Desired,
-    lent: warnings.BurstTargets,
+    burst_targets: warnings.BurstTargets,
     written: frozenset[str],
 ) -> None:
     """Report fields of a spread without effect; consequences of broken files are not reported."""
     lost = spread.workspace and spread.workspace not in desired.workspaces
     if not governed:
         if not lost and work.excused.isdisjoint({"WorkloadTemplate", "Workspace"}):
-            work.report(spread.placed, lent.unmatched(spread.value, spread.placed.value))
+            work.report(spread.placed, burst_targets.unmatched(spread.value, spread.placed.value))
         return
     policies = {
         policy.name: policy for template in governed if (policy := desired.policies.get(template.workload)) is not None

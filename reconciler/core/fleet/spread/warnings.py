@@ -58,13 +58,13 @@ class BurstTargets:
         target = spread.target
         wanted = f"{target.kind}/{target.namespace}/{target.name}"
         named = self._named.get(target.name, [])
-        message = f"no template lends replicas to {shortened(wanted)}, so that nothing is spread"
+        message = f"no template bursts replicas of {shortened(wanted)}, so that nothing is spread"
         if not file.metadata.namespace:
             message += f"; without metadata.namespace it is in {spread.namespace}"
         hint = f"annotate the template: {WORKLOAD}: {shortened(wanted)}"
         # 1. A template bursts for exactly this object, but another reason excludes it.
         if any(ref.namespace == target.namespace and ref.kind in ("", target.kind) for ref in named):
-            message = f"the template that lends replicas to {shortened(wanted)} is not governed by it"
+            message = f"the template that bursts replicas of {shortened(wanted)} is not governed by it"
             hint = "its workspace may not touch the namespace, the annotation names another, or its group differs"
         # 2. A template bursts for an object of this name elsewhere, or of another kind.
         elif named:
