@@ -1,6 +1,6 @@
 """How many replicas OpenKruise's WorkloadSpread and UnitedDeployment have in each subset, as far as the same is meant.
 
-All replicas run elsewhere: the primary runs none. A case's steps are whole passes, until nothing changes. Which pod of a
+All replicas burst: the primary runs none. A case's steps are whole passes, until nothing changes. Which pod of a
 cluster goes is for its own controllers to say, so that of deletion costs it is compared how many go first and from
 where. How the total is read is run with the kinds.
 """
