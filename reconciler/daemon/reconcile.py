@@ -16,16 +16,16 @@ from reconciler.core.commits.write import RenderedPlan, write_commits
 from reconciler.core.decide.decide import decide
 from reconciler.core.decide.state.enrolment import Enrolment
 from reconciler.core.decide.state.order import Order
-from reconciler.core.decide.state.pass_input import Lost, PassInput, given_up
+from reconciler.core.decide.state.pass_input import LostClusters, PassInput, given_up
 from reconciler.core.decide.steps import lost_cluster
-from reconciler.core.decide.steps.follow_requests import left
+from reconciler.core.decide.steps.follow_requests import requests_after
 from reconciler.core.observe import demand
 from reconciler.core.observe.rollouts import RolloutSigns
 from reconciler.core.observe.unknown_clusters import with_unknown_clusters
 from reconciler.daemon.branch import BranchReader
 from reconciler.daemon.publish import Publication, earlier_receipts, gather, publish
 from reconciler.daemon.rollout_tracker import RolloutTracker
-from reconciler.daemon.source import SourceReader, missing
+from reconciler.daemon.source import SourceReader, missing_branch
 from reconciler.errors import Problem
 from reconciler.model.capacity import Observed
 from reconciler.model.event import MOST_PATHS, Event, Push
@@ -64,7 +64,7 @@ class Memory:
     branch: BranchReader
     enrolment: Enrolment = field(default_factory=lambda: Enrolment(Desired(commit=CommitId("")), {}))
     history: demand.History = field(default_factory=dict)
-    lost: Lost = field(default_factory=dict)
+    lost: LostClusters = field(default_factory=dict)
     rollouts: RolloutTracker = field(default_factory=RolloutTracker)
 
 
@@ -78,7 +78,7 @@ class View(PassInput):
     @classmethod
     def of(cls, inputs: PassInput, tips: Tips, plan: Plan) -> View:
         """Put a plan beside the input that it was made from, with the requests as the plan leaves them."""
-        inputs = inputs.enrolling(left(inputs.ledger.requests, plan))
+        inputs = inputs.enrolling(requests_after(inputs.ledger.requests, plan))
         parts = {field.name: getattr(inputs, field.name) for field in fields(PassInput)}
         return cls(**parts, tips=tips, plan=plan)
 
@@ -126,7 +126,7 @@ def read_input(
 ) -> PassInput:
     """Read both branches as they stand at `tips`, and look at the clusters, unless they were `seen` a moment ago."""
     if tips.source is None:
-        raise missing(world.repository, world.source_branch)
+        raise missing_branch(world.repository, world.source_branch)
     desired = memory.source.desired(tips.source)
     ledger = memory.branch.ledger(tips.output)
     if seen is None:
@@ -135,7 +135,7 @@ def read_input(
     now = world.clock.now()
     demands = demand.measure(desired, seen, memory.history, now)
     memory.history = demand.remembered(demands)
-    memory.lost = lost_cluster.missed(memory.lost, desired, seen, now)
+    memory.lost = lost_cluster.lost_since(memory.lost, desired, seen, now)
     memory.enrolment = memory.enrolment.following(desired, ledger.requests)
     signs = RolloutSigns.of(ledger, seen, desired.fleet, now)
     return PassInput(

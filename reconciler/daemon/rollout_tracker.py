@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from datetime import datetime
 
 from reconciler.core.observe import rollouts
-from reconciler.core.observe.rollouts import Place, Rollouts, RolloutSigns, stale
+from reconciler.core.observe.rollouts import Place, Rollouts, RolloutSigns, stale_clusters
 from reconciler.daemon.branch import BranchReader
 from reconciler.model.ids import BlobId
 from reconciler.ports import Repository
@@ -26,8 +26,8 @@ class RolloutTracker:
     def follow(self, repository: Repository, branch: BranchReader, signs: RolloutSigns, now: datetime) -> Rollouts:
         """Return the rollouts of the placements of the ledger; the same signs give the same object."""
         if not signs.same_as(self._rollouts.signs):
-            clusters = stale(self._rollouts, signs)
-            current = self._compare(repository, branch, rollouts.doubts(self._rollouts, signs, clusters))
+            clusters = stale_clusters(self._rollouts, signs)
+            current = self._compare(repository, branch, rollouts.files_to_read(self._rollouts, signs, clusters))
             self._rollouts = rollouts.follow(self._rollouts, signs, clusters, current, now)
         return self._rollouts
 

@@ -32,7 +32,7 @@ class _Version:
     file: ParsedFile
 
 
-def missing(repository: Repository, branch: str) -> InvalidInput:
+def missing_branch(repository: Repository, branch: str) -> InvalidInput:
     """Make the error for a source branch that does not exist, with the branch that was probably meant."""
     hint = nearest(branch, repository.branch_names()) or "try `overspill init`"
     return InvalidInput(f"reading the fleet repository: its source branch {branch!r} does not exist ({hint})")

@@ -169,7 +169,7 @@ def placement_status(view: View, placement: Placement) -> PlacementStatus:
     reported = placement.path in view.observed.reports and arrived
     return PlacementStatus(
         placement=placement,
-        phase=lifecycle.phase(placement, bound or 0, well=gang_health.well(view, placement)),
+        phase=lifecycle.phase(placement, bound or 0, well=gang_health.is_healthy(view, placement)),
         provisioning=Provisioning.SUCCESSFUL if provided else Provisioning.PENDING,
         engine=ailment.state if ailment else (EngineState.HEALTHY if reported else None),
         message=gang_health.describe_partial_gang(view, placement) or (ailment.message if ailment else ""),

@@ -11,7 +11,7 @@ import pytest
 
 from reconciler.core.capacity.gangs import GangWorkload
 from reconciler.core.commits.templates import render_templates
-from reconciler.core.decide.candidates.gang import whole
+from reconciler.core.decide.candidates.gang import gang_of
 from reconciler.core.decide.decide import decide
 from reconciler.core.explain.workload import explain
 from reconciler.core.observe.kubernetes.cluster_state import ClusterState
@@ -262,7 +262,7 @@ def test_what_a_chart_deploys_is_worked_out_once_for_as_long_as_its_primary_show
     wanted = charted()
 
     def deploys(each: int) -> GangWorkload | None:
-        return whole(inputs(shows(8, (shape(8), each), number=4), wanted=wanted), VLLM)
+        return gang_of(inputs(shows(8, (shape(8), each), number=4), wanted=wanted), VLLM)
 
     first = deploys(4)
     assert first is not None

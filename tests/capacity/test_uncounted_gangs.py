@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from reconciler.core.capacity.pod_needs import pods_of_request
-from reconciler.core.decide.candidates.gang import whole
+from reconciler.core.decide.candidates.gang import gang_of
 from reconciler.core.decide.decide import decide
 from reconciler.core.workloads import pod_counts
 from reconciler.model.plan import Place, Reason
@@ -53,7 +53,7 @@ def test_before_any_pod_of_it_was_seen_nothing_of_it_is_lent_and_it_is_told_why(
     seen = replace(short(1, running=0, replica=shape(8)), workloads=())
     made = inputs(seen, free("worker-2", *EIGHT), wanted=wanted())
     assert decide(made).changes == ()
-    goes_whole = whole(made, VLLM)
+    goes_whole = gang_of(made, VLLM)
     assert goes_whole is not None
     assert goes_whole.unknown == "no pod of it is seen on its primary"
 

@@ -16,7 +16,7 @@ import pytest
 from reconciler.core.decide.distribution import ClusterShare, choose, give_back, ordered, share_out, subsets
 from reconciler.core.decide.distribution.subsets import Layer
 from reconciler.core.decide.distribution.webster import Claim, apportion
-from reconciler.core.decide.steps.rebalance import anew
+from reconciler.core.decide.steps.rebalance import divide_anew
 from reconciler.core.fleet.cluster_order import ordered_candidates
 from reconciler.model.ids import ClusterName, WorkspaceName
 from reconciler.model.plan import Place
@@ -206,7 +206,7 @@ def converged(case: Case) -> None:
             )
         )
     steady = divided(total, targets, strategy)
-    fresh = some(anew(total, targets, Distribution(strategy=strategy)).counts)
+    fresh = some(divide_anew(total, targets, Distribution(strategy=strategy)).counts)
     for variant in case["expected"]:
         way, made = ("steady", steady) if variant["avoid_disruption"] else ("fresh", fresh)
         if f"{case['id']}/{way}" not in LISTED:

@@ -10,7 +10,7 @@ import pytest
 from reconciler.api.routes import placements
 from reconciler.core.decide.decide import decide
 from reconciler.core.decide.state.order import Order
-from reconciler.core.decide.steps.follow_requests import left
+from reconciler.core.decide.steps.follow_requests import requests_after
 from reconciler.core.schema.egs.request import RequestDraft
 from reconciler.core.schema.egs.resource import rest_document
 from reconciler.model.gpr import GprTerms
@@ -119,7 +119,7 @@ def test_the_same_name_in_another_workspace_is_free():
 
 def test_the_same_call_again_is_answered_like_the_first_and_changes_nothing():
     once = creating(request("worker-2"), key="sha256-1")
-    received = left({}, carried(once))[BOOKINFO]
+    received = requests_after({}, carried(once))[BOOKINFO]
     changed = replace(received, changed_at=NOW + HOUR, request=replace(received.request, redistributes=False))
     for there in (holds(received, placed=[placed("worker-2")]), holds(changed)):
         plan = carried(once, there=there)
@@ -147,7 +147,7 @@ def test_the_same_call_twice_in_one_pass_is_carried_out_once():
 )
 def test_a_key_makes_one_request_of_one_body(other: RequestDraft, runs: bool):
     first = carried(creating(request("worker-2"), key="sha256-1"))
-    (received,) = left({}, first).values()
+    (received,) = requests_after({}, first).values()
     there = holds(received, placed=[placed("worker-2")]) if runs else holds(replace(received, began_at=None))
     plan = carried(order(Verb.CREATE, other.name, draft=other, key="sha256-1"), there=there)
     assert plan.answers[1].denial is Denial.KEY_REUSED

@@ -10,7 +10,7 @@ import pytest
 
 from reconciler.core.decide.decide import decide
 from reconciler.core.observe import rollouts
-from reconciler.core.observe.rollouts import Rollouts, RolloutSigns, stale
+from reconciler.core.observe.rollouts import Rollouts, RolloutSigns, stale_clusters
 from reconciler.model.capacity import ClusterObservation, NonGpuPods, Observed, PendingPods
 from reconciler.model.ids import ClusterName, CommitId, PlacementName
 from reconciler.model.ledger import Ledger
@@ -67,11 +67,11 @@ def followed(
 
 
 def told(signs: RolloutSigns, before: Rollouts, held: dict[rollouts.Place, bool], now: datetime = NOW) -> Rollouts:
-    return rollouts.follow(before, signs, stale(before, signs), held, now)
+    return rollouts.follow(before, signs, stale_clusters(before, signs), held, now)
 
 
 def doubts(before: Rollouts, signs: RolloutSigns) -> frozenset[rollouts.Place]:
-    return rollouts.doubts(before, signs, stale(before, signs))
+    return rollouts.files_to_read(before, signs, stale_clusters(before, signs))
 
 
 def decided(there: Ledger, observed: Observed, known: Rollouts, *, now: datetime = NOW, **policy: object) -> Plan:

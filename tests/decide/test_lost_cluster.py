@@ -9,7 +9,7 @@ import pytest
 
 from reconciler.core.commits.messages import message
 from reconciler.core.decide.decide import decide
-from reconciler.core.decide.steps.lost_cluster import missed
+from reconciler.core.decide.steps.lost_cluster import lost_since
 from reconciler.model.capacity import ClusterObservation, Observed
 from reconciler.model.gpr import WorkspaceLimits
 from reconciler.model.ids import ClusterName, CommitId
@@ -166,17 +166,17 @@ def test_a_cluster_is_lost_since_it_was_missed_first_until_it_is_back() -> None:
     def seen(at: datetime) -> Observed:
         return Observed(clusters={name: free(name, at=at) for name in wanted.clusters})
 
-    assert missed({}, wanted, seen(NOW), NOW) == {}
-    first = missed({}, wanted, seen(NOW), NOW + 3 * MINUTE)
+    assert lost_since({}, wanted, seen(NOW), NOW) == {}
+    first = lost_since({}, wanted, seen(NOW), NOW + 3 * MINUTE)
     assert first == dict.fromkeys(wanted.clusters, NOW + 3 * MINUTE)
-    assert missed(first, wanted, seen(NOW), NOW + 4 * MINUTE) is first
-    assert missed(first, wanted, seen(NOW + 4 * MINUTE), NOW + 4 * MINUTE) == {}
+    assert lost_since(first, wanted, seen(NOW), NOW + 4 * MINUTE) is first
+    assert lost_since(first, wanted, seen(NOW + 4 * MINUTE), NOW + 4 * MINUTE) == {}
 
 
 def test_a_clock_that_is_ahead_loses_no_cluster() -> None:
     wanted = fleet(SET, clusters=(cluster("worker-2"),))
     ahead = Observed(clusters={LOST: free("worker-2", at=NOW + timedelta(hours=1))})
-    assert missed({}, wanted, ahead, NOW) == {}
+    assert lost_since({}, wanted, ahead, NOW) == {}
 
 
 @pytest.mark.parametrize(("missing", "left"), [(0, 0), (4, 1)])

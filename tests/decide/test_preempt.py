@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reconciler.core.decide.decide import decide
-from reconciler.core.decide.steps.follow_requests import left
+from reconciler.core.decide.steps.follow_requests import requests_after
 from reconciler.model.capacity import ClusterObservation, Node, Pool
 from reconciler.model.gpr import GprTerms, GpuAsk, WorkspaceLimits
 from reconciler.model.ids import ClusterName, WorkloadId, WorkspaceName
@@ -54,7 +54,9 @@ def full(name: str, there: Ledger, *nodes: int) -> ClusterObservation:
     mine = there.placements.on(ClusterName(name)).placements
     used = sum(one.replicas * (one.shape.requests.amounts["nvidia.com/gpu"] // 10**9) for one in mine)
     made = [Node(name="busy", free=gpus(0), allocatable=gpus(used))]
-    made += [Node(name=f"node-{index}", free=gpus(left), allocatable=gpus(8)) for index, left in enumerate(nodes)]
+    made += [
+        Node(name=f"node-{index}", free=gpus(free_gpus), allocatable=gpus(8)) for index, free_gpus in enumerate(nodes)
+    ]
     bound = {one.name: one.replicas for one in mine}
     return ClusterObservation(
         cluster=ClusterName(name), observed_at=NOW, pools=(Pool(name="p", nodes=tuple(made)),), bound=bound
@@ -265,14 +267,16 @@ def urgency(there: Ledger, workload: WorkloadId) -> int:
 
 def crowded(name: ClusterName, sizes: list[int], placements: Placements, now: object) -> ClusterObservation:
     """Observe nodes of these sizes with the placements bound first-fit; what has no room there is not bound."""
-    left, bound = list(sizes), {}
+    free_gpus, bound = list(sizes), {}
     for one in placements.on(name).placements:
         needed = one.shape.requests.amounts["nvidia.com/gpu"] // 10**9
-        index = next((at for at, free in enumerate(left) if free >= needed), None)
+        index = next((at for at, free in enumerate(free_gpus) if free >= needed), None)
         if index is not None:
-            left[index] -= needed
+            free_gpus[index] -= needed
             bound[one.name] = 1
-    nodes = (Node(name=f"n{index}", free=gpus(free), allocatable=gpus(sizes[index])) for index, free in enumerate(left))
+    nodes = (
+        Node(name=f"n{index}", free=gpus(free), allocatable=gpus(sizes[index])) for index, free in enumerate(free_gpus)
+    )
     pool = Pool(name="p", nodes=tuple(nodes))
     return ClusterObservation(cluster=name, observed_at=now, pools=(pool,), bound=bound)
 
@@ -284,7 +288,7 @@ def carried_out(there: Ledger, plan: Plan) -> Ledger:
             put[change.placement.path] = change.placement
         elif isinstance(change, Revert):
             drop.append(change.placement.path)
-    return replace(there, placements=there.placements.changed(put, drop), requests=left(there.requests, plan))
+    return replace(there, placements=there.placements.changed(put, drop), requests=requests_after(there.requests, plan))
 
 
 def test_a_reservation_takes_the_gpus_of_who_lets_them_go() -> None:
@@ -358,7 +362,8 @@ def test_who_is_evicted_makes_room_wherever_it_was(
     running = [runs(asks(f"low{index}", number)) for index, number in enumerate(low)]
     there = holding(*running, waiting=[asks("high", high, priority=250)])
     made = tuple(
-        Node(name=f"node-{index}", free=gpus(left), allocatable=gpus(of)) for index, (left, of) in enumerate(nodes)
+        Node(name=f"node-{index}", free=gpus(free_gpus), allocatable=gpus(of))
+        for index, (free_gpus, of) in enumerate(nodes)
     )
     bound = {one.name: 1 for _, one in running}
     pools = (Pool(name="p", nodes=made),)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from reconciler.core.decide.decide import decide
 from reconciler.core.decide.distribution import ClusterShare, share_out
 from reconciler.core.decide.state.pass_input import PassInput
-from reconciler.core.decide.steps.rebalance import anew, rebalance
+from reconciler.core.decide.steps.rebalance import divide_anew, rebalance
 from reconciler.errors import InvalidInput
 from reconciler.model.capacity import PendingPods
 from reconciler.model.gpr import WorkspaceLimits
@@ -121,7 +121,7 @@ def targets(there: Mapping[str, Cell], *, begun: bool) -> list[ClusterShare]:
 def test_shared_out_anew_is_shared_out_from_nothing(there: dict[str, Cell], distribution: Distribution) -> None:
     total = sum(cell.has for cell in there.values())
     from_nothing = share_out(total, targets(there, begun=False), distribution)
-    assert anew(total, targets(there, begun=True), distribution).counts == from_nothing.counts
+    assert divide_anew(total, targets(there, begun=True), distribution).counts == from_nothing.counts
     working_plan = begun(there)
     made = after(working_plan, rebalance(seen(there, distribution, working_plan), VLLM, by="Ann"))
     assert counts(made) == from_nothing.counts

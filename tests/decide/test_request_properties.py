@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reconciler.core.decide.decide import decide
-from reconciler.core.decide.steps.follow_requests import left
+from reconciler.core.decide.steps.follow_requests import requests_after
 from reconciler.core.ledger.request_record import write_request
 from reconciler.core.observe.rollouts import ClusterRollouts, RolloutFailure, Rollouts
 from reconciler.model.gpr import GprTerms
@@ -93,7 +93,7 @@ def applied(ledger: Ledger, step: Step, plan: Plan) -> Ledger:
             placements[change.after.path] = change.after
         elif isinstance(change, Revert):
             placements.pop(change.placement.path, None)
-    return replace(ledger, placements=Placements(placements), requests=left(ledger.requests, plan))
+    return replace(ledger, placements=Placements(placements), requests=requests_after(ledger.requests, plan))
 
 
 def told(story: list[Step]) -> list[tuple[datetime, Ledger, Step, Plan, Ledger]]:

@@ -9,7 +9,7 @@ from reconciler.core.commits.message_parts import subject
 from reconciler.core.decide.candidates.reservations import uses
 from reconciler.core.decide.decide import decide
 from reconciler.core.decide.state.pass_input import PassInput
-from reconciler.core.decide.steps.follow_requests import left
+from reconciler.core.decide.steps.follow_requests import requests_after
 from reconciler.core.explain.gprs import gpr_views
 from reconciler.core.explain.wait_time import GpuDemand, estimate_waits
 from reconciler.core.ledger.request_record import read_request, request_path, write_request
@@ -230,7 +230,7 @@ def test_a_reservation_that_waits_says_why(seen: tuple[object, ...], reason: str
 def enrolled(*records: RequestRecord) -> PassInput:
     there = knowing(*records)
     seen = inputs(cluster_of(nodes(8)), wanted=fleet(), there=there)
-    return seen.enrolling(left(there.requests, Plan()))
+    return seen.enrolling(requests_after(there.requests, Plan()))
 
 
 def test_a_cluster_that_is_cordoned_takes_no_reservation() -> None:

@@ -86,11 +86,11 @@ def test_a_kind_that_is_declared_is_scaled_where_it_says() -> None:
     kinds = {kind.name: kind}
     made = obj("game.example.com/v1", "GameServerSet", spec={"rooms": {"size": 3, "of": 2}})
     scaler = hpa("GameServerSet", "game.example.com/v1")
-    way = autoscaled_replicas.owned(made, "ml", autoscaled_replicas.targets([(scaler, "ml")]), kinds)
+    way = autoscaled_replicas.owned_replica_paths(made, "ml", autoscaled_replicas.targets([(scaler, "ml")]), kinds)
     assert way == path("spec.rooms.size")
     assert autoscaled_replicas.without(made, way)["spec"] == {"rooms": {"of": 2}}
     assert (
-        autoscaled_replicas.owned(
+        autoscaled_replicas.owned_replica_paths(
             made, "ml", autoscaled_replicas.targets([(scaler, "ml")]), {kind.name: replace(kind, replicas=())}
         )
         == ()

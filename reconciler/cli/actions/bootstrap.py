@@ -6,7 +6,7 @@ import click
 
 from reconciler import app
 from reconciler.core.engines import ENGINES
-from reconciler.daemon.source import missing
+from reconciler.daemon.source import missing_branch
 from reconciler.daemon.steer import survey
 from reconciler.errors import InvalidInput, Severity
 from reconciler.model.ids import ClusterName
@@ -25,7 +25,7 @@ def bootstrap(settings: Settings, engine: str, cluster: str | None) -> None:
     with app.connected(settings) as (world, memory):
         view = survey(world, memory)
         if view.tips.source is None:
-            raise missing(world.repository, settings.source_branch)
+            raise missing_branch(world.repository, settings.source_branch)
     desired = view.desired
     errors = tuple(problem for problem in desired.problems if problem.severity is Severity.ERROR)
     if errors:

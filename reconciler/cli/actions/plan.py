@@ -12,7 +12,7 @@ from reconciler.cli import options, printing
 from reconciler.cli.actions.diff import patch
 from reconciler.cli.actions.visibility import warn_of_old_observations, warn_without_observations
 from reconciler.core.commits import message_parts
-from reconciler.core.commits.messages import by, held
+from reconciler.core.commits.messages import held, reason_clause
 from reconciler.core.commits.templates import written
 from reconciler.core.commits.write import RenderedPlan
 from reconciler.core.explain.workload import describe_injection
@@ -165,16 +165,16 @@ def _row(change: Change) -> tuple[object, ...]:
             cells = (
                 placement.replicas,
                 placement.expires_at,
-                f"{as_clause(detail) or 'asked for by name'}{by(choice)}",
+                f"{as_clause(detail) or 'asked for by name'}{reason_clause(choice)}",
             )
         case Place(placement=placement, shortage=Shortage() as shortage, choice=choice):
             missing = f"{message_parts.missing(shortage)}{message_parts.causes(shortage, placement)}"
-            cells = (placement.replicas, placement.expires_at, f"{missing}{by(choice)}")
+            cells = (placement.replicas, placement.expires_at, f"{missing}{reason_clause(choice)}")
         case Resize(before=before, after=placement, detail=detail, shortage=shortage, choice=choice):
             cells = (
                 f"{before.replicas} -> {placement.replicas}",
                 placement.expires_at,
-                f"{as_clause(detail)}{message_parts.signals(shortage, placement)}{by(choice)}",
+                f"{as_clause(detail)}{message_parts.signals(shortage, placement)}{reason_clause(choice)}",
             )
         case Extend(after=placement, detail=detail):
             cells = (placement.replicas, placement.expires_at, detail)
@@ -182,7 +182,7 @@ def _row(change: Change) -> tuple[object, ...]:
             cells = (
                 placement.replicas,
                 placement.expires_at,
-                f"from {before.where}, {why}: {as_clause(detail)}{by(choice)}",
+                f"from {before.where}, {why}: {as_clause(detail)}{reason_clause(choice)}",
             )
         case Revert(placement=placement, why=why, detail=detail, restraint=restraint):
             hold = restraint if restraint is not None and restraint.kind is RestraintKind.HOLD else None

@@ -105,23 +105,27 @@ def line(change: Change) -> str:
     match change:
         case Place(placement=placement, shortage=shortage, choice=choice, detail=detail):
             if shortage is None:
-                return _with(subject(change), f"{as_clause(detail)}{by(choice)}".removeprefix("; "))
+                return _with(subject(change), f"{as_clause(detail)}{reason_clause(choice)}".removeprefix("; "))
             lasting = message_parts.lasting(shortage, placement)
-            return f"{subject(change)} ({lasting}{message_parts.signals(shortage, placement)}{by(choice)})"
+            return f"{subject(change)} ({lasting}{message_parts.signals(shortage, placement)}{reason_clause(choice)})"
         case Revert(placement=placement, why=why, detail=detail):
             reason = f"{why}: {as_clause(detail)}" if as_clause(detail) else str(why)
             return f"revert({placement.workload}): {_what(placement)} ({reason})"
         case Hold(restraint=restraint):
             return _with(subject(change), as_clause(restraint.reason))
         case Resize(after=after, detail=detail, shortage=shortage, choice=choice):
-            return _with(subject(change), f"{as_clause(detail)}{message_parts.signals(shortage, after)}{by(choice)}")
+            return _with(
+                subject(change), f"{as_clause(detail)}{message_parts.signals(shortage, after)}{reason_clause(choice)}"
+            )
         case Extend(detail=detail) | Release(detail=detail) | Restore(detail=detail):
             return _with(subject(change), as_clause(detail))
         case Move(why=why, detail=detail, choice=choice):
-            return _with(subject(change), f"{f'{why}: {as_clause(detail)}' if as_clause(detail) else why}{by(choice)}")
+            return _with(
+                subject(change), f"{f'{why}: {as_clause(detail)}' if as_clause(detail) else why}{reason_clause(choice)}"
+            )
 
 
-def by(choice: Choice | None) -> str:
+def reason_clause(choice: Choice | None) -> str:
     """Say after a semicolon what a cluster was taken `because` of; empty where its place alone spoke for it."""
     return f"; {choice.because}" if choice is not None and choice.because else ""
 

@@ -53,12 +53,12 @@ def targets(objects: Iterable[tuple[Mapping[str, Json], str]]) -> frozenset[Targ
     return frozenset(target for target in references if target is not None)
 
 
-def vague(manifests: Iterable[Mapping[str, Json]]) -> bool:
+def has_unnamed_target(manifests: Iterable[Mapping[str, Json]]) -> bool:
     """Tell whether an autoscaler among these does not name its target: then it may be any object beside it."""
     return any(autoscaler(manifest) and _target(manifest, "") is None for manifest in manifests)
 
 
-def owned(manifest: Mapping[str, Json], namespace: str, scaled: frozenset[Target], kinds: Kinds) -> Path:
+def owned_replica_paths(manifest: Mapping[str, Json], namespace: str, scaled: frozenset[Target], kinds: Kinds) -> Path:
     """Return where the replicas of an object stand that an autoscaler owns; empty where none does.
 
     An autoscaler goes by the scale of an object, which has one number. Of a kind of which nothing is known it is
@@ -73,7 +73,7 @@ def owned(manifest: Mapping[str, Json], namespace: str, scaled: frozenset[Target
     return next(iter(ways), () if kind is not None else _REPLICAS)
 
 
-def rays(manifest: Mapping[str, Json]) -> tuple[Path, ...]:
+def ray_worker_paths(manifest: Mapping[str, Json]) -> tuple[Path, ...]:
     """Return the ways to the groups of workers that Ray's own autoscaler scales; empty where none does."""
     root = _RAY.get(group_kind(manifest), ())
     described = at(manifest, root) if root else None
@@ -102,8 +102,8 @@ def ignore_rules(
     """
     kinds_by_path: dict[tuple[str, ...], set[str]] = {}
     for manifest, namespace in stage:
-        path = owned(manifest, namespace, scaled, kinds)
-        groups = rays(manifest) if group_kind(manifest) == "ray.io/RayCluster" else ()
+        path = owned_replica_paths(manifest, namespace, scaled, kinds)
+        groups = ray_worker_paths(manifest) if group_kind(manifest) == "ray.io/RayCluster" else ()
         if groups:
             paths = [_pointer((*group, field)) for group in groups for field in ("replicas", "scaleStrategy")]
             yield {"paths": paths, "target": {"kind": manifest["kind"], "name": manifest["metadata"]["name"]}}

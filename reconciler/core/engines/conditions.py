@@ -23,11 +23,11 @@ def condition(raw: Json, kind: str) -> Json:
     return {}
 
 
-def since(*times: Json) -> datetime | None:
+def first_time(*times: Json) -> datetime | None:
     """Read the first time that is given."""
     return next((datetime.fromisoformat(str(text)) for text in times if text), None)
 
 
-def unreached(message: str) -> bool:
+def is_unreachable(message: str) -> bool:
     """Tell whether a message is about a server that could not be reached, which passes without a commit."""
     return _UNREACHED.search(message) is not None

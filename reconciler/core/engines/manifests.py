@@ -14,7 +14,7 @@ from typing import Literal
 from reconciler.core.engines import objects
 from reconciler.core.engines.deployment import Deployment, chart_steps
 from reconciler.core.engines.engine import Bootstrap
-from reconciler.core.engines.refusals import chart_refusals, command_refusals, command_steps, once
+from reconciler.core.engines.refusals import chart_refusals, command_refusals, command_steps, unique_charts
 from reconciler.core.engines.webhook import Webhook
 from reconciler.core.safety import commands
 from reconciler.core.spread.subset_pods import Injection
@@ -46,7 +46,7 @@ class ManifestsEngine:
 
     def to_render(self, spec: DeploySpec) -> tuple[HelmConfig, ...]:
         """List all charts."""
-        return once(chart_steps(spec))
+        return unique_charts(chart_steps(spec))
 
     def refusals(self, spec: DeploySpec, workspace: Workspace, *, helm: bool) -> tuple[str, ...]:
         """Refuse charts that cannot be rendered, and objects that are not made but only marked."""

@@ -167,7 +167,9 @@ def write(
     scaled = autoscaled_replicas.targets((item.manifest, namespace_of(item, deployment)) for item in objects)
     for item in objects:
         manifest = _finished(item, deployment, annotations(item))
-        path = autoscaled_replicas.owned(manifest, namespace_of(item, deployment), scaled, deployment.kinds)
+        path = autoscaled_replicas.owned_replica_paths(
+            manifest, namespace_of(item, deployment), scaled, deployment.kinds
+        )
         manifest = autoscaled_replicas.without(manifest, path)
         metadata = manifest["metadata"]
         identity = (group_kind(manifest), str(metadata.get("namespace", "")), str(metadata["name"]))

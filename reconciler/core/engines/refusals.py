@@ -10,7 +10,7 @@ from reconciler.model.workload import DeploySpec, HelmConfig, StepType
 from reconciler.text.findings import shortened
 
 
-def once(charts: Iterable[HelmConfig]) -> tuple[HelmConfig, ...]:
+def unique_charts(charts: Iterable[HelmConfig]) -> tuple[HelmConfig, ...]:
     """Drop repetitions, keeping the order."""
     return tuple({chart.name: chart for chart in charts}.values())
 
@@ -35,7 +35,7 @@ def plain_name(chart: HelmConfig) -> str:
 def chart_refusals(charts: Iterable[HelmConfig], why: str, *, helm: bool) -> list[str]:
     """Say why charts cannot be rendered here; `why` says why they have to be."""
     reasons: list[str] = []
-    for chart in once(charts):
+    for chart in unique_charts(charts):
         name = repr(shortened(chart.name))
         if not chart.repo_url:
             reasons.append(f"chart {name} has no repoURL, so helm cannot find it (set repoURL)")
@@ -46,7 +46,7 @@ def chart_refusals(charts: Iterable[HelmConfig], why: str, *, helm: bool) -> lis
             )
     if reasons or helm:
         return reasons
-    names = ", ".join(repr(shortened(chart.name)) for chart in once(charts))
+    names = ", ".join(repr(shortened(chart.name)) for chart in unique_charts(charts))
     return (
         [f"{why}, so Overspill has to render {names} and helm is not installed here (install helm 3)"] if names else []
     )

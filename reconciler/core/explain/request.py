@@ -47,7 +47,7 @@ def explain_request(record: RequestRecord, inputs: PassInput, plan: Plan) -> Exp
         policy=policy.name if policy is not None else "",
         demand=None,
         placements=stands.placements,
-        ailing=gang_health.ailing(inputs, stands.placements),
+        ailing=gang_health.unhealthy_placements(inputs, stands.placements),
         restraints=(),
         assessments=assessments,
         suppressed=held,

@@ -73,7 +73,7 @@ def placement_phase(placement: Placement, inputs: PassInput) -> Phase:
         return Phase.FAILED
     seen = inputs.observed.clusters.get(placement.cluster)
     bound = replica_count.bound_replicas(placement, seen)
-    return lifecycle.phase(placement, bound, well=gang_health.well(inputs, placement))
+    return lifecycle.phase(placement, bound, well=gang_health.is_healthy(inputs, placement))
 
 
 def _provisioning(record: RequestRecord, placements: Sequence[Placement], held: Sequence[Suppressed]) -> Provisioning:

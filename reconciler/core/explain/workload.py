@@ -18,7 +18,7 @@ from reconciler.core.decide.assign.replicas_by_cluster import assign, describe_d
 from reconciler.core.decide.assign.subset_order import rows_of
 from reconciler.core.decide.assign.subset_quota import too_many_at_home
 from reconciler.core.decide.candidates.finder import MOST, CandidateFinder
-from reconciler.core.decide.candidates.gang import gangs_of, whole
+from reconciler.core.decide.candidates.gang import gang_of, gangs_of
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.decide.state.working_plan import WorkingPlan
 from reconciler.core.decide.steps import gang_health
@@ -329,7 +329,7 @@ def explain(workload: WorkloadId, inputs: PassInput, plan: Plan) -> Explanation:
     assignment = Assignment(chosen=(), refusals=())
     if policy is not None and shape is not None:
         missing = demand.missing - working_plan.replicas(workload) if isinstance(demand, Demand) else 0
-        gang = whole(inputs, workload)
+        gang = gang_of(inputs, workload)
         out_of_bounds: Mapping[ClusterSubset, Refusal] = {}
         if isinstance(demand, Demand) and not policy.fills_in_order and gang is None:
             trial = assign(finder, template, policy, shape, max(missing, 1))  # shows where one more replica would go
@@ -376,7 +376,7 @@ def explain(workload: WorkloadId, inputs: PassInput, plan: Plan) -> Explanation:
         policy=policy.name if policy else "",
         demand=demand,
         placements=tuple(working_plan.of(workload)),
-        ailing=gang_health.ailing(inputs, working_plan.of(workload)),
+        ailing=gang_health.unhealthy_placements(inputs, working_plan.of(workload)),
         restraints=working_plan.restraints(workload),
         assessments=tuple(assessments),
         suppressed=suppressed,
@@ -384,7 +384,7 @@ def explain(workload: WorkloadId, inputs: PassInput, plan: Plan) -> Explanation:
             *_conclusion(workload, inputs, working_plan, assessments, suppressed),
             *describe_moves(workload, plan),
             *describe_assignment(assignment, refused, suppressed),
-            *cluster_additions(finder, workload, shape, whole(inputs, workload)),
+            *cluster_additions(finder, workload, shape, gang_of(inputs, workload)),
             *describe_prerequisites(workload, inputs),
         ),
         distribution=describe_distribution(policy) if policy is not None else "",

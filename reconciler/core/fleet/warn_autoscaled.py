@@ -28,7 +28,9 @@ def warn_autoscaled(spec: DeploySpec, kinds: Kinds = NO_KINDS) -> Finding | None
     """
     placed = [(manifest.manifest, _namespace(manifest.manifest)) for manifest in spec.manifests]
     scaled = autoscaled_replicas.targets(placed)
-    owned = [autoscaled_replicas.owned(manifest, namespace, scaled, kinds) for manifest, namespace in placed]
+    owned = [
+        autoscaled_replicas.owned_replica_paths(manifest, namespace, scaled, kinds) for manifest, namespace in placed
+    ]
     if not any(owned):
         return _warn_ray_autoscaler(spec)
     rest = tuple(
@@ -50,14 +52,16 @@ def warn_autoscaled(spec: DeploySpec, kinds: Kinds = NO_KINDS) -> Finding | None
 def _warn_ray_autoscaler(spec: DeploySpec) -> Finding | None:
     """Warn of a share that is used only where Ray's own autoscaler overwrites it."""
     kinds = [
-        str(manifest.manifest["kind"]) for manifest in spec.manifests if autoscaled_replicas.rays(manifest.manifest)
+        str(manifest.manifest["kind"])
+        for manifest in spec.manifests
+        if autoscaled_replicas.ray_worker_paths(manifest.manifest)
     ]
     if not kinds or not render.reads_variable(spec, "replicas"):
         return None
     rest = []
     for resource in spec.manifests:
         manifest: Json = resource.manifest
-        for group in autoscaled_replicas.rays(manifest):
+        for group in autoscaled_replicas.ray_worker_paths(manifest):
             manifest = autoscaled_replicas.without(manifest, (*group, "replicas"))
         rest.append(replace(resource, manifest=manifest))
     if render.reads_variable(replace(spec, manifests=tuple(rest)), "replicas"):

@@ -172,7 +172,7 @@ class Rollouts:
 _EMPTY = ClusterRollouts()
 
 
-def stale(before: Rollouts, signs: RolloutSigns) -> frozenset[ClusterName]:
+def stale_clusters(before: Rollouts, signs: RolloutSigns) -> frozenset[ClusterName]:
     """Return the clusters whose placements have to be judged anew."""
     old = before.signs
     placements = signs.ledger.placements
@@ -198,7 +198,7 @@ def stale(before: Rollouts, signs: RolloutSigns) -> frozenset[ClusterName]:
     return frozenset(clusters)
 
 
-def doubts(before: Rollouts, signs: RolloutSigns, clusters: AbstractSet[ClusterName]) -> frozenset[Place]:
+def files_to_read(before: Rollouts, signs: RolloutSigns, clusters: AbstractSet[ClusterName]) -> frozenset[Place]:
     """Return the files at commits that git has to be asked for, to tell what reports on these clusters are about."""
     places = set()
     reports, tip = signs.observed.reports, signs.ledger.commit

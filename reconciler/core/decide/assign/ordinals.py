@@ -23,7 +23,7 @@ from reconciler.model.workload_spread import WorkloadSpread
 from reconciler.text.wording import sanitize
 
 
-def barred(
+def refuse_ordinals(
     finder: CandidateFinder,
     spread: WorkloadSpread,
     workload: WorkloadId,

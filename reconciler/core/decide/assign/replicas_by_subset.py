@@ -14,7 +14,7 @@ from functools import partial
 from reconciler.core.capacity.best_fit import ShapeReplicas, fitting_beside
 from reconciler.core.decide.assign.assignment import Assignment, beyond_gprs
 from reconciler.core.decide.assign.ordinals import beside_the_first, kept_apart
-from reconciler.core.decide.assign.subset_limits import over
+from reconciler.core.decide.assign.subset_limits import refuse_over_limit
 from reconciler.core.decide.assign.subset_order import SubsetRows, rows_of
 from reconciler.core.decide.assign.subset_quota import SubsetQuota, quotas
 from reconciler.core.decide.candidates.finder import MOST, CandidateFinder
@@ -292,7 +292,9 @@ class _Round:
         for row, quota, has in zip(rows, subsets, counts, strict=True):
             if quota.most is not None and sum(has) >= quota.most:
                 before = quota.home + sum(held.get(place, 0) for place in row)
-                yield from (over(spread, quota, sum(has), place, before=before) for place in row if place in able)
+                yield from (
+                    refuse_over_limit(spread, quota, sum(has), place, before=before) for place in row if place in able
+                )
 
 
 def _counted(

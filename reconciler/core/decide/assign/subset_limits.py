@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from reconciler.core.decide.assign.ordinals import barred
+from reconciler.core.decide.assign.ordinals import refuse_ordinals
 from reconciler.core.decide.assign.subset_quota import SubsetQuota, quotas
 from reconciler.core.decide.candidates.finder import MOST, CandidateFinder
 from reconciler.core.spread.placement_subset import cluster_subset
@@ -14,10 +14,12 @@ from reconciler.model.workload_spread import WorkloadSpread
 from reconciler.text.wording import count, sanitize
 
 
-def full(finder: CandidateFinder, spread: WorkloadSpread, placement: Placement, candidate: Candidate) -> Refusal | None:
+def refuse_full_subset(
+    finder: CandidateFinder, spread: WorkloadSpread, placement: Placement, candidate: Candidate
+) -> Refusal | None:
     """Refuse a subset that may not hold a placement which is to move into it; None where it may."""
     inputs, workload = finder.inputs, placement.workload
-    refusal = barred(finder, spread, workload, candidate, moving=placement)
+    refusal = refuse_ordinals(finder, spread, workload, candidate, moving=placement)
     if refusal is not None or not candidate.subset:
         return refusal
     left, quota = _left(finder, spread, workload, candidate)
@@ -25,17 +27,17 @@ def full(finder: CandidateFinder, spread: WorkloadSpread, placement: Placement, 
     moves = 0 if comes_from[1] == candidate.subset else placement.replicas
     if moves <= left or quota.most is None:
         return None
-    return over(spread, quota, quota.most - left, candidate.key)
+    return refuse_over_limit(spread, quota, quota.most - left, candidate.key)
 
 
 def room_in(finder: CandidateFinder, spread: WorkloadSpread, workload: WorkloadId, candidate: Candidate) -> int:
     """Count the replicas that a subset may still get by its maximum, whatever its clusters have room for."""
-    if barred(finder, spread, workload, candidate) is not None:
+    if refuse_ordinals(finder, spread, workload, candidate) is not None:
         return 0
     return max(0, _left(finder, spread, workload, candidate)[0]) if candidate.subset else MOST
 
 
-def over(
+def refuse_over_limit(
     spread: WorkloadSpread, quota: SubsetQuota, has: int, place: ClusterSubset, *, before: int | None = None
 ) -> Refusal:
     """Refuse a cluster for a subset that has as many replicas as it may, or comes to have them from `before`."""

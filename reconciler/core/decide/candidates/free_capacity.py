@@ -14,7 +14,7 @@ from reconciler.core.capacity.best_fit import ShapeReplicas, tightest_first
 from reconciler.core.capacity.exclusive_topology import TopologyDomains
 from reconciler.core.capacity.pod_needs import PodRequirements
 from reconciler.core.capacity.room import ClusterCapacity
-from reconciler.core.decide.candidates.gang import needs_there
+from reconciler.core.decide.candidates.gang import placement_needs
 from reconciler.core.decide.candidates.gang_start import may_start, waiting
 from reconciler.core.decide.candidates.reservations import Reservations, keep_free, reserved, seen_by, to_come
 from reconciler.core.decide.state.in_flight import InFlight, flight
@@ -121,7 +121,7 @@ class FleetCapacity:
 
     def needs(self, placement: Placement) -> PodRequirements | None:
         """Return what a placement takes that went out whole; None where its replicas are all there is to it."""
-        return needs_there(self._inputs, placement)
+        return placement_needs(self._inputs, placement)
 
     def domains(self, cluster: ClusterName, wanted: TopologyDomains) -> int:
         """Count the domains that groups on a cluster may come to have, beside those that they are seen in."""

@@ -11,7 +11,7 @@ from reconciler.model.ids import WorkloadId
 from reconciler.model.placement import Placement
 
 
-def whole(inputs: PassInput, workload: WorkloadId, placement: Placement | None = None) -> GangWorkload | None:
+def gang_of(inputs: PassInput, workload: WorkloadId, placement: Placement | None = None) -> GangWorkload | None:
     """Return what a burst takes if it goes whole; None where each pod is for itself, and for requests.
 
     What nothing but its pods tells of is known by the demand for it, or else by a `placement` that stands.
@@ -31,15 +31,15 @@ def gangs_of(inputs: PassInput, placement: Placement) -> tuple[Gang, ...]:
     if workload.request:
         entry = enrolment.entries.get(workload) if enrolment is not None else None
         return entry.pods.gangs if entry is not None else ()
-    gang = whole(inputs, workload, placement) if workload in inputs.desired.policies else None
+    gang = gang_of(inputs, workload, placement) if workload in inputs.desired.policies else None
     return gang.gangs(placement.replicas) if gang is not None else ()
 
 
-def needs_there(inputs: PassInput, placement: Placement) -> PodRequirements | None:
+def placement_needs(inputs: PassInput, placement: Placement) -> PodRequirements | None:
     """Return what a placement takes that went out whole; None where its replicas are all there is to it."""
     workload, enrolment = placement.workload, inputs.enrolment
     if workload.request:
         entry = enrolment.entries.get(workload) if enrolment is not None else None
         return entry.needs if entry is not None else None
-    gang = whole(inputs, workload, placement)
+    gang = gang_of(inputs, workload, placement)
     return gang.of(placement.replicas) if gang is not None else None

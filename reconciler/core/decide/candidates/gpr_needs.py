@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from reconciler.core.capacity.gpu_models import gpus_of_pod
 from reconciler.core.capacity.pod_needs import ManifestPods, PodRequirements, pods_of_request, request_requirements
-from reconciler.core.decide.candidates.gang import whole
+from reconciler.core.decide.candidates.gang import gang_of
 from reconciler.core.decide.candidates.gpr_terms import gpr_template, requested
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.workloads.node_affinity import required_labels
@@ -52,7 +52,7 @@ def gpr_needs(
 
 def _whole(workload: WorkloadId, inputs: PassInput, replicas: int) -> PodRequirements | None:
     """Return what so many replicas of a burst take that goes whole."""
-    gang = whole(inputs, workload) if replicas else None
+    gang = gang_of(inputs, workload) if replicas else None
     return gang.of(replicas) if gang is not None and not gang.unknown else None
 
 

@@ -20,7 +20,7 @@ from reconciler.model.placement import place_name
 from reconciler.model.policy import Desired
 from reconciler.model.request import RequestRecord
 
-Lost = Mapping[ClusterName, datetime]
+LostClusters = Mapping[ClusterName, datetime]
 """Since when clusters have been lost."""
 
 Unwritable = Mapping[tuple[WorkloadId, str], str]
@@ -57,11 +57,11 @@ class PassInput:
     """The open requests among the workloads of `desired`; None where none are."""
     orders: tuple[Order, ...] = ()
     """Orders of API callers, in the order in which they came."""
-    lost: Lost = field(default_factory=dict)
+    lost: LostClusters = field(default_factory=dict)
     """Since when clusters have been unseen or unwell, as far as this process has watched."""
 
     def enrolling(self, records: Mapping[WorkloadId, RequestRecord]) -> Self:
-        """Return the situation with these requests among its workloads; itself where they are there already."""
+        """Return the input with these requests among its workloads; itself where it has them."""
         before = self.enrolment
         if before is None:
             enrolment = Enrolment(self.desired, records)

@@ -15,7 +15,7 @@ from reconciler.core.decide.state.enrolment import notes, observed
 from reconciler.core.decide.state.order import Order
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.decide.state.working_plan import WorkingPlan
-from reconciler.core.decide.steps.follow_requests import CHANGEABLE, amend, forget, unmade
+from reconciler.core.decide.steps.follow_requests import CHANGEABLE, amend, deletion_policy_problem, forget
 from reconciler.core.decide.steps.steer import prolonged, withdrawn
 from reconciler.core.fleet.admission import admit, review
 from reconciler.core.fleet.objects import find_workspace
@@ -214,7 +214,7 @@ class _Clerk:
             observed=observed(admitted, self.inputs.desired, record.observed),
         )
         policy = admitted.spec.deletion_policy
-        unwritten = unmade(self.inputs, self.working_plan, record.workload, policy)
+        unwritten = deletion_policy_problem(self.inputs, self.working_plan, record.workload, policy)
         if unwritten:
             message, hint = f"the files of {record.workload} cannot be written anew: {unwritten}", "try again later"
             return answers.invalid(f"deletionPolicy cannot change to {policy}: {message}", hint, record.workload)

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from reconciler.core.decide.assign import gang_placement
 from reconciler.core.decide.candidates.finder import CandidateFinder
-from reconciler.core.decide.candidates.gang import whole
+from reconciler.core.decide.candidates.gang import gang_of
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.decide.state.working_plan import WorkingPlan
 from reconciler.core.decide.steps.close_requests import follow_end, why_unwanted
@@ -164,7 +164,7 @@ def _move(
     would deploy the same objects there, and the end of one would delete those of the other. A request goes to another
     of its clusters, or back to the queue where none has room, and keeps its end.
     """
-    if placement.workload.request or whole(inputs, placement.workload, placement) is not None:
+    if placement.workload.request or gang_of(inputs, placement.workload, placement) is not None:
         _move_gang(inputs, working_plan, finder, placement, detail)
         return
     template, policy = inputs.desired.templates[placement.workload], policy_of(inputs.desired, placement.workload)

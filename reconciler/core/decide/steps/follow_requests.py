@@ -49,7 +49,7 @@ def follow_request_files(inputs: PassInput, working_plan: WorkingPlan) -> None:
             _follow(inputs, working_plan, record, asked)
 
 
-def left(records: Mapping[WorkloadId, RequestRecord], plan: Plan) -> Mapping[WorkloadId, RequestRecord]:
+def requests_after(records: Mapping[WorkloadId, RequestRecord], plan: Plan) -> Mapping[WorkloadId, RequestRecord]:
     """Return the requests as a plan leaves them; the same mapping where it changes none."""
     changed: dict[WorkloadId, RequestRecord] = {}
     gone: set[WorkloadId] = set()
@@ -101,7 +101,9 @@ def amend(
             working_plan.change(Extend(before=placement, after=longer, detail=detail, author=author))
 
 
-def unmade(inputs: PassInput, working_plan: WorkingPlan, workload: WorkloadId, policy: DeletionPolicy) -> str:
+def deletion_policy_problem(
+    inputs: PassInput, working_plan: WorkingPlan, workload: WorkloadId, policy: DeletionPolicy
+) -> str:
     """Say why what a request has cannot be given a deletion policy; empty where nothing is known to be in the way.
 
     Engines keep or prune by what stands in each file, so all of them are written anew, charts included.
@@ -168,7 +170,7 @@ def _follow_placed(
     inputs: PassInput, working_plan: WorkingPlan, record: RequestRecord, asked: Request, changed: Sequence[str]
 ) -> None:
     recorded = record.request.spec
-    unwritten = unmade(inputs, working_plan, record.workload, asked.spec.deletion_policy)
+    unwritten = deletion_policy_problem(inputs, working_plan, record.workload, asked.spec.deletion_policy)
     policy = recorded.deletion_policy if unwritten else asked.spec.deletion_policy
     spec = replace(recorded, burst_duration=asked.spec.burst_duration, deletion_policy=policy)
     taken = [name for name in changed if name in CHANGEABLE and not (unwritten and name == "deletionPolicy")]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from reconciler.core.decide.candidates.gang import needs_there
+from reconciler.core.decide.candidates.gang import placement_needs
 from reconciler.core.decide.candidates.gang_start import may_start
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.observe.rollouts import RolloutFailure
@@ -20,13 +20,13 @@ def describe_partial_gang(inputs: PassInput, placement: Placement) -> str:
     """
     seen = inputs.observed.clusters.get(placement.cluster)
     ready = seen.ready.get(placement.name, 0) if seen is not None else 0
-    needed = needs_there(inputs, placement) if ready else None
+    needed = placement_needs(inputs, placement) if ready else None
     if needed is None or not may_start(needed) or not needed.start <= ready < needed.pods:
         return ""
     return f"{ready} of its {count(needed.pods, 'pod')} serve, its minimum is {needed.start}, and the others wait there"
 
 
-def ailing(inputs: PassInput, placements: Iterable[Placement]) -> Mapping[str, RolloutFailure]:
+def unhealthy_placements(inputs: PassInput, placements: Iterable[Placement]) -> Mapping[str, RolloutFailure]:
     """Gather which of some placements are not healthy, by directory.
 
     A gang that runs with its minimum is: what its engine waits for are the pods that wait. What has failed is told.
@@ -42,6 +42,6 @@ def ailing(inputs: PassInput, placements: Iterable[Placement]) -> Mapping[str, R
     }
 
 
-def well(inputs: PassInput, placement: Placement) -> bool | None:
+def is_healthy(inputs: PassInput, placement: Placement) -> bool | None:
     """Tell whether a placement does what it is for, as far as anybody says; a gang does so with its minimum."""
     return bool(describe_partial_gang(inputs, placement)) or inputs.rollouts.is_healthy(placement)

@@ -12,8 +12,8 @@ from datetime import datetime
 
 from reconciler.core.decide.assign import gang_placement
 from reconciler.core.decide.candidates.finder import CandidateFinder
-from reconciler.core.decide.candidates.gang import gangs_of, needs_there
-from reconciler.core.decide.state.pass_input import Lost, PassInput
+from reconciler.core.decide.candidates.gang import gangs_of, placement_needs
+from reconciler.core.decide.state.pass_input import LostClusters, PassInput
 from reconciler.core.decide.state.working_plan import WorkingPlan
 from reconciler.core.decide.steps.end import policy_of
 from reconciler.core.decide.steps.move import find_gang_move
@@ -27,7 +27,7 @@ from reconciler.model.units import format_duration
 from reconciler.text.wording import as_clause
 
 
-def missed(before: Lost, desired: Desired, observed: Observed, now: datetime) -> Lost:
+def lost_since(before: LostClusters, desired: Desired, observed: Observed, now: datetime) -> LostClusters:
     """Return since when each cluster has been lost; a cluster that is back is left out.
 
     A cluster whose clock is ahead of this process is seen: neither clock is known to be right.
@@ -90,7 +90,7 @@ def _leave(
         )
         return
     first = next((refusal for refusal in refusals if refusal.remedy), None)
-    minimum = gang_placement.describe_minimum(needs_there(inputs, placement))
+    minimum = gang_placement.describe_minimum(placement_needs(inputs, placement))
     nor = f", nor for {minimum}" if minimum else ""
     hint = f"; {first.cluster}: {as_clause(first.message)} ({first.remedy})" if first is not None else ""
     working_plan.suppress(

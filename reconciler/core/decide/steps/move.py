@@ -8,9 +8,9 @@ from reconciler.core.capacity.admission_defaults import with_admission_defaults,
 from reconciler.core.capacity.pod_needs import PodRequirements
 from reconciler.core.decide.assign import gang_placement
 from reconciler.core.decide.assign.replicas_by_cluster import values
-from reconciler.core.decide.assign.subset_limits import full
+from reconciler.core.decide.assign.subset_limits import refuse_full_subset
 from reconciler.core.decide.candidates.finder import CandidateFinder
-from reconciler.core.decide.candidates.gang import needs_there, whole
+from reconciler.core.decide.candidates.gang import gang_of, placement_needs
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.decide.state.working_plan import WorkingPlan
 from reconciler.core.decide.steps import place_requests
@@ -89,7 +89,7 @@ def find_gang_move(
     def ask(candidate: Candidate, *, least: bool) -> GangMove | Refusal:
         return _gang_move(inputs, working_plan, finder, placement, candidate=candidate, least=least)
 
-    return gang_placement.first(needs_there(inputs, placement), candidates, ask)
+    return gang_placement.first(placement_needs(inputs, placement), candidates, ask)
 
 
 def _gang_move(
@@ -111,7 +111,7 @@ def _gang_move(
         taking, needed = assessed
         shape, replicas = needed.main.shape, needed.main.replicas
     else:
-        gang = whole(inputs, workload, placement)
+        gang = gang_of(inputs, workload, placement)
         if gang is None or gang.shape is None:
             message = gang.unknown if gang is not None else "nothing of it runs in groups any more"
             return Refusal(cluster=candidate.cluster, reason=Reason.NO_SHAPE, message=message)
@@ -161,7 +161,7 @@ def _unsplit(
 def _beyond(finder: CandidateFinder, policy: BurstPolicy, placement: Placement, candidate: Candidate) -> Refusal | None:
     """Refuse a move that would use more values of the label than the policy allows; None where it would not."""
     if policy.spread is not None:
-        return full(finder, policy.spread, placement, candidate)
+        return refuse_full_subset(finder, policy.spread, placement, candidate)
     most = policy.distribution.max_groups
     if most is None:
         return None

@@ -13,7 +13,7 @@ from reconciler.core.capacity.gangs import GangWorkload, additional_requirements
 from reconciler.core.capacity.pod_needs import PodRequirements, PodSet
 from reconciler.core.decide.assign import gang_placement
 from reconciler.core.decide.candidates.finder import CandidateFinder
-from reconciler.core.decide.candidates.gang import whole
+from reconciler.core.decide.candidates.gang import gang_of
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.decide.state.working_plan import WorkingPlan
 from reconciler.core.fleet.cluster_order import candidate_of
@@ -35,7 +35,7 @@ def update_pod_templates(inputs: PassInput, working_plan: WorkingPlan, finder: C
         for placement in working_plan.of(workload):
             if placement.template_version in {"", lifecycle.file_version(template)}:
                 continue
-            gang = whole(inputs, workload, placement)
+            gang = gang_of(inputs, workload, placement)
             shape = gang.shape if gang is not None else None
             if gang is not None and shape is not None and _differs(placement, shape):
                 _resize(inputs, working_plan, finder, placement, into=(gang, shape))

@@ -17,7 +17,7 @@ from reconciler.core.capacity.pod_needs import PodRequirements, request_requirem
 from reconciler.core.capacity.room import ClusterCapacity
 from reconciler.core.decide.assign.subset_limits import room_in
 from reconciler.core.decide.candidates.finder import MOST, CandidateFinder
-from reconciler.core.decide.candidates.gang import whole
+from reconciler.core.decide.candidates.gang import gang_of
 from reconciler.core.decide.candidates.gang_start import may_start, minimum
 from reconciler.core.decide.candidates.gpr_limits import within_limits
 from reconciler.core.decide.candidates.gpr_terms import terms
@@ -44,7 +44,7 @@ def all_of(needed: PodRequirements, *, least: bool) -> tuple[tuple[ReplicaShape,
     return () if needed.domains else tuple(part.room for part in needed.parts)
 
 
-def served(room: ClusterCapacity, wanted: Sequence[tuple[ReplicaShape, int]], *, whole: bool) -> int:
+def replicas_that_fit(room: ClusterCapacity, wanted: Sequence[tuple[ReplicaShape, int]], *, whole: bool) -> int:
     """Count the replicas that fit; a gang counts as one where all of it fits, else as none."""
     if whole:
         return int(room.together(wanted) == len(wanted))
@@ -52,7 +52,7 @@ def served(room: ClusterCapacity, wanted: Sequence[tuple[ReplicaShape, int]], *,
     return room.count(shape, most)
 
 
-def fewest(evictable: list[Placement], enough: Callable[[Sequence[Placement]], bool]) -> tuple[Placement, ...]:
+def fewest_victims(evictable: list[Placement], enough: Callable[[Sequence[Placement]], bool]) -> tuple[Placement, ...]:
     """Choose the victims: the first that is enough by itself, else the fewest in order that are enough together."""
     chosen = evictable[: bisect_left(range(len(evictable) + 1), True, key=lambda number: enough(evictable[:number]))]
     alone = next((victim for victim in evictable if len(chosen) > 1 and enough([victim])), None)
@@ -187,15 +187,19 @@ class Preemption:
             return None
         newcomer = wanted[0][0]
         whose = None if self._reserves(workload) else workload.workspace
-        serves = served(self._emptied(candidate.cluster, workload, whose, evictable, newcomer), wanted, whole=whole)
+        serves = replicas_that_fit(
+            self._emptied(candidate.cluster, workload, whose, evictable, newcomer), wanted, whole=whole
+        )
         if not serves:
             return None
 
         def enough(victims: Sequence[Placement]) -> bool:
             room = self.finder.capacity.room(candidate.cluster, whose, without=victims, newcomer=newcomer)
-            return served(room, wanted, whole=whole) >= serves
+            return replicas_that_fit(room, wanted, whole=whole) >= serves
 
-        return Eviction(candidate=candidate, newcomer=newcomer, victims=fewest(evictable, enough), served=serves)
+        return Eviction(
+            candidate=candidate, newcomer=newcomer, victims=fewest_victims(evictable, enough), served=serves
+        )
 
     def _reserves(self, workload: WorkloadId) -> bool:
         """Tell whether it is a reservation, which needs room beside all others, those of its own workspace too."""
@@ -256,7 +260,7 @@ class Preemption:
         demand = self.inputs.demands.get(workload)
         if not isinstance(demand, Demand) or demand.shape is None:
             return (), True
-        gang = whole(self.inputs, workload)
+        gang = gang_of(self.inputs, workload)
         if gang is not None:
             needed = gang.of(suppressed.replicas)
             return (() if self.working_plan.of(workload) else all_of(needed, least=least)), True

@@ -14,7 +14,7 @@ from reconciler.core.decide.assign.assignment import Assignment, beyond_gprs, ne
 from reconciler.core.decide.assign.replicas_by_cluster import share_of, spoken_for
 from reconciler.core.decide.assign.replicas_by_subset import Anew, assign_anew
 from reconciler.core.decide.candidates.finder import MOST, CandidateFinder
-from reconciler.core.decide.candidates.gang import whole
+from reconciler.core.decide.candidates.gang import gang_of
 from reconciler.core.decide.candidates.gpr_limits import within_limits
 from reconciler.core.decide.distribution import ClusterShare, Division, share_out
 from reconciler.core.decide.state.pass_input import PassInput
@@ -37,7 +37,7 @@ from reconciler.model.workload import WorkloadTemplate
 from reconciler.text.wording import as_clause, count, sanitize
 
 
-def anew(total: int, shares: Sequence[ClusterShare], distribution: Distribution) -> Division:
+def divide_anew(total: int, shares: Sequence[ClusterShare], distribution: Distribution) -> Division:
     """Divide a total as if nothing stood: no share keeps its replicas, and `most` counts them as room."""
     return share_out(total, [replace(share, keeps=0) for share in shares], distribution)
 
@@ -85,7 +85,7 @@ def _governed(
     demand = inputs.demands.get(workload)
     if policy.spread is not None and isinstance(demand, UnseenPrimary):
         raise InvalidInput(f"{trying}: {demand.message}, so nobody knows what its subsets may hold (try again later)")
-    if whole(inputs, workload) is not None:
+    if gang_of(inputs, workload) is not None:
         raise InvalidInput(
             f"{trying}: it runs in groups and goes whole to one cluster, so there is nothing to share out"
             " (try `overspill revert` with its placement)"
@@ -169,7 +169,7 @@ class _Rebalance:
             )
         while True:
             shares = [self._share(candidate, answers[candidate.cluster]) for candidate in candidates.values()]
-            division = anew(held.total(), shares, self.policy.distribution)
+            division = divide_anew(held.total(), shares, self.policy.distribution)
             counts: dict[ClusterSubset, int] = {(cluster, ""): has for cluster, has in division.counts.items()}
             refusals = tuple(answer for answer in answers.values() if isinstance(answer, Refusal))
             self._complete(counts, refusals)

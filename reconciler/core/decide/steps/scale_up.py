@@ -12,7 +12,7 @@ from reconciler.core.capacity.gangs import GangWorkload, additional_requirements
 from reconciler.core.decide.assign import gang_placement
 from reconciler.core.decide.assign.replicas_by_cluster import assign
 from reconciler.core.decide.candidates.finder import MOST, CandidateFinder, why_not
-from reconciler.core.decide.candidates.gang import whole
+from reconciler.core.decide.candidates.gang import gang_of
 from reconciler.core.decide.candidates.gpr_terms import priority
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.decide.state.working_plan import WorkingPlan
@@ -117,7 +117,7 @@ class _ScaleUp:
 
     def _gang(self) -> GangWorkload | None:
         """Return the gang that the workload is, if it is one."""
-        return whole(self.inputs, self.demand.workload)
+        return gang_of(self.inputs, self.demand.workload)
 
     def _unknown(self, gang: GangWorkload | None) -> str:
         """Say why the requests of a replica are unknown; empty where they are known."""

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
-from reconciler.core.engines.conditions import since, unreached
+from reconciler.core.engines.conditions import first_time, is_unreachable
 from reconciler.core.engines.reports import EngineResource, Reports
 from reconciler.core.workloads.watch import ChangeEffect, ResourcePart, key_of
 from reconciler.model.ids import ClusterName, PlacementName
@@ -57,7 +57,7 @@ def read_application(raw: Json) -> EngineReport | None:
         revision=revision,
         state=state,
         message=engine_message(message),
-        since=since(*when),
+        since=first_time(*when),
         leaving="deletionTimestamp" in metadata,
     )
 
@@ -90,13 +90,13 @@ def _state(raw: Json, status: Json) -> tuple[EngineState, str, str, tuple[Json, 
     # 4. The sync of a revision has failed for good: an operation ends in these phases only without a retry left. The
     # retries take less than a minute, so a cluster out of reach for as long uses them up; the placement may be well.
     message = _failure(operation) if failed else ""
-    away = unreached(message) or "context deadline exceeded" in message
+    away = is_unreachable(message) or "context deadline exceeded" in message
     if failed and tried:
         state = EngineState.PROGRESSING if away else EngineState.FAILED
         return state, message, tried, (operation.get("finishedAt"),)
     # 5. An error keeps Argo CD from comparing or trying. The objects that it applied before may be as well as ever.
     synced = (status.get("sync") or {}).get("status") == "Synced"
-    finished, assessed = since(operation.get("finishedAt")), since(status.get("reconciledAt"))
+    finished, assessed = first_time(operation.get("finishedAt")), first_time(status.get("reconciledAt"))
     applied = phase == "Succeeded" and tried and finished
     for kind in _ERRORS:
         if error := conditions.get(kind):

@@ -18,7 +18,7 @@ from reconciler.core.engines.argocd.bootstrap import ArgoCDBootstrap
 from reconciler.core.engines.argocd.cluster_secrets import ClusterSecretSource
 from reconciler.core.engines.deployment import Deployment, chart_steps
 from reconciler.core.engines.engine import Bootstrap, ControlPlane
-from reconciler.core.engines.refusals import chart_refusals, command_refusals, once, unreachable
+from reconciler.core.engines.refusals import chart_refusals, command_refusals, unique_charts, unreachable
 from reconciler.core.engines.webhook import Webhook
 from reconciler.core.spread import inject
 from reconciler.core.spread.subset_pods import Injection
@@ -65,7 +65,7 @@ class ArgoCDEngine:
 
     def to_render(self, spec: DeploySpec) -> tuple[HelmConfig, ...]:
         """List the charts when there are several."""
-        return once(chart_steps(spec)) if self.charts_mode(spec) == "rendered" else ()
+        return unique_charts(chart_steps(spec)) if self.charts_mode(spec) == "rendered" else ()
 
     def refusals(self, spec: DeploySpec, workspace: Workspace, *, helm: bool) -> tuple[str, ...]:
         """Refuse charts from nowhere, and several charts without helm."""

@@ -12,7 +12,7 @@ from reconciler.core.engines.flux import stages
 from reconciler.core.engines.flux.bootstrap import FluxBootstrap
 from reconciler.core.engines.flux.names import SUBSTITUTE
 from reconciler.core.engines.flux.reports import FluxSource
-from reconciler.core.engines.refusals import command_refusals, once, unreachable
+from reconciler.core.engines.refusals import command_refusals, unique_charts, unreachable
 from reconciler.core.engines.webhook import Webhook
 from reconciler.core.schema.yaml import emit
 from reconciler.core.spread.subset_pods import Injection
@@ -55,7 +55,7 @@ class FluxEngine:
 
     def refusals(self, spec: DeploySpec, workspace: Workspace, *, helm: bool) -> tuple[str, ...]:  # noqa: ARG002 - Flux has its own
         """Refuse charts from nowhere."""
-        reasons = [reason for chart in once(chart_steps(spec)) if (reason := unreachable(chart, self.title))]
+        reasons = [reason for chart in unique_charts(chart_steps(spec)) if (reason := unreachable(chart, self.title))]
         return (*reasons, *command_refusals(spec, workspace))
 
     def patches(self, injection: Injection, kinds: Kinds) -> list[Json]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Generic, TypeVar
 
-from reconciler.core.engines.conditions import condition, since, unreached
+from reconciler.core.engines.conditions import condition, first_time, is_unreachable
 from reconciler.core.engines.flux.names import TOOLKIT
 from reconciler.core.engines.reports import EngineResource, Reports
 from reconciler.core.workloads.watch import ChangeEffect, ResourcePart, key_of
@@ -72,7 +72,7 @@ def read_helmrelease(raw: Json) -> HelmReleaseRecord | None:
         state=state,
         waiting=waiting,
         message=engine_message(message),
-        since=since(ready.get("lastTransitionTime")),
+        since=first_time(ready.get("lastTransitionTime")),
     )
 
 
@@ -86,7 +86,7 @@ def _release_state(raw: Json, ready: Json) -> tuple[EngineState, str]:
     # 2. Its retries are used up, or it can never work. An exceeded deadline is Helm's own for the workload.
     if stalled.get("status") == "True" and current:
         message = message or str(stalled.get("message") or "")
-        return (EngineState.PROGRESSING if unreached(message) else EngineState.FAILED), message
+        return (EngineState.PROGRESSING if is_unreachable(message) else EngineState.FAILED), message
     # 3. It is ready, or on its way.
     if ready.get("status") == "True":
         return (EngineState.HEALTHY if current else EngineState.PENDING), ""
@@ -142,7 +142,7 @@ def read_kustomization(raw: Json) -> KustomizationStage | None:
         done=done,
         state=state,
         message=engine_message(message),
-        since=since(metadata.get("deletionTimestamp"), ready.get("lastTransitionTime")),
+        since=first_time(metadata.get("deletionTimestamp"), ready.get("lastTransitionTime")),
         applied=ready.get("reason") == "HealthCheckFailed" or healthy.get("status") == "Unknown",
         leaving="deletionTimestamp" in metadata,
     )

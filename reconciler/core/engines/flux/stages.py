@@ -166,7 +166,7 @@ def _ignored_fields(
     """Write the rules for the replicas of a stage's objects that an autoscaler of any stage owns."""
     scalers = [item for stage in stages for item in stage if autoscaled_replicas.autoscaler(item.manifest)]
     scaled = autoscaled_replicas.targets((item.manifest, payload.namespace_of(item, deployment)) for item in scalers)
-    every = autoscaled_replicas.vague(item.manifest for item in scalers)
+    every = autoscaled_replicas.has_unnamed_target(item.manifest for item in scalers)
     here = ((item.manifest, payload.namespace_of(item, deployment)) for item in stages[number])
     return list(autoscaled_replicas.ignore_rules(here, scaled, deployment.kinds, every=every))
 
