@@ -84,7 +84,7 @@ class OpenIdProvider:
         self._trouble = ""  # why it did not answer when it was asked last
 
     def claims(self, token: str) -> Mapping[str, Json]:
-        """Return the claims of a token whose signature is right; `access.oidc.admitted` judges them.
+        """Return the claims of a token whose signature is right; `access.oidc.caller_of_claims` judges them.
 
         Raises NotAdmitted for any other token, and Transient while there are no keys of the issuer.
         """

@@ -1,4 +1,4 @@
-"""Every page and heading that the code cites is in the repository, so that a reason can be followed."""
+"""Every page, heading and module that code and pages cite is in the repository, so that a reason can be followed."""
 
 from __future__ import annotations
 
@@ -21,6 +21,9 @@ _UNFOUND = re.compile(r"\bseed \d+|\b[Pp]romise \d|\bEGS reference\b")
 _HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
 _FOLD = re.compile(r"\n *(?:# )?")
 _LABEL = re.compile(r"\]\[([\w-]+)\]")
+PACKAGES = [CHECKOUT / "reconciler" / path for path in ("", "core", "core/decide")]
+_ROOMS = "|".join(sorted({path.name for package in PACKAGES for path in package.iterdir() if path.is_dir()}))
+_MODULE = re.compile(rf"`((?:{_ROOMS})(?:\.\w+)+|(?:{_ROOMS})(?:/\w+)+(?:\.py|/)?)`")
 _UPSTREAM = re.compile(
     r"^\[([\w-]+)\]: https://github\.com/[\w.-]+/[\w.-]+/blob/(v[\d.]+|[0-9a-f]{40})/\S+$", re.MULTILINE
 )
@@ -55,6 +58,37 @@ def test_reference_pages_name_the_version_of_every_file_that_they_cite() -> None
         text = page.read_text()
         files = {label for label, _ in _UPSTREAM.findall(text)}
         assert {*_LABEL.findall(text)} == files, page.name
+
+
+@pytest.mark.parametrize("module", ["core.sharing", "core/decide/rungs.py", "access.oidc.no_such_function"])
+def test_a_module_that_is_not_there_is_found(module: str) -> None:
+    assert missing_modules(f"as `{module}` does") == [module]
+
+
+def test_modules_that_code_and_pages_cite_exist() -> None:
+    texts = {path: prose(path.read_text()) for path in SOURCES} | {path: path.read_text() for path in PAGES}
+    missing = {path.relative_to(CHECKOUT).as_posix(): missing_modules(text) for path, text in texts.items()}
+    assert {path: modules for path, modules in missing.items() if modules} == {}
+
+
+def missing_modules(text: str) -> list[str]:
+    """List the modules, and names in modules, that a text cites and that do not exist."""
+    return [module[1] for module in _MODULE.finditer(text) if not _exists(module[1])]
+
+
+@cache
+def _exists(module: str) -> bool:
+    """Tell whether a module exists, or the longest beginning that does names what follows."""
+    parts = module.removesuffix(".py").strip("/").replace("/", ".").split(".")
+    for package in PACKAGES:
+        for length in range(len(parts), 0, -1):
+            path = package.joinpath(*parts[:length])
+            file = path.with_suffix(".py") if path.with_suffix(".py").exists() else path / "__init__.py"
+            if file.exists() or path.is_dir():
+                if length == len(parts) or (file.exists() and re.search(rf"\b{parts[length]}\b", file.read_text())):
+                    return True
+                break
+    return False
 
 
 def prose(source: str) -> str:
