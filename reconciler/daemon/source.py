@@ -98,11 +98,11 @@ class SourceReader:
         patterns = ignore_patterns(files)
         problems_of = {path: problems for path, problems in problems_of.items() if not ignored(path, patterns)}
         self._remember(current, in_force)
-        standing = [problem for problem in assembly.desired.problems if problem.path not in problems_of]
+        reported = [problem for problem in assembly.desired.problems if problem.path not in problems_of]
         for path, file_problems in problems_of.items():
-            standing += [*file_problems, _stands_in(path, in_force.get(path))]
+            reported += [*file_problems, _stands_in(path, in_force.get(path))]
         incomplete = any(path not in in_force for path in problems_of)
-        return replace(assembly.desired, problems=tuple(sorted(standing)), incomplete=incomplete)
+        return replace(assembly.desired, problems=tuple(sorted(reported)), incomplete=incomplete)
 
     def _current(self, commit: CommitId) -> dict[str, _Version]:
         """Read the files of a commit, parsing only versions that have not been seen, and drop what is ignored."""

@@ -1,4 +1,4 @@
-"""The output branch as values: standing placements, restraints, requests, and manual changes.
+"""The output branch as values: placements, restraints, requests, and manual changes.
 
 `Placements` finds placements by directory, workload, cluster or expiry. It is read-only, and its order depends on its
 content alone. The cost of a changed copy follows the change, so that a branch with 33,000 placements can be followed

@@ -43,8 +43,8 @@ def needed(*objects: Json) -> dict[str, list[str]]:
     return found
 
 
-def lending(*clusters: Cluster, spec: DeploySpec, policy: object = None) -> Desired:
-    """A fleet that lends replicas of what `spec` deploys to these clusters, the primary being worker-1."""
+def bursting_fleet(*clusters: Cluster, spec: DeploySpec, policy: object = None) -> Desired:
+    """A fleet in which replicas of `spec` burst to these clusters; the primary is worker-1."""
     fleet = desired(policy, clusters=(cluster("worker-1"), *clusters))
     template = fleet.templates[VLLM]
     workspace = fleet.workspaces[VLLM.workspace]

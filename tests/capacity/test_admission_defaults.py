@@ -36,7 +36,7 @@ from tests.builders.inputs import (
     plan,
     short,
 )
-from tests.builders.platform_objects import lending, obj
+from tests.builders.platform_objects import bursting_fleet, obj
 from tests.builders.requests import deployment, holds, manifests, record, request, wants
 
 GPU = "nvidia.com/gpu"
@@ -264,7 +264,7 @@ def test_a_burst_is_recorded_as_it_is_made_there_and_what_is_on_its_way_counts_s
 def test_what_an_observation_file_does_not_say_of_a_replica_its_template_does(
     pod: Json, where: dict[str, Any], fits: int
 ) -> None:
-    fleet = lending(cluster("worker-2"), spec=manifests(deployment(1, 1, **pod)), policy=ordering("worker-2"))
+    fleet = bursting_fleet(cluster("worker-2"), spec=manifests(deployment(1, 1, **pod)), policy=ordering("worker-2"))
     made = plan(short(5), there(**where), wanted=fleet)
     assert sum(change.placement.replicas for change in made.changes if isinstance(change, Place)) == fits
 
@@ -295,7 +295,7 @@ def test_what_the_primary_s_runtime_class_has_added_is_no_other_s(
     (pool,) = where.pools
     where = replace(where, pools=(replace(pool, labels={"pool": pool_there}, taints=(Taint(key="sandbox"),)),))
     asked = deployment(1, 1, runtimeClassName="kata", **pod)
-    fleet = lending(cluster("worker-2"), spec=manifests(asked), policy=ordering("worker-2"))
+    fleet = bursting_fleet(cluster("worker-2"), spec=manifests(asked), policy=ordering("worker-2"))
     made = plan(replace(short(5, replica=seen), runtime_classes=primary), where, wanted=fleet)
     assert sum(change.placement.replicas for change in made.changes if isinstance(change, Place)) == fits
 
@@ -343,7 +343,7 @@ def test_a_runtime_class_that_comes_with_its_pods_is_read_from_the_template(cpu:
 )
 def test_a_runtime_class_in_a_template_that_nobody_can_read_ends_no_pass(told: Json) -> None:
     kata = {**obj("node.k8s.io/v1", "RuntimeClass", "kata"), **told}
-    fleet = lending(cluster("worker-2"), spec=manifests(deployment(1, 1), kata), policy=ordering("worker-2"))
+    fleet = bursting_fleet(cluster("worker-2"), spec=manifests(deployment(1, 1), kata), policy=ordering("worker-2"))
     missing = short(5, replica=shaped(container(gpu="1"), runtimeClassName="kata"))
     made = plan(missing, replace(free("worker-2", 8), runtime_classes={}), wanted=fleet)
     (held,) = made.suppressed

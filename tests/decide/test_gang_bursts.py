@@ -1,4 +1,4 @@
-"""Demand lends what runs in groups as a whole: all of it on one cluster, more of it where it is, or nothing."""
+"""What runs in groups bursts as a whole: all of it on one cluster, more of it where it is, or nothing."""
 
 from __future__ import annotations
 

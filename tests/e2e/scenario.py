@@ -154,7 +154,7 @@ class Scenario:
         self.fleet.until(told, f"{wanted}, but {self.fleet.subjects()}")
 
     def until_placed(self, **replicas: int) -> None:
-        """Wait until the branch lends so many replicas to each cluster, in however many commits.
+        """Wait until the branch places so many replicas on each cluster, in however many commits.
 
         Pods that the scheduler refuses in different seconds have windows that end in different passes.
         """

@@ -45,7 +45,7 @@ def controllers(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> I
 
 @pytest.fixture
 def follow(controllers: Flux, fleet: Fleet, charts: str) -> Iterator[Callable[..., Flux]]:
-    """Describe a fleet of one Flux cluster that lends up to four replicas, and have Flux follow it."""
+    """Describe a fleet of one Flux cluster that takes up to four replicas, and have Flux follow it."""
     following: list[Flux] = []
 
     def begin(edits: dict[str, dict[str, str]] | None = None) -> Flux:

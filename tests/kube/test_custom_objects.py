@@ -279,7 +279,7 @@ def test_a_declared_kind_may_be_named_like_one_of_kubernetes_own() -> None:
 
 
 def following(clusters: Fleet, ref: WorkloadRef = SET) -> None:
-    """Have the fleet's template lend replicas of the set."""
+    """Have the fleet's template burst replicas of the set."""
     template = clusters.desired.templates[VLLM]
     clusters.desired = replace(clusters.desired, templates={VLLM: replace(template, ref=ref)})
     clusters.one.put("pods", leader())
@@ -345,7 +345,7 @@ VOLCANO = "batch.volcano.sh/v1alpha1"
 
 
 def jobs(clusters: Fleet, version: str) -> None:
-    """Have the fleet's template lend replicas of a Job, of which a pod waits."""
+    """Have the fleet's template burst replicas of a Job, of which a pod waits."""
     following(clusters, replace(UNNAMED, kind="Job"))
     clusters.one.put("jobs", {**workload("model"), "spec": {"parallelism": 2}})
     clusters.one.put("jobs.batch.volcano.sh", volcano((5, 8, None), least=3))
@@ -393,7 +393,7 @@ def test_of_a_kind_that_is_declared_no_file_has_the_rights(clusters: Fleet) -> N
 
 
 def unversioned(clusters: Fleet) -> None:
-    """Have the fleet's template lend replicas of a declared kind of which no version is said."""
+    """Have the fleet's template burst replicas of a declared kind of which no version is said."""
     ref = WorkloadRef(namespace="demo", name="model", kind="GameServerSet")
     following(clusters, ref)
     (kind,) = GAMES.values()

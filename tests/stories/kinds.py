@@ -204,7 +204,7 @@ def _moment(step: int) -> datetime:
 
 
 def _ordered(tree: Mapping[str, bytes]) -> list[tuple[str, bytes]]:
-    """Sort files by cluster, in the order in which the clusters lend, and path."""
+    """Sort files by cluster, in the order in which the clusters take bursts, and path."""
     return sorted(tree.items(), key=lambda one: (LENDERS.index(one[0].split("/")[1]), one[0]))
 
 

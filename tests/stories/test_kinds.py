@@ -16,7 +16,7 @@ from tests.stories.kinds import KINDS, LACKING, LENDERS, PEAK, STORIES, Played, 
 LABEL = "overspill.dev/placement"
 STEPS = range(len(LACKING))
 NO_STORY = {"Pod", "ReplicationController", "DaemonSet", "CronJob"}
-"""Built-in kinds that lend nothing: of one pod there is no share, and nobody counts the pods of the last two."""
+"""Built-in kinds that do not burst: of one pod there is no share, and nobody counts the pods of the last two."""
 
 
 def test_every_built_in_kind_that_lends_has_a_story_and_so_has_a_charts_value() -> None:

@@ -21,7 +21,7 @@ from reconciler.model.workload import Json
 from tests.builders.fleet_files import FLEET, cluster, load, workspace
 from tests.builders.inputs import NOW, VLLM, free, inputs, ordering, plan, short
 from tests.builders.inputs import cluster as cluster_of
-from tests.builders.platform_objects import deployment, lending, providing
+from tests.builders.platform_objects import bursting_fleet, deployment, providing
 from tests.builders.requests import manifests, request, wants
 
 WITH_CLAIM = manifests(deployment({"volumes": [{"persistentVolumeClaim": {"claimName": "models"}}]}))
@@ -37,7 +37,9 @@ def decided(*names: str, fleet: Desired) -> Plan:
 
 
 def test_a_cluster_without_the_volume_is_passed_over_with_the_reason_and_the_remedy() -> None:
-    fleet = lending(providing("worker-2", volumes=()), providing("worker-3", volumes=("ml/models",)), spec=WITH_CLAIM)
+    fleet = bursting_fleet(
+        providing("worker-2", volumes=()), providing("worker-3", volumes=("ml/models",)), spec=WITH_CLAIM
+    )
     made = decided("worker-2", "worker-3", fleet=fleet)
     (change,) = made.changes
     assert isinstance(change, Place)
@@ -49,7 +51,7 @@ def test_a_cluster_without_the_volume_is_passed_over_with_the_reason_and_the_rem
 
 
 def test_with_no_other_cluster_the_workload_waits_and_says_for_what() -> None:
-    fleet = lending(providing("worker-2", volumes=("ml/other",)), spec=WITH_CLAIM, policy=ordering("worker-2"))
+    fleet = bursting_fleet(providing("worker-2", volumes=("ml/other",)), spec=WITH_CLAIM, policy=ordering("worker-2"))
     made = decided("worker-2", fleet=fleet)
     assert not made.changes
     (held,) = made.suppressed
@@ -57,7 +59,7 @@ def test_with_no_other_cluster_the_workload_waits_and_says_for_what() -> None:
 
 
 def test_what_nobody_says_keeps_nothing_away() -> None:
-    fleet = lending(providing("worker-2", secrets=()), spec=WITH_CLAIM, policy=ordering("worker-2"))
+    fleet = bursting_fleet(providing("worker-2", secrets=()), spec=WITH_CLAIM, policy=ordering("worker-2"))
     assert placed(decided("worker-2", fleet=fleet)) == ["worker-2"]
 
 
@@ -102,7 +104,7 @@ def seen(*classes: str) -> ClusterObservation:
 
 def test_several_things_that_lack_are_named() -> None:
     pod = {"serviceAccountName": "reader", "schedulerName": "volcano"}
-    fleet = lending(
+    fleet = bursting_fleet(
         providing("worker-2", schedulers=(), serviceAccounts=()),
         spec=manifests(deployment(pod)),
         policy=ordering("worker-2"),
@@ -117,7 +119,7 @@ def test_several_things_that_lack_are_named() -> None:
 
 
 def test_explain_tells_what_nobody_knows() -> None:
-    fleet = lending(providing("worker-2"), spec=WITH_CLAIM, policy=ordering("worker-2"))
+    fleet = bursting_fleet(providing("worker-2"), spec=WITH_CLAIM, policy=ordering("worker-2"))
     told = inputs(short(1), free("worker-2", 8), wanted=fleet)
     assert explain(VLLM, told, Plan(changes=(), suppressed=())).conclusion[-1] == (
         "worker-2 does not say whether it has PersistentVolumeClaim ml/models: "
@@ -249,7 +251,7 @@ def test_a_name_that_only_an_expression_says_is_looked_at_when_it_is_filled_in()
     )
     cases: tuple[tuple[tuple[str, ...], str], ...] = ((("ml/models-worker-2",), ""), ((), lacks))
     for volumes, problem in cases:
-        fleet = lending(providing("worker-2", volumes=volumes), spec=spec, policy=ordering("worker-2"))
+        fleet = bursting_fleet(providing("worker-2", volumes=volumes), spec=spec, policy=ordering("worker-2"))
         (sheet,) = render_templates(decided("worker-2", fleet=fleet), fleet).values()
         assert sheet.problem == problem
 
@@ -275,7 +277,9 @@ def test_every_category_is_a_field_of_provides() -> None:
 
 def test_runtime_classes_are_seen_as_device_classes_are() -> None:
     spec = manifests(deployment({"runtimeClassName": "kata"}))
-    fleet = lending(cluster_of("worker-2"), cluster_of("worker-3"), spec=spec, policy=ordering("worker-2", "worker-3"))
+    fleet = bursting_fleet(
+        cluster_of("worker-2"), cluster_of("worker-3"), spec=spec, policy=ordering("worker-2", "worker-3")
+    )
     bare = replace(free("worker-2", 8), runtime_classes={})
     able = replace(free("worker-3", 8), runtime_classes={"kata": RuntimeClass()})
     made = plan(short(1), bare, able, wanted=fleet)

@@ -118,11 +118,11 @@ def assess(
     whole: GangWorkload,
     *,
     replicas: int,
-    standing: PodRequirements | None = None,
+    placed: PodRequirements | None = None,
     more_gprs: int = 0,
     least: bool = False,
 ) -> Candidate | Refusal:
-    """Say whether a candidate has room for so many replicas of a gang, or why not; the pods `standing` have theirs.
+    """Say whether a candidate has room for so many replicas of a gang, or why not; the pods `placed` have theirs.
 
     `more_gprs` are the placements that begin beside it, less those that end. At `least` the minimum of a gang will do.
     """
@@ -135,8 +135,8 @@ def assess(
             remedy=f"raise its maxReplicas in policy {policy.name}",
         )
     need = whole.of(replicas)
-    if standing is not None:
-        need = additional_requirements(need, standing)
+    if placed is not None:
+        need = additional_requirements(need, placed)
     pods, unbound = max(1, need.main.replicas), replace(candidate, limit=None)
     answer = finder.assess(template, policy, need.main.shape, unbound, pods, more_gprs=more_gprs)
     if isinstance(answer, Refusal):
@@ -168,10 +168,10 @@ def assess_missing(
             reason=Reason.SPREAD_LIMIT,
             message=f"it goes whole, and {rest} of it is on {join_names(others)}",
         )
-    standing = whole.of(here) if here else None
-    least = standing is None and may_start(whole.of(missing))
+    placed = whole.of(here) if here else None
+    least = placed is None and may_start(whole.of(missing))
     replicas = here + missing
-    answer = assess(inputs, finder, workload, candidate, whole, replicas=replicas, standing=standing, least=least)
+    answer = assess(inputs, finder, workload, candidate, whole, replicas=replicas, placed=placed, least=least)
     return answer if isinstance(answer, Refusal) else replace(answer, room=missing)
 
 

@@ -22,7 +22,7 @@ class InFlight:
     """The pods in one cluster that have no node yet."""
 
     replicas: tuple[tuple[Placement, int], ...]
-    """Replicas in flight of each standing placement."""
+    """Replicas in flight of each placement."""
     total: int
     """The sum of `replicas`."""
     until: datetime | None

@@ -168,9 +168,9 @@ class _Clerk:
 
     def _placements(self, name: str) -> Iterable[Placement]:
         """Find the placements of this name, wherever they are."""
-        standing = self.inputs.ledger.placements
-        for cluster in sorted(standing.clusters()):
-            placement = standing.get(f"clusters/{cluster}/{name}")
+        placements = self.inputs.ledger.placements
+        for cluster in sorted(placements.clusters()):
+            placement = placements.get(f"clusters/{cluster}/{name}")
             if placement is not None and placement in self.working_plan.of(placement.workload):
                 yield placement
 

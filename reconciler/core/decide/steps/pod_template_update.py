@@ -57,8 +57,8 @@ def _resize(
     gang, shape = into
     before, after = placement.shape.group_size, shape.group_size
     detail = f"its template makes {count(after, 'pod')} of a replica, {before} before"
-    standing = _standing(placement)
-    answer = _room(inputs, finder, placement, gang, standing) if after > before else None
+    placed = _placed_pods(placement)
+    answer = _room(inputs, finder, placement, gang, placed) if after > before else None
     if isinstance(answer, Refusal):
         working_plan.suppress(
             Suppressed(
@@ -72,12 +72,12 @@ def _resize(
         )
         return
     if answer is not None:
-        gang_placement.take(finder, placement.cluster, additional_requirements(gang.of(placement.replicas), standing))
+        gang_placement.take(finder, placement.cluster, additional_requirements(gang.of(placement.replicas), placed))
     resized = lifecycle.resized_placement(placement, inputs.desired, inputs.now, placement.replicas)
     working_plan.change(Resize(before=placement, after=replace(resized, shape=shape.recorded), detail=detail))
 
 
-def _standing(placement: Placement) -> PodRequirements:
+def _placed_pods(placement: Placement) -> PodRequirements:
     """Return the requirements of the pods that stand."""
     pods = placement.replicas * placement.shape.group_size
     return PodRequirements(main=PodSet(shape=replace(placement.shape, group_size=1), replicas=pods))
@@ -88,11 +88,11 @@ def _room(
     finder: CandidateFinder,
     placement: Placement,
     gang: GangWorkload,
-    standing: PodRequirements,
+    placed: PodRequirements,
 ) -> Candidate | Refusal:
     """Say whether the cluster has room for the gang as its template makes it now, beside the pods that stand."""
     order = finder.order(placement.workload)
     candidate = replace(candidate_of(order, placement.cluster), limit=None)
     replicas = placement.replicas
     workload = placement.workload
-    return gang_placement.assess(inputs, finder, workload, candidate, gang, replicas=replicas, standing=standing)
+    return gang_placement.assess(inputs, finder, workload, candidate, gang, replicas=replicas, placed=placed)

@@ -182,12 +182,12 @@ class _ScaleUp:
         )
         candidates = order if newest is None else (candidate_of(order, newest.cluster),)
         total = missing + (0 if newest is None else newest.replicas)
-        standing = None if newest is None else gang.of(newest.replicas)
-        need = gang.of(total) if standing is None else additional_requirements(gang.of(total), standing)
+        placed = None if newest is None else gang.of(newest.replicas)
+        need = gang.of(total) if placed is None else additional_requirements(gang.of(total), placed)
 
         def ask(candidate: Candidate, *, least: bool) -> Candidate | Refusal:
             return gang_placement.assess(
-                self.inputs, self.finder, workload, candidate, gang, replicas=total, standing=standing, least=least
+                self.inputs, self.finder, workload, candidate, gang, replicas=total, placed=placed, least=least
             )
 
         candidate, refusals = gang_placement.first(need, candidates, ask)

@@ -52,8 +52,8 @@ def find_workload(inputs: PassInput, text: str) -> WorkloadId:
 
     Raises InvalidInput that names what there is when there is no such workload.
     """
-    standing = (placement.workload for placement in inputs.ledger.placements.values())
-    workloads = {*inputs.desired.templates, *standing}
+    placed = (placement.workload for placement in inputs.ledger.placements.values())
+    workloads = {*inputs.desired.templates, *placed}
     bursting = sorted(workload for workload in workloads if not workload.request)
     matches = [workload for workload in bursting if text in (str(workload), workload.name)]
     if len(matches) == 1:
