@@ -1,7 +1,7 @@
-"""From a plan to the commits that carry it out.
+"""The commits that carry a plan out, with the files of each placement.
 
-A change that cannot be written is left out and told as suppressed; it never holds up another. What was left out for a
-cluster is returned too, so that it can be decided anew without that place.
+A change that cannot be written is left out and suppressed with the reason; it never holds up another. The cluster that
+it was for is returned too, so that the pass can be decided anew without it.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from reconciler.core.commits import messages
-from reconciler.core.commits.files import write_placement_files
 from reconciler.core.commits.templates import RenderedTemplate, RenderedTemplates
 from reconciler.core.commits.trailers import Action, Trailer, write_trailers
 from reconciler.core.decide.state.pass_input import PassInput, Unwritable
-from reconciler.core.engines import ENGINES, Engine, anchor_path, engine, placement_files
+from reconciler.core.engines import ENGINES, Deployment, Engine, anchor_path, engine, placement_files, target_namespace
 from reconciler.core.ledger import placement_record, request_record, restraints
+from reconciler.core.spread.inject import placement_injection
 from reconciler.errors import InvalidInput
 from reconciler.model.ids import BlobId, ClusterName, WorkloadId
 from reconciler.model.placement import Placement, Restraint
@@ -37,10 +37,53 @@ from reconciler.model.plan import (
     Revert,
     Suppressed,
 )
+from reconciler.model.policy import Desired
 from reconciler.model.request import Asker, RequestRecord
 from reconciler.model.tree import Commit, Identity, LoggedCommit, checked_path
-from reconciler.model.workload import Json
+from reconciler.model.workload import DeploySpec, Json
 from reconciler.text.wording import join_names
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlacementFiles:
+    """A placement as its record has it, and its files."""
+
+    # The placement as it was decided, with its target namespace and digest: its rendered files alone tell these two.
+    placement: Placement
+    # Contents by path on the output branch.
+    files: Mapping[str, bytes]
+
+
+def write_placement_files(
+    desired: Desired, placement: Placement, spec: DeploySpec, charts: Mapping[str, tuple[Json, ...]]
+) -> PlacementFiles:
+    """Write the files of a placement; the digest over them goes into its record and its marker.
+
+    Raises InvalidInput for files that cannot be written, and for a record that could not be read again: a placement
+    without one would never end.
+    """
+    chosen = engine(placement.engine)
+    workspace = desired.workspaces[placement.workload.workspace]
+    placement = replace(placement, target_namespace=target_namespace(spec, workspace), digest="")
+    deployment = Deployment(
+        placement=placement,
+        spec=spec,
+        workspace=workspace,
+        charts=charts,
+        fleet=desired.fleet,
+        kinds=desired.kinds,
+        injection=placement_injection(desired, placement),
+    )
+    files = dict(chosen.files(deployment))
+    placement = replace(placement, digest=placement_record.digest(files, placement, spec))
+    files[chosen.marker_path(placement)] = chosen.marker(replace(deployment, placement=placement))
+    files[f"{placement.name}/placement.yaml"] = placement_record.write_placement(
+        placement, spec, charts=chosen.charts_mode(spec)
+    )
+    cluster = f"clusters/{placement.cluster}"
+    written = {checked_path(f"{cluster}/{name}"): data for name, data in sorted(files.items())}
+    return PlacementFiles(placement=placement, files=written)
+
 
 README = """\
 # Placements
