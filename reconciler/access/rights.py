@@ -20,7 +20,7 @@ from reconciler.model.ids import WorkspaceName
 from reconciler.text.timestamps import format_time
 
 EVERYWHERE: Final = "*"
-Scope: TypeAlias = WorkspaceName | Literal["*"]
+RoleScope: TypeAlias = WorkspaceName | Literal["*"]
 
 PREFIX = "ovs_"
 """The beginning of each token of ours, by which people and scanners recognise a leaked one."""
@@ -44,7 +44,7 @@ class AccessRole(IntEnum):
         return self.name.capitalize()
 
 
-Roles: TypeAlias = Mapping[Scope, AccessRole]
+Roles: TypeAlias = Mapping[RoleScope, AccessRole]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,9 +108,9 @@ def visible_workspaces(caller: Caller, workspaces: Iterable[WorkspaceName]) -> t
     return tuple(workspace for workspace in workspaces if has_role(caller, AccessRole.VIEWER, workspace))
 
 
-def merge_roles(sources: Iterable[Roles]) -> dict[Scope, AccessRole]:
+def merge_roles(sources: Iterable[Roles]) -> dict[RoleScope, AccessRole]:
     """Merge roles from several sources: in each workspace the highest stands."""
-    roles: dict[Scope, AccessRole] = {}
+    roles: dict[RoleScope, AccessRole] = {}
     for source in sources:
         for scope, role in source.items():
             roles[scope] = max(role, roles.get(scope, role))

@@ -15,8 +15,8 @@ from reconciler.model.rollout import EngineReport
 from reconciler.model.signal import ReplicaRequest, SignalFreshness
 from reconciler.ports import Charts, ClusterView
 
-Reports = Mapping[str, EngineReport]
-_NONE: Reports = MappingProxyType({})
+ReportsByPath = Mapping[str, EngineReport]
+_NONE: ReportsByPath = MappingProxyType({})
 
 
 class JoinedView:
@@ -29,7 +29,7 @@ class JoinedView:
 
     def __init__(self, *views: ClusterView) -> None:
         self._views = views
-        self._parts: tuple[Reports, ...] = ()
+        self._parts: tuple[ReportsByPath, ...] = ()
         self._reports = _NONE
 
     def follow(self, desired: Desired) -> None:
@@ -42,7 +42,7 @@ class JoinedView:
         clusters: dict[ClusterName, ClusterObservation] = {}
         problems: list[Problem] = []
         asks: dict[WorkloadId, tuple[ReplicaRequest, ...]] = {}
-        reports: list[Reports] = []
+        reports: list[ReportsByPath] = []
         reporting: dict[ClusterName, EngineName] = {}
         freshness: dict[WorkloadId, tuple[SignalFreshness, ...]] = {}
         nameless: dict[ClusterName, str] = {}
@@ -77,7 +77,7 @@ class JoinedView:
             problems=tuple(problems),
         )
 
-    def _joined(self, parts: tuple[Reports, ...]) -> Reports:
+    def _joined(self, parts: tuple[ReportsByPath, ...]) -> ReportsByPath:
         """Join reports; the same object for the same parts."""
         if len(parts) != len(self._parts) or not all(map(is_, parts, self._parts)):
             joined = {path: report for part in reversed(parts) for path, report in part.items()}

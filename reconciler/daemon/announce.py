@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 
 import structlog
 
-from reconciler.core.commits.events import HeldBack, of_held_back
+from reconciler.core.commits.events import SuppressedByReason, of_held_back
 from reconciler.core.observe.rollouts import RolloutFailure, Rollouts
 from reconciler.daemon.reconcile import Outcome, View
 from reconciler.errors import Problem, Severity
@@ -39,7 +39,7 @@ class Announcer:
         self._began: datetime | None = None
         self._source: CommitId | None = None
         self._problems: frozenset[Problem] = frozenset()
-        self._held_back: HeldBack = {}
+        self._held_back: SuppressedByReason = {}
         self._rollouts = Rollouts()
         self._waiting: dict[str, str] = {}
 

@@ -63,7 +63,7 @@ class Memory:
     source: SourceReader
     branch: BranchReader
     enrolment: Enrolment = field(default_factory=lambda: Enrolment(Desired(commit=CommitId("")), {}))
-    history: demand.History = field(default_factory=dict)
+    history: demand.DemandHistory = field(default_factory=dict)
     lost: LostClusters = field(default_factory=dict)
     rollouts: RolloutTracker = field(default_factory=RolloutTracker)
 

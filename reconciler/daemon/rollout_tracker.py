@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from datetime import datetime
 
 from reconciler.core.observe import rollouts
-from reconciler.core.observe.rollouts import Place, Rollouts, RolloutSigns, stale_clusters
+from reconciler.core.observe.rollouts import FileAtCommit, Rollouts, RolloutSigns, stale_clusters
 from reconciler.daemon.branch import BranchReader
 from reconciler.model.ids import BlobId
 from reconciler.ports import Repository
@@ -20,7 +20,7 @@ class RolloutTracker:
     """Follows placements from pass to pass. Git is asked once a pass at most, and not at all while nothing changes."""
 
     def __init__(self) -> None:
-        self._blobs: dict[Place, BlobId | None] = {}
+        self._blobs: dict[FileAtCommit, BlobId | None] = {}
         self._rollouts = Rollouts()
 
     def follow(self, repository: Repository, branch: BranchReader, signs: RolloutSigns, now: datetime) -> Rollouts:
@@ -31,7 +31,9 @@ class RolloutTracker:
             self._rollouts = rollouts.follow(self._rollouts, signs, clusters, current, now)
         return self._rollouts
 
-    def _compare(self, repository: Repository, branch: BranchReader, doubts: frozenset[Place]) -> Mapping[Place, bool]:
+    def _compare(
+        self, repository: Repository, branch: BranchReader, doubts: frozenset[FileAtCommit]
+    ) -> Mapping[FileAtCommit, bool]:
         """Tell of each file at a commit whether it is as at the tip. The files of a commit never change."""
         read = repository.held([place for place in doubts if place not in self._blobs])
         self._blobs = {place: blob for place, blob in (*self._blobs.items(), *read.items()) if place in doubts}

@@ -12,22 +12,22 @@ from hypothesis import strategies as st
 
 from reconciler.core.schema.yaml import read_object
 from reconciler.errors import InvalidInput
-from tests.builders.api_server import ACCESS, ADA, Answer, Door, open_door
+from tests.builders.api_server import ACCESS, ADA, Answer, SecuredApi, open_api
 
 
 @pytest.fixture(scope="module")
-def door() -> Iterator[Door]:
-    with open_door(access=lambda: ACCESS) as opened:
+def secured() -> Iterator[SecuredApi]:
+    with open_api(access=lambda: ACCESS) as opened:
         yield opened
 
 
-def put(door: Door, body: bytes, kind: str = "application/json; charset=utf-8") -> Answer:
-    door.clock.move(1)
-    return door.call("/test/llm/things/x", ADA, method="PUT", body=body, Content_Type=kind)
+def put(secured: SecuredApi, body: bytes, kind: str = "application/json; charset=utf-8") -> Answer:
+    secured.clock.move(1)
+    return secured.call("/test/llm/things/x", ADA, method="PUT", body=body, Content_Type=kind)
 
 
-def test_an_object_is_taken(door: Door) -> None:
-    assert put(door, '{"a": [1, {"b": "ü😀"}]}'.encode()).body["data"] == {"x": {"a": [1, {"b": "ü😀"}]}}
+def test_an_object_is_taken(secured: SecuredApi) -> None:
+    assert put(secured, '{"a": [1, {"b": "ü😀"}]}'.encode()).body["data"] == {"x": {"a": [1, {"b": "ü😀"}]}}
 
 
 @pytest.mark.parametrize(
@@ -55,21 +55,21 @@ def test_an_object_is_taken(door: Door) -> None:
         (b'{"a": [' + b"1," * 100_000 + b"1]}", "request:1: holds more than 100,000 values"),
     ],
 )
-def test_anything_else_is_refused_with_its_place(door: Door, body: bytes, told: str) -> None:
-    answer = put(door, body)
+def test_anything_else_is_refused_with_its_place(secured: SecuredApi, body: bytes, told: str) -> None:
+    answer = put(secured, body)
     assert answer.status == 400
     assert told in answer.body["message"]
     assert answer.body["error"]["problems"][0]["path"] == "request"
 
 
-def test_other_content_is_refused_with_the_header_to_send(door: Door) -> None:
-    answer = put(door, b"a=1", "application/x-www-form-urlencoded")
+def test_other_content_is_refused_with_the_header_to_send(secured: SecuredApi) -> None:
+    answer = put(secured, b"a=1", "application/x-www-form-urlencoded")
     assert (answer.status, answer.body["message"]) == (415, "application/x-www-form-urlencoded is not JSON")
     assert answer.body["error"]["hint"] == "try -H 'Content-Type: application/json'"
 
 
-def test_body_over_a_mebibyte_is_not_read(door: Door) -> None:
-    assert put(door, b'{"a": "' + b"x" * (1 << 20) + b'"}').status == 413
+def test_body_over_a_mebibyte_is_not_read(secured: SecuredApi) -> None:
+    assert put(secured, b'{"a": "' + b"x" * (1 << 20) + b'"}').status == 413
 
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=5)

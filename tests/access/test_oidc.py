@@ -1,4 +1,4 @@
-"""Tokens of an OpenID Connect issuer: real signatures, over real HTTP, to the door."""
+"""Tokens of an OpenID Connect issuer: real signatures, over real HTTP, to the API."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from reconciler.access.rights import Access, AccessRole, IssuerRule
 from reconciler.adapters.oidc import OpenIdProvider
 from reconciler.api.security.callers import IssuerLogin
 from reconciler.errors import InvalidInput, Transient
-from tests.builders.api_server import ACCESS, CI, LLM, Clock, Door, open_door
+from tests.builders.api_server import ACCESS, CI, LLM, Clock, SecuredApi, open_api
 from tests.builders.certificates import write_pair
 from tests.fakes.oidc_issuer import AUDIENCE, Issuer, ec_key, issuing, published, rsa_key
 
@@ -35,15 +35,15 @@ def issuer() -> Iterator[Issuer]:
         yield serving
 
 
-def opened(issuer: Issuer) -> AbstractContextManager[Door]:
+def opened(issuer: Issuer) -> AbstractContextManager[SecuredApi]:
     clock = Clock()
     provider = OpenIdProvider(issuer.url, ticks=clock.ticks)
     login = IssuerLogin(issuer=Expected(url=issuer.url, audience=AUDIENCE), claims=provider.claims)
-    return open_door(clock, access=lambda: Access(tokens=ACCESS.tokens, rules=RULES), login=login)
+    return open_api(clock, access=lambda: Access(tokens=ACCESS.tokens, rules=RULES), login=login)
 
 
 @pytest.fixture
-def door(issuer: Issuer) -> Iterator[Door]:
+def secured(issuer: Issuer) -> Iterator[SecuredApi]:
     with opened(issuer) as made:
         yield made
 
@@ -53,8 +53,8 @@ def encoded(part: object) -> str:
     return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
 
 
-def test_bearer_of_a_signed_token_has_the_roles_of_their_groups(issuer: Issuer, door: Door) -> None:
-    answer = door.call(token=issuer.token(groups=["ml-team"], email="ada@example.com", email_verified=True))
+def test_bearer_of_a_signed_token_has_the_roles_of_their_groups(issuer: Issuer, secured: SecuredApi) -> None:
+    answer = secured.call(token=issuer.token(groups=["ml-team"], email="ada@example.com", email_verified=True))
     assert answer.body["data"] == {
         "name": "ada@example.com",
         "email": "ada@example.com",
@@ -62,57 +62,59 @@ def test_bearer_of_a_signed_token_has_the_roles_of_their_groups(issuer: Issuer, 
     }
 
 
-def test_tokens_of_ours_go_on_beside_the_issuers(issuer: Issuer, door: Door) -> None:
-    assert door.call(token=CI).status == 200
+def test_tokens_of_ours_go_on_beside_the_issuers(issuer: Issuer, secured: SecuredApi) -> None:
+    assert secured.call(token=CI).status == 200
     assert issuer.asked == []
 
 
 @pytest.mark.parametrize("alg", ["RS256", "RS512", "PS256"])
-def test_key_that_names_no_algorithm_may_sign_with_those_of_its_kind(issuer: Issuer, door: Door, alg: str) -> None:
+def test_key_that_names_no_algorithm_may_sign_with_those_of_its_kind(
+    issuer: Issuer, secured: SecuredApi, alg: str
+) -> None:
     issuer.keys = [published("one", rsa_key("one"))]
-    assert door.call(token=issuer.token(alg=alg)).status == 200
+    assert secured.call(token=issuer.token(alg=alg)).status == 200
 
 
-def test_elliptic_curves_are_keys_as_well(issuer: Issuer, door: Door) -> None:
+def test_elliptic_curves_are_keys_as_well(issuer: Issuer, secured: SecuredApi) -> None:
     issuer.keys.append(published("curve", ec_key("curve"), alg="ES256"))
-    assert door.call(token=issuer.token(key=ec_key("curve"), alg="ES256", kid="curve")).status == 200
+    assert secured.call(token=issuer.token(key=ec_key("curve"), alg="ES256", kid="curve")).status == 200
 
 
-def test_token_that_names_no_key_is_tried_with_all_of_them(issuer: Issuer, door: Door) -> None:
+def test_token_that_names_no_key_is_tried_with_all_of_them(issuer: Issuer, secured: SecuredApi) -> None:
     issuer.keys.insert(0, published("curve", ec_key("curve")))
     issuer.keys.insert(0, published("two", rsa_key("two")))
-    assert door.call(token=issuer.token(kid=None)).status == 200
+    assert secured.call(token=issuer.token(kid=None)).status == 200
 
 
-def test_key_that_is_for_one_algorithm_signs_with_no_other(issuer: Issuer, door: Door) -> None:
-    assert door.call(token=issuer.token(alg="PS256")).status == 401
+def test_key_that_is_for_one_algorithm_signs_with_no_other(issuer: Issuer, secured: SecuredApi) -> None:
+    assert secured.call(token=issuer.token(alg="PS256")).status == 401
 
 
-def test_token_signed_with_somebody_elses_key_is_refused(issuer: Issuer, door: Door) -> None:
-    answer = door.call(token=issuer.token(key=rsa_key("two")))
+def test_token_signed_with_somebody_elses_key_is_refused(issuer: Issuer, secured: SecuredApi) -> None:
+    answer = secured.call(token=issuer.token(key=rsa_key("two")))
     assert (answer.status, answer.body["message"]) == (401, "the token's signature is not right")
 
 
-def test_token_without_a_signature_is_refused(issuer: Issuer, door: Door) -> None:
+def test_token_without_a_signature_is_refused(issuer: Issuer, secured: SecuredApi) -> None:
     for alg in ("none", "None", "NONE", ""):
         token = f"{encoded({'alg': alg, 'kid': 'one'})}.{encoded(issuer.claims())}."
-        assert door.call(token=token).status == 401
+        assert secured.call(token=token).status == 401
 
 
-def test_public_key_is_no_shared_secret(issuer: Issuer, door: Door) -> None:
+def test_public_key_is_no_shared_secret(issuer: Issuer, secured: SecuredApi) -> None:
     issuer.keys = [published("one", rsa_key("one"))]
     modulus = base64.urlsafe_b64decode(issuer.keys[0]["n"] + "==")
     for secret in (modulus, json.dumps(issuer.keys[0]).encode()):
         text = f"{encoded({'alg': 'HS256', 'kid': 'one'})}.{encoded(issuer.claims())}"
         signed = hmac.digest(secret, text.encode(), hashlib.sha256)
-        assert door.call(token=f"{text}.{encoded(signed)}").status == 401
+        assert secured.call(token=f"{text}.{encoded(signed)}").status == 401
 
 
-def test_shared_secrets_in_the_list_of_keys_are_passed_over(issuer: Issuer, door: Door) -> None:
+def test_shared_secrets_in_the_list_of_keys_are_passed_over(issuer: Issuer, secured: SecuredApi) -> None:
     issuer.keys = [{"kty": "oct", "kid": "one", "k": encoded(b"s" * 32), "alg": "HS256"}]
     text = f"{encoded({'alg': 'HS256', 'kid': 'one'})}.{encoded(issuer.claims())}"
     signed = hmac.digest(b"s" * 32, text.encode(), hashlib.sha256)
-    assert door.call(token=f"{text}.{encoded(signed)}").status == 401
+    assert secured.call(token=f"{text}.{encoded(signed)}").status == 401
 
 
 @pytest.mark.parametrize(
@@ -124,100 +126,100 @@ def test_shared_secrets_in_the_list_of_keys_are_passed_over(issuer: Issuer, door
         "one",
     ],
 )
-def test_keys_that_do_not_sign_or_are_broken_are_passed_over(issuer: Issuer, door: Door, key: object) -> None:
+def test_keys_that_do_not_sign_or_are_broken_are_passed_over(issuer: Issuer, secured: SecuredApi, key: object) -> None:
     issuer.keys = [key, published("two", rsa_key("two"))]
-    assert door.call(token=issuer.token()).status == 401
-    assert door.call(token=issuer.token(key=rsa_key("two"), kid="two")).status == 200
+    assert secured.call(token=issuer.token()).status == 401
+    assert secured.call(token=issuer.token(key=rsa_key("two"), kid="two")).status == 200
 
 
-def test_key_that_can_be_broken_is_none(issuer: Issuer, door: Door) -> None:
+def test_key_that_can_be_broken_is_none(issuer: Issuer, secured: SecuredApi) -> None:
     short = rsa.generate_private_key(public_exponent=65537, key_size=1024)
     issuer.keys = [published("one", short)]
     with pytest.warns(InsecureKeyLengthWarning):
         token = issuer.token(key=short)
-    assert door.call(token=token).status == 401
+    assert secured.call(token=token).status == 401
 
 
 @pytest.mark.parametrize(
     "token", ["a.b.c", "a", "..", "x" * 20_000, "eyJhbGciOiJSUzI1NiJ9.e30", f"{encoded([])}.e30.e30"]
 )
-def test_what_is_no_token_is_refused_without_asking_anybody(issuer: Issuer, door: Door, token: str) -> None:
-    assert door.call(token=token).status == 401
+def test_what_is_no_token_is_refused_without_asking_anybody(issuer: Issuer, secured: SecuredApi, token: str) -> None:
+    assert secured.call(token=token).status == 401
     assert issuer.asked == []
 
 
-def test_expired_token_is_refused_by_the_clock_of_the_day(issuer: Issuer, door: Door) -> None:
+def test_expired_token_is_refused_by_the_clock_of_the_day(issuer: Issuer, secured: SecuredApi) -> None:
     token = issuer.token()
-    door.clock.move(359)
-    assert door.call(token=token).status == 200
-    door.clock.move(1)
-    assert door.call(token=token).body["message"] == "the token has expired"
+    secured.clock.move(359)
+    assert secured.call(token=token).status == 200
+    secured.clock.move(1)
+    assert secured.call(token=token).body["message"] == "the token has expired"
 
 
-def test_token_for_somebody_else_is_refused_and_kept_out_of_the_log(issuer: Issuer, door: Door) -> None:
+def test_token_for_somebody_else_is_refused_and_kept_out_of_the_log(issuer: Issuer, secured: SecuredApi) -> None:
     token = issuer.token(aud="others")
     with capture_logs() as logs:
-        assert door.call(token=token).body["message"] == "the token is made for somebody else"
+        assert secured.call(token=token).body["message"] == "the token is made for somebody else"
     assert token not in str(logs)
 
 
-def test_keys_are_asked_for_once(issuer: Issuer, door: Door) -> None:
+def test_keys_are_asked_for_once(issuer: Issuer, secured: SecuredApi) -> None:
     for _ in range(3):
-        assert door.call(token=issuer.token()).status == 200
+        assert secured.call(token=issuer.token()).status == 200
     assert issuer.asked == ["/realm/.well-known/openid-configuration", "/realm/keys"]
 
 
-def test_new_key_is_found_and_unknown_ones_are_asked_for_once_a_minute(issuer: Issuer, door: Door) -> None:
-    assert door.call(token=issuer.token()).status == 200
+def test_new_key_is_found_and_unknown_ones_are_asked_for_once_a_minute(issuer: Issuer, secured: SecuredApi) -> None:
+    assert secured.call(token=issuer.token()).status == 200
     issuer.keys.append(published("two", rsa_key("two"), alg="RS256"))
     token = issuer.token(key=rsa_key("two"), kid="two")
-    answer = door.call(token=token)
+    answer = secured.call(token=token)
     assert (answer.status, answer.body["message"]) == (
         401,
         "the token is signed with a key that the issuer does not have",
     )
     assert len(issuer.asked) == 2, "the minute is not over"
-    door.clock.move(60)
-    assert door.call(token=token).status == 200
+    secured.clock.move(60)
+    assert secured.call(token=token).status == 200
     for _ in range(3):
-        assert door.call(token=issuer.token(kid="three")).status == 401
+        assert secured.call(token=issuer.token(kid="three")).status == 401
     assert len(issuer.asked) == 4
 
 
-def test_key_that_the_issuer_took_back_is_forgotten_within_the_hour(issuer: Issuer, door: Door) -> None:
-    assert door.call(token=issuer.token()).status == 200
+def test_key_that_the_issuer_took_back_is_forgotten_within_the_hour(issuer: Issuer, secured: SecuredApi) -> None:
+    assert secured.call(token=issuer.token()).status == 200
     issuer.keys = [published("two", rsa_key("two"), alg="RS256")]
-    door.clock.move(3601)
-    assert door.call(token=issuer.token(exp=None) + "x").status == 401
-    later = int(door.clock.at.timestamp()) + 300
-    assert door.call(token=issuer.token(exp=later)).status == 401
-    assert door.call(token=issuer.token(exp=later, key=rsa_key("two"), kid="two")).status == 200
+    secured.clock.move(3601)
+    assert secured.call(token=issuer.token(exp=None) + "x").status == 401
+    later = int(secured.clock.at.timestamp()) + 300
+    assert secured.call(token=issuer.token(exp=later)).status == 401
+    assert secured.call(token=issuer.token(exp=later, key=rsa_key("two"), kid="two")).status == 200
 
 
-def test_issuer_that_is_away_keeps_nobody_out_whose_key_is_known(issuer: Issuer, door: Door) -> None:
-    assert door.call(token=issuer.token()).status == 200
+def test_issuer_that_is_away_keeps_nobody_out_whose_key_is_known(issuer: Issuer, secured: SecuredApi) -> None:
+    assert secured.call(token=issuer.token()).status == 200
     issuer.status = 500
-    door.clock.move(3601)
-    later = int(door.clock.at.timestamp()) + 300
+    secured.clock.move(3601)
+    later = int(secured.clock.at.timestamp()) + 300
     with capture_logs() as logs:
-        assert door.call(token=issuer.token(exp=later)).status == 200
-        assert door.call(token=issuer.token(exp=later)).status == 200
+        assert secured.call(token=issuer.token(exp=later)).status == 200
+        assert secured.call(token=issuer.token(exp=later)).status == 200
     assert [entry["event"] for entry in logs] == ["no keys"]
     assert "answers 500" in logs[0]["line"]
 
 
-def test_issuer_that_never_answered_is_no_fault_of_the_caller(issuer: Issuer, door: Door) -> None:
+def test_issuer_that_never_answered_is_no_fault_of_the_caller(issuer: Issuer, secured: SecuredApi) -> None:
     issuer.status = 302
     with capture_logs() as logs:
-        answer = door.call(token=issuer.token())
+        answer = secured.call(token=issuer.token())
     assert (answer.status, answer.headers["Retry-After"]) == (503, "5")
     assert answer.body["message"] == "the keys of the issuer cannot be had"
     assert "answers 302" in logs[0]["line"]
     assert issuer.asked == ["/realm/.well-known/openid-configuration"], "no redirect is followed"
     issuer.status = 200
-    assert door.call(token=issuer.token()).status == 503, "it was asked just now"
-    door.clock.move(5)
-    assert door.call(token=issuer.token()).status == 200
+    assert secured.call(token=issuer.token()).status == 503, "it was asked just now"
+    secured.clock.move(5)
+    assert secured.call(token=issuer.token()).status == 200
 
 
 @pytest.mark.parametrize(
@@ -273,6 +275,6 @@ def test_issuer_needs_a_certificate_that_somebody_vouches_for(tmp_path: Path) ->
 
 def test_login_at_an_issuer_needs_no_file_of_tokens(issuer: Issuer) -> None:
     login = IssuerLogin(issuer=Expected(url=issuer.url, audience=AUDIENCE), claims=OpenIdProvider(issuer.url).claims)
-    with open_door(login=login) as door:
-        assert door.call(token=issuer.token()).body["data"]["roles"] == {}
-        assert door.call(token=CI).status == 401
+    with open_api(login=login) as secured:
+        assert secured.call(token=issuer.token()).body["data"]["roles"] == {}
+        assert secured.call(token=CI).status == 401

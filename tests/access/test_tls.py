@@ -19,7 +19,7 @@ from reconciler.api.security.callers import Callers
 from reconciler.api.security.tls import Certificate
 from reconciler.api.server import HttpServer
 from reconciler.errors import InvalidInput
-from tests.builders.api_server import ACCESS, CI, Clock, Door, app
+from tests.builders.api_server import ACCESS, CI, Clock, SecuredApi, app
 from tests.builders.certificates import write_pair
 
 
@@ -62,11 +62,11 @@ def shown(server: HttpServer, name: str | None = None) -> str:
 def test_calls_are_answered_over_https_to_whoever_trusts_the_certificate(
     server: HttpServer, pair: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    door = Door(f"https://127.0.0.1:{server.port}", Clock())
+    secured = SecuredApi(f"https://127.0.0.1:{server.port}", Clock())
     with pytest.raises(urllib.error.URLError, match="CERTIFICATE_VERIFY_FAILED"):
-        door.call(token=CI)
+        secured.call(token=CI)
     monkeypatch.setenv("SSL_CERT_FILE", str(pair[0]))
-    assert door.call(token=CI).body["data"]["name"] == "ci"
+    assert secured.call(token=CI).body["data"]["name"] == "ci"
 
 
 def test_plain_http_is_not_answered(server: HttpServer) -> None:

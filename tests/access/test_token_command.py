@@ -15,7 +15,7 @@ from reconciler.adapters.access_file import AccessFileWatcher
 from reconciler.cli import main
 from reconciler.errors import InvalidInput
 from reconciler.text.redaction import credential
-from tests.builders.api_server import open_door
+from tests.builders.api_server import open_api
 
 
 def run(*arguments: str) -> Result:
@@ -35,9 +35,9 @@ def test_entry_lets_the_bearer_in_and_is_no_secret(tmp_path: Path) -> None:
     assert one.exit_code == two.exit_code == 0
     file.write_text(file.read_text() + one.stdout + two.stdout)
     assert not TOKEN.search(file.read_text())
-    with open_door(access=AccessFileWatcher(file)) as door:
-        assert door.call(token=shown(one)).body["data"]["roles"] == {"llm": "Editor", "vision": "Editor"}
-        assert door.call(token=shown(two)).body["data"] == {
+    with open_api(access=AccessFileWatcher(file)) as secured:
+        assert secured.call(token=shown(one)).body["data"]["roles"] == {"llm": "Editor", "vision": "Editor"}
+        assert secured.call(token=shown(two)).body["data"] == {
             "name": "ada",
             "email": "ada@example.com",
             "roles": {"*": "Owner"},

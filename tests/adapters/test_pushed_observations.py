@@ -40,7 +40,7 @@ class Clock:
         return self.at
 
 
-class Door:
+class SecuredApi:
     """The endpoint, what came through it, and what woke the loop."""
 
     def __init__(self, token: str = TOKEN) -> None:
@@ -68,118 +68,118 @@ def seen(cluster: str = "worker-1", *, at: str = "2026-11-20T11:59:30Z") -> dict
 
 
 def test_pushed_observation_is_seen_and_wakes_the_loop() -> None:
-    door = Door()
-    answer = door.push(seen())
+    secured = SecuredApi()
+    answer = secured.push(seen())
     assert (answer.status_code, answer.json()["taken"], answer.json()["ignored"]) == (200, ["worker-1"], [])
-    assert door.pushed.observe().clusters[WORKER_1].observed_at == NOON - timedelta(seconds=30)
-    assert door.woken == ["observation"]
+    assert secured.pushed.observe().clusters[WORKER_1].observed_at == NOON - timedelta(seconds=30)
+    assert secured.woken == ["observation"]
 
 
 def test_several_clusters_come_in_one_list() -> None:
-    door = Door()
-    assert door.push({"items": [seen("worker-2"), seen("worker-1")]}).json()["taken"] == ["worker-1", "worker-2"]
-    assert door.woken == ["observation"]
+    secured = SecuredApi()
+    assert secured.push({"items": [seen("worker-2"), seen("worker-1")]}).json()["taken"] == ["worker-1", "worker-2"]
+    assert secured.woken == ["observation"]
 
 
 @pytest.mark.parametrize("kind", ["application/yaml", "text/yaml; charset=utf-8", "application/x-yaml"])
 def test_yaml_is_as_good_as_json(kind: str) -> None:
     body = "\n".join(f'{field}: "{value}"' for field, value in seen().items()).encode()
-    assert Door().push(body, kind=kind).json()["taken"] == ["worker-1"]
+    assert SecuredApi().push(body, kind=kind).json()["taken"] == ["worker-1"]
 
 
 def test_other_content_is_refused_with_the_header_to_send() -> None:
-    answer = Door().push(seen(), kind="application/x-www-form-urlencoded")
+    answer = SecuredApi().push(seen(), kind="application/x-www-form-urlencoded")
     assert answer.status_code == 415
     assert "Content-Type" in answer.json()["error"]["hint"]
 
 
 @pytest.mark.parametrize("token", ["", "guessed", TOKEN + "x", TOKEN[:-1]])
 def test_wrong_token_is_refused_and_kept_out_of_the_log(token: str) -> None:
-    door = Door()
+    secured = SecuredApi()
     with capture_logs() as logs:
-        answer = door.push(seen(), token=token)
+        answer = secured.push(seen(), token=token)
     assert answer.status_code == 401
     assert answer.headers["www-authenticate"].startswith("Bearer")
-    assert door.woken == []
+    assert secured.woken == []
     assert logs[0]["event"] == "request refused"
     assert not token or token not in str(logs)
 
 
 def test_refused_calls_cannot_fill_the_log() -> None:
-    door = Door()
+    secured = SecuredApi()
     with capture_logs() as logs:
         for _ in range(50):
-            door.push(seen(), token="guessed")
-        door.clock.at += timedelta(minutes=2)
-        door.push(seen(), token="guessed")
+            secured.push(seen(), token="guessed")
+        secured.clock.at += timedelta(minutes=2)
+        secured.push(seen(), token="guessed")
     assert [entry.get("more_before") for entry in logs] == [None, 49]
 
 
 def test_missing_header_is_refused() -> None:
-    assert Door().client.post("/api/v1/observations", json=seen()).status_code == 401
+    assert SecuredApi().client.post("/api/v1/observations", json=seen()).status_code == 401
 
 
 def test_other_scheme_with_the_right_token_is_refused() -> None:
     headers = {"Authorization": f"Basic {TOKEN}"}
-    assert Door().client.post("/api/v1/observations", json=seen(), headers=headers).status_code == 401
+    assert SecuredApi().client.post("/api/v1/observations", json=seen(), headers=headers).status_code == 401
 
 
 @pytest.mark.parametrize("token", ["", TOKEN])
 def test_without_a_configured_token_nobody_is_let_in(token: str) -> None:
-    answer = Door(token="").push(seen(), token=token)
+    answer = SecuredApi(token="").push(seen(), token=token)
     assert answer.status_code == 403
     assert "OVERSPILL_PUSH_TOKEN" in answer.json()["error"]["hint"]
 
 
 def test_older_observation_is_ignored_and_said_so() -> None:
-    door = Door()
-    door.push(seen())
-    answer = door.push({"items": [seen(at="2026-11-20T11:59:00Z"), seen("worker-2")]})
+    secured = SecuredApi()
+    secured.push(seen())
+    answer = secured.push({"items": [seen(at="2026-11-20T11:59:00Z"), seen("worker-2")]})
     assert answer.json()["taken"] == ["worker-2"]
     assert [ignored["cluster"] for ignored in answer.json()["ignored"]] == ["worker-1"]
-    assert door.pushed.observe().clusters[WORKER_1].observed_at == NOON - timedelta(seconds=30)
+    assert secured.pushed.observe().clusters[WORKER_1].observed_at == NOON - timedelta(seconds=30)
 
 
 def test_nothing_new_wakes_nobody() -> None:
-    door = Door()
-    door.push(seen())
-    door.push(seen(at="2026-11-20T11:00:00Z"))
-    assert door.woken == ["observation"]
+    secured = SecuredApi()
+    secured.push(seen())
+    secured.push(seen(at="2026-11-20T11:00:00Z"))
+    assert secured.woken == ["observation"]
 
 
 def test_observation_from_the_future_is_refused() -> None:
-    door = Door()
-    answer = door.push(seen(at="2026-11-20T14:00:00Z"))
+    secured = SecuredApi()
+    answer = secured.push(seen(at="2026-11-20T14:00:00Z"))
     assert answer.status_code == 422
     assert "7200 s ahead" in answer.json()["error"]["problems"][0]["message"]
-    assert door.push(seen(at="2026-11-20T12:00:30Z")).status_code == 200
+    assert secured.push(seen(at="2026-11-20T12:00:30Z")).status_code == 200
 
 
 def test_all_problems_are_told_with_their_place_and_nothing_is_taken() -> None:
-    door = Door()
+    secured = SecuredApi()
     body = b"kind: Observation\napiVersion: overspill.dev/v1alpha1\ncluster: ../x\nobservedAt: soon\n"
-    answer = door.push(body, kind="application/yaml")
+    answer = secured.push(body, kind="application/yaml")
     problems = answer.json()["error"]["problems"]
     assert answer.status_code == 422
     assert {problem["field"] for problem in problems} == {"cluster", "observedAt"}
     assert {problem["line"] for problem in problems} == {3, 4}
     assert all(set(problem) == {"path", "line", "field", "message", "hint"} for problem in problems)
-    assert dict(door.pushed.observe().clusters) == {}
+    assert dict(secured.pushed.observe().clusters) == {}
 
 
 @pytest.mark.parametrize("body", [b"", b"[", b"\xff\xfe", b"[" * 50_000, b"null", b"42", b"{}"])
 def test_nonsense_is_refused_in_the_envelope(body: bytes) -> None:
-    answer = Door().push(body)
+    answer = SecuredApi().push(body)
     assert (answer.status_code, answer.json()["status"]) == (422, "Error")
     assert "Traceback" not in answer.text
 
 
 def test_body_over_a_mebibyte_is_refused() -> None:
-    assert Door().push(b" " * (2**20 + 1)).status_code == 413
+    assert SecuredApi().push(b" " * (2**20 + 1)).status_code == 413
 
 
 def test_body_that_hides_its_length_is_cut_off_at_a_mebibyte() -> None:
-    server = HttpServer(Door().app, host="127.0.0.1", port=0)
+    server = HttpServer(SecuredApi().app, host="127.0.0.1", port=0)
     server.start()
     try:
         with socket.create_connection(("127.0.0.1", server.port), timeout=60) as connection:

@@ -79,7 +79,7 @@ class Deciding:
         if self._desired.problems:
             raise RuntimeError(f"the fleet was meant to be whole: {self._desired.problems[:3]}")
         self._enrolment = Enrolment(self._desired, {})
-        self._history: demand.History = {}
+        self._history: demand.DemandHistory = {}
         self._more: Counter[ClusterName] = Counter()
         self._seen: dict[ClusterName, tuple[object, ClusterObservation]] = {}
         self._ledger = Ledger(commit=CommitId("7" * 40))

@@ -74,7 +74,7 @@ class Answer:
 
 
 @dataclass
-class Door:
+class SecuredApi:
     """A server, and its clock."""
 
     url: str
@@ -127,12 +127,12 @@ def app(callers: Callers, clock: Clock) -> FastAPI:
 
 
 @contextmanager
-def open_door(clock: Clock | None = None, **known: Any) -> Iterator[Door]:
+def open_api(clock: Clock | None = None, **known: Any) -> Iterator[SecuredApi]:
     """Serve with `Callers(**known)`."""
     clock = clock or Clock()
     server = HttpServer(app(Callers(clock, ticks=clock.ticks, **known), clock), host="127.0.0.1", port=0)
     server.start()
     try:
-        yield Door(f"http://127.0.0.1:{server.port}", clock)
+        yield SecuredApi(f"http://127.0.0.1:{server.port}", clock)
     finally:
         server.stop()

@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from reconciler.core.decide.decide import decide
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.fleet.cluster_order import ClusterOrder
-from reconciler.core.observe.demand import Demands, History, measure
+from reconciler.core.observe.demand import DemandHistory, Demands, measure
 from reconciler.model.capacity import (
     ClusterObservation,
     MissingReplicas,
@@ -182,7 +182,7 @@ def inputs(
     wanted: Desired | None = None,
     there: Ledger | None = None,
     now: datetime = NOW,
-    history: History | None = None,
+    history: DemandHistory | None = None,
 ) -> PassInput:
     seen = Observed(clusters={observation.cluster: observation for observation in observations})
     wanted = wanted or desired()

@@ -8,7 +8,7 @@ from datetime import timedelta
 
 from reconciler.core.decide.distribution import ClusterShare
 from reconciler.core.decide.distribution.subsets import Layer, give_back, share_out
-from reconciler.core.observe.demand import History, Sample
+from reconciler.core.observe.demand import DemandHistory, Sample
 from reconciler.model.capacity import ClusterObservation, Node, Pool
 from reconciler.model.ids import ClusterName
 from reconciler.model.placement import Placement
@@ -129,7 +129,7 @@ def stands(name: str, replicas: int, subset: str = "", **fields: object) -> Plac
 OWN, RENTED = subset("own", term(tier="own"), most=4), subset("rented", term(tier="rented"))
 
 
-def wanted_before(missing: int) -> History:
+def wanted_before(missing: int) -> DemandHistory:
     """Let so many have been missing for an hour."""
     return {VLLM: (Sample(at=NOW - timedelta(hours=1), missing=missing),)}
 

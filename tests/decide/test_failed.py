@@ -61,16 +61,18 @@ def followed(
     *,
     now: datetime = NOW,
     before: Rollouts | None = None,
-    held: dict[rollouts.Place, bool] | None = None,
+    held: dict[rollouts.FileAtCommit, bool] | None = None,
 ) -> Rollouts:
     return told(RolloutSigns.of(there, observed, Fleet(), now), before or Rollouts(), held or {}, now)
 
 
-def told(signs: RolloutSigns, before: Rollouts, held: dict[rollouts.Place, bool], now: datetime = NOW) -> Rollouts:
+def told(
+    signs: RolloutSigns, before: Rollouts, held: dict[rollouts.FileAtCommit, bool], now: datetime = NOW
+) -> Rollouts:
     return rollouts.follow(before, signs, stale_clusters(before, signs), held, now)
 
 
-def doubts(before: Rollouts, signs: RolloutSigns) -> frozenset[rollouts.Place]:
+def doubts(before: Rollouts, signs: RolloutSigns) -> frozenset[rollouts.FileAtCommit]:
     return rollouts.files_to_read(before, signs, stale_clusters(before, signs))
 
 

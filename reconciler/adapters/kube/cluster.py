@@ -17,7 +17,7 @@ from reconciler.adapters.kube.tasks import cancel, send_heartbeats
 from reconciler.adapters.kube.timing import WatchTiming
 from reconciler.core.engines.reports import SELECTOR, ReportObjects
 from reconciler.core.observe.kubernetes.cluster_state import ClusterState
-from reconciler.core.observe.kubernetes.resources import SIGNAL_PREFIXES, Watched, needed_resources
+from reconciler.core.observe.kubernetes.resources import SIGNAL_KINDS, Watched, needed_resources
 from reconciler.core.workloads.watch import ChangeEffect, key_of
 from reconciler.model.capacity import ClusterObservation
 from reconciler.model.rollout import EngineReport
@@ -38,7 +38,7 @@ class LastHeard:
 
     def note(self, streams: Mapping[Watched, Stream], now: datetime) -> None:
         """Note which signals are up to date now."""
-        for resource in SIGNAL_PREFIXES:
+        for resource in SIGNAL_KINDS:
             stream = streams.get(resource)
             if stream is None:
                 self._at.pop(resource, None)
@@ -52,7 +52,7 @@ class LastHeard:
     def stale(self, streams: Mapping[Watched, Stream]) -> tuple[SignalFreshness, ...]:
         """List the stale signals, each with the time at which it was last up to date."""
         stale_signals = []
-        for resource, kind in SIGNAL_PREFIXES.items():
+        for resource, kind in SIGNAL_KINDS.items():
             stream, at = streams.get(resource), self._at.get(resource)
             if stream is not None and not stream.heard and (at is not None or not stream.refusal):
                 stale_signals.append(SignalFreshness(signal=kind, at=at, trouble=stream.refusal or stream.trouble))

@@ -26,7 +26,7 @@ from reconciler.settings import Settings
 from reconciler.text.to_json import json_value
 from reconciler.text.wording import amounts
 
-Explanation: TypeAlias = Mapping[str, Any]
+ExplanationDocument: TypeAlias = Mapping[str, Any]
 """An explanation as ``-o json`` prints it, or a part of one."""
 
 _PLACEABLE = frozenset({Reason.NOTHING_FITS.value, Reason.SCALE_DOWN_WINDOW.value, Reason.SIGNAL_UNHEARD.value})
@@ -72,7 +72,7 @@ def _workload(text: str, workloads: tuple[WorkloadId, ...], *, by_name: bool) ->
     raise InvalidInput(f"explaining {text!r}: name the workload as <workspace>/<template> (there are: {names})")
 
 
-def print_explanation(explanation: Explanation) -> None:
+def print_explanation(explanation: ExplanationDocument) -> None:
     """Print an explanation as sentences and a table of clusters."""
     _head(explanation)
     for placement in explanation["placements"]:
@@ -98,7 +98,7 @@ def print_explanation(explanation: Explanation) -> None:
         printing.sentence(sentence)
 
 
-def _head(explanation: Explanation) -> None:
+def _head(explanation: ExplanationDocument) -> None:
     """Print the workload with its demand, or the request with its state."""
     request = explanation["request"]
     if request is not None:
@@ -112,7 +112,7 @@ def _head(explanation: Explanation) -> None:
     printing.sentence(_demand(explanation["demand"]))
 
 
-def _demand(demand: Explanation | None) -> str:
+def _demand(demand: ExplanationDocument | None) -> str:
     if demand is None:
         return "Demand: unknown."
     if "wanted" not in demand:
@@ -129,12 +129,12 @@ def _demand(demand: Explanation | None) -> str:
     return f"Demand: {replicas}" + (f" ({'; '.join(causes)})" if causes else "")
 
 
-def _held_back(explanation: Explanation) -> bool:
+def _held_back(explanation: ExplanationDocument) -> bool:
     """Tell whether a reason apart from the clusters keeps replicas from being placed."""
     return any(suppressed["reason"] not in _PLACEABLE for suppressed in explanation["suppressed"])
 
 
-def _row(assessment: Explanation, *, placeable: bool) -> tuple[object, ...]:
+def _row(assessment: ExplanationDocument, *, placeable: bool) -> tuple[object, ...]:
     refusal = assessment["refusal"]
     capacity = assessment.get("start") or ("can take it" if placeable else "has room")
     verdict = f"{refusal['reason']}: {refusal['message']}" if refusal else capacity

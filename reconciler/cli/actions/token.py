@@ -9,7 +9,16 @@ from pathlib import Path
 
 import click
 
-from reconciler.access.rights import EVERYWHERE, PREFIX, AccessRole, Scope, Token, digest, is_valid_email, is_valid_name
+from reconciler.access.rights import (
+    EVERYWHERE,
+    PREFIX,
+    AccessRole,
+    RoleScope,
+    Token,
+    digest,
+    is_valid_email,
+    is_valid_name,
+)
 from reconciler.adapters.clock import SystemClock
 from reconciler.cli import printing
 from reconciler.core.schema.access import token_entry
@@ -42,7 +51,7 @@ def token(
         printing.note(f"The token is in {out}. {lifetime}")
 
 
-def _scope(workspace: str) -> Scope:
+def _scope(workspace: str) -> RoleScope:
     if workspace == EVERYWHERE:
         return EVERYWHERE
     if not is_name(workspace):

@@ -32,7 +32,7 @@ from reconciler.model.plan import (
 )
 from reconciler.model.tree import Advance
 
-HeldBack = Mapping[tuple[WorkloadId, Reason], Suppressed]
+SuppressedByReason = Mapping[tuple[WorkloadId, Reason], Suppressed]
 """What a pass held back. By workload and reason: the numbers in the message move on at every pass."""
 
 _REQUESTS: Mapping[type[RequestChange], EventKind] = {
@@ -62,7 +62,9 @@ def of_push(
     return tuple(_event(change, commit, at) for change, commit in with_commits(changes, commits))
 
 
-def of_held_back(before: HeldBack, now: HeldBack, changes: Iterable[Event], at: datetime) -> Iterator[Event]:
+def of_held_back(
+    before: SuppressedByReason, now: SuppressedByReason, changes: Iterable[Event], at: datetime
+) -> Iterator[Event]:
     """Yield what is held back since the pass before, or no longer is; `changes` are the events of this pass.
 
     An event of a change that was waited for says itself that nothing holds it back any more.

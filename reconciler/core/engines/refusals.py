@@ -62,7 +62,7 @@ def command_refusals(spec: DeploySpec, workspace: Workspace) -> list[str]:
     return reasons
 
 
-def command_steps(spec: DeploySpec) -> list[tuple[str, commands.Outcome]]:
+def command_steps(spec: DeploySpec) -> list[tuple[str, commands.CheckedCommand]]:
     """Return the name and the outcome of each command step, in order."""
     lines = {command.name: command.cmd for command in spec.commands}
     return [

@@ -25,7 +25,7 @@ from reconciler.model.signal import ReplicaRequest
 from reconciler.model.units import format_duration
 from reconciler.model.workload import WorkloadRef, WorkloadTemplate
 
-History = Mapping[WorkloadId, tuple[Sample, ...]]
+DemandHistory = Mapping[WorkloadId, tuple[Sample, ...]]
 """The missing replicas of each workload for as long as this process has watched, oldest first."""
 
 
@@ -58,7 +58,7 @@ def unseen(fleet: Fleet, observed: Observed, cluster: ClusterName, now: datetime
     return ""
 
 
-def measure(desired: Desired, observed: Observed, history: History, now: datetime) -> Demands:
+def measure(desired: Desired, observed: Observed, history: DemandHistory, now: datetime) -> Demands:
     """Measure the demand of every workload that may burst and whose object on the primary is known.
 
     A workload that its primary, freshly seen, does not report has no pods there that could wait.
@@ -117,7 +117,7 @@ class _Measurement:
 
     desired: Desired
     observed: Observed
-    history: History
+    history: DemandHistory
     now: datetime
     gangs: Mapping[WorkloadId, GangWorkload | None]
     limit_ranges: bool
@@ -253,7 +253,7 @@ def _extend(
     return history[first:]
 
 
-def remembered(demands: Demands) -> History:
+def remembered(demands: Demands) -> DemandHistory:
     """Return the histories that the next pass continues. With a stale signal a history ends: nobody watched."""
     return {
         workload: demand.history

@@ -27,7 +27,7 @@ from reconciler.model.placement import Placement
 from reconciler.model.policy import Fleet
 from reconciler.model.rollout import EngineReport, EngineState
 
-Place = tuple[CommitId, str]
+FileAtCommit = tuple[CommitId, str]
 """A file at a commit."""
 
 _COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
@@ -198,7 +198,7 @@ def stale_clusters(before: Rollouts, signs: RolloutSigns) -> frozenset[ClusterNa
     return frozenset(clusters)
 
 
-def files_to_read(before: Rollouts, signs: RolloutSigns, clusters: AbstractSet[ClusterName]) -> frozenset[Place]:
+def files_to_read(before: Rollouts, signs: RolloutSigns, clusters: AbstractSet[ClusterName]) -> frozenset[FileAtCommit]:
     """Return the files at commits that git has to be asked for, to tell what reports on these clusters are about."""
     places = set()
     reports, tip = signs.observed.reports, signs.ledger.commit
@@ -224,7 +224,7 @@ def follow(
     before: Rollouts,
     signs: RolloutSigns,
     clusters: AbstractSet[ClusterName],
-    held: Mapping[Place, bool],
+    held: Mapping[FileAtCommit, bool],
     now: datetime,
 ) -> Rollouts:
     """Judge the placements of these clusters anew; the others stay as they are.
@@ -263,7 +263,7 @@ class _Judge:
     signs: RolloutSigns
     before: ClusterRollouts
     cluster: ClusterName
-    held: Mapping[Place, bool]
+    held: Mapping[FileAtCommit, bool]
     now: datetime
     watched: datetime
     """Since when the cluster has been in sight."""

@@ -92,11 +92,11 @@ class JobCommand:
     """The namespace that it names; empty for none."""
 
 
-Outcome: TypeAlias = RefusedCommand | ReadOnlyCommand | ObjectCommand | JobCommand
+CheckedCommand: TypeAlias = RefusedCommand | ReadOnlyCommand | ObjectCommand | JobCommand
 
 
 @lru_cache(maxsize=1024)
-def read_command(cmd: str) -> Outcome:
+def read_command(cmd: str) -> CheckedCommand:
     """Classify one command line, whatever the workspace allows. Messages never quote values."""
     words = _split(cmd)
     if isinstance(words, RefusedCommand):
@@ -114,7 +114,7 @@ def read_command(cmd: str) -> Outcome:
         return ReadOnlyCommand(argv=() if beyond else words, namespace=line.namespace)
     if line.flags.get("dry-run") in ("client", "server", "true", ""):
         return ReadOnlyCommand(namespace=line.namespace)
-    made: Outcome | None = None
+    made: CheckedCommand | None = None
     if verb == "create" and len(line.positional) > 1:
         made = {"namespace": _namespace, "ns": _namespace, "configmap": _config_map, "cm": _config_map}.get(
             line.positional[1], lambda _: None
@@ -219,13 +219,13 @@ class _Line:
         return set(self.flags) - {"namespace", "output", "save-config", "validate", "field-manager", "dry-run", *known}
 
 
-def _namespace(line: _Line) -> Outcome | None:
+def _namespace(line: _Line) -> CheckedCommand | None:
     if len(line.positional) != _CREATED or line.other_flags() or line.literals:
         return None
     return ObjectCommand(manifest={"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": line.positional[2]}})
 
 
-def _config_map(line: _Line) -> Outcome | None:
+def _config_map(line: _Line) -> CheckedCommand | None:
     if len(line.positional) != _CREATED or line.other_flags() or not line.literals:
         return None
     data: dict[str, str] = {}
@@ -238,7 +238,7 @@ def _config_map(line: _Line) -> Outcome | None:
     return ObjectCommand(manifest={"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data})
 
 
-def _patch(line: _Line, verb: str) -> Outcome | None:
+def _patch(line: _Line, verb: str) -> CheckedCommand | None:
     """Convert ``kubectl label`` and ``annotate`` of a namespaced object into an object with only that in it."""
     kind, slash, name = line.positional[1].partition("/") if len(line.positional) > 1 else ("", "", "")
     pairs = line.positional[2:]
@@ -272,7 +272,7 @@ JOB_DEADLINE = 300
 _PINNED = re.compile(r"[^\s@]+@sha256:[0-9a-f]{64}")
 
 
-def refuse_command(outcome: Outcome, jobs: CommandJobs | None, service_account: str) -> RefusedCommand | None:
+def refuse_command(outcome: CheckedCommand, jobs: CommandJobs | None, service_account: str) -> RefusedCommand | None:
     """Refuse a command that a workspace does not allow, with or (None) without command Jobs; None if allowed."""
     if isinstance(outcome, RefusedCommand):
         return outcome
@@ -300,7 +300,7 @@ def _refuse_job(jobs: CommandJobs, service_account: str) -> RefusedCommand | Non
     return None
 
 
-def job_argv(outcome: Outcome, jobs: CommandJobs | None, service_account: str) -> tuple[str, ...]:
+def job_argv(outcome: CheckedCommand, jobs: CommandJobs | None, service_account: str) -> tuple[str, ...]:
     """Return the arguments of a command's Job; empty without one.
 
     A read-only command runs only where Jobs are possible anyway: nothing is lost without it.

@@ -62,7 +62,7 @@ PersonName = Annotated[str, AfterValidator(_name)]
 Email = Annotated[str, AfterValidator(_email)]
 
 
-def _roles(file: dict[str, RoleName]) -> dict[values.Scope, values.AccessRole]:
+def _roles(file: dict[str, RoleName]) -> dict[values.RoleScope, values.AccessRole]:
     return {values.EVERYWHERE if name == "*" else WorkspaceName(name): _ROLES[role] for name, role in file.items()}
 
 

@@ -1,7 +1,7 @@
 """Signals that clusters report of their workloads, beside the pods that wait: autoscalers and Kueue's Workloads.
 
 No policy names them. They are read with the cluster's other objects and are part of its observation; what a kind asks
-for is read in `core.observe.kubernetes`, where `resources.SIGNAL_PREFIXES` names the resource of each kind.
+for is read in `core.observe.kubernetes`, where `resources.SIGNAL_KINDS` names the resource of each kind.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from fractions import Fraction
 from math import ceil
 
 from reconciler.core.observe.kubernetes.pods import read_time
-from reconciler.core.observe.kubernetes.resources import SIGNAL_PREFIXES, Owner, Resource, owner_of
+from reconciler.core.observe.kubernetes.resources import SIGNAL_KINDS, Owner, Resource, owner_of
 from reconciler.model.capacity import ReplicaShape
 from reconciler.model.signal import ReplicaRequest
 from reconciler.model.units import ONE, Quantity, parse_quantity
@@ -95,7 +95,7 @@ def read_autoscaler(raw: Json) -> AutoscalerRecord | None:
     times = (limited.get("lastTransitionTime"), status.get("lastScaleTime"), metadata["creationTimestamp"])
     return AutoscalerRecord(
         owner=owner_of(target["kind"], metadata["namespace"], target["name"], target.get("apiVersion") or ""),
-        signal=f"{SIGNAL_PREFIXES[Resource.AUTOSCALERS]} {metadata['namespace']}/{metadata['name']}",
+        signal=f"{SIGNAL_KINDS[Resource.AUTOSCALERS]} {metadata['namespace']}/{metadata['name']}",
         maximum=maximum,
         current=status.get("currentReplicas") or 0,
         since=max(read_time(time) for time in times if time),

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from reconciler.core.observe.kubernetes.pods import controller_of, read_time
-from reconciler.core.observe.kubernetes.resources import SIGNAL_PREFIXES, Owner, Resource
+from reconciler.core.observe.kubernetes.resources import SIGNAL_KINDS, Owner, Resource
 from reconciler.core.workloads.pod_shape import replica_shape
 from reconciler.model.capacity import ReplicaShape
 from reconciler.model.signal import ReplicaRequest
@@ -78,7 +78,7 @@ def read_queued(raw: Json) -> QueuedRecord | None:
     template = largest.get("template") or {}
     return QueuedRecord(
         owner=owner,
-        signal=sys.intern(f"{SIGNAL_PREFIXES[Resource.QUEUED]} {spec.get('queueName') or ''}".rstrip()),
+        signal=sys.intern(f"{SIGNAL_KINDS[Resource.QUEUED]} {spec.get('queueName') or ''}".rstrip()),
         replicas=sum(count for count, _ in pod_sets),
         since=read_time(reserved["lastTransitionTime"]),
         cause=_cause(reserved.get("message") or ""),

@@ -8,6 +8,7 @@ from enum import Enum
 from typing import NamedTuple, TypeAlias
 
 from reconciler.core.engines.reports import EngineResource
+from reconciler.core.signals.cluster import HPA, KUEUE
 from reconciler.core.workloads.builtin_kinds import BUILT_IN, NO_KINDS, Kinds
 from reconciler.core.workloads.watch import ServedResource
 from reconciler.model.workload import WorkloadRef
@@ -89,10 +90,10 @@ CAPACITY = frozenset({Resource.NODES, Resource.PODS}) | DEVICES | ADDITIONS
 CONTROLLERS = frozenset({Resource.DEPLOYMENTS, Resource.STATEFUL_SETS, Resource.REPLICA_SETS, Resource.JOBS})
 """The objects that own replicas."""
 
-SIGNAL_PREFIXES = {Resource.AUTOSCALERS: "hpa", Resource.QUEUED: "kueue"}
-"""The prefix of the signals of each resource."""
+SIGNAL_KINDS = {Resource.AUTOSCALERS: HPA.name, Resource.QUEUED: KUEUE.name}
+"""The kind of the signals of each resource, the first word of their labels."""
 
-SIGNALS = frozenset(SIGNAL_PREFIXES)
+SIGNALS = frozenset(SIGNAL_KINDS)
 """The resources that report missing replicas of a workload."""
 
 _BY_KIND = {resource.kind: resource for resource in CONTROLLERS}

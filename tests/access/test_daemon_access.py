@@ -1,4 +1,4 @@
-"""The daemon as a process of its own, with a door as its environment says."""
+"""The daemon as a process of its own, with the access, certificate and limits of its environment."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 from reconciler.access.rights import AccessRole
 from reconciler.core.schema.access import token_entry
-from tests.builders.api_server import CI, LLM, Clock, Door, held
+from tests.builders.api_server import CI, LLM, Clock, SecuredApi, held
 from tests.builders.certificates import write_pair
 from tests.daemon.test_daemon_process import Fleet, until_told
 
@@ -40,11 +40,11 @@ def test_daemon_lets_in_whom_its_file_names_over_its_own_certificate(
     }
     with fleet.daemon("--listen", "127.0.0.1:0", **variables) as process:
         (address,) = re.findall(r"listening at (\S+) with TLS", until_told(process, "watching"))
-        door = Door(f"https://{address}", Clock())
-        assert door.call(token=CI).body["data"]["roles"] == {LLM: "Editor"}
-        assert door.call(token=CI[:-1]).status == 401
+        secured = SecuredApi(f"https://{address}", Clock())
+        assert secured.call(token=CI).body["data"]["roles"] == {LLM: "Editor"}
+        assert secured.call(token=CI[:-1]).status == 401
         access.write_text("{}\n")
-        assert door.call(token=CI).status == 401
+        assert secured.call(token=CI).status == 401
         process.send_signal(signal.SIGTERM)
         code, told = ended(process)
     assert code == 0
@@ -56,7 +56,7 @@ def test_daemon_takes_the_tokens_from_its_environment_too(fleet: Fleet) -> None:
     tokens = "tokens:\n" + token_entry(held(CI, "ci", llm=AccessRole.EDITOR))
     with fleet.daemon("--listen", "127.0.0.1:0", OVERSPILL_API_TOKENS=tokens) as process:
         (address,) = re.findall(r"listening at ([\d.:]+)", until_told(process, "watching"))
-        assert Door(f"http://{address}", Clock()).call(token=CI).body["data"]["name"] == "ci"
+        assert SecuredApi(f"http://{address}", Clock()).call(token=CI).body["data"]["name"] == "ci"
         process.send_signal(signal.SIGTERM)
         assert ended(process)[0] == 0
 
