@@ -3,7 +3,7 @@
 An engine is one package or module here with a class that has all members of `engine.Engine`: the files of a placement
 and of a cluster, the objects and rights that an admin applies once, the webhook, and the objects that it reports by.
 Its name is compared nowhere else: callers ask the register. A new engine needs its package, a name in
-`model.policy.EngineName`, and one line in `ENGINES`; settings of its own in the Fleet need a field in `schema.fleet`.
+`model.policy.EngineName`, and one line in `_REGISTER`; settings of its own in the Fleet need a field in `schema.fleet`.
 
 Called by the checks of the fleet (refusals), the ledger (paths of records), the writer of commits (files), the kube
 adapter (reports), the notifier (webhooks) and `overspill bootstrap`. Everything in here is pure: the same values give
