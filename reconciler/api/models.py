@@ -150,7 +150,7 @@ class Template(_ExtensibleModel):
     line: int
 
 
-class Refused(_ExtensibleModel):
+class RefusedCluster(_ExtensibleModel):
     """One cluster that cannot be used now: why, and what would change it."""
 
     cluster: str
@@ -167,7 +167,7 @@ class HeldBack(_ExtensibleModel):
     message: str
     replicas: int
     until: datetime | None
-    refusals: list[Refused]
+    refusals: list[RefusedCluster]
 
 
 class Assessed(_ExtensibleModel):
@@ -179,7 +179,7 @@ class Assessed(_ExtensibleModel):
     placed: int
     fits: int
     limit: int | None
-    refusal: Refused | None
+    refusal: RefusedCluster | None
 
 
 class Explained(_ExtensibleModel):

@@ -79,7 +79,7 @@ RECEIPT = TypeAdapter(Receipt)
 
 @with_config(_SPELLING)
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GprState:
+class GprStatus:
     """How far a GPR is with its GPUs, and when; durations as ``9m58s``."""
 
     provisioning_status: str = ""
@@ -111,7 +111,7 @@ class Gpr:
     enable_eviction: bool = False
     requeue_on_failure: bool = False
     evicted_by: str = ""
-    status: GprState = GprState()
+    status: GprStatus = GprStatus()
     document: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
 
@@ -129,7 +129,7 @@ class WaitTime:
 
 @with_config(_SPELLING)
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Node:
+class GpuNode:
     """The GPUs of one kind on one node; memory in GB of one, 0 where it is not known."""
 
     gpu_node_name: str
@@ -174,8 +174,8 @@ class Sight:
 class Inventory:
     """The GPU nodes of the clusters that a workspace has, those of others, and what placements have."""
 
-    managed_nodes: tuple[Node, ...] = ()
-    unmanaged_nodes: tuple[Node, ...] = ()
+    managed_nodes: tuple[GpuNode, ...] = ()
+    unmanaged_nodes: tuple[GpuNode, ...] = ()
     allocations: tuple[Allocation, ...] = ()
     clusters: tuple[Sight, ...] = ()
     document: Mapping[str, Any] = field(default_factory=dict, repr=False)

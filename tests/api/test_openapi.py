@@ -61,7 +61,7 @@ def test_every_reference_leads_somewhere_and_every_schema_is_used(contract: Cont
 def test_the_reasons_are_those_that_the_code_gives(contract: Contract) -> None:
     schemas = contract.document["components"]["schemas"]
     assert schemas["Reason"]["enum"] == [reason.value for reason in Reason]
-    for told in ("Refused", "HeldBack"):
+    for told in ("RefusedCluster", "HeldBack"):
         assert schemas[told]["properties"]["reason"] == {"$ref": "#/components/schemas/Reason"}
 
 

@@ -14,7 +14,7 @@ from reconciler.model.gpr import GprState, GpuAsk, read_state
 from reconciler.model.placement import Origin
 
 if TYPE_CHECKING:  # it takes long to import, and commands without a daemon do not need it
-    from reconciler.client import Client, Gpr, Node, WaitTime
+    from reconciler.client import Client, Gpr, GpuNode, WaitTime
 
 GPRS = (
     "GPR", "WORKLOAD", "CLUSTER", "STATE", "PRIORITY", "GPUS", "NODES", "SHAPE", "LEFT", "EVICTABLE", "NOTE",
@@ -184,7 +184,7 @@ def _wait(estimate: WaitTime) -> tuple[object, ...]:
     )  # fmt: skip # a row as it is printed
 
 
-def _node(node: Node) -> tuple[object, ...]:
+def _node(node: GpuNode) -> tuple[object, ...]:
     return (
         node.gpu_node_name, node.cluster_name, node.gpu_count, node.available_gpus, node.gpu_model_name,
         node.memory or None, node.resource_name, node.instance_type, node.region, node.zone, node.node_health,
