@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from reconciler.model.capacity import ReplicaShape
 from reconciler.model.ids import ClusterName
 from reconciler.model.placement import ClusterSubset
+from reconciler.model.score import Score, weighted_mean
 from reconciler.model.units import Resources
 
 _NOT_ASSESSED = ReplicaShape(requests=Resources())
@@ -14,42 +15,68 @@ _NOT_ASSESSED = ReplicaShape(requests=Resources())
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
-    """One cluster, or the part of it that a WorkloadSpread's subset has, as a place for replicas of one workload.
+    """A cluster, or its part for a WorkloadSpread subset, as a place for replicas of one workload.
 
     Every stage of a decision fills in fields of its own and copies the others. A cluster that drops out on the way
     leaves a Refusal instead, and the plan records the candidate that was taken as its Choice.
     """
 
-    # 1. Order (core.fleet.cluster_order): what the policy says. A cluster outside of the order has rank 0.
+    # 1. Order (core.fleet.cluster_order): the entry of the policy. A cluster outside of the order has rank 0.
     cluster: ClusterName
     # The subset that the replicas are for; empty without a WorkloadSpread, and for replicas in none of its subsets.
     subset: str = ""
-    # The place in the order, from 1, as the policy has it until scorers have had their say.
+    # The place in the order, from 1, by the policy at first, then by scorers.
     rank: int
     # The most replicas that it may have; None sets no bound.
     limit: int | None = None
     # The replicas that it gets before other clusters get more.
     least: int = 0
-    # Its share where the strategy goes by weights.
+    # Weight for the Weighted strategy.
     weight: int = 1
-    # Its value of the label that the policy spreads over.
+    # Value of the label that the policy spreads over.
     group: str = ""
+    # The scores of the scorers that the policy weighs, in its order; empty where it weighs none.
+    scores: tuple[Score, ...] = ()
 
-    # 2. Filter and fit (core.decide.candidates): what it has room for now.
-    # A replica as it would be made there.
+    # 2. Filter and fit (core.decide.candidates): the free capacity.
+    # The shape of a replica there.
     shape: ReplicaShape = _NOT_ASSESSED
-    # The replicas that its free capacity holds, whatever is asked for.
+    # The replicas that its free capacity holds.
     fits: int = 0
-    # The replicas that it may take: those that fit, within its limit and what is asked for.
+    # Replicas that fit, within the limit and the number of missing replicas.
     room: int = 0
     # The pods of a gang that start there, by shape, where only its minimum has room.
     start: tuple[tuple[ReplicaShape, int], ...] = ()
 
-    # 3. Assign (core.decide.assign): what it gets.
-    # The replicas that it gets on top of what it has.
+    # 3. Assign (core.decide.assign): the replicas.
+    # The assigned replicas, on top of the current ones.
     replicas: int = 0
-    # The words that speak for it beside its rank: of the policy's strategy, or of what starts of a gang.
+    # The reason for it in addition to its rank: of the policy's strategy, or of the part of a gang that starts.
     because: str = ""
+
+    def with_room(self, shape: ReplicaShape, fits: int, room: int) -> Candidate:
+        """Return the candidate with its free capacity. Each pass does this thousands of times, so without `replace`."""
+        return Candidate(
+            cluster=self.cluster,
+            subset=self.subset,
+            rank=self.rank,
+            limit=self.limit,
+            least=self.least,
+            weight=self.weight,
+            group=self.group,
+            scores=self.scores,
+            shape=shape,
+            fits=fits,
+            room=room,
+            start=self.start,
+            replicas=self.replicas,
+            because=self.because,
+        )
+
+    @property
+    def score(self) -> float:
+        """The mean of its scores by their weights."""
+        return weighted_mean(self.scores)
 
     @property
     def key(self) -> ClusterSubset:

@@ -9,9 +9,7 @@ from typing import TypeAlias
 
 from reconciler.errors import Problem
 from reconciler.model.ids import ClusterName, PlacementName, WorkloadId
-from reconciler.model.policy import EngineName
-from reconciler.model.rollout import EngineReport
-from reconciler.model.scheduling import (
+from reconciler.model.kubernetes.scheduling import (
     NodeTerm,
     PodIdentity,
     PodOnNode,
@@ -21,9 +19,11 @@ from reconciler.model.scheduling import (
     Toleration,
     UnstatedRequests,
 )
+from reconciler.model.policy import EngineName
+from reconciler.model.rollout import EngineReport
 from reconciler.model.signal import ReplicaRequest, SignalFreshness
 from reconciler.model.units import Quantity, Resources
-from reconciler.model.workload import WorkloadRef
+from reconciler.model.workload import ContainerSummary, WorkloadRef
 
 AttributeValue: TypeAlias = str | int | bool
 CLASS_PREFIX = "deviceclass.resource.kubernetes.io/"
@@ -61,7 +61,7 @@ class DeviceStock:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceOption:
-    """One way to meet a request: devices of a class that meet every selector."""
+    """A way to meet a request: devices of a class that meet every selector."""
 
     device_class: str
     selectors: tuple[str, ...] = ()
@@ -92,7 +92,7 @@ class ReplicaShape:
     node_selector: Mapping[str, str] = field(default_factory=dict)
     """Labels that a node must have."""
     node_terms: tuple[NodeTerm, ...] = ()
-    """Node affinity terms, one of which a node must meet; empty for no such condition."""
+    """Node affinity terms, at least one of which a node must meet; empty for no such condition."""
     tolerations: tuple[Toleration, ...] = ()
     devices: tuple[DeviceRequest, ...] = ()
     """Devices that a pod claims (DRA), each device at most once."""
@@ -103,11 +103,13 @@ class ReplicaShape:
     rules: PodRules | None = None
     """Pod affinity, anti-affinity, topology spread and host ports; None without any."""
     obstacle: str = ""
-    """Why the requirements cannot be counted, so that the replica fits nowhere; empty where they can."""
+    """Reason that the requirements cannot be counted, so that the replica fits nowhere; empty if they can."""
     who: tuple[PodIdentity, ...] = ()
-    """What rules of other pods match in these pods, one for each template that makes such pods; empty where unknown."""
+    """
+    The properties that rules of other pods match, one entry for each template that makes such pods; empty if unknown.
+    """
     unstated: UnstatedRequests | None = None
-    """What the cluster's admission may add; None where that is unknown, or has been added."""
+    """Requests that the cluster's admission may add; None if unknown, or already added."""
 
     @property
     def recorded(self) -> ReplicaShape:
@@ -133,13 +135,13 @@ class ReplicaShape:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Node:
-    """One node that takes pods."""
+    """A node that takes pods."""
 
     name: str
     free: Resources
     """Allocatable less used, never negative."""
     allocatable: Resources = field(default_factory=Resources)
-    """As far as it is known."""
+    """The node's allocatable resources, as far as known."""
     labels: Mapping[str, str] = field(default_factory=dict)
     """The node's own labels, without those of its pool."""
     taints: tuple[Taint, ...] = ()
@@ -186,14 +188,16 @@ class MissingReplicas:
     signal: str = ""
     """The label of another signal that requests them; empty for unschedulable pods, the only ones in an observation."""
     planned: bool = False
-    """Whether they were planned beforehand, and so wait for no scale-up window."""
+    """Whether the replicas were planned beforehand, and so wait for no scale-up window."""
+    spare: bool = False
+    """Whether they are wanted before they are missing: they come after all that are, and evict nobody."""
     group: str = ""
     """The group of the workload that the pods belong to, by their labels."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkloadObservation:
-    """One workload as its primary cluster reports it."""
+    """A workload as its primary cluster reports it."""
 
     ref: WorkloadRef
     wanted: int
@@ -207,6 +211,12 @@ class WorkloadObservation:
     """Signals of the cluster about the workload."""
     group: ObservedGroup | None = None
     """Known for pods with group labels."""
+    containers: tuple[ContainerSummary, ...] = ()
+    """Containers of its pod template, sorted by name; empty where unknown."""
+    release: str = ""
+    """The object's Helm release, ``namespace/name``; empty if none, or if unknown."""
+    held: bool = False
+    """Whether it is suspended, queued or gated, so that none of its pods gets a node before that ends."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -215,9 +225,9 @@ class PendingPods:
 
     replicas: int
     shape: ReplicaShape | None
-    """Requirements of one of them; None where unknown."""
+    """Requirements of one replica; None if unknown."""
     helping: bool = False
-    """Whether none of them requests a device."""
+    """Whether none of these pods requests a device."""
     since: datetime | None = None
     """When the first of them was found unschedulable; None while none has been."""
 
@@ -231,14 +241,24 @@ class NonGpuPods:
     """
 
     bound: int = 0
-    """Those with a node."""
+    """Pods with a node."""
     ready: int = 0
-    """Those that are ready."""
+    """Ready pods."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SucceededPods:
+    """The pods of a placement that have succeeded."""
+
+    pods: int | None
+    """Their number; None where the observation says that the run of the placement is complete."""
+    at: datetime
+    """When the last of them finished."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterObservation:
-    """One cluster at one moment, with the pods of placements by placement name."""
+    """A cluster at one moment, with the pods of placements by placement name."""
 
     cluster: ClusterName
     observed_at: datetime
@@ -246,20 +266,24 @@ class ClusterObservation:
     message: str = ""
     pools: tuple[Pool, ...] = ()
     closed: tuple[ClosedNode, ...] = ()
-    """Nodes that take no pods; they are in no pool."""
+    """Nodes that accept no pods; no pool counts them."""
     workloads: tuple[WorkloadObservation, ...] = ()
+    others: tuple[WorkloadRef, ...] = ()
+    """Objects in the namespaces of followed workloads that were not found."""
     bound: Mapping[PlacementName, int] = field(default_factory=dict)
     """Pods with a node."""
     ready: Mapping[PlacementName, int] = field(default_factory=dict)
     """Ready pods; without an entry there is no pod, or none was observed."""
-    helpers: Mapping[PlacementName, NonGpuPods] = field(default_factory=dict)
+    non_gpu_pods: Mapping[PlacementName, NonGpuPods] = field(default_factory=dict)
     """Pods in `bound` and `ready` that may be no replicas."""
-    homeless: Mapping[PlacementName, PendingPods] = field(default_factory=dict)
+    pending_pods: Mapping[PlacementName, PendingPods] = field(default_factory=dict)
     """Pods without a node."""
-    troubles: Mapping[PlacementName, str] = field(default_factory=dict)
-    """What pods wait for, in a few words."""
+    waiting_reasons: Mapping[PlacementName, str] = field(default_factory=dict)
+    """Reason that pods wait, in a few words."""
     unused: Mapping[PlacementName, datetime] = field(default_factory=dict)
     """Since when no GPU of a placement has been used, while that is so."""
+    succeeded: Mapping[PlacementName, SucceededPods] = field(default_factory=dict)
+    """Placements of which no pod is left that has not finished, and some have succeeded."""
     reports: Mapping[str, EngineReport] = field(default_factory=dict)
     """Reports of engines by directory, where the observation has any."""
     device_classes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -290,7 +314,7 @@ class Observed:
     nameless: Mapping[ClusterName, str] = field(default_factory=dict)
     """Clusters that cannot be watched for lack of a connection, with a hint."""
     reached_by: Mapping[ClusterName, str] = field(default_factory=dict)
-    """How watched clusters are reached, written as a Cluster's connection."""
+    """Connections of watched clusters, written as in a Cluster."""
     helm: bool = False
     """Whether charts can be rendered here."""
     problems: tuple[Problem, ...] = ()
@@ -313,7 +337,7 @@ class ObservedGroup:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupUnit:
-    """One replica of a gang that only the primary shows, as of a chart."""
+    """A replica of a gang that only the primary shows, as of a chart."""
 
     name: str
     """The object of the groups."""

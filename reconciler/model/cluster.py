@@ -1,7 +1,7 @@
-"""What people declare of a cluster beside its observation.
+"""Facts about a cluster that people declare beside its observation.
 
-Nodes that its autoscaler can add, networks that clusters share, and prerequisites: what objects of a template need
-there before they work, and what the cluster provides.
+Nodes that its autoscaler can add, networks that clusters share, and prerequisites: the needs of a template's objects,
+and what the cluster provides.
 """
 
 from __future__ import annotations
@@ -12,22 +12,45 @@ from datetime import timedelta
 from enum import StrEnum
 from typing import TypeAlias
 
-from reconciler.model.scheduling import Taint
+from reconciler.model.kubernetes.scheduling import Taint
 from reconciler.model.units import Resources
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScalableNodes:
-    """Nodes of one kind that a cluster's autoscaler adds when pods wait: up to `most` of them, each after a `delay`.
-
-    The nodes that exist of this kind are those that have all of its labels.
-    """
+    """Nodes of one kind that a cluster's autoscaler adds for unschedulable pods."""
 
     labels: Mapping[str, str]
+    """The labels of the nodes; existing nodes with all of them are of this kind."""
     taints: tuple[Taint, ...]
     allocatable: Resources
     most: int
+    """Most nodes of this kind, existing ones included."""
     delay: timedelta
+    """Time until a new node is ready."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PriceWindow:
+    """A price that holds from each start on, for so long."""
+
+    start: str
+    """The five fields of a crontab, weekdays 0 to 7, both ends Sunday."""
+    duration: timedelta
+    zone: str
+    """IANA time zone that `start` is read in."""
+    price_per_gpu_hour: float
+    """In dollars."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpotPrice:
+    """The price of nodes that the provider may take back."""
+
+    labels: Mapping[str, str]
+    """Labels of these nodes: pods that require all of them pay this price."""
+    price_per_gpu_hour: float
+    """In dollars."""
 
 
 class NetworkApi(StrEnum):
@@ -39,17 +62,15 @@ class NetworkApi(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SharedNetworking:
-    """That the Services of placements are exported to a network that clusters share, and how.
-
-    `slice` is KubeSlice's name for that network, empty with any other API.
-    """
+    """The export of the Services of placements to a network that clusters share."""
 
     api: NetworkApi
     slice: str = ""
+    """KubeSlice's name of the network; empty with another API."""
 
 
 class Category(StrEnum):
-    """What can be needed: the fields of a Cluster's ``spec.provides``, in the order in which they are told."""
+    """Categories of prerequisites: the fields of a Cluster's ``spec.provides``, in the order of reports."""
 
     KINDS = "kinds"
     SCHEDULERS = "schedulers"
@@ -73,15 +94,14 @@ class Category(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
 class Prerequisite:
-    """One thing that objects refer to and do not bring along: its name, and `by` whom it is needed.
-
-    What lives in a namespace is ``namespace/name``, a kind is ``group/Kind``, an image its whole reference.
-    """
+    """An object that the template refers to and that the cluster must provide."""
 
     category: Category
     name: str
+    """``namespace/name`` of a namespaced object, ``group/Kind`` of a kind, the whole reference of an image."""
     by: str
+    """The object that refers to it."""
 
 
 Provides: TypeAlias = Mapping[Category, tuple[str, ...]]
-"""What a cluster is said to have, as names or globs. Of a category that is not in it nobody says anything."""
+"""The declared objects of a cluster, as names or globs; nothing is declared for a missing category."""

@@ -1,4 +1,4 @@
-"""How many replicas a workload is missing on its primary cluster, and for how long it has been so."""
+"""The number of replicas that a workload is missing on its primary cluster, and since when."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from reconciler.model.capacity import GroupUnit, MissingReplicas, ReplicaShape
 from reconciler.model.ids import ClusterName, WorkloadId
+from reconciler.model.signal import DemandLevel
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -17,11 +18,11 @@ class Sample:
     at: datetime
     missing: int
     asked: bool = False
-    """Whether another signal than unschedulable pods may have had a part in it."""
+    """Whether a signal other than unschedulable pods may have contributed."""
 
 
 class Demand(NamedTuple):
-    """One workload's demand at one moment. A tuple, since each pass makes one of every workload."""
+    """A workload's demand at one moment. A tuple, since each pass makes one of every workload."""
 
     workload: WorkloadId
     primary: ClusterName
@@ -33,13 +34,28 @@ class Demand(NamedTuple):
     waiting: tuple[MissingReplicas, ...]
     """Steps that add up to `missing`, in the order in which they fall due, each by the signal that reaches it."""
     shape: ReplicaShape | None
-    """Resources of one replica, None where nobody knows them."""
+    """Resources of one replica; None if unknown."""
     history: tuple[Sample, ...]
     """The missing replicas for as long as anybody has watched, oldest first; never empty. The last is the present."""
     observed_at: datetime
     reported: bool = True
-    """False when the primary, freshly seen, reports no such workload."""
+    """False when the primary, freshly seen, reports no such workload, or no pods of it."""
+    note: str = ""
+    """A sentence about the counted object: that it is not found, or which of several it is."""
     stale: tuple[str, ...] = ()
-    """Sentence about each stale signal. Nobody knows what such a signal would ask for."""
+    """Sentence about each stale signal. The demand of a stale signal is unknown."""
+    pods_at_home: int = 0
+    """Pods of it that have a node on the primary."""
+    held: bool = False
+    """Whether its copy on the primary is suspended, queued or gated, so that none of its pods gets a node there."""
     unit: GroupUnit | None = None
-    """Pods of one replica where they are scheduled as a gang and no manifest says so."""
+    """Pods of one replica, if they are scheduled as a gang without a manifest that shows it."""
+    past: tuple[DemandLevel, ...] = ()
+    """What was missing for as long as signals look back, the present included; empty where none of them does."""
+    forecasts: tuple[str, ...] = ()
+    """A sentence about what each signal foresees."""
+
+    @property
+    def needed(self) -> int:
+        """The part of `missing` that is not only wanted beforehand."""
+        return sum(step.replicas for step in self.waiting if not step.spare)

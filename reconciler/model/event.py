@@ -13,7 +13,7 @@ from reconciler.model.policy import EngineName
 
 
 class EventKind(StrEnum):
-    """What happened to a workload, a request or a placement."""
+    """Kinds of events of a workload, a request or a placement."""
 
     PLACED = "placed"
     RESIZED = "resized"
@@ -28,14 +28,14 @@ class EventKind(StrEnum):
     REQUEST_CHANGED = "request changed"
     REQUEST_CLOSED = "request closed"
     REQUEST_FORGOTTEN = "request forgotten"
-    BRANCHES_FOLLOWED = "branches followed"  # those of clusters, which somebody had moved or left behind
+    BRANCHES_FOLLOWED = "branches followed"  # branches of clusters that a person had moved or left behind
     HELD_BACK = "held back"
     NO_LONGER_HELD_BACK = "no longer held back"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """One thing that a pass decided."""
+    """A decision of a pass."""
 
     kind: EventKind
     at: datetime  # of the pass
@@ -50,31 +50,33 @@ class Event:
 
 
 MOST_PATHS = 10_000
-"""Beyond that a list of paths saves nobody any work: it is as if everything had changed."""
+"""Most paths of a push that are listed; with more, every path counts as changed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Push:
-    """One or more pushes of ours to the output branch, as one move of it.
-
-    `old` is None where the branch began. `commits` is their number. `repo_url` is where the engines fetch the branch,
-    as the Fleet says it, which need not be the remote that was pushed to; empty where it does not say. `paths` are the
-    files and directories that were written or removed, None where that is not known: then all may have changed. `took`
-    is how long it was from the decision to the remote's word that it has it.
-    """
+    """A move of a branch by pushes of ours."""
 
     branch: str
     old: CommitId | None
+    """None where the push created the branch."""
     new: CommitId
     commits: int
+    """Number of commits."""
     repo_url: str
+    """
+    The URL by which engines fetch the branch, from the Fleet; empty if unset. The remote of the push may have another
+    URL.
+    """
     paths: frozenset[str] | None
+    """Files and directories that were written or removed; None if unknown: any may have changed."""
     took: timedelta = timedelta()
+    """Time from the decision to the confirmation of the remote."""
 
     def then(self, later: Push) -> Push:
         """Put a later move after this one.
 
-        Where somebody else's commits lie between the two, nobody here knows what they changed.
+        With commits of others between the two, the changed paths are unknown.
         """
         paths = None
         if self.paths is not None and later.paths is not None and later.old == self.new:

@@ -131,7 +131,7 @@ class GprState(StrEnum):
 
 
 class GprEvent(StrEnum):
-    """What can happen to a GPR."""
+    """Events in the life of a GPR."""
 
     REFUSED = "no room"
     GRANTED = "room"
@@ -186,5 +186,5 @@ def step(state: GprState, event: GprEvent) -> GprState:
 
 
 def read_state(text: str) -> GprState | str:
-    """Parse a state under any of its names, in any case. An unknown state is returned as text: it is no end."""
+    """Parse a state under any of its names, in any case. An unknown state is returned as text; it is no final state."""
     return _ALIASES.get(text.strip().lower(), text)

@@ -26,10 +26,10 @@ def is_name(text: str) -> bool:
 
 
 class WorkloadId(NamedTuple):
-    """A workload: one template of one workspace, or what a person asked for by name (`request`).
+    """A workload: one template of one workspace, or a person's request by name (`request`).
 
-    Its text, ``llm/vllm``, is how commits name it. A tuple, since it is the key of nearly every table and a tuple's
-    hash costs no call.
+    Commits name it by its text, ``llm/vllm``. A tuple, since nearly every table is keyed by it and a tuple's hash costs
+    no call.
     """
 
     workspace: WorkspaceName

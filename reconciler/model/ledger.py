@@ -1,7 +1,7 @@
 """The output branch as values: placements, restraints, requests, and manual changes.
 
 `Placements` finds placements by directory, workload, cluster or expiry. It is read-only, and its order depends on its
-content alone. The cost of a changed copy follows the change, so that a branch with 33,000 placements can be followed
+content alone. A changed copy costs as much as its change, so that a branch with 33,000 placements can be followed
 commit by commit.
 """
 
@@ -44,27 +44,31 @@ class PlacementGroup:
 
     def with_(self, placement: Placement) -> PlacementGroup:
         """Return a group with one more placement, replacing one of the same directory."""
-        return self.without(placement)._inserting(placement)  # noqa: SLF001 -- of its own class
+        place = bisect_left(self.placements, placement.path, key=_path)
+        if place < len(self.placements) and self.placements[place].path == placement.path:
+            return self.without(placement).with_(placement)
+        counts = {**self._counts, placement.cluster: self._counts.get(placement.cluster, 0) + placement.replicas}
+        return self._copy((*self.placements[:place], placement, *self.placements[place:]), counts)
 
     def without(self, placement: Placement) -> PlacementGroup:
         """Return the group without the placement of this directory."""
         place = bisect_left(self.placements, placement.path, key=_path)
         if place == len(self.placements) or self.placements[place].path != placement.path:
             return self
-        gone, copy = self.placements[place], PlacementGroup()
-        copy.placements = (*self.placements[:place], *self.placements[place + 1 :])
+        gone = self.placements[place]
+        left = (*self.placements[:place], *self.placements[place + 1 :])
         counts = {**self._counts, gone.cluster: self._counts[gone.cluster] - gone.replicas}
-        if all(placement.cluster != gone.cluster for placement in copy.placements):
+        if all(placement.cluster != gone.cluster for placement in left):
             del counts[gone.cluster]
-        copy._sum_up(counts)
-        return copy
+        return self._copy(left, counts)
 
-    def _inserting(self, placement: Placement) -> PlacementGroup:
-        place = bisect_left(self.placements, placement.path, key=_path)
-        copy = PlacementGroup()
-        copy.placements = (*self.placements[:place], placement, *self.placements[place:])
-        copy._sum_up({**self._counts, placement.cluster: self._counts.get(placement.cluster, 0) + placement.replicas})
-        return copy
+    @staticmethod
+    def _copy(placements: tuple[Placement, ...], counts: Mapping[ClusterName, int]) -> PlacementGroup:
+        """Return a group of sorted placements with its sums."""
+        group = object.__new__(PlacementGroup)
+        group.placements = placements
+        group._sum_up(counts)
+        return group
 
     def _sum_up(self, counts: Mapping[ClusterName, int]) -> None:
         self._counts = counts
@@ -117,12 +121,12 @@ class Placements(Mapping[str, Placement]):
         else:
             copy = Placements()
             copy._by_path = self._by_path.changed(put, gone)
-            copy._by_workload = _regrouped(
+            copy._by_workload = _regroup(
                 self._by_workload,
                 [(placement.workload, placement) for placement in old],
                 [(placement.workload, placement) for placement in put.values()],
             )
-            copy._by_cluster = _regrouped(
+            copy._by_cluster = _regroup(
                 self._by_cluster,
                 [(placement.cluster, placement) for placement in old],
                 [(placement.cluster, placement) for placement in put.values()],
@@ -186,7 +190,7 @@ class Placements(Mapping[str, Placement]):
         return path in self._by_path
 
 
-def _regrouped(
+def _regroup(
     groups: Mapping[K, PlacementGroup],
     old: Iterable[tuple[K, Placement]],
     new: Iterable[tuple[K, Placement]],
@@ -224,11 +228,11 @@ class Ledger:
     requests: Mapping[WorkloadId, RequestRecord] = field(default_factory=dict)
     """Requests by workload, until each is forgotten."""
     restraints: Mapping[WorkloadId, tuple[Restraint, ...]] = field(default_factory=dict)
-    """As written, lapsed ones included."""
+    """Restraints as written, lapsed ones included."""
     drifted: tuple[Drift, ...] = ()
     problems: tuple[Problem, ...] = ()
     """Files that could not be read, which are left as they are."""
     blocked: frozenset[WorkloadId] = frozenset()
-    """Workloads of unreadable files; they get nothing new until a person repairs these."""
+    """Workloads of unreadable files; they get no new placements until a person repairs the files."""
     anchored: frozenset[str] = frozenset()
     """Files that keep engines' directories alive."""

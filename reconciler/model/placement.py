@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 
@@ -25,8 +25,13 @@ def place_name(cluster: ClusterName, subset: str) -> str:
     return f"{cluster}/{subset}" if subset else cluster
 
 
+def placement_path(cluster: ClusterName, name: PlacementName) -> str:
+    """Return the directory of a placement on the output branch."""
+    return f"clusters/{cluster}/{name}"
+
+
 class Origin(StrEnum):
-    """Who requested a placement: demand, or a person."""
+    """The origin of a placement: demand, or a person's request."""
 
     BURST = "burst"
     REQUEST = "request"
@@ -44,24 +49,31 @@ class Placement:
     changed_at: datetime
     """When its replicas were last set; the time in flight starts there."""
     expires_at: datetime
-    """Absolute, so that it survives a restart."""
+    """Absolute, so that the expiry survives a restart."""
     engine: EngineName
     policy: str
     deletion_policy: DeletionPolicy
     source_commit: CommitId
     namespace: str
     target_namespace: str
+    """The namespace of the rendered spec as a whole; empty until it has been rendered once."""
     shape: ReplicaShape
     origin: Origin = Origin.BURST
     template_version: str = ""
     """Version of the deployed template's file; empty where unknown."""
     digest: str = ""
-    """Digest of all files of the placement."""
+    """Digest of all files of the placement; empty until they have been rendered."""
     subset: str = ""
     """The WorkloadSpread subset that it was placed for; empty without one. A cluster may have a placement for each of
     several."""
+    fixed_end: bool = False
+    """Whether a person set its end, which no renewal moves."""
     first_ordinal: int | None = None
     """First pod ordinal of a StatefulSet that a WorkloadSpread numbers; it outlives changes of the spread."""
+
+    def rendered(self, *, target_namespace: str, digest: str) -> Placement:
+        """Return the placement with the two fields that its rendered files alone determine; all others are decided."""
+        return replace(self, target_namespace=target_namespace, digest=digest)
 
     @property
     def where(self) -> str:
@@ -71,7 +83,7 @@ class Placement:
     @property
     def path(self) -> str:
         """The directory of the placement, its unique key."""
-        return f"clusters/{self.cluster}/{self.name}"
+        return placement_path(self.cluster, self.name)
 
     @property
     def id(self) -> str:
@@ -85,13 +97,15 @@ class RestraintKind(StrEnum):
     COOL_DOWN = "coolDown"
     HOLD = "hold"
     UNSCHEDULABLE = "unschedulable"
+    TURN = "turn"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Restraint:
     """A workload held back until a moment.
 
-    A hold also ends when the demand has gone once; other kinds do not. Unschedulable restrains one subset on one
+    A hold also ends when the demand has gone once; other kinds do not. A turn holds nothing back: its `until`, which
+    may have passed, is since when the workload counts as waiting for room. Unschedulable restrains one subset on one
     cluster, where replicas have found no node.
     """
 
@@ -104,6 +118,9 @@ class Restraint:
     placement: PlacementName
     subset: str = ""
     """The only subset that is restrained; empty for all."""
+    move: bool = False
+    """Whether replicas moved away from the cluster. The ledger keeps it for the workload's budget of moves, also after
+    its end."""
 
 
 class Phase(StrEnum):
@@ -117,7 +134,7 @@ class Phase(StrEnum):
 
 
 class LifecycleEvent(StrEnum):
-    """What can happen to a placement."""
+    """Events in the life of a placement."""
 
     HEALTHY = "healthy"
     RESIZED = "resized"
@@ -125,6 +142,7 @@ class LifecycleEvent(StrEnum):
     EXPIRED = "expired"
     DEMAND_GONE = "demand gone"
     FAILED = "failed"
+    SUCCEEDED = "succeeded"
     WITHDRAWN = "withdrawn"
 
 
@@ -135,6 +153,7 @@ TRANSITIONS: Mapping[tuple[Phase, LifecycleEvent], Phase] = {
     (Phase.PENDING, LifecycleEvent.EXPIRED): Phase.COMPLETED,
     (Phase.PENDING, LifecycleEvent.DEMAND_GONE): Phase.COMPLETED,
     (Phase.PENDING, LifecycleEvent.FAILED): Phase.FAILED,
+    (Phase.PENDING, LifecycleEvent.SUCCEEDED): Phase.SUCCEEDED,
     (Phase.PENDING, LifecycleEvent.WITHDRAWN): Phase.COMPLETED,
     (Phase.RUNNING, LifecycleEvent.HEALTHY): Phase.RUNNING,
     (Phase.RUNNING, LifecycleEvent.RESIZED): Phase.PENDING,
@@ -142,6 +161,7 @@ TRANSITIONS: Mapping[tuple[Phase, LifecycleEvent], Phase] = {
     (Phase.RUNNING, LifecycleEvent.EXPIRED): Phase.COMPLETED,
     (Phase.RUNNING, LifecycleEvent.DEMAND_GONE): Phase.COMPLETED,
     (Phase.RUNNING, LifecycleEvent.FAILED): Phase.FAILED,
+    (Phase.RUNNING, LifecycleEvent.SUCCEEDED): Phase.SUCCEEDED,
     (Phase.RUNNING, LifecycleEvent.WITHDRAWN): Phase.COMPLETED,
 }
 """Transitions of a placement. A missing pair is a bug, not a no-op."""

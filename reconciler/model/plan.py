@@ -7,10 +7,12 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
 
+from reconciler.errors import Bug
 from reconciler.model.ids import ClusterName, WorkloadId
 from reconciler.model.ledger import Drift
 from reconciler.model.placement import Phase, Placement, Restraint, place_name
 from reconciler.model.request import Answer, RequestRecord
+from reconciler.model.score import Score
 from reconciler.model.tree import Identity
 from reconciler.model.units import Resources
 
@@ -29,14 +31,18 @@ class Reason(StrEnum):
     ENGINE = "Engine"
     NEEDS_FIRST = "NeedsFirst"
     HELD = "Held"
+    RUNS_ONCE = "RunsOnce"
     CLUSTER_LIMIT = "ClusterLimit"
     CLUSTER_LOST = "ClusterLost"
+    MOVE_BUDGET = "MoveBudget"
     NO_CAPACITY = "NoCapacity"
     POLICY_LIMIT = "PolicyLimit"
+    OVER_BUDGET = "OverBudget"
     COOLING_DOWN = "CoolingDown"
     SCALE_UP_WINDOW = "ScaleUpWindow"
     SCALE_DOWN_WINDOW = "ScaleDownWindow"
     PRIMARY_UNSEEN = "PrimaryUnseen"
+    NOT_FOUND = "NotFound"
     SIGNAL_UNHEARD = "SignalUnheard"
     NO_SHAPE = "NoShape"
     NOT_RENDERED = "NotRendered"
@@ -46,17 +52,22 @@ class Reason(StrEnum):
     TAKEN = "Taken"
     GPR_LIMIT = "GprLimit"
     SPREAD_LIMIT = "SpreadLimit"
+    SPREAD_NOT_IN_FORCE = "SpreadNotInForce"
     REQUEST_FIXED = "RequestFixed"
+    DELETION_UNCONFIRMED = "DeletionUnconfirmed"
+    BUG = "Bug"
 
 
-class Why(StrEnum):
+class EndReason(StrEnum):
     """Why a placement ends."""
 
     EXPIRED = "expired"
     DEMAND_GONE = "demand-gone"
     FAILED = "failed"
+    SUCCEEDED = "succeeded"
     PREEMPTED = "preempted"
     IDLE = "idle"
+    FAIR_SHARE = "fair-share"
     CLUSTER_LOST = "cluster-lost"
     POLICY = "policy"
     REQUESTED = "requested"
@@ -64,14 +75,14 @@ class Why(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refusal:
-    """One cluster that one workload cannot use now."""
+    """A cluster that one workload cannot use now."""
 
     cluster: ClusterName
     reason: Reason
     message: str
     """With the numbers."""
     remedy: str = ""
-    """What would change it."""
+    """The change that would allow it."""
     subset: str = ""
     """The only subset that is refused; empty for all."""
 
@@ -100,17 +111,19 @@ class Shortage:
 
     primary: ClusterName
     replicas: int
-    """Replicas missing on the primary."""
+    """Replicas missing on the primary, with those that are wanted beforehand."""
     waited: timedelta
-    """How long the first of them has been missing."""
+    """Time since the first of the replicas became missing."""
     requests: Resources
     node_selector: tuple[tuple[str, str], ...] = ()
     causes: tuple[str, ...] = ()
     """Reasons of unschedulable pods, in the words of their source; empty where unknown."""
     unschedulable: int = 0
-    """Those of `replicas` that wait as pods."""
+    """The part of `replicas` that waits as pods."""
     asks: tuple[str, ...] = ()
     """Other signals that request replicas, by label and cause."""
+    spare: int = 0
+    """The part of `replicas` that is wanted before it is missing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,17 +132,21 @@ class Choice:
 
     cluster: ClusterName
     rank: int
-    """Its place in the order."""
+    """Place in the order."""
     fits: int
     """Replicas that fit."""
     free: Resources
-    """Free amounts of the scarce resources."""
+    """Free amounts of the scarce resources, on nodes that are there."""
+    addable: Resources = field(default_factory=Resources)
+    """Amounts of them on nodes that the cluster's autoscaler has yet to add; empty where none is taken."""
     price_per_gpu_hour: float | None = None
     limit: int | None = None
     because: str = ""
     """Reasons beside the rank: of the policy's strategy, or the part of a gang that starts; empty for none."""
     subset: str = ""
     """The WorkloadSpread subset that it was taken for."""
+    scores: tuple[Score, ...] = ()
+    """The scores by which it has its rank; empty where the policy weighs none."""
 
     @property
     def where(self) -> str:
@@ -153,7 +170,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resize:
-    """Another number of replicas for a placement that stays."""
+    """A changed number of replicas of a placement that stays."""
 
     before: Placement
     after: Placement
@@ -183,7 +200,7 @@ class Move:
 
     before: Placement
     after: Placement
-    why: Why
+    why: EndReason
     detail: str
     choice: Choice
     refused: tuple[Refusal, ...] = ()
@@ -198,13 +215,13 @@ class Revert:
     """The end of a placement, in a final phase."""
 
     placement: Placement
-    why: Why
+    why: EndReason
     detail: str
     restraint: Restraint | None = None
     """Keeps the workload from coming straight back."""
     phase: Phase = Phase.COMPLETED
     author: Identity | None = None
-    """Who requested it; None where it was no person, or is unknown."""
+    """The person who requested it; None if no person did, or if unknown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -218,11 +235,13 @@ class Hold:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Release:
-    """The end of a workload's holds, since its demand has gone once."""
+    """The end of a workload's restraints: its demand has gone once, or a person asked for it."""
 
     workload: WorkloadId
     restraints: tuple[Restraint, ...]
     detail: str
+    author: Identity | None = None
+    """None where the demand has gone."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -239,11 +258,11 @@ class Receive:
 
     record: RequestRecord
     notes: tuple[str, ...] = ()
-    """Sentences about what is unknown of it."""
+    """Sentences about unknown facts of the workload."""
     author: Identity | None = None
     """The API caller; None for a file."""
     written: bytes | None = field(default=None, repr=False, compare=False)
-    """Its record as a file, where the writing was already tried."""
+    """The record as a file, if it was already written on trial."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -258,10 +277,12 @@ class Amend:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Close:
-    """The end of a request. It stays in the ledger, so that it does not begin again."""
+    """The end of a request. The record stays in the ledger, so that the request does not begin again."""
 
     before: RequestRecord
     after: RequestRecord
+    author: Identity | None = None
+    """The person who released it early; None otherwise."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -291,3 +312,5 @@ class Plan:
     """When the same inputs could first decide otherwise; None where only a changed input can."""
     answers: Mapping[int, Answer] = field(default_factory=dict)
     """The answer to each API order of this pass, by the order's number."""
+    bugs: tuple[Bug, ...] = ()
+    """Exceptions that nothing foresaw; each cost its own workload or order the decision, and nothing else."""

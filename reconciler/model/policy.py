@@ -8,15 +8,19 @@ from datetime import timedelta
 from enum import StrEnum
 
 from reconciler.errors import Problem
-from reconciler.model.cluster import Provides, ScalableNodes, SharedNetworking
+from reconciler.model.budget import Budget
+from reconciler.model.cluster import PriceWindow, Provides, ScalableNodes, SharedNetworking, SpotPrice
 from reconciler.model.gpr import GprBinding, GprTemplate, WorkspaceLimits
 from reconciler.model.ids import ClusterName, CommitId, WorkloadId, WorkspaceName
+from reconciler.model.kubernetes.object_schema import NO_SCHEMAS, FieldValidation, ObjectSchemas
+from reconciler.model.kubernetes.scheduling import Taint, Toleration
+from reconciler.model.kubernetes.workload_kind import WorkloadKind
+from reconciler.model.kubernetes.workload_spread import WorkloadSpread
 from reconciler.model.request import Request
-from reconciler.model.scheduling import Taint, Toleration
+from reconciler.model.score import ScorerWeight
 from reconciler.model.signal import Signal
+from reconciler.model.units import Resources
 from reconciler.model.workload import WorkloadTemplate
-from reconciler.model.workload_kind import WorkloadKind
-from reconciler.model.workload_spread import WorkloadSpread
 
 
 class EngineName(StrEnum):
@@ -27,8 +31,16 @@ class EngineName(StrEnum):
     MANIFESTS = "manifests"
 
 
+class PodSecurity(StrEnum):
+    """A level of Kubernetes' Pod Security Standards, which the pods of a workspace may not go beyond."""
+
+    PRIVILEGED = "privileged"
+    BASELINE = "baseline"
+    RESTRICTED = "restricted"
+
+
 class Availability(StrEnum):
-    """Whether a cluster takes bursts: Active does, Cordoned takes no new ones, Draining also gives up what it has."""
+    """Whether a cluster takes bursts: Active takes them, Cordoned takes no new ones, Draining also gives up its own."""
 
     ACTIVE = "Active"
     CORDONED = "Cordoned"
@@ -39,7 +51,7 @@ class Availability(StrEnum):
 class Connection:
     """How the daemon reaches a cluster's API server; one field is set.
 
-    It has no address and no credential: those are the daemon's, and the fleet repository is shared.
+    Addresses and credentials belong to the daemon, since the fleet repository is shared.
     """
 
     context: str = ""
@@ -86,15 +98,18 @@ class Fleet:
     worker_lost_timeout: timedelta = timedelta(minutes=15)
     """How long a gang stays on a lost cluster."""
     ignore: tuple[str, ...] = ()
+    paths: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Patterns of the files that a kind is read from, by kind; a kind without an entry has its default."""
     argocd: ArgoCD = ArgoCD()
     flux: Flux = Flux()
     branch_per_cluster: bool = False
     """Whether each cluster's directory is also published on its own branch (`model.tree`)."""
+    field_validation: FieldValidation = FieldValidation.STRICT
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cluster:
-    """One cluster."""
+    """A cluster."""
 
     name: ClusterName
     labels: Mapping[str, str] = field(default_factory=dict)
@@ -103,8 +118,14 @@ class Cluster:
     availability: Availability = Availability.ACTIVE
     price_per_gpu_hour: float | None = None
     """In dollars; None where unknown."""
+    prices: tuple[PriceWindow, ...] = ()
+    """Other prices by time; the first whose window is open holds."""
+    spot: SpotPrice | None = None
+    """None where spot nodes have the price of the others."""
     connection: Connection | None = None
     """None for the context of the cluster's name in the daemon's kubeconfig."""
+    time_to_ready: timedelta | None = None
+    """Time from a commit to a ready pod, where it is not measured; None where unknown."""
     autoscaling: tuple[ScalableNodes, ...] = ()
     """Nodes that the cluster's autoscaler may add, which cannot be observed."""
     provides: Provides = field(default_factory=dict)
@@ -130,16 +151,27 @@ class Workspace:
     """Clusters that it may burst to, in order."""
     namespaces: tuple[str, ...] = ()
     """Namespaces that it may use; empty for any."""
+    paths: tuple[str, ...] = ()
+    """Patterns of the workspace's own files: they hold its objects alone, and all of them. Empty for none."""
     allow_unpinned_charts: bool = False
+    allow_unknown_needs: bool = False
+    """Whether requests are placed although the needs of their pods are unknown; unknown needs count as nothing."""
     allowed_kinds: tuple[str, ...] = ()
     """Kinds as ``group/Kind`` (``/Namespace`` for the core group) that its manifests may contain although they are
     refused by default."""
+    pod_security: PodSecurity = PodSecurity.BASELINE
     command_jobs: CommandJobs | None = None
     """None refuses commands that make no plain object."""
     requests_on_primary: bool = True
     """Whether requests may go to the primary."""
     shared_networking: SharedNetworking | None = None
     """None where Services of placements are not exported."""
+    weight: int = 1
+    """Part of the room that the tenant gets beside others, where it is short."""
+    quota: Resources = field(default_factory=Resources)
+    """What the tenant has a right to; others may borrow what it does not use."""
+    budget: Budget | None = None
+    """None for no bound."""
 
     @property
     def everywhere(self) -> tuple[ClusterName, ...]:
@@ -156,7 +188,7 @@ class Workspace:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterPreference:
-    """One entry of a policy's order: a cluster by name, or the clusters with these labels.
+    """An entry of a policy's order: a cluster by name, or the clusters with these labels.
 
     The numbers are for each cluster.
     """
@@ -170,8 +202,19 @@ class ClusterPreference:
     """Share of further replicas; 0 for none."""
 
 
+SERVING_LOST_TIMEOUT = timedelta(minutes=5)
+"""The time after which replicas that run each for themselves leave a lost cluster, as pods leave a lost node."""
+
+
+class Renewal(StrEnum):
+    """Whether a burst whose time is nearly over is extended."""
+
+    NEVER = "Never"
+    WHILE_NEEDED = "WhileNeeded"
+
+
 class StrategyName(StrEnum):
-    """How a policy distributes replicas over its clusters."""
+    """Strategies that distribute replicas over the clusters of a policy."""
 
     ORDERED = "Ordered"
     WEIGHTED = "Weighted"
@@ -181,7 +224,7 @@ class StrategyName(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Distribution:
-    """How replicas of one workload are distributed over clusters and over values of a cluster label."""
+    """The distribution of a workload's replicas over clusters and over values of a cluster label."""
 
     strategy: StrategyName = StrategyName.ORDERED
     min_clusters: int = 0
@@ -192,6 +235,21 @@ class Distribution:
     min_groups: int = 0
     """Values of the label with any replicas."""
     max_groups: int | None = None
+
+    @property
+    def is_bounded(self) -> bool:
+        """Whether the number of clusters, or of values of the label, has any bound."""
+        maxima = (self.max_clusters, self.max_groups)
+        return bool(self.min_clusters or self.min_groups) or any(most is not None for most in maxima)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MoveBudget:
+    """How often the replicas of a workload may move between clusters because they cannot run where they are."""
+
+    most_per_hour: int = 6
+    back_after: timedelta = timedelta(minutes=10)
+    """The time after a move in which the workload does not move back to the cluster that it left."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -204,6 +262,8 @@ class BurstPolicy:
     templates: tuple[str, ...] = ()
     """Empty for all."""
     priority: int = 0
+    weight: int = 1
+    """Part of the room that each workload gets beside others of its priority and workspace."""
     candidates: tuple[ClusterPreference, ...] = ()
     """In order of preference; empty for every cluster of the workspace by name."""
     require_labels: Mapping[str, str] = field(default_factory=dict)
@@ -216,8 +276,22 @@ class BurstPolicy:
     hold: timedelta = timedelta(hours=1)
     in_flight_timeout: timedelta = timedelta(minutes=10)
     rollout_timeout: timedelta = timedelta(minutes=15)
+    worker_lost_timeout: timedelta | None = None
+    """Time after which its bursts leave a lost cluster. None for the Fleet's for gangs, and for
+    `SERVING_LOST_TIMEOUT` for all others."""
+    moves: MoveBudget = MoveBudget()
     default_duration: timedelta = timedelta(hours=1)
     max_duration: timedelta | None = None
+    """Bound of a placement's whole life, with its renewals."""
+    renew: Renewal = Renewal.NEVER
+    headroom: int = 0
+    """Spare replicas that are wanted elsewhere as long as any is missing."""
+    headroom_duration: timedelta | None = None
+    """How long they are wanted after a replica last began to be missing; None for as long as any is."""
+    scoring: tuple[ScorerWeight, ...] = ()
+    """The scorers that order `candidates`; empty for the order in which they are written."""
+    budget: Budget | None = None
+    """Bound of the bursts of all workloads of the policy together; None for none."""
     signals: tuple[Signal, ...] = ()
     """Signals beside those that clusters report."""
     to_primary: bool = False
@@ -225,6 +299,11 @@ class BurstPolicy:
     distribution: Distribution = Distribution()
     spread: WorkloadSpread | None = None
     """Subsets that go before `candidates`, which are only used when named; the distribution has no effect then."""
+    bounds: WorkloadSpread | None = None
+    """The spread of a workload whose replicas its subsets cannot divide: a gang, or one with a distribution. Its
+    clusters are those of `candidates` that some subset allows."""
+    stalled: str = ""
+    """Reason that nothing new is placed: a spread of the workload is not in force, so that its subsets are unknown."""
 
     @property
     def fills_in_order(self) -> bool:
@@ -252,8 +331,12 @@ class Desired:
     """A workspace without an entry has no binding."""
     limits: Mapping[WorkspaceName, WorkspaceLimits] = field(default_factory=dict)
     """A workspace without an entry has no limits."""
+    stalled_workspaces: frozenset[WorkspaceName] = frozenset()
+    """Workspaces whose limits are unknown, since their WorkspacePolicy is not in force: no GPR begins in them."""
     kinds: Mapping[str, WorkloadKind] = field(default_factory=dict)
     """Kinds of workloads that files declare, by ``group/Kind``."""
+    schemas: ObjectSchemas = NO_SCHEMAS
+    """The checks that objects must pass."""
     problems: tuple[Problem, ...] = ()
     """Errors and warnings of the files."""
     incomplete: bool = False

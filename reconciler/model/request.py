@@ -23,7 +23,7 @@ class Provisioning(StrEnum):
 
 
 class Asker(StrEnum):
-    """Where a request came from."""
+    """The origin of a request."""
 
     FILE = "file"
     API = "api"
@@ -47,7 +47,7 @@ class Request:
     """Requested GPUs; None leaves them to the objects."""
     terms: GprTerms = field(default_factory=GprTerms)
     redistributes: bool = True
-    """Whether it may go to clusters that join the workspace later, where it names none."""
+    """Whether a request without clusters may go to clusters that join the workspace later."""
     assumed: tuple[str, ...] = ()
     """Terms by their names in a GPR that the policy of the workspace supplied."""
     path: str = ""
@@ -65,23 +65,25 @@ class Request:
 
     @property
     def reserves(self) -> bool:
-        """Whether it only reserves GPUs: it has no steps."""
+        """Whether the request only reserves GPUs: it has no steps."""
         return not self.spec.steps
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ended:
-    """How a request ended."""
+    """The end of a request: its status, time and message."""
 
     status: Provisioning
     """Completed or Failed."""
     at: datetime
     message: str
+    succeeded: bool = False
+    """Whether its last placement ran to completion; its phase is Succeeded then."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestRecord:
-    """A request in the ledger: what was requested, by whom and when, and how it ended."""
+    """A request in the ledger: its fields, author, time and end."""
 
     request: Request
     """Without path and line."""
@@ -99,13 +101,13 @@ class RequestRecord:
     began_at: datetime | None = None
     """When its first placement was made; None before."""
     cluster: ClusterName | None = None
-    """Where a reservation begins, which has no placement."""
+    """The cluster of a reservation, which has no placement."""
     avoids: tuple[ClusterName, ...] = ()
     """Clusters where it failed or was evicted."""
     attempts: int = 0
-    """How often it failed or was evicted."""
+    """Number of failures and evictions."""
     evicted_by: str = ""
-    """Who evicted it last."""
+    """The request that evicted it last."""
     observed: tuple[ClusterName, ...] = ()
     """Clusters of the workspace when it was received, if it may use no others; else empty."""
     ended: Ended | None = None
@@ -117,11 +119,12 @@ class RequestRecord:
 
 
 class Verb(StrEnum):
-    """What an API order does."""
+    """Actions of an API order."""
 
     CREATE = "create"
     UPDATE = "update"
     DELETE = "delete"
+    RELEASE = "release"
 
 
 class Denial(StrEnum):
@@ -133,6 +136,7 @@ class Denial(StrEnum):
     DELETION_RESTRICTED = "DeletionRestricted"
     INVALID = "Invalid"
     KEY_REUSED = "KeyReused"
+    BUG = "Bug"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,6 +146,8 @@ class Answer:
     denial: Denial | None = None
     """None where it was carried out."""
     message: str = ""
+    hint: str = ""
+    """The way out of a denial; empty where the denial alone says it."""
     change: int | None = None
     """Position of its change in the plan; None where nothing had to change."""
     workload: WorkloadId | None = None

@@ -9,8 +9,9 @@ from enum import StrEnum
 from reconciler.model.ids import ClusterName, PlacementName
 
 MAX_MESSAGE = 300
-"""Characters of an engine's message that are kept: it goes into commit messages, and stays in memory for each
-placement."""
+"""
+Characters of an engine's message that are kept: the message goes into commits, and stays in memory for each placement.
+"""
 
 
 class EngineState(StrEnum):

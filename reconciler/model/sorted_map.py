@@ -47,7 +47,7 @@ class SortedMap(Mapping[K, V]):
         values.update(put)
         copy = SortedMap[K, V]()
         copy._values = values
-        copy._keys = self._moved(dropped, added, values) if dropped or added else self._keys
+        copy._keys = self._sorted_keys(dropped, added, values) if dropped or added else self._keys
         copy._before, copy._touched = self._mark, frozenset((*put, *dropped))
         return copy
 
@@ -61,7 +61,7 @@ class SortedMap(Mapping[K, V]):
         """Return a copy that may be changed, in no order."""
         return self._values.copy()
 
-    def _moved(self, dropped: list[K], added: list[K], values: dict[K, V]) -> list[K]:
+    def _sorted_keys(self, dropped: list[K], added: list[K], values: dict[K, V]) -> list[K]:
         if len(dropped) + len(added) > _FEW:
             return sorted(values)
         keys = self._keys.copy()

@@ -34,7 +34,7 @@ def blob_of(data: bytes) -> BlobId:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Identity:
-    """Who made a commit."""
+    """The author or committer of a commit."""
 
     name: str
     email: str
@@ -42,18 +42,20 @@ class Identity:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Commit:
-    """One commit to be made on top of the one before it: first the removals, then the writes.
+    """A commit to be made on top of the preceding one: first the removals, then the writes.
 
-    `removes` are directories or files that go whole; one that does not exist is no error. Paths are checked on
-    construction. `key` names the change for logs.
+    Paths are checked on construction.
     """
 
     message: str
     author: Identity
     at: datetime
     removes: tuple[str, ...] = ()
+    """Directories or files that are removed whole; a missing one is no error."""
     writes: Mapping[str, bytes] = field(default_factory=dict)
+    """Contents by path."""
     key: str = ""
+    """The name of the change in logs."""
 
     def __post_init__(self) -> None:
         """Refuse a path that must never be written."""
@@ -63,16 +65,17 @@ class Commit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TreeEntry:
-    """One file of a commit. `size` is in bytes, -1 where it was not asked for."""
+    """A file of a commit."""
 
     path: str
     blob: BlobId
     size: int = -1
+    """In bytes; -1 where it was not requested."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileChange:
-    """One path that differs between two commits; None on the side where it does not exist."""
+    """A path that differs between two commits; None on a side without the path."""
 
     path: str
     old: BlobId | None
@@ -81,19 +84,17 @@ class FileChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tips:
-    """Where the two branches stand; None for a branch that does not exist yet.
-
-    `output_at` is the committer time of the output tip: history must not run backwards even if the clock does.
-    """
+    """The tips of the two branches; None for a branch that does not exist yet."""
 
     source: CommitId | None
     output: CommitId | None
     output_at: datetime | None = None
+    """Committer time of the output tip: history must not run backwards even if the clock does."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoggedCommit:
-    """One commit as read back from git. `trailers` keeps the last value of each key."""
+    """A commit as read back from git."""
 
     id: CommitId
     at: datetime
@@ -102,6 +103,24 @@ class LoggedCommit:
     subject: str
     body: str
     trailers: Mapping[str, str] = field(default_factory=dict)
+    """The last value of each key."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoggedChanges:
+    """A commit with the files that differ from its first parent."""
+
+    commit: LoggedCommit
+    files: tuple[FileChange, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BranchSection:
+    """Commits of a branch along first parents, oldest first."""
+
+    base: LoggedCommit | None
+    """The commit below the oldest one, no part of the section; None where the branch begins with the section."""
+    commits: tuple[LoggedChanges, ...] = ()
 
 
 ROOT = "clusters"
@@ -133,7 +152,7 @@ def _tree_id(entries: bytes) -> TreeId:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Branch:
-    """Where the branch of a cluster stands, which tree that commit has, and when it was committed."""
+    """The tip of a cluster's branch: its commit, tree and commit time."""
 
     commit: CommitId
     tree: TreeId
@@ -142,7 +161,7 @@ class Branch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BranchCommit:
-    """One commit of a cluster's branch: the cluster's directory as it then was, None where there was none."""
+    """A commit of a cluster's branch: the cluster's directory at that time, None if it did not exist."""
 
     message: str
     author: Identity
@@ -152,7 +171,7 @@ class BranchCommit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Projection:
-    """What a cluster's branch lacks: commits, oldest first, on top of where it stands (None: it is not there)."""
+    """Commits that a cluster's branch lacks, oldest first, on top of its tip (None: the branch does not exist)."""
 
     cluster: ClusterName
     base: Branch | None
@@ -161,7 +180,7 @@ class Projection:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Advance:
-    """A cluster's branch from the commit it stood at, None for one that is new, to the one it is pushed to."""
+    """The move of a cluster's branch from its old commit, None for a new branch, to the pushed one."""
 
     cluster: ClusterName
     old: CommitId | None

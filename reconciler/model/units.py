@@ -1,6 +1,6 @@
 """Quantities and durations as Kubernetes and EGS write them, in exact integers.
 
-A quantity is counted in nano units, the smallest that Kubernetes' grammar can say, so that sums never round.
+A quantity is counted in nano units, the smallest of Kubernetes' grammar, so that sums never round.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from decimal import Decimal
+from functools import lru_cache
 from typing import NewType
 
 Quantity = NewType("Quantity", int)
@@ -88,11 +89,12 @@ def parse_duration(text: str) -> timedelta:
 
 
 def _suggest(text: str) -> str:
-    """Guess what was meant by ``4 hours`` or ``90``, or name the grammar by an example."""
+    """Suggest a correction of ``4 hours`` or ``90``, or an example of the grammar."""
     words = re.fullmatch(r"\s*(\d+)\s*(d|h|m|s|days?|hours?|hrs?|min(?:ute)?s?|sec(?:ond)?s?|)\s*", text, re.IGNORECASE)
     return f" (try '{words[1]}{words[2][0].lower() if words[2] else 's'}')" if words else " (try '10m' or '1h30m')"
 
 
+@lru_cache(maxsize=1024)
 def format_duration(duration: timedelta) -> str:
     """Write a duration in whole units, largest first: ``1d2h``, ``10m``, ``45s``; part seconds are dropped."""
     rest = max(0, int(duration.total_seconds()))
@@ -112,11 +114,11 @@ class Resources:
 
     @property
     def extended(self) -> bool:
-        """Tell whether any of it is an extended resource, as GPUs are: those alone have a domain in their name."""
+        """Return whether any resource is an extended one, as GPUs are: only their names have a domain."""
         return any("/" in name for name, amount in self.amounts.items() if amount)
 
     def minus(self, other: Resources) -> Resources:
-        """Take `other` away; what would fall below zero is zero, since nothing less than nothing is free."""
+        """Subtract `other`; negative amounts become zero, since free capacity is never negative."""
         left = dict(self.amounts)
         for name, amount in other.amounts.items():
             left[name] = Quantity(max(0, left.get(name, 0) - amount))

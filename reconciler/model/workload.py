@@ -1,4 +1,4 @@
-"""WorkloadTemplates as values: what is deployed, in which steps, for how long."""
+"""WorkloadTemplates as values: charts, manifests and commands, their steps, and their duration."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 
 from reconciler.model.cluster import Prerequisite
 from reconciler.model.ids import BlobId, TemplateName, WorkloadId, WorkspaceName
+from reconciler.model.kubernetes.workload_kind import Path
 
 Json: TypeAlias = Any
 """A value of a YAML document: null, bool, int, float, str, list or a mapping with string keys. Never mutated."""
@@ -44,7 +45,7 @@ class HelmFlags:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HelmConfig:
-    """One chart to install."""
+    """A chart to install."""
 
     name: str
     chart: str
@@ -61,7 +62,7 @@ class HelmConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ManifestResource:
-    """One Kubernetes object to apply."""
+    """A Kubernetes object to apply."""
 
     name: str
     """The name that steps refer to."""
@@ -70,7 +71,7 @@ class ManifestResource:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Command:
-    """One kubectl command line. The daemon never runs it."""
+    """A kubectl command line. The daemon never runs it."""
 
     name: str
     cmd: str
@@ -78,7 +79,7 @@ class Command:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """One entry of the order in which the template's parts are applied."""
+    """An entry of the order in which the template's parts are applied."""
 
     name: str
     type: StepType
@@ -86,7 +87,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeploySpec:
-    """What is deployed. String leaves hold expressions in a template, and rendered values in a placement."""
+    """The deployed parts. String leaves hold expressions in a template, and rendered values in a placement."""
 
     helm: tuple[HelmConfig, ...] = ()
     manifests: tuple[ManifestResource, ...] = ()
@@ -108,6 +109,8 @@ class WorkloadRef:
     """Empty for any."""
     group: str = ""
     """The API group, where several have this kind; empty for any."""
+    release: bool = False
+    """Whether the name may be that of a Helm release; the reference then means one of its objects."""
 
     @property
     def full_kind(self) -> str:
@@ -121,6 +124,27 @@ class WorkloadRef:
             and (not self.kind or not other.kind or self.kind == other.kind)
             and (not self.group or not other.group or self.group == other.group)
         )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplicaCount:
+    """The fields of one manifest whose sum is the replicas of a placement."""
+
+    manifest: str
+    """The name that steps refer to."""
+    paths: tuple[Path, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContainerSummary:
+    """What a container runs, in short; None where an expression says it."""
+
+    name: str
+    image: str | None
+    command: str | None
+    """A digest of the command and its arguments; empty without any."""
+    resources: str | None
+    """The requests, as ``cpu 4, nvidia.com/gpu 8``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,19 +163,28 @@ class WorkloadTemplate:
     gpr_templates: tuple[str, ...] = ()
     """Terms under which it may have GPUs."""
     request: bool = False
-    """Whether it stands for a request by name; no other placement uses it."""
+    """Whether the template is made of a request by name; no other placement uses it."""
     uses_replicas: bool = True
     """Whether an expression reads ``replicas``; without one every placement deploys the same objects."""
+    copy: int | None = None
+    """The replicas of one copy, where every placement deploys the same number; None where the replicas of a placement
+    are written, and where an autoscaler or a group of pods decides."""
+    count: ReplicaCount | None = None
+    """Fields that hold a placement's replicas; None if only the expressions know them."""
     path: str = ""
     line: int = 0
     blob: BlobId | None = None
     """Version of the file in force, which may be older than the one at the source commit."""
     prerequisites: tuple[Prerequisite, ...] = ()
-    """What a cluster must have before the objects work there."""
-    undivided: DeploySpec | None = None
-    """The spec of its own file, where a WorkloadSpread divides the replicas in `spec`."""
+    """Prerequisites of the objects in a cluster."""
+    own_spec: DeploySpec | None = None
+    """The spec of its own file, where `spec` has expressions in place of its numbers of replicas."""
+    runs_once: bool = False
+    """Whether a second copy would do the same work again, as of a Job or a training job."""
     group_size: int | None = None
     """Pods of one replica that are scheduled as a gang, by annotation; None without one."""
+    containers: tuple[ContainerSummary, ...] = ()
+    """Containers of the object in `ref`, where the template itself makes it of one pod template."""
 
     @property
     def workload(self) -> WorkloadId:

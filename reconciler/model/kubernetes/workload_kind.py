@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
+from reconciler.model.cluster import Category
+
 Path: TypeAlias = tuple[str, ...]
 """A path in an object: field names, indexes of lists, and ``*`` for each item of a list or a mapping."""
 
@@ -29,7 +31,7 @@ class Count:
     instead: Path = ()
     """Read where nothing is at `path`."""
     default: int | None = 1
-    """Where nothing is at either; None for an unknown number."""
+    """The number if neither field is set; None if unknown."""
     over: Path = ()
     """A divisor of the number at `path`."""
     less: int = 0
@@ -39,8 +41,10 @@ class Count:
     most: Path = ()
     """The field of an upper bound."""
     among: tuple[str, str] | None = None
-    """Where the item is not the template's own: it lists, in its first field here, the value that the template's item
-    has in the second; `default` where no item does."""
+    """
+    The fields by which an item of another list refers to the template's: its first field lists the value of the second
+    field of the template's item; `default` if no item does.
+    """
     enough: Path = ()
     """The field of the pods that have to exist before any pod of the group runs; the number itself where nothing is
     there."""
@@ -48,7 +52,7 @@ class Count:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodTemplate:
-    """Pods that an object makes of one template, or of one in each item of a list or a mapping."""
+    """Pods that an object makes from one template, or from the template of each item of a list or a mapping."""
 
     spec: Path = ()
     """The pod spec."""
@@ -61,11 +65,13 @@ class PodTemplate:
     reference: Path = ()
     """A reference to another object, whose template it is."""
     labels: Path = ()
-    """Where labels of the pods can be written; empty where nowhere."""
+    """Path at which labels of the pods can be written; empty if they cannot."""
     optional: bool = False
-    """Whether it may be missing, and then makes no pods."""
+    """Whether the template may be missing; the object then makes no pods."""
     completed: bool = False
-    """Whether another component completes it, so that its requests are unknown unless a container states them."""
+    """
+    Whether another component completes the template, so that its requests are unknown unless a container states them.
+    """
     counts: tuple[Count, ...] = ()
     """Factors of the number of pods."""
 
@@ -119,17 +125,42 @@ class WorkloadKind:
     """Fields that suspend an object when true: it makes no pods then."""
     unknown: tuple[Path, ...] = ()
     """Fields with which an object makes one group of pods, of unknown size beforehand."""
+    ceiling: Path = ()
+    """The field with the most replicas that the kind's own autoscaler makes; empty where it has none."""
     ordered: tuple[tuple[Path, Path], ...] = ()
     """Pairs of numbers, the first of which may not exceed the second."""
     counted: bool = True
     """False where pods cannot be counted: one on each node, or short-lived ones."""
     apart: str = ""
     """The annotation that requires a topology domain for each group."""
+    group_key: str = ""
+    """The pod label that identifies a group for exclusive topology; all pods of an object have it."""
+    subgroup_key: str = ""
+    """The pod label that identifies a subgroup; empty where groups have none."""
     marks: tuple[Mark, ...] = ()
+    once: bool = False
+    """Whether the pods run to completion: a second copy of an object would do the same work again."""
+    once_with: tuple[Path, ...] = ()
+    """Fields of which one has to stand in an object for it to run once; empty where all do. Without its number of
+    completions a Job takes work off a queue, which several may share."""
+    completions: Path = ()
+    """The field with the number of pods that have to succeed; empty where pods alone do not tell that a run is over."""
+    ordinals: bool = False
+    """Whether the pods are numbered."""
+    one_by_one: bool = False
+    """Whether Kueue and KAI admit its pods one by one."""
+    spreads: bool = False
+    """Whether OpenKruise spreads its replicas without a whitelist."""
+    plural: str = ""
+    """The resource by which its objects are watched in every cluster; empty where they are watched on demand."""
+    short_name: str = ""
+    """kubectl's short name, where a command of a template may name an object of it; else empty."""
+    references: tuple[tuple[Path, Category], ...] = ()
+    """Fields outside of pod specs that name an object which the cluster has to provide."""
     checked: str = ""
     """The release or commit from which this was read."""
 
     @property
     def name(self) -> str:
-        """Its key, ``group/Kind``."""
+        """The key, ``group/Kind``."""
         return f"{self.group}/{self.kind}"

@@ -1,7 +1,7 @@
-"""What the scheduler matches: taints, tolerations, node selectors, pod rules, RuntimeClasses.
+"""Inputs of the scheduler's filters: taints, tolerations, node selectors, pod rules, RuntimeClasses.
 
-Pod rules are required anti-affinity, affinity and topology spread constraints. `UnstatedRequests` is what a pod leaves
-to the admission of its cluster: requests that it does not state, and the overhead of a RuntimeClass.
+Pod rules are required anti-affinity, affinity and topology spread constraints. `UnstatedRequests` are left to the
+admission of a cluster: requests that a pod does not state, and the overhead of a RuntimeClass.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class LabelRequirement:
 
 
 class PodIdentity(NamedTuple):
-    """What the rules of other pods match in a pod."""
+    """Properties of a pod that the rules of other pods match."""
 
     labels: Labels
     namespace: str = ""
@@ -61,9 +61,9 @@ class PodOnNode(NamedTuple):
     labels: Labels = ()
     ports: tuple[HostPort, ...] = ()
     leaving: bool = False
-    """Whether it is being deleted."""
+    """Whether the pod is being deleted."""
     keeps: tuple[AntiAffinityTerm, ...] = ()
-    """Its required anti-affinity."""
+    """Terms of its required anti-affinity."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,8 +76,10 @@ class PodRule:
     namespaces: tuple[str, ...] = ()
     """Namespaces of the pods; empty for the pod's own."""
     wide: bool = False
-    """Whether it may match fewer pods than `selector`: the API server narrows it by a label that only it knows
-    (`matchLabelKeys`)."""
+    """
+    Whether the rule may match fewer pods than `selector`: the API server adds a label that only it knows
+    (`matchLabelKeys`).
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,7 +123,7 @@ Amounts: TypeAlias = tuple[tuple[str, Quantity], ...]
 
 
 class UnstatedRequests(NamedTuple):
-    """What admission may add to a pod in its cluster."""
+    """Requests that admission may add to a pod in its cluster."""
 
     runtime_class: str = ""
     overhead: Amounts = ()
@@ -140,9 +142,9 @@ class UnstatedRequests(NamedTuple):
         return dict(self.silent).get(resource, self.containers)
 
 
-def sorted_amounts(found: Mapping[str, Quantity]) -> Amounts:
+def sorted_amounts(amounts: Mapping[str, Quantity]) -> Amounts:
     """Return amounts sorted by resource, without zeros."""
-    return tuple(sorted((name, amount) for name, amount in found.items() if amount))
+    return tuple(sorted((name, amount) for name, amount in amounts.items() if amount))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -192,7 +194,7 @@ class NodeTerm:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuntimeClass:
-    """What a RuntimeClass adds to each pod that names it."""
+    """Additions of a RuntimeClass to each pod that names it."""
 
     overhead: Resources = field(default_factory=Resources)
     node_selector: Mapping[str, str] = field(default_factory=dict)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 
-from reconciler.model.scheduling import NodeRequirement, NodeTerm, Toleration
+from reconciler.model.kubernetes.scheduling import NodeRequirement, NodeTerm, Toleration
 from reconciler.model.workload import Json, WorkloadRef
 
 
@@ -36,7 +36,7 @@ class PreferredTerm:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subset:
-    """One ordered target of a WorkloadSpread."""
+    """An ordered target of a WorkloadSpread."""
 
     name: str
     required: NodeTerm | None = None
