@@ -1,13 +1,15 @@
-"""The dialect of expressions in a template, checked on the syntax tree before one ever runs.
+"""The dialect of expressions in a template, checked on the syntax tree before any of them runs.
 
 Called when a file is loaded (`render.check_expressions`) and before a text is compiled. The dialect is Jinja's
 expressions with ``if`` and ``for``; no ``set``, macro, include or import, only the filters and tests of `sandbox`, and
-calls of ``range`` and of a closed list of text and mapping methods, none of which makes much out of little. Names and
-the attributes of names are known, so that a misspelt one is reported with its nearest neighbour.
+calls of ``range`` and of a closed list of text and mapping methods, whose results are at most as large as their inputs.
+Names and the attributes of names are known, so that a misspelt one is reported with its nearest neighbour.
 """
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -79,7 +81,7 @@ _PLAIN = (
     nodes.Pos, nodes.Add, nodes.Sub, nodes.Mul, nodes.Div, nodes.FloorDiv, nodes.Mod, nodes.Concat, nodes.List,
     nodes.Tuple, nodes.Dict, nodes.Pair, nodes.Keyword, nodes.If, nodes.Template, nodes.TemplateData,
 )  # fmt: skip # a list of words, filled line by line
-"""Nodes that are allowed whatever they hold, as long as what they hold is."""
+"""Nodes that are allowed if their child nodes are."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,6 +132,7 @@ def read_expression(text: str, place: ExpressionSite = TEMPLATE) -> ExpressionRe
 _DEEP = Fault(message="the expression is nested too deeply")
 _LONG = Fault(message="the text has too many expressions, or too long ones")
 _LARGE = Fault(message="a number does not fit in 64 bits")
+_ENDLESS = Fault(message="a number is too large to be one", hint="write a number below 1e308")
 
 
 class _Walk:
@@ -184,16 +187,18 @@ class _Walk:
     def constant(self, node: nodes.Const) -> Shape:
         if isinstance(node.value, int) and not -MAX_INTEGER <= node.value < MAX_INTEGER:
             self.faults.append(_LARGE)
+        if isinstance(node.value, float) and not math.isfinite(node.value):
+            self.faults.append(_ENDLESS)
         return "a text" if isinstance(node.value, str) else None
 
     def name(self, node: nodes.Name, local: frozenset[str]) -> Shape:
         if node.ctx != "load" or node.name in local:
             return None
-        known = self.place.names
-        if node.name in known:
+        defined = self.place.names
+        if node.name in defined:
             self.names.add(node.name)
-            return known[node.name]
-        self.fault(f"no {self.place.word} knows the name {shortened(node.name)!r}", nearest(node.name, known))
+            return defined[node.name]
+        self.fault(f"no {self.place.word} knows the name {shortened(node.name)!r}", nearest(node.name, defined))
         return None
 
     def attribute(
@@ -223,9 +228,9 @@ class _Walk:
         elif isinstance(owner, Mapping):
             if key in owner:
                 return owner[key]
-            self.fault(f"{_written(node.node)} has no {shortened(key)!r}", nearest(key, owner))
+            self.fault(f"{_source_of(node.node)} has no {shortened(key)!r}", nearest(key, owner))
         elif isinstance(owner, str):
-            self.fault(f"{_written(node.node)} is {owner} and has no {shortened(key)!r}")
+            self.fault(f"{_source_of(node.node)} is {owner} and has no {shortened(key)!r}")
         return None
 
     def loop(self, node: nodes.For, local: frozenset[str], depth: int, blocks: int) -> Shape:
@@ -257,7 +262,10 @@ class _Walk:
         return None
 
     def arguments(self, node: nodes.Call | nodes.Filter | nodes.Test) -> None:
-        """Refuse unpacked arguments, and ``attribute``, a path into each item."""
+        """Refuse unpacked and repeated arguments, and ``attribute``, a path into each item."""
+        for key, times in Counter(str(getattr(argument, "key", "")) for argument in node.kwargs).items():
+            if times > 1:
+                self.fault(f"the argument {shortened(key)!r} is given {times} times", "give it once")
         if node.dyn_args is not None or node.dyn_kwargs is not None:
             self.fault("'*' and '**' arguments are not available in templates", "write the arguments out")
         if isinstance(node, nodes.Filter) and (
@@ -279,10 +287,10 @@ _STATEMENTS = {
 }  # fmt: skip # a list of words, filled line by line
 
 
-def _written(node: nodes.Node) -> str:
+def _source_of(node: nodes.Node) -> str:
     """Return the source of a node, as far as it is a name."""
     if isinstance(node, nodes.Name):
         return node.name
     if isinstance(node, nodes.Getattr):
-        return f"{_written(node.node)}.{node.attr}"
+        return f"{_source_of(node.node)}.{node.attr}"
     return repr(shortened(node.value)) if isinstance(node, nodes.Const) and isinstance(node.value, str) else "this"

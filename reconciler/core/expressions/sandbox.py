@@ -4,14 +4,14 @@ Jinja's own sandbox keeps expressions away from Python's internals but lets them
 turns ran for seconds, ``'a' * 10**9`` took a gigabyte (measured with Jinja 3.1.6). Python cannot be interrupted
 cheaply, so every construct that multiplies work pays for it first, out of one `Budget` for the whole spec:
 
-* each turn of a loop, nested or not, costs a unit for each node of what is in the loop; ``range`` refuses what no
+* each turn of a loop, nested or not, costs a unit for each node of the loop's body; ``range`` refuses what no
   budget could pay;
-* each filter, comparison, concatenation, slice and call pays for the size of what it reads and of what it makes;
+* each filter, comparison, concatenation, slice and call pays for the size of its inputs and its result;
 * a text costs a unit for each 64 characters, so the budget bounds memory too;
 * ``**``, multiplying texts and lists, and integers over 64 bits are refused outright.
 
-The budget is the only thing of a rendering that changes. Filters and tests whose Jinja form makes much out of little
-are replaced. What may be written at all is decided before, on the syntax tree (`dialect`).
+The budget is the only thing of a rendering that changes. Filters and tests whose Jinja form returns much more than it
+reads are replaced. The syntax is checked before, by `dialect`.
 """
 
 from __future__ import annotations

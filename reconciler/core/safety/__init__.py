@@ -1,4 +1,4 @@
-"""What may be deployed at all: kinds, namespaces, Secrets, commands, and the rules of LeaderWorkerSets.
+"""The objects and commands that may be deployed: kinds, namespaces, Secrets, and the rules of LeaderWorkerSets.
 
 Called by `fleet` when a file is read and by `commits` before an object is written. No command of a template is ever
 run here: it becomes an object or a Job, or it is refused.

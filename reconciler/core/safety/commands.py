@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TypeAlias
 
+from reconciler.core.workloads.builtin_kinds import COMMANDED
 from reconciler.model.ids import PlacementName
 from reconciler.model.placement import PLACEMENT_LABEL
 from reconciler.model.policy import CommandJobs
@@ -25,7 +26,7 @@ _SHELL = frozenset("|&;<>()$`\n")
 """Shell syntax outside of quotes; a dollar sign and a backquote are syntax inside double quotes too."""
 
 _OTHER_CLUSTER = frozenset({"context", "kubeconfig", "cluster", "server", "s", "token", "user", "username", "password"})
-"""Flags by which kubectl talks to another cluster than the one it runs in."""
+"""Flags by which kubectl reaches a cluster other than its own."""
 
 _CLUSTER_WIDE = frozenset({"A", "all-namespaces", "raw"})
 _SHELLS = frozenset({"ash", "bash", "busybox", "csh", "dash", "fish", "ksh", "sh", "tcsh", "zsh"})
@@ -42,9 +43,14 @@ PATCHABLE_KINDS: dict[str, tuple[str, str]] = {
         ("v1", "PersistentVolumeClaim", "persistentvolumeclaim persistentvolumeclaims pvc"),
         ("v1", "Service", "service services svc"),
         ("v1", "ServiceAccount", "serviceaccount serviceaccounts sa"),
-        ("apps/v1", "DaemonSet", "daemonset daemonsets ds daemonset.apps"),
-        ("apps/v1", "Deployment", "deployment deployments deploy deployment.apps"),
-        ("apps/v1", "StatefulSet", "statefulset statefulsets sts statefulset.apps"),
+        *(
+            (
+                f"{kind.group}/{kind.versions[0]}",
+                kind.kind,
+                "{0} {0}s {1} {0}.{2}".format(kind.kind.lower(), kind.short_name, kind.group),
+            )
+            for kind in COMMANDED
+        ),
         ("networking.k8s.io/v1", "Ingress", "ingress ingresses ing ingress.networking.k8s.io"),
     )
     for alias in aliases.split()
@@ -138,7 +144,7 @@ def _refuse_flags(words: tuple[str, ...], line: _Line) -> RefusedCommand | None:
     if flag := next((flag for flag in line.flags if flag in _CLUSTER_WIDE), None):
         return RefusedCommand(message=f"the flag {flag!r} reaches beyond one namespace", hint="name one with -n")
     if flag := next((flag for flag in line.flags if flag == "as" or flag.startswith("as-")), None):
-        return RefusedCommand(message=f"the flag {flag!r} makes kubectl act as somebody else", hint="leave it out")
+        return RefusedCommand(message=f"the flag {flag!r} makes kubectl act as another user", hint="leave it out")
     return None
 
 
@@ -178,7 +184,7 @@ _VALUED = frozenset({"namespace", "from-literal", "output", "field-manager", *_O
 _SHORT = {"n": "namespace", "o": "output"}
 
 _ATTACHED = frozenset("lno")
-"""One-letter flags that always take a value, so that what is written right after them is one."""
+"""One-letter flags that always take a value; text right after such a flag is its value."""
 
 
 class _Line:
@@ -214,9 +220,17 @@ class _Line:
     def namespace(self) -> str:
         return self.flags.get("namespace", "")
 
-    def other_flags(self, *known: str) -> set[str]:
+    def other_flags(self, *expressible: str) -> set[str]:
         """Return the flags that change the effect of the command in a way that an object cannot express."""
-        return set(self.flags) - {"namespace", "output", "save-config", "validate", "field-manager", "dry-run", *known}
+        return set(self.flags) - {
+            "namespace",
+            "output",
+            "save-config",
+            "validate",
+            "field-manager",
+            "dry-run",
+            *expressible,
+        }
 
 
 def _namespace(line: _Line) -> CheckedCommand | None:
@@ -310,6 +324,23 @@ def job_argv(outcome: CheckedCommand, jobs: CommandJobs | None, service_account:
     if isinstance(outcome, ReadOnlyCommand) and jobs is not None and _refuse_job(jobs, service_account) is None:
         return outcome.argv
     return ()
+
+
+def explain_idle(outcome: CheckedCommand, jobs: CommandJobs | None, service_account: str) -> tuple[str, str]:
+    """Return why an allowed command does not run anywhere, and the way out; empty texts if it runs.
+
+    In EGS a failing step ends the sequence, so a command that only reads may be meant as a gate.
+    """
+    if not isinstance(outcome, ReadOnlyCommand) or job_argv(outcome, jobs, service_account):
+        return "", ""
+    if not outcome.argv:
+        return "does not run: it would change nothing", "leave its step out"
+    no_gate = "does not run, and the steps after it do not wait for it: it only reads"
+    if jobs is None:
+        hint = "set commandJobs in the Workspace if it is a gate, or leave its step out"
+        return f"{no_gate}, and the workspace has no command Jobs", hint
+    refusal = _refuse_job(jobs, service_account)
+    return (no_gate, "") if refusal is None else (f"{no_gate}, and {refusal.message}", refusal.hint)
 
 
 def command_job(

@@ -26,28 +26,44 @@ _NUMBERS: tuple[tuple[tuple[str, ...], int, int], ...] = (
     ((*_ROLLING, "partition"), 0, _MOST_PODS),
 )
 _WORDS: Mapping[tuple[str, ...], tuple[str, ...]] = {
+    ("spec", "rolloutStrategy", "type"): ("RollingUpdate",),
     ("spec", "startupPolicy"): ("LeaderCreated", "LeaderReady"),
     (*_GROUP, "restartPolicy"): ("RecreateGroupOnPodRestart", "RecreateGroupAfterStart", "None", "Default"),
     (*_GROUP, "subGroupPolicy", "subGroupPolicyType"): ("LeaderWorker", "LeaderExcluded"),
     ("spec", "networkConfig", "subdomainPolicy"): ("Shared", "UniquePerReplica"),
 }
 _PERCENT, _ALL = re.compile(r"(\d{1,9})%"), 100
+_NAME, _LONGEST_NAME = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?"), 63
+"""The name of a Service (DNS-1035), as a set has one of its own name."""
 
 
 def check_groups(manifest: Mapping[str, Json], loc: Loc = ()) -> Iterator[Finding]:
     """Check a LeaderWorkerSet, each problem at its field."""
-    for way, least, most in _NUMBERS:
-        value = at(manifest, way)
+    yield from _name(manifest, loc)
+    for field_path, least, most in _NUMBERS:
+        value = at(manifest, field_path)
         if type(value) is int and not least <= value <= most:
             message = f"is {value}, and LeaderWorkerSet takes {least} to {most}"
-            yield Finding(loc=(*loc, *way), message=message, hint=f"try {max(least, 1)}")
-    for way, words in _WORDS.items():
-        value = at(manifest, way)
+            yield Finding(loc=(*loc, *field_path), message=message, hint=f"try {max(least, 1)}")
+    for field_path, words in _WORDS.items():
+        value = at(manifest, field_path)
         if isinstance(value, str) and value and "{" not in value and value not in words:
             message = f"{shortened(value)!r} is nothing that LeaderWorkerSet knows"
-            yield Finding(loc=(*loc, *way), message=message, hint=f"one of {', '.join(words)}")
+            yield Finding(loc=(*loc, *field_path), message=message, hint=f"one of {', '.join(words)}")
     yield from _sizes(manifest, loc)
-    yield from _rolling(manifest, loc)
+    yield from _check_rolling_update(manifest, loc)
+
+
+def _name(manifest: Mapping[str, Json], loc: Loc) -> Iterator[Finding]:
+    """Check that a Service can have the name of the set."""
+    name = at(manifest, ("metadata", "name"))
+    if not isinstance(name, str) or not name or "{" in name:
+        return
+    if len(name) > _LONGEST_NAME or _NAME.fullmatch(name) is None:
+        message = f"{shortened(name)!r} cannot be the name of the set's Service: small letters, digits and '-'"
+        likely = re.sub(r"[^-a-z0-9]", "-", name.lower()).strip("-")[:_LONGEST_NAME]
+        hint = f"try {likely if likely[:1].isalpha() else f'set-{likely}'.strip('-')!r}"
+        yield Finding(loc=(*loc, "metadata", "name"), message=message, hint=hint)
 
 
 def _sizes(manifest: Mapping[str, Json], loc: Loc) -> Iterator[Finding]:
@@ -73,21 +89,35 @@ def _sizes(manifest: Mapping[str, Json], loc: Loc) -> Iterator[Finding]:
         yield Finding(loc=(*loc, *_GROUP, "subGroupPolicy", "subGroupSize"), message=message, hint="try a divisor")
 
 
-def _rolling(manifest: Mapping[str, Json], loc: Loc) -> Iterator[Finding]:
-    """Check maxUnavailable and maxSurge of a rolling update; one of them has to be above zero."""
-    none = []
-    for name in ("maxUnavailable", "maxSurge"):
+def _check_rolling_update(manifest: Mapping[str, Json], loc: Loc) -> Iterator[Finding]:
+    """Check maxUnavailable and maxSurge of a rolling update; of the replicas, one of them has to be above zero."""
+    replicas = at(manifest, ("spec", "replicas"))
+    if at(manifest, _ROLLING) is None or replicas == 0:
+        return
+    allowed: list[int | None] = []
+    # Of a percentage, LeaderWorkerSet rounds what may be unavailable down, and what may be beside it up.
+    for name, default, up in (("maxUnavailable", 1, False), ("maxSurge", 0, True)):
         value, where = at(manifest, (*_ROLLING, name)), (*loc, *_ROLLING, name)
+        value = default if value is None else value
+        if isinstance(value, str) and "{" in value:
+            allowed.append(None)
+            continue
         percent = _PERCENT.fullmatch(value) if isinstance(value, str) else None
-        if (percent and int(percent[1]) > _ALL) or (type(value) is int and value < 0):
-            yield Finding(loc=where, message=f"is {value}, and LeaderWorkerSet takes 0 to 100%", hint="try 1")
-        none.append((percent is not None and int(percent[1]) == 0) or (type(value) is int and value == 0))
-    if all(none):
+        number = int(percent[1]) if percent else value
+        if type(number) is not int or number < 0 or (percent and number > _ALL):
+            message = f"is {shortened(str(value))}, and LeaderWorkerSet takes a whole number or 0% to 100%"
+            yield Finding(loc=where, message=message, hint="try 1")
+            number = None
+        elif percent and number:
+            total = 1 if replicas is None else replicas
+            number = None if type(total) is not int else -(-total * number // _ALL) if up else total * number // _ALL
+        allowed.append(number)
+    if allowed == [0, 0]:
         where = (*loc, *_ROLLING, "maxUnavailable")
-        yield Finding(loc=where, message="may not be 0 where maxSurge is 0", hint="try 1")
+        yield Finding(loc=where, message="may not come to 0 replicas where maxSurge is 0", hint="try 1")
 
 
-def _number(manifest: Mapping[str, Json], way: tuple[str, ...]) -> int | None:
+def _number(manifest: Mapping[str, Json], field_path: tuple[str, ...]) -> int | None:
     """Read a whole number that defaults to 1; None for another value."""
-    value = at(manifest, way)
+    value = at(manifest, field_path)
     return 1 if value is None else value if type(value) is int else None

@@ -3,34 +3,44 @@
 Called on a template when its file is loaded and again on the rendered spec: leaves that still hold an expression are
 skipped until then. Charts that Overspill renders itself go through `check_chart_objects` as well. The rules:
 
-1. no credential reaches git: no Secret with data, no value that looks like a token (`text.redaction`);
-2. no RBAC, Argo CD or Flux objects, CRDs or cluster-scoped kinds that the workspace does not allow by ``group/Kind``;
-3. no namespace that the workspace does not name, where it names any;
-4. nothing that an engine takes for an instruction: a kustomization, a List, Argo CD's skip marker, an annotation that
-   keeps an object from going with its placement;
+1. no credential reaches git: no Secret with data, no value that looks like a token (`credentials`);
+2. no kinds but workloads, their companions, and those that the workspace allows by ``group/Kind`` (`allowed_kinds`);
+3. no namespace outside the workspace's list, if it has one;
+4. nothing that an engine takes for an instruction: a kustomization, a List, Argo CD's skip marker; nothing that keeps
+   an object from going with its placement (`lifetime`), and no label or annotation of Overspill's own
+   (`reserved_names`);
 5. charts are pinned to a version, commands need no shell;
 6. fields that Kubernetes takes as text only are text: an expression that gives a number would fail in the cluster;
 7. kinds, versions and names are valid in Kubernetes, so that they can name files;
 8. a LeaderWorkerSet passes the checks of its own webhook (`group_rules`);
-9. requirements of pods can be read (`pod_template`), and their number (`pod_counts`).
+9. requirements of pods can be read (`pod_template`), and their number (`pod_counts`);
+10. an API server takes the object: its kind exists and has its fields (`core.validation`);
+11. pods keep to the Pod Security level of the workspace (`pod_security`).
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from reconciler.core.expressions.dialect import has_expression
-from reconciler.core.safety import commands, group_rules
+from reconciler.core.safety import commands, credentials, group_rules
+from reconciler.core.safety.allowed_kinds import refuse_kind
+from reconciler.core.safety.lifetime import check_lifetime
+from reconciler.core.safety.pod_security import check_pod_security
+from reconciler.core.safety.reserved_names import check_reserved_names
+from reconciler.core.validation.objects import check_object, unknown_kind
 from reconciler.core.workloads import pod_counts, pod_template
-from reconciler.core.workloads.api_kinds import cluster_scoped, group_kind, is_list, refused
+from reconciler.core.workloads.api_kinds import cluster_scoped, group_kind, is_list
 from reconciler.core.workloads.builtin_kinds import NO_KINDS, Kinds
-from reconciler.model.ids import is_name
+from reconciler.errors import Severity
+from reconciler.model.ids import PlacementName, is_name
+from reconciler.model.kubernetes.object_schema import NO_SCHEMAS, ObjectSchemas
 from reconciler.model.policy import Workspace
-from reconciler.model.workload import DeletionPolicy, DeploySpec, HelmConfig, Json
+from reconciler.model.workload import DeletionPolicy, DeploySpec, HelmConfig, Json, StepType
 from reconciler.text import redaction
-from reconciler.text.findings import Finding, Loc, shortened
+from reconciler.text.findings import Finding, Loc, dotted, shortened
 
 SKIP_MARKER = "+argocd:skip-file-rendering"
 """Argo CD skips a file that contains this text anywhere, even in a value."""
@@ -56,9 +66,12 @@ class _Rules:
 
     workspace: Workspace
     rendered: bool
-    """Whether expressions have been rendered already, so that braces are only braces."""
+    """Whether expressions have been rendered already, so that braces are plain text."""
     kinds: Kinds
     """WorkloadKinds of the fleet repository."""
+    schemas: ObjectSchemas
+    placement: PlacementName | None = None
+    """The placement that the expressions have been rendered for."""
 
     def later(self, text: Json) -> bool:
         """Tell whether a text holds an expression, and so is checked once it is rendered."""
@@ -66,13 +79,20 @@ class _Rules:
 
 
 def check_safety(
-    spec: DeploySpec, workspace: Workspace, *, kinds: Kinds = NO_KINDS, rendered: bool = False
+    spec: DeploySpec,
+    workspace: Workspace,
+    *,
+    kinds: Kinds = NO_KINDS,
+    schemas: ObjectSchemas = NO_SCHEMAS,
+    rendered: bool = False,
+    placement: PlacementName | None = None,
 ) -> tuple[Finding, ...]:
     """Return everything in a spec that the safety rules refuse, in the order of the file.
 
-    `kinds` are the WorkloadKinds of the fleet repository. A `rendered` spec has no expressions: no check is put off.
+    `kinds` and `schemas` are those of the fleet repository. A `rendered` spec has no expressions: no check is put off.
+    It is that of a `placement`.
     """
-    rules = _Rules(workspace=workspace, rendered=rendered, kinds=kinds)
+    rules = _Rules(workspace=workspace, rendered=rendered, kinds=kinds, schemas=schemas, placement=placement)
     findings: list[Finding] = []
     for index, chart in enumerate(spec.helm):
         findings.extend(_chart(chart, ("spec", "helmConfig", index), rules))
@@ -82,17 +102,34 @@ def check_safety(
             *_object(resource.manifest, loc, rules),
             *pod_template.check_pod_template(resource.manifest, loc, kinds),
         ]
-        told = {finding.loc for finding in findings}
-        findings += [
-            check_count
-            for check_count in pod_counts.check_counts(resource.manifest, loc, kinds)
-            if check_count.loc not in told
-        ]
+        findings += _without_reported(pod_counts.check_counts(resource.manifest, loc, kinds), findings)
+        findings += _without_reported(_validate(resource.manifest, loc, rules, findings), findings)
         if spec.deletion_policy is DeletionPolicy.DELETE:
-            findings.extend(_retained(resource.manifest, loc))
+            findings.extend(check_lifetime(resource.manifest, loc))
     for index, command in enumerate(spec.commands):
         findings.extend(_command(command.cmd, ("spec", "cmdExec", index, "cmd"), spec, rules))
+    if not any(finding.loc[:2] == ("spec", "cmdExec") for finding in findings):
+        findings.extend(_idle_commands(spec, rules))
     return tuple(findings)
+
+
+def _without_reported(more: Iterable[Finding], findings: Sequence[Finding]) -> list[Finding]:
+    """Leave out findings at or below places that have one already."""
+    places = {finding.loc for finding in findings}
+    return [
+        finding for finding in more if not any(finding.loc[:size] in places for size in range(len(finding.loc) + 1))
+    ]
+
+
+def _validate(
+    manifest: Mapping[str, Json], loc: Loc, rules: _Rules, findings: Sequence[Finding]
+) -> tuple[Finding, ...]:
+    """Check an object against the schema of its kind, unless it is refused as a whole."""
+    if any(finding.loc in (loc, (*loc, "kind"), (*loc, "apiVersion")) for finding in findings):
+        return ()
+    if "sops" in manifest:  # the engine decrypts it, and takes this field off
+        manifest = {field: value for field, value in manifest.items() if field != "sops"}
+    return check_object(manifest, loc, rules.schemas, rules.kinds, rendered=rules.rendered)
 
 
 def exact_version(version: str) -> bool:
@@ -101,18 +138,30 @@ def exact_version(version: str) -> bool:
 
 
 def check_chart_objects(
-    manifests: Iterable[Mapping[str, Json]], loc: Loc, workspace: Workspace, kinds: Kinds = NO_KINDS
+    manifests: Iterable[Mapping[str, Json]],
+    loc: Loc,
+    workspace: Workspace,
+    kinds: Kinds = NO_KINDS,
+    *,
+    deletion_policy: DeletionPolicy = DeletionPolicy.DELETE,
+    schemas: ObjectSchemas = NO_SCHEMAS,
+    placement: PlacementName | None = None,
 ) -> tuple[Finding, ...]:
-    """Check the objects of a chart that Overspill has rendered; `loc` is the place of the chart."""
-    rules = _Rules(workspace=workspace, rendered=True, kinds=kinds)
+    """Check the objects of a chart that Overspill has rendered for a placement; `loc` is the place of the chart."""
+    rules = _Rules(workspace=workspace, rendered=True, kinds=kinds, schemas=schemas, placement=placement)
     findings: list[Finding] = []
     for manifest in manifests:
         name = _metadata(manifest).get("name", "")
         what = f"the chart makes {shortened(str(manifest.get('kind', '')))} {shortened(str(name))}"
-        findings.extend(
-            Finding(loc=loc, message=f"{what}: {finding.message}", hint=finding.hint)
-            for finding in _object(manifest, (), rules)
+        inside = [
+            *_object(manifest, (), rules),
+            *(check_lifetime(manifest, (), of_chart=True) if deletion_policy is DeletionPolicy.DELETE else ()),
+        ]
+        fields = (
+            replace(finding, message=f"{dotted(finding.loc)}: {finding.message}" if finding.loc else finding.message)
+            for finding in _without_reported(_validate(manifest, (), rules, inside), inside)
         )
+        findings += [replace(finding, loc=loc, message=f"{what}: {finding.message}") for finding in (*inside, *fields)]
     return tuple(findings)
 
 
@@ -149,12 +198,14 @@ def _object(manifest: Mapping[str, Json], loc: Loc, rules: _Rules) -> Iterator[F
     kind = group_kind(manifest)
     if kind.startswith(("kustomize.config.k8s.io/", "/Kustomization")):
         yield Finding(loc=(*loc, "kind"), message="a kustomization is an instruction to the engine, not an object")
-    if is_list(manifest):
+    elif is_list(manifest):
         what = "a List" if manifest["kind"].endswith("List") else "to engines an object with items"
         yield Finding(loc=(*loc, "kind"), message=f"{what} is many objects", hint="give each its own entry")
-    if (why := refused(kind)) and kind not in rules.workspace.allowed_kinds:
+    elif why := refuse_kind(kind, rules.workspace, rules.kinds):
         hint = f"the workspace's allowedKinds would have to hold {kind}"
-        yield Finding(loc=(*loc, "kind"), message=f"{manifest['kind']} {why}, which templates may not", hint=hint)
+        # A kind that no cluster has is misspelt as a rule, and its nearest name helps more than a permission.
+        misspelt = unknown_kind(manifest, loc, rules.schemas)
+        yield misspelt or Finding(loc=(*loc, "kind"), message=why, hint=hint)
     if kind == "/Secret" and manifest.get("type") == _ACCOUNT_TOKEN:
         message = "a Secret of this type is filled with the token of a service account"
         yield Finding(loc=(*loc, "type"), message=message, hint="let pods use the account itself")
@@ -178,24 +229,13 @@ def _contents(manifest: Mapping[str, Json], kind: str, loc: Loc, rules: _Rules) 
         yield Finding(loc=(*loc, "metadata", "name"), message=message, hint="at most 253 characters")
     if not cluster_scoped(kind) and (namespace := metadata.get("namespace")) is not None:
         yield from _namespace(namespace, (*loc, "metadata", "namespace"), rules)
+    if not cluster_scoped(kind):
+        yield from check_pod_security(manifest, loc, rules.workspace, rules.kinds, rules.later)
+    yield from check_reserved_names(manifest, loc, rules.placement, rules.later)
     if kind == group_rules.LWS:
         yield from group_rules.check_groups(manifest, loc)
     yield from _non_text(manifest, kind, loc, rules)
     yield from _leaves(manifest, loc)
-
-
-def _retained(manifest: Mapping[str, Json], loc: Loc) -> Iterator[Finding]:
-    """Check for annotations by which an object would outlive its placement."""
-    annotations = _metadata(manifest).get("annotations")
-    for key, value in annotations.items() if isinstance(annotations, dict) else ():
-        options = [part.strip() for part in str(value).split(",")]
-        stays = any(part.startswith(("Prune=", "Delete=")) and not part.endswith("=true") for part in options)
-        if (key == "argocd.argoproj.io/sync-options" and stays) or (
-            key == "helm.sh/resource-policy" and "keep" in options
-        ):
-            message = "this keeps the object in the cluster when its placement goes"
-            hint = "set deletionPolicy: Retain for the whole template"
-            yield Finding(loc=(*loc, "metadata", "annotations", key), message=message, hint=hint)
 
 
 def _non_text(manifest: Mapping[str, Json], kind: str, loc: Loc, rules: _Rules) -> Iterator[Finding]:
@@ -224,7 +264,10 @@ def _command(cmd: str, loc: Loc, spec: DeploySpec, rules: _Rules) -> Iterator[Fi
     elif refusal := commands.refuse_command(outcome, rules.workspace.command_jobs, spec.service_account):
         findings.append(Finding(loc=loc, message=refusal.message, hint=refusal.hint))
     elif isinstance(outcome, commands.ObjectCommand):
-        inside = _contents(outcome.manifest, group_kind(outcome.manifest), (), rules)
+        inside = [*_contents(outcome.manifest, group_kind(outcome.manifest), (), rules)]
+        # The marked object may be one of another placement, whatever this one retains.
+        if outcome.partial or spec.deletion_policy is DeletionPolicy.DELETE:
+            inside += check_lifetime(outcome.manifest, ())
         findings += [replace(finding, loc=loc) for finding in inside]
     elif isinstance(outcome, commands.JobCommand | commands.ReadOnlyCommand):
         findings += [replace(finding, loc=loc) for finding in _leaves(list(outcome.argv), ())]
@@ -232,12 +275,33 @@ def _command(cmd: str, loc: Loc, spec: DeploySpec, rules: _Rules) -> Iterator[Fi
     yield from dict.fromkeys(findings)
 
 
+def _idle_commands(spec: DeploySpec, rules: _Rules) -> Iterator[Finding]:
+    """Warn of command steps that run nowhere, and of a service account that no step uses."""
+    steps = {step.name for step in spec.steps if step.type is StepType.COMMAND}
+    jobs = rules.workspace.command_jobs
+    used = [(index, command) for index, command in enumerate(spec.commands) if command.name in steps]
+    if any(rules.later(command.cmd) for _, command in used):
+        return
+    outcomes = [(index, command.name, commands.read_command(command.cmd)) for index, command in used]
+    for index, name, outcome in outcomes:
+        message, hint = commands.explain_idle(outcome, jobs, spec.service_account)
+        if message:
+            loc: Loc = ("spec", "cmdExec", index, "cmd")
+            text = f"step {shortened(name)} {message}"
+            yield Finding(loc=loc, message=text, hint=hint, severity=Severity.WARNING)
+    objects = all(isinstance(outcome, commands.ObjectCommand) for _, _, outcome in outcomes)
+    if spec.service_account and outcomes and objects:
+        message = "has no effect: none of its commands runs as a Job, and the engine applies objects in its own name"
+        account: Loc = ("spec", "serviceAccount")
+        yield Finding(loc=account, message=message, hint="leave it out", severity=Severity.WARNING)
+
+
 def _words(words: Iterable[str], loc: Loc) -> Iterator[Finding]:
     """Check the words of a command line for credentials; many are a name and its value."""
     for word in words:
         name, equals, value = word.removeprefix("--from-literal=").lstrip("-").partition("=")
         if what := redaction.credential(value.strip("'\"") if equals else word, name if equals else ""):
-            yield _leaked(loc, what)
+            yield credentials.leaked(loc, what)
 
 
 def _namespace(namespace: Json, loc: Loc, rules: _Rules) -> Iterator[Finding]:
@@ -248,9 +312,9 @@ def _namespace(namespace: Json, loc: Loc, rules: _Rules) -> Iterator[Finding]:
     if not isinstance(namespace, str) or not is_name(namespace):
         yield Finding(loc=loc, message=f"{shortened(str(namespace))!r} cannot be the name of a namespace")
     elif workspace.namespaces and namespace not in workspace.namespaces:
-        known = ", ".join(workspace.namespaces)
+        allowed = ", ".join(workspace.namespaces)
         message = f"{namespace!r} is no namespace of workspace {workspace.name}"
-        yield Finding(loc=loc, message=message, hint=f"it has {shortened(known, 200)}")
+        yield Finding(loc=loc, message=message, hint=f"it has {shortened(allowed, 200)}")
 
 
 _SKIP = f"the text {SKIP_MARKER!r} would make Argo CD leave the whole file out"
@@ -258,19 +322,26 @@ _SKIP = f"the text {SKIP_MARKER!r} would make Argo CD leave the whole file out"
 
 def _leaves(value: Json, loc: Loc, name: str = "") -> Iterator[Finding]:
     """Check every text below a value; `name` is the key of a text at this place."""
+    # Every text of every object comes through here: nothing is made for what has nothing to report.
     if isinstance(value, str):
-        yield from _text(value, loc)
-        if what := redaction.credential(value, name):
-            yield _leaked(loc, what)
+        if _is_unusual(value):
+            yield from _text(value, loc)
+        yield from credentials.check_text(value, loc, name)
     elif isinstance(value, dict):
-        variable = value.get("name")
         for key, item in value.items():
-            yield from _text(key, (*loc, key))
-            called = variable if key == "value" and isinstance(variable, str) else key
-            yield from _leaves(item, (*loc, key), called)
+            if _is_unusual(key):
+                yield from _text(key, (*loc, key))
+            if credentials.may_leak(key):
+                yield from credentials.check_key(key, loc)
+            if isinstance(item, str | dict | list):
+                yield from _leaves(item, (*loc, key), credentials.name_of_value(value, key))
     elif isinstance(value, list):
         for index, item in enumerate(value):
             yield from _leaves(item, (*loc, index), name)
+
+
+def _is_unusual(text: str) -> bool:
+    return SKIP_MARKER in text or not text.isascii()
 
 
 def _text(text: str, loc: Loc) -> Iterator[Finding]:
@@ -279,11 +350,6 @@ def _text(text: str, loc: Loc) -> Iterator[Finding]:
         yield Finding(loc=loc, message=_SKIP)
     if not text.isascii() and _SURROGATE.search(text):
         yield Finding(loc=loc, message="the text holds half a character (a lone surrogate), which no file can")
-
-
-def _leaked(loc: Loc, what: str) -> Finding:
-    hint = "refer to a Secret in the cluster, or write <...> where people fill it in"
-    return Finding(loc=loc, message=f"this looks like {what}, which may not lie in git", hint=hint)
 
 
 def _has_plain_data(manifest: Mapping[str, Json]) -> bool:

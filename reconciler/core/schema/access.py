@@ -67,9 +67,9 @@ def _roles(file: dict[str, RoleName]) -> dict[values.RoleScope, values.AccessRol
 
 
 class TokenFile(Strict):
-    """A token that somebody was given."""
+    """A token and its bearer's rights."""
 
-    name: PersonName = Field(description="Whose it is: named in the log and in commits.")
+    name: PersonName = Field(description="The owner of the token, as named in the log and in commits.")
     email: Email | None = None
     sha256: Annotated[str, AfterValidator(_digest)]
     expires: Time | None = None
@@ -112,13 +112,13 @@ class IssuerRuleFile(Strict):
 
 
 class OidcFile(Strict):
-    """What tokens of the OpenID Connect issuer are worth here."""
+    """Roles of the tokens of the OpenID Connect issuer."""
 
     roles: list[IssuerRuleFile] = Field([])
 
 
 class AccessFile(Strict):
-    """Who may what."""
+    """The roles of tokens and of people."""
 
     tokens: Annotated[list[TokenFile], Field(max_length=_MOST_TOKENS)] = Field([])
     oidc: OidcFile | None = None

@@ -59,15 +59,14 @@ def nearest_name(word: str, names: Iterable[str]) -> str:
 
 def _finding(details: ErrorDetails, model: type[BaseModel]) -> Finding:
     """Turn one validation error into a finding."""
-    # Parts in angle brackets are tags of a union; "[key]" marks an error of a key rather than its value.
-    loc: Loc = tuple(part for part in details["loc"] if not str(part).startswith(("<", "[key]")))
+    loc = _location(details)
     kind, given, context = details["type"], details["input"], details.get("ctx", {})
     if kind == "refused":
         return Finding(loc=loc, message=str(context["message"]), hint=str(context["hint"]))
     if kind == "missing":
         return Finding(loc=loc, message="is required")
     if kind == "extra_forbidden":
-        return _unknown(loc, model)
+        return _unknown_field(loc, model)
     if kind in ("enum", "literal_error"):
         return _not_one_of(loc, given, str(context["expected"]))
     if kind in _WANTED:
@@ -85,7 +84,26 @@ def _finding(details: ErrorDetails, model: type[BaseModel]) -> Finding:
     return Finding(loc=loc, message=details["msg"][:1].lower() + details["msg"][1:])
 
 
-def _unknown(loc: Loc, model: type[BaseModel]) -> Finding:
+_UNIONS = {"helmFlags": frozenset({"<text>", "<object>"})}
+"""Tags that Pydantic puts behind the field of a union, by field."""
+
+_KEY = "[key]"
+"""Pydantic's last part of an error of a key rather than of its value."""
+
+
+def _location(details: ErrorDetails) -> Loc:
+    """Return where an error is, without the parts that are Pydantic's own.
+
+    Whatever a key looks like, it is the file's own unless it stands exactly where Pydantic writes.
+    """
+    parts = details["loc"]
+    own: Loc = tuple(
+        part for before, part in zip(("", *parts), parts, strict=False) if part not in _UNIONS.get(str(before), ())
+    )
+    return own[:-1] if own and own[-1] == _KEY and details["type"] != "extra_forbidden" else own
+
+
+def _unknown_field(loc: Loc, model: type[BaseModel]) -> Finding:
     """Report an unknown field with the nearest known one, or with all fields if they are few."""
     owner = _model_at(model, loc[:-1])
     if owner is not None and issubclass(owner, Strict) and (hint := owner.strangers.get(str(loc[-1]))):
@@ -102,12 +120,12 @@ def _unknown(loc: Loc, model: type[BaseModel]) -> Finding:
 def _not_one_of(loc: Loc, given: Json, expected: str) -> Finding:
     """Report a value outside of a closed list. `expected` is Pydantic's listing: ``'a', 'b' or 'c'``."""
     words = (word.strip().strip("'") for part in expected.split(" or ") for word in part.split(","))
-    allowed = [word for word in words if word]
+    allowed = [{"True": "true", "False": "false"}.get(word, word) for word in words if word]
     guess = nearest_name(given, allowed) if isinstance(given, str) else ""
     return Finding(
         loc=loc,
         message=f"{_shown(given)} is not one of {', '.join(allowed)}" if len(allowed) > 1 else f"must be {allowed[0]}",
-        hint=f"try '{guess or allowed[0]}'",
+        hint=f"try {allowed[0]}" if allowed[0] in ("true", "false") else f"try '{guess or allowed[0]}'",
     )
 
 

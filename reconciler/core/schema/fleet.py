@@ -10,12 +10,14 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
+from reconciler.core.schema.signals import Cron, WindowLength, Zone
 from reconciler.core.schema.strict_model import (
     Amounts,
     Duration,
     Labels,
     Metadata,
     Name,
+    PathPattern,
     Strict,
     Text,
     refusal,
@@ -24,15 +26,16 @@ from reconciler.core.schema.strict_model import (
 from reconciler.core.schema.taints import TaintFile
 from reconciler.core.schema.urls import GitAddress
 from reconciler.model import policy as model
-from reconciler.model.cluster import Category, Provides, ScalableNodes
+from reconciler.model.cluster import Category, PriceWindow, Provides, ScalableNodes, SpotPrice
 from reconciler.model.ids import ClusterName
+from reconciler.model.kubernetes.object_schema import FieldValidation
 from reconciler.model.policy import Availability, Connection, EngineName
 
 _NAMED = "as 'namespace/name', or 'name' in any namespace"
 
 
 class ProvidesFile(Strict):
-    """What a cluster has, as names or globs. What a list that is there leaves out, the cluster does not have."""
+    """The objects that a cluster provides, as names or globs. A list is complete: the cluster lacks all other names."""
 
     kinds: list[Text] | None = Field(None, description="Custom kinds that are installed, as 'group/Kind'.")
     schedulers: list[Text] | None = Field(None, description="Schedulers beside the usual one, by schedulerName.")
@@ -67,7 +70,7 @@ class ConnectionFile(Strict):
     argocd: bool = Field(False, description="With the login that Argo CD has for the cluster of this name.")
 
     @model_validator(mode="after")
-    def _one_way(self) -> ConnectionFile:
+    def _refuse_several_connections(self) -> ConnectionFile:
         """Refuse two forms of connection at once."""
         logins = {"context": self.context is not None, "inCluster": self.in_cluster, "argocd": self.argocd}
         named = [name for name, meant in logins.items() if meant]
@@ -90,7 +93,7 @@ class ArgoCDConnectionFile(Strict):
     in_cluster: bool = Field(False, description="The daemon runs in that cluster, and uses its service account.")
 
     @model_validator(mode="after")
-    def _one_way(self) -> ArgoCDConnectionFile:
+    def _refuse_several_connections(self) -> ArgoCDConnectionFile:
         """Refuse two forms of connection at once, or none."""
         if self.context is not None and self.in_cluster:
             raise refusal("has both context and inCluster", "try leaving context out")
@@ -107,12 +110,12 @@ EngineField = Annotated[EngineName, Field(strict=False)]
 
 
 class ArgoCDFile(Strict):
-    """Where Argo CD lives."""
+    """The namespace and settings of Argo CD."""
 
     namespace: Name = "argocd"
     project: Name = "overspill"
     connection: ArgoCDConnectionFile | None = Field(
-        None, description="How the daemon reaches it, to see what became of placements; not looked at if absent."
+        None, description="Connection of the daemon to it, for reports on placements; unwatched if absent."
     )
 
     def value_of(self) -> model.ArgoCD:
@@ -122,35 +125,73 @@ class ArgoCDFile(Strict):
 
 
 class FluxFile(Strict):
-    """What Flux's objects are like, the same in each cluster."""
+    """Settings of Flux's objects, for all clusters."""
 
-    namespace: Name = Field("overspill", description="Where Flux's objects live; set it before the first burst.")
-    interval: Duration = Field(timedelta(minutes=1), description="How often Flux asks the remote for changes.")
+    namespace: Name = Field("overspill", description="Namespace of Flux's objects; set it before the first burst.")
+    interval: Duration = Field(timedelta(minutes=1), description="Interval at which Flux polls the remote.")
+
+
+class PathsFile(Strict):
+    """Patterns of the files that each kind is read from, in the place of its default."""
+
+    cluster: list[PathPattern] | None = Field(None, alias="Cluster", description="Files with Clusters.")
+    workspace: list[PathPattern] | None = Field(None, alias="Workspace", description="Files with Workspaces.")
+    burst_policy: list[PathPattern] | None = Field(None, alias="BurstPolicy", description="Files with BurstPolicies.")
+    workspace_policy: list[PathPattern] | None = Field(
+        None, alias="WorkspacePolicy", description="Files with WorkspacePolicies."
+    )
+    gpr_template: list[PathPattern] | None = Field(None, alias="GPRTemplate", description="Files with GPRTemplates.")
+    gpr_template_binding: list[PathPattern] | None = Field(
+        None, alias="GPRTemplateBinding", description="Files with GPRTemplateBindings."
+    )
+    workload_kind: list[PathPattern] | None = Field(
+        None, alias="WorkloadKind", description="Files with WorkloadKinds and OpenKruise's list of kinds."
+    )
+    workload_template: list[PathPattern] | None = Field(
+        None, alias="WorkloadTemplate", description="Files with WorkloadTemplates."
+    )
+    workload_placement: list[PathPattern] | None = Field(
+        None, alias="WorkloadPlacement", description="Files with WorkloadPlacements."
+    )
+    gpu_provisioning_request: list[PathPattern] | None = Field(
+        None, alias="GPUProvisioningRequest", description="Files with GPUProvisioningRequests."
+    )
+    workload_spread: list[PathPattern] | None = Field(
+        None, alias="WorkloadSpread", description="Files with WorkloadSpreads."
+    )
+
+    def value_of(self) -> dict[str, tuple[str, ...]]:
+        """Make the model's value: the patterns of each kind that has any of its own."""
+        fields = self.model_dump(by_alias=True, exclude_none=True)
+        return {kind: tuple(patterns) for kind, patterns in fields.items()}
 
 
 class FleetSpec(Strict):
     """Settings that hold for all clusters."""
 
-    repo_url: GitAddress = Field("", alias="repoURL", description="Where engines clone the output branch from.")
-    engine: EngineField = Field(
-        EngineName.ARGOCD, description="What applies the output branch, unless a Cluster says so."
-    )
+    repo_url: GitAddress = Field("", alias="repoURL", description="URL from which engines clone the output branch.")
+    engine: EngineField = Field(EngineName.ARGOCD, description="Engine of clusters that set none.")
     observation_max_age: Duration = Field(
-        timedelta(minutes=2), description="How old an observation may be before its cluster counts as unseen."
+        timedelta(minutes=2), description="Age of an observation at which its cluster counts as unseen."
     )
     worker_lost_timeout: Duration = Field(
-        timedelta(minutes=15), description="How long a cluster may be lost before what runs in groups leaves it."
+        timedelta(minutes=15), description="Time after which gangs leave a lost cluster."
     )
     ignore: list[Text] = Field([], description="Paths that are not read, as globs: 'charts/**', 'docs/*.yaml'.")
+    paths: PathsFile = Field(PathsFile(), description="Which files each kind is read from, as globs.")
     branch_per_cluster: bool = Field(
         False, description="Each cluster also gets a branch of its own, with its directory alone; engines follow it."
+    )
+    field_validation: Annotated[FieldValidation, Field(strict=False)] = Field(
+        FieldValidation.STRICT,
+        description="Strict refuses objects that no API server would take, and unknown fields; Warn only tells them.",
     )
     argocd: ArgoCDFile = ArgoCDFile()
     flux: FluxFile = FluxFile()
 
 
 class FleetFile(Strict):
-    """Settings that hold for all clusters. A fleet repository holds at most one."""
+    """Settings that hold for all clusters. A fleet repository holds at most one, in the file fleet.yaml at its root."""
 
     api_version: Literal["overspill.dev/v1alpha1"]
     kind: Literal["Fleet"]
@@ -166,9 +207,11 @@ class FleetFile(Strict):
             observation_max_age=self.spec.observation_max_age,
             worker_lost_timeout=self.spec.worker_lost_timeout,
             ignore=tuple(self.spec.ignore),
+            paths=self.spec.paths.value_of(),
             argocd=self.spec.argocd.value_of(),
             flux=model.Flux(namespace=self.spec.flux.namespace, interval=self.spec.flux.interval),
             branch_per_cluster=self.spec.branch_per_cluster,
+            field_validation=self.spec.field_validation,
         )
 
 
@@ -179,11 +222,9 @@ class ScalableNodesFile(Strict):
         description="Labels of these nodes, by which those that exist already are counted."
     )
     taints: list[TaintFile] = Field([], description="Taints of these nodes.")
-    allocatable: Amounts = Field(description="What one of them has for pods, by resource.")
-    max_nodes: Annotated[int, Field(ge=1, le=100_000)] = Field(
-        description="How many there may be, with those that exist."
-    )
-    delay: Duration = Field(timedelta(minutes=10), description="How long one takes from a waiting pod to being ready.")
+    allocatable: Amounts = Field(description="Allocatable amounts of one node, by resource.")
+    max_nodes: Annotated[int, Field(ge=1, le=100_000)] = Field(description="Most nodes, existing ones included.")
+    delay: Duration = Field(timedelta(minutes=10), description="Time from a waiting pod to a ready node.")
 
     def value_of(self) -> ScalableNodes:
         """Make the model's value."""
@@ -196,27 +237,63 @@ class ScalableNodesFile(Strict):
         )
 
 
+Price = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+
+
+class PriceWindowFile(Strict):
+    """A price that holds from each start on, for so long."""
+
+    start: Cron = Field(description="When it begins: minute, hour, day, month, weekday (0 and 7 are Sunday).")
+    duration: WindowLength = Field(description="Duration; 31 days at most.")
+    time_zone: Zone = Field("UTC", description="The IANA time zone that the start is read in.")
+    price_per_gpu_hour: Price = Field(alias="pricePerGPUHour", description="In dollars.")
+
+    def value_of(self) -> PriceWindow:
+        """Make the model's value."""
+        return PriceWindow(
+            start=self.start, duration=self.duration, zone=self.time_zone, price_per_gpu_hour=self.price_per_gpu_hour
+        )
+
+
+class SpotPriceFile(Strict):
+    """The price of nodes that the provider may take back."""
+
+    match_labels: Annotated[Labels, Field(min_length=1)] = Field(
+        description="Labels of these nodes; pods that require all of them of their nodes pay this price."
+    )
+    price_per_gpu_hour: Price = Field(alias="pricePerGPUHour", description="In dollars.")
+
+    def value_of(self) -> SpotPrice:
+        """Make the model's value."""
+        return SpotPrice(labels=self.match_labels, price_per_gpu_hour=self.price_per_gpu_hour)
+
+
 class ClusterSpec(Strict):
-    """What cannot be seen from the cluster itself."""
+    """Facts about a cluster that its API server does not report."""
 
     taints: list[TaintFile] = Field([], description="Taints that all of the cluster's nodes are taken to have.")
-    engine: EngineField | None = Field(None, description="What applies the output branch here; the Fleet's by default.")
+    engine: EngineField | None = Field(None, description="Engine of the cluster; the Fleet's by default.")
     availability: Annotated[Availability, Field(strict=False)] = Field(
         Availability.ACTIVE,
         description="Active takes bursts, Cordoned takes no new ones, Draining gives back what it has.",
     )
-    price_per_gpu_hour: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = Field(
-        None, alias="pricePerGPUHour", description="In dollars; told in commits, not weighed."
+    price_per_gpu_hour: Price | None = Field(
+        None, alias="pricePerGPUHour", description="In dollars; weighed where a policy scores by Price."
     )
+    prices: list[PriceWindowFile] = Field([], description="Other prices by time; the first whose window is open holds.")
+    spot: SpotPriceFile | None = Field(None, description="The price of its spot nodes.")
     connection: ConnectionFile | None = Field(
-        None, description="How the daemon reaches it, to watch it; by the context of its name if absent."
+        None, description="Connection of the daemon to it; the context of its name if absent."
     )
-    autoscaling: list[ScalableNodesFile] = Field([], description="What its autoscaler may add: told in wait times.")
-    provides: ProvidesFile | None = Field(None, description="What it has for placed objects to refer to.")
+    time_to_ready: Duration | None = Field(
+        None, description="Time from a commit to a ready pod, until the daemon has measured it."
+    )
+    autoscaling: list[ScalableNodesFile] = Field([], description="Nodes that its autoscaler may add, for wait times.")
+    provides: ProvidesFile | None = Field(None, description="Objects that it provides for placed objects.")
 
 
 class ClusterFile(Strict):
-    """A cluster that workloads run on or burst to. Its metadata.labels are what policies select by."""
+    """A cluster that workloads run on or burst to. Policies select it by its metadata.labels."""
 
     api_version: Literal["overspill.dev/v1alpha1"]
     kind: Literal["Cluster"]
@@ -232,7 +309,10 @@ class ClusterFile(Strict):
             engine=self.spec.engine or fleet.engine,
             availability=self.spec.availability,
             price_per_gpu_hour=self.spec.price_per_gpu_hour,
+            prices=tuple(window.value_of() for window in self.spec.prices),
+            spot=None if self.spec.spot is None else self.spec.spot.value_of(),
             connection=None if self.spec.connection is None else self.spec.connection.value_of(self.metadata.name),
+            time_to_ready=self.spec.time_to_ready,
             autoscaling=tuple(nodes.value_of() for nodes in self.spec.autoscaling),
             provides={} if self.spec.provides is None else self.spec.provides.value_of(),
         )

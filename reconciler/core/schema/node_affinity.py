@@ -9,13 +9,13 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from reconciler.core.schema.strict_model import Strict, Text, refusal
-from reconciler.model.scheduling import NodeRequirement, NodeTerm
+from reconciler.model.kubernetes.scheduling import NodeRequirement, NodeTerm
 
 _INTEGER = re.compile(r"[+-]?[0-9]{1,18}")
 
 
 class NodeOperator(StrEnum):
-    """What can be said of a label."""
+    """Operators of a label requirement."""
 
     IN = "In"
     NOT_IN = "NotIn"
@@ -26,7 +26,7 @@ class NodeOperator(StrEnum):
 
 
 class RequirementShape(Strict):
-    """What a label of a node has to be, as far as a single field tells whether it can be."""
+    """The requirement on a label of a node, checked field by field."""
 
     key: Text
     operator: Annotated[NodeOperator, Field(strict=False)]
@@ -49,7 +49,7 @@ class RequirementShape(Strict):
 
 
 class RequirementFile(RequirementShape):
-    """What a label of a node has to be."""
+    """The requirement on a label of a node."""
 
     @model_validator(mode="after")
     def _complete(self) -> Self:
@@ -61,7 +61,7 @@ class RequirementFile(RequirementShape):
 
 
 class FieldRequirementFile(Strict):
-    """What the name of a node has to be: the API server knows no other field, and one value for it."""
+    """The requirement on the name of a node: the API server knows no other field, and takes one value."""
 
     key: Literal["metadata.name"]
     operator: Literal["In", "NotIn"]
@@ -75,8 +75,8 @@ class FieldRequirementFile(Strict):
 class NodeTermFile(Strict):
     """Requirements that hold together; one without any is met by no node."""
 
-    match_expressions: list[RequirementFile] = Field([], description="What labels have to be.")
-    match_fields: list[FieldRequirementFile] = Field([], description="What the node's name has to be.")
+    match_expressions: list[RequirementFile] = Field([], description="Requirements on labels.")
+    match_fields: list[FieldRequirementFile] = Field([], description="Requirements on the node's name.")
 
     def value_of(self) -> NodeTerm:
         """Make the model's value."""

@@ -11,7 +11,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema, mod
 from reconciler.core.schema.node_affinity import NodeTermFile
 from reconciler.core.schema.pod_affinity import HostPortFile, PodAffinityTermFile, PodsOnNodeFile, TopologySpreadFile
 from reconciler.core.schema.strict_model import Amounts, Labels, Name, Strict, Text, refusal
-from reconciler.core.schema.taints import TaintFile, TolerationFile
+from reconciler.core.schema.taints import CheckedTolerationFile, TaintFile
 from reconciler.model.rollout import EngineState
 from reconciler.model.workload import Json
 from reconciler.text.findings import shortened
@@ -56,15 +56,15 @@ Count = Annotated[int, Field(ge=0, le=2**31 - 1)]
 
 
 class NodeFile(Strict):
-    """One node."""
+    """A node with its free resources."""
 
     name: Text
-    used: Amounts = Field({}, description="What the pods on it request, by resource.")
+    used: Amounts = Field({}, description="Requests of its pods, by resource.")
     allocatable: Amounts = Field({}, description="Instead of the pool's, for the resources named.")
     labels: Labels = Field({})
     taints: list[TaintFile] = Field([])
     pods: list[PodsOnNodeFile] | None = Field(
-        None, description="The pods on it, for rules about neighbours; left out where nobody looked."
+        None, description="The pods on it, for rules about neighbours; left out if unknown."
     )
     ready: bool = True
     cordoned: bool = False
@@ -74,7 +74,7 @@ class PoolFile(Strict):
     """Nodes of one kind."""
 
     name: Text
-    allocatable: Amounts = Field({}, description="What each of its nodes has for pods, by resource.")
+    allocatable: Amounts = Field({}, description="Allocatable amounts of each node, by resource.")
     labels: Labels = Field({}, description="Labels of each of its nodes.")
     taints: list[TaintFile] = Field([], description="Taints of each of its nodes.")
     nodes: list[NodeFile] = Field([])
@@ -89,9 +89,9 @@ class WaitingFile(Strict):
 
 
 class ObservedSignalFile(Strict):
-    """Somebody's word that replicas are missing, beside what the scheduler says."""
+    """A request for replicas in addition to unschedulable pods."""
 
-    name: Text = Field(description="Who says so, as in 'hpa llm/vllm' or 'queue depth'.")
+    name: Text = Field(description="The source, as 'hpa llm/vllm' or 'queue depth'.")
     replicas: Count
     since: Time
     beyond_wanted: bool = Field(
@@ -101,12 +101,12 @@ class ObservedSignalFile(Strict):
 
 
 class ReplicaFile(Strict):
-    """What one replica needs."""
+    """The requests and scheduling rules of a replica."""
 
     requests: Amounts = Field({})
     node_selector: Labels = Field({})
     node_selector_terms: list[NodeTermFile] = Field([], description="Required node affinity: one of them has to hold.")
-    tolerations: list[TolerationFile] = Field([])
+    tolerations: list[CheckedTolerationFile] = Field([])
     labels: Labels = Field({}, description="The labels of its pods, which the rules below go by.")
     pod_affinity: list[PodAffinityTermFile] = Field([], description="Required: pods that it must be beside.")
     pod_anti_affinity: list[PodAffinityTermFile] = Field([], description="Required: pods that it must not be beside.")
@@ -114,26 +114,45 @@ class ReplicaFile(Strict):
     host_ports: list[HostPortFile] = Field([], description="Ports of its node that each pod takes.")
     group_size: Annotated[int, Field(ge=1, le=100_000)] = Field(1, description="Pods of these requests in one replica.")
     runtime_class_name: str = Field("", description="The RuntimeClass that its pods name.")
-    overhead: Amounts = Field({}, description="What of its requests is that RuntimeClass's.")
+    overhead: Amounts = Field({}, description="The part of its requests that the RuntimeClass adds.")
     unrequested: dict[Text, Count] = Field(
         {}, description="Containers of a pod that request nothing of a resource; LimitRanges give them some."
     )
 
 
+class ContainerFile(Strict):
+    """A container of a workload's pod template."""
+
+    name: Text
+    image: Text | None = Field(None, description="Its image; not compared if absent.")
+    command: list[str] | None = Field(None, description="Its command; not compared if neither it nor args is there.")
+    args: list[str] | None = Field(None, description="Arguments of the command.")
+    requests: Amounts | None = Field(
+        None, description="Requests by resource, the limits where nothing is requested; not compared if absent."
+    )
+
+
 class WorkloadFile(Strict):
-    """One workload in its primary cluster."""
+    """A workload in its primary cluster."""
 
     kind: str = ""
     namespace: Text
     name: Text
+    release: str = Field("", description="The Helm release that it is part of: its name, or namespace/name.")
     wanted: Count = Field(description="spec.replicas")
     running: Count = Field(description="Replicas that have a node.")
+    held: bool = Field(
+        False, description="Whether it is suspended, queued or gated, so that none of its pods can get a node."
+    )
     unschedulable: list[WaitingFile] = Field([])
     signals: list[ObservedSignalFile] = Field(
-        [], description="Who says that replicas are missing, beside the scheduler."
+        [], description="Requests for replicas by other sources than the scheduler."
     )
     deficit_since: Time | None = Field(None, description="Since when replicas have been missing, where that is known.")
     replica: ReplicaFile | None = None
+    containers: list[ContainerFile] = Field(
+        [], description="Containers of its pod template, to be compared with the WorkloadTemplate's."
+    )
 
 
 class HomelessFile(Strict):
@@ -146,16 +165,20 @@ class HomelessFile(Strict):
 
 
 class PlacedFile(Strict):
-    """How far a placement of ours has come there, and what its engine says of it."""
+    """The pods of a placement in the cluster, and the report of its engine."""
 
     name: Name
     bound: Count = Field(description="Pods that have a node: replicas, where a replica is one pod.")
-    ready: Count | None = Field(None, description="Pods that serve; left out where nobody looked.")
-    waiting: list[HomelessFile] = Field([], description="Its pods that have no node, and since when.")
+    ready: Count | None = Field(None, description="Pods that serve; left out if unknown.")
+    waiting: list[HomelessFile] = Field([], description="Pods of the placement without a node, and since when.")
     state: Annotated[EngineState, Field(strict=False)] | None = Field(
-        None, description="How far the engine is; left out where nobody asked it."
+        None, description="State by the engine; absent where the engine was not asked."
     )
     unused_since: Time | None = Field(None, description="Since when none of its GPUs has been used, where it is so.")
+    completion_time: Time | None = Field(
+        None,
+        description="When its run was complete, as status.completionTime of a Job; not of what serves.",
+    )
     message: str = Field("", description="The engine's own words, or what the pods wait for.")
     digest: str = Field("", description="The annotation overspill.dev/digest of the engine's object.")
     revision: Revision = Field("", description="The commit of the output branch that the engine is at, in full.")
@@ -172,23 +195,23 @@ class PlacedFile(Strict):
 
 
 class RuntimeClassFile(Strict):
-    """What a cluster adds to each pod that names this RuntimeClass."""
+    """The overhead and scheduling rules that a RuntimeClass adds to its pods."""
 
     name: Text
-    overhead: Amounts = Field({}, description="Its overhead.podFixed.")
-    node_selector: Labels = Field({}, description="Its scheduling.nodeSelector.")
-    tolerations: list[TolerationFile] = Field([], description="Its scheduling.tolerations.")
+    overhead: Amounts = Field({}, description="The overhead.podFixed of the RuntimeClass.")
+    node_selector: Labels = Field({}, description="The scheduling.nodeSelector of the RuntimeClass.")
+    tolerations: list[CheckedTolerationFile] = Field([], description="The scheduling.tolerations of the RuntimeClass.")
 
 
 class LimitRangeFile(Strict):
-    """What a container in this namespace is given that states no requests."""
+    """The default requests of containers in a namespace, as of a LimitRange."""
 
     namespace: Text
     default_request: Amounts
 
 
 class ObservationFile(Strict):
-    """What was seen of one cluster at one moment."""
+    """The observation of a cluster at one moment."""
 
     api_version: Literal["overspill.dev/v1alpha1"]
     kind: Literal["Observation"]
@@ -200,6 +223,6 @@ class ObservationFile(Strict):
     workloads: list[WorkloadFile] = Field([])
     placements: list[PlacedFile] = Field([])
     runtime_classes: list[RuntimeClassFile] | None = Field(
-        None, description="All of its RuntimeClasses; what names one does not fit where nobody says."
+        None, description="All RuntimeClasses of the cluster; if left out, pods that name a RuntimeClass do not fit."
     )
-    limit_ranges: list[LimitRangeFile] = Field([], description="What its LimitRanges have containers request.")
+    limit_ranges: list[LimitRangeFile] = Field([], description="Default requests of its LimitRanges.")

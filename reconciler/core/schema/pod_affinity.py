@@ -7,16 +7,16 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from reconciler.core.pods.pod_affinity import anti_affinity_terms
 from reconciler.core.schema.strict_model import Labels, Strict, Text
-from reconciler.core.workloads.pod_affinity import anti_affinity_terms
-from reconciler.model.scheduling import HostPort, PodOnNode
+from reconciler.model.kubernetes.scheduling import HostPort, PodOnNode
 
 _Port = Annotated[int, Field(ge=1, le=65535)]
 _Skew = Annotated[int, Field(ge=1, le=2**31 - 1)]
 
 
 class LabelOperator(StrEnum):
-    """What can be said of a pod's label."""
+    """Operators of a requirement on a pod's label."""
 
     IN = "In"
     NOT_IN = "NotIn"
@@ -25,7 +25,7 @@ class LabelOperator(StrEnum):
 
 
 class LabelRequirementFile(Strict):
-    """What a label of a pod has to be."""
+    """The requirement on a label of a pod."""
 
     key: Text
     operator: Annotated[LabelOperator, Field(strict=False)]

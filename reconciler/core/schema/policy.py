@@ -6,33 +6,35 @@ from typing import Annotated, Literal
 
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
+from reconciler.core.schema.budget import BudgetFile
 from reconciler.core.schema.signals import Signals
 from reconciler.core.schema.strict_model import Duration, Labels, Metadata, Name, Strict, Text, Window, refusal
-from reconciler.core.schema.taints import TolerationFile
+from reconciler.core.schema.taints import CheckedTolerationFile
 from reconciler.model import policy as model
 from reconciler.model.ids import ClusterName, WorkspaceName
+from reconciler.model.score import ScorerName, ScorerWeight
 from reconciler.model.units import format_duration
 
 _DEFAULTS = model.BurstPolicy(name="defaults")
 
 
 class ClusterPreferenceFile(Strict):
-    """One rung of the order: a cluster by name, or all clusters of the workspace with these labels."""
+    """An entry of the order of clusters: a cluster by name, or all clusters of the workspace with these labels."""
 
     name: Name | None = None
     match_labels: Labels = Field({})
     max_replicas: Annotated[int, Field(ge=0)] | None = Field(
-        None, description="The most replicas on each such cluster."
+        None, description="Most replicas on each of these clusters."
     )
     min_replicas: Annotated[int, Field(ge=0)] = Field(
-        0, description="Replicas that each such cluster has before others get more; no reason to place any."
+        0, description="Replicas that each of these clusters gets before others get more. It places none by itself."
     )
     weight: Annotated[int, Field(ge=0)] | None = Field(
-        None, description="Its share, where distribution.strategy is Weighted; 1 where it is not said."
+        None, description="Weight of the cluster for distribution.strategy Weighted; 1 by default."
     )
 
     @model_validator(mode="after")
-    def _one_way(self) -> ClusterPreferenceFile:
+    def _refuse_several_selectors(self) -> ClusterPreferenceFile:
         """Refuse an entry that selects in two ways or in none."""
         if (self.name is None) == (not self.match_labels):
             both = self.name is not None
@@ -58,12 +60,23 @@ class ClusterPreferenceFile(Strict):
         )
 
 
+class ScorerWeightFile(Strict):
+    """A scorer that orders the clusters. Each gives 0 to 100 points, and their mean by weight counts."""
+
+    name: Annotated[ScorerName, Field(strict=False)]
+    weight: Annotated[int, Field(ge=1, le=100)] = Field(1, description="How much it counts beside the others.")
+
+    def value_of(self) -> ScorerWeight:
+        """Make the model's value."""
+        return ScorerWeight(name=self.name, weight=self.weight)
+
+
 class SpreadConstraintFile(Strict):
     """Over how many values of a cluster label replicas are spread."""
 
     spread_by_label: Text
-    min_groups: Annotated[int, Field(ge=0)] = Field(0, description="Values that have some, at least.")
-    max_groups: Annotated[int, Field(ge=1)] | None = Field(None, description="Values that have some, at most.")
+    min_groups: Annotated[int, Field(ge=0)] = Field(0, description="Least number of label values with replicas.")
+    max_groups: Annotated[int, Field(ge=1)] | None = Field(None, description="Most label values with replicas.")
 
     @model_validator(mode="after")
     def _in_order(self) -> SpreadConstraintFile:
@@ -75,12 +88,12 @@ class SpreadConstraintFile(Strict):
 
 
 class DistributionFile(Strict):
-    """How replicas are shared out over the clusters. What runs stays where it is; only what is new is shared out."""
+    """The division of new replicas over the clusters. Running replicas stay on their cluster."""
 
     strategy: Annotated[model.StrategyName, Field(strict=False)] = _DEFAULTS.distribution.strategy
-    min_clusters: Annotated[int, Field(ge=0)] = Field(0, description="Clusters that have some, at least.")
-    max_clusters: Annotated[int, Field(ge=1)] | None = Field(None, description="Clusters that have some, at most.")
-    spread_constraint: SpreadConstraintFile | None = Field(None, description="Over which regions or zones.")
+    min_clusters: Annotated[int, Field(ge=0)] = Field(0, description="Least number of clusters with replicas.")
+    max_clusters: Annotated[int, Field(ge=1)] | None = Field(None, description="Most clusters with replicas.")
+    spread_constraint: SpreadConstraintFile | None = Field(None, description="Bounds on regions or zones.")
 
     @model_validator(mode="after")
     def _in_order(self) -> DistributionFile:
@@ -115,11 +128,26 @@ class WindowFile(Strict):
     window: Window
 
 
+class MoveBudgetFile(Strict):
+    """How often replicas may move between clusters because they cannot run where they are."""
+
+    max_per_hour: Annotated[int, Field(ge=0)] = Field(
+        _DEFAULTS.moves.most_per_hour, description="Most moves of one workload within an hour; 0 for none."
+    )
+    back_after: Window = Field(
+        _DEFAULTS.moves.back_after, description="Time after a move without a move back to the cluster that was left."
+    )
+
+
 class BurstDurationFile(Strict):
     """How long a placement lives, for templates that do not say so, and at most."""
 
-    default: Duration = _DEFAULTS.default_duration
-    max: Duration | None = None
+    default: Duration = Field(_DEFAULTS.default_duration, description="Time of a burst whose template does not say it.")
+    max: Duration | None = Field(None, description="Most time of a burst, with its renewals.")
+    renew: Annotated[model.Renewal, Field(strict=False)] = Field(
+        _DEFAULTS.renew,
+        description="Whether a burst is extended by its own time again while its replicas are missing.",
+    )
 
     @model_validator(mode="after")
     def _in_order(self) -> BurstDurationFile:
@@ -135,40 +163,72 @@ class BurstDurationFile(Strict):
 class BurstPolicySpec(Strict):
     """When a workload may burst, where to, how far, and how long."""
 
-    workspaces: list[Name] = Field([], description="Workspaces that it governs; none named: all.")
-    templates: list[Name] = Field([], description="WorkloadTemplates that it governs; none named: all.")
-    priority: int = Field(0, description="Who goes first when capacity is short; higher is earlier.")
+    workspaces: list[Name] = Field([], description="Workspaces that the policy governs; empty for all.")
+    templates: list[Name] = Field([], description="WorkloadTemplates that the policy governs; empty for all.")
+    priority: int = Field(0, description="Priority when capacity is short; higher values go first.")
+    weight: Annotated[int, Field(ge=1)] = Field(
+        1, description="Part of the room that each workload gets where those of equal priority have too little."
+    )
     clusters: list[ClusterPreferenceFile] = Field(
-        [], description="Where to, best first; none named: all of the workspace."
+        [], description="Clusters to burst to, in order; empty for all clusters of the workspace."
+    )
+    scoring: list[ScorerWeightFile] = Field(
+        [], description="Scorers that order these clusters, the best first; as they are written by default."
     )
     distribution: DistributionFile = Field(
-        DistributionFile(), validate_default=True, description="How replicas are shared out over these clusters."
+        DistributionFile(), validate_default=True, description="Division of replicas over these clusters."
     )
     require_labels: Labels = Field({}, description="Labels that a cluster must have.")
-    tolerations: list[TolerationFile] = Field([], description="Taints of clusters and nodes that bursts put up with.")
+    tolerations: list[CheckedTolerationFile] = Field(
+        [], description="Taints of clusters and nodes that bursts tolerate."
+    )
     max_replicas: Annotated[int, Field(ge=0)] | None = Field(
-        None, description="The most replicas of one workload, all in all."
+        None, description="Most replicas of one workload on all clusters together."
     )
     scale_up: WindowFile = Field(
-        WindowFile(window=_DEFAULTS.scale_up_window), description="How long replicas must be missing before a burst."
+        WindowFile(window=_DEFAULTS.scale_up_window), description="Time with missing replicas before a burst."
     )
     scale_down: WindowFile = Field(
-        WindowFile(window=_DEFAULTS.scale_down_window), description="How long they must not be missing before it goes."
+        WindowFile(window=_DEFAULTS.scale_down_window), description="Time without missing replicas before its end."
     )
-    cool_down: Window = Field(_DEFAULTS.cool_down, description="The rest after a burst has gone.")
-    hold: Window = Field(_DEFAULTS.hold, description="How long a placement that a person deleted stays away.")
+    cool_down: Window = Field(_DEFAULTS.cool_down, description="Pause after the end of a burst before the next one.")
+    hold: Window = Field(_DEFAULTS.hold, description="Time without a new placement after a person deleted one.")
     in_flight_timeout: Duration = Field(
-        _DEFAULTS.in_flight_timeout, description="How long a placement may take to get its nodes."
+        _DEFAULTS.in_flight_timeout, description="Time within which the pods of a placement must get nodes."
     )
     rollout_timeout: Duration = Field(
-        _DEFAULTS.rollout_timeout, description="How long a placement may not be healthy before it is taken back."
+        _DEFAULTS.rollout_timeout, description="Time for which a placement may be unhealthy before it is reverted."
     )
+    worker_lost_timeout: Duration | None = Field(
+        None,
+        description="Time after which bursts leave a lost cluster; by default 5m, and the Fleet's for gangs.",
+    )
+    moves: MoveBudgetFile = MoveBudgetFile()
     duration: BurstDurationFile = BurstDurationFile()
-    signals: Signals = Field([], description="What asks for replicas beside what clusters report.")
+    headroom: Annotated[int, Field(ge=0, le=1000)] = Field(
+        _DEFAULTS.headroom, description="Spare replicas elsewhere as long as any replica is missing."
+    )
+    headroom_duration: Duration | None = Field(
+        None, description="How long they stay after a replica last began to be missing; by default as long as any is."
+    )
+    budget: BudgetFile | None = Field(
+        None, description="Dollars that the bursts of all workloads of the policy together may cost."
+    )
+    signals: Signals = Field([], description="Signals that ask for replicas in addition to unschedulable pods.")
+
+    @field_validator("scoring", mode="after")
+    @classmethod
+    def _refuse_repeated_scorers(cls, given: list[ScorerWeightFile]) -> list[ScorerWeightFile]:
+        """Refuse a scorer that is named twice."""
+        names = [scorer.name for scorer in given]
+        repeated = next((name for place, name in enumerate(names) if name in names[:place]), None)
+        if repeated is not None:
+            raise refusal(f"has scorer {repeated} twice", "try one entry with a higher weight")
+        return given
 
     @field_validator("distribution", mode="after")
     @classmethod
-    def _weighed(cls, given: DistributionFile, info: ValidationInfo) -> DistributionFile:
+    def _refuse_unused_weights(cls, given: DistributionFile, info: ValidationInfo) -> DistributionFile:
         """Refuse weights that no strategy uses."""
         clusters: list[ClusterPreferenceFile] = info.data.get("clusters", [])
         idle = [place for place, candidate in enumerate(clusters) if candidate.weight is not None]
@@ -213,7 +273,9 @@ class BurstPolicyFile(Strict):
             workspaces=tuple(WorkspaceName(name) for name in spec.workspaces),
             templates=tuple(spec.templates),
             priority=spec.priority,
+            weight=spec.weight,
             candidates=tuple(candidate.value_of() for candidate in spec.clusters),
+            scoring=tuple(scorer.value_of() for scorer in spec.scoring),
             distribution=spec.distribution.value_of(),
             require_labels=spec.require_labels,
             tolerations=tuple(toleration.value_of() for toleration in spec.tolerations),
@@ -224,7 +286,13 @@ class BurstPolicyFile(Strict):
             hold=spec.hold,
             in_flight_timeout=spec.in_flight_timeout,
             rollout_timeout=spec.rollout_timeout,
+            worker_lost_timeout=spec.worker_lost_timeout,
+            moves=model.MoveBudget(most_per_hour=spec.moves.max_per_hour, back_after=spec.moves.back_after),
             default_duration=spec.duration.default,
             max_duration=spec.duration.max,
+            renew=spec.duration.renew,
+            headroom=spec.headroom,
+            headroom_duration=spec.headroom_duration,
+            budget=None if spec.budget is None else spec.budget.value_of(),
             signals=tuple(signal.value_of() for signal in spec.signals),
         )

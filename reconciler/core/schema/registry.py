@@ -22,6 +22,7 @@ from reconciler.core.schema.strict_model import API_VERSION, Strict
 from reconciler.core.schema.workloadkind import WorkloadKindFile
 from reconciler.core.schema.workloadspread import WorkloadSpreadFile
 from reconciler.core.schema.workspace import WorkspaceFile
+from reconciler.core.workloads.builtin_kinds import kinds_of_group
 from reconciler.model.units import format_duration
 from reconciler.model.workload import Json
 from reconciler.text.findings import shortened
@@ -46,9 +47,8 @@ KINDS = tuple(_MODELS)
 """The kinds that this version reads, each with a model and a published schema."""
 
 _FOREIGN_KINDS = frozenset({
-    "AdvancedCronJob", "BroadcastJob", "CloneSet", "ContainerRecreateRequest", "DaemonSet", "EphemeralJob",
-    "ImageListPullJob", "ImagePullJob", "NodeImage", "NodePodProbe", "PersistentPodState", "PodProbeMarker",
-    "ResourceDistribution", "SidecarSet", "StatefulSet", "UnitedDeployment",
+    *kinds_of_group("apps.kruise.io"), "ContainerRecreateRequest", "EphemeralJob", "ImageListPullJob", "ImagePullJob",
+    "NodeImage", "NodePodProbe", "PersistentPodState", "PodProbeMarker", "ResourceDistribution", "SidecarSet",
     "GPRAutoEviction", "ClusterGPUAllocation", "Project", "SliceConfig", "SliceQoSConfig", "SliceGateway",
     "SliceNodeAffinity", "SliceResourceQuotaConfig", "SliceRoleTemplate", "SliceRoleBinding", "SliceNSGateway",
     "ServiceExport", "ServiceExportConfig", "ServiceImport", "Slice", "WorkerSliceConfig", "WorkerSliceGateway",

@@ -16,6 +16,8 @@ from pydantic import AfterValidator, Field, WithJsonSchema, model_validator
 from reconciler.core.expressions import dialect
 from reconciler.core.schema.errors import nearest_name
 from reconciler.core.schema.strict_model import Duration, Name, Strict, Text, refusal
+from reconciler.core.signals.forecast import Forecast, Method
+from reconciler.core.signals.past_demand import STEP
 from reconciler.core.signals.prometheus import Query
 from reconciler.core.signals.schedule import Schedule
 from reconciler.model.signal import Signal
@@ -26,6 +28,11 @@ _EXAMPLE = "try '0 8 * * 1-5'"
 _LONGEST_QUERY = 4096
 """Characters of a query. Queries are sent in URLs, whose length servers bound."""
 _LONGEST_WINDOW = timedelta(days=31)
+
+
+_FARTHEST = timedelta(hours=6)
+"""The longest time that a forecast looks ahead, and that a trend is worked out from."""
+_TREND_WINDOW = timedelta(minutes=30)
 
 
 def _cron(text: str) -> str:
@@ -59,6 +66,20 @@ def _window(duration: timedelta) -> timedelta:
     return duration
 
 
+def _reach(duration: timedelta) -> timedelta:
+    """Refuse to look further ahead than anybody would pay for."""
+    if duration > _FARTHEST:
+        raise refusal("is longer than 6 hours", "try '10m'")
+    return duration
+
+
+def _trend_window(duration: timedelta) -> timedelta:
+    """Refuse a window with too few steps for a trend, or with more than a trend lasts."""
+    if not 2 * STEP <= duration <= _FARTHEST:
+        raise refusal("is not between 10 minutes and 6 hours", "try '30m'")
+    return duration
+
+
 def _query(text: str) -> str:
     """Refuse a query that is too long, or whose expressions are outside of the query dialect."""
     if len(text) > _LONGEST_QUERY:
@@ -71,6 +92,7 @@ def _query(text: str) -> str:
 
 Cron = Annotated[str, AfterValidator(_cron), WithJsonSchema({"type": "string", "examples": ["0 8 * * 1-5"]})]
 Zone = Annotated[str, AfterValidator(_zone), WithJsonSchema({"type": "string", "examples": ["Europe/Berlin"]})]
+WindowLength = Annotated[Duration, AfterValidator(_window)]
 Replicas = Annotated[int, Field(ge=1, le=100_000)]
 
 
@@ -78,9 +100,9 @@ class ScheduleFile(Strict):
     """A planned burst: replicas that are asked for from each start on, for so long."""
 
     start: Cron = Field(description="When it begins: minute, hour, day, month, weekday (0 and 7 are Sunday).")
-    duration: Annotated[Duration, AfterValidator(_window)] = Field(description="How long it lasts; 31 days at most.")
+    duration: WindowLength = Field(description="Duration; 31 days at most.")
     time_zone: Zone = Field("UTC", description="The IANA time zone that the start is read in.")
-    replicas: Replicas = Field(description="How many replicas are wanted elsewhere meanwhile.")
+    replicas: Replicas = Field(description="Replicas that burst meanwhile.")
 
     def value_of(self, name: str) -> Schedule:
         """Make the model's value."""
@@ -96,15 +118,15 @@ class PrometheusFile(Strict):
         description="PromQL of one value, in which {{ namespace }} and {{ name }} name the workload."
     )
     per_replica: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = Field(
-        None, description="How much of the value one replica takes; the value divided by it is missing, rounded up."
+        None, description="Value per replica; the value divided by it, rounded up, is missing."
     )
     above: Annotated[float, Field(allow_inf_nan=False)] | None = Field(
         None, description="More than this asks for replicas."
     )
-    replicas: Replicas | None = Field(None, description="How many replicas are missing while it is above.")
+    replicas: Replicas | None = Field(None, description="Replicas that are missing while the value is above.")
 
     @model_validator(mode="after")
-    def _one_way(self) -> PrometheusFile:
+    def _refuse_several_values(self) -> PrometheusFile:
         """Refuse a signal that reads its value in two ways or in none."""
         if (self.per_replica is None) == (self.above is None):
             both = self.above is not None
@@ -127,8 +149,31 @@ class PrometheusFile(Strict):
         )
 
 
+class ForecastFile(Strict):
+    """Replicas that are likely to be missing soon, by the demand of the past."""
+
+    method: Annotated[Method, Field(strict=False)] = Field(description="What it goes by.")
+    ahead: Annotated[Duration, AfterValidator(_reach)] = Field(
+        timedelta(minutes=10), description="How long before they are missing replicas are asked for; 6h at most."
+    )
+    window: Annotated[Duration, AfterValidator(_trend_window)] | None = Field(
+        None, description="The time that a Trend is worked out from, 10m to 6h; 30m by default."
+    )
+
+    @model_validator(mode="after")
+    def _refuse_window_without_trend(self) -> ForecastFile:
+        """Refuse a window that has no effect."""
+        if self.window is not None and self.method is not Method.TREND:
+            raise refusal(f"has a window, which {self.method} does not use", "try without window, or method: Trend")
+        return self
+
+    def value_of(self, name: str) -> Forecast:
+        """Make the model's value."""
+        return Forecast(name=name, method=self.method, ahead=self.ahead, window=self.window or _TREND_WINDOW)
+
+
 class KindFile(Protocol):
-    """One kind of signal as it stands in a file."""
+    """A kind of signal, as written in a file."""
 
     def value_of(self, name: str) -> Signal:
         """Make the model's value."""
@@ -136,12 +181,13 @@ class KindFile(Protocol):
 
 
 class SignalFile(Strict):
-    """One signal, by its name and in exactly one way."""
+    """A signal: its name and exactly one kind."""
 
-    name: Name = Field(description="What commits and tables call it.")
+    name: Name = Field(description="Name in commits and tables.")
     # The register: one line for each kind of signal.
     schedule: ScheduleFile | None = Field(None, description="A planned burst.")
     prometheus: PrometheusFile | None = Field(None, description="A question to Prometheus.")
+    forecast: ForecastFile | None = Field(None, description="Replicas that are likely to be missing soon.")
 
     @property
     def kinds(self) -> Mapping[str, KindFile]:
@@ -150,7 +196,7 @@ class SignalFile(Strict):
         return {field: file for field, file in files.items() if file is not None}
 
     @model_validator(mode="after")
-    def _one_kind(self) -> SignalFile:
+    def _refuse_several_kinds(self) -> SignalFile:
         """Refuse a signal of two kinds or of none."""
         given = list(self.kinds)
         if not given:

@@ -115,9 +115,18 @@ def _window(value: Json) -> timedelta:
 
 
 @lru_cache(maxsize=4096)
-def _parsed(text: str) -> Quantity:
+def _parse(text: str) -> Quantity:
     """Cache the few amounts that all nodes of a fleet share."""
     return parse_quantity(text)
+
+
+def _path_pattern(text: str) -> str:
+    """Refuse a pattern that another tool would read otherwise."""
+    if text.startswith("!"):
+        raise refusal(f"{shortened(text)!r} takes paths away, which is not supported", "try listing what is meant")
+    if ".." in text.split("/") or "\\" in text:
+        raise refusal(f"{shortened(text)!r} is no path from the root of the repository", "try 'teams/llm/**'")
+    return text
 
 
 def _quantity(value: Json) -> int:
@@ -128,7 +137,7 @@ def _quantity(value: Json) -> int:
     if len(text) > _LONGEST:
         raise refusal(f"{shortened(text)!r} is not a quantity", "try 4, '500m' or '8Gi'")
     try:
-        return _parsed(text)
+        return _parse(text)
     except ValueError as error:
         raise refusal(str(error), "try 4, '500m' or '8Gi'") from error
 
@@ -139,6 +148,7 @@ Duration = Annotated[timedelta, BeforeValidator(_duration), _AS_TEXT, WithJsonSc
 Window = Annotated[timedelta, BeforeValidator(_window), _AS_TEXT, WithJsonSchema(_DURATION_SCHEMA)]
 Amount = Annotated[int, BeforeValidator(_quantity), WithJsonSchema(_QUANTITY_SCHEMA)]
 Text = Annotated[str, Field(min_length=1)]
+PathPattern = Annotated[Text, AfterValidator(_path_pattern)]
 Labels = dict[str, str]
 Amounts = dict[str, Amount]
 Anything = dict[str, Any]
@@ -150,7 +160,7 @@ def resources(amounts: Mapping[str, int]) -> Resources:
 
 
 class Metadata(Strict):
-    """The part of Kubernetes' metadata that means something here, and what kubectl exports beside it."""
+    """The fields of Kubernetes' metadata that are read here, and those that kubectl exports."""
 
     name: Name
     namespace: str = ""

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from enum import StrEnum
 from typing import Annotated
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
-from reconciler.core.schema.strict_model import Strict, Text
-from reconciler.model.scheduling import Taint, Toleration
+from reconciler.core.pods.taints import toleration_faults
+from reconciler.core.schema.strict_model import Strict, Text, refusal
+from reconciler.model.kubernetes.scheduling import Taint, Toleration
 
 
 class TaintEffect(StrEnum):
-    """What a taint does to pods that do not tolerate it."""
+    """The effect of a taint on pods that do not tolerate it."""
 
     NO_SCHEDULE = "NoSchedule"
     PREFER_NO_SCHEDULE = "PreferNoSchedule"
@@ -44,7 +46,7 @@ class TaintFile(Strict):
     key: Text
     value: str = ""
     effect: EffectField = TaintEffect.NO_SCHEDULE
-    time_added: str = Field("", description="What kubectl exports; not read.")
+    time_added: str = Field("", description="Exported by kubectl; not read.")
 
     def value_of(self) -> Taint:
         """Make the model's value."""
@@ -58,8 +60,29 @@ class TolerationFile(Strict):
     operator: Annotated[Operator, Field(strict=False)] = Operator.EQUAL
     value: str = ""
     effect: Annotated[AnyEffect, Field(strict=False)] = AnyEffect.ANY
-    toleration_seconds: int | None = Field(None, description="What pods carry; read in a WorkloadSpread only.")
+    toleration_seconds: int | None = Field(None, description="Set on pods; read in a WorkloadSpread only.")
 
     def value_of(self) -> Toleration:
         """Make the model's value."""
         return Toleration(key=self.key, operator=str(self.operator), value=self.value, effect=str(self.effect))
+
+    def faults(self) -> Iterator[tuple[str, str, str]]:
+        """Yield what Kubernetes refuses of it: the field, the fault, and a remedy."""
+        return toleration_faults(
+            key=self.key,
+            operator=str(self.operator),
+            value=self.value,
+            effect=str(self.effect),
+            seconds=self.toleration_seconds,
+        )
+
+
+class CheckedTolerationFile(TolerationFile):
+    """A toleration that Kubernetes takes."""
+
+    @model_validator(mode="after")
+    def _refuse_faults(self) -> CheckedTolerationFile:
+        """Refuse what Kubernetes refuses."""
+        for field, message, hint in self.faults():
+            raise refusal(f"{field}: {message}", hint)
+        return self

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field, StringConstraints, model_validator
 
 from reconciler.core.schema.strict_model import Metadata, Name, Strict, refusal
-from reconciler.model.workload_kind import EACH, Path, path
+from reconciler.model.kubernetes.workload_kind import EACH, Path, path
 from reconciler.text.findings import shortened
 
 _PATH = r"^(?!status(\.|$))([A-Za-z0-9_-]+|\*)(\.([A-Za-z0-9_-]+|\*))*$"
@@ -31,7 +31,7 @@ def fault(text: str) -> tuple[str, str]:
     return "", ""
 
 
-def _checked(text: str) -> str:
+def _refuse_impossible_path(text: str) -> str:
     """Refuse a path that can exist in no object."""
     message, hint = fault(text)
     if message:
@@ -39,7 +39,7 @@ def _checked(text: str) -> str:
     return text
 
 
-PathText = Annotated[str, Field(json_schema_extra={"pattern": _PATH}), AfterValidator(_checked)]
+PathText = Annotated[str, Field(json_schema_extra={"pattern": _PATH}), AfterValidator(_refuse_impossible_path)]
 
 
 def _label(label: str) -> str:
@@ -53,26 +53,27 @@ def _label(label: str) -> str:
 class CountFile(Strict):
     """A number that the pods of a template are multiplied by."""
 
-    path: PathText = Field(description="Where it stands; a '*' is the item that the template is in.")
-    default: Annotated[int, Field(ge=0)] = Field(1, description="What it is where nothing stands there.")
-    less: Annotated[int, Field(ge=0)] = Field(0, description="What is taken off, as 1 for the leader of a group.")
+    path: PathText = Field(description="Path of the number; a '*' is the item with the template.")
+    default: Annotated[int, Field(ge=0)] = Field(1, description="The number where the path does not exist.")
+    less: Annotated[int, Field(ge=0)] = Field(
+        0, description="Subtracted from the number, as 1 for the leader of a group."
+    )
 
 
 class PodCountFile(CountFile):
-    """A number of pods, or of what they are in."""
+    """A number of pods or of groups of pods."""
 
     minimum_path: PathText | None = Field(
-        None,
-        description="Where it stands how many of them a group needs before any of it runs; all where nothing does.",
+        None, description="The field with the number that a group needs before any of it runs; all if it is absent."
     )
 
 
 class PodTemplateFile(Strict):
     """Pods of one template, or of one in each item of a list or a mapping."""
 
-    path: PathText = Field(description="Where the template stands; a '*' is each item of a list or a mapping.")
+    path: PathText = Field(description="Path of the template; a '*' is each item of a list or mapping.")
     counts: list[PodCountFile] = Field([], description="As many pods are made as their product; none listed: one.")
-    optional: bool = Field(False, description="It may be missing, and makes no pods then.")
+    optional: bool = Field(False, description="Whether it may be missing, and then makes no pods.")
 
     @model_validator(mode="after")
     def _of_its_items(self) -> PodTemplateFile:
@@ -92,10 +93,12 @@ class PodTemplateFile(Strict):
 class GroupFile(Strict):
     """Pods that only run together."""
 
-    called: Annotated[str, StringConstraints(min_length=1, max_length=40)] = Field("group", description="What one is.")
+    called: Annotated[str, StringConstraints(min_length=1, max_length=40)] = Field(
+        "group", description="The word for one group."
+    )
     counts: list[CountFile] = Field([], description="An object makes as many as their product; none listed: one.")
     minimum_path: PathText | None = Field(
-        None, description="Where it stands how many pods have to be there before any runs; all where nothing does."
+        None, description="The field with the number of pods that have to exist before any runs; all if it is absent."
     )
     pod_label: Annotated[str, AfterValidator(_label)] = Field(
         "", description="The label of its pods that tells the groups of one object apart."
@@ -147,7 +150,7 @@ def _labels(labels: list[str]) -> list[str]:
 
 
 class WorkloadKindSpec(Strict):
-    """Where objects of a kind say how many pods they make, and of what. What is left out stays as it is built in."""
+    """The paths of pod counts and pod templates in objects of a kind. Unset fields keep the built-in value."""
 
     group: Annotated[str, AfterValidator(_group)] = Field(
         description="The API group; '' for the core's.", json_schema_extra={"pattern": _GROUP}
@@ -157,11 +160,12 @@ class WorkloadKindSpec(Strict):
     )
     versions: list[Name] = Field([], description="Versions of which this is so; none listed: all.")
     replicas_paths: Annotated[list[PathText], AfterValidator(_once)] = Field(
-        [], description="Where objects say how many they want, added up."
+        [], description="Paths of the replica counts, which are added up."
     )
     pod_templates: Annotated[list[PodTemplateFile], AfterValidator(_templates_once)] = Field(
         [], description="The pods that an object makes."
     )
+    makes_pods: bool = Field(True, description="False where objects make no pods that need room, as configuration.")
     groups: GroupFile | None = Field(None, description="Which of them only run together.")
     pod_labels: Annotated[list[str], AfterValidator(_labels)] = Field(
         [], description="Labels of its pods that hold its name, where it does not own them itself."
@@ -170,7 +174,10 @@ class WorkloadKindSpec(Strict):
     @model_validator(mode="after")
     def _says_something(self) -> WorkloadKindSpec:
         """Refuse a kind without any statement."""
-        if not (self.replicas_paths or self.pod_templates or self.pod_labels):
+        stated = self.replicas_paths or self.pod_templates or self.pod_labels
+        if not self.makes_pods and (stated or self.groups is not None):
+            raise refusal("says that it makes no pods, and where its pods are", "try leaving makesPods out")
+        if self.makes_pods and not stated:
             raise refusal("has neither replicasPaths nor podTemplates", "try replicasPaths: [spec.replicas]")
         if self.groups is not None and self.groups.pod_label and not self.pod_labels:
             what = "has a label that tells groups apart, and none that says whose pods they are"

@@ -18,8 +18,8 @@ from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 from reconciler.core.schema.node_affinity import FieldRequirementFile, RequirementShape
 from reconciler.core.schema.strict_model import Anything, Labels, Metadata, Strict, Text, refusal
 from reconciler.core.schema.taints import TolerationFile
-from reconciler.model import workload_spread as model
-from reconciler.model.scheduling import NodeRequirement, NodeTerm
+from reconciler.model.kubernetes import workload_spread as model
+from reconciler.model.kubernetes.scheduling import NodeRequirement, NodeTerm
 from reconciler.model.workload import Json, WorkloadRef
 from reconciler.text.findings import shortened
 
@@ -71,8 +71,10 @@ class TermFile(Strict):
         "nodeSelectorTerms": "a subset has one term: write its matchExpressions here",
     }
 
-    match_expressions: list[RequirementShape] = Field([], description="What labels of a cluster, or of nodes, are.")
-    match_fields: list[FieldRequirementFile] = Field([], description="What the name is.")
+    match_expressions: list[RequirementShape] = Field(
+        [], description="Requirements on labels of a cluster or of nodes."
+    )
+    match_fields: list[FieldRequirementFile] = Field([], description="Requirements on the name.")
 
     def value_of(self) -> NodeTerm:
         """Make the model's value."""
@@ -90,17 +92,17 @@ class PreferredFile(Strict):
 
 
 class SubsetFile(Strict):
-    """One of the ordered targets."""
+    """A subset: an ordered target of replicas."""
 
     name: str = Field("", description="Unique in the spread.", json_schema_extra={"minLength": 1})
     required_node_selector_term: TermFile | None = Field(None, description="Which clusters, and nodes; none: all.")
     required_node_selector: TermFile | None = Field(None, description="The same under v1beta1's name.")
     preferred_node_selector_terms: list[PreferredFile] = Field([], description="Which of these are better.")
     preferred_node_selector: list[PreferredFile] = Field([], description="The same under v1beta1's name.")
-    tolerations: list[TolerationFile] = Field([], description="What its pods put up with.")
+    tolerations: list[TolerationFile] = Field([], description="Tolerations of its pods.")
     max_replicas: NumberOrPercent | None = Field(None, description="The most that it holds; none: no limit.")
     min_replicas: int = Field(
-        0, description="What it holds before later ones get more; not in Kruise.", json_schema_extra={"minimum": 0}
+        0, description="Replicas before later subsets get more; not in Kruise.", json_schema_extra={"minimum": 0}
     )
     patch: Anything = Field({}, description="A strategic merge on the pod template, applied last.")
 
@@ -139,7 +141,7 @@ class AdaptiveFile(Strict):
 
     disable_simulation_schedule: bool | None = Field(None, description="Nothing simulates scheduling.")
     reschedule_critical_seconds: int | None = Field(
-        None, description="How long a replica may have no node.", json_schema_extra={"minimum": 0}
+        None, description="Longest time of a replica without a node.", json_schema_extra={"minimum": 0}
     )
     unschedulable_duration: int = Field(
         RECOVERY,
@@ -156,7 +158,7 @@ class StrategyFile(Strict):
 
 
 class SpreadLabelRequirementFile(Strict):
-    """What a label of a pod has to be."""
+    """The requirement on a label of a pod."""
 
     key: Text
     operator: str = Field(json_schema_extra={"enum": ["In", "NotIn", "Exists", "DoesNotExist"]})
@@ -171,12 +173,12 @@ class SpreadLabelSelectorFile(Strict):
 
 
 class TargetFilterFile(Strict):
-    """Which pods of the workload are meant, where it has several roles."""
+    """The pods of the workload that are counted, where it has several roles."""
 
     selector: SpreadLabelSelectorFile = Field(
         SpreadLabelSelectorFile(), description="The pods that subsets change; none: all."
     )
-    replicas_path_list: list[str] = Field([], description="Where their replicas are said.")
+    replicas_path_list: list[str] = Field([], description="Paths of their replica counts.")
 
 
 class TargetFile(Strict):
@@ -200,7 +202,7 @@ class TargetFile(Strict):
 
 
 class SpreadSpec(Strict):
-    """Which workload, and over which subsets in which order."""
+    """The workload, and the subsets that its replicas go to, in order."""
 
     target_ref: TargetFile | None = Field(None, description="The workload; its version does not count.")
     target_filter: TargetFilterFile = Field(TargetFilterFile(), description="Which of its pods.")
@@ -215,7 +217,7 @@ class WorkloadSpreadFile(Strict):
     kind: Literal["WorkloadSpread"]
     metadata: SpreadMetadata
     spec: SpreadSpec = SpreadSpec()
-    status: Any = Field(None, description="What Kruise reports; not read.")
+    status: Any = Field(None, description="Reported by Kruise; not read.")
 
     @property
     def namespace(self) -> str:

@@ -7,7 +7,8 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, WithJsonSchema, model_validator
 
-from reconciler.core.schema.strict_model import Metadata, Name, Strict, refusal
+from reconciler.core.schema.budget import BudgetFile
+from reconciler.core.schema.strict_model import Amounts, Metadata, Name, PathPattern, Strict, refusal, resources
 from reconciler.model import cluster
 from reconciler.model import policy as model
 from reconciler.model.ids import ClusterName, WorkspaceName
@@ -18,7 +19,7 @@ _KIND = re.compile(r"[a-z0-9.-]*/[A-Z][A-Za-z0-9]*")
 _VERSION = re.compile(r"v[0-9]+((alpha|beta)[0-9]+)?")
 
 
-def _pinned(image: str) -> str:
+def _refuse_unpinned_image(image: str) -> str:
     """Refuse an image without a digest, which could change."""
     if _PINNED.fullmatch(image):
         return image
@@ -36,7 +37,7 @@ def _kind(text: str) -> str:
 
 
 PinnedImage = Annotated[
-    str, AfterValidator(_pinned), WithJsonSchema({"type": "string", "pattern": "@sha256:[0-9a-f]{64}$"})
+    str, AfterValidator(_refuse_unpinned_image), WithJsonSchema({"type": "string", "pattern": "@sha256:[0-9a-f]{64}$"})
 ]
 GroupKind = Annotated[
     str, AfterValidator(_kind), WithJsonSchema({"type": "string", "pattern": "^[a-z0-9.-]*/[A-Z][A-Za-z0-9]*$"})
@@ -53,12 +54,12 @@ class SharedNetworkingFile(Strict):
     """A network that clusters share, to which placements export their Services."""
 
     api: Annotated[cluster.NetworkApi, Field(strict=False)] = Field(
-        description="Whose ServiceExports: those of the multicluster-services API, or KubeSlice's."
+        description="The API of the ServiceExports: the multicluster-services API, or KubeSlice."
     )
     slice: Name | None = Field(None, description="With kubeslice: the slice; the workspace's own name by default.")
 
     @model_validator(mode="after")
-    def _sliced(self) -> SharedNetworkingFile:
+    def _refuse_needless_slice(self) -> SharedNetworkingFile:
         """Refuse a slice for a network without slices."""
         if self.slice is not None and self.api is not cluster.NetworkApi.KUBESLICE:
             raise refusal(
@@ -72,19 +73,39 @@ class SharedNetworkingFile(Strict):
         return cluster.SharedNetworking(api=self.api, slice=(self.slice or workspace) if sliced else "")
 
 
+class FairShareFile(Strict):
+    """The tenant's part of room that is short."""
+
+    weight: Annotated[int, Field(ge=1)] = Field(
+        1, description="Part of the room beyond all quotas that the tenant gets beside others of equal priority."
+    )
+    quota: Amounts = Field(
+        {}, description="Requests of bursts that the tenant has a right to; others may borrow what it does not use."
+    )
+
+
 class WorkspaceSpec(Strict):
     """A tenant's clusters, namespaces and limits."""
 
-    primary_cluster: Name = Field(description="Where the tenant's workloads live, and never burst to.")
-    clusters: list[Name] = Field(min_length=1, description="Where they may run, the primary among them.")
-    namespaces: list[Name] = Field([], description="What they may touch.")
+    primary_cluster: Name = Field(description="The cluster of the tenant's workloads; bursts never go there.")
+    clusters: list[Name] = Field(min_length=1, description="The clusters that they may use, the primary among them.")
+    namespaces: list[Name] = Field([], description="The namespaces that they may use.")
+    paths: list[PathPattern] = Field([], description="Files that are its own, as globs: 'teams/llm/**'.")
     allow_unpinned_charts: bool = Field(False, description="Charts without a version are allowed.")
+    allow_unknown_needs: bool = Field(
+        False, description="Requests are placed although the needs of their pods are unknown; these count as nothing."
+    )
     allowed_kinds: list[GroupKind] = Field([], description="group/Kind that manifests may hold beyond the usual.")
+    pod_security: Annotated[model.PodSecurity, Field(strict=False)] = Field(
+        model.PodSecurity.BASELINE, description="The level of Kubernetes' Pod Security Standards for its pods."
+    )
     command_jobs: CommandJobsFile | None = None
-    requests_on_primary: bool = Field(True, description="What is asked for by name may be placed on the primary.")
+    requests_on_primary: bool = Field(True, description="Whether requests may be placed on the primary.")
     shared_networking: SharedNetworkingFile | None = Field(
         None, description="Placements bring ServiceExports for their Services."
     )
+    fair_share: FairShareFile = FairShareFile()
+    budget: BudgetFile | None = Field(None, description="Dollars that the tenant's placements may cost.")
 
 
 class WorkspaceFile(Strict):
@@ -103,9 +124,15 @@ class WorkspaceFile(Strict):
             primary=ClusterName(spec.primary_cluster),
             clusters=tuple(ClusterName(name) for name in dict.fromkeys(spec.clusters)),
             namespaces=tuple(dict.fromkeys(spec.namespaces)),
+            paths=tuple(spec.paths),
             allow_unpinned_charts=spec.allow_unpinned_charts,
+            allow_unknown_needs=spec.allow_unknown_needs,
             allowed_kinds=tuple(spec.allowed_kinds),
+            pod_security=spec.pod_security,
             command_jobs=None if jobs is None else model.CommandJobs(image=jobs.image),
             requests_on_primary=spec.requests_on_primary,
+            weight=spec.fair_share.weight,
+            quota=resources(spec.fair_share.quota),
+            budget=None if spec.budget is None else spec.budget.value_of(),
             shared_networking=None if shared is None else shared.value_of(self.metadata.name),
         )

@@ -73,9 +73,9 @@ def _flags_form(value: Json) -> str:
 
 
 class HelmConfigFile(Strict):
-    """One chart to install."""
+    """A chart to install."""
 
-    name: str = Field("", description="What steps call it; releaseName by default.")
+    name: str = Field("", description="Name in steps; releaseName by default.")
     chart: Text = Field(description="The chart, with its repository's alias: vllm/vllm-stack.")
     release_name: Text
     release_namespace: Text
@@ -94,7 +94,7 @@ class HelmConfigFile(Strict):
 
 
 class ManifestResourceFile(Strict):
-    """One Kubernetes object, under ``manifest`` or, as EGS's REST interface has it, flattened beside its name."""
+    """A Kubernetes object, under ``manifest`` or, as in EGS's REST interface, with its fields beside its name."""
 
     # The flattened form: docs/egs.md, R14.
     model_config = ConfigDict(
@@ -104,7 +104,7 @@ class ManifestResourceFile(Strict):
         )
     )
 
-    name: str = Field("", description="What steps call it; the object's name by default.")
+    name: str = Field("", description="Name in steps; the object's name by default.")
     manifest: Anything = Field(description="The object as kubectl apply takes it.")
 
     @model_validator(mode="before")
@@ -122,14 +122,14 @@ class ManifestResourceFile(Strict):
 
 
 class CommandFile(Strict):
-    """One kubectl command line. The daemon never runs it."""
+    """A kubectl command line. The daemon never runs it."""
 
     name: Text
     cmd: Text
 
 
 class StepFile(Strict):
-    """One entry of the order of things."""
+    """A step of the deployment, in order."""
 
     name: Text = Field(description="The name of an entry of the list that the type points to.")
     type: Annotated[StepType, Field(strict=False)] = Field(
@@ -139,14 +139,14 @@ class StepFile(Strict):
 
 
 class DeployFile(Strict):
-    """What templates and placements have in common."""
+    """The fields that templates and placements share."""
 
     helm_config: list[HelmConfigFile] = Field([], description="Charts to install.")
     helm_configs: list[HelmConfigFile] = Field([], description="The same under the name of EGS's REST interface.")
     manifest_resources: list[ManifestResourceFile] = Field([], description="Kubernetes objects to apply.")
     cmd_exec: list[CommandFile] = Field([], description="kubectl command lines.")
     steps: list[StepFile] = Field([], description="The order in which they are applied.")
-    burst_duration: Duration | None = Field(None, description="How long a placement lives, from its commit.")
+    burst_duration: Duration | None = Field(None, description="Duration of a placement, from its commit.")
     deletion_policy: Annotated[DeletionPolicy, Field(strict=False)] = DeletionPolicy.DELETE
     service_account: str = ""
     service_account_name: str = Field("", description="The same under the name of EGS's multi-cluster kind.")

@@ -145,7 +145,7 @@ def deploy_spec(file: DeployFile, findings: list[Finding]) -> DeploySpec:
         loc: Loc = ("spec", "manifestResources", index)
         metadata = resource.manifest.get("metadata")
         own = metadata.get("name", "") if isinstance(metadata, Mapping) else ""
-        name = _named(resource.name, own, "the object's name", loc, findings)
+        name = _part_name(resource.name, own, "the object's name", loc, findings)
         manifests.append(ManifestResource(name=name, manifest=resource.manifest))
     findings += [
         Finding(
@@ -197,7 +197,7 @@ def _chart(file: HelmConfigFile, loc: Loc, findings: list[Finding]) -> HelmConfi
             timeout=file.helm_flags.timeout,
         )
     return HelmConfig(
-        name=_named(file.name, file.release_name, "its releaseName", loc, findings),
+        name=_part_name(file.name, file.release_name, "its releaseName", loc, findings),
         chart=file.chart,
         release_name=file.release_name,
         release_namespace=file.release_namespace,
@@ -210,7 +210,7 @@ def _chart(file: HelmConfigFile, loc: Loc, findings: list[Finding]) -> HelmConfi
     )
 
 
-def _named(name: str, default: Json, source: str, loc: Loc, findings: list[Finding]) -> str:
+def _part_name(name: str, default: Json, source: str, loc: Loc, findings: list[Finding]) -> str:
     """Return the name of a part for steps, by default that of its object or release (docs/egs.md, R5)."""
     if name:
         return name

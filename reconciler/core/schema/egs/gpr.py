@@ -32,8 +32,8 @@ class TermsFile(Strict):
     gpu_shape: str = Field("", description="The GPU's model; goes with instanceType.")
     instance_type: str = Field("", description="The node's type; goes with gpuShape.")
     priority: Priority | None = Field(None, description="1 to 300, higher goes first; 101 by default.")
-    exit_duration: Duration | None = Field(None, description="How long it keeps its GPUs.")
-    idle_time_out_duration: Duration | None = Field(None, description="How long it may leave its GPUs unused.")
+    exit_duration: Duration | None = Field(None, description="Duration of the GPR.")
+    idle_time_out_duration: Duration | None = Field(None, description="Longest time without use of its GPUs.")
     enforce_idle_time_out: bool | None = Field(None, description="Whether it then gives them back.")
     enable_eviction: bool = Field(False, description="Whether a GPR of higher priority may take its GPUs.")
     requeue_on_failure: bool | None = Field(None, description="Whether it waits again after it failed or was evicted.")
@@ -48,7 +48,7 @@ class TermsFile(Strict):
         return merge_alias(value, "memoryPerGPU", "memoryPerGpu")
 
     @model_validator(mode="after")
-    def _shaped(self) -> TermsFile:
+    def _check_shape(self) -> TermsFile:
         """Check shape and type against the flag: both absent with automatic selection, both required without."""
         if bool(self.gpu_shape) != bool(self.instance_type):
             given, lacking = ("gpuShape", "instanceType") if self.gpu_shape else ("instanceType", "gpuShape")
@@ -103,7 +103,7 @@ class DetailsFile(TermsFile):
 
 
 class TemplateTermsFile(TermsFile):
-    """What a GPRTemplate gives."""
+    """The GPUs and terms of a GPRTemplate."""
 
     gpu_sharing_mode: str = Field("", description="EGS's; no effect.")
 
@@ -119,7 +119,7 @@ class GprTemplateSpec(Strict):
 
 
 class GprTemplateFile(Strict):
-    """What one cluster gives to a GPR by default, and on which terms."""
+    """The default GPUs and terms of a GPR on a cluster."""
 
     api_version: Literal["gpr.kubeslice.io/v1alpha1"]
     kind: Literal["GPRTemplate"]
@@ -142,7 +142,7 @@ class GprSpec(DetailsFile):
 
     slice_name: Name = Field(description="The Workspace.")
     number_of_gpu_nodes: Count = Field(alias="numberOfGPUNodes", description="Nodes.")
-    preferred_clusters: list[Name] = Field([], description="Where it may be, best first.")
+    preferred_clusters: list[Name] = Field([], description="Clusters in order of preference.")
     cluster_name: Name | None = Field(None, description="The older name of one preferred cluster.")
     enable_auto_cluster_selection: bool | None = Field(None, description="Any cluster of the workspace will do.")
     request_name: str = Field("", max_length=40, description="EGS's; metadata.name is what it is known by.")
@@ -155,8 +155,8 @@ class GprSpec(DetailsFile):
     enable_mig: bool | None = Field(None, description="EGS's; no effect.")
     enable_dynamic_node_pool: bool | None = Field(None, description="EGS's; no effect.")
     workload_selector: Any = Field(None, description="EGS's; no effect.")
-    estimated_start_time: Any = Field(None, description="What EGS reports; not read.")
-    estimated_wait_time: Any = Field(None, description="What EGS reports; not read.")
+    estimated_start_time: Any = Field(None, description="Reported by EGS; not read.")
+    estimated_wait_time: Any = Field(None, description="Reported by EGS; not read.")
 
     @model_validator(mode="after")
     def _somewhere(self) -> GprSpec:

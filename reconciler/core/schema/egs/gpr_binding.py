@@ -49,7 +49,7 @@ class ClusterBindingFile(Strict):
     """The GPRTemplates of one cluster."""
 
     cluster_name: Name
-    default_template_name: Name | None = Field(None, description="The one that holds where nothing else is said.")
+    default_template_name: Name | None = Field(None, description="The GPRTemplate of clusters without their own.")
     templates: list[Name] = Field([], description="All that may be used there.")
 
 
@@ -59,7 +59,7 @@ class BindingSpec(Strict):
     enable_auto_gpr: bool = Field(
         False, alias="enableAutoGPR", description="Templates that no BurstPolicy governs burst by this binding."
     )
-    clusters: list[ClusterBindingFile] = Field([], description="Where to, best first, and on which terms.")
+    clusters: list[ClusterBindingFile] = Field([], description="Clusters in order, with their GPRTemplates.")
 
 
 class BindingFile(Strict):
@@ -95,7 +95,7 @@ class SliceRefFile(Strict):
 
 
 class LimitsFile(Strict):
-    """What one GPR may ask for at most."""
+    """The limits of one GPR."""
 
     gpu_shapes: list[str] = Field([], description="Models of GPUs; none named: any.")
     max_gpu_per_gpr: Cap | None = Field(None, alias="maxGPUPerGpr", description="GPUs, on all nodes together.")
@@ -107,7 +107,7 @@ class LimitsFile(Strict):
 
 
 class ClusterLimitsFile(LimitsFile):
-    """What one GPR may ask for on one cluster."""
+    """The limits of one GPR on one cluster."""
 
     cluster_name: Name
 
@@ -122,7 +122,9 @@ class WorkspacePolicySpec(Strict):
     ] = Field("low", description="The highest priority: low 100, medium 200, high 300.")
     max_gprs: Annotated[int, Field(ge=0)] = Field(_DEFAULTS.most, alias="maxGPRs", description="GPRs at a time.")
     max_exit_duration_per_gpr: Long = Field(
-        _DEFAULTS.longest, alias="maxExitDurationPerGPR", description="How long one may last: weeks or a duration."
+        _DEFAULTS.longest,
+        alias="maxExitDurationPerGPR",
+        description="Longest duration of one GPR: weeks or a duration.",
     )
     requeue_on_failure: bool = Field(True, description="For GPRs that do not say whether they wait again.")
     enable_auto_eviction: bool = Field(True, description="Whether its GPRs may take GPUs of lower, evictable ones.")
@@ -138,12 +140,12 @@ class WorkspacePolicySpec(Strict):
     @model_validator(mode="before")
     @classmethod
     def _range(cls, value: Json) -> Json:
-        """Read what EGS's replies call PriorityRange."""
+        """Read the PriorityRange of EGS's replies."""
         return merge_alias(value, "PriorityRange", "priorityRange")
 
 
 class WorkspacePolicyFile(Strict):
-    """What the GPRs of one workspace may ask for. A workspace without one is bound by nothing."""
+    """The limits of all GPRs of a workspace. A workspace without a WorkspacePolicy has none."""
 
     api_version: Literal["gpr.kubeslice.io/v1alpha1"]
     kind: Literal["WorkspacePolicy"]

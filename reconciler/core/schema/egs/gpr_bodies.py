@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Mapping
+from typing import ClassVar, Literal
 
 from pydantic import Field, model_validator
 
@@ -11,11 +12,11 @@ from reconciler.core.schema.strict_model import Name, Strict, refusal
 
 
 class WaitBody(DetailsFile):
-    """What ``POST /api/v1/gpr/waittime`` takes: the GPUs that somebody would ask for, and where."""
+    """The body of ``POST /api/v1/gpr/waittime``: the GPUs of a possible request, and its clusters."""
 
     workspace_name: Name | None = Field(None, description="The Workspace.")
     slice_name: Name | None = Field(None, description="The same under the name of EGS's GPRs.")
-    preferred_clusters: list[Name] = Field([], description="Where to look; on all of the workspace by default.")
+    preferred_clusters: list[Name] = Field([], description="Clusters to estimate; all of the workspace by default.")
     clusters: list[Name] = Field([], description="The same under the name of EGS's placements.")
     cluster_name: Name | None = Field(None, description="The same for one cluster.")
 
@@ -44,7 +45,12 @@ class WaitBody(DetailsFile):
 
 
 class ReleaseBody(Strict):
-    """What ``PUT /api/v1/gpr`` takes."""
+    """The body of ``PUT /api/v1/gpr``."""
+
+    strangers: ClassVar[Mapping[str, str]] = dict.fromkeys(
+        ("priority", "exitDuration", "enableEviction", "requeueOnFailure", "numberOfGPUs"),
+        "while it waits, change it in gprDetails by PUT /api/v1/workload-placement/{name}",
+    )
 
     gpr_id: str = Field(max_length=64, description="The GPR, as its list names it.", examples=["gpr-72b2aba0"])
     early_release: Literal[True] = Field(description="That its GPUs are given back now; nothing else is changed here.")

@@ -49,7 +49,7 @@ def warn_ignored_fields(part: Strict, loc: Loc) -> Iterator[Finding]:
     for name, hint in without.items():
         if name in part.model_fields_set and getattr(part, name) not in (False, ""):
             alias = str(type(part).model_fields[name].alias)
-            yield _ignored((*loc, alias), hint)
+            yield _ignore((*loc, alias), hint)
     if isinstance(part, TermsFile) and part.priority == TOP:
         message = f"is the highest there is, and EGS itself ends at {TOP - 1}"
         hint = f"try {TOP - 1}"
@@ -62,10 +62,10 @@ def warn_ignored_placement_fields(spec: PlacementSpec) -> Iterator[Finding]:
     named = spec.cluster_names or spec.cluster_name or spec.clusters
     if named and not (spec.enable_redistribute or spec.enable_burst):
         hint = "clusterNames say where it may go, now and later"
-        yield _ignored(("spec", "enableRedistribute"), hint)
+        yield _ignore(("spec", "enableRedistribute"), hint)
     if spec.gpr_details is not None:
         yield from warn_ignored_fields(spec.gpr_details, ("spec", "gprDetails"))
 
 
-def _ignored(loc: Loc, hint: str) -> Finding:
+def _ignore(loc: Loc, hint: str) -> Finding:
     return Finding(loc=loc, message="has no effect here", hint=hint, severity=Severity.WARNING)

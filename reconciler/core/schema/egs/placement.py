@@ -18,12 +18,12 @@ Group = Literal["gpr.kubeslice.io/v1alpha1", "worker.kubeslice.io/v1alpha1", "ai
 
 
 class PlacementSpec(DeployFile):
-    """What to deploy, where, for how long, and with which GPUs."""
+    """The objects to deploy, with their clusters, duration and GPUs."""
 
     duration: Duration | None = Field(None, description="The same as burstDuration, in the group aiops.")
     workspace_name: Name | None = Field(None, description="The Workspace; may be left out where only one fits.")
-    cluster_names: list[Name] = Field([], description="Where to, best first; in the group gpr.")
-    cluster_name: Name | None = Field(None, description="Where to; in the group worker.")
+    cluster_names: list[Name] = Field([], description="Clusters in order; in the group gpr.")
+    cluster_name: Name | None = Field(None, description="The cluster; in the group worker.")
     clusters: list[Name] = Field([], description="The same as clusterNames, under the name of EGS's REST interface.")
     num_placements: Annotated[int, Field(ge=1)] | None = Field(
         None, description="On how many of the clusters, the first that have room; on each by default."
@@ -33,7 +33,7 @@ class PlacementSpec(DeployFile):
     )
     enable_burst: bool = Field(False, description="Every cluster of the workspace will do.")
     enable_redistribute: bool = Field(
-        True, description="Where it names no cluster, it may go to one that its workspace is given later."
+        True, description="Whether a placement without clusters may go to clusters that join its workspace later."
     )
     enable_egs: bool | None = Field(None, alias="enableEGS", description="EGS's; no effect: gprDetails says it.")
     gpr_details: DetailsFile | None = Field(None, description="The GPUs that it asks for; its objects tell otherwise.")
@@ -70,7 +70,7 @@ class PlacementSpec(DeployFile):
 
 
 class PlacementFile(Strict):
-    """A placement that somebody asks for: what to deploy, where, and for how long."""
+    """A placement on request: the objects to deploy, with their clusters and duration."""
 
     api_version: Group
     kind: Literal["WorkloadPlacement"]
@@ -80,22 +80,22 @@ class PlacementFile(Strict):
 
 
 class Body(PlacementSpec):
-    """The body of a call, which may be what an earlier answer said."""
+    """The body of a call; an earlier answer of the API is one, too."""
 
-    namespace: str = Field("", description="Where EGS keeps it; passed over.")
-    status: Any = Field(None, description="What answers say; passed over.")
-    created_at: Any = Field(None, description="What answers say; passed over.")
-    updated_at: Any = Field(None, description="What answers say; passed over.")
+    namespace: str = Field("", description="Namespace of EGS's object; ignored.")
+    status: Any = Field(None, description="Part of answers; ignored.")
+    created_at: Any = Field(None, description="Part of answers; ignored.")
+    updated_at: Any = Field(None, description="Part of answers; ignored.")
 
 
 class CreateBody(Body):
-    """What ``POST /api/v1/workload-placement`` takes."""
+    """The body of ``POST /api/v1/workload-placement``."""
 
     name: Name
     workspace_name: Name | None = Field(None, description="The Workspace.")
 
 
 class UpdateBody(Body):
-    """What ``PUT /api/v1/workload-placement/{name}`` takes: only the fields that are to change."""
+    """The body of ``PUT /api/v1/workload-placement/{name}``: the fields that change."""
 
     name: Name | None = None

@@ -53,7 +53,7 @@ class RequestDraft:
     # Whether it is a reservation: it deploys nothing and only keeps GPUs.
     reserves: bool = False
     # The fields that it states, by their names in EGS's REST interface.
-    said: frozenset[str] = frozenset()
+    fields_set: frozenset[str] = frozenset()
     # The namespaces that its parts name outright.
     used: tuple[str, ...] = ()
     spelling: Spelling = field(default_factory=Spelling)
@@ -133,8 +133,8 @@ def reservation_draft(file: GprFile) -> tuple[RequestDraft, tuple[Finding, ...]]
 
 
 def merge_update(request: Request, draft: RequestDraft) -> tuple[RequestDraft, tuple[Finding, ...]]:
-    """Apply the fields that an update states (`draft.said`) to a request; all others stay."""
-    fields = draft.said
+    """Apply the fields that an update states (`draft.fields_set`) to a request; all others stay."""
+    fields = draft.fields_set
     spec, change = request.spec, draft.spec
     value = RequestDraft(
         name=request.name,
@@ -157,7 +157,7 @@ def merge_update(request: Request, draft: RequestDraft) -> tuple[RequestDraft, t
         requeues=draft.requeues if "gprDetails" in fields else request.terms.requeue,
         redistributes=draft.redistributes if "enableRedistribute" in fields else request.redistributes,
         reserves=request.reserves,
-        said=fields,
+        fields_set=fields,
         spelling=draft.spelling,
     )
     return value, tuple(value.spelling.of(finding) for finding in _check_parts(value))
@@ -204,7 +204,7 @@ def _draft(
         terms=None if details is None else details.terms(dedicated=details.dedicated_nodes),
         requeues=None if details is None else details.requeue_on_failure,
         redistributes=spec.enable_redistribute,
-        said=fields,
+        fields_set=fields,
         used=deploy_spec.used_namespaces((), deployed),
         spelling=Spelling(
             names={

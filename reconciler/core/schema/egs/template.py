@@ -1,4 +1,4 @@
-"""EGS's WorkloadTemplate: what to deploy, and how EGS means it to burst."""
+"""EGS's WorkloadTemplate: the objects to deploy, and EGS's fields for bursts."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class TemplateSpec(DeployFile):
     gpr_templates: list[Name] = Field([], description="GPRTemplates on whose terms it may have GPUs.")
     auto_placement: bool | None = Field(None, description="Whether a GPRTemplateBinding may burst it.")
     enable_burst: bool | None = Field(None, description="Whether it may burst to every cluster of the workspace.")
-    cluster_names: list[Name] = Field([], description="Where it bursts to, best first, unless a BurstPolicy says so.")
+    cluster_names: list[Name] = Field([], description="Clusters to burst to, in order, unless a BurstPolicy governs.")
 
 
 class SelectorFile(Strict):
@@ -31,7 +31,7 @@ class SelectorFile(Strict):
 
 
 class TemplateStatus(Strict):
-    """What EGS reports; only the selector is read."""
+    """The status that EGS reports; only the selector is read."""
 
     model_config = ConfigDict(extra="ignore")
 
@@ -39,7 +39,7 @@ class TemplateStatus(Strict):
 
 
 class WorkloadTemplateFile(Strict):
-    """What to deploy, in which steps, for how long: EGS's own kind, unchanged.
+    """The objects to deploy, their steps and their duration: EGS's own kind, unchanged.
 
     String values may hold Jinja expressions over replicas, cluster, placement, workspace and template.
     """

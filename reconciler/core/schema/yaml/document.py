@@ -16,7 +16,7 @@ from reconciler.text.findings import Loc
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Document:
-    """One document of a file."""
+    """A document of a file."""
 
     value: Json
     # The line of its first node.

@@ -42,7 +42,7 @@ def emit(value: Json) -> str:
     elif isinstance(value, (list, tuple)) and value:
         _sequence(value, 0, out)
     else:
-        out.append(_quoted(value) if isinstance(value, str) else _leaf(value))
+        out.append(_quote(value) if isinstance(value, str) else _leaf(value))
         out.append("\n")
     return "".join(out)
 
@@ -65,27 +65,33 @@ def reads_back(data: bytes) -> bool:
 
 def _mapping(value: Mapping[str, Json], depth: int, out: list[str]) -> None:
     """Write the entries of a mapping; the caller has already indented the first line."""
-    indent = ""
+    before, indent = "", "  " * depth
     for key, child in value.items():
-        text = _line(key)
-        out.append(f"{indent}{text}:" if len(text) <= _LONGEST_SIMPLE_KEY else f"{indent}? {text}\n{'  ' * depth}:")
-        indent = "  " * depth
+        head = _key(key) or f"? {_line(key)}\n{indent}:"
         if isinstance(child, str):
-            out.append(f" {_text(child, depth + 1)}\n")
+            out.append(f"{before}{head} {_text(child, depth + 1)}\n")
         elif isinstance(child, (dict, Mapping)) and child:
-            out.append("\n" + "  " * (depth + 1))
+            out.append(f"{before}{head}\n{indent}  ")
             _mapping(child, depth + 1, out)
         elif isinstance(child, (list, tuple)) and child:
-            out.append("\n" + indent)
+            out.append(f"{before}{head}\n{indent}")
             _sequence(child, depth, out)
         else:
-            out.append(f" {_leaf(child)}\n")
+            out.append(f"{before}{head} {_leaf(child)}\n")
+        before = indent
+
+
+@lru_cache(maxsize=4096)
+def _key(text: str) -> str:
+    """Write a key with its colon; empty for one that is too long to stand before a colon."""
+    line = _line(text)
+    return f"{line}:" if len(line) <= _LONGEST_SIMPLE_KEY else ""
 
 
 @lru_cache(maxsize=4096)
 def _line(text: str) -> str:
     """Write a key or a text on one line; cached, since the documents of a process share most of theirs."""
-    return text if _is_plain(text) else _quoted(text)
+    return text if _is_plain(text) else _quote(text)
 
 
 def _sequence(value: list[Json] | tuple[Json, ...], depth: int, out: list[str]) -> None:
@@ -140,26 +146,26 @@ def _text(text: str, depth: int) -> str:
     if "\n" not in text:
         return _line(text) if len(text) <= _SHORT else _line.__wrapped__(text)
     if text[0] in " \n" or text.endswith("\n\n"):
-        return _quoted(text)
+        return _quote(text)
     body = text.removesuffix("\n")
     lines = body.split("\n")
     if not all(line.isprintable() for line in lines):
-        return _quoted(text)
+        return _quote(text)
     indent = "  " * depth
     header = "|" if text.endswith("\n") else "|-"
     return "\n".join([header, *(indent + line if line else "" for line in lines)])
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     """Write a text in double quotes on one line, escaping every character that readers treat differently."""
     if text.isprintable():
         if '"' not in text and "\\" not in text:
             return f'"{text}"'
         return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
-    return '"' + "".join(_escaped(char) for char in text) + '"'
+    return '"' + "".join(_escape(char) for char in text) + '"'
 
 
-def _escaped(char: str) -> str:
+def _escape(char: str) -> str:
     """Escape one character of a quoted text where it needs it."""
     if char in _ESCAPED:
         return _ESCAPED[char]

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 import yaml
 
 YamlEvent: TypeAlias = Any
-"""One of PyYAML's events. Which attributes it has depends on its class, which the loops here look at by identity."""
+"""An event of PyYAML. Which attributes it has depends on its class, which the loops here look at by identity."""
 
 try:
     from yaml.cyaml import CParser as _Parser  # type: ignore[attr-defined] # the stubs leave it out

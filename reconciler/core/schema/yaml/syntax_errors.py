@@ -62,7 +62,7 @@ def syntax_problem(error: yaml.YAMLError, data: bytes, path: str) -> Problem:
     hint = ""
     if written[: mark.column + 1].strip(" -?:").startswith("\t"):
         text, hint = "a tab cannot indent", "try spaces"
-    elif quoted := _quoted(written):
+    elif quoted := _quote(written):
         hint = quoted
     elif "mapping values are not allowed" in text:
         hint = "check the indentation, or quote a value that holds ': '"
@@ -77,10 +77,10 @@ def syntax_problem(error: yaml.YAMLError, data: bytes, path: str) -> Problem:
 
 def key_hint(data: bytes, line: int) -> str:
     """Return the remedy for a mapping or a list in place of a key; `line` counts from 1."""
-    return _quoted(_BREAK.split(data.decode())[line - 1]) or "try quoting it"
+    return _quote(_BREAK.split(data.decode())[line - 1]) or "try quoting it"
 
 
-def _quoted(written: str) -> str:
+def _quote(written: str) -> str:
     """Return the quoted form of an unquoted expression on a line, whose braces YAML takes for mappings."""
     match = _EXPRESSION.search(written)
     if match is None:

@@ -1,0 +1,98 @@
+"""CustomResourceDefinitions of the fleet repository, as the schemas of their kinds.
+
+Their schemas are structural, so that API servers drop a field that the schema does not name without a word; here it is
+an error. Patterns, bounds of numbers, formats and CEL rules are left to API servers (docs/fleet.md,
+"CustomResourceDefinition").
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from reconciler.core.validation import kubernetes
+from reconciler.model.kubernetes.object_schema import ANYTHING, CustomKind, Schema
+from reconciler.model.workload import Json
+from reconciler.text.findings import Finding
+
+KIND = "CustomResourceDefinition"
+_GROUP = "apiextensions.k8s.io/"
+_OPEN = "x-kubernetes-preserve-unknown-fields"
+_EMBEDDED = "x-kubernetes-embedded-resource"
+_INT_OR_STRING = "x-kubernetes-int-or-string"
+
+
+def is_definition(value: Mapping[str, Json]) -> bool:
+    """Tell whether an object is a CustomResourceDefinition, of any version."""
+    return value.get("kind") == KIND and str(value.get("apiVersion", "")).startswith(_GROUP)
+
+
+def custom_kind(value: Mapping[str, Json]) -> tuple[CustomKind | None, tuple[Finding, ...]]:
+    """Read a CustomResourceDefinition; None, with the findings, for one that no API server takes."""
+    if value["apiVersion"] != f"{_GROUP}v1":
+        message = "is read in version v1 alone"
+        return None, (Finding(loc=("apiVersion",), message=message, hint=f"try '{_GROUP}v1'"),)
+    spec = value.get("spec")
+    names = spec.get("names") if isinstance(spec, dict) else None
+    if not isinstance(spec, dict) or not isinstance(names, dict) or not isinstance(spec.get("versions"), list):
+        return None, (Finding(loc=("spec",), message="needs group, names and versions"),)
+    group, kind = spec.get("group"), names.get("kind")
+    if not isinstance(group, str) or not isinstance(kind, str):
+        return None, (Finding(loc=("spec",), message="needs a group, and names with a kind"),)
+    if any(kind == name and version.rpartition("/")[0] == group for version, name in kubernetes.kinds_of_kubernetes()):
+        return None, (Finding(loc=("spec", "names", "kind"), message=f"{kind} is Kubernetes' own in group {group!r}"),)
+    versions = dict(_versions(spec["versions"]))
+    return CustomKind(group=group, kind=kind, versions=versions), ()
+
+
+def _versions(versions: list[Json]) -> Iterator[tuple[str, Schema]]:
+    """Yield the schema of each served version by its name."""
+    for version in versions:
+        if not isinstance(version, dict) or version.get("served") is False:
+            continue
+        outline = version.get("schema")
+        schema = outline.get("openAPIV3Schema") if isinstance(outline, dict) else None
+        yield (
+            str(version.get("name")),
+            _root(schema) if isinstance(schema, dict) else Schema(type="object", is_open=True),
+        )
+
+
+def _root(outline: Mapping[str, Json]) -> Schema:
+    """Read the schema of whole objects: API servers know their header and metadata themselves."""
+    schema = _schema(outline)
+    text = Schema(type="string")
+    header = {"apiVersion": text, "kind": text, "metadata": kubernetes.definition(kubernetes.OBJECT_META)}
+    return Schema(
+        type="object",
+        fields={**schema.fields, **header, "status": ANYTHING},
+        required=schema.required,
+        is_open=schema.is_open,
+    )
+
+
+def _schema(outline: Json) -> Schema:
+    if not isinstance(outline, dict):
+        return ANYTHING
+    if outline.get(_INT_OR_STRING) is True:
+        return Schema(type="int-or-string")
+    kind = outline.get("type")
+    words = outline.get("enum")
+    if kind == "object":
+        return _object(outline)
+    if kind == "array":
+        return Schema(type="array", values=_schema(outline.get("items")))
+    if kind in ("string", "boolean", "integer", "number"):
+        narrow = kind == "integer" and outline.get("format") in ("int32", "int64")
+        return Schema(type=outline["format"] if narrow else kind, words=tuple(words) if isinstance(words, list) else ())
+    return ANYTHING
+
+
+def _object(outline: Mapping[str, Json]) -> Schema:
+    properties, required, values = (outline.get(part) for part in ("properties", "required", "additionalProperties"))
+    return Schema(
+        type="object",
+        fields={name: _schema(part) for name, part in properties.items()} if isinstance(properties, dict) else {},
+        required=tuple(map(str, required)) if isinstance(required, list) else (),
+        values=_schema(values) if isinstance(values, dict) else None,
+        is_open=values is True or outline.get(_OPEN) is True or outline.get(_EMBEDDED) is True,
+    )

@@ -1,0 +1,79 @@
+"""Names of resources in the requests and limits of containers, as API servers and device plugins have them."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator, Mapping
+from collections.abc import Set as AbstractSet
+
+from reconciler.core.expressions.dialect import has_expression
+from reconciler.model.workload import Json
+from reconciler.text.findings import Finding, Loc, shortened
+from reconciler.text.spelling import nearest
+
+_STANDARD = ("cpu", "ephemeral-storage", "memory")
+_VENDORS = frozenset({
+    "amd.com/gpu", "aws.amazon.com/neuron", "aws.amazon.com/neuroncore", "aws.amazon.com/neurondevice",
+    "cambricon.com/mlu", "google.com/tpu", "gpu.intel.com/i915", "gpu.intel.com/xe", "habana.ai/gaudi",
+    "huawei.com/Ascend310", "huawei.com/Ascend310P", "huawei.com/Ascend910", "nvidia.com/gpu", "nvidia.com/gpu.shared",
+    "nvidia.com/gpucores", "nvidia.com/gpumem", "nvidia.com/gpumem-percentage", "qualcomm.com/qaic",
+    "vpc.amazonaws.com/efa",
+})  # fmt: skip # a list of words, filled line by line
+"""Resources of the device plugins of GPU and network vendors."""
+
+_SHORT = ("gpu", "gpus")
+"""Names that people write for the resource of a vendor."""
+
+_CLOSE = 0.92
+"""How alike a misspelt name is: one letter of ``nvidia.com/gpu``. Operators name resources of their own as freely."""
+
+
+def check_resource_names(pod: Mapping[str, Json], loc: Loc, declared: AbstractSet[str]) -> Iterator[Finding]:
+    """Check the resources of a pod's containers; `declared` are names that clusters are said to have."""
+    for part in ("initContainers", "containers"):
+        containers = pod.get(part)
+        for index, container in enumerate(containers if isinstance(containers, list) else ()):
+            resources = container.get("resources") if isinstance(container, dict) else None
+            if isinstance(resources, dict):
+                yield from _check_resources(resources, (*loc, part, index, "resources"), declared)
+
+
+def _check_resources(resources: Mapping[str, Json], loc: Loc, declared: AbstractSet[str]) -> Iterator[Finding]:
+    requests, limits = ({} if not isinstance(part := resources.get(name), dict) else part for name in _PARTS)
+    for field, amounts in zip(_PARTS, (requests, limits), strict=True):
+        for name in amounts:
+            hint = _misspelt(name, declared)
+            if hint is None:
+                continue
+            what = (
+                "is no resource of Kubernetes" if "/" not in name else "is no resource that a known device plugin has"
+            )
+            yield Finding(loc=(*loc, field, name), message=f"{shortened(name)} {what}", hint=hint)
+    for name, amount in requests.items():
+        limit = limits.get(name)
+        unlike = str(limit) != str(amount) and not has_expression(f"{amount}{limit}")
+        # API servers take a request for devices only beside the same limit, since devices are never overcommitted.
+        if unlike and _is_extended(name):
+            hint = f"set limits: {shortened(name)} to the same number, or leave the request out"
+            yield Finding(
+                loc=(*loc, "requests", name), message="devices are requested only up to their limit", hint=hint
+            )
+
+
+_PARTS = ("requests", "limits")
+
+
+def _misspelt(name: str, declared: AbstractSet[str]) -> str | None:
+    """Return the way out for a name that no cluster can have; None for any other."""
+    if has_expression(name) or name in declared or name in _VENDORS:
+        return None
+    if "/" not in name:
+        if name in _STANDARD or name.startswith("hugepages-"):
+            return None
+        return "try 'nvidia.com/gpu'" if name in _SHORT else nearest(name, _STANDARD)
+    close = difflib.get_close_matches(name, sorted(_VENDORS | declared), n=1, cutoff=_CLOSE)
+    return f"try '{close[0]}'" if close else None
+
+
+def _is_extended(name: str) -> bool:
+    return "/" in name and "kubernetes.io/" not in name and not has_expression(name)
