@@ -13,7 +13,7 @@ from reconciler.core.workloads.api_kinds import group_kind
 from reconciler.core.workloads.paths import at
 from reconciler.core.workloads.runtime_defaults import read_runtime_class
 from reconciler.model.capacity import ClusterObservation, ReplicaShape
-from reconciler.model.scheduling import RuntimeClass, UnstatedRequests
+from reconciler.model.kubernetes.scheduling import RuntimeClass, UnstatedRequests
 from reconciler.model.units import Quantity, Resources, total
 from reconciler.model.workload import Json
 
@@ -54,7 +54,7 @@ def with_included_runtime_class(shape: ReplicaShape, manifests: Iterable[Mapping
                     return _with_runtime_class(shape, runtime_class, gaps)
             except (AttributeError, LookupError, TypeError, ValueError):
                 pass
-            return replace(shape, obstacle=f"nobody can read what its RuntimeClass {name} adds to pods")
+            return replace(shape, obstacle=f"its RuntimeClass {name} is unreadable")
     return shape
 
 
@@ -85,7 +85,7 @@ def _obstacle(gaps: UnstatedRequests, shape: ReplicaShape, seen: ClusterObservat
     name, runtime_class = gaps.runtime_class, _runtime_class(gaps, seen)
     if name and seen.runtime_classes is None:
         rights = "by the rights of bootstrap/rbac.yaml, or in its observation"
-        return f"nobody says what RuntimeClass {name} adds to pods there", f"let its RuntimeClasses be seen: {rights}"
+        return f"RuntimeClass {name} is unknown there", f"let its RuntimeClasses be seen: {rights}"
     if name and runtime_class is None:
         return f"has no RuntimeClass {name}", f"create RuntimeClass {name} there"
     selector, labels = shape.node_selector, runtime_class.node_selector if runtime_class is not None else {}
@@ -95,7 +95,7 @@ def _obstacle(gaps: UnstatedRequests, shape: ReplicaShape, seen: ClusterObservat
         return f"its RuntimeClass {name} {others}", "let its pods, or the RuntimeClass, ask for other nodes"
     if seen.limit_ranges is None and any(map(gaps.lacking, _LIMITED_RESOURCES)):
         return (
-            "nobody says what LimitRanges give to containers there that request no cpu or memory",
+            "LimitRanges are unknown there, and a container requests no cpu or memory",
             "give Overspill the rights of bootstrap/rbac.yaml there, or state requests in every container",
         )
     beyond = _exceeded_resource(shape, gaps, seen)
@@ -119,7 +119,7 @@ def _runtime_class(gaps: UnstatedRequests, seen: ClusterObservation) -> RuntimeC
 
 
 def _exceeded_resource(shape: ReplicaShape, gaps: UnstatedRequests, seen: ClusterObservation) -> str:
-    """Name the resource of which container defaults exceed the pod-level request: the API server rejects such a pod."""
+    """Name the resource whose container defaults exceed the pod-level request: the API server rejects such a pod."""
     defaults, included = _defaults(shape, gaps, seen) if gaps.spare else {}, dict(gaps.defaults)
     return next((name for name, spare in gaps.spare if defaults.get(name, 0) - included.get(name, 0) > spare), "")
 
@@ -149,7 +149,7 @@ def _with_runtime_class(shape: ReplicaShape, runtime_class: RuntimeClass, gaps: 
 def _add_missing(
     requests: Resources, added: Mapping[str, Quantity], stated_amounts: Iterable[tuple[str, Quantity]]
 ) -> Resources:
-    """Add amounts to requests, less what of them the requests include already."""
+    """Add amounts to requests, less the part that the requests include already."""
     amounts, stated = dict(requests.amounts), dict(stated_amounts)
     for name, amount in added.items():
         missing = amount - stated.get(name, 0)

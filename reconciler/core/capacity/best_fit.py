@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
-from reconciler.core.capacity.room import ClusterCapacity
+from reconciler.core.capacity.cluster import ClusterCapacity
 from reconciler.model.capacity import ReplicaShape
 
 _T = TypeVar("_T")
@@ -24,16 +24,16 @@ def tightest_first(room: ClusterCapacity, wanted: Iterable[_T], shape: Callable[
     shapes = {shape(item).likeness: shape(item) for item in items}
     if len(shapes) <= 1:
         return items
-    choices = {likeness: room.choices(shape) for likeness, shape in shapes.items()}
-    return sorted(items, key=lambda item: choices[shape(item).likeness])
+    node_counts = {likeness: room.node_count(shape) for likeness, shape in shapes.items()}
+    return sorted(items, key=lambda item: node_counts[shape(item).likeness])
 
 
-def fitting_beside(room: ClusterCapacity, beside: Sequence[ShapeReplicas], shape: ReplicaShape, most: int) -> int:
+def count_beside(room: ClusterCapacity, beside: Sequence[ShapeReplicas], shape: ReplicaShape, most: int) -> int:
     """Count the replicas of a shape, up to `most`, that fit together with all of `beside`; nothing is taken."""
 
     def fits(replicas: int) -> bool:
         wanted = tightest_first(room, [*beside, (shape, replicas)], lambda pair: pair[0])
-        return room.together(wanted) == len(wanted)
+        return room.fitting_in_order(wanted) == len(wanted)
 
     low, high = 0, most
     if most <= 0 or fits(most):

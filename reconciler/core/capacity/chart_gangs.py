@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from reconciler.core.capacity.gangs import GangCount, GangWorkload, has_chart, has_gang_manifest, has_unknown_pod_count
 from reconciler.core.capacity.gpu_models import gpus_of_pod
-from reconciler.core.capacity.pod_needs import Gang, ManifestPods, PodSet, requirements_of
+from reconciler.core.capacity.pod_requirements import Gang, ManifestPods, PodSet, requirements_of
 from reconciler.core.workloads.builtin_kinds import NO_KINDS, Kinds, kinds_named
 from reconciler.core.workloads.replica_count import requests_devices
 from reconciler.model.capacity import GroupUnit, ReplicaShape, WorkloadObservation
@@ -27,7 +27,7 @@ _CHARTS = 16_384
 """Charts in the cache; beyond that the cache is emptied."""
 
 _PodCount = tuple[ReplicaShape, int]
-_UNKNOWN_SIZE = f"nobody says of how many pods one replica is (annotate its template: {GROUP_SIZE})"
+_UNKNOWN_SIZE = f"the number of pods of one replica is unknown (annotate its template: {GROUP_SIZE})"
 _NO_PODS_SEEN = "no pod of it is seen on its primary"
 
 

@@ -19,7 +19,7 @@ _CLUSTERS = 2048
 
 
 class ClusterCache(Generic[V]):
-    """One value for each cluster, which `make` computes from its nodes and DeviceClasses alone."""
+    """A value for each cluster, which `make` computes from its nodes and DeviceClasses alone."""
 
     def __init__(self, make: Callable[[ClusterObservation], V]) -> None:
         self._make = make

@@ -10,14 +10,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
+from reconciler.core.pods.pod_references import as_mapping
+from reconciler.core.pods.resource_claims import TemplateRecord, pod_claims, read_template, with_claims
 from reconciler.core.workloads.api_kinds import group_kind
+from reconciler.core.workloads.builtin_kinds import BUILT_IN
 from reconciler.core.workloads.paths import at
-from reconciler.core.workloads.pod_references import as_mapping
 from reconciler.core.workloads.pods import TemplatePods
-from reconciler.core.workloads.resource_claims import TemplateRecord, pod_claims, read_template, with_claims
 from reconciler.model.capacity import ReplicaShape
+from reconciler.model.kubernetes.workload_kind import path
 from reconciler.model.workload import Json
-from reconciler.model.workload_kind import path
 
 _REQUIRED = (
     "kueue.x-k8s.io/podset-required-topology",
@@ -29,15 +30,10 @@ _REQUIRED = (
 _FRACTIONS = ("gpu-fraction", "gpu-memory")
 """Annotations by which KAI shares a GPU between pods, without a resource request."""
 
-_ADMITTED_ONE_BY_ONE = frozenset(
-    {"/Pod", "apps/Deployment", "apps/ReplicaSet", "apps.kruise.io/CloneSet", "argoproj.io/Rollout"}
-)
-"""Kinds whose pods Kueue and KAI admit one by one."""
-
 _TEMPLATE = "resource.k8s.io/ResourceClaimTemplate"
 _DOMAIN = "resource.nvidia.com/ComputeDomain"
 _CHANNEL = path("spec.channel.resourceClaimTemplate.name")
-_UNCOUNTABLE = "which nobody counts here"
+_UNCOUNTABLE = "which cannot be counted here"
 
 
 def with_manifest_claims(
@@ -66,7 +62,8 @@ def _obstacles(
     pods: TemplatePods, manifest: Mapping[str, Json], claimed: tuple[str, ...], beside: Iterable[Mapping[str, Json]]
 ) -> Iterator[str]:
     annotations = {**_annotations(manifest), **_annotations(_template(pods, manifest))}
-    several = pods.replicas != 1 and group_kind(manifest) not in _ADMITTED_ONE_BY_ONE
+    kind = BUILT_IN.get(group_kind(manifest))
+    several = pods.replicas != 1 and not (kind is not None and kind.one_by_one)
     for key in _FRACTIONS:
         if key in annotations:
             yield f"asks for a part of a GPU ({key}), {_UNCOUNTABLE}"

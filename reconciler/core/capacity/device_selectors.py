@@ -28,12 +28,12 @@ _MAX_LENGTH = 10_240
 """Characters of an expression that the API server accepts."""
 _MAX_DEPTH = 20
 _ORDER: dict[str, Callable[[int, int], bool]] = {
-    "<": lambda one, other: one < other,
-    "<=": lambda one, other: one <= other,
-    ">": lambda one, other: one > other,
-    ">=": lambda one, other: one >= other,
-    "==": lambda one, other: one == other,
-    "!=": lambda one, other: one != other,
+    "<": lambda left, right: left < right,
+    "<=": lambda left, right: left <= right,
+    ">": lambda left, right: left > right,
+    ">=": lambda left, right: left >= right,
+    "==": lambda left, right: left == right,
+    "!=": lambda left, right: left != right,
 }
 _TEXT: dict[str, Callable[[str, str], bool]] = {
     "startsWith": str.startswith,
@@ -51,7 +51,7 @@ class _UnsupportedError(Exception):
 def parse_selector(expression: str) -> Selector | None:
     """Parse an expression; None if it is outside of the supported subset."""
     try:
-        parser = _Parser(expression)
+        parser = _SelectorParser(expression)
         read = parser.either(0)
         parser.end()
     except _UnsupportedError:
@@ -92,7 +92,7 @@ def _equal(value: AttributeValue, other: AttributeValue) -> bool:
     return type(value) is type(other) and value == other
 
 
-class _Parser:
+class _SelectorParser:
     """A recursive descent parser, with a method for each rule of the grammar."""
 
     def __init__(self, expression: str) -> None:
@@ -122,12 +122,12 @@ class _Parser:
             raise _UnsupportedError
 
     def _both(self, depth: int) -> Selector:
-        parts = [self._one(depth)]
+        parts = [self._negation(depth)]
         while self._took("&&"):
-            parts.append(self._one(depth))
+            parts.append(self._negation(depth))
         return parts[0] if len(parts) == 1 else _all(parts)
 
-    def _one(self, depth: int) -> Selector:
+    def _negation(self, depth: int) -> Selector:
         if self._took("!"):  # binds tighter than a comparison
             return _not(self._group(depth) if self._peek() == "(" else self._flag(*self._subject()))
         if self._peek() == "(":
@@ -136,28 +136,28 @@ class _Parser:
         return self._size(read) if source == "capacity" else self._condition(source, read)
 
     def _group(self, depth: int) -> Selector:
-        self._need("(")
+        self._expect("(")
         inner = self.either(depth + 1)
-        self._need(")")
+        self._expect(")")
         return inner
 
     def _subject(self) -> tuple[str, _Value]:
         """Parse ``device.driver``, or an attribute or capacity by domain and name."""
-        self._need("device")
-        self._need(".")
+        self._expect("device")
+        self._expect(".")
         source = self._name()
         if source == "driver":
             return source, lambda kind: kind.driver
         if source not in {"attributes", "capacity"}:
             raise _UnsupportedError
-        self._need("[")
+        self._expect("[")
         domain = self._string()
-        self._need("]")
+        self._expect("]")
         if self._took("["):
             key = f"{domain}/{self._string()}"
-            self._need("]")
+            self._expect("]")
         else:
-            self._need(".")
+            self._expect(".")
             key = f"{domain}/{self._name()}"
         if source == "attributes":
             return source, lambda kind: dict(kind.attributes).get(key)
@@ -180,9 +180,9 @@ class _Parser:
             test = _TEXT.get(self._name())
             if test is None:
                 raise _UnsupportedError
-            self._need("(")
+            self._expect("(")
             part = self._string()
-            self._need(")")
+            self._expect(")")
             return _test(read, lambda value: test(value, part) if isinstance(value, str) else None)
         if self._took("in"):
             options = self._options()
@@ -202,18 +202,18 @@ class _Parser:
 
     def _size(self, read: _Value) -> Selector:
         """Parse the comparison of a capacity with a quantity."""
-        self._need(".")
+        self._expect(".")
         method = self._name()
         if method not in {"compareTo", *_SIZE}:
             raise _UnsupportedError
         for token in ("(", "quantity", "("):
-            self._need(token)
+            self._expect(token)
         try:
             bound = parse_quantity(self._string())
         except ValueError as error:
             raise _UnsupportedError from error
-        self._need(")")
-        self._need(")")
+        self._expect(")")
+        self._expect(")")
         sign = _SIZE.get(method, "")
         if not sign:
             sign = self._peek()
@@ -223,11 +223,11 @@ class _Parser:
         return _test(read, lambda value: _ORDER[sign](Quantity(int(value)), bound))
 
     def _options(self) -> list[AttributeValue]:
-        self._need("[")
+        self._expect("[")
         options = [self._literal()]
         while self._took(","):
             options.append(self._literal())
-        self._need("]")
+        self._expect("]")
         return options
 
     def _literal(self) -> AttributeValue:
@@ -268,7 +268,7 @@ class _Parser:
         self._at += 1
         return True
 
-    def _need(self, token: str) -> None:
+    def _expect(self, token: str) -> None:
         if not self._took(token):
             raise _UnsupportedError
 

@@ -124,7 +124,7 @@ class ClusterDevices:
                     return True
                 continue
             # The scheduler may well take what another request, or another node, needs more; so does this.
-            matching.sort(key=lambda stock: (-self._wanted(stock, among), not stock.shared))
+            matching.sort(key=lambda stock: (-self._count_requests(stock, among), not stock.shared))
             step = len(handed.steps)
             if _take(node, matching, option.count, handed):
                 return True
@@ -155,7 +155,7 @@ class ClusterDevices:
         matching = [stock for stock in stocks if self._meets(option, stock.kind)]
         return sum(stock.total for stock in matching) if option.every else option.count if matching else 0
 
-    def _wanted(self, stock: DeviceStock, among: tuple[DeviceRequest, ...]) -> int:
+    def _count_requests(self, stock: DeviceStock, among: tuple[DeviceRequest, ...]) -> int:
         return sum(any(self._meets(option, stock.kind) for option in request.options) for request in among)
 
     def _meets(self, option: DeviceOption, kind: DeviceKind) -> bool | None:

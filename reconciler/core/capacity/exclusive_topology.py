@@ -15,21 +15,21 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
+from reconciler.core.capacity.cluster import ClusterCapacity
 from reconciler.core.capacity.cluster_cache import ClusterCache
 from reconciler.core.capacity.gpu_models import gpus_of_pod
 from reconciler.core.capacity.pod_anti_affinity import merged_identities
-from reconciler.core.capacity.room import ClusterCapacity
 from reconciler.core.expressions.dialect import has_expression
+from reconciler.core.pods.pod_affinity import pod_identities
+from reconciler.core.pods.pod_shape import replica_shape
 from reconciler.core.workloads.api_kinds import group_kind
-from reconciler.core.workloads.builtin_kinds import Kinds, kind_of
+from reconciler.core.workloads.builtin_kinds import BUILT_IN, Kinds, kind_of
 from reconciler.core.workloads.paths import at
-from reconciler.core.workloads.pod_affinity import pod_identities
-from reconciler.core.workloads.pod_shape import replica_shape
 from reconciler.core.workloads.pods import PodTemplateSite, TemplatePods, group_count, pod_metadata, read_pods
 from reconciler.model.capacity import ClusterObservation, ReplicaShape
-from reconciler.model.scheduling import NodeRequirement, NodeTerm, PodIdentity, PodOnNode
+from reconciler.model.kubernetes.scheduling import NodeRequirement, NodeTerm, PodIdentity, PodOnNode
+from reconciler.model.kubernetes.workload_kind import WorkloadKind
 from reconciler.model.workload import Json
-from reconciler.model.workload_kind import WorkloadKind
 from reconciler.text.wording import count
 
 ShapeCounts = tuple[tuple[ReplicaShape, int], ...]
@@ -142,7 +142,7 @@ def assign_domains(
     needs = f"needs {count(len(wanted.units), 'domain')} of {wanted.key}, one for each {wanted.called}"
     reasons = [f"{len(usable)} of {len(values)} there can hold one"]
     reasons += [f"other {wanted.called}s have pods in {len(taken)}"] if taken else []
-    reasons += [f"nobody says which pods are in {len(unknown)}"] if unknown else []
+    reasons += [f"the pods in {len(unknown)} are unknown"] if unknown else []
     reasons += [f"others of ours have {used}"] if used else []
     reasons += [f"its other pods may go to {loose}"] if loose else []
     *first, last = reasons
@@ -185,12 +185,12 @@ def _domains_for(
 
 def _fits(room: ClusterCapacity, nodes: TopologyNodes, key: str, value: str, unit: DomainUnit) -> bool:
     pods = [(_in_domain(shape, key, value), number) for shape, number in unit.pods]
-    if room.together(pods) < len(pods):
+    if room.fitting_in_order(pods) < len(pods):
         return False
-    return unit.inner is None or not isinstance(assign_domains(room, nodes, _nested(unit.inner, key, value)), str)
+    return unit.inner is None or not isinstance(assign_domains(room, nodes, _nest(unit.inner, key, value)), str)
 
 
-def _nested(inner: TopologyDomains, key: str, value: str) -> TopologyDomains:
+def _nest(inner: TopologyDomains, key: str, value: str) -> TopologyDomains:
     """Restrict units to the domain that encloses them."""
     units = tuple(
         replace(unit, pods=tuple((_in_domain(shape, key, value), number) for shape, number in unit.pods))
@@ -235,11 +235,6 @@ def _match(kinds: Sequence[Hashable], values_by_kind: Mapping[Hashable, Sequence
 
 
 SUBGROUPS = "leaderworkerset.sigs.k8s.io/subgroup-exclusive-topology"
-_LWS, _JOBSET = "leaderworkerset.x-k8s.io/LeaderWorkerSet", "jobset.x-k8s.io/JobSet"
-_GROUP_KEY, _SUBGROUP_KEY = "leaderworkerset.sigs.k8s.io/group-key", "leaderworkerset.sigs.k8s.io/subgroup-key"
-_JOB_KEY = "jobset.sigs.k8s.io/job-key"
-"""Labels that identify a group; all pods of a set have them."""
-
 _GROUP = ("spec", "leaderWorkerTemplate")
 _MAX_DOMAINS = 10_000
 """Units that are listed; clusters have fewer nodes (Kubernetes supports 5,000), so that more fit nowhere."""
@@ -260,28 +255,27 @@ class ExclusiveTopology:
 def read_exclusive_topology(manifest: Mapping[str, Json], kinds: Kinds) -> ExclusiveTopology | None:
     """Read the exclusive topology of an object; None for other kinds, or where it makes no pods.
 
-    Raises LookupError and ValueError as `pods.read_pods` does.
+    Raises LookupError and ValueError as `workloads.pods.read_pods` does.
     """
     kind = kind_of(manifest, kinds)
     if kind is None:
         return None
-    pods = [pod for pod in read_pods(manifest, kinds) if pod.replicas] if kind.name in (_LWS, _JOBSET) else []
+    pods = [pod for pod in read_pods(manifest, kinds) if pod.replicas] if kind.group_key else []
     if not pods:
         return None
-    return _of_leader_worker_set(manifest, kind, pods) if kind.name == _LWS else _of_job_set(manifest, kind, pods)
+    return _of_leader_worker_set(manifest, kind, pods) if kind.subgroup_key else _of_job_set(manifest, kind, pods)
 
 
 def template_identities(manifest: Mapping[str, Json], place: PodTemplateSite) -> tuple[PodIdentity, ...]:
-    """Return what pod rules match in the pods of a template, with the labels that identify groups.
+    """Return the identities of a template's pods for pod rules, with the labels that identify groups.
 
     The value of a group's key is unknown beforehand, and equal to no existing one.
     """
     (identity,) = pod_identities(pod_metadata(manifest, place))
-    kind, marks = group_kind(manifest), dict[str, str]()
-    if kind == _LWS:
-        marks = {_GROUP_KEY: ""} | ({_SUBGROUP_KEY: ""} if at(manifest, (*_GROUP, "subGroupPolicy")) else {})
-    elif kind == _JOBSET:
-        marks = {_JOB_KEY: ""}
+    kind = BUILT_IN.get(group_kind(manifest))
+    marks = {kind.group_key: ""} if kind is not None and kind.group_key else {}
+    if kind is not None and kind.subgroup_key and at(manifest, (*_GROUP, "subGroupPolicy")):
+        marks |= {kind.subgroup_key: ""}
     return (
         (identity._replace(labels=tuple(sorted({**dict(identity.labels), **marks}.items()))),) if marks else (identity,)
     )
@@ -304,16 +298,16 @@ def _of_leader_worker_set(
         return None
     group_key, subgroup_key = _annotation(manifest, (), kind.apart), _annotation(manifest, (), SUBGROUPS)
     shapes = [(_shape(manifest, pod), (pod.replicas or 0) // number) for pod in pods]
-    inner, outside = _subgroups(manifest, shapes, subgroup_key) if subgroup_key else (None, ())
+    inner, outside = _subgroups(manifest, shapes, subgroup_key, kind.subgroup_key) if subgroup_key else (None, ())
     pod_count = number * sum(each for _, each in shapes)
-    marked = {} if group_key else {_GROUP_KEY: pod_count}
+    marked = {} if group_key else {kind.group_key: pod_count}
     if inner is None and at(manifest, (*_GROUP, "subGroupPolicy")):
-        marked[_SUBGROUP_KEY] = pod_count
+        marked[kind.subgroup_key] = pod_count
     if group_key:
-        unit = DomainUnit(pods=_merged(shapes), inner=inner)
+        unit = DomainUnit(pods=_merge(shapes), inner=inner)
         units, namespace = (unit,) * min(number, _MAX_DOMAINS), _namespace(manifest)
         return ExclusiveTopology(
-            domains=TopologyDomains(key=group_key, units=units, mark=_GROUP_KEY, namespace=namespace), marked=marked
+            domains=TopologyDomains(key=group_key, units=units, mark=kind.group_key, namespace=namespace), marked=marked
         )
     if inner is None:
         return ExclusiveTopology(marked=marked)
@@ -323,7 +317,7 @@ def _of_leader_worker_set(
 
 
 def _subgroups(
-    manifest: Mapping[str, Json], shapes: list[tuple[ReplicaShape, int]], key: str
+    manifest: Mapping[str, Json], shapes: list[tuple[ReplicaShape, int]], key: str, mark: str
 ) -> tuple[TopologyDomains | None, ShapeCounts]:
     """Divide the pods of one group over its subgroups; with LeaderExcluded the leader is in none."""
     policy = at(manifest, (*_GROUP, "subGroupPolicy")) or {}
@@ -337,12 +331,10 @@ def _subgroups(
     size = sum(number for _, number in shapes)
     number = subgroup_of(size, subgroup, size - 1) + 1 if size else 0
     firsts = [_first_worker(size, subgroup, index) for index in range(min(number, _MAX_DOMAINS) + 1)]
-    made_of = tuple(DomainUnit(pods=_merged(_slice(shapes, *ends))) for ends in pairwise(firsts))
+    made_of = tuple(DomainUnit(pods=_merge(_slice(shapes, *ends))) for ends in pairwise(firsts))
     if not made_of:
         return None, ()
-    domains = TopologyDomains(
-        key=key, units=made_of, called="subgroup", mark=_SUBGROUP_KEY, namespace=_namespace(manifest)
-    )
+    domains = TopologyDomains(key=key, units=made_of, called="subgroup", mark=mark, namespace=_namespace(manifest))
     return domains, outside
 
 
@@ -376,12 +368,12 @@ def _of_job_set(manifest: Mapping[str, Json], kind: WorkloadKind, pods: list[Tem
         several = jobs if type(jobs) is int and jobs > 0 else 1
         keys.add(key)
         units += [DomainUnit(pods=((shape, number // several),))] * min(several, _MAX_DOMAINS)
-    marked = {_JOB_KEY: sum(number for _, number in loose)}
+    marked = {kind.group_key: sum(number for _, number in loose)}
     if not units:
         return ExclusiveTopology(marked=marked)
     if len(keys) > 1:
         raise ValueError(f"its jobs want domains of several labels: {', '.join(sorted(keys))}")
-    domains = TopologyDomains(key=keys.pop(), units=tuple(units), called="job", mark=_JOB_KEY)
+    domains = TopologyDomains(key=keys.pop(), units=tuple(units), called="job", mark=kind.group_key)
     return ExclusiveTopology(domains=domains, loose=tuple(loose), marked=marked)
 
 
@@ -402,7 +394,7 @@ def _annotation(manifest: Mapping[str, Json], object_path: tuple[str, ...], name
     return value if isinstance(value, str) else ""
 
 
-def _merged(shapes: list[tuple[ReplicaShape, int]]) -> ShapeCounts:
+def _merge(shapes: list[tuple[ReplicaShape, int]]) -> ShapeCounts:
     """Merge pods of equal shapes, those with the most GPUs first."""
     sums: dict[Hashable, tuple[ReplicaShape, int]] = {}
     for shape, number in shapes:

@@ -2,7 +2,7 @@
 
 Manifests declare a gang; the gang of a chart is known by its pods alone (`chart_gangs`).
 
-A replica of such a template is what its expressions mean by ``replicas``: a group of a LeaderWorkerSet, a worker of a
+A replica of such a template is the unit of ``replicas`` in its expressions: a group of a LeaderWorkerSet, a worker of a
 RayCluster. A template whose number of pods does not follow from ``replicas`` is placed as one copy, never as more. The
 primary reports pods; they are converted into replicas by their groups or by their number.
 """
@@ -13,8 +13,10 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 
-from reconciler.core.capacity.pod_needs import Gang, PodRequirements, PodSet, pods_of_spec, requirements_of
+from reconciler.bulkhead import Seam, attempt
+from reconciler.core.capacity.pod_requirements import Gang, PodRequirements, PodSet, pods_of_spec, requirements_of
 from reconciler.core.expressions import dialect, sandbox
 from reconciler.core.expressions.dialect import has_expression
 from reconciler.core.expressions.render import FAILURES
@@ -22,6 +24,7 @@ from reconciler.core.workloads.api_kinds import group_kind
 from reconciler.core.workloads.builtin_kinds import NO_KINDS, Kinds, kind_of
 from reconciler.core.workloads.paths import at
 from reconciler.core.workloads.replica_count import requests_devices
+from reconciler.errors import Bug
 from reconciler.model.capacity import MissingReplicas, ReplicaShape, WorkloadObservation
 from reconciler.model.ids import WorkloadId
 from reconciler.model.policy import Desired
@@ -47,32 +50,34 @@ class GangCount:
     """The pods that start without the others, by the minimums of the object."""
 
 
-@dataclass(frozen=True, kw_only=True)  # no slots, for what is worked out once
+@dataclass(frozen=True, kw_only=True)  # no slots, for cached properties
 class GangWorkload(ABC):
     """A template whose replicas are gangs."""
 
     counts: bool
     """Whether an expression of the template reads ``replicas``."""
+    copy: int = 1
+    """The replicas that its only copy counts as, where it does not divide."""
     _known: dict[int, GangCount] = field(default_factory=dict)
 
     def of(self, replicas: int) -> PodRequirements:
-        """Return the requirements of `replicas` replicas; `unknown` names what cannot be counted."""
-        return self._counted(replicas).needs
+        """Return the requirements of `replicas` replicas; `unknown` names requirements that cannot be counted."""
+        return self._gang_count(replicas).needs
 
     def pods(self, replicas: int) -> int:
         """Count the pods of `replicas` replicas in the object that is observed on the primary.
 
         Where that is none of the template's own manifests, the pods of its gangs are counted.
         """
-        return self._counted(replicas).pods
+        return self._gang_count(replicas).pods
 
     def groups(self, replicas: int) -> int:
         """Count the groups of those pods."""
-        return self._counted(replicas).groups
+        return self._gang_count(replicas).groups
 
     def gangs(self, replicas: int) -> tuple[Gang, ...]:
         """Return the groups of the pods, by object."""
-        return self._counted(replicas).gangs
+        return self._gang_count(replicas).gangs
 
     @property
     def divisible(self) -> bool:
@@ -82,12 +87,12 @@ class GangWorkload(ABC):
     @property
     def unknown(self) -> str:
         """Return why the requirements are unknown; empty where they are known."""
-        gang_count = self._counted(1)
+        gang_count = self._gang_count(1)
         return "" if gang_count.gangs else gang_count.needs.unknown or "nothing of it makes pods that run in groups"
 
     @property
     def shape(self) -> ReplicaShape | None:
-        """One replica as it is recorded: its pods with the largest requests, counting those with devices if any.
+        """The recorded shape of a replica: its pods with the largest requests, those with devices first.
 
         These pods are counted as its running replicas. Where pods of a replica request different numbers of GPUs, all
         are recorded with the largest. Pods that exist once for all replicas, as a head, are left out.
@@ -96,12 +101,15 @@ class GangWorkload(ABC):
             return None
         parts = additional_requirements(self.of(2), self.of(1)).parts if self.divisible else self.of(1).parts
         counted = [part for part in parts if requests_devices(part.shape)] or list(parts)
-        return replace(counted[0].shape, group_size=sum(part.replicas for part in counted))
+        pods = sum(part.replicas for part in counted)
+        return replace(counted[0].shape, group_size=pods if self.divisible else max(1, pods // self.copy))
 
     def replicas(self, pods: int, groups: int = 0) -> int:
         """Return the fewest replicas with at least these pods and, where replicas make groups, these groups."""
         if not self.divisible:
-            return 1 if pods > 0 or groups > 0 else 0
+            if self.copy == 1 or not (pods > 0 or groups > 0):
+                return int(pods > 0 or groups > 0)
+            return min(self.copy, max(groups, -(-pods * self.copy // max(1, self.pods(1)))))
         groups_matter = groups and self.groups(2) > self.groups(1)
         return max(_fewest_replicas(self.pods, pods), _fewest_replicas(self.groups, groups) if groups_matter else 0)
 
@@ -113,7 +121,7 @@ class GangWorkload(ABC):
         """
         size = workload.shape.group_size if workload.shape is not None else 1
         if self._runs(workload.running * size):
-            return replace(workload, wanted=1, running=1, waiting=(), shape=self.shape)
+            return replace(workload, wanted=self.copy, running=self.copy, waiting=(), shape=self.shape)
         steps: list[MissingReplicas] = []
         pods = reached = 0
         groups: set[str] = set()
@@ -137,10 +145,10 @@ class GangWorkload(ABC):
 
     def _runs(self, pods: int) -> bool:
         """Tell whether these pods are the minimum of the only copy, and not all of it."""
-        gang_count = self._counted(1)
+        gang_count = self._gang_count(1)
         return 0 < gang_count.enough < gang_count.pods and gang_count.enough <= pods and not self.divisible
 
-    def _counted(self, replicas: int) -> GangCount:
+    def _gang_count(self, replicas: int) -> GangCount:
         gang_count = self._known.get(replicas)
         if gang_count is None:
             if len(self._known) >= _MAX_COUNTS:
@@ -236,12 +244,13 @@ class _GangCache:
                 return gangs
         same_kinds = [(fleet.templates, gangs) for fleet, gangs in self._last if fleet.kinds == desired.kinds]
         declared = {
-            workload: _manifest_gang(template, desired.kinds, same_kinds)
+            # A gang that cannot be counted fails where its own workload is decided on.
+            workload: attempt(Seam.GANG, workload, partial(_manifest_gang, template, desired.kinds, same_kinds))
             for workload, template in desired.templates.items()
             if not template.request
         }
         gangs = {
-            workload: gang
+            workload: None if isinstance(gang, Bug) else gang
             for workload, gang in declared.items()
             if gang is not None or _may_be_chart_gang(desired.templates[workload], desired.kinds)
         }
@@ -264,11 +273,12 @@ def _manifest_gang(template: WorkloadTemplate, kinds: Kinds, earlier: Iterable[_
     """Return the gang that the manifests of a template declare, reused from an earlier fleet if unchanged."""
     for templates, gangs in earlier:
         last = templates.get(template.workload)
-        if last is not None and last.spec is template.spec and last.ref == template.ref:
+        if last is not None and (last.spec is template.spec and (last.ref, last.copy) == (template.ref, template.copy)):
             return gangs.get(template.workload)
     if not has_gang_manifest(template.spec, kinds):
         return None
-    return ManifestGang(spec=template.spec, counts=template.uses_replicas, ref=template.ref, kinds=kinds)
+    counts, copy = template.uses_replicas, template.copy or 1
+    return ManifestGang(spec=template.spec, counts=counts, copy=copy, ref=template.ref, kinds=kinds)
 
 
 def _may_be_chart_gang(template: WorkloadTemplate, kinds: Kinds) -> bool:

@@ -85,15 +85,15 @@ def same_model(asked: str, model: str) -> bool:
     Labels cannot contain spaces, and device attributes do: ``NVIDIA H100 80GB HBM3`` is ``nvidia-h100-80gb-hbm3``. A
     time-sliced GPU is of its model too.
     """
-    return _normalized(asked) == _normalized(model)
+    return _normalize(asked) == _normalize(model)
 
 
 def matches_model(asked: str, model: str) -> bool:
     """Tell whether a model matches a request by its name or by a word of it, as ``H100``."""
-    return same_model(asked, model) or _normalized(asked) in _normalized(model).split("-")
+    return same_model(asked, model) or _normalize(asked) in _normalize(model).split("-")
 
 
-def _normalized(model: str) -> str:
+def _normalize(model: str) -> str:
     return re.sub(r"[\s_-]+", "-", model.strip().lower()).removesuffix("-shared")
 
 

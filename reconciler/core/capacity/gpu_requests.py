@@ -6,14 +6,15 @@ for the models. The translation therefore depends on the observed nodes.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 
+from reconciler.core.capacity.cluster import ClusterCapacity
 from reconciler.core.capacity.cluster_cache import ClusterCache
 from reconciler.core.capacity.gpu_models import INSTANCE_TYPE, NodeGpus, gpus_of_node, matches_model, same_model
-from reconciler.core.capacity.room import ClusterCapacity
 from reconciler.model.capacity import ClusterObservation, DeviceOption, DeviceRequest, ReplicaShape
 from reconciler.model.gpr import GpuAsk
-from reconciler.model.scheduling import NodeRequirement, NodeTerm, Toleration
+from reconciler.model.kubernetes.scheduling import NodeRequirement, NodeTerm, Toleration
 from reconciler.model.units import ONE, Quantity, Resources
 from reconciler.text.wording import count, join_names
 
@@ -72,6 +73,22 @@ def gpu_pod_shape(ask: GpuAsk, seen: ClusterObservation | None, *, dedicated: bo
         if len(possible_shapes) == 1
         else max(possible_shapes, key=lambda shape: ClusterCapacity(seen).count(shape, ask.nodes))
     )
+
+
+def may_have_gpus(ask: GpuAsk, seen: ClusterObservation) -> bool:
+    """Return whether some GPUs of a cluster may be the requested ones; a label that no node has contradicts nothing."""
+    kinds = _GPU_KINDS.of(seen)
+    return not kinds or any(
+        (not ask.shape or not kind.gpus.model or _words(ask.shape) <= _words(kind.gpus.model))
+        and (not ask.instance_type or kind.instance_type in ("", ask.instance_type))
+        and (not kind.gpus.memory or kind.gpus.memory >= ask.memory)
+        for kind in kinds
+    )
+
+
+def _words(model: str) -> frozenset[str]:
+    """Split the name of a model: ``NVIDIA-H100`` may be ``NVIDIA-H100-80GB-HBM3``."""
+    return frozenset(re.split(r"[^a-z0-9]+", model.lower()))
 
 
 def missing_gpus(ask: GpuAsk, seen: ClusterObservation) -> str:
@@ -149,8 +166,10 @@ def _terms(ask: GpuAsk, node_kinds: list[_GpuKind]) -> tuple[NodeTerm, ...]:
     terms = {
         NodeTerm(
             labels=(
-                *_required(node_kind.gpus.model_label if ask.shape or ask.memory else "", node_kind.gpus.model),
-                *_required(INSTANCE_TYPE if ask.instance_type else "", ask.instance_type),
+                *_label_requirement(
+                    node_kind.gpus.model_label if ask.shape or ask.memory else "", node_kind.gpus.model
+                ),
+                *_label_requirement(INSTANCE_TYPE if ask.instance_type else "", ask.instance_type),
             )
         )
         for node_kind in node_kinds
@@ -163,5 +182,5 @@ def _terms(ask: GpuAsk, node_kinds: list[_GpuKind]) -> tuple[NodeTerm, ...]:
     return tuple(sorted(terms, key=repr))
 
 
-def _required(key: str, value: str) -> tuple[NodeRequirement, ...]:
+def _label_requirement(key: str, value: str) -> tuple[NodeRequirement, ...]:
     return (NodeRequirement(key=key, operator="In", values=(value,)),) if key else ()

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from reconciler.core.capacity.pod_anti_affinity import Domain, in_domains
-from reconciler.core.workloads.node_affinity import selects_node
-from reconciler.core.workloads.taints import untolerated_taint
+from reconciler.core.pods.node_affinity import selects_node
+from reconciler.core.pods.taints import untolerated_taint
 from reconciler.model.capacity import ClusterObservation, DeviceStock, ReplicaShape
-from reconciler.model.scheduling import PodOnNode, Taint
+from reconciler.model.kubernetes.scheduling import PodOnNode, Taint
 from reconciler.model.units import ONE, Resources
 
 PODS = "pods"

@@ -9,17 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from reconciler.core.capacity.cluster_cache import ClusterCache
-from reconciler.core.workloads.label_selectors import selects
+from reconciler.core.pods.label_selectors import selects
 from reconciler.model.capacity import ClusterObservation, ReplicaShape
-from reconciler.model.scheduling import AntiAffinityTerm, PodIdentity, PodOnNode, PodRules
+from reconciler.model.kubernetes.scheduling import AntiAffinityTerm, PodIdentity, PodOnNode, PodRules
 
 Domain = tuple[str, str]
 """A node label, and its value."""
 
 REPELLED_BY_EXISTING_PODS = "pods that are there keep it away by their anti-affinity"
-REPELLED_BY_INCOMING_PODS = (
-    "pods that are on their way keep it away by their anti-affinity, and nobody knows from which nodes"
-)
+REPELLED_BY_INCOMING_PODS = "pods that are on their way keep it away by their anti-affinity, from unknown nodes"
 NOT_REPELLED: tuple[frozenset[Domain], bool] = (frozenset(), False)
 """The result for pods that no anti-affinity matches."""
 _MAX_IDENTITIES = 10_000
@@ -41,11 +39,11 @@ class AntiAffinityPods:
         self._known: dict[tuple[PodIdentity, ...], frozenset[Domain]] = {}
 
     @property
-    def some(self) -> bool:
+    def any(self) -> bool:
         """Whether any pod has anti-affinity."""
         return bool(self._found)
 
-    def shut(self, who: tuple[PodIdentity, ...]) -> frozenset[Domain]:
+    def repelling_domains(self, who: tuple[PodIdentity, ...]) -> frozenset[Domain]:
         """List the domains that any of these pods is repelled from; none where their labels are unknown."""
         if not who or not self._found:
             return frozenset()
@@ -61,7 +59,7 @@ ANTI_AFFINITY_PODS = ClusterCache[AntiAffinityPods](AntiAffinityPods)
 
 
 def merged_identities(shapes: Iterable[ReplicaShape]) -> tuple[PodIdentity, ...]:
-    """Return what pod rules match in any of these shapes, each once and sorted."""
+    """Return the pod identities of these shapes for pod rules, each once and sorted."""
     return tuple(sorted({who for shape in shapes for who in shape.who}))
 
 

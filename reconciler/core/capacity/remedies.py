@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from reconciler.core.capacity.cluster import ClusterCapacity
 from reconciler.core.capacity.node import node_capacities, pods_fitting
-from reconciler.core.capacity.room import ClusterCapacity
-from reconciler.core.workloads.node_affinity import selects_node
-from reconciler.core.workloads.taints import untolerated_taint
+from reconciler.core.pods.node_affinity import selects_node
+from reconciler.core.pods.taints import untolerated_taint
 from reconciler.model.capacity import ClusterObservation, ReplicaShape
-from reconciler.model.scheduling import Taint, Toleration
+from reconciler.model.kubernetes.scheduling import Taint, Toleration
 from reconciler.text.wording import sanitize
 
 ADD_NODES = "free or add nodes there"
@@ -19,7 +19,7 @@ _TOLERATE_ALL = (Toleration(operator="Exists"),)
 def remedy(
     room: ClusterCapacity, seen: ClusterObservation, shape: ReplicaShape, wanted: int, *, deployed: bool = True
 ) -> str:
-    """Return what would let more replicas of a shape fit, where fewer than `wanted` do.
+    """Return a remedy by which more replicas of a shape would fit, where fewer than `wanted` do.
 
     A reservation is not `deployed`: it has no pods that could tolerate a taint.
     """

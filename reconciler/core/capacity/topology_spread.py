@@ -3,7 +3,7 @@
 The scheduler places pod after pod without looking ahead, so its first choice can decide how many follow. The count here
 holds for every choice: equal pods, one after another, each on any node that the filters admit.
 
-One topology spread constraint has one answer: every domain fills up, or stops `max_skew` above the full domain with the
+A single constraint has one answer: every domain fills up, or stops `max_skew` above the full domain with the
 fewest pods. Of several constraints only the coarsest is counted that way, and a finer one at `max_skew` pods a domain,
 up to which it stops no pod. Where domains cross, as racks that span zones, only one pod is certain.
 """
@@ -16,15 +16,15 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 
 from reconciler.core.capacity.node import NodeCapacity
-from reconciler.core.workloads.label_selectors import applies_for_certain, describe_rules, may_apply, ports_conflict
-from reconciler.core.workloads.node_affinity import selects_node
-from reconciler.core.workloads.taints import CORDON, UNREADY, tolerates, untolerated_taint
+from reconciler.core.pods.label_selectors import applies_for_certain, describe_rules, may_apply, ports_conflict
+from reconciler.core.pods.node_affinity import selects_node
+from reconciler.core.pods.taints import CORDON, UNREADY, tolerates, untolerated_taint
 from reconciler.model.capacity import ClosedNode, ReplicaShape
-from reconciler.model.scheduling import PodOnNode, PodRule, PodRules, TopologySpreadConstraint
+from reconciler.model.kubernetes.scheduling import PodOnNode, PodRule, PodRules, TopologySpreadConstraint
 from reconciler.text.wording import count
 
-UNKNOWN_PODS = "nobody says which pods are on its nodes"
-PODS_IN_MOTION = "pods that this is about are on their way, and nobody knows to or from which nodes"
+UNKNOWN_PODS = "the pods on its nodes are unknown"
+PODS_IN_MOTION = "pods that this is about are on their way, to or from unknown nodes"
 AMBIGUOUS_PODS = "pods are there that this may or may not be about"
 
 
@@ -67,7 +67,7 @@ def uncountable_rules(rules: PodRules, nodes: Iterable[NodeInfo], moving: Iterab
             if any(may_apply(rule, rules, pod) for rule in doubted):
                 return AMBIGUOUS_PODS
             if node.closed and any(rule.heeds_taints and may_apply(rule, rules, pod) for rule in rules.evenly):
-                return AMBIGUOUS_PODS  # nobody says which taints it has
+                return AMBIGUOUS_PODS  # its taints are unknown
     return ""
 
 
@@ -95,7 +95,7 @@ class _SpreadDomains:
     """The domains of one topology spread constraint."""
 
     rule: TopologySpreadConstraint
-    there: Counter[str]
+    matching: Counter[str]
     """Matching pods in each domain."""
     least: int
     """The global minimum of pods in a domain."""
@@ -117,22 +117,22 @@ class _SpreadDomains:
                 open_.add(domain)
         few = len(open_) < rule.min_domains
         return cls(
-            rule=rule, there=pods_by_domain, least=0 if few else min(pods_by_domain.values(), default=0), few=few
+            rule=rule, matching=pods_by_domain, least=0 if few else min(pods_by_domain.values(), default=0), few=few
         )
 
     def spare(self, domain: str) -> int:
         """Count the pods that a domain takes before any other domain gets one."""
-        return max(0, self.rule.max_skew + self.least - self.there[domain])
+        return max(0, self.rule.max_skew + self.least - self.matching[domain])
 
     def filled(self, holds: Mapping[str, int]) -> int:
-        """Count the pods that all domains take in the end, of which each has room for `holds`."""
+        """Count the pods that all domains take together; each domain has room for its entry of `holds`."""
         fewest = (
             0
             if self.few
-            else min((have + holds.get(domain_value, 0) for domain_value, have in self.there.items()), default=0)
+            else min((have + holds.get(domain_value, 0) for domain_value, have in self.matching.items()), default=0)
         )
         top = fewest + self.rule.max_skew
-        return sum(min(room, max(0, top - self.there[domain])) for domain, room in holds.items())
+        return sum(min(room, max(0, top - self.matching[domain])) for domain, room in holds.items())
 
 
 def _admitting_nodes(rules: PodRules, nodes: Iterable[NodeInfo]) -> list[NodeInfo]:

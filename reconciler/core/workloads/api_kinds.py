@@ -1,8 +1,8 @@
-"""Scopes of Kubernetes kinds, and the kinds that templates may not contain.
+"""Scopes of Kubernetes kinds.
 
 Kubernetes reports scopes by API discovery, which is not available here: rendering is pure. The lists are those of
 Kubernetes 1.37, and of the schedulers of GPU platforms, whose queues bound all tenants; other kinds named
-``Cluster...`` are taken to be cluster-scoped, as is the custom.
+``Cluster...`` are assumed to be cluster-scoped, as is the custom.
 """
 
 from __future__ import annotations
@@ -10,6 +10,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from reconciler.model.workload import Json
+
+KUBERNETES_GROUPS = frozenset({
+    "", "admissionregistration.k8s.io", "apiextensions.k8s.io", "apiregistration.k8s.io", "apps",
+    "authentication.k8s.io", "authorization.k8s.io", "autoscaling", "batch", "certificates.k8s.io",
+    "coordination.k8s.io", "discovery.k8s.io", "events.k8s.io", "flowcontrol.apiserver.k8s.io", "networking.k8s.io",
+    "node.k8s.io", "policy", "rbac.authorization.k8s.io", "resource.k8s.io", "scheduling.k8s.io", "storage.k8s.io",
+    "storagemigration.k8s.io",
+})  # fmt: skip # a list of words, filled line by line
+"""The API groups that Kubernetes 1.37 itself serves; kinds of any other group have to be installed."""
 
 CLUSTER_SCOPED = frozenset({
     "/ComponentStatus", "/Namespace", "/Node", "/PersistentVolume", "apiextensions.k8s.io/CustomResourceDefinition",
@@ -35,17 +44,6 @@ _CLUSTER_SCOPED_GROUPS = frozenset({
     "admissionregistration.k8s.io", "certificates.k8s.io", "flowcontrol.apiserver.k8s.io", "storagemigration.k8s.io",
 })  # fmt: skip # a list of words, filled line by line
 
-_ARGO_WORKLOADS = frozenset({
-    "AnalysisRun", "AnalysisTemplate", "CronWorkflow", "Experiment", "Rollout", "Workflow", "WorkflowTemplate",
-})  # fmt: skip # a list of words, filled line by line
-"""The kinds of ``argoproj.io`` that only run things in their namespace; the others steer Argo itself."""
-
-RIGHTS: Mapping[str, tuple[str, ...]] = {
-    "authorization.openshift.io": ("Role", "RoleBinding", "RoleBindingRestriction"),
-    "rbac.authorization.k8s.io": ("Role", "RoleBinding"),
-}
-"""The groups that grant rights, and their kinds that live in namespaces."""
-
 
 def is_list(manifest: Mapping[str, Json]) -> bool:
     """Tell whether engines split an object into items: any with ``items`` at the top, whatever its kind."""
@@ -65,17 +63,3 @@ def cluster_scoped(kind: str) -> bool:
     if kind in CLUSTER_SCOPED or kind in PLATFORM_SCOPED or group in _CLUSTER_SCOPED_GROUPS:
         return True
     return "." in group and not group.endswith(".k8s.io") and name.startswith("Cluster")
-
-
-def refused(kind: str) -> str:
-    """Return why a ``group/Kind`` needs the permission of the workspace; empty where it does not."""
-    group, _, name = kind.partition("/")
-    if group in RIGHTS:
-        return "grants rights (RBAC)"
-    if group == "argoproj.io" and name not in _ARGO_WORKLOADS:
-        return "steers Argo CD"
-    if group.endswith("toolkit.fluxcd.io") or group == "fluxcd.controlplane.io":
-        return "steers Flux"
-    if kind == "apiextensions.k8s.io/CustomResourceDefinition":
-        return "defines a kind for the whole cluster"
-    return "belongs to the whole cluster" if cluster_scoped(kind) else ""

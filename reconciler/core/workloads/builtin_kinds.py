@@ -1,4 +1,4 @@
-"""The built-in kinds of workloads, as data, and how a kind is looked up.
+"""The register of kinds of workloads: all that follows from a kind is a column here, and no other module lists kinds.
 
 Each path was read from the project's own API types, of the release or the commit that `checked` names. A WorkloadKind
 in the fleet repository goes before the entry here. To add a kind, add an entry to the list of its family below.
@@ -10,8 +10,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TypeAlias
 
 from reconciler.core.workloads.api_kinds import group_kind
+from reconciler.model.cluster import Category
+from reconciler.model.kubernetes.workload_kind import EACH, Count, Group, Mark, Path, PodTemplate, WorkloadKind, path
 from reconciler.model.workload import Json
-from reconciler.model.workload_kind import EACH, Count, Group, Mark, Path, PodTemplate, WorkloadKind, path
 
 REPLICAS = path("spec.replicas")
 SUSPEND = (path("spec.suspend"),)
@@ -34,7 +35,15 @@ def template(
 
 
 def spec_template_kind(
-    group: str, kind: str, versions: tuple[str, ...], checked: str, *, counted: bool = True
+    group: str,
+    kind: str,
+    versions: tuple[str, ...],
+    checked: str,
+    *,
+    counted: bool = True,
+    plural: str = "",
+    short_name: str = "",
+    one_by_one: bool = False,
 ) -> WorkloadKind:
     """Describe a kind that makes ``spec.replicas`` pods of ``spec.template``."""
     return WorkloadKind(
@@ -44,6 +53,11 @@ def spec_template_kind(
         replicas=(REPLICAS,) if counted else (),
         templates=(template("spec.template", *(("spec.replicas",) if counted else ())),),
         counted=counted,
+        ordinals=kind == "StatefulSet",
+        one_by_one=one_by_one,
+        spreads=counted and bool(group),
+        plural=plural,
+        short_name=short_name,
         checked=checked,
     )
 
@@ -76,6 +90,8 @@ def sets() -> Iterator[WorkloadKind]:
             size="leaderworkerset.sigs.k8s.io/size",
         ),
         apart="leaderworkerset.sigs.k8s.io/exclusive-topology",
+        group_key="leaderworkerset.sigs.k8s.io/group-key",
+        subgroup_key="leaderworkerset.sigs.k8s.io/subgroup-key",
         marks=(Mark(label="leaderworkerset.sigs.k8s.io/name"),),
         checked="LeaderWorkerSet 060ab4d (2026-08-21)",
     )
@@ -91,6 +107,8 @@ def sets() -> Iterator[WorkloadKind]:
         together=Group(called="set"),
         suspended=SUSPEND,
         apart="alpha.jobset.sigs.k8s.io/exclusive-topology",
+        group_key="jobset.sigs.k8s.io/job-key",
+        once=True,
         marks=(_JOBSET,),
         checked="JobSet 08dfbdf (2026-08-18)",
     )
@@ -135,6 +153,12 @@ def training() -> Iterator[WorkloadKind]:
             ),
         ),
         together=Group(called="job", gang=path("spec.minAvailable")),
+        once=True,
+        references=(
+            (path("spec.queue"), Category.QUEUES),
+            (path("spec.priorityClassName"), Category.PRIORITY_CLASSES),
+            (path("spec.schedulerName"), Category.SCHEDULERS),
+        ),
         marks=(Mark(label="volcano.sh/job-name"),),
         checked="Volcano APIs 536f121 (2026-06-22)",
     )
@@ -173,6 +197,8 @@ def training() -> Iterator[WorkloadKind]:
         ),
         together=Group(called="job"),
         suspended=SUSPEND,
+        once=True,
+        references=((path("spec.runtimeRef.name"), Category.RUNTIMES),),
         marks=(_JOBSET,),  # it makes a JobSet of its own name
         checked="Kubeflow Trainer 8c0f505 (2026-08-21)",
     )
@@ -197,6 +223,11 @@ def _kubeflow(
         templates=templates,
         together=Group(called="job", gang=path("spec.runPolicy.schedulingPolicy.minAvailable")),
         suspended=(path("spec.runPolicy.suspend"),),
+        once=True,
+        references=(
+            (path("spec.runPolicy.schedulingPolicy.queue"), Category.QUEUES),
+            (path("spec.runPolicy.schedulingPolicy.priorityClass"), Category.PRIORITY_CLASSES),
+        ),
         ordered=ordered,
         marks=tuple(
             Mark(label="training.kubeflow.org/job-name", beside=(("training.kubeflow.org/operator-name", name),))
@@ -244,6 +275,7 @@ def _ray_kind(kind: str, root: str, *more: PodTemplate, mark: Mark, optional: bo
         ),
         together=Group(called="cluster"),
         suspended=SUSPEND,
+        once=kind == "RayJob",
         marks=(mark,),
         checked="KubeRay feeaf72 (2026-08-19)",
     )
@@ -251,7 +283,41 @@ def _ray_kind(kind: str, root: str, *more: PodTemplate, mark: Mark, optional: bo
 
 def rolling() -> Iterator[WorkloadKind]:
     """Describe kinds like a Deployment, with a rollout of their own."""
-    yield spec_template_kind("apps.kruise.io", "CloneSet", ("v1alpha1", "v1beta1"), "Kruise 07169cf (2026-07-02)")
+    checked = "Kruise 07169cf (2026-07-02)"
+    versions = ("v1alpha1", "v1beta1")
+    yield spec_template_kind("apps.kruise.io", "CloneSet", versions, checked, one_by_one=True)
+    yield spec_template_kind("apps.kruise.io", "StatefulSet", versions, checked)
+    yield spec_template_kind("apps.kruise.io", "DaemonSet", versions, checked, counted=False)
+    yield WorkloadKind(
+        group="apps.kruise.io",
+        kind="UnitedDeployment",
+        versions=versions,
+        replicas=(REPLICAS,),
+        templates=tuple(
+            template(f"spec.template.{name}Template.spec.template", "spec.replicas", optional=True)
+            for name in ("statefulSet", "advancedStatefulSet", "cloneSet", "deployment")
+        ),
+        checked=checked,
+    )
+    yield WorkloadKind(
+        group="apps.kruise.io",
+        kind="BroadcastJob",
+        versions=versions,
+        templates=(template("spec.template"),),
+        counted=False,
+        once=True,
+        checked=checked,
+    )
+    yield WorkloadKind(
+        group="apps.kruise.io",
+        kind="AdvancedCronJob",
+        versions=versions,
+        templates=tuple(
+            template(f"spec.template.{name}Template.spec.template", optional=True) for name in ("job", "broadcastJob")
+        ),
+        counted=False,
+        checked=checked,
+    )
     yield WorkloadKind(
         group="argoproj.io",
         kind="Rollout",
@@ -265,6 +331,7 @@ def rolling() -> Iterator[WorkloadKind]:
                 counts=(Count(path=REPLICAS),),
             ),
         ),
+        one_by_one=True,
         checked="Argo Rollouts 9f8d111 (2026-08-17)",
     )
 
@@ -284,12 +351,14 @@ def serving() -> Iterator[WorkloadKind]:
         kind="InferenceService",
         versions=("v1beta1",),
         replicas=(path("spec.predictor.minReplicas"),),
+        ceiling=path("spec.predictor.maxReplicas"),
         templates=(
             _component("predictor", _SERVERS, completed=True),
             _component("transformer", optional=True),
             _component("explainer", ("art",), optional=True),
         ),
         unknown=(path("spec.predictor.workerSpec"),),
+        references=((path("spec.predictor.model.runtime"), Category.RUNTIMES),),
         marks=(Mark(label="serving.kserve.io/inferenceservice"),),
         checked=checked,
     )
@@ -391,12 +460,22 @@ def _kubernetes() -> Iterator[WorkloadKind]:
         kind="Pod",
         versions=("v1",),
         templates=(PodTemplate(spec=("spec",)),),
+        one_by_one=True,
+        plural="pods",
         checked=_KUBERNETES,
     )
     yield spec_template_kind("", "ReplicationController", ("v1",), _KUBERNETES)
-    for kind in ("Deployment", "ReplicaSet", "StatefulSet"):
-        yield spec_template_kind("apps", kind, ("v1",), _KUBERNETES)
-    yield spec_template_kind("apps", "DaemonSet", ("v1",), _KUBERNETES, counted=False)
+    for kind, short_name in (("Deployment", "deploy"), ("StatefulSet", "sts"), ("ReplicaSet", "")):
+        yield spec_template_kind(
+            "apps",
+            kind,
+            ("v1",),
+            _KUBERNETES,
+            plural=f"{kind.lower()}s",
+            short_name=short_name,
+            one_by_one=kind != "StatefulSet",
+        )
+    yield spec_template_kind("apps", "DaemonSet", ("v1",), _KUBERNETES, counted=False, short_name="ds")
     yield WorkloadKind(
         group="batch",
         kind="Job",
@@ -404,6 +483,11 @@ def _kubernetes() -> Iterator[WorkloadKind]:
         replicas=(path("spec.parallelism"),),
         templates=(template("spec.template", parallel_pods("spec")),),
         suspended=SUSPEND,
+        once=True,
+        once_with=(path("spec.completions"),),
+        completions=path("spec.completions"),
+        spreads=True,
+        plural="jobs",
         checked=_KUBERNETES,
     )
     yield WorkloadKind(
@@ -436,10 +520,27 @@ POD_TEMPLATES = frozenset(
 )
 """Kinds of Kubernetes whose pods are made from ``spec.template``."""
 
+WATCHED = tuple(kind for kind in BUILT_IN.values() if kind.plural and kind.replicas)
+"""Kinds of controllers that are watched in every cluster, in the order in which an owner is looked for."""
+
+COMMANDED = tuple(kind for kind in BUILT_IN.values() if kind.short_name)
+"""Kinds whose objects the commands of a template may name."""
+
+SPREAD: Mapping[str, tuple[str, ...]] = {
+    name: tuple(kind.group for kind in BUILT_IN.values() if kind.kind == name)
+    for name in (kind.kind for kind in BUILT_IN.values() if kind.spreads)
+}
+"""Names of the kinds that OpenKruise spreads without a whitelist, each with the API groups that have such a kind."""
+
+
+def kinds_of_group(group: str) -> tuple[str, ...]:
+    """List the names of the kinds of an API group."""
+    return tuple(kind.kind for kind in BUILT_IN.values() if kind.group == group)
+
 
 _BY_KIND: Mapping[str, tuple[WorkloadKind, ...]] = {
     name: tuple(kind for kind in BUILT_IN.values() if kind.kind == name)
-    for name in (one.kind for one in BUILT_IN.values())
+    for name in (kind.kind for kind in BUILT_IN.values())
 }
 
 

@@ -44,7 +44,7 @@ _WHOLE = frozenset({Category.KINDS, Category.IMAGES})
 def refuse_lacking(
     cluster: Cluster, prerequisites: Sequence[Prerequisite], seen: ClusterObservation | None
 ) -> Refusal | None:
-    """Refuse a cluster that lacks a prerequisite, and name all it lacks; None where none is known to be missing."""
+    """Refuse a cluster that lacks prerequisites, and name all of them; None if none is known to be missing."""
     if not prerequisites:
         return None
     lacks = [prerequisite for prerequisite in prerequisites if _has(cluster, prerequisite, seen) is False]
@@ -70,7 +70,7 @@ def declared_lacking(cluster: Cluster, prerequisites: Iterable[Prerequisite]) ->
 def undeclared(
     cluster: Cluster, prerequisites: Iterable[Prerequisite], seen: ClusterObservation | None = None
 ) -> tuple[Prerequisite, ...]:
-    """List the prerequisites of which a cluster neither declares nor shows whether it has them."""
+    """List the prerequisites that a cluster neither declares nor reports."""
     return tuple(prerequisite for prerequisite in prerequisites if _has(cluster, prerequisite, seen) is None)
 
 

@@ -8,8 +8,8 @@ from typing import TypeAlias
 from reconciler.core.workloads.api_kinds import cluster_scoped, group_kind
 from reconciler.core.workloads.paths import at
 from reconciler.model.cluster import Category
+from reconciler.model.kubernetes.workload_kind import Path, path
 from reconciler.model.workload import Json
-from reconciler.model.workload_kind import Path, path
 
 IncludedObject: TypeAlias = tuple[Category, str]
 """A category, and a name in it as in a `Prerequisite`."""
@@ -47,7 +47,7 @@ _INCLUDED: Mapping[str, tuple[Category, tuple[Path, ...]]] = {
 
 
 def included_objects(manifest: Mapping[str, Json], namespace: str) -> Iterator[IncludedObject]:
-    """Yield what one object provides; `namespace` is its namespace, if it has one."""
+    """Yield the names that an object provides; `namespace` is its namespace, if it has one."""
     kind = group_kind(manifest)
     if kind == "apiextensions.k8s.io/CustomResourceDefinition":
         yield Category.KINDS, f"{at(manifest, path('spec.group'))}/{at(manifest, path('spec.names.kind'))}"

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
+from reconciler.model.kubernetes.workload_kind import EACH, Path
 from reconciler.model.workload import Json
-from reconciler.model.workload_kind import EACH, Path
 from reconciler.text.findings import Loc
 
 _DIGITS = 9
@@ -17,7 +17,7 @@ _DIGITS = 9
 
 
 def at(value: Json, field_path: Path) -> Json:
-    """Return the value at a path without ``*``; None where nothing is."""
+    """Return the value at a path without ``*``; None where the path does not exist."""
     for part in field_path:
         value = _below(value, part)
     return value
@@ -52,14 +52,15 @@ def within(field_path: Path, item: Path, pattern: Path) -> Path:
 
 
 def put(value: Json, field_path: Path, new: Json) -> Json:
-    """Return a copy with a new value at an existing path."""
+    """Return a copy with a new value at a path, of which only the last part may be missing."""
     if not field_path:
         return new
+    part, rest = field_path[0], field_path[1:]
     if isinstance(value, list):
-        return [
-            put(item, field_path[1:], new) if index == int(field_path[0]) else item for index, item in enumerate(value)
-        ]
-    return {key: put(item, field_path[1:], new) if key == field_path[0] else item for key, item in value.items()}
+        return [put(item, rest, new) if index == int(part) else item for index, item in enumerate(value)]
+    if part not in value:
+        return {**value, part: new}
+    return {key: put(item, rest, new) if key == part else item for key, item in value.items()}
 
 
 def replicas_at(value: Json, replicas_paths: Iterable[Path]) -> int:

@@ -20,8 +20,8 @@ from reconciler.core.expressions.dialect import has_expression
 from reconciler.core.workloads.builtin_kinds import NO_KINDS, Kinds, kind_of
 from reconciler.core.workloads.paths import at, items, located, within
 from reconciler.core.workloads.pods import declared_minimum, group_count, pod_count
+from reconciler.model.kubernetes.workload_kind import EACH, Count, Path, WorkloadKind
 from reconciler.model.workload import Json
-from reconciler.model.workload_kind import EACH, Count, Path, WorkloadKind
 from reconciler.text.findings import Finding, Loc, shortened
 
 _DIGITS = re.compile(r"[1-9]\d{0,8}")
@@ -87,7 +87,7 @@ def _check_number(value: Json) -> Iterator[tuple[str, str]]:
 
 
 def _check_order(manifest: Mapping[str, Json], kind: WorkloadKind, loc: Loc) -> Iterator[Finding]:
-    """Check that minimums do not exceed what they are minimums of, in each item that has both."""
+    """Check that minimums do not exceed their numbers, in each item that has both."""
     pairs = [(count.least, count.most) for count in _counts(kind)] + [*kind.ordered]
     # One minimum for several numbers, as of elastic jobs, is not held to each of them.
     pairs += [(count.enough, count.path) for count in _counts(kind) if (EACH in count.enough) == (EACH in count.path)]
@@ -133,7 +133,7 @@ class PodRole:
     pods: int
     """Their number."""
     least: int | None
-    """Their own minimum; None without one."""
+    """The minimum of these pods; None without one."""
 
 
 def pods_to_start(roles: Sequence[PodRole], manifest: Mapping[str, Json], kind: WorkloadKind) -> Mapping[Hashable, int]:

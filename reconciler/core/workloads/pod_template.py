@@ -9,12 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 
 from reconciler.core.expressions.dialect import has_expression
+from reconciler.core.pods.pod_references import as_list
+from reconciler.core.pods.taints import toleration_faults
 from reconciler.core.workloads.builtin_kinds import NO_KINDS, Kinds, kind_of
 from reconciler.core.workloads.paths import at
 from reconciler.core.workloads.pods import pod_template_sites
+from reconciler.model.kubernetes.workload_kind import EACH, PodTemplate
 from reconciler.model.units import parse_quantity
 from reconciler.model.workload import Json
-from reconciler.model.workload_kind import EACH, PodTemplate
 from reconciler.text.findings import Finding, Loc, shortened
 
 _TOLERATION = ("key", "operator", "value", "effect")
@@ -66,18 +68,14 @@ def environment_values(manifest: Mapping[str, Json], kinds: Kinds) -> Iterator[t
         containers: list[tuple[Loc, Json]] = [
             ((part, index), container)
             for part in ("initContainers", "containers")
-            for index, container in enumerate(_list(pod.get(part)))
+            for index, container in enumerate(as_list(pod.get(part)))
         ]
         containers += [((name,), pod.get(name)) for name in place.template.containers]
         for part, container in containers:
-            for number, variable in enumerate(_list(container.get("env")) if isinstance(container, dict) else ()):
+            for number, variable in enumerate(as_list(container.get("env")) if isinstance(container, dict) else ()):
                 if isinstance(variable, dict):
                     values[(*place.loc, *part, "env", number, "value")] = variable.get("value")
     yield from values.items()
-
-
-def _list(value: Json) -> list[Json]:
-    return value if isinstance(value, list) else []
 
 
 def _of_template(manifest: Mapping[str, Json], template: PodTemplate, loc: Loc) -> Iterator[Finding]:
@@ -90,7 +88,7 @@ def _of_template(manifest: Mapping[str, Json], template: PodTemplate, loc: Loc) 
         if pod_path:
             yield from _at_path(pod_path, pod)(manifest, loc)
     if template.resources:
-        yield from _at_path(template.resources, _stated)(manifest, loc)
+        yield from _at_path(template.resources, _check_requirements)(manifest, loc)
 
 
 def _pod(pod: Json, loc: Loc) -> Iterator[Finding]:
@@ -105,7 +103,7 @@ def _at_path(pod_path: tuple[str, ...], check: _Check) -> _Check:
         if pod_path and pod_path[0] == EACH:
             yield from _each_value(_at_path(pod_path[1:], check))(value, loc)
             return
-        yield from _mapping(value, loc)
+        yield from _check_mapping(value, loc)
         if pod_path:
             below = value.get(pod_path[0]) if isinstance(value, dict) else None
             yield from _at_path(pod_path[1:], check)(below, (*loc, pod_path[0]))
@@ -143,7 +141,7 @@ def _each_item(check: _Check) -> _Check:
     return look
 
 
-def _mapping(value: Json, loc: Loc) -> Iterator[Finding]:
+def _check_mapping(value: Json, loc: Loc) -> Iterator[Finding]:
     if value is not None and not isinstance(value, dict):
         yield from _wrong_type(value, loc, "a mapping")
 
@@ -180,7 +178,7 @@ def _quantities(value: Json, loc: Loc) -> Iterator[Finding]:
             yield Finding(loc=(*loc, name), message=shortened(str(error)), hint="try 1, 500m or 8Gi")
 
 
-def _one_of(words: tuple[str, ...], value: Json, loc: Loc) -> Iterator[Finding]:
+def _check_word(words: tuple[str, ...], value: Json, loc: Loc) -> Iterator[Finding]:
     """Check an optional text that has to be one of these words."""
     if isinstance(value, str) and value and not has_expression(value) and value not in words:
         message = f"{shortened(value)!r} is nothing that Kubernetes knows here"
@@ -188,15 +186,21 @@ def _one_of(words: tuple[str, ...], value: Json, loc: Loc) -> Iterator[Finding]:
 
 
 def _toleration(value: Json, loc: Loc) -> Iterator[Finding]:
-    yield from _some_texts(_TOLERATION)(value, loc)
+    findings = list(_some_texts(_TOLERATION)(value, loc))
     for name, words in (("operator", _COMPARING), ("effect", _EFFECTS)):
-        yield from _one_of(words, value.get(name) if isinstance(value, dict) else None, (*loc, name))
+        findings += _check_word(words, value.get(name) if isinstance(value, dict) else None, (*loc, name))
+    yield from findings
+    if findings or not isinstance(value, dict) or any(has_expression(str(value.get(name))) for name in _TOLERATION):
+        return
+    texts = {name: value.get(name) or "" for name in _TOLERATION}
+    for field, message, hint in toleration_faults(**texts, seconds=value.get("tolerationSeconds")):
+        yield Finding(loc=(*loc, field), message=message, hint=hint)
 
 
 def _requirement(value: Json, loc: Loc) -> Iterator[Finding]:
     for name in ("key", "operator"):
         yield from _text(value.get(name), (*loc, name))
-    yield from _one_of(_SELECTING, value.get("operator"), (*loc, "operator"))
+    yield from _check_word(_SELECTING, value.get("operator"), (*loc, "operator"))
     yield from _each_item(_text)(value.get("values"), (*loc, "values"))
 
 
@@ -214,7 +218,7 @@ def _resources(value: Json, loc: Loc) -> Iterator[Finding]:
         yield from _at_path((), _quantities)(value.get(name), (*loc, name))
 
 
-def _stated(value: Json, loc: Loc) -> Iterator[Finding]:
+def _check_requirements(value: Json, loc: Loc) -> Iterator[Finding]:
     """Check requirements outside of the pod spec, which may name the GPU type and hold custom resources."""
     plain = {
         part: {name: amount for name, amount in amounts.items() if name not in _NAMED_APART}

@@ -6,10 +6,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from reconciler.core.expressions.dialect import has_expression
+from reconciler.core.workloads.api_kinds import group_kind
 from reconciler.core.workloads.builtin_kinds import NO_KINDS, Kinds, kind_of
 from reconciler.core.workloads.paths import at, items, located, within
+from reconciler.core.workloads.podless_kinds import makes_no_pods
+from reconciler.model.kubernetes.workload_kind import EACH, Count, Path, PodTemplate, WorkloadKind
 from reconciler.model.workload import Json
-from reconciler.model.workload_kind import EACH, Count, Path, PodTemplate, WorkloadKind
 from reconciler.text.findings import Loc
 
 _QUEUE = "kueue.x-k8s.io/queue-name"
@@ -18,7 +20,7 @@ _NVIDIA = "nvidia.com/gpu"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodTemplateSite:
-    """One pod template of an object."""
+    """A pod template of an object."""
 
     template: PodTemplate
     item: Path
@@ -36,7 +38,7 @@ class TemplatePods:
     replicas: int | None
     """None where unknown."""
     least: int | None = None
-    """Declared minimum that has to exist before any of a group runs; None without one."""
+    """Declared minimum of pods that must exist before any pod of the group runs; None without one."""
 
 
 def pod_template_sites(manifest: Mapping[str, Json], declared: Kinds = NO_KINDS) -> Iterator[PodTemplateSite]:
@@ -57,25 +59,27 @@ def _sites(manifest: Mapping[str, Json], kind: WorkloadKind) -> Iterator[PodTemp
 def read_pods(
     manifest: Mapping[str, Json], declared: Kinds, others: tuple[Mapping[str, Json], ...] = ()
 ) -> Iterator[TemplatePods]:
-    """Read the pods that an object makes; none of kinds whose pods are not counted.
+    """Read the pods that an object makes; none of kinds that make none, or whose pods are not counted.
 
     `others` are the objects deployed with it, which it may refer to. Raises LookupError where a template is missing,
-    and ValueError for an unknown version.
+    and for an unknown kind, and ValueError for an unknown version.
     """
     kind = kind_of(manifest, declared)
+    if kind is None and not makes_no_pods(group_kind(manifest)):
+        raise LookupError(f"no table knows {group_kind(manifest).removeprefix('/')}")
     if kind is None or not kind.counted:
         return
     version = str(manifest.get("apiVersion", "")).rpartition("/")[2]
     if kind.versions and version not in kind.versions and not has_expression(version):
         raise ValueError(f"nothing is known of {kind.kind} {version}")
     if not kind.templates:
-        raise LookupError(f"nobody says what pods {kind.kind} makes")
+        raise LookupError(f"the pods of {kind.kind} are unknown")
     unsure = any(at(manifest, unknown_path) is not None for unknown_path in kind.unknown)
     for place in pod_template_sites(manifest, declared):
         spec = _spec(manifest, place, declared, others)
         if spec is None:
             continue
-        replicas = 0 if _is_suspended(manifest, kind) else _product(manifest, place.template.counts, place)
+        replicas = 0 if _stays_suspended(manifest, kind) else _product(manifest, place.template.counts, place)
         least = _minimum(manifest, place) if replicas else None
         yield TemplatePods(place=place, spec=spec, replicas=None if unsure else replicas, least=least)
 
@@ -96,7 +100,7 @@ def pod_labels_path(manifest: Mapping[str, Json], place: PodTemplateSite) -> Pat
 
 
 def pod_metadata(manifest: Mapping[str, Json], place: PodTemplateSite) -> Json:
-    """Return what is known beforehand of a template's pods: their namespace, and labels without expressions."""
+    """Return the metadata of a template's pods known before rendering: namespace, and labels without expressions."""
     labels_path = pod_labels_path(manifest, place)
     labels = (at(manifest, labels_path) if labels_path else None) or {}
     namespace = str(at(manifest, ("metadata", "namespace")) or "")
@@ -164,7 +168,7 @@ def _spec(
     spec_path = tuple(str(part) for part in place.loc)
     spec = at(manifest, spec_path) if spec_path else None
     if template.reference and spec is None:
-        return _referred(at(manifest, template.reference), declared, others)
+        return _referenced_pod_spec(at(manifest, template.reference), declared, others)
     apart = at(manifest, within(template.resources, place.item, _pattern(template))) if template.resources else None
     if spec is None and apart is None:
         if template.optional:
@@ -182,7 +186,7 @@ def _spec(
     return {**spec, "containers": containers}
 
 
-def _referred(reference: Json, declared: Kinds, others: tuple[Mapping[str, Json], ...]) -> Json:
+def _referenced_pod_spec(reference: Json, declared: Kinds, others: tuple[Mapping[str, Json], ...]) -> Json:
     """Return the pod spec of a referenced object that is deployed with this one."""
     for other in others:
         same = all(other.get(field) == reference.get(field) for field in ("apiVersion", "kind"))
@@ -205,10 +209,14 @@ def _requirements(stated: Mapping[str, Json]) -> Json:
     return parts
 
 
-def _is_suspended(manifest: Mapping[str, Json], kind: WorkloadKind) -> bool:
+def is_suspended(manifest: Mapping[str, Json], kind: WorkloadKind) -> bool:
+    """Tell whether an object is suspended, by its owner or by Kueue."""
+    return any(at(manifest, field_path) is True for field_path in kind.suspended)
+
+
+def _stays_suspended(manifest: Mapping[str, Json], kind: WorkloadKind) -> bool:
     """Tell whether an object is suspended and not in a queue of Kueue, which resumes it."""
-    queued = at(manifest, ("metadata", "labels", _QUEUE)) is not None
-    return not queued and any(at(manifest, field_path) is True for field_path in kind.suspended)
+    return at(manifest, ("metadata", "labels", _QUEUE)) is None and is_suspended(manifest, kind)
 
 
 def _product(manifest: Mapping[str, Json], counts: tuple[Count, ...], place: PodTemplateSite | None) -> int | None:

@@ -36,17 +36,17 @@ def all_pods_ready(placement: Placement, seen: ClusterObservation) -> bool | Non
     name, pods = placement.name, seen.ready.get(placement.name)
     if pods is None:
         return None
-    homeless = seen.homeless.get(name)
-    pods_seen = seen.bound.get(name, 0) + (homeless.replicas if homeless else 0)
-    return False if pods < pods_seen or name in seen.troubles else bool(ready_replicas(placement, seen)) or None
+    pending_pods = seen.pending_pods.get(name)
+    pods_seen = seen.bound.get(name, 0) + (pending_pods.replicas if pending_pods else 0)
+    return False if pods < pods_seen or name in seen.waiting_reasons else bool(ready_replicas(placement, seen)) or None
 
 
 def pending_replicas(placement: Placement, seen: ClusterObservation) -> int:
     """Count the replicas of a placement that wait for a node, with one of their pods or with all."""
-    homeless = seen.homeless.get(placement.name)
-    if homeless is None or (homeless.helping and requests_devices(placement.shape)):
+    pending_pods = seen.pending_pods.get(placement.name)
+    if pending_pods is None or (pending_pods.helping and requests_devices(placement.shape)):
         return 0
-    return min(placement.replicas, -(-homeless.replicas // placement.shape.group_size))
+    return min(placement.replicas, -(-pending_pods.replicas // placement.shape.group_size))
 
 
 def describe_resize(before: Placement, after: Placement) -> str:
@@ -65,5 +65,5 @@ def bound_pods(placement: Placement, seen: ClusterObservation) -> tuple[int, int
 
 def _non_gpu_pods(placement: Placement, seen: ClusterObservation) -> NonGpuPods:
     """Return the pods that cannot be replicas, as a router on CPUs beside replicas with GPUs."""
-    helpers = seen.helpers.get(placement.name)
-    return helpers if helpers is not None and requests_devices(placement.shape) else _NONE
+    non_gpu_pods = seen.non_gpu_pods.get(placement.name)
+    return non_gpu_pods if non_gpu_pods is not None and requests_devices(placement.shape) else _NONE

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from contextlib import suppress
 
-from reconciler.core.workloads.pod_requests import parse_amounts
-from reconciler.core.workloads.pod_shape import tolerations
+from reconciler.core.pods.pod_requests import parse_amounts
+from reconciler.core.pods.pod_shape import tolerations
 from reconciler.core.workloads.watch import namespace_of_key
-from reconciler.model.scheduling import RuntimeClass
+from reconciler.model.kubernetes.scheduling import RuntimeClass
 from reconciler.model.units import Quantity, Resources
 from reconciler.model.workload import Json
 

@@ -32,7 +32,7 @@ class ServedResource:
 
 
 class ChangeEffect(IntEnum):
-    """What a change means for a decision, the more urgent the higher."""
+    """The effect of a change on decisions; higher values are more urgent."""
 
     NOTHING = 0
     """The decision cannot differ."""
@@ -45,8 +45,8 @@ class ChangeEffect(IntEnum):
 class ResourcePart(Protocol):
     """The part of a cluster's state that the objects of one resource make up, by `key_of`.
 
-    Events are idempotent: after any of them the part holds what it would hold after a fresh list, and the effect of a
-    repeated event is ChangeEffect.NOTHING. A part may keep nothing of an object; `keys` lists those of which it does.
+    Events are idempotent: each leaves the part as a fresh list would, and the effect of a repeated event is
+    ChangeEffect.NOTHING. A part may ignore an object; `keys` lists the objects that it keeps.
     """
 
     def apply(self, raw: Json) -> ChangeEffect:
@@ -58,7 +58,7 @@ class ResourcePart(Protocol):
         ...
 
     def keys(self) -> AbstractSet[str]:
-        """Return the keys of the objects of which something is kept."""
+        """Return the keys of the objects that the part keeps."""
         ...
 
 

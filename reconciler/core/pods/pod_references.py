@@ -89,6 +89,11 @@ def as_mapping(value: Json) -> Mapping[str, Json]:
     return value if isinstance(value, dict) else {}
 
 
+def as_list(value: Json) -> list[Json]:
+    """Return a list as it is, and an empty one in place of anything else."""
+    return value if isinstance(value, list) else []
+
+
 def mappings_in(value: Json) -> Iterator[Mapping[str, Json]]:
     """Yield the mappings of a list."""
     yield from (item for item in value if isinstance(item, dict)) if isinstance(value, list) else ()

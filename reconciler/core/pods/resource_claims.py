@@ -114,7 +114,7 @@ def with_claims(
         if record is None:
             return replace(shape, obstacle=f"claims devices by the ResourceClaimTemplate {name}, which is not known")
         if record.obstacle:
-            return replace(shape, obstacle=f"{record.obstacle}: nobody but the scheduler can count them")
+            return replace(shape, obstacle=f"{record.obstacle}: only the scheduler can count them")
         requests += record.requests
     for name, amount in sorted(implied.items()):
         option = DeviceOption(device_class=name.removeprefix(CLASS_PREFIX), count=-(-amount // ONE))

@@ -6,11 +6,11 @@ from collections.abc import Collection, Hashable, Iterable, Mapping
 from dataclasses import replace
 
 from reconciler.model.capacity import ReplicaShape
-from reconciler.model.scheduling import HostPort, LabelRequirement, PodOnNode, PodRule, PodRules
+from reconciler.model.kubernetes.scheduling import HostPort, LabelRequirement, PodOnNode, PodRule, PodRules
 from reconciler.text.wording import join_names
 
 _ANY = HostPort(port=0).address
-_MIXED = "wants {} among pods of several kinds, which nobody counts together"
+_MIXED = "wants {} among pods of several kinds, which cannot be counted together"
 
 
 def selects(selector: Iterable[LabelRequirement], labels: Mapping[str, str]) -> bool:
@@ -32,7 +32,7 @@ def meets_requirement(operator: str, values: Collection[str], value: str | None)
             return value is not None
         case "DoesNotExist":
             return value is None
-        case _:  # an operator of some future Kubernetes: nobody knows what it asks
+        case _:  # an operator of a future Kubernetes release
             return False
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from reconciler.core.workloads.pod_affinity import pod_identities, pod_rules
-from reconciler.core.workloads.pod_requests import pod_requests, unstated_requests
+from reconciler.core.pods.pod_affinity import pod_identities, pod_rules
+from reconciler.core.pods.pod_requests import pod_requests, unstated_requests
 from reconciler.model.capacity import ReplicaShape
-from reconciler.model.scheduling import NodeRequirement, NodeTerm, Toleration
+from reconciler.model.kubernetes.scheduling import NodeRequirement, NodeTerm, Toleration
 from reconciler.model.workload import Json
 
 
@@ -18,7 +18,7 @@ def replica_shape(spec: Json, metadata: Json = None) -> ReplicaShape:
     node affinity becomes part of the node selector where that can express it.
     """
     selector = dict(spec.get("nodeSelector") or {})
-    terms = node_terms(_required(spec))
+    terms = node_terms(_required_affinity(spec))
     if terms is not None and len(terms) == 1:
         terms = _merge_term(terms[0], selector)
     rules, obstacle = pod_rules(spec, metadata)
@@ -47,7 +47,7 @@ def node_terms(selector: Json) -> tuple[NodeTerm, ...] | None:
     )
 
 
-def _required(spec: Json) -> Json:
+def _required_affinity(spec: Json) -> Json:
     affinity: Json = (spec.get("affinity") or {}).get("nodeAffinity") or {}
     return affinity.get("requiredDuringSchedulingIgnoredDuringExecution")
 

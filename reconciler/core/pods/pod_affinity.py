@@ -10,9 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 
-from reconciler.core.workloads.label_selectors import selects
-from reconciler.model.placement import PLACEMENT_LABEL
-from reconciler.model.scheduling import (
+from reconciler.core.pods.label_selectors import selects
+from reconciler.model.kubernetes.scheduling import (
     AntiAffinityTerm,
     HostPort,
     LabelRequirement,
@@ -23,11 +22,12 @@ from reconciler.model.scheduling import (
     PodRules,
     TopologySpreadConstraint,
 )
+from reconciler.model.placement import PLACEMENT_LABEL
 from reconciler.model.workload import Json
 
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 _RULE_FIELDS = ("affinity", "topologySpreadConstraints", "hostNetwork", "nodeName")
-_UNCOUNTABLE = "nobody but the scheduler can count that"
+_UNCOUNTABLE = "only the scheduler can count that"
 _PER_POD = frozenset(
     {
         "apps.kubernetes.io/pod-index",
@@ -62,7 +62,7 @@ def pod_rules(spec: Json, metadata: Json = None) -> tuple[PodRules | None, str]:
 
 
 def pod_identities(metadata: Json) -> tuple[PodIdentity, ...]:
-    """Read what rules of other pods match in a pod, without labels set in its cluster; empty where unknown."""
+    """Read the identity of a pod for rules of other pods, without labels set in its cluster; empty where unknown."""
     if metadata is None:
         return ()
     own_labels = {key: value for key, value in (metadata.get("labels") or {}).items() if key not in _PER_POD}
@@ -70,7 +70,7 @@ def pod_identities(metadata: Json) -> tuple[PodIdentity, ...]:
 
 
 def pod_on_node(spec: Json, metadata: Json) -> PodOnNode:
-    """Read what rules of other pods match in a pod with a node; the same object for the pods of one template."""
+    """Read the identity of a pod with a node for the rules of other pods; the same object for pods of one template."""
     namespace = metadata.get("namespace") or ""
     return _on_node(
         namespace,

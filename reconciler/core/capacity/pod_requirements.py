@@ -1,7 +1,8 @@
 """Requirements of a request: the GPUs that it asks for, else the requests of the pods of its manifests.
 
-Clusters name GPUs and their models differently: requested GPUs are translated for the cluster that is looked at.
-Unknown pods, as those of a chart, count as nothing and are named in `unknown`.
+Clusters name GPUs and their models differently: requested GPUs are translated for each cluster.
+Unknown pods, as those of a chart, are not counted and are named in `unknown`: nothing is placed for them, unless the
+workspace allows unknown needs.
 """
 
 from __future__ import annotations
@@ -16,19 +17,22 @@ from reconciler.core.capacity.exclusive_topology import TopologyDomains, read_ex
 from reconciler.core.capacity.gpu_models import gpus_of_pod
 from reconciler.core.capacity.gpu_requests import gpu_pod_shape
 from reconciler.core.capacity.pod_anti_affinity import merged_identities
+from reconciler.core.pods.label_selectors import reject_mixed_rules
+from reconciler.core.pods.pod_affinity import pod_on_node
+from reconciler.core.pods.pod_shape import replica_shape
 from reconciler.core.workloads import pod_template
+from reconciler.core.workloads.api_kinds import group_kind
 from reconciler.core.workloads.builtin_kinds import NO_KINDS, Kinds, kind_of
-from reconciler.core.workloads.label_selectors import reject_mixed_rules
 from reconciler.core.workloads.paths import at, replicas_at
-from reconciler.core.workloads.pod_affinity import pod_on_node
 from reconciler.core.workloads.pod_counts import PodRole, pods_to_start
-from reconciler.core.workloads.pod_shape import replica_shape
 from reconciler.core.workloads.pods import TemplatePods, gang_minimum, group_count, pod_metadata, read_pods
 from reconciler.model.capacity import ClusterObservation, ReplicaShape
+from reconciler.model.kubernetes.scheduling import PodOnNode
+from reconciler.model.policy import Workspace
 from reconciler.model.request import Request
-from reconciler.model.scheduling import PodOnNode
 from reconciler.model.units import Resources, total
 from reconciler.model.workload import DeploySpec, Json, StepType
+from reconciler.text.findings import shortened
 from reconciler.text.wording import count, is_gpu, join_names
 
 _NO_REQUESTS = ReplicaShape(requests=Resources())
@@ -69,7 +73,7 @@ class PodRequirements:
     others: tuple[PodSet, ...] = ()
     """Pods that come with the main ones."""
     unknown: str = ""
-    """A clause that names what is not counted; empty where all is."""
+    """A clause that names the requirements that are not counted; empty if there are none."""
     domains: tuple[TopologyDomains, ...] = ()
     """Domains that some of the pods require; these pods are in `parts` too."""
     loose: tuple[PodSet, ...] = ()
@@ -160,7 +164,7 @@ def request_requirements(
 
 def requirements_of(pods: ManifestPods, spec: DeploySpec) -> PodRequirements:
     """Return the requirements of the pods of a spec."""
-    unknown, parts = _unknown(spec, pods.strange), pods.parts
+    unknown, parts = _describe_uncounted(spec, pods.strange), pods.parts
     if not parts:
         return PodRequirements(main=PodSet(shape=_NO_REQUESTS, replicas=1), unknown=unknown)
     main = next((part for part in parts if _has_gpus(part.shape)), parts[0])
@@ -170,11 +174,11 @@ def requirements_of(pods: ManifestPods, spec: DeploySpec) -> PodRequirements:
     )
 
 
-def _unknown(spec: DeploySpec, strange: tuple[str, ...]) -> str:
+def _describe_uncounted(spec: DeploySpec, strange: tuple[str, ...]) -> str:
     """Return a clause that names the parts of a spec that cannot be counted."""
     charts = {step.name for step in spec.steps if step.type is StepType.HELM}
     sources = [f"chart {name}" for name in sorted(charts)] + [f"manifest {name}" for name in strange]
-    return f"nobody knows what {join_names(sources)} {'needs' if len(sources) == 1 else 'need'}" if sources else ""
+    return f"the needs of {join_names(sources)} are unknown" if sources else ""
 
 
 def pods_of_request(request: Request, kinds: Kinds = NO_KINDS) -> ManifestPods:
@@ -200,7 +204,7 @@ def pods_of_spec(spec: DeploySpec, kinds: Kinds = NO_KINDS) -> ManifestPods:
             gang = _gang(manifests[name], kinds, pod_sets)
             apart = read_exclusive_topology(manifests[name], kinds)
         except MALFORMED:
-            strange.append(f"{name}{_declared_replicas(manifests[name], kinds)}")
+            strange.append(f"{name}{_describe(manifests[name], kinds)}")
             continue
         parts += pod_sets
         pods += made_of
@@ -236,10 +240,24 @@ def pod_shape(
     )
 
 
-def _declared_replicas(manifest: Mapping[str, Json], kinds: Kinds) -> str:
-    """Return the declared replicas of an object whose pods are unknown; empty where it declares none."""
+UNKNOWN_REMEDY = "declare it in gprDetails: numberOfGPUs, numberOfGPUNodes"
+"""The way out if the needs of a request's pods are unknown."""
+
+
+def unknown_needs(need: PodRequirements, workspace: Workspace) -> str:
+    """Return why nothing of a request can be placed: unknown pods are unknown room; empty where it can.
+
+    A workspace with `allow_unknown_needs` lets them count as nothing.
+    """
+    return "" if not need.unknown or workspace.allow_unknown_needs else f"{need.unknown}, so nothing of it is placed"
+
+
+def _describe(manifest: Mapping[str, Json], kinds: Kinds) -> str:
+    """Describe an object whose pods are unknown: an unknown kind, or the replicas that it declares; else empty."""
     kind = kind_of(manifest, kinds)
-    if kind is None or kind.templates or not kind.replicas:
+    if kind is None:
+        return f" ({shortened(group_kind(manifest).removeprefix('/'))} is no known kind)"
+    if kind.templates or not kind.replicas:
         return ""
     try:
         return f" ({count(replicas_at(manifest, kind.replicas), 'replica')})"
@@ -262,7 +280,7 @@ def _pod_sets(
     roles: list[PodRole] = []
     for template_pods in read_pods(manifest, kinds, others):
         if template_pods.replicas is None:
-            raise ValueError("nobody knows how many pods it makes")
+            raise ValueError("the number of its pods is unknown")
         metadata = pod_metadata(manifest, template_pods.place)
         shape = pod_shape(template_pods, manifest, others)
         earlier = parts.get(shape.likeness)

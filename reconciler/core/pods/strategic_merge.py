@@ -5,7 +5,7 @@ Objects are merged, null deletes, scalars and atomic lists are replaced, other l
 directives are keys of the patch:
 
 - ``$patch: replace`` or ``delete``, of an object or an item of a list (``merge`` is no directive of Kubernetes');
-- ``$retainKeys``: the fields that stay, of which those in the patch have to be some;
+- ``$retainKeys``: the fields that stay; those in the patch must be among them;
 - ``$deleteFromPrimitiveList/<field>``: scalars to take out of a list;
 - ``$setElementOrder/<field>``: the order of a list by its keys, or scalars.
 
@@ -301,8 +301,8 @@ def reordered(items: Sequence[Json], order: Sequence[Json], server: Sequence[Jso
     """Sort items of `order` by it and others by `server`, and interleave both by `server`."""
     first, second = _ranks(order, key, loc), _ranks(server, key, loc)
     keyed = [(key_of_item(item, key, loc), item) for item in items]
-    ours = _sorted([pair for pair in keyed if pair[0] in first], first)
-    others = _sorted([pair for pair in keyed if pair[0] not in first], second)
+    ours = _sort([pair for pair in keyed if pair[0] in first], first)
+    others = _sort([pair for pair in keyed if pair[0] not in first], second)
     made: list[Json] = []
     while ours and others:
         left, right = second.get(others[0][0]), second.get(ours[0][0])
@@ -318,7 +318,7 @@ def _ranks(order: Sequence[Json], key: str, loc: Loc) -> dict[ItemKey, int]:
     return ranks
 
 
-def _sorted(items: list[tuple[ItemKey, Json]], ranks: Mapping[ItemKey, int]) -> list[tuple[ItemKey, Json]]:
+def _sort(items: list[tuple[ItemKey, Json]], ranks: Mapping[ItemKey, int]) -> list[tuple[ItemKey, Json]]:
     """Sort by insertion; an item without a rank goes before all others, as in Kubernetes' comparison."""
     made: list[tuple[ItemKey, Json]] = []
     for item in items:

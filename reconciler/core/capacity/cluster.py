@@ -1,8 +1,9 @@
 """How many replicas a cluster can hold, node by node, and which resource runs short where none fits.
 
 Counting a cluster's free GPUs is not enough: eight nodes with one free GPU each hold no replica that needs eight.
-Answers are cached by shape, so that like replicas are counted once. Capacity that preemption frees is a lower bound
-where the nodes of the evicted pods are unknown.
+Answers are cached by shape, so that like replicas are counted once, and after a change only the nodes that it touched
+are counted again (`node_fit`). Capacity that preemption frees is a lower bound where the nodes of the evicted pods are
+unknown.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from reconciler.core.capacity.node import (
     pods_fitting,
     separate_groups,
 )
+from reconciler.core.capacity.node_fit import NodeFit
 from reconciler.core.capacity.pod_anti_affinity import (
     ANTI_AFFINITY_PODS,
     NOT_REPELLED,
@@ -36,10 +38,10 @@ from reconciler.core.capacity.pod_anti_affinity import (
     repels,
 )
 from reconciler.core.capacity.topology_spread import NodeInfo
-from reconciler.core.workloads.node_affinity import describe_node_selector, selects_node
-from reconciler.core.workloads.taints import untolerated_taint
+from reconciler.core.pods.node_affinity import describe_node_selector, selects_node
+from reconciler.core.pods.taints import untolerated_taint
 from reconciler.model.capacity import CLASS_PREFIX, ClusterObservation, ReplicaShape
-from reconciler.model.scheduling import PodRules
+from reconciler.model.kubernetes.scheduling import PodRules
 from reconciler.model.units import ONE, Quantity, Resources, total
 from reconciler.text.wording import amounts, count, is_gpu, join_names
 
@@ -77,6 +79,8 @@ def _max_newcomers(pod: Resources, wanted: Resources) -> int:
 
 _MAX_ANSWERS = 1000
 """Cached answers of one cluster; each is of a different shape."""
+_MAX_FITS = 32
+"""Shapes that a cluster keeps the pods of each node for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +89,7 @@ class FitCache:
 
     counts: dict[tuple[Hashable, int], int] = field(default_factory=dict)
     shortfalls: dict[Hashable, str] = field(default_factory=dict)
+    fits: dict[Hashable, NodeFit] = field(default_factory=dict)
 
     def bound(self) -> None:
         """Empty the cache when it is full."""
@@ -137,29 +142,36 @@ class ClusterCapacity:
     """Free capacity of one cluster while a pass places replicas.
 
     Replicas are taken first-fit over the nodes by pool and name, so that equal inputs leave equal capacity. An answer
-    is cached until capacity is taken or released: of many equal requests only the first has its nodes counted. Answers
-    for an untouched cluster are kept for as long as its nodes are the same objects.
+    is cached until capacity is taken or released: of many equal requests only the first has its nodes counted, and
+    after that those nodes that have changed. Answers for an untouched cluster are kept for as long as its nodes are the
+    same objects.
     """
 
     def __init__(
         self,
         observation: ClusterObservation,
         nodes: list[NodeCapacity] | None = None,
-        handed: DeviceAllocation | None = None,
+        allocated: DeviceAllocation | None = None,
         moving: Iterable[PodRules] = (),
     ) -> None:
-        """Take the observed free capacity, or `nodes` with what is left of it."""
+        """Take the observed free capacity, or `nodes` with the remaining capacity."""
         self._observation = observation
-        self._stockroom = ClusterDevices(observation.device_classes)
-        self._handed = handed or DeviceAllocation()
+        self._devices = ClusterDevices(observation.device_classes)
+        self._allocated = allocated or DeviceAllocation()
         self._moving = tuple(moving)
-        self._laid_out = nodes
+        self._listed_nodes = nodes
         self._answers = FitCache() if nodes is not None else FIT_CACHES.of(observation)
+        self._begun = self._answers.fits
+        """What each node held in the beginning, by shape."""
+        self._fits: dict[Hashable, NodeFit] = {}
+        """What each node holds now, by shape, once capacity has been taken or released."""
+        self._has_changed = False
+        self._changed_nodes: list[int] = []
 
-    def together(self, wanted: Iterable[tuple[ReplicaShape, int]]) -> int:
+    def fitting_in_order(self, wanted: Iterable[tuple[ReplicaShape, int]]) -> int:
         """Count how many of these, each a shape and its replicas, fit one after another; nothing is taken."""
         parts, fitting = list(wanted), 0
-        # What does not even fit alone, as most of what waits, needs nothing tried out.
+        # Shapes that do not fit alone, as most that wait, need no trial.
         fitting_alone = next(
             (at for at, (shape, most) in enumerate(parts) if self.count(shape, most) < most), len(parts)
         )
@@ -174,14 +186,21 @@ class ClusterCapacity:
 
     def copy(self) -> ClusterCapacity:
         """Return a copy, for a trial."""
-        return ClusterCapacity(
-            self._observation, [replace(node) for node in self._nodes], self._handed.copy(), self._moving
+        other = ClusterCapacity(
+            self._observation, [replace(node) for node in self._nodes], self._allocated.copy(), self._moving
         )
+        if not self._has_changed:
+            other._begun = self._begun
+            return other
+        for key, fit in self._fits.items():
+            fit.update(self._nodes, self._changed_nodes)
+            other._begun[key] = fit.copy()
+        return other
 
     def count(self, shape: ReplicaShape, limit: int) -> int:
         """Count the replicas of a shape that fit, up to `limit`. A replica is a whole group of pods or nothing."""
         shape = self.admitted(shape)
-        key = (shape.likeness, self.hindered(shape)), limit
+        key = (shape.likeness, self.repelling_domains(shape)), limit
         cached = self._answers.counts.get(key)
         if cached is None:
             self._answers.bound()
@@ -192,22 +211,39 @@ class ClusterCapacity:
         """Take the capacity of replicas, as far as there is any: nodes may be lost. Unknown defaults count as none."""
         shape = replace(self.admitted(shape), obstacle=shape.obstacle)
         self._change(shape)
+        if self._is_plain(shape):
+            self._take_plain(shape, replicas)
+            return
         pods = replicas * shape.group_size
-        for node in self._admitting(shape):
+        for node in self._admitting_nodes(shape):
             if not pods:
-                return
-            node_pods = self._held(node, shape, max_pods_on_node(shape, pods, replicas), self._handed)
+                break
+            node_pods = self._held(node, shape, max_pods_on_node(shape, pods, replicas), self._allocated)
             if node_pods:
                 node.free = node.free.minus(pod_usage(node, shape).times(node_pods))
                 pods -= node_pods
+        self._count_anew()
 
-    def give(self, shape: ReplicaShape, replicas: int) -> None:
+    def _take_plain(self, shape: ReplicaShape, replicas: int) -> None:
+        """Take the capacity of replicas without devices and rules."""
+        pods, nodes, fit = replicas * shape.group_size, self._nodes, self._fit(shape)
+        for position, most in fit.holding():
+            if not pods:
+                return
+            node, node_pods = nodes[position], min(most, max_pods_on_node(shape, pods, replicas))
+            node.free = node.free.minus(pod_usage(node, shape).times(node_pods))
+            self._has_changed = True
+            self._changed_nodes.append(position)
+            pods -= node_pods
+
+    def release(self, shape: ReplicaShape, replicas: int) -> None:
         """Release the capacity of scheduled replicas: first-fit among the nodes that they may be on.
 
         Their nodes are unknown. Claimed devices are not released, since their holders are unknown.
         """
         shape = self.admitted(shape)
         self._change(shape)
+        self._count_anew()
         pods = replicas * shape.group_size
         for node in self._nodes:
             if not pods or not admits(node, shape):
@@ -217,10 +253,11 @@ class ClusterCapacity:
             node.free = total([node.free, pod.times(node_pods)])
             pods -= node_pods
 
-    def vacate(self, shape: ReplicaShape, replicas: int, newcomer: ReplicaShape) -> None:
+    def release_evicted(self, shape: ReplicaShape, replicas: int, newcomer: ReplicaShape) -> None:
         """Release the capacity of evicted replicas that a newcomer gets for certain, wherever the replicas ran."""
         shape, newcomer = self.admitted(shape), self.admitted(newcomer)
         self._change(shape)
+        self._count_anew()
         pods, nodes = (
             replicas * shape.group_size,
             [node for node in self._nodes if max_pods_held(node, shape)],
@@ -233,7 +270,7 @@ class ClusterCapacity:
             node.free = total([node.free, pod_usage(node, shape).times(number)])
         uncertain = [node for node, most, number in zip(nodes, places, freed, strict=True) if number < most]
         if newcomer.rules is not None and (newcomer.rules.together or newcomer.rules.evenly):
-            self._change(newcomer)  # nobody knows which pods it will find there
+            self._change(newcomer)  # the pods that it will meet there are unknown
         if newcomer.devices or newcomer.rules or not all(admits_anywhere(node, newcomer) for node in uncertain):
             return
         for _ in range(pods - sum(freed) if uncertain else 0):
@@ -245,28 +282,46 @@ class ClusterCapacity:
                 node.free = node.free.minus(needed)
             self._nodes.append(replace(uncertain[0], free=total([pod, needed]), devices=(), one_of=tuple(uncertain)))
 
-    def choices(self, shape: ReplicaShape) -> int:
+    def node_count(self, shape: ReplicaShape) -> int:
         """Count the nodes that hold at least one pod of this shape, devices aside."""
         shape = self.admitted(shape)
+        if self._is_plain(shape) and not self.repelling_domains(shape)[0]:
+            return self._fit(shape).node_count()
         return sum(1 for node in self._nodes if admits(node, shape) and pods_fitting(node, shape))
+
+    def fullest_use(self, shape: ReplicaShape) -> float | None:
+        """Return how full a pod of this shape makes the node that it fills most, from 0 to 1, devices aside.
+
+        By the scarcest resource that it requests; None where no node takes it.
+        """
+        shape = self.admitted(shape)
+        name = min(shape.requests.amounts, key=_by_scarcity, default="")
+        fractions = [
+            1 - (node.free.amounts[name] - shape.requests.amounts[name]) / node.allocatable.amounts[name]
+            for node in self._nodes
+            if node.allocatable.amounts.get(name) and admits(node, shape) and pods_fitting(node, shape)
+        ]
+        return max(fractions, default=None)
 
     def free(self, shape: ReplicaShape) -> Resources:
         """Sum the requested resources and devices that are free on the nodes that admit this shape."""
         shape = self.admitted(shape)
+        if self._is_plain(shape) and not self.repelling_domains(shape)[0]:
+            return self._fit(shape).free()
         names = shape.requests.amounts.keys()
         nodes = [node for node in self._nodes if admits(node, shape)]
         summed = total(node.free for node in nodes)
         amounts = {name: summed.amounts.get(name, Quantity(0)) for name in names}
         for request in shape.devices:
             option = request.options[0]
-            devices = sum(self._stockroom.free(node.name, node.devices, option, self._handed) for node in nodes)
+            devices = sum(self._devices.free(node.name, node.devices, option, self._allocated) for node in nodes)
             amounts[f"{CLASS_PREFIX}{option.device_class}"] = Quantity(devices * ONE)
         return Resources(amounts=amounts)
 
     def shortfall(self, shape: ReplicaShape) -> str:
         """Return with numbers why no replica fits."""
         shape = self.admitted(shape)
-        key = shape.likeness, self.hindered(shape)
+        key = shape.likeness, self.repelling_domains(shape)
         cached = self._answers.shortfalls.get(key)
         if cached is None:
             self._answers.bound()
@@ -274,7 +329,7 @@ class ClusterCapacity:
         return cached
 
     def remedy(self, shape: ReplicaShape) -> str:
-        """Return what would let a replica fit where none does."""
+        """Return a remedy by which a replica would fit where none does."""
         if shape.obstacle:
             return "change what its pods, or the patch of its subset, ask for"
         if admission_remedy := admission_defaults.admission_remedy(shape, self._observation):
@@ -287,23 +342,51 @@ class ClusterCapacity:
         """Return a replica with the admission defaults of this cluster."""
         return admission_defaults.with_admission_defaults(shape, self._observation)
 
-    def hindered(self, shape: ReplicaShape) -> tuple[frozenset[Domain], bool]:
+    def repelling_domains(self, shape: ReplicaShape) -> tuple[frozenset[Domain], bool]:
         """Return the domains that other pods repel a shape from, and whether incoming pods repel it too."""
         if not shape.who:
             return NOT_REPELLED
-        return ANTI_AFFINITY_PODS.of(self._observation).shut(shape.who), repels(self._moving, shape)
+        return ANTI_AFFINITY_PODS.of(self._observation).repelling_domains(shape.who), repels(self._moving, shape)
 
     @property
-    def guarded(self) -> bool:
+    def may_repel(self) -> bool:
         """Whether any pods of the cluster, or on their way to it, may repel others."""
-        return bool(self._moving) or ANTI_AFFINITY_PODS.of(self._observation).some
+        return bool(self._moving) or ANTI_AFFINITY_PODS.of(self._observation).any
 
     @property
     def _nodes(self) -> list[NodeCapacity]:
         """The nodes, listed at the first question without a cached answer."""
-        if self._laid_out is None:
-            self._laid_out = node_capacities(self._observation)
-        return self._laid_out
+        if self._listed_nodes is None:
+            self._listed_nodes = node_capacities(self._observation)
+        return self._listed_nodes
+
+    @staticmethod
+    def _is_plain(shape: ReplicaShape) -> bool:
+        """Tell whether a shape takes what single nodes have free, whatever its pods meet there."""
+        return not shape.devices and shape.rules is None and not shape.obstacle
+
+    def _fit(self, shape: ReplicaShape) -> NodeFit:
+        """Return the pods of a plain shape that each node holds now."""
+        shut, _ = self.repelling_domains(shape)
+        key = shape.likeness, shut
+        fit = self._fits.get(key)
+        if fit is None and not self._has_changed:
+            fit = self._begun.get(key)
+        elif fit is None and key in self._begun:
+            fit = self._fits[key] = self._begun[key].copy()
+        if fit is None:
+            fit = NodeFit(shape, self._nodes, shut, len(self._changed_nodes))
+            fits = self._fits if self._has_changed else self._begun
+            if len(fits) >= _MAX_FITS:
+                fits.clear()
+            fits[key] = fit
+        if self._changed_nodes:
+            fit.update(self._nodes, self._changed_nodes)
+        return fit
+
+    def _count_anew(self) -> None:
+        """Drop what was counted on nodes: any of them may change."""
+        self._has_changed, self._fits, self._begun = True, {}, {}
 
     def _change(self, shape: ReplicaShape) -> None:
         """Drop cached answers: pods of a shape come or go."""
@@ -314,16 +397,18 @@ class ClusterCapacity:
     def _count(self, shape: ReplicaShape, limit: int) -> int:
         if repels(self._moving, shape):
             return 0
+        if self._is_plain(shape):
+            return self._fit(shape).count(limit)
         if shape.rules is not None:
             pods = topology_spread.pods_by_rules(
                 shape.rules, self._seats(shape, limit * shape.group_size), self._moving
             )
             return min(limit, pods // shape.group_size)
-        nodes = self._admitting(shape)
+        nodes = self._admitting_nodes(shape)
         if not shape.devices:
-            return self._counted(shape, limit, nodes)
+            return self._count_on_nodes(shape, limit, nodes)
         nodes = list(nodes)
-        return max(self._counted(shape, limit, view_nodes) for view_nodes in device_views(shape, nodes))
+        return max(self._count_on_nodes(shape, limit, view_nodes) for view_nodes in device_views(shape, nodes))
 
     def _shortfall(self, shape: ReplicaShape) -> str:
         if shape.obstacle:
@@ -337,11 +422,11 @@ class ClusterCapacity:
         if not admitted:
             taint = untolerated_taint(shape.tolerations, chosen[0].taints)
             return f"{count(len(chosen), 'node')} tainted {taint}, {_UNTOLERATED}"
-        shut, coming = self.hindered(shape)
+        shut, coming = self.repelling_domains(shape)
         admitted = [node for node in admitted if not in_domains(node.labels, shut)]
         if not admitted:
             return REPELLED_BY_EXISTING_PODS
-        obstacle = self._stockroom.obstacle(shape, (stock for node in admitted for stock in node.devices))
+        obstacle = self._devices.obstacle(shape, (stock for node in admitted for stock in node.devices))
         if shape.rules is not None and not obstacle:
             obstacle = topology_spread.rules_obstacle(
                 shape, shape.rules, self._seats(shape, shape.group_size), self._moving
@@ -351,38 +436,42 @@ class ClusterCapacity:
 
     def _seats(self, shape: ReplicaShape, most: int) -> list[NodeInfo] | None:
         """List the nodes for a shape with pod rules; devices that several nodes share count for none."""
-        nodes, handed = [node.alone() for node in self._admitting(shape)], self._handed.copy()
-        holds = {node.name: self._held(node, shape, most, handed) for node in nodes if not node.one_of}
+        nodes, allocated = [node.alone() for node in self._admitting_nodes(shape)], self._allocated.copy()
+        holds = {node.name: self._held(node, shape, most, allocated) for node in nodes if not node.one_of}
         return topology_spread.node_infos(shape, self._nodes, self._observation.closed, holds)
 
-    def _counted(self, shape: ReplicaShape, limit: int, nodes: Iterable[NodeCapacity]) -> int:
-        pods, wanted, handed = 0, limit * shape.group_size, self._handed.copy()
+    def _count_on_nodes(self, shape: ReplicaShape, limit: int, nodes: Iterable[NodeCapacity]) -> int:
+        pods, wanted, allocated = 0, limit * shape.group_size, self._allocated.copy()
         if shape.apart:
-            return separate_groups([self._held(node, shape, limit, handed) for node in nodes], shape.group_size, limit)
+            return separate_groups(
+                [self._held(node, shape, limit, allocated) for node in nodes], shape.group_size, limit
+            )
         for node in nodes:
             if pods >= wanted:
                 break
-            pods += self._held(node, shape, wanted - pods, handed)
+            pods += self._held(node, shape, wanted - pods, allocated)
         return pods // shape.group_size
 
-    def _admitting(self, shape: ReplicaShape) -> Iterable[NodeCapacity]:
+    def _admitting_nodes(self, shape: ReplicaShape) -> Iterable[NodeCapacity]:
         """Yield the nodes that admit a replica; none where its requirements cannot be counted."""
-        shut = ANTI_AFFINITY_PODS.of(self._observation).shut(shape.who)
+        shut = ANTI_AFFINITY_PODS.of(self._observation).repelling_domains(shape.who)
         nodes = (node for node in self._nodes if admits(node, shape) and not may_be_in_domains(node, shut))
         if shape.obstacle:
             return ()
         if not shape.devices:
             return nodes
         admitting = list(nodes)
-        if self._stockroom.obstacle(shape, (stock for node in admitting for stock in node.devices)):
+        if self._devices.obstacle(shape, (stock for node in admitting for stock in node.devices)):
             return ()
         # Nodes that have devices of their own come first: they may use up those that other nodes need.
         return sorted(admitting, key=lambda node: -sum(stock.free for stock in node.devices if not stock.shared))
 
-    def _held(self, node: NodeCapacity, shape: ReplicaShape, most: int, handed: DeviceAllocation) -> int:
+    def _held(self, node: NodeCapacity, shape: ReplicaShape, most: int, allocated: DeviceAllocation) -> int:
         """Count the pods that a node holds, up to `most`, and allocate their devices."""
         pods = min(most, pods_fitting(node, shape))
-        return self._stockroom.hand_out(node.name, node.devices, shape.devices, pods, handed) if shape.devices else pods
+        return (
+            self._devices.hand_out(node.name, node.devices, shape.devices, pods, allocated) if shape.devices else pods
+        )
 
     def _too_few_devices(self, shape: ReplicaShape, nodes: list[NodeCapacity]) -> str:
         """Describe the first device request that no single node can meet; empty if each can be met."""
@@ -390,10 +479,10 @@ class ClusterCapacity:
             option = request.options[0]
             name = f"{CLASS_PREFIX}{option.device_class}"
             if any(
-                self._stockroom.hand_out(node.name, node.devices, (request,), 1, self._handed.copy()) for node in nodes
+                self._devices.hand_out(node.name, node.devices, (request,), 1, self._allocated.copy()) for node in nodes
             ):
                 continue
-            free = [self._stockroom.free(node.name, node.devices, option, self._handed) for node in nodes]
+            free = [self._devices.free(node.name, node.devices, option, self._allocated) for node in nodes]
             needs = f"needs {'every one' if option.every else format_amount(name, Quantity(option.count * ONE))}"
             if not any(free):
                 return f"{needs} on one node, none is free on {count(len(nodes), 'node')}"

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 
-from reconciler.core.workloads.label_selectors import meets_requirement
+from reconciler.core.pods.label_selectors import meets_requirement
 from reconciler.model.capacity import ReplicaShape
-from reconciler.model.scheduling import NodeRequirement, NodeTerm
+from reconciler.model.kubernetes.scheduling import NodeRequirement, NodeTerm
 from reconciler.text.wording import join_names
 
 NAME_FIELD = "metadata.name"

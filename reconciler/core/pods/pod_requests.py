@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 
-from reconciler.model.scheduling import Amounts, UnstatedRequests, sorted_amounts
+from reconciler.model.kubernetes.scheduling import Amounts, UnstatedRequests, sorted_amounts
 from reconciler.model.units import Quantity, Resources, parse_quantity
 from reconciler.model.workload import Json
 
@@ -86,7 +86,7 @@ _Defaults = Mapping[tuple[bool, str], frozenset[str]]
 
 
 def unstated_requests(spec: Json, metadata: Json = None) -> UnstatedRequests:
-    """Read what admission may add to a pod, or to the pods of a template; `metadata` as in `replica_shape`.
+    """Read the requests that admission may add to a pod or a template's pods; `metadata` as in `replica_shape`.
 
     An init container without requests counts only where all later containers have some: else it takes no more than
     these do.
@@ -123,7 +123,7 @@ def unstated_requests(spec: Json, metadata: Json = None) -> UnstatedRequests:
 
 @lru_cache(maxsize=4096)
 def _shared_unstated(unstated_amounts: UnstatedRequests) -> UnstatedRequests:
-    """Return the same object for equal values, of which thousands of pods have one."""
+    """Return the same object for equal values, which thousands of pods share."""
     return unstated_amounts
 
 

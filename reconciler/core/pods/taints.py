@@ -1,0 +1,70 @@
+"""Taints and tolerations, checked as by the API server and evaluated as by the scheduler's TaintToleration plugin."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+
+from reconciler.core.pods.label_syntax import is_label_key, is_label_value
+from reconciler.model.kubernetes.scheduling import Taint, Toleration
+from reconciler.text.findings import shortened
+
+_REPELLING = frozenset({"NoSchedule", "NoExecute"})
+CORDON = Taint(key="node.kubernetes.io/unschedulable")
+"""Taint of a cordoned node."""
+UNREADY = Taint(key="node.kubernetes.io/not-ready")
+"""Taint of a node that is not ready."""
+
+
+_EFFECTS = ("", "NoSchedule", "PreferNoSchedule", "NoExecute")
+_OPERATORS = ("", "Equal", "Exists", "Gt", "Lt")
+_WHOLE = re.compile(r"-?(0|[1-9]\d{0,18})")
+
+
+def toleration_faults(
+    *, key: str, operator: str, value: str, effect: str, seconds: int | None = None
+) -> Iterator[tuple[str, str, str]]:
+    """Yield what Kubernetes refuses of a toleration: the field, the fault, and a remedy.
+
+    An empty operator is Equal, an empty effect stands for all, and an empty key for all taints.
+    """
+    if key and not is_label_key(key):
+        yield "key", f"{shortened(key)!r} cannot be the name of a label", "try one like topology.kubernetes.io/zone"
+    elif not key and operator != "Exists":
+        yield "operator", "an empty key needs the operator Exists", "try Exists"
+    if operator not in _OPERATORS:
+        yield "operator", f"{shortened(operator)!r} is no operator", f"one of {', '.join(_OPERATORS[1:])}"
+    if effect not in _EFFECTS:
+        yield "effect", f"{shortened(effect)!r} is no effect", f"one of {', '.join(_EFFECTS[1:])}"
+    if seconds is not None and effect != "NoExecute":
+        yield "effect", "tolerationSeconds needs the effect NoExecute", "leave tolerationSeconds out"
+    if operator == "Exists" and value:
+        yield "value", "Exists takes no value", "leave it out, or try Equal"
+    elif operator in ("Gt", "Lt") and not _WHOLE.fullmatch(value):
+        yield "value", f"{operator} compares whole numbers, and {shortened(value)!r} is none", "try 1"
+    elif operator != "Exists" and operator in _OPERATORS and not is_label_value(value):
+        yield "value", f"{shortened(value)!r} cannot be the value of a taint", "try letters, digits, '-', '_' and '.'"
+
+
+def tolerates(tolerations: Iterable[Toleration], taint: Taint) -> bool:
+    """Tell whether any toleration matches the taint. One with an unknown operator matches none."""
+    return any(
+        (not toleration.effect or toleration.effect == taint.effect)
+        and (
+            (not toleration.key and toleration.operator == "Exists")
+            or (toleration.key == taint.key and _compares(toleration, taint))
+        )
+        for toleration in tolerations
+    )
+
+
+def untolerated_taint(tolerations: tuple[Toleration, ...], taints: Iterable[Taint]) -> Taint | None:
+    """Return the first taint that excludes pods and is not tolerated; PreferNoSchedule excludes none."""
+    for taint in taints:
+        if taint.effect in _REPELLING and not tolerates(tolerations, taint):
+            return taint
+    return None
+
+
+def _compares(toleration: Toleration, taint: Taint) -> bool:
+    return toleration.operator == "Exists" or (toleration.operator == "Equal" and toleration.value == taint.value)

@@ -1,0 +1,68 @@
+"""Work that runs once to completion: Jobs, training jobs and their like; a second copy would do the same work again."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from reconciler.core.workloads.api_kinds import group_kind
+from reconciler.core.workloads.builtin_kinds import Kinds, kind_of, kinds_named
+from reconciler.core.workloads.paths import at
+from reconciler.core.workloads.podless_kinds import makes_no_pods
+from reconciler.model.kubernetes.workload_kind import WorkloadKind
+from reconciler.model.workload import DeploySpec, Json, WorkloadRef
+
+_REPLICAS = re.compile(r"\{\{\s*replicas\s*\}\}")
+
+RUNS_ONCE = "overspill.dev/runs-once"
+"""The annotation of a template that says whether it must run once, whatever its kinds are."""
+
+
+def runs_once(spec: DeploySpec, ref: WorkloadRef | None, kinds: Kinds) -> bool:
+    """Tell whether the kinds of a template must run once; the kind of its object decides for a chart."""
+    if any(_is_single(resource.manifest, kinds) for resource in spec.manifests):
+        return True
+    if ref is None or not ref.kind or not spec.helm:
+        return False
+    named = [kind for kind in kinds_named(ref.kind, kinds) if ref.group in ("", kind.group)]
+    return bool(named) and all(kind.once for kind in named)
+
+
+def may_succeed(spec: DeploySpec, ref: WorkloadRef | None, kinds: Kinds) -> bool:
+    """Tell whether a template may run to completion: nothing in it is known to serve, as a Deployment does."""
+    made = [kind for resource in spec.manifests if (kind := kind_of(resource.manifest, kinds)) is not None]
+    if ref is not None and ref.kind and spec.helm:
+        made += [kind for kind in kinds_named(ref.kind, kinds) if ref.group in ("", kind.group)]
+    return all(kind.once for kind in made)
+
+
+def completions(spec: DeploySpec, replicas: int, kinds: Kinds) -> int | None:
+    """Count the pods that have to succeed until all that is deployed is complete; None where pods do not tell."""
+    if spec.helm or spec.commands:
+        return None
+    counts = [
+        None if kind is None else _completions(resource.manifest, kind, replicas)
+        for resource in spec.manifests
+        if (kind := kind_of(resource.manifest, kinds)) is not None or not makes_no_pods(group_kind(resource.manifest))
+    ]
+    stated = [number for number in counts if number is not None]
+    return sum(stated) if stated and len(stated) == len(counts) else None
+
+
+def _completions(manifest: Mapping[str, Json], kind: WorkloadKind, replicas: int) -> int | None:
+    """Read the completions of an object; one without them is complete with its first pod, unless it has several."""
+    if not kind.once or not kind.completions:
+        return None
+    number = at(manifest, kind.completions)
+    if number is None:
+        return 1 if at(manifest, (*kind.completions[:-1], "parallelism")) in (None, 1) else None
+    if isinstance(number, str):
+        return replicas if _REPLICAS.fullmatch(number.strip()) else None
+    return number if isinstance(number, int) and number > 0 else None
+
+
+def _is_single(manifest: Mapping[str, Json], kinds: Kinds) -> bool:
+    kind = kind_of(manifest, kinds)
+    if kind is None or not kind.once:
+        return False
+    return not kind.once_with or any(at(manifest, field_path) is not None for field_path in kind.once_with)
