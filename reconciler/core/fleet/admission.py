@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from reconciler.core.capacity.gpu_models import matches_model
-from reconciler.core.capacity.pod_needs import request_requirements
+from reconciler.core.capacity.pod_requirements import UNKNOWN_REMEDY, request_requirements
 from reconciler.core.expressions.render import reads_variable
 from reconciler.core.fleet.objects import find_workspace
-from reconciler.core.fleet.warn_engine_ignores import warn_engine_ignores
+from reconciler.core.fleet.warnings.engine_ignores import warn_engine_ignores
 from reconciler.core.safety import rules
 from reconciler.core.schema.egs.request import RequestDraft, copies_template
 from reconciler.core.workloads.builtin_kinds import Kinds, kind_of
@@ -75,7 +75,7 @@ def review(draft: RequestDraft, workspace: Workspace, desired: Desired) -> Admis
     limits = desired.limits.get(workspace.name)
     findings += _check_clusters(draft, workspace)
     if not draft.reserves:
-        findings += rules.check_safety(draft.spec, workspace, kinds=desired.kinds)
+        findings += rules.check_safety(draft.spec, workspace, kinds=desired.kinds, schemas=desired.schemas)
         for index, resource in enumerate(draft.spec.manifests):
             loc: Loc = ("spec", "manifestResources", index, "manifest")
             findings += _check_replicas_expressions(resource, loc, desired.kinds)
@@ -89,9 +89,8 @@ def review(draft: RequestDraft, workspace: Workspace, desired: Desired) -> Admis
     request = draft.request(workspace.name, limits)
     unknown = request_requirements(request, kinds=desired.kinds).unknown
     if unknown:
-        message = f"{unknown}, so it counts as nothing"
-        hint = "declare it in gprDetails: numberOfGPUs, numberOfGPUNodes"
-        findings.append(Finding(loc=("spec",), message=message, hint=hint, severity=Severity.WARNING))
+        message = f"{unknown}, so {'they count as nothing' if workspace.allow_unknown_needs else 'nothing is placed'}"
+        findings.append(Finding(loc=("spec",), message=message, hint=UNKNOWN_REMEDY, severity=Severity.WARNING))
     if not (draft.reserves or any(finding.severity is Severity.ERROR for finding in findings)):
         clusters = request.clusters or workspace.destinations
         findings += warn_engine_ignores(request.spec, workspace, clusters, desired.clusters)
@@ -170,12 +169,13 @@ def _check_policy(draft: RequestDraft, limits: WorkspaceLimits) -> Iterator[Find
 
 def _check_clusters(draft: RequestDraft, workspace: Workspace) -> Iterator[Finding]:
     """Check that the clusters belong to the workspace, and that each placement has a cluster."""
+    usable = {*(workspace.clusters if draft.reserves else workspace.destinations)}.difference(draft.clusters)
     for index, name in enumerate(draft.clusters):
         if name not in workspace.clusters:
             yield Finding(
                 loc=("spec", "clusters", index),
                 message=f"{name} is no cluster of workspace {workspace.name}",
-                hint=nearest(name, workspace.clusters),
+                hint=nearest(name, usable),
             )
         elif name not in workspace.destinations and not draft.reserves:
             yield Finding(
@@ -213,13 +213,13 @@ def _template(
 
 def _with_template(draft: RequestDraft, template: WorkloadTemplate) -> RequestDraft:
     """Deploy the content of a template. Fields that the draft states itself take precedence."""
-    own, spec = draft.spec, template.undivided or template.spec
+    own, spec = draft.spec, template.own_spec or template.spec
     return replace(
         draft,
         spec=replace(
             spec,
             burst_duration=own.burst_duration or spec.burst_duration,
-            deletion_policy=own.deletion_policy if "deletionPolicy" in draft.said else spec.deletion_policy,
+            deletion_policy=own.deletion_policy if "deletionPolicy" in draft.fields_set else spec.deletion_policy,
             service_account=own.service_account or spec.service_account,
         ),
     )

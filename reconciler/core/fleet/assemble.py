@@ -7,26 +7,44 @@ safe, since deciding copes with missing clusters, and a typo in one line must no
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 
+from reconciler.bulkhead import Seam, attempt
 from reconciler.core.fleet import requests
-from reconciler.core.fleet.file import ParsedFile
-from reconciler.core.fleet.ignore import ignored
-from reconciler.core.fleet.objects import DeclaredValue, FleetObjects, find_workspace, foreign_namespace, name_locations
+from reconciler.core.fleet.burst_replicas import copy_above_maximum, with_replicas
+from reconciler.core.fleet.culprits import culprit
+from reconciler.core.fleet.file import Declared, ParsedFile, Value
+from reconciler.core.fleet.objects import (
+    Contest,
+    DeclaredValue,
+    FleetObjects,
+    Identity,
+    foreign_namespace,
+    identity,
+    name_locations,
+)
+from reconciler.core.fleet.path_patterns import covered
+from reconciler.core.fleet.paths import FLEET_FILE, kind_of_value, read_paths
 from reconciler.core.fleet.policies import policies_in_force
-from reconciler.core.fleet.prerequisite_checks import burst_clusters, check_prerequisites
 from reconciler.core.fleet.prerequisites import prerequisites
 from reconciler.core.fleet.spread.files import spread_policies
 from reconciler.core.fleet.spread.shares import divide_templates
-from reconciler.core.fleet.template import WORKLOAD, TemplateDraft
+from reconciler.core.fleet.template import TemplateDraft
+from reconciler.core.fleet.warnings.budgets import warn_unpriced
+from reconciler.core.fleet.warnings.prerequisites import burst_clusters, check_prerequisites
 from reconciler.core.fleet.workload_kinds import warn_dead_paths, warn_unknown_kind, with_api_group, workload_kinds
+from reconciler.core.observe.counted_object import WORKLOAD
 from reconciler.core.safety import rules
 from reconciler.core.schema.fleet import ClusterFile, FleetFile
 from reconciler.core.schema.workspace import WorkspaceFile
 from reconciler.core.workloads.builtin_kinds import Kinds
-from reconciler.errors import Severity
+from reconciler.core.workloads.containers import deployed_containers
+from reconciler.core.workloads.single_run import runs_once
+from reconciler.errors import Bug, Severity
 from reconciler.model.ids import BlobId, ClusterName, CommitId, WorkloadId, WorkspaceName
+from reconciler.model.kubernetes.object_schema import CustomKind, ObjectSchemas
 from reconciler.model.policy import Cluster, Desired, Fleet, Workspace
 from reconciler.model.workload import WorkloadRef, WorkloadTemplate
 from reconciler.text.findings import Finding, Loc
@@ -42,6 +60,8 @@ class Assembly:
     rejected: frozenset[str]
     # Names and kinds that these files and the broken ones seem to declare.
     excused: frozenset[str]
+    # Objects of which the first by path is in force, unless the history says otherwise.
+    contests: tuple[Contest, ...]
 
 
 def assemble(commit: CommitId, files: Mapping[str, ParsedFile], *, blobs: Mapping[str, BlobId] = _NO_BLOBS) -> Desired:
@@ -58,31 +78,84 @@ def assemble_with_rejections(
     *,
     blobs: Mapping[str, BlobId] = _NO_BLOBS,
     absent: Iterable[ParsedFile] = (),
+    newcomers: Collection[tuple[str, Identity]] = frozenset(),
+    trusted: Collection[str] = (),
 ) -> Assembly:
     """Assemble like `assemble`, and return the rejected files as well.
 
     `absent` are broken files that take no part. References to objects that they may declare are not reported as
-    missing.
+    missing. `newcomers` are objects, by path, that give way where another has the same name. A file with which the
+    assembly fails in a way that nothing foresaw is rejected; those that are not `trusted` are suspected first.
     """
-    work = FleetObjects()
+    absent, bugs = tuple(absent), dict[str, Bug]()
+
+    def put_together(some: Mapping[str, ParsedFile]) -> Assembly | Bug:
+        gone = (*absent, *(files[path] for path in bugs))
+        task = partial(_assemble, commit, some, blobs, gone, newcomers)
+        return attempt(Seam.ASSEMBLY, "the fleet repository", task)
+
+    assembly = put_together(files)
+    left = files
+    while isinstance(assembly, Bug):
+        path = culprit(left, lambda some: isinstance(put_together(some), Bug), trusted)
+        bugs[path] = replace(assembly, item=path)
+        left = {path: file for path, file in left.items() if path not in bugs}
+        if not left:
+            raise RuntimeError(str(assembly))  # nothing is left that could be to blame
+        assembly = put_together(left)
+    if not bugs:
+        return assembly
+    problems = (*assembly.desired.problems, *(bug.problem(path) for path, bug in bugs.items()))
+    return replace(
+        assembly,
+        desired=replace(assembly.desired, problems=tuple(sorted(problems)), incomplete=True),
+        rejected=assembly.rejected | bugs.keys(),
+    )
+
+
+def _assemble(
+    commit: CommitId,
+    files: Mapping[str, ParsedFile],
+    blobs: Mapping[str, BlobId],
+    absent: Iterable[ParsedFile],
+    newcomers: Collection[tuple[str, Identity]],
+) -> Assembly:
+    files = {path: file for path, file in sorted(files.items()) if not is_ignored(path, files)}
+    fleet = _fleet(files)
+    work = FleetObjects(
+        read_paths(
+            {} if fleet is None else fleet.spec.paths.value_of(),
+            ((path, value) for path, value in _values(files) if isinstance(value, WorkspaceFile)),
+        )
+    )
     for file in absent:
         work.excused |= file.mentioned
-    patterns = ignore_patterns(files)
-    for path, file in sorted(files.items()):
-        if ignored(path, patterns):
-            continue
-        work.problems += [replace(problem, path=path) for problem in file.problems]
+        work.absent_spreads += file.spreads
+        work.absent_limits += file.limits
+    late: list[tuple[str, Declared]] = []
+    for path, file in files.items():
+        work.problems += [problem.at(path) for problem in file.problems]
         if file.broken:
             work.leave_out(path, file)
             continue
         for declared in file.objects:
-            work.add(path, declared)
-    fleet = _fleet(work)
+            if newcomers and (path, identity(declared.value)) in newcomers:
+                late.append((path, declared))
+            else:
+                _add(work, path, declared)
+    for path, declared in late:
+        _add(work, path, declared)
+    return _assembly(work, commit, _settings(work), blobs)
+
+
+def _assembly(work: FleetObjects, commit: CommitId, fleet: Fleet, blobs: Mapping[str, BlobId]) -> Assembly:
+    """Put the objects into force, kind by kind: each finds those that it refers to."""
     clusters = _clusters(work, fleet)
     workspaces = _workspaces(work, clusters)
     gprs = requests.gpr_templates(work, clusters)
     kinds = workload_kinds(work)
-    templates = _templates(work, workspaces, gprs, kinds, blobs)
+    schemas = _schemas(work, fleet, clusters)
+    templates = _templates(work, workspaces, gprs, kinds, blobs, schemas=schemas)
     desired = Desired(
         commit=commit,
         fleet=fleet,
@@ -90,9 +163,12 @@ def assemble_with_rejections(
         workspaces=workspaces,
         templates={workload: template for workload, (template, _) in templates.items()},
         gpr_templates=gprs,
-        limits=requests.workspace_limits(work, workspaces),
+        limits=requests.workspace_limits(work, workspaces, clusters),
         kinds=kinds,
+        schemas=schemas,
     )
+    unlimited = workspaces.keys() - desired.limits.keys()
+    desired = replace(desired, stalled_workspaces=frozenset(filter(work.has_absent_limits, unlimited)))
     desired = replace(desired, bindings=requests.gpr_bindings(work, desired))
     desired = replace(
         desired,
@@ -100,23 +176,68 @@ def assemble_with_rejections(
         requests=requests.admitted_requests(work, desired),
     )
     desired = replace(desired, policies=spread_policies(work, desired, templates))
-    desired = replace(desired, templates=divide_templates(work, templates, desired.policies))
+    desired = replace(desired, templates=_counted_templates(work, desired, templates))
     _warn_prerequisites(work, desired, templates)
     warn_dead_paths(work, desired.templates.values())
     desired = replace(desired, problems=tuple(sorted(work.problems)), incomplete=bool(work.rejected))
-    return Assembly(desired=desired, rejected=frozenset(work.rejected), excused=frozenset(work.excused))
+    return Assembly(
+        desired=desired,
+        rejected=frozenset(work.rejected),
+        excused=frozenset(work.excused),
+        contests=tuple(work.contests),
+    )
 
 
-def ignore_patterns(files: Mapping[str, ParsedFile]) -> tuple[str, ...]:
-    """Return the ignore patterns of the Fleet in force: the first by path."""
-    for _, file in sorted(files.items()):
+def without_definitions_elsewhere(files: Mapping[str, ParsedFile]) -> dict[str, ParsedFile]:
+    """Take from files the CustomResourceDefinitions that are passed over, since their paths are not those of kinds."""
+    fleet = _fleet(files)
+    paths = read_paths({} if fleet is None else fleet.spec.paths.value_of(), ())
+    return {
+        path: file
+        if paths.refuse_kind(path, "WorkloadKind") is None
+        else replace(file, objects=tuple(made for made in file.objects if not isinstance(made.value, CustomKind)))
+        for path, file in files.items()
+    }
+
+
+def is_ignored(path: str, files: Mapping[str, ParsedFile]) -> bool:
+    """Return whether the Fleet among these files has a path passed over; never its own file."""
+    fleet = _fleet(files)
+    return fleet is not None and path != FLEET_FILE and covered(path, fleet.spec.ignore)
+
+
+def _values(files: Mapping[str, ParsedFile]) -> Iterator[tuple[str, Value]]:
+    """Yield the objects of good files with their paths, in order."""
+    for path, file in files.items():
         for declared in () if file.broken else file.objects:
-            if isinstance(declared.value, FleetFile):
-                return tuple(declared.value.spec.ignore)
-    return ()
+            yield path, declared.value
 
 
-def _fleet(work: FleetObjects) -> Fleet:
+def _fleet(files: Mapping[str, ParsedFile]) -> FleetFile | None:
+    """Return the Fleet in force: the first in its file."""
+    file = files.get(FLEET_FILE)
+    if file is None or file.broken:
+        return None
+    return next((declared.value for declared in file.objects if isinstance(declared.value, FleetFile)), None)
+
+
+def _add(work: FleetObjects, path: str, declared: Declared) -> None:
+    """Add an object, or reject it where its file may not hold it.
+
+    A CustomResourceDefinition elsewhere is there for others, who install it, and is passed over.
+    """
+    kind = kind_of_value(declared.value)
+    if isinstance(declared.value, CustomKind) and work.paths.refuse_kind(path, kind) is not None:
+        return
+    refusal = work.paths.refuse_kind(path, kind) or work.paths.refuse_object(path, declared.value)
+    if refusal is None:
+        work.add(path, declared)
+        return
+    work.reject(DeclaredValue(value=declared.value, path=path, declared=declared), refusal)
+    work.excused |= {kind, *identity(declared.value)[-1:]}
+
+
+def _settings(work: FleetObjects) -> Fleet:
     """Return the only Fleet, or its defaults."""
     fleets = work.all(FleetFile)
     if not fleets:
@@ -148,11 +269,27 @@ def _workspaces(work: FleetObjects, clusters: Mapping[ClusterName, Cluster]) -> 
     workspaces: dict[WorkspaceName, Workspace] = {}
     for name, placed in work.named(WorkspaceFile, "Workspace").items():
         spec = placed.value.spec
-        named: list[tuple[Loc, str]] = [(("spec", "primaryCluster"), spec.primary_cluster)]
-        named += name_locations(("spec", "clusters"), spec.clusters)
-        work.report_unknown(placed, "Cluster", named, clusters)
-        workspaces[WorkspaceName(name)] = placed.value.value_of()
+        primary: list[tuple[Loc, str]] = [(("spec", "primaryCluster"), spec.primary_cluster)]
+        work.report_unknown(placed, "Cluster", primary, clusters)
+        work.report_unknown(placed, "Cluster", name_locations(("spec", "clusters"), spec.clusters), clusters)
+        workspace = workspaces[WorkspaceName(name)] = placed.value.value_of()
+        elsewhere = (clusters[own] for own in workspace.clusters if own in clusters and own != workspace.primary)
+        for finding in warn_unpriced(workspace.budget, elsewhere):
+            work.report(placed, finding)
     return workspaces
+
+
+def _schemas(work: FleetObjects, fleet: Fleet, clusters: Mapping[ClusterName, Cluster]) -> ObjectSchemas:
+    """Return what objects are held to: the resources that clusters declare are names of resources as well."""
+    custom: dict[str, DeclaredValue[CustomKind]] = {}
+    for placed in work.all(CustomKind):
+        name = placed.value.name
+        if work.is_unique(placed, custom.get(name), f"CustomResourceDefinition of {name}"):
+            custom[name] = placed
+    nodes = (nodes for cluster in clusters.values() for nodes in cluster.autoscaling)
+    resources = frozenset(name for node in nodes for name in node.allocatable.amounts)
+    kinds = {name: placed.value for name, placed in custom.items()}
+    return ObjectSchemas(custom=kinds, field_validation=fleet.field_validation, resources=resources)
 
 
 def _templates(
@@ -161,12 +298,14 @@ def _templates(
     gprs: Iterable[str],
     kinds: Kinds,
     blobs: Mapping[str, BlobId],
+    *,
+    schemas: ObjectSchemas,
 ) -> dict[WorkloadId, tuple[WorkloadTemplate, DeclaredValue[TemplateDraft]]]:
     """Put templates into their workspaces, and check them against the safety rules there."""
     templates: dict[WorkloadId, tuple[WorkloadTemplate, DeclaredValue[TemplateDraft]]] = {}
     for placed in work.all(TemplateDraft):
         draft = placed.value
-        workspace = find_workspace(draft.workspace, draft.used, workspaces)
+        workspace = work.workspace_of(draft.workspace, draft.used, placed.path, workspaces)
         if isinstance(workspace, Finding):
             if (draft.workspace or "Workspace") not in work.excused:
                 work.report(placed, workspace)
@@ -177,7 +316,8 @@ def _templates(
         other = templates.get(workload)
         if not work.is_unique(placed, None if other is None else other[1], f"WorkloadTemplate {workload}"):
             continue
-        findings = (*_check_namespaces(draft, workspace), *rules.check_safety(draft.spec, workspace, kinds=kinds))
+        safety = rules.check_safety(draft.spec, workspace, kinds=kinds, schemas=schemas)
+        findings = (*_check_namespaces(draft, workspace), *safety)
         for finding in findings:
             (work.reject if finding.severity is Severity.ERROR else work.report)(placed, draft.spelling.of(finding))
         if any(finding.severity is Severity.ERROR for finding in findings):
@@ -193,24 +333,44 @@ def _templates(
             work.report_unknown(
                 placed, "GPRTemplate", name_locations(("spec", "gprTemplates"), draft.gpr_templates), gprs
             )
+        ref = with_api_group(draft.ref, draft.spec, kinds)
         template = WorkloadTemplate(
             name=draft.name,
             workspace=workspace.name,
             namespace=draft.namespace,
             spec=draft.spec,
-            ref=with_api_group(draft.ref, draft.spec, kinds),
+            ref=ref,
             namespaces=draft.namespaces,
             labels=draft.labels,
             gpr_templates=draft.gpr_templates,
             uses_replicas=draft.uses_replicas,
             group_size=draft.group_size,
+            runs_once=runs_once(draft.spec, draft.ref, kinds) if draft.runs_once is None else draft.runs_once,
             path=placed.path,
             line=placed.declared.line,
             blob=blobs.get(placed.path, BlobId("")),
             prerequisites=prerequisites(draft.spec, workspace, kinds),
+            containers=deployed_containers(draft.spec, ref, kinds),
         )
         templates[workload] = (template, placed)
     return templates
+
+
+def _counted_templates(
+    work: FleetObjects,
+    desired: Desired,
+    templates: Mapping[WorkloadId, tuple[WorkloadTemplate, DeclaredValue[TemplateDraft]]],
+) -> dict[WorkloadId, WorkloadTemplate]:
+    """Say of each template where the replicas of its placements are written, or how many one copy has."""
+    counted = divide_templates(work, templates, desired.policies)
+    for workload, (template, placed) in templates.items():
+        if workload not in counted:
+            draft = placed.value
+            counted[workload], findings = with_replicas(template, draft.fixed, desired.kinds)
+            above = copy_above_maximum(counted[workload], desired.policies.get(workload))
+            for finding in (*findings, *above):
+                work.report(placed, draft.spelling.of(finding))
+    return {workload: counted[workload] for workload in templates}
 
 
 def _excuse(work: FleetObjects, draft: TemplateDraft) -> None:

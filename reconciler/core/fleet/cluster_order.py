@@ -6,16 +6,16 @@ of placements only looks clusters up in a set.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Hashable, Iterable, Mapping
 
 from reconciler.core.fleet.object_owners import ObjectOwners
 from reconciler.core.fleet.spread.pods import SubsetDrafts
 from reconciler.core.spread.subset_selection import node_requirements, selects_cluster
 from reconciler.model.candidate import Candidate
 from reconciler.model.ids import ClusterName, WorkloadId, WorkspaceName
+from reconciler.model.kubernetes.workload_spread import WorkloadSpread
 from reconciler.model.plan import Reason, Refusal
-from reconciler.model.policy import Availability, BurstPolicy, Cluster, ClusterPreference, Desired, Workspace
-from reconciler.model.workload_spread import WorkloadSpread
+from reconciler.model.policy import Availability, BurstPolicy, Cluster, ClusterPreference, Desired, Renewal, Workspace
 
 _Key = tuple[str | tuple[str, ...], WorkspaceName]
 
@@ -99,24 +99,28 @@ class ClusterOrder:
         self._desired = desired
         self._keys: dict[WorkloadId, _Key] = {}
         self._orders: dict[_Key, tuple[Candidate, ...]] = {}
-        self._tightest: dict[_Key, int | None] = {}
+        self._lowest_limit: dict[_Key, int | None] = {}
         self._allowed: dict[_Key, frozenset[ClusterName]] = {}
         self._named: dict[_Key, frozenset[ClusterName]] = {}
         self._scheduled: tuple[BurstPolicy, ...] | None = None
         self._adaptive: tuple[WorkloadId, ...] | None = None
+        self._renews: bool | None = None
+        self._spot: bool | None = None
         self.makers = ObjectOwners(desired)
         self.drafts = SubsetDrafts(desired)
+        self.burst_kinds: dict[tuple[WorkloadId, bool], Hashable | None] = {}
+        """What files alone say of how clusters answer each burst, with and without helm: see `CandidateFinder`."""
+        self.refusals: dict[ClusterName, tuple[tuple[object, ...], dict[Hashable, Refusal]]] = {}
+        """The refusals of clusters without room, by kind of burst, with what their room was counted from."""
 
     def with_requests(self, desired: Desired, changed: Collection[WorkloadId]) -> ClusterOrder:
         """Return the order for a fleet that differs in these requests only; other answers are kept."""
         other = ClusterOrder(desired)
-        other._orders, other._tightest = self._orders, self._tightest
+        other._orders, other._lowest_limit = self._orders, self._lowest_limit
         other._allowed, other._named = self._allowed, self._named
-        other._scheduled, other._adaptive = (
-            self._scheduled,
-            self._adaptive,
-        )  # requests have neither schedules nor spreads
-        other.drafts = self.drafts
+        # Requests have neither schedules nor spreads, and are not renewed.
+        other._scheduled, other._adaptive, other._renews = self._scheduled, self._adaptive, self._renews
+        other.drafts, other.burst_kinds, other.refusals = self.drafts, self.burst_kinds, self.refusals
         other.makers = self.makers.with_requests(desired, changed)
         return other
 
@@ -136,13 +140,13 @@ class ClusterOrder:
             self._named[key] = frozenset(candidate.cluster for candidate in self.order(workload))
         return self._named[key]
 
-    def tightest(self, workload: WorkloadId) -> int | None:
+    def lowest_limit(self, workload: WorkloadId) -> int | None:
         """Return the lowest limit that any cluster sets for a workload; None without limits."""
         key = self._key(workload)
-        if key not in self._tightest:
+        if key not in self._lowest_limit:
             limits = (candidate.limit for candidate in self.order(workload) if candidate.limit is not None)
-            self._tightest[key] = min(limits, default=None)
-        return self._tightest[key]
+            self._lowest_limit[key] = min(limits, default=None)
+        return self._lowest_limit[key]
 
     def allowed(self, workload: WorkloadId) -> frozenset[ClusterName]:
         """Return the clusters where a workload with a policy may keep its placements."""
@@ -152,7 +156,7 @@ class ClusterOrder:
                 clusters: Collection[ClusterName] = [candidate.cluster for candidate in self.order(workload)]
             else:
                 clusters = self._desired.workspaces[workload.workspace].clusters
-            self._allowed[key] = frozenset(name for name in clusters if not self.banned(workload, name))
+            self._allowed[key] = frozenset(name for name in clusters if not self.exclusion(workload, name))
         return self._allowed[key]
 
     def scheduled(self) -> tuple[BurstPolicy, ...]:
@@ -163,6 +167,18 @@ class ClusterOrder:
             self._scheduled = tuple({policy.name: policy for policy in timed}.values())
         return self._scheduled
 
+    def renews(self) -> bool:
+        """Tell whether any policy that governs a workload renews bursts."""
+        if self._renews is None:
+            self._renews = any(policy.renew is not Renewal.NEVER for policy in self._desired.policies.values())
+        return self._renews
+
+    def has_spot_prices(self) -> bool:
+        """Tell whether any cluster has a price of its own for spot nodes."""
+        if self._spot is None:
+            self._spot = any(cluster.spot is not None for cluster in self._desired.clusters.values())
+        return self._spot
+
     def adaptive(self) -> tuple[WorkloadId, ...]:
         """List the workloads whose unschedulable replicas go to a later subset, by name."""
         if self._adaptive is None:
@@ -172,7 +188,7 @@ class ClusterOrder:
             )
         return self._adaptive
 
-    def banned(self, workload: WorkloadId, name: ClusterName) -> Refusal | None:
+    def exclusion(self, workload: WorkloadId, name: ClusterName) -> Refusal | None:
         """Return why a workload has to leave a cluster, or None.
 
         Only statements of files count; a cluster that is merely unseen excludes nothing.
@@ -204,9 +220,11 @@ class ClusterOrder:
                 remedy=f"set spec.requestsOnPrimary: true in workspace {workspace.name}",
             )
         # 4. The policy does not name the cluster. Replicas of a deleted subset stay until they come home.
-        unnamed = self.unnamed(workload, name)
-        if unnamed is not None and (name == workspace.primary or self._desired.policies[workload].spread is None):
-            return unnamed
+        policy_refusal = self.policy_refusal(workload, name)
+        if policy_refusal is not None and (
+            name == workspace.primary or self._desired.policies[workload].spread is None
+        ):
+            return policy_refusal
         # 5. The cluster is draining.
         if cluster.availability is Availability.DRAINING:
             return Refusal(
@@ -217,7 +235,7 @@ class ClusterOrder:
             )
         return None
 
-    def unnamed(self, workload: WorkloadId, name: ClusterName) -> Refusal | None:
+    def policy_refusal(self, workload: WorkloadId, name: ClusterName) -> Refusal | None:
         """Refuse new replicas on a cluster that the policy does not name; None if it does."""
         if name in self.named(workload):
             return None

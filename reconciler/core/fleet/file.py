@@ -17,6 +17,8 @@ from reconciler.core.schema.workloadspread import WorkloadSpreadFile
 from reconciler.core.schema.workspace import WorkspaceFile
 from reconciler.core.schema.yaml import Document
 from reconciler.errors import Problem, Severity
+from reconciler.model.kubernetes.object_schema import CustomKind
+from reconciler.model.workload import WorkloadRef
 from reconciler.text.findings import Finding, Loc
 
 Value: TypeAlias = (
@@ -32,12 +34,13 @@ Value: TypeAlias = (
     | WorkloadKindFile
     | WorkloadSpreadFile
     | Whitelist
+    | CustomKind
 )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Declared:
-    """One object of a file, checked as far as its own document allows."""
+    """An object of a file, checked as far as its own document allows."""
 
     value: Value
     document: Document
@@ -56,6 +59,33 @@ class Declared:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AbsentSpread:
+    """The target of a WorkloadSpread that is not in force, as far as it can be read."""
+
+    namespace: str = ""
+    """Empty for any."""
+    name: str = ""
+    """Empty for any workload of the namespace."""
+    path: str = ""
+    """Its file; empty where the file is the only one that counts."""
+
+    def may_target(self, ref: WorkloadRef) -> bool:
+        """Tell whether the spread may govern a workload; one of which nothing can be read targets none."""
+        return bool(self.namespace or self.name) and (
+            self.namespace in ("", ref.namespace) and self.name in ("", ref.name)
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AbsentLimits:
+    """The workspace of a WorkspacePolicy that is not in force, as far as it can be read."""
+
+    workspace: str
+    path: str = ""
+    """Its file; empty where the file is the only one that counts."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ParsedFile:
     """The objects of one file, and every problem within it. The problems have no path yet."""
 
@@ -64,6 +94,10 @@ class ParsedFile:
     # Names and kinds that a broken file seems to declare, so that they are not reported as missing. Empty for a good
     # file.
     mentioned: frozenset[str] = frozenset()
+    # Targets of WorkloadSpreads that it seems to declare; while it is not in force, nothing is placed for them.
+    spreads: tuple[AbsentSpread, ...] = ()
+    # Workspaces whose WorkspacePolicy it seems to declare; while it is not in force, no GPR begins in them.
+    limits: tuple[AbsentLimits, ...] = ()
     # Whether the file is empty: it holds not even a foreign object.
     blank: bool = False
 

@@ -12,8 +12,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from reconciler.core.schema.workloadkind import fault
+from reconciler.model.kubernetes.workload_kind import WorkloadKind, path
 from reconciler.model.workload import Json
-from reconciler.model.workload_kind import WorkloadKind, path
 from reconciler.text.findings import Finding, Loc, shortened
 
 CONFIGURATION = "kruise-configuration"
@@ -57,7 +57,7 @@ def whitelist(value: Mapping[str, Json]) -> tuple[Whitelist | None, tuple[Findin
     results = [_entry(number, entry) for number, entry in enumerate(entries)]
     problems = tuple(finding for finding in results if isinstance(finding, Finding))
     kinds = tuple(finding for finding in results if isinstance(finding, WorkloadKind))
-    return (None, problems) if problems else (Whitelist(kinds=tuple(_merged(kinds))), ())
+    return (None, problems) if problems else (Whitelist(kinds=tuple(_merge(kinds))), ())
 
 
 def _entry(number: int, entry: Json) -> WorkloadKind | Finding:
@@ -87,7 +87,7 @@ def _entry(number: int, entry: Json) -> WorkloadKind | Finding:
     )
 
 
-def _merged(kinds: tuple[WorkloadKind, ...]) -> Iterator[WorkloadKind]:
+def _merge(kinds: tuple[WorkloadKind, ...]) -> Iterator[WorkloadKind]:
     """Merge the versions of each kind; versions with another path than the first are left out."""
     for index, kind in enumerate(kinds):
         alike = [other for other in kinds if (other.name, other.replicas) == (kind.name, kind.replicas)]

@@ -8,11 +8,14 @@ from __future__ import annotations
 
 from bisect import insort
 from collections.abc import Collection, Sequence
+from functools import partial
 
+from reconciler.bulkhead import Seam, attempt
 from reconciler.core.engines.deployment import chart_steps, target_namespace
 from reconciler.core.expressions.dialect import has_expression
 from reconciler.core.workloads.api_kinds import cluster_scoped, group_kind
 from reconciler.core.workloads.builtin_kinds import BUILT_IN
+from reconciler.errors import Bug
 from reconciler.model.ids import WorkloadId, WorkspaceName
 from reconciler.model.policy import Desired, Workspace
 from reconciler.model.workload import DeploySpec, StepType, WorkloadRef
@@ -46,21 +49,21 @@ class ObjectOwners:
         if self._makers is not None:
             other._makers = self._makers.copy()
             for workload in changed:
-                for thing in self.objects_of(workload) if workload in self._desired.templates else ():
-                    others = [owner for owner in other._makers.pop(thing) if owner != workload]
+                for object_id in self._listed_objects(workload) if workload in self._desired.templates else ():
+                    others = [owner for owner in other._makers.pop(object_id, ()) if owner != workload]
                     if others:
-                        other._makers[thing] = others
+                        other._makers[object_id] = others
                 if workload in desired.templates:
                     other._list(workload, other._makers)
                 else:
                     self._known.pop(workload, None)
         return other
 
-    def of(self, thing: ObjectId) -> Sequence[WorkloadId]:
+    def of(self, object_id: ObjectId) -> Sequence[WorkloadId]:
         """List the workloads that create an object."""
         if self._makers is None:
-            self._makers = self._indexed()
-        return self._makers.get(thing, ())
+            self._makers = self._index()
+        return self._makers.get(object_id, ())
 
     def objects_of(self, workload: WorkloadId) -> tuple[ObjectId, ...]:
         """List the objects that a workload certainly creates."""
@@ -71,13 +74,13 @@ class ObjectOwners:
             cached = self._known[workload] = spec, workspace.namespaces, objects_made(spec, workspace)
         return cached[2]
 
-    def counts(self, workspace: WorkspaceName, thing: ObjectId) -> bool:
+    def counts(self, workspace: WorkspaceName, object_id: ObjectId) -> bool:
         """Return whether a template of the workspace counts the replicas of this object on its primary."""
         if self._makers is None:
-            self._makers = self._indexed()
-        return any(_is_counted(ref, thing) for ref in self._refs.get(workspace, ()))
+            self._makers = self._index()
+        return any(_is_counted(ref, object_id) for ref in self._refs.get(workspace, ()))
 
-    def _indexed(self) -> dict[ObjectId, list[WorkloadId]]:
+    def _index(self) -> dict[ObjectId, list[WorkloadId]]:
         makers: dict[ObjectId, list[WorkloadId]] = {}
         for workload, template in self._desired.templates.items():
             self._list(workload, makers)
@@ -89,13 +92,21 @@ class ObjectOwners:
 
     def _list(self, workload: WorkloadId, makers: dict[ObjectId, list[WorkloadId]]) -> None:
         """Index a workload by its objects: templates in their order, then requests by name."""
-        for thing in self.objects_of(workload):
-            listed = [*makers.get(thing, ())]
+        for object_id in self._listed_objects(workload):
+            listed = [*makers.get(object_id, ())]
             if workload.request:
                 insort(listed, workload, key=_sort_key)
             else:
                 listed.append(workload)
-            makers[thing] = listed
+            makers[object_id] = listed
+
+    def _listed_objects(self, workload: WorkloadId) -> tuple[ObjectId, ...]:
+        """List the objects of a workload in the index; none where they are unknown, so that it conflicts with no other.
+
+        What becomes of the workload itself is decided where its objects are asked for.
+        """
+        made = attempt(Seam.OBJECTS, workload, partial(self.objects_of, workload))
+        return () if isinstance(made, Bug) else made
 
 
 def _sort_key(workload: WorkloadId) -> tuple[bool, WorkloadId]:
@@ -115,17 +126,19 @@ def objects_made(spec: DeploySpec, workspace: Workspace) -> tuple[ObjectId, ...]
         kind = group_kind(manifest)
         namespace = "" if cluster_scoped(kind) else metadata.get("namespace") or around
         keys.append((kind, str(namespace), str(metadata.get("name", ""))))
-    return tuple(dict.fromkeys(thing for thing in keys if thing[2] and not any(map(has_expression, thing))))
+    return tuple(
+        dict.fromkeys(object_id for object_id in keys if object_id[2] and not any(map(has_expression, object_id)))
+    )
 
 
-def describe_object(thing: ObjectId) -> str:
+def describe_object(object_id: ObjectId) -> str:
     """Name an object in messages: ``Kind namespace/name``."""
-    kind, namespace, name = thing
+    kind, namespace, name = object_id
     return f"{kind.rpartition('/')[2]} {namespace}/{name}" if namespace else f"{kind.rpartition('/')[2]} {name}"
 
 
-def _is_counted(ref: WorkloadRef, thing: ObjectId) -> bool:
-    kind, namespace, name = thing
+def _is_counted(ref: WorkloadRef, object_id: ObjectId) -> bool:
+    kind, namespace, name = object_id
     if (namespace, name) != (ref.namespace, ref.name):
         return False
     if not ref.kind:

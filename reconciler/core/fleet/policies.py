@@ -12,9 +12,13 @@ from dataclasses import dataclass
 from reconciler.core.fleet.auto_gpr import implicit_policy, warn_overridden_fields, warn_unlisted_templates
 from reconciler.core.fleet.cluster_order import ordered_candidates
 from reconciler.core.fleet.objects import NAME, DeclaredValue, FleetObjects, first_names, name_locations
-from reconciler.core.fleet.template import WORKLOAD, TemplateDraft
-from reconciler.core.fleet.warn_engine_ignores import warn_engine_ignores
-from reconciler.core.fleet.warn_unreachable import warn_unreachable as out_of_reach
+from reconciler.core.fleet.template import TemplateDraft
+from reconciler.core.fleet.warnings.budgets import warn_unpriced
+from reconciler.core.fleet.warnings.engine_ignores import warn_engine_ignores
+from reconciler.core.fleet.warnings.prerequisites import burst_clusters
+from reconciler.core.fleet.warnings.unreachable import warn_unreachable
+from reconciler.core.observe.counted_object import WORKLOAD
+from reconciler.core.schema.egs.gpr_binding import BindingFile
 from reconciler.core.schema.policy import BurstPolicyFile
 from reconciler.errors import Severity
 from reconciler.model.gpr import WorkspaceLimits
@@ -43,11 +47,14 @@ def counted_before(
 ) -> dict[WorkloadId, CountedObject]:
     """Return the templates whose object an earlier one, by path and line, counts already.
 
-    A reference without a kind matches an object of any kind. A returned template counts nothing itself.
+    A reference without a kind matches an object of any kind. A returned template counts nothing itself. A template of a
+    workspace to which the object's namespace does not belong comes after all others: it takes an object from no tenant.
     """
     counting: dict[tuple[ClusterName, str, str], list[tuple[WorkloadRef, WorkloadTemplate]]] = {}
     counted: dict[WorkloadId, CountedObject] = {}
-    for template in sorted(templates, key=lambda template: (template.path, template.line)):
+    for template in sorted(
+        templates, key=lambda template: (_is_foreign(template, workspaces), template.path, template.line)
+    ):
         ref = template.ref
         if ref is None:
             continue
@@ -59,6 +66,12 @@ def counted_before(
         else:
             counted[template.workload] = CountedObject(ref=ref, by=first)
     return counted
+
+
+def _is_foreign(template: WorkloadTemplate, workspaces: Mapping[WorkspaceName, Workspace]) -> bool:
+    """Return whether a template counts an object in a namespace that its workspace does not list."""
+    namespaces = workspaces[template.workspace].namespaces
+    return template.ref is not None and template.ref.namespace not in namespaces
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,11 +152,16 @@ def policies_in_force(work: FleetObjects, desired: Desired, templates: Templates
         if implicit is not None:
             policies[workload] = implicit
             named = name_locations(("spec", "clusterNames"), placed_template.value.clusters)
-            work.report_unknown(placed_template, "Cluster", named, desired.workspaces[template.workspace].clusters)
+            work.report_outside(placed_template, desired.workspaces[template.workspace], named, desired.clusters)
         elif policy is None and not work.excused.isdisjoint(_GOVERNING):
             continue  # the broken file may hold its policy
         for finding in (
-            *_warn_governance(template, policy or implicit, desired.limits.get(template.workspace)),
+            *_warn_governance(
+                template,
+                policy or implicit,
+                desired.limits.get(template.workspace),
+                _describe_ungoverned(work, placed_template.value, template, desired),
+            ),
             *warn_overridden_fields(placed_template.value, policy, implicit),
             *warn_unlisted_templates(template, desired),
         ):
@@ -158,7 +176,11 @@ def policies_in_force(work: FleetObjects, desired: Desired, templates: Templates
             policy = placed.value.value_of()
             workspace_names = homes.get(policy.name) or policy.workspaces or desired.workspaces
             workspaces = [desired.workspaces[name] for name in workspace_names if name in desired.workspaces]
-            for finding in out_of_reach(policy, workspaces, desired.clusters):
+            reached = (candidate for home in workspaces for candidate in burst_clusters(policy, home, desired))
+            for finding in (
+                *warn_unreachable(policy, workspaces, desired.clusters),
+                *warn_unpriced(policy.budget, reached),
+            ):
                 work.report(placed, finding)
     return policies
 
@@ -187,7 +209,11 @@ def _report_unknown(
         for index, candidate in enumerate(spec.clusters)
         if candidate.name is not None
     ]
-    work.report_unknown(placed, "Cluster", candidates, desired.clusters)
+    names_of_workspaces = spec.workspaces or desired.workspaces
+    homes = [home for name, home in desired.workspaces.items() if name in names_of_workspaces]
+    homes = homes or [*desired.workspaces.values()]
+    usable = {name for home in homes for name in home.clusters if name != home.primary}
+    work.report_unknown(placed, "Cluster", candidates, desired.clusters, usable=usable)
     for index, candidate in enumerate(() if "Cluster" in work.excused else spec.clusters):
         labels = candidate.match_labels.items()
         if candidate.name is None and not any(
@@ -198,16 +224,18 @@ def _report_unknown(
 
 
 def _warn_governance(
-    template: WorkloadTemplate, policy: BurstPolicy | None, limits: WorkspaceLimits | None
+    template: WorkloadTemplate,
+    policy: BurstPolicy | None,
+    limits: WorkspaceLimits | None,
+    ungoverned: tuple[str, str],
 ) -> Iterable[Finding]:
-    """Warn of a template without a policy, or with a duration above that of its policy or workspace."""
+    """Warn of a template without a policy, or with a duration above that of its policy or workspace.
+
+    `ungoverned` says why it has none, and the way to one.
+    """
     if policy is None:
-        yield Finding(
-            loc=NAME,
-            message="no BurstPolicy governs it, so it does not burst",
-            hint="add one, or name it in spec.templates of one",
-            severity=Severity.WARNING,
-        )
+        message, hint = ungoverned
+        yield Finding(loc=NAME, message=message, hint=hint, severity=Severity.WARNING)
         return
     wanted = template.spec.burst_duration
     maxima = [(policy.max_duration, f"policy {policy.name}", "duration.max")] if policy.max_duration else []
@@ -221,6 +249,29 @@ def _warn_governance(
             hint=f"try {format_duration(most)}, or a longer {setting}",
             severity=Severity.WARNING,
         )
+
+
+def _describe_ungoverned(
+    work: FleetObjects, draft: TemplateDraft, template: WorkloadTemplate, desired: Desired
+) -> tuple[str, str]:
+    """Say why neither a BurstPolicy nor a binding governs a template, and the way to one that does."""
+    workspace, own = template.workspace, "name it in spec.templates of a BurstPolicy"
+    bindings = [placed for placed in work.all(BindingFile) if placed.value.metadata.name == workspace]
+    # 1. It says so itself.
+    if draft.auto is False:
+        return "its autoPlacement is false, so it does not burst", f"try autoPlacement: true, or {own}"
+    # 2. The binding of its workspace is refused.
+    if bindings and workspace not in desired.bindings:
+        where = f"the GPRTemplateBinding in {bindings[0].path} is refused"
+        return f"no BurstPolicy governs it and {where}, so it does not burst", f"mend the binding, or {own}"
+    # 3. The binding gives no GPRs by itself, or names no cluster for it.
+    if bindings:
+        where = f"the GPRTemplateBinding in {bindings[0].path}"
+        way_out = "list clusters" if desired.bindings[workspace].auto else "set enableAutoGPR: true"
+        return "no BurstPolicy governs it, so it does not burst", f"{own}, or {way_out} in {where}"
+    # 4. There is none.
+    way_out = f"add one, {own.replace('a BurstPolicy', 'one')}, or add a GPRTemplateBinding with enableAutoGPR: true"
+    return "no BurstPolicy governs it, so it does not burst", way_out
 
 
 def _warn_engines(template: WorkloadTemplate, policy: BurstPolicy | None, desired: Desired) -> Iterable[Finding]:

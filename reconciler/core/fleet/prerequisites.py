@@ -10,12 +10,7 @@ from collections.abc import Iterator, Mapping
 
 from reconciler.core.engines.deployment import target_namespace
 from reconciler.core.engines.service_export import export_kind, service
-from reconciler.core.safety import commands
-from reconciler.core.workloads.api_kinds import group_kind
-from reconciler.core.workloads.builtin_kinds import Kinds
-from reconciler.core.workloads.included_objects import IncludedObject, included_objects
-from reconciler.core.workloads.paths import at
-from reconciler.core.workloads.pod_references import (
+from reconciler.core.pods.pod_references import (
     Reference,
     as_mapping,
     device_class_references,
@@ -24,40 +19,23 @@ from reconciler.core.workloads.pod_references import (
     pod_references,
     volume_claim_references,
 )
+from reconciler.core.safety import commands
+from reconciler.core.workloads.api_kinds import KUBERNETES_GROUPS, group_kind
+from reconciler.core.workloads.builtin_kinds import BUILT_IN, Kinds
+from reconciler.core.workloads.included_objects import IncludedObject, included_objects
+from reconciler.core.workloads.paths import at
 from reconciler.core.workloads.pods import pod_template_sites
 from reconciler.model.cluster import Category, Prerequisite
+from reconciler.model.kubernetes.workload_kind import Path, path
 from reconciler.model.policy import Workspace
 from reconciler.model.workload import DeploySpec, Json, StepType
-from reconciler.model.workload_kind import Path, path
 from reconciler.text.findings import shortened
 
-_KUBERNETES = frozenset({
-    "", "admissionregistration.k8s.io", "apiextensions.k8s.io", "apiregistration.k8s.io", "apps",
-    "authentication.k8s.io", "authorization.k8s.io", "autoscaling", "batch", "certificates.k8s.io",
-    "coordination.k8s.io", "discovery.k8s.io", "events.k8s.io", "flowcontrol.apiserver.k8s.io", "networking.k8s.io",
-    "node.k8s.io", "policy", "rbac.authorization.k8s.io", "resource.k8s.io", "scheduling.k8s.io", "storage.k8s.io",
-    "storagemigration.k8s.io",
-})  # fmt: skip # a list of words, filled line by line
-"""The API groups that Kubernetes 1.37 itself serves; kinds of any other group have to be installed."""
-
-_QUEUED = (("spec.queue", Category.QUEUES), ("spec.priorityClassName", Category.PRIORITY_CLASSES))
-_POLICY = "spec.runPolicy.schedulingPolicy"
+_QUEUED = ((path("spec.queue"), Category.QUEUES), (path("spec.priorityClassName"), Category.PRIORITY_CLASSES))
 _ELSEWHERE: Mapping[str, tuple[tuple[Path, Category], ...]] = {
-    kind: tuple((path(way), category) for way, category in ways)
-    for kind, ways in {
-        "batch.volcano.sh/Job": (*_QUEUED, ("spec.schedulerName", Category.SCHEDULERS)),
-        "scheduling.volcano.sh/PodGroup": _QUEUED,
-        "scheduling.run.ai/PodGroup": _QUEUED,
-        "trainer.kubeflow.org/TrainJob": (("spec.runtimeRef.name", Category.RUNTIMES),),
-        "serving.kserve.io/InferenceService": (("spec.predictor.model.runtime", Category.RUNTIMES),),
-        **{
-            f"kubeflow.org/{kind}": (
-                (f"{_POLICY}.queue", Category.QUEUES),
-                (f"{_POLICY}.priorityClass", Category.PRIORITY_CLASSES),
-            )
-            for kind in ("TFJob", "PyTorchJob", "MPIJob")
-        },
-    }.items()
+    **{name: kind.references for name, kind in BUILT_IN.items() if kind.references},
+    "scheduling.volcano.sh/PodGroup": _QUEUED,
+    "scheduling.run.ai/PodGroup": _QUEUED,
 }
 """References outside of pod specs, by kind; all without a namespace."""
 
@@ -114,7 +92,7 @@ def namespace_of(manifest: Mapping[str, Json], target: str) -> str:
 def _references(manifest: Mapping[str, Json], namespace: str, kinds: Kinds) -> Iterator[IncludedObject]:
     """Yield every reference of one object."""
     kind = group_kind(manifest)
-    if kind.partition("/")[0] not in _KUBERNETES:
+    if kind.partition("/")[0] not in KUBERNETES_GROUPS:
         yield Category.KINDS, kind
     for category, name, own in (
         *_kind_references(manifest, kind),

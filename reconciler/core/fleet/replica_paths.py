@@ -1,33 +1,62 @@
-"""The annotation that names where a placement's share is written, for templates without expressions.
+"""The annotation that says where a placement's replicas are written, or that they are fixed.
 
 EGS reads the same files and knows no expressions, so a chart's values and an object keep the number that EGS deploys.
-The annotation turns that number into ``"{{ replicas }}"``.
+The annotation turns that number into ``"{{ replicas }}"``; `burst_replicas` does the same for kinds that it knows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from reconciler.core.expressions.dialect import has_expression
 from reconciler.core.schema.workloadkind import fault
 from reconciler.core.workloads.builtin_kinds import NO_KINDS, kind_of
 from reconciler.core.workloads.paths import at, put
+from reconciler.model.kubernetes.workload_kind import EACH, Path, path
 from reconciler.model.workload import DeploySpec, Json
-from reconciler.model.workload_kind import EACH, Path, path
 from reconciler.text.findings import Finding, Loc, shortened
 from reconciler.text.spelling import nearest
 
 REPLICAS = "overspill.dev/replicas"
-"""The annotation with the path of the share: ``<chart or manifest>:<path>``."""
+"""The annotation: ``<chart or manifest>:<path>`` of the replicas, ``fixed``, or the replicas of one copy."""
 
-_SHARE = "{{ replicas }}"
+FIXED = "fixed"
+SHARE = "{{ replicas }}"
+_MAX_COPY = 10**6
+"""Replicas of one copy that the annotation may state."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FixedReplicas:
+    """A template whose placements all deploy the same number."""
+
+    copy: int | None = None
+    """The replicas of one copy as the annotation states them; None where the objects tell."""
+
+
+def fixed_replicas(spec: DeploySpec, annotations: Mapping[str, str]) -> FixedReplicas | None:
+    """Return what the annotation says of fixed replicas; None where it is absent or names a path."""
+    written = annotations.get(REPLICAS, "")
+    if written == FIXED:
+        return FixedReplicas()
+    parts = {*(chart.name for chart in spec.helm), *(resource.name for resource in spec.manifests)}
+    digits = written.isascii() and written.isdecimal() and written not in parts
+    copy = int(written) if digits and len(written) < len(str(_MAX_COPY)) else 0
+    return FixedReplicas(copy=copy) if copy else None
+
+
+def share_expressions(numbers: Sequence[int]) -> list[str]:
+    """Write the expressions that divide a placement's replicas in proportion to numbers."""
+    if len(numbers) == 1:
+        return [SHARE]
+    return [f"{{{{ (replicas | shares({[*numbers]}))[{place}] }}}}" for place in range(len(numbers))]
 
 
 def with_share_expression(spec: DeploySpec, annotations: Mapping[str, str], findings: list[Finding]) -> DeploySpec:
     """Replace the number at the annotated path by the share; problems are added to `findings`."""
     written = annotations.get(REPLICAS)
-    if written is None:
+    if written is None or fixed_replicas(spec, annotations) is not None:
         return spec
     name, _, written_path = written.partition(":")
     charts = {chart.name: chart for chart in spec.helm}
@@ -42,7 +71,7 @@ def with_share_expression(spec: DeploySpec, annotations: Mapping[str, str], find
     message, hint = _fault(root, written_path, name)
     if message:
         return _wrong(spec, message, hint, findings)
-    content = put(root, path(written_path), _SHARE)
+    content = put(root, path(written_path), SHARE)
     return replace(
         spec,
         helm=tuple(replace(chart, values=content) if chart.name == name else chart for chart in spec.helm),

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from reconciler.core.fleet import admission
-from reconciler.core.fleet.objects import DeclaredValue, FleetObjects, find_workspace, name_locations
-from reconciler.core.fleet.prerequisite_checks import asked_clusters, check_prerequisites
+from reconciler.core.fleet.objects import DeclaredValue, FleetObjects, name_locations
 from reconciler.core.fleet.prerequisites import prerequisites
+from reconciler.core.fleet.warnings.prerequisites import asked_clusters, check_prerequisites
 from reconciler.core.schema.egs.gpr import GprTemplateFile
 from reconciler.core.schema.egs.gpr_binding import BindingFile, WorkspacePolicyFile
 from reconciler.core.schema.egs.request import RequestDraft
@@ -30,7 +30,7 @@ def gpr_templates(work: FleetObjects, clusters: Mapping[ClusterName, Cluster]) -
 
 
 def workspace_limits(
-    work: FleetObjects, workspaces: Mapping[WorkspaceName, Workspace]
+    work: FleetObjects, workspaces: Mapping[WorkspaceName, Workspace], clusters: Mapping[ClusterName, Cluster]
 ) -> dict[WorkspaceName, WorkspaceLimits]:
     """Read the WorkspacePolicies: at most one a workspace, whatever their names."""
     policies: dict[WorkspaceName, DeclaredValue[WorkspacePolicyFile]] = {}
@@ -48,7 +48,7 @@ def workspace_limits(
                 (("spec", "clusterGPUConstraints", index, "clusterName"), constraint.cluster_name)
                 for index, constraint in enumerate(bounds)
             ]
-            work.report_unknown(placed, "Cluster", wrong, workspaces[name].clusters)
+            work.report_outside(placed, workspaces[name], wrong, clusters)
     return {name: placed.value.value_of() for name, placed in policies.items()}
 
 
@@ -72,8 +72,8 @@ def _check_binding(work: FleetObjects, placed: DeclaredValue[BindingFile], desir
     for index, binding in enumerate(placed.value.spec.clusters):
         root: Loc = ("spec", "clusters", index)
         if workspace in desired.workspaces:
-            clusters = desired.workspaces[workspace].clusters
-            work.report_unknown(placed, "Cluster", [((*root, "clusterName"), binding.cluster_name)], clusters)
+            bound: list[tuple[Loc, str]] = [((*root, "clusterName"), binding.cluster_name)]
+            work.report_outside(placed, desired.workspaces[workspace], bound, desired.clusters)
         named = name_locations((*root, "templates"), binding.templates)
         if binding.default_template_name is not None:
             named.insert(0, ((*root, "defaultTemplateName"), binding.default_template_name))
@@ -98,7 +98,7 @@ def admitted_requests(work: FleetObjects, desired: Desired) -> dict[WorkloadId, 
     requests_by_workload: dict[WorkloadId, tuple[Request, DeclaredValue[RequestDraft]]] = {}
     for placed in work.all(RequestDraft):
         draft = placed.value
-        workspace = find_workspace(draft.workspace, draft.used, desired.workspaces)
+        workspace = work.workspace_of(draft.workspace, draft.used, placed.path, desired.workspaces)
         if isinstance(workspace, Finding):
             if (draft.workspace or "Workspace") not in work.excused:
                 work.report(placed, draft.spelling.of(workspace))

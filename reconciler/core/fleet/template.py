@@ -9,31 +9,23 @@ from dataclasses import dataclass, field
 from reconciler.core.capacity.chart_gangs import GROUP_SIZE, is_declared_gang
 from reconciler.core.capacity.gangs import has_gang_manifest
 from reconciler.core.expressions import render
-from reconciler.core.fleet.replica_paths import REPLICAS, with_share_expression
-from reconciler.core.fleet.warn_autoscaled import warn_autoscaled
+from reconciler.core.fleet.replica_paths import REPLICAS, FixedReplicas, fixed_replicas, with_share_expression
+from reconciler.core.fleet.warnings.autoscaled import warn_autoscaled
+from reconciler.core.observe.counted_object import WORKLOAD
 from reconciler.core.schema.egs import deploy_spec
 from reconciler.core.schema.egs.deploy_spec import Spelling
 from reconciler.core.schema.egs.template import WorkloadTemplateFile
 from reconciler.core.workloads.builtin_kinds import BUILT_IN
+from reconciler.core.workloads.single_run import RUNS_ONCE
 from reconciler.errors import Severity
 from reconciler.model.ids import ClusterName, TemplateName, WorkspaceName
+from reconciler.model.kubernetes.workload_kind import path
 from reconciler.model.workload import DeploySpec, Json, StepType, WorkloadRef
-from reconciler.model.workload_kind import path
 from reconciler.text.findings import Finding, Loc, shortened
 from reconciler.text.spelling import nearest
 
-WORKLOAD = "overspill.dev/workload"
-"""The annotation that names the object on the primary whose replicas are counted."""
-
-UNUSED_SHARE = Finding(
-    loc=("spec",),
-    message="no expression reads replicas: every placement deploys the same, whatever its share",
-    hint='write replicas: "{{ replicas }}" where the count belongs',
-    severity=Severity.WARNING,
-)
-"""The warning about a template that does not use its share."""
-
-_ANNOTATIONS = (WORKLOAD, REPLICAS, GROUP_SIZE)
+_ANNOTATIONS = (WORKLOAD, REPLICAS, GROUP_SIZE, RUNS_ONCE)
+_SWITCH = {"true": True, "false": False}
 _COUNTED = frozenset(
     kind.kind for kind in BUILT_IN.values() if kind.replicas == (path("spec.replicas"),) and kind.together is None
 )
@@ -54,10 +46,14 @@ class TemplateDraft:
     used: tuple[str, ...]
     labels: Mapping[str, str]
     uses_replicas: bool
+    # The fixed replicas by the annotation; None where they are not fixed.
+    fixed: FixedReplicas | None = None
     # Whether an annotation gives `ref`.
     annotated: bool = False
     # The pods of one replica, as an annotation states them.
     group_size: int | None = None
+    # Whether it must run once, as an annotation says; None leaves that to its kinds.
+    runs_once: bool | None = None
     gpr_templates: tuple[str, ...] = ()
     # EGS's burst fields: whether it bursts by itself (None: unstated), to any cluster, or to which.
     auto: bool | None = None
@@ -70,15 +66,16 @@ class TemplateDraft:
 def template_draft(file: WorkloadTemplateFile) -> tuple[TemplateDraft, tuple[Finding, ...]]:
     """Make a draft of a valid file, and check its parts against each other."""
     findings: list[Finding] = []
-    spec = with_share_expression(deploy_spec.deploy_spec(file.spec, findings), file.metadata.annotations, findings)
+    annotations = file.metadata.annotations
+    spec = with_share_expression(deploy_spec.deploy_spec(file.spec, findings), annotations, findings)
     findings += deploy_spec.check_spec(spec)
     ref = _workload_ref(file, spec, findings)
     broken = any(finding.severity is Severity.ERROR for finding in findings)
     uses_replicas = broken or render.reads_variable(spec, "replicas")
     group_size = _group_size(file, spec, findings)
-    if uses_replicas or not is_declared_gang(spec, ref, group_size):
-        own = None if broken else warn_autoscaled(spec)
-        findings += [own] if own is not None else [] if uses_replicas else [UNUSED_SHARE]
+    own = None if broken else warn_autoscaled(spec)
+    if own is not None and (uses_replicas or not is_declared_gang(spec, ref, group_size)):
+        findings.append(own)
     value = TemplateDraft(
         name=TemplateName(file.metadata.name),
         workspace=None if file.spec.workspace_name is None else WorkspaceName(file.spec.workspace_name),
@@ -89,8 +86,10 @@ def template_draft(file: WorkloadTemplateFile) -> tuple[TemplateDraft, tuple[Fin
         used=deploy_spec.used_namespaces(file.spec.namespaces, spec),
         labels=file.metadata.labels,
         uses_replicas=uses_replicas,
+        fixed=fixed_replicas(spec, annotations),
         annotated=WORKLOAD in file.metadata.annotations,
         group_size=group_size,
+        runs_once=_runs_once(annotations, findings),
         gpr_templates=tuple(dict.fromkeys(file.spec.gpr_templates)),
         auto=file.spec.auto_placement,
         bursts_anywhere=file.spec.enable_burst,
@@ -114,6 +113,15 @@ def _group_size(file: WorkloadTemplateFile, spec: DeploySpec, findings: list[Fin
         findings.append(Finding(loc=loc, message=message, hint=hint, severity=Severity.WARNING))
         return None
     return int(written)
+
+
+def _runs_once(annotations: Mapping[str, str], findings: list[Finding]) -> bool | None:
+    """Read from the annotation whether it must run once; None without one."""
+    written = annotations.get(RUNS_ONCE)
+    if written is not None and written not in _SWITCH:
+        message = f"{shortened(written)!r} is neither 'true' nor 'false'"
+        findings.append(Finding(loc=("metadata", "annotations", RUNS_ONCE), message=message, hint="try 'false'"))
+    return None if written is None else _SWITCH.get(written)
 
 
 def _workload_ref(file: WorkloadTemplateFile, spec: DeploySpec, findings: list[Finding]) -> WorkloadRef | None:
@@ -147,13 +155,13 @@ def _workload_ref(file: WorkloadTemplateFile, spec: DeploySpec, findings: list[F
     # 2. EGS's status names it.
     selector = file.status.workload_selector
     if selector.name and selector.namespace:
-        return WorkloadRef(namespace=selector.namespace, name=selector.name)
-    # 3. The release of the first chart, whatever kind of object carries its name.
+        return WorkloadRef(namespace=selector.namespace, name=selector.name, release=True)
+    # 3. The release of the first chart, or an object of any kind that carries its name.
     charts = {chart.name: chart for chart in spec.helm}
     for step in spec.steps:
         chart = charts.get(step.name) if step.type is StepType.HELM else None
         if chart is not None and "{{" not in chart.release_name + chart.release_namespace:
-            return WorkloadRef(namespace=chart.release_namespace, name=chart.release_name)
+            return WorkloadRef(namespace=chart.release_namespace, name=chart.release_name, release=True)
     # 4. The first object with replicas.
     objects = {resource.name: resource for resource in spec.manifests}
     for step in spec.steps:

@@ -14,15 +14,15 @@ from reconciler.core.capacity.gangs import has_chart
 from reconciler.core.expressions.dialect import has_expression
 from reconciler.core.fleet.kruise_whitelist import Whitelist
 from reconciler.core.fleet.objects import DeclaredValue, FleetObjects
-from reconciler.core.fleet.template import WORKLOAD
+from reconciler.core.observe.counted_object import WORKLOAD
 from reconciler.core.schema.errors import nearest_name
 from reconciler.core.schema.workloadkind import CountFile, PodTemplateFile, WorkloadKindFile
 from reconciler.core.workloads.api_kinds import group_kind
 from reconciler.core.workloads.builtin_kinds import BUILT_IN, Kinds, template
 from reconciler.core.workloads.paths import at, items, within
 from reconciler.errors import Severity
+from reconciler.model.kubernetes.workload_kind import EACH, Count, Group, Mark, Path, PodTemplate, WorkloadKind, path
 from reconciler.model.workload import DeploySpec, Json, WorkloadRef, WorkloadTemplate
-from reconciler.model.workload_kind import EACH, Count, Group, Mark, Path, PodTemplate, WorkloadKind, path
 from reconciler.text.findings import Finding, Loc, shortened
 from reconciler.text.spelling import nearest
 
@@ -35,13 +35,16 @@ def workload_kinds(work: FleetObjects) -> dict[str, WorkloadKind]:
     """
     kinds: dict[str, WorkloadKind] = {}
     places: dict[str, str] = {}
+    firsts: dict[str, DeclaredValue[WorkloadKindFile]] = {}
     for placed in work.named(WorkloadKindFile, "WorkloadKind").values():
         kind = _kind(placed.value)
         where = f"{placed.path}:{placed.declared.line}"
         if kind.name in kinds:
-            _reject_duplicate(work, placed, kind.name, places[kind.name])
+            message = f"{kind.name.removeprefix('/')} is already declared in {places[kind.name]}"
+            finding = Finding(loc=("spec", "kind"), message=message, hint="put both into one WorkloadKind")
+            work.reject_second(placed, firsts[kind.name], finding)
             continue
-        kinds[kind.name], places[kind.name] = _over_built_in(kind), where
+        kinds[kind.name], places[kind.name], firsts[kind.name] = _over_built_in(kind), where, placed
     for listed in work.all(Whitelist):
         where = f"{listed.path}:{listed.declared.line}"
         for kind in listed.value.kinds:
@@ -52,11 +55,6 @@ def workload_kinds(work: FleetObjects) -> dict[str, WorkloadKind]:
                 continue
             kinds[kind.name], places[kind.name] = _over_built_in(kind), where
     return kinds
-
-
-def _reject_duplicate(work: FleetObjects, placed: DeclaredValue[WorkloadKindFile], name: str, where: str) -> None:
-    message = f"{name.removeprefix('/')} is already declared in {where}"
-    work.reject(placed, Finding(loc=("spec", "kind"), message=message, hint="put both into one WorkloadKind"))
 
 
 def _over_built_in(kind: WorkloadKind) -> WorkloadKind:
@@ -71,6 +69,7 @@ def _over_built_in(kind: WorkloadKind) -> WorkloadKind:
         templates=kind.templates or built_in.templates,
         together=kind.together or built_in.together,
         marks=kind.marks or built_in.marks,
+        counted=kind.counted and (built_in.counted or bool(kind.templates)),
         checked=kind.checked,
     )
 
@@ -93,6 +92,7 @@ def _kind(file: WorkloadKindFile) -> WorkloadKind:
             label=together.pod_label,
         ),
         marks=tuple(Mark(label=label) for label in spec.pod_labels),
+        counted=spec.makes_pods,
         checked=file.metadata.name,
     )
 
@@ -194,7 +194,7 @@ def warn_unknown_kind(ref: WorkloadRef, spec: DeploySpec, declared: Kinds) -> Fi
     tried = f"try '{likely}/{shortened(ref.namespace)}/{shortened(ref.name)}'; " if likely else ""
     return Finding(
         loc=("metadata", "annotations", WORKLOAD),
-        message=f"nobody knows a kind {shortened(ref.full_kind)!r}",
+        message=f"unknown kind {shortened(ref.full_kind)!r}",
         hint=f"{tried}known are {', '.join(sorted(names))}; a WorkloadKind adds one",
         severity=Severity.WARNING,
     )

@@ -1,7 +1,7 @@
 """The WorkloadSpread that governs each template.
 
-A spread governs the templates that burst for its target: in every workspace that may use its namespace, or in the one
-that its annotation names. It becomes part of the policy in force there.
+A spread governs the templates that burst for its target: in every workspace that may use its namespace, or in the
+workspace that its annotation names. The spread becomes part of the policy in force there.
 """
 
 from __future__ import annotations
@@ -9,26 +9,28 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from reconciler.core.capacity.chart_gangs import is_declared_gang
+from reconciler.core.fleet.file import AbsentSpread
 from reconciler.core.fleet.kruise_whitelist import CONFIGURATION
 from reconciler.core.fleet.objects import DeclaredValue, FleetObjects, foreign_namespace
 from reconciler.core.fleet.policies import Templates
 from reconciler.core.fleet.spread import warnings
-from reconciler.core.fleet.spread.rules import GROUPS, WORKSPACE, KruiseRule
-from reconciler.core.fleet.template import WORKLOAD
+from reconciler.core.fleet.spread.rules import WORKSPACE, KruiseRule
+from reconciler.core.observe.counted_object import WORKLOAD
 from reconciler.core.schema.errors import nearest_name
 from reconciler.core.schema.policy import BurstPolicyFile
 from reconciler.core.schema.workloadspread import TargetFile, WorkloadSpreadFile
 from reconciler.core.workloads.api_kinds import group_kind
-from reconciler.core.workloads.builtin_kinds import BUILT_IN, Kinds
+from reconciler.core.workloads.builtin_kinds import BUILT_IN, SPREAD, Kinds
 from reconciler.errors import Severity
-from reconciler.model.ids import WorkloadId
+from reconciler.model.ids import WorkloadId, WorkspaceName
+from reconciler.model.kubernetes.workload_spread import WorkloadSpread
 from reconciler.model.policy import BurstPolicy, Desired, Distribution, Workspace
 from reconciler.model.workload import WorkloadRef, WorkloadTemplate
-from reconciler.model.workload_spread import WorkloadSpread
 from reconciler.text.findings import Finding, Loc, shortened
 
 _TARGET: Loc = ("spec", "targetRef")
 _ANNOTATION: Loc = ("metadata", "annotations", WORKSPACE)
+_STALLED = "a WorkloadSpread of it is broken, and no earlier version of that is good, so its subsets are unknown"
 _MAX_COMPARED = 100
 """Characters of a kind that are compared with known kinds."""
 
@@ -41,6 +43,13 @@ class _DeclaredSpread:
     placed: DeclaredValue[WorkloadSpreadFile]
     # The workspace that its annotation names; empty for any.
     workspace: str
+    # The workspaces that its path may hold objects of.
+    open_to: frozenset[WorkspaceName]
+
+    @property
+    def target(self) -> AbsentSpread:
+        """The workload that it governs, in case it is not in force."""
+        return AbsentSpread(namespace=self.value.namespace, name=self.value.target.name, path=self.placed.path)
 
     @property
     def where(self) -> str:
@@ -49,6 +58,8 @@ class _DeclaredSpread:
 
     def overlaps(self, other: _DeclaredSpread) -> bool:
         """Return whether both spreads may hold in one workspace."""
+        if self.open_to.isdisjoint(other.open_to):
+            return False
         return not self.workspace or not other.workspace or self.workspace == other.workspace
 
     def governs(self, template: WorkloadTemplate, ref: WorkloadRef, workspace: Workspace) -> bool:
@@ -60,6 +71,7 @@ class _DeclaredSpread:
             and ref.kind in ("", target.kind)
             and ref.group in ("", self.value.group)
             and self.workspace in ("", workspace.name)
+            and workspace.name in self.open_to
             and _may_touch(workspace, target.namespace)
             and (deployed is None or group_kind(deployed).partition("/")[0] == self.value.group)
         )
@@ -69,7 +81,8 @@ def spread_policies(work: FleetObjects, desired: Desired, templates: Templates) 
     """Return the policies in force, each with the spread that governs its template, and report problems of spreads.
 
     Of two spreads for one template the first governs, by path and line. A policy with a distribution of its own has no
-    spread, and neither has a gang: all of it is on one cluster.
+    spread, and neither has a gang, since all of it is on one cluster: the subsets only bound their clusters. Nothing
+    new is placed for a workload that a spread may target which is not in force.
     """
     policies = dict(desired.policies)
     spreads = _in_force(work, desired)
@@ -94,10 +107,18 @@ def spread_policies(work: FleetObjects, desired: Desired, templates: Templates) 
             work.report(spreads[position].placed, finding)
         for position in named:
             governed[position].append(template)
-        spreadable = workload in policies and policies[workload].distribution == Distribution()
-        alone = not is_declared_gang(template.spec, template.ref, template.group_size, desired.kinds)
-        if named and spreadable and alone:
-            policies[workload] = replace(policies[workload], spread=spreads[named[0]].value)
+        policy = policies.get(workload)
+        if policy is None:
+            continue
+        alone = not template.runs_once and not is_declared_gang(
+            template.spec, template.ref, template.group_size, desired.kinds
+        )
+        if named and policy.distribution == Distribution() and alone:
+            policies[workload] = replace(policy, spread=spreads[named[0]].value)
+        elif named:
+            policies[workload] = replace(policy, bounds=spreads[named[0]].value)
+        elif work.is_stalled(ref, workspace.name):
+            policies[workload] = replace(policy, stalled=_STALLED)
     written = frozenset(placed.value.metadata.name for placed in work.all(BurstPolicyFile))
     burst_targets = warnings.BurstTargets(
         template.ref for template, _ in templates.values() if template.ref is not None
@@ -155,20 +176,31 @@ def _in_force(work: FleetObjects, desired: Desired) -> list[_DeclaredSpread]:
             value=file.value_of(target, path=placed.path, line=placed.declared.line),
             placed=placed,
             workspace=file.metadata.annotations.get(WORKSPACE, ""),
+            open_to=frozenset(
+                name for name in desired.workspaces if work.paths.refuse_workspace(placed.path, name) is None
+            ),
         )
-        if not _permitted(work, target, desired.kinds):
+        named = WorkspaceName(spread.workspace)
+        if named in desired.workspaces and (refusal := work.paths.refuse_workspace(placed.path, named)) is not None:
+            work.reject(placed, replace(refusal, loc=_ANNOTATION))
+            continue
+        if not _permits(work, target, desired.kinds):
             work.reject(placed, Finding(loc=_TARGET, message=KruiseRule.NOT_PERMITTED, hint=_target_hint(target)))
+            work.absent_spreads.append(spread.target)
             continue
         alike = names.setdefault((file.namespace, file.metadata.name), [])
         other = next((declared_spread for declared_spread in alike if declared_spread.overlaps(spread)), None)
         what = f"WorkloadSpread {file.namespace}/{file.metadata.name}"
         if not work.is_unique(placed, None if other is None else other.placed, what):
+            work.absent_spreads.append(spread.target)
             continue
         rivals = targets.setdefault((file.namespace, target.group_kind, target.name), [])
         other = next((rival for rival in rivals if rival.overlaps(spread)), None)
         if other is not None:
             hint = f"that is in {other.where}; put both into one"
-            work.reject(placed, Finding(loc=_TARGET, message=KruiseRule.CONFLICT.format(other.value.name), hint=hint))
+            conflict = Finding(loc=_TARGET, message=KruiseRule.CONFLICT.format(other.value.name), hint=hint)
+            work.reject_second(placed, other.placed, conflict)
+            work.absent_spreads.append(spread.target)
             continue
         for spreads in (alike, rivals, declared_spreads):
             spreads.append(spread)
@@ -176,14 +208,14 @@ def _in_force(work: FleetObjects, desired: Desired) -> list[_DeclaredSpread]:
     return declared_spreads
 
 
-def _permitted(work: FleetObjects, target: TargetFile, declared: Kinds) -> bool:
+def _permits(work: FleetObjects, target: TargetFile, declared: Kinds) -> bool:
     """Return whether replicas of a kind can be spread: Kruise's own, known, and declared kinds.
 
     If a broken file may declare the kind, it is permitted.
     """
     kind = BUILT_IN.get(target.group_kind)
     return (
-        target.kind in GROUPS
+        target.kind in SPREAD
         or target.group_kind in declared
         or (kind is not None and kind.counted and bool(kind.replicas))
         or not work.excused.isdisjoint({"WorkloadKind", CONFIGURATION})
@@ -210,6 +242,8 @@ def _check_workspace(work: FleetObjects, spread: _DeclaredSpread, desired: Desir
     if not spread.workspace:
         return
     work.report_unknown(spread.placed, "Workspace", [(_ANNOTATION, spread.workspace)], desired.workspaces)
+    if spread.workspace not in desired.workspaces:
+        work.absent_spreads.append(spread.target)
     workspace = next(
         (workspace for workspace in desired.workspaces.values() if workspace.name == spread.workspace), None
     )

@@ -13,30 +13,30 @@ from datetime import datetime
 from typing import Any
 
 from reconciler.core.capacity.admission_defaults import without_admission_defaults
-from reconciler.core.capacity.pod_needs import MALFORMED, pod_shape
+from reconciler.core.capacity.pod_requirements import MALFORMED, pod_shape
 from reconciler.core.engines.deployment import target_namespace
 from reconciler.core.expressions import dialect, render
 from reconciler.core.expressions.render import expression_strings, reads_variable
 from reconciler.core.fleet.prerequisites import namespace_of, objects_of, prerequisites
 from reconciler.core.ledger.lifecycle import new_placement
+from reconciler.core.pods.pod_references import as_mapping, metadata_references, pod_references
 from reconciler.core.spread.inject import inject_subset, placement_injection, selected_templates, target_indexes
 from reconciler.core.spread.subset_pods import Injection
 from reconciler.core.spread.subset_selection import narrow_shape, node_requirements, with_subset_terms
 from reconciler.core.workloads.builtin_kinds import Kinds
 from reconciler.core.workloads.included_objects import included_objects
 from reconciler.core.workloads.paths import at
-from reconciler.core.workloads.pod_references import as_mapping, metadata_references, pod_references
 from reconciler.core.workloads.pods import read_pods
 from reconciler.errors import InvalidInput
 from reconciler.model.capacity import ReplicaShape
 from reconciler.model.cluster import Category, Prerequisite
 from reconciler.model.ids import WorkloadId
+from reconciler.model.kubernetes.workload_kind import Path
+from reconciler.model.kubernetes.workload_spread import Subset, WorkloadSpread
 from reconciler.model.placement import Placement
 from reconciler.model.policy import BurstPolicy, Cluster, Desired, Workspace
 from reconciler.model.units import Resources
 from reconciler.model.workload import DeploySpec, Json, StepType, WorkloadTemplate
-from reconciler.model.workload_kind import Path
-from reconciler.model.workload_spread import Subset, WorkloadSpread
 from reconciler.text.wording import sanitize
 
 
@@ -250,8 +250,8 @@ def render_subset(desired: Desired, placement: Placement) -> RenderedSubset | No
     plain = replace(asked.subset, patch={})
     bare = replace(asked, spread=replace(asked.spread, subsets=(plain,)), subset=plain)
     try:
-        for_subset = _injected(objects, chosen, asked, workspace, desired.kinds)
-        unpatched = _injected(objects, chosen, bare, workspace, desired.kinds)
+        for_subset = _inject(objects, chosen, asked, workspace, desired.kinds)
+        unpatched = _inject(objects, chosen, bare, workspace, desired.kinds)
     except InvalidInput:
         return None
     parts = zip(own_spec.manifests, for_subset, strict=True)
@@ -310,7 +310,7 @@ def _name(manifest: Json) -> Json:
     return at(manifest, ("metadata", "name"))
 
 
-def _injected(
+def _inject(
     objects: Sequence[Json], chosen: Collection[int], asked: Injection, workspace: Workspace, kinds: Kinds
 ) -> list[Json]:
     """Inject the subset into the chosen objects. Raises InvalidInput as `injected` does."""

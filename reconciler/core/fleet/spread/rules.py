@@ -1,4 +1,4 @@
-"""The rules of a WorkloadSpread by itself: those of OpenKruise's webhook, in its words and at its fields, all at once.
+"""The rules of a single WorkloadSpread: the checks of OpenKruise's webhook, in its words and at its fields.
 
 1. The rules of the set and its subsets (docs/reference/workloadspread.md, "Validation").
 2. Kubernetes' own validation of node selector terms, tolerations and label selectors.
@@ -16,8 +16,10 @@ from collections.abc import Iterator, Mapping
 from enum import StrEnum
 from itertools import islice
 
+from reconciler.core.pods.label_syntax import is_label_key, is_label_value
+from reconciler.core.pods.strategic_merge import ROOT, TYPES
 from reconciler.core.schema.egs.ignored_fields import warn_ignored_fields
-from reconciler.core.schema.taints import Operator, TolerationFile
+from reconciler.core.schema.taints import TolerationFile
 from reconciler.core.schema.workloadkind import fault
 from reconciler.core.schema.workloadspread import (
     MOST,
@@ -32,10 +34,10 @@ from reconciler.core.schema.workloadspread import (
     bound,
 )
 from reconciler.core.workloads import pod_template
-from reconciler.core.workloads.strategic_merge import ROOT, TYPES
+from reconciler.core.workloads.builtin_kinds import NO_KINDS, SPREAD, kinds_named
 from reconciler.errors import Severity
+from reconciler.model.kubernetes.workload_spread import Bound
 from reconciler.model.workload import Json
-from reconciler.model.workload_spread import Bound
 from reconciler.text.findings import Finding, Loc, shortened
 from reconciler.text.spelling import nearest
 
@@ -72,10 +74,10 @@ _CALLED = {ROOT: "a Pod", "ObjectMeta": "metadata", "PodSpec": "the spec of a Po
 
 def warn_unknown_fields(patch: Mapping[str, Json], loc: Loc) -> Iterator[Finding]:
     """Warn of the fields of a patch that no Pod has, each at its location below `loc`."""
-    yield from islice(_unknown(patch, ROOT, loc), _MOST)
+    yield from islice(_check_mapping_fields(patch, ROOT, loc), _MOST)
 
 
-def _unknown(value: Json, kind: str, loc: Loc) -> Iterator[Finding]:
+def _check_mapping_fields(value: Json, kind: str, loc: Loc) -> Iterator[Finding]:
     if not isinstance(value, Mapping):
         return
     fields = TYPES[kind]
@@ -84,7 +86,7 @@ def _unknown(value: Json, kind: str, loc: Loc) -> Iterator[Finding]:
             items = below if fields[name].many else [below]
             for index, item in enumerate(items if isinstance(items, list) else ()):
                 place = (*loc, name, index) if fields[name].many else (*loc, name)
-                yield from _unknown(item, fields[name].of, place)
+                yield from _check_mapping_fields(item, fields[name].of, place)
         elif kind in SCALARS and name not in SCALARS[kind] and not name.startswith("$"):
             message = f"{_CALLED.get(kind, loc[-1])} has no such field: the cluster refuses it or leaves it out"
             hint = _field_hint(name, below, kind)
@@ -103,14 +105,6 @@ def _field_hint(name: str, value: Json, kind: str) -> str:
     return nearest(name, TYPES[kind].keys() | SCALARS[kind])
 
 
-_NAME = r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
-_DOMAIN = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
-_KEY = re.compile(rf"({_DOMAIN}/)?{_NAME}")
-_LONGEST_LABEL_KEY = 253 + 1 + 63
-"""Characters of a domain, a slash and a name; matching longer texts would take too long."""
-_VALUE = re.compile(rf"({_NAME})?")
-
-
 def check_term(file: TermFile, loc: Loc) -> Iterator[Finding]:
     """Check a node selector term at `loc`."""
     for index, requirement in enumerate(file.match_expressions):
@@ -123,19 +117,8 @@ def check_term(file: TermFile, loc: Loc) -> Iterator[Finding]:
 
 def check_toleration(file: TolerationFile, loc: Loc) -> Iterator[Finding]:
     """Check a toleration at `loc`."""
-    exists = file.operator is Operator.EXISTS
-    if file.key:
-        yield from _label(file.key, (*loc, "key"))
-    elif not exists:
-        yield Finding(loc=(*loc, "operator"), message="an empty key needs the operator Exists", hint="try Exists")
-    if file.toleration_seconds is not None and file.effect != "NoExecute":
-        message = "tolerationSeconds needs the effect NoExecute"
-        yield Finding(loc=(*loc, "effect"), message=message, hint="leave tolerationSeconds out")
-    if exists and file.value:
-        yield Finding(loc=(*loc, "value"), message="Exists takes no value", hint="leave it out, or try Equal")
-    elif not exists and not _VALUE.fullmatch(file.value):
-        message = f"{shortened(file.value)!r} cannot be the value of a taint"
-        yield Finding(loc=(*loc, "value"), message=message, hint="try letters, digits, '-', '_' and '.'")
+    for field, message, hint in file.faults():
+        yield Finding(loc=(*loc, field), message=message, hint=hint)
 
 
 def selector_faults(file: SpreadLabelSelectorFile) -> Iterator[tuple[str, str]]:
@@ -157,21 +140,17 @@ def _requirement(requirement: SpreadLabelRequirementFile) -> Iterator[tuple[str,
 
 
 def _labels(key: str, values: tuple[str, ...]) -> Iterator[tuple[str, str]]:
-    if not _is_key(key):
+    if not is_label_key(key):
         yield f"{shortened(key)!r} cannot be the name of a label", "try one like app.kubernetes.io/name"
     for value in values:
-        if not _VALUE.fullmatch(value):
+        if not is_label_value(value):
             yield f"{shortened(value)!r} cannot be the value of a label", "try letters, digits, '-', '_' and '.'"
 
 
 def _label(key: str, loc: Loc) -> Iterator[Finding]:
-    if not _is_key(key):
+    if not is_label_key(key):
         hint = "try one like topology.kubernetes.io/zone"
         yield Finding(loc=loc, message=f"{shortened(key)!r} cannot be the name of a label", hint=hint)
-
-
-def _is_key(text: str) -> bool:
-    return len(text) <= _LONGEST_LABEL_KEY and _KEY.fullmatch(text) is not None
 
 
 WORKSPACE = "overspill.dev/workspace"
@@ -200,15 +179,6 @@ class KruiseRule(StrEnum):
     SELECTOR = "selector parse error: {}"
 
 
-GROUPS = {
-    "Deployment": ("apps",),
-    "ReplicaSet": ("apps",),
-    "StatefulSet": ("apps", "apps.kruise.io"),
-    "CloneSet": ("apps.kruise.io",),
-    "Job": ("batch", "batch.volcano.sh"),
-}
-"""The kinds that Kruise knows without a whitelist, with their groups, and Volcano's Job."""
-
 _WHOLE = 100
 _LONGEST_SUBSET_NAME = 100
 """Characters of a subset's name, which appears in commits. OpenKruise sets no bound."""
@@ -230,10 +200,15 @@ def check_spread(file: WorkloadSpreadFile) -> Iterator[Finding]:
         yield Finding(loc=_SUBSETS, message=KruiseRule.NO_SUBSETS, hint="try subsets: [{name: all}]")
     yield from _names(spec.subsets)
     for index, subset in enumerate(spec.subsets):
-        yield from _subset(subset, (*_SUBSETS, index))
-    yield from _limits(spec.subsets, ordinal=spec.target_ref is not None and spec.target_ref.kind == "StatefulSet")
+        yield from _check_subset(subset, (*_SUBSETS, index))
+    yield from _limits(spec.subsets, ordinal=_is_numbered(spec.target_ref))
     yield from _strategy(spec.schedule_strategy, spec.subsets)
     yield from _filter(spec.target_filter)
+
+
+def _is_numbered(target: TargetFile | None) -> bool:
+    """Tell whether the pods of a target have ordinals."""
+    return target is not None and any(kind.ordinals for kind in kinds_named(target.kind, NO_KINDS))
 
 
 def _target(target: TargetFile | None) -> Iterator[Finding]:
@@ -243,7 +218,7 @@ def _target(target: TargetFile | None) -> Iterator[Finding]:
         return
     given = {"apiVersion": target.api_version, "kind": target.kind, "name": target.name}
     missing = [name for name, text in given.items() if not text]
-    groups = GROUPS.get(target.kind, ())
+    groups = SPREAD.get(target.kind, ())
     if missing:
         yield Finding(loc=_TARGET, message=KruiseRule.EMPTY_TARGET, hint=f"say its {' and '.join(missing)}")
     elif groups and target.group not in groups:
@@ -266,7 +241,7 @@ def _names(subsets: list[SubsetFile]) -> Iterator[Finding]:
         seen.add(subset.name)
 
 
-def _subset(subset: SubsetFile, loc: Loc) -> Iterator[Finding]:
+def _check_subset(subset: SubsetFile, loc: Loc) -> Iterator[Finding]:
     """Check one subset without its limits: terms, tolerations and weights."""
     spellings = (
         ("requiredNodeSelectorTerm", "requiredNodeSelector"),
@@ -350,8 +325,8 @@ def _bound_hint(given: int | str) -> str:
 def max_critical_seconds(subsets: int, recovery: int) -> int:
     """Return the most seconds that a replica may wait for a node in one subset.
 
-    It then tries all subsets before the first recovers. `recovery` are the seconds after which a subset counts as
-    schedulable again; 5 of them are kept in reserve.
+    The replica then tries all subsets before the first recovers. `recovery` are the seconds after which a subset counts
+    as schedulable again; 5 of them are kept in reserve.
     """
     return (recovery - 5) // (subsets - 1) if subsets > 1 else MOST
 

@@ -12,24 +12,24 @@ from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, S
 from reconciler.core.capacity.chart_gangs import is_declared_gang
 from reconciler.core.engines import engine
 from reconciler.core.engines.deployment import chart_steps
-from reconciler.core.engines.subset_patches import installs, unaimed
+from reconciler.core.engines.subset_patches import installs_chart, missing_target
 from reconciler.core.expressions.dialect import has_expression
 from reconciler.core.fleet.objects import MAX_LISTED_NAMES, first_names
-from reconciler.core.fleet.template import WORKLOAD
+from reconciler.core.observe.counted_object import WORKLOAD
+from reconciler.core.pods.node_affinity import meets_terms
 from reconciler.core.schema.errors import nearest_name
 from reconciler.core.schema.workloadspread import WorkloadSpreadFile
 from reconciler.core.spread.inject import inject_subset, target_indexes
 from reconciler.core.spread.subset_pods import Injection, has_ordinals, injection, ordinals_start
 from reconciler.core.spread.subset_selection import selects_cluster, selects_pods
 from reconciler.core.workloads.builtin_kinds import Kinds, kind_of
-from reconciler.core.workloads.node_affinity import meets_terms
 from reconciler.core.workloads.paths import at
 from reconciler.errors import InvalidInput, Problem, Severity
 from reconciler.model.ids import ClusterName
+from reconciler.model.kubernetes.scheduling import NodeRequirement, NodeTerm
+from reconciler.model.kubernetes.workload_spread import Subset, WorkloadSpread
 from reconciler.model.policy import BurstPolicy, Cluster, Desired, Distribution, Workspace
-from reconciler.model.scheduling import NodeRequirement, NodeTerm
 from reconciler.model.workload import Json, StepType, WorkloadRef, WorkloadTemplate
-from reconciler.model.workload_spread import Subset, WorkloadSpread
 from reconciler.text.findings import Finding, Loc, shortened
 from reconciler.text.wording import join_names
 
@@ -42,7 +42,7 @@ _ALIKE = 0.75
 
 
 class BurstTargets:
-    """The objects that templates burst for, to suggest the one that a spread may mean."""
+    """The objects that templates burst for; a spread with an unknown target is pointed to a similar name."""
 
     def __init__(self, refs: Iterable[WorkloadRef]) -> None:
         """Index the references by the parts that they share with a target."""
@@ -88,7 +88,7 @@ def warn_policies(policies: Iterable[BurstPolicy], written: Collection[str]) -> 
     """Report the policies that a spread overrides, or that override it; `written` are those from files."""
     for policy in policies:
         if policy.distribution != Distribution():
-            message = f"BurstPolicy {policy.name} has a distribution of its own, so that subsets are without effect"
+            message = f"BurstPolicy {policy.name} has a distribution of its own: subsets only bound its clusters"
             hint = "leave spec.distribution out there, or give the template another BurstPolicy"
             yield Finding(loc=_SUBSETS, message=message, hint=hint)
         elif policy.candidates and policy.name in written:
@@ -101,8 +101,8 @@ def warn_gangs(templates: Iterable[WorkloadTemplate], kinds: Kinds) -> Iterator[
     """Warn of gangs among the templates of a spread: a gang is on one cluster and cannot be spread."""
     for template in templates:
         if is_declared_gang(template.spec, template.ref, template.group_size, kinds):
-            message = f"{template.workload} runs in groups and has one cluster, so that it cannot be spread"
-            hint = "delete the WorkloadSpread, and name its clusters in spec.clusters of its BurstPolicy"
+            message = f"{template.workload} runs in groups and has one cluster, so that subsets only bound its clusters"
+            hint = "order its clusters in spec.clusters of its BurstPolicy; limits and patches are without effect"
             yield Finding(loc=_TARGET, message=message, hint=hint, severity=Severity.WARNING)
 
 
@@ -346,10 +346,10 @@ def _engine_problems(
     installer, spec = engine(cluster.engine), template.spec
     kinds = (str(manifest.manifest.get(field)) for manifest in spec.manifests for field in ("apiVersion", "kind"))
     try:
-        if installs(spec, installer.to_render(spec)):
-            installer.patches(asked, desired.kinds)
+        if installs_chart(spec, installer.to_render(spec)):
+            installer.patches(asked, desired.workspaces[template.workspace], desired.kinds)
         elif asked.changes and not chart_steps(spec) and not any(map(has_expression, kinds)):
-            raise unaimed(asked)
+            raise missing_target(asked)
     except InvalidInput as error:
         return error.problems
     return ()

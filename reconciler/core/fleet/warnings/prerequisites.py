@@ -14,11 +14,11 @@ from reconciler.core.engines import engine
 from reconciler.core.engines.deployment import chart_steps
 from reconciler.core.engines.service_export import Unexportable, export, service
 from reconciler.core.fleet.cluster_order import ordered_candidates
+from reconciler.core.pods.pod_references import as_mapping, mappings_in
 from reconciler.core.workloads.api_kinds import group_kind
 from reconciler.core.workloads.builtin_kinds import Kinds, kind_of
 from reconciler.core.workloads.cluster_provides import declared_lacking, describe_prerequisite, undeclared
 from reconciler.core.workloads.paths import at, items, within
-from reconciler.core.workloads.pod_references import as_mapping, mappings_in
 from reconciler.core.workloads.pods import pod_template_sites
 from reconciler.errors import Severity
 from reconciler.model.cluster import Category, Prerequisite
@@ -179,8 +179,7 @@ def _warn_undeclared(prerequisites: Sequence[Prerequisite], clusters: Sequence[C
     if not lacks:
         return
     things = [prerequisite for prerequisite in prerequisites if any(prerequisite in lack for lack in lacks.values())]
-    names, have = join_names(map(describe_prerequisite, things)), "has" if len(lacks) == 1 else "have"
-    message = f"nobody says whether {join_names(lacks)} {have} {names}"
+    message = f"{join_names(lacks)} may lack {join_names(map(describe_prerequisite, things))}"
     fields = join_names(dict.fromkeys(f"spec.provides.{prerequisite.category}" for prerequisite in things))
     yield Finding(loc=("spec",), message=message, hint=f"list it in the Cluster's {fields}", severity=Severity.WARNING)
 

@@ -1,4 +1,4 @@
-"""The Fleet's ``spec.ignore``: files of the source branch that Overspill passes over."""
+"""Path patterns of the Fleet and of Workspaces, in the manner of .gitignore files from the root of the repository."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
 
-def ignored(path: str, patterns: Iterable[str]) -> bool:
+def covered(path: str, patterns: Iterable[str]) -> bool:
     """Return whether any pattern covers a path, or a directory above it.
 
     ``*`` and ``?`` stop at a slash; ``**`` between slashes stands for any number of directories. The time is bounded by
@@ -20,6 +20,8 @@ def ignored(path: str, patterns: Iterable[str]) -> bool:
 def _covers(pattern: Sequence[re.Pattern[str] | None], parts: Sequence[str]) -> bool:
     """Match a path against a pattern, keeping the set of reachable positions; None stands for ``**``."""
     reached = _onward({0}, pattern)
+    if len(pattern) in reached:
+        return True
     for part in parts:
         step = {at for at in reached if pattern[at] is None}
         step |= {at + 1 for at in reached if (segment := pattern[at]) is not None and segment.fullmatch(part)}

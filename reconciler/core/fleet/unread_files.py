@@ -1,0 +1,103 @@
+"""Files of the fleet repository that are not read, and why: for `check`, so that no file is passed over silently.
+
+A file beside files of ours, or in a folder that is named for them, is taken for a mistake and gets a warning with the
+way out. Any other is foreign, and only counted by its folder.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+
+from reconciler.core.schema import yaml
+from reconciler.core.validation.custom_resources import is_definition
+from reconciler.core.validation.kubernetes import kind_schema
+from reconciler.core.workloads.builtin_kinds import NO_KINDS, kind_of
+from reconciler.errors import InvalidInput, Problem, Severity
+from reconciler.model.workload import Json
+from reconciler.text.findings import shortened
+from reconciler.text.wording import count, join_names
+
+FOLDERS = frozenset({"clusters", "policies", "requests", "templates", "workspaces"})
+"""Folders of the recommended layout for files of ours."""
+
+_IGNORE = "or list its path in spec.ignore of the Fleet"
+_WRAP = (
+    "make it the manifest of a WorkloadTemplate: spec.manifestResources: [{name: server, manifest: ...}], "
+    "and name it in spec.steps"
+)
+_ENGINES = ("argoproj.io", "fluxcd.io", "kustomize.config.k8s.io")
+_MOST_KINDS = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnreadFile:
+    """A file that holds nothing for Overspill."""
+
+    path: str
+    # Its content in a few words.
+    content: str
+    # The warning, where it looks like a mistake.
+    problem: Problem | None = None
+
+
+def unread_file(path: str, data: bytes, ours: Collection[str], charts: Collection[str]) -> UnreadFile:
+    """Explain why a YAML or JSON file is not read.
+
+    `ours` are the folders that hold files of ours, and `charts` those of charts, whose files are foreign.
+    """
+    folder, _, _ = path.rpartition("/")
+    foreign = any(f"{path}/".startswith(f"{chart}/" if chart else "") for chart in charts)
+    expected = not foreign and (folder in ours or not FOLDERS.isdisjoint(folder.split("/")))
+    try:
+        documents = yaml.parse(data, path) if expected or len(data) <= yaml.MAX_BYTES else ()
+    except InvalidInput as error:
+        content = "no YAML that can be read"
+        problem = min(error.problems, default=Problem(path=path, message=str(error)))
+        message = f"is not read, for it is no YAML: {problem.message.removeprefix('is not YAML: ')}"
+        hint = f"mend it, {_IGNORE}"
+        return UnreadFile(
+            path=path, content=content, problem=_warning(path, problem.line, message, hint, expected=expected)
+        )
+    objects = [(document.start, document.value) for document in documents if isinstance(document.value, Mapping)]
+    named = [(line, value) for line, value in objects if isinstance(value.get("kind"), str)]
+    # 1. Nothing in it has a kind: values of a chart, a workflow, data of another tool.
+    if not named:
+        line = objects[0][0] if objects else 0
+        message, hint = "is not read, for nothing in it has a kind", f"add apiVersion and kind, {_IGNORE}"
+        return UnreadFile(path=path, content="no kinds", problem=_warning(path, line, message, hint, expected=expected))
+    content = join_names(list(dict.fromkeys(shortened(value["kind"]) for _, value in named))[:_MOST_KINDS])
+    line, value = named[0]
+    api_version = str(value.get("apiVersion", ""))
+    # 2. Objects of an engine or of a tool, which reads them itself.
+    if any(part in api_version for part in _ENGINES) or value["kind"] == "Kustomization":
+        return UnreadFile(path=path, content=content)
+    # 3. Objects that people meant to deploy.
+    hint = f"{_hint(value, api_version)}, {_IGNORE}"
+    message = f"holds a plain {content}, which is not read and goes to no cluster"
+    return UnreadFile(path=path, content=content, problem=_warning(path, line, message, hint, expected=expected))
+
+
+def folder_summary(files: Iterable[UnreadFile]) -> str:
+    """List foreign files by folder: ``bootstrap (7 files), schemas (13 files)``; empty without any."""
+    folders = Counter(file.path.rpartition("/")[0] or "." for file in files if file.problem is None)
+    return ", ".join(f"{folder} ({count(number, 'file')})" for folder, number in sorted(folders.items()))
+
+
+def _hint(value: Mapping[str, Json], api_version: str) -> str:
+    if api_version == "v1" and value["kind"] == "Secret":
+        return (
+            "take it out of git: a template may refer to a Secret of the cluster, a SealedSecret or an ExternalSecret"
+        )
+    if is_definition(value):
+        return "move it to kinds/ if objects are to be held to it"
+    if kind_schema(api_version, value["kind"]) is not None or kind_of(value, NO_KINDS) is not None:
+        return _WRAP
+    return "add it to a WorkloadTemplate if it is to be deployed"
+
+
+def _warning(path: str, line: int, message: str, hint: str, *, expected: bool) -> Problem | None:
+    if not expected:
+        return None
+    return Problem(path=path, line=line, message=message, hint=hint, severity=Severity.WARNING)
