@@ -7,26 +7,34 @@ other signals ask for.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from functools import partial
 
+from reconciler.bulkhead import Seam, attempt
 from reconciler.core.capacity.chart_gangs import chart_gang_of, group_unit
 from reconciler.core.capacity.gangs import GangWorkload, gang_workloads
-from reconciler.core.observe.primary_shape import completed
+from reconciler.core.observe.counted_object import counted_object, members_of, not_found
+from reconciler.core.observe.primary_shape import with_primary_shape
 from reconciler.core.signals.cluster import fresh_cluster_asks, stale_kinds
 from reconciler.core.signals.freshness import fresh_asks
-from reconciler.core.signals.merge import due, merge
+from reconciler.core.signals.merge import due, merge, with_foreseen, with_headroom
+from reconciler.core.signals.past_demand import Levels, extended
+from reconciler.errors import Bug
 from reconciler.model.capacity import ClusterObservation, GroupUnit, Observed, WorkloadObservation
 from reconciler.model.demand import Demand, Sample
 from reconciler.model.ids import ClusterName, WorkloadId
 from reconciler.model.policy import BurstPolicy, Desired, Fleet
-from reconciler.model.signal import ReplicaRequest
+from reconciler.model.signal import Foresight, ReplicaRequest
 from reconciler.model.units import format_duration
 from reconciler.model.workload import WorkloadRef, WorkloadTemplate
 
 DemandHistory = Mapping[WorkloadId, tuple[Sample, ...]]
 """The missing replicas of each workload for as long as this process has watched, oldest first."""
+
+PastDemand = Mapping[WorkloadId, Levels]
+"""The past demand of each workload with a signal that looks back."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +43,13 @@ class UnseenPrimary:
 
     workload: WorkloadId
     message: str
+    bug: Bug | None = None
+    """The exception for which the demand is unknown, where nothing foresaw it."""
 
+
+_NO_PAST: PastDemand = {}
+_LONGEST = timedelta(days=366)
+"""The past demand that is kept of a workload whose policy is not looked at."""
 
 Demands = Mapping[WorkloadId, Demand | UnseenPrimary]
 
@@ -58,7 +72,9 @@ def unseen(fleet: Fleet, observed: Observed, cluster: ClusterName, now: datetime
     return ""
 
 
-def measure(desired: Desired, observed: Observed, history: DemandHistory, now: datetime) -> Demands:
+def measure(
+    desired: Desired, observed: Observed, history: DemandHistory, now: datetime, past: PastDemand = _NO_PAST
+) -> Demands:
     """Measure the demand of every workload that may burst and whose object on the primary is known.
 
     A workload that its primary, freshly seen, does not report has no pods there that could wait.
@@ -67,15 +83,39 @@ def measure(desired: Desired, observed: Observed, history: DemandHistory, now: d
         desired=desired,
         observed=observed,
         history=history,
+        past=past,
         now=now,
         gangs=gang_workloads(desired),
         limit_ranges=any(observation.limit_ranges for observation in observed.clusters.values()),
     )
-    return {
-        workload: measurement.demand(workload, policy, ref)
-        for workload, policy in desired.policies.items()
-        if (ref := desired.templates[workload].ref) is not None
-    }
+    demands: dict[WorkloadId, Demand | UnseenPrimary] = {}
+    for workload, policy in desired.policies.items():
+        ref = desired.templates[workload].ref
+        if ref is not None:
+            demand = attempt(Seam.DEMAND, workload, partial(measurement.demand, workload, policy, ref))
+            # A workload whose demand is unknown keeps what it has, as one whose primary is unseen.
+            demands[workload] = (
+                UnseenPrimary(workload=workload, message=demand.summary, bug=demand)
+                if isinstance(demand, Bug)
+                else demand
+            )
+    return demands
+
+
+def counted_workload(
+    desired: Desired, observation: ClusterObservation, workload: WorkloadId, now: datetime
+) -> tuple[WorkloadObservation | None, GangWorkload | None]:
+    """Return a workload that may burst as its primary reports it, None where it does not, and the gang that it is."""
+    measurement = _Measurement(
+        desired=desired,
+        observed=Observed(clusters={observation.cluster: observation}),
+        history={},
+        past={},
+        now=now,
+        gangs=gang_workloads(desired),
+        limit_ranges=bool(observation.limit_ranges),
+    )
+    return measurement.counted(workload, observation)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,10 +129,14 @@ class _Primary:
     """Sentence about each kind of signal that is stale in the cluster."""
     workloads: Mapping[tuple[str, str], list[WorkloadObservation]]
     """By namespace and name."""
+    releases: Mapping[str, list[WorkloadObservation]]
+    """By Helm release, as ``namespace/name``, without those that templates name outright."""
 
     @classmethod
-    def of(cls, observation: ClusterObservation, max_age: timedelta, now: datetime) -> _Primary:
-        """Index an observation."""
+    def of(
+        cls, observation: ClusterObservation, max_age: timedelta, now: datetime, named: Collection[tuple[str, str]]
+    ) -> _Primary:
+        """Index an observation; `named` are the objects that templates name outright."""
         workloads: dict[tuple[str, str], list[WorkloadObservation]] = {}
         for seen in observation.workloads:
             workloads.setdefault((seen.ref.namespace, seen.ref.name), []).append(seen)
@@ -101,23 +145,27 @@ class _Primary:
             at=min(observation.observed_at, now),
             stale=stale_kinds(observation, max_age, now),
             workloads=workloads,
+            releases=members_of(observation.workloads, named),
         )
 
-    def workload(self, ref: WorkloadRef) -> WorkloadObservation | None:
-        """Find a workload object; None where the cluster has none such."""
-        for seen in self.workloads.get((ref.namespace, ref.name), ()):
-            if ref.may_be(seen.ref):
-                return seen
-        return None
+    def workload(self, ref: WorkloadRef) -> tuple[WorkloadObservation | None, str]:
+        """Find a workload object, and say what there is to say of it; None where the cluster has none such."""
+        called = self.workloads.get((ref.namespace, ref.name), ())
+        released = self.releases.get(f"{ref.namespace}/{ref.name}", ()) if ref.release else ()
+        seen, note = counted_object(ref, called, released)
+        if seen is None and not any(ref.may_be(other) for other in self.observation.others):
+            note = not_found(ref, self.observation)
+        return seen, note
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Measurement:
-    """One measurement of all demands. Facts about a cluster or a policy are worked out once, for all its workloads."""
+    """A measurement of all demands. Facts about a cluster or a policy are worked out once, for all its workloads."""
 
     desired: Desired
     observed: Observed
     history: DemandHistory
+    past: PastDemand
     now: datetime
     gangs: Mapping[WorkloadId, GangWorkload | None]
     limit_ranges: bool
@@ -125,7 +173,9 @@ class _Measurement:
     primaries: dict[ClusterName, _Primary | str] = field(default_factory=dict)
     """Each primary, or why it is unseen."""
     timed_asks: dict[str, tuple[ReplicaRequest, ...]] = field(default_factory=dict)
-    """What the time asks for, by policy."""
+    """The replicas that schedules ask for, by policy."""
+    spans: dict[str, timedelta] = field(default_factory=dict)
+    """How far the signals of each policy look back."""
 
     def demand(self, workload: WorkloadId, policy: BurstPolicy, ref: WorkloadRef) -> Demand | UnseenPrimary:
         """Measure the demand of one workload."""
@@ -135,7 +185,7 @@ class _Measurement:
         if isinstance(primary, str):
             return UnseenPrimary(workload=workload, message=primary)
         # 2. The workload as the primary reports it, without what stale signals of the cluster ask for.
-        seen = primary.workload(ref)
+        seen, note = primary.workload(ref)
         stale: tuple[str, ...] = ()
         if primary.stale:
             kind = ref.kind or (seen.ref.kind if seen else "")
@@ -147,10 +197,11 @@ class _Measurement:
         # 4. What one replica is: a gang, or a pod whose shape the template completes.
         template = self.desired.templates[workload]
         gang, unit = self._gang(workload, policy, template, seen)
+        at_home = 0 if seen is None else seen.running * (seen.shape.group_size if seen.shape is not None else 1)
         if seen is not None:
             seen = gang.seen(seen) if gang else self._with_shape(seen, template, primary.observation)
             asks += seen.asks
-        # 5. The pods of a gang are missing, and nobody knows how many replicas they make.
+        # 5. The pods of a gang are missing, and the number of their replicas is unknown.
         history = self.history.get(workload, ())
         wanted, running = (seen.wanted, seen.running) if seen else (0, 0)
         if unit is not None and unit.unknown and running < wanted:
@@ -158,10 +209,24 @@ class _Measurement:
         # 6. All signals, added up. A gang that does not divide bursts as one copy, however many are asked for.
         steps = merge(max(0, wanted - running), seen.waiting if seen else (), asks, policy.scale_up_window)
         if steps and gang is not None and not gang.divisible:
-            steps = (replace(steps[0], replicas=1),)
+            steps = (replace(steps[0], replicas=min(gang.copy, sum(step.replicas for step in steps))),)
+        # 7. Spare replicas, as long as any is missing. A gang and what runs once have none.
+        needed = steps
+        if policy.headroom and gang is None and not template.runs_once:
+            steps = with_headroom(steps, policy.headroom, policy.headroom_duration, self.now)
+        # 8. Replicas that signals foresee from what was missing so far. A gang and what runs once have none.
+        levels: Levels = ()
+        forecasts: tuple[str, ...] = ()
+        looks_back = self._looks_back(policy) if policy.signals else None
+        if looks_back and gang is None and not template.runs_once:
+            count = None if stale else sum(step.replicas for step in needed)
+            levels = extended(self.past.get(workload, ()), count, self.now, looks_back)
+            foresights = self._foresights(policy, levels, count)
+            steps = with_foreseen(steps, [each.request for each in foresights if each.request is not None])
+            forecasts = tuple(each.statement for each in foresights)
         missing = sum([step.replicas for step in steps])
-        # 7. Since when. A cluster's word about its pods says nothing of what other signals have asked for meanwhile.
-        asked = bool(asks) or any(signal.source for signal in policy.signals)
+        # 9. Since when. A cluster's word about its pods says nothing of what other signals have asked for meanwhile.
+        asked = bool(asks) or bool(looks_back) or any(signal.source for signal in policy.signals)
         since = None if asked or seen is None else seen.deficit_since
         return Demand(
             workload=workload,
@@ -176,18 +241,56 @@ class _Measurement:
             ),
             observed_at=primary.at,
             reported=seen is not None,
+            note=note,
             stale=stale,
+            pods_at_home=at_home,
+            held=seen is not None and seen.held,
             unit=unit,
+            past=levels,
+            forecasts=forecasts,
         )
+
+    def counted(
+        self, workload: WorkloadId, observation: ClusterObservation
+    ) -> tuple[WorkloadObservation | None, GangWorkload | None]:
+        """Return a workload as its primary reports it, however old the observation is, and the gang that it is."""
+        template = self.desired.templates[workload]
+        seen = None if template.ref is None else self._indexed(observation).workload(template.ref)[0]
+        gang, _ = self._gang(workload, self.desired.policies[workload], template, seen)
+        return seen, gang
+
+    def _looks_back(self, policy: BurstPolicy) -> timedelta:
+        """Return how far the signals of a policy look back at most."""
+        if policy.name not in self.spans:
+            self.spans[policy.name] = max(signal.looks_back for signal in policy.signals)
+        return self.spans[policy.name]
+
+    def _foresights(self, policy: BurstPolicy, levels: Levels, missing: int | None) -> tuple[Foresight, ...]:
+        """Return what each signal that looks back foresees; nothing while what is missing is unknown."""
+        if missing is None:
+            return ()
+        return tuple(signal.foresees(levels, missing, self.now) for signal in policy.signals if signal.looks_back)
 
     def _primary(self, name: ClusterName) -> _Primary | str:
         """Return a primary cluster as it was seen, or why it counts as unseen."""
         if name not in self.primaries:
-            fleet = self.desired.fleet
-            self.primaries[name] = unseen(fleet, self.observed, name, self.now) or _Primary.of(
-                self.observed.clusters[name], fleet.observation_max_age, self.now
-            )
+            blind = unseen(self.desired.fleet, self.observed, name, self.now)
+            self.primaries[name] = blind or self._indexed(self.observed.clusters[name])
         return self.primaries[name]
+
+    def _indexed(self, observation: ClusterObservation) -> _Primary:
+        named = self._named_objects(observation.cluster)
+        return _Primary.of(observation, self.desired.fleet.observation_max_age, self.now, named)
+
+    def _named_objects(self, primary: ClusterName) -> frozenset[tuple[str, str]]:
+        """Return the objects that templates of a primary name outright, by namespace and name."""
+        return frozenset(
+            (ref.namespace, ref.name)
+            for workload in self.desired.policies
+            if (ref := self.desired.templates[workload].ref) is not None
+            and not ref.release
+            and self.desired.workspaces[workload.workspace].primary == primary
+        )
 
     def _policy_asks(
         self, workload: WorkloadId, policy: BurstPolicy
@@ -216,7 +319,9 @@ class _Measurement:
         self, seen: WorkloadObservation, template: WorkloadTemplate, primary: ClusterObservation
     ) -> WorkloadObservation:
         """Complete the shape of a replica with what its template leaves to clusters."""
-        return completed(seen, template, self.desired.kinds, ranges=self.limit_ranges, classes=primary.runtime_classes)
+        return with_primary_shape(
+            seen, template, self.desired.kinds, ranges=self.limit_ranges, classes=primary.runtime_classes
+        )
 
 
 def _extend(
@@ -253,8 +358,8 @@ def _extend(
     return history[first:]
 
 
-def remembered(demands: Demands) -> DemandHistory:
-    """Return the histories that the next pass continues. With a stale signal a history ends: nobody watched."""
+def next_history(demands: Demands) -> DemandHistory:
+    """Return the histories that the next pass continues. A stale signal ends the history."""
     return {
         workload: demand.history
         for workload, demand in demands.items()
@@ -262,12 +367,23 @@ def remembered(demands: Demands) -> DemandHistory:
     }
 
 
-def matured(demand: Demand, window: timedelta, now: datetime) -> int:
+def next_past(past: PastDemand, demands: Demands, now: datetime) -> PastDemand:
+    """Return the past demand that the next pass continues; where it is not measured the present is unknown."""
+    following: dict[WorkloadId, Levels] = {}
+    for workload, demand in demands.items():
+        if isinstance(demand, Demand) and demand.past:
+            following[workload] = demand.past
+        elif workload in past:
+            following[workload] = extended(past[workload], None, now, _LONGEST)
+    return following
+
+
+def replicas_due(demand: Demand, window: timedelta, now: datetime) -> int:
     """Count the replicas that have been missing for the whole window, or were planned."""
     return sum(step.replicas for step in demand.waiting if due(step, window) <= now)
 
 
-def next_maturity(demand: Demand, window: timedelta, now: datetime) -> datetime | None:
+def next_due(demand: Demand, window: timedelta, now: datetime) -> datetime | None:
     """Return when the next replicas will have been missing for the whole window; None when all have."""
     return min((at for step in demand.waiting if (at := due(step, window)) > now), default=None)
 
@@ -278,7 +394,7 @@ def next_signal_change(policies: Iterable[BurstPolicy], now: datetime) -> dateti
     return min((change for change in changes if change is not None), default=None)
 
 
-def ceiling(demand: Demand, window: timedelta) -> int | None:
+def peak_missing(demand: Demand, window: timedelta) -> int | None:
     """Return the most replicas that were missing within the window, which must not be taken away yet.
 
     The window ends with the last observation, since nobody has seen anything after it. None when nobody has watched for
@@ -291,12 +407,12 @@ def ceiling(demand: Demand, window: timedelta) -> int | None:
     return max(sample.missing for sample, end in _spans(demand) if end > start or end == demand.observed_at)
 
 
-def next_fall(demand: Demand, window: timedelta) -> datetime:
+def next_peak_change(demand: Demand, window: timedelta) -> datetime:
     """Return when the ceiling within the window will first fall, if the demand stays as it is.
 
     That is when the demand has been watched for the whole window, or else when its highest sample leaves the window.
     """
-    highest = ceiling(demand, window)
+    highest = peak_missing(demand, window)
     if highest is None:
         return demand.history[0].at + window
     return max(end for sample, end in _spans(demand) if sample.missing == highest) + window

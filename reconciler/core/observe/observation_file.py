@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from pydantic import ValidationError
 
+from reconciler.core.pods.pod_affinity import pod_identities, pod_rules
 from reconciler.core.schema import yaml
 from reconciler.core.schema.errors import validation_findings
 from reconciler.core.schema.observation import (
+    ContainerFile,
     NodeFile,
     ObservationFile,
     PlacedFile,
@@ -17,7 +20,7 @@ from reconciler.core.schema.observation import (
     WorkloadFile,
 )
 from reconciler.core.schema.strict_model import resources
-from reconciler.core.workloads.pod_affinity import pod_identities, pod_rules
+from reconciler.core.workloads.containers import summary_of
 from reconciler.core.workloads.runtime_defaults import by_namespace
 from reconciler.errors import InvalidInput, Problem
 from reconciler.model.capacity import (
@@ -28,14 +31,15 @@ from reconciler.model.capacity import (
     PendingPods,
     Pool,
     ReplicaShape,
+    SucceededPods,
     WorkloadObservation,
 )
 from reconciler.model.ids import ClusterName, PlacementName
+from reconciler.model.kubernetes.scheduling import PodOnNode, RuntimeClass, Taint, UnstatedRequests, sorted_amounts
 from reconciler.model.rollout import EngineReport
-from reconciler.model.scheduling import PodOnNode, RuntimeClass, Taint, UnstatedRequests, sorted_amounts
 from reconciler.model.signal import ReplicaRequest
-from reconciler.model.units import Resources
-from reconciler.model.workload import Json, WorkloadRef
+from reconciler.model.units import Quantity, Resources, format_quantity
+from reconciler.model.workload import ContainerSummary, Json, WorkloadRef
 from reconciler.text.findings import Finding, Loc
 from reconciler.text.timestamps import format_time
 from reconciler.text.wording import engine_message
@@ -87,17 +91,22 @@ def _observation(value: Json) -> tuple[ClusterObservation | None, tuple[Finding,
         healthy=file.healthy,
         message=file.message,
         pools=tuple(_pool(pool) for pool in file.pools),
-        closed=tuple(_closed(file)),
+        closed=tuple(_closed_nodes(file)),
         workloads=tuple(_workload(workload) for workload in file.workloads),
         bound={PlacementName(placed.name): placed.bound for placed in file.placements},
         ready={PlacementName(placed.name): placed.ready for placed in file.placements if placed.ready is not None},
-        homeless={PlacementName(placed.name): pods for placed in file.placements if (pods := _homeless(placed))},
+        pending_pods={PlacementName(placed.name): pods for placed in file.placements if (pods := _homeless(placed))},
         unused={
             PlacementName(placed.name): placed.unused_since
             for placed in file.placements
             if placed.unused_since is not None
         },
-        troubles={
+        succeeded={
+            PlacementName(placed.name): SucceededPods(pods=None, at=placed.completion_time)
+            for placed in file.placements
+            if placed.completion_time is not None
+        },
+        waiting_reasons={
             PlacementName(placed.name): engine_message(placed.message)
             for placed in file.placements
             if _is_of_pods(placed)
@@ -121,8 +130,14 @@ def _homeless(file: PlacedFile) -> PendingPods | None:
 
 
 def _from_the_future(file: ObservationFile) -> Iterator[Finding]:
-    """Find pods that have waited since a moment after their observation: their time would never be up."""
+    """Find what lies after the observation: pods that have waited since then never do so for long enough."""
     for place, placed in enumerate(file.placements):
+        if placed.completion_time is not None and placed.completion_time > file.observed_at:
+            yield Finding(
+                loc=("placements", place, "completionTime"),
+                message=f"{format_time(placed.completion_time)} is after observedAt",
+                hint="try the completionTime of the Job, and none while it runs",
+            )
         for index, entry in enumerate(placed.waiting):
             if entry.since is not None and entry.since > file.observed_at:
                 yield Finding(
@@ -138,7 +153,7 @@ def _is_of_pods(file: PlacedFile) -> bool:
 
 
 def _reports(file: ObservationFile) -> Iterator[EngineReport]:
-    """Read what engines say of placements."""
+    """Read the reports of engines on placements."""
     for placed in file.placements:
         if placed.state is not None:
             yield EngineReport(
@@ -167,7 +182,7 @@ def _is_open(file: NodeFile) -> bool:
     return file.ready and not file.cordoned
 
 
-def _closed(file: ObservationFile) -> Iterator[ClosedNode]:
+def _closed_nodes(file: ObservationFile) -> Iterator[ClosedNode]:
     """Read the nodes that no pod can go to, with the labels of their pools."""
     for pool in file.pools:
         allocatable = resources(pool.allocatable)
@@ -215,6 +230,8 @@ def _workload(file: WorkloadFile) -> WorkloadObservation:
             if waiting.replicas
         ),
         deficit_since=file.deficit_since,
+        held=file.held,
+        release=file.release if "/" in file.release or not file.release else f"{file.namespace}/{file.release}",
         shape=None if file.replica is None else _shape(file.replica, file.namespace),
         asks=tuple(
             ReplicaRequest(
@@ -227,6 +244,20 @@ def _workload(file: WorkloadFile) -> WorkloadObservation:
             for signal in file.signals
             if signal.replicas
         ),
+        containers=tuple(sorted(map(_container, file.containers), key=lambda summary: summary.name)),
+    )
+
+
+def _container(file: ContainerFile) -> ContainerSummary:
+    """Read a container; a field that is absent is unknown."""
+    command = {part: words for part, words in (("command", file.command), ("args", file.args)) if words}
+    requests = {name: format_quantity(Quantity(amount)) for name, amount in (file.requests or {}).items()}
+    summary = summary_of(file.name, file.image or "", command, {"requests": requests})
+    return replace(
+        summary,
+        image=None if file.image is None else summary.image,
+        command=None if file.command is None and file.args is None else summary.command,
+        resources=None if file.requests is None else summary.resources,
     )
 
 
@@ -263,11 +294,11 @@ def _shape(file: ReplicaFile, namespace: str) -> ReplicaShape:
         rules=rules,
         obstacle=obstacle,
         who=pod_identities({"labels": file.labels, "namespace": namespace}) if file.labels else (),
-        unstated=_unstated(file),
+        unstated=_unstated_requests(file),
     )
 
 
-def _unstated(file: ReplicaFile) -> UnstatedRequests | None:
+def _unstated_requests(file: ReplicaFile) -> UnstatedRequests | None:
     """Read what a replica leaves to clusters; None where it leaves them nothing."""
     if not file.runtime_class_name and not file.unrequested:
         return None

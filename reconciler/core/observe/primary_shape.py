@@ -10,15 +10,15 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from reconciler.core.capacity.gpu_models import gpus_of_pod
-from reconciler.core.capacity.pod_needs import pods_of_spec
+from reconciler.core.capacity.pod_requirements import pods_of_spec
 from reconciler.core.workloads.builtin_kinds import Kinds
 from reconciler.model.capacity import ReplicaShape, WorkloadObservation
 from reconciler.model.cluster import Category
-from reconciler.model.scheduling import RuntimeClass
+from reconciler.model.kubernetes.scheduling import RuntimeClass
 from reconciler.model.workload import WorkloadTemplate
 
 
-def completed(
+def with_primary_shape(
     seen: WorkloadObservation,
     template: WorkloadTemplate,
     kinds: Kinds,
@@ -33,10 +33,10 @@ def completed(
     one of `classes`, are taken off, for other clusters add their own.
     """
     shape = seen.shape
-    # 1. No replica is missing, so that nobody asks for the shape.
+    # 1. No replica is missing, so that the shape is not needed.
     if shape is None or not (seen.waiting or seen.asks or seen.wanted > seen.running):
         return seen
-    # 2. The observation does not tell what the template leaves to clusters.
+    # 2. The observation lacks the values that the template leaves to clusters.
     if shape.unstated is None:
         named = any(prerequisite.category is Category.RUNTIME_CLASSES for prerequisite in template.prerequisites)
         if not named and not ranges:

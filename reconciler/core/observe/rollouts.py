@@ -1,4 +1,4 @@
-"""Which placements are healthy, and which fail: judged by what engines and pods report of them.
+"""The health of placements: healthy or failing, by the reports of engines and pods.
 
 A pass goes three steps: `stale` lists the clusters whose placements have to be judged anew, `doubts` lists the files
 that git has to be asked for first, and `follow` judges. On a branch of many thousand placements every engine reports
@@ -16,15 +16,18 @@ from collections.abc import Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 from operator import is_
 
+from reconciler.bulkhead import Seam, attempt
 from reconciler.core.observe.demand import unseen
 from reconciler.core.workloads import replica_count
+from reconciler.errors import Bug
 from reconciler.model.capacity import ClusterObservation, Observed
 from reconciler.model.ids import ClusterName, CommitId
 from reconciler.model.ledger import Ledger
 from reconciler.model.placement import Placement
-from reconciler.model.policy import Fleet
+from reconciler.model.policy import EngineName, Fleet
 from reconciler.model.rollout import EngineReport, EngineState
 
 FileAtCommit = tuple[CommitId, str]
@@ -49,6 +52,8 @@ class RolloutFailure:
     behind: bool = False
     """Whether the placement serves, and its engine merely does not have this version: it has the one before, or no
     object that can be seen."""
+    waits: bool = False
+    """Whether it was healthy, and lacks nothing but nodes for some of its pods."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,6 +101,8 @@ class ClusterRollouts:
     """Reports on placements that the ledger does not hold any more."""
     open: bool = False
     """Whether some report is about a commit that git does not know here."""
+    bugs: tuple[Bug, ...] = ()
+    """Exceptions that nothing foresaw, each in judging one placement."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,6 +134,11 @@ class Rollouts:
             leaving.update(cluster.leaving)
         reports = tuple(leaving[path] for path in sorted(leaving))
         return cls(clusters=clusters, ailing=ailing, leaving=reports, signs=signs, watched=watched or {})
+
+    @property
+    def bugs(self) -> tuple[Bug, ...]:
+        """Exceptions that nothing foresaw, each in judging one placement."""
+        return tuple(bug for cluster in self.clusters.values() for bug in cluster.bugs)
 
     def cluster(self, name: ClusterName) -> ClusterRollouts:
         """Return the placements of one cluster."""
@@ -232,7 +244,7 @@ def follow(
     `held` answers `doubts`: whether the file at that commit is what it is now. A place without an answer is unknown.
     """
     rollouts = dict(before.clusters)
-    watched = _watched(before, signs, now)
+    watched = _watch_starts(before, signs, now)
     reports = signs.observed.reports
     gone = {path: reports[path] for path in reports.keys() - set(signs.ledger.placements)}
     for name in clusters:
@@ -249,7 +261,7 @@ def follow(
     return Rollouts.of({name: cluster for name, cluster in rollouts.items() if cluster != _EMPTY}, signs, watched)
 
 
-def _watched(before: Rollouts, signs: RolloutSigns, now: datetime) -> dict[ClusterName, datetime]:
+def _watch_starts(before: Rollouts, signs: RolloutSigns, now: datetime) -> dict[ClusterName, datetime]:
     """Return since when each cluster has been watched: now, where sight of it or of its engine is new."""
     reporting = before.signs.observed.reporting if before.signs else {}
     new = {name for name, engine in signs.observed.reporting.items() if reporting.get(name) is not engine}
@@ -278,25 +290,39 @@ class _Judge:
         judged = self.before.arrived or self.before.ailing
         if not (observed.reports or reporting or self.signs.ready(self.cluster) or judged):
             return ClusterRollouts(leaving=leaving)  # there is no evidence, so that no placement has to be looked at
-        unknown = False
+        unknown, bugs = False, list[Bug]()
         for placement in self.signs.ledger.placements.on(self.cluster).placements:
-            path = placement.path
-            if placement.digest and self.before.arrived.get(path) == placement.digest:
-                self.arrived[path] = placement.digest
-            report = observed.reports.get(path)
-            # 1. The cluster is out of sight.
-            if not sight:
-                self._keep(path)
-            # 2. Its engine reports of the placement.
-            elif report is not None:
-                unknown |= self._read(path, placement, report) is None
-            # 3. Its engine is in sight, and does not have the placement.
-            elif placement.engine is reporting:
-                self._miss(path, placement, observed.clusters[self.cluster])
-            # 4. Its engine is out of sight, or is no longer the one of this cluster.
+            outcome = attempt(
+                Seam.ROLLOUT, placement.path, partial(self._judge, placement, sight=sight, reporting=reporting)
+            )
+            if isinstance(outcome, Bug):
+                bugs.append(outcome)  # no time runs for one whose health is unknown
+                self.ailing.pop(placement.path, None)
             else:
-                self._count(path, placement, observed.clusters[self.cluster])
-        return ClusterRollouts(arrived=self.arrived, ailing=self.ailing, leaving=leaving, open=unknown)
+                unknown |= outcome
+        return ClusterRollouts(
+            arrived=self.arrived, ailing=self.ailing, leaving=leaving, open=unknown, bugs=tuple(bugs)
+        )
+
+    def _judge(self, placement: Placement, *, sight: bool, reporting: EngineName | None) -> bool:
+        """Judge one placement; return whether a report is about a commit that git does not know here."""
+        observed, path = self.signs.observed, placement.path
+        if placement.digest and self.before.arrived.get(path) == placement.digest:
+            self.arrived[path] = placement.digest
+        report = observed.reports.get(path)
+        # 1. The cluster is out of sight.
+        if not sight:
+            self._keep(path)
+        # 2. Its engine reports of the placement.
+        elif report is not None:
+            return self._read(path, placement, report) is None
+        # 3. Its engine is in sight, and does not have the placement.
+        elif placement.engine is reporting:
+            self._miss(path, placement, observed.clusters[self.cluster])
+        # 4. Its engine is out of sight, or is no longer the one of this cluster.
+        else:
+            self._count(path, placement, observed.clusters[self.cluster])
+        return False
 
     def _read(self, path: str, placement: Placement, report: EngineReport) -> bool | None:
         """Judge a placement by its report, and tell whether that is about its files; None where that is unknown."""
@@ -353,7 +379,7 @@ class _Judge:
     def _miss(self, path: str, placement: Placement, seen: ClusterObservation) -> None:
         """Judge a placement that its engine does not have where the engine is watched.
 
-        A placement whose pods are ready all the same stays: the engine may have it where nobody watches any more.
+        A placement whose pods are ready all the same stays: its engine may be no longer watched.
         """
         serves = replica_count.all_pods_ready(placement, seen) is True
         message = f"{_NOTHING}; {_SERVES}" if serves else _NOTHING
@@ -393,17 +419,33 @@ class _Judge:
         The engine's own word since when counts as far back as the cluster has been watched. A placement that was
         healthy at the last look fails since now.
         """
-        earlier = self.before.ailing.get(path)
+        earlier, waits = self.before.ailing.get(path), self._waits(path, placement)
         if earlier is not None and earlier.digest == placement.digest:
-            since = self.now if earlier.behind and not behind else earlier.since  # the engine has got it only now
+            # The engine has got it only now, or its pods have got nodes only now.
+            begins = (earlier.behind and not behind) or (earlier.waits and not waits)
+            since = self.now if begins else earlier.since
         elif since is None or self.before.arrived.get(path) == placement.digest:
             since = self.now
         else:
             since = max(since, self.watched)
         since = min(self.now, max(placement.changed_at, since))
         seen = self.signs.observed.clusters.get(placement.cluster)
-        trouble = seen.troubles.get(placement.name, "") if seen else ""
+        trouble = seen.waiting_reasons.get(placement.name, "") if seen else ""
         message = "; ".join(part for part in (message, trouble) if part)
         self.ailing[path] = RolloutFailure(
-            digest=placement.digest, state=state, message=message, since=since, behind=behind
+            digest=placement.digest, state=state, message=message, since=since, behind=behind, waits=waits
         )
+
+    def _waits(self, path: str, placement: Placement) -> bool:
+        """Tell whether a placement was healthy as it stands, and some of its pods have only lost their nodes.
+
+        One that is resized while it waits for nodes goes on waiting for them.
+        """
+        seen = self.signs.observed.clusters.get(placement.cluster)
+        pods = seen.pending_pods.get(placement.name) if seen is not None else None
+        if seen is None or pods is None or pods.since is None or pods.helping:
+            return False
+        earlier = self.before.ailing.get(path)
+        if self.arrived.get(path) != placement.digest and not (earlier is not None and earlier.waits):
+            return False
+        return seen.ready.get(placement.name, 0) >= seen.bound.get(placement.name, 0)

@@ -24,7 +24,8 @@ def with_unknown_clusters(observed: Observed, desired: Desired) -> Observed:
             path=f"observation of {name}",
             field="cluster",
             message="no file describes a Cluster of this name, so it counts for nothing",
-            hint=nearest(name, desired.clusters),
+            hint=nearest(name, desired.clusters.keys() - observed.clusters.keys())
+            or f"add a Cluster named {name}, or remove the observation",
             severity=Severity.WARNING,
         )
         for name in unknown
@@ -33,7 +34,7 @@ def with_unknown_clusters(observed: Observed, desired: Desired) -> Observed:
         Problem(
             path=f"cluster {name}",
             message="is not watched: the kubeconfig has no context of its name, and nothing else here tells of it",
-            hint=f"say which in its spec.connection: {observed.nameless[name] or 'the kubeconfig has none'}",
+            hint=f"say in its spec.connection which context is its own: {observed.nameless[name]}",
             severity=Severity.WARNING,
         )
         for name in unwatched

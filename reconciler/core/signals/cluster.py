@@ -11,13 +11,14 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from reconciler.core.signals.freshness import staleness
+from reconciler.core.workloads.builtin_kinds import WATCHED
 from reconciler.model.capacity import ClusterObservation
 from reconciler.model.signal import ReplicaRequest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterSignal:
-    """One kind of signal that clusters report."""
+    """A kind of signal that clusters report."""
 
     name: str
     """First word of the labels of such signals."""
@@ -25,10 +26,10 @@ class ClusterSignal:
     """Kinds of workload objects that such a signal is never about."""
 
 
-HPA = ClusterSignal(name="hpa", never_of=frozenset({"Job"}))
-"""An autoscaler at its maximum. Autoscalers scale no Job."""
+HPA = ClusterSignal(name="hpa", never_of=frozenset(kind.kind for kind in WATCHED if kind.once))
+"""An autoscaler at its maximum. Autoscalers scale nothing that runs to its end."""
 
-KUEUE = ClusterSignal(name="kueue", never_of=frozenset({"Deployment", "StatefulSet", "ReplicaSet"}))
+KUEUE = ClusterSignal(name="kueue", never_of=frozenset(kind.kind for kind in WATCHED if not kind.once))
 """A Workload that waits for quota. Of objects that never end Kueue holds back the pods, which wait as such."""
 
 CLUSTER_SIGNALS: Mapping[str, ClusterSignal] = {signal.name: signal for signal in (HPA, KUEUE)}
@@ -45,7 +46,7 @@ def fresh_cluster_asks(
 ) -> tuple[tuple[ReplicaRequest, ...], tuple[str, ...]]:
     """Return what a cluster asks for a workload, and the sentences about stale signals that the workload may have.
 
-    `object_kind` is the kind of the workload object, empty where nobody knows. `stale` is that of `stale_kinds`.
+    `object_kind` is the kind of the workload object, empty if unknown. `stale` is that of `stale_kinds`.
     """
     fresh = tuple(ask for ask in asks if ask.signal.partition(" ")[0] not in stale)
     return fresh, tuple(reason for kind, reason in stale.items() if not _never(kind, object_kind))

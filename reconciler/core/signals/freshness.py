@@ -1,7 +1,7 @@
 """Which signals with a source outside count now, and why the others are stale.
 
 A stale signal must not be taken for one that asks for nothing. Its last answer is dropped, so that nothing new comes of
-it; and as long as nobody knows what it would ask for, nothing is given back either (docs/concepts.md, "Promises").
+it; and as long as its demand is unknown, nothing is given back either (docs/concepts.md, "Promises").
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from reconciler.model.units import format_duration
 def fresh_asks(
     workload: WorkloadId, policy: BurstPolicy, observed: Observed, max_age: timedelta, now: datetime
 ) -> tuple[tuple[ReplicaRequest, ...], tuple[str, ...]]:
-    """Return what sources outside ask for a workload, and a sentence about each stale signal of its policy."""
+    """Return the requests of external sources for a workload, and a sentence about each stale signal of its policy."""
     asks = observed.asks.get(workload, ())
     sources = {signal.label: signal.source for signal in policy.signals if signal.source}
     if not sources:
         return asks, ()
     answers = {freshness.signal: freshness for freshness in observed.freshness.get(workload, ())}
     stale = {
-        label: staleness(answers[label], max_age, now) if label in answers else _unasked(source)
+        label: staleness(answers[label], max_age, now) if label in answers else _describe_unasked(source)
         for label, source in sources.items()
     }
     fresh = tuple(ask for ask in asks if not stale.get(ask.signal))
@@ -35,7 +35,7 @@ def fresh_asks(
 def staleness(freshness: SignalFreshness, max_age: timedelta, now: datetime) -> str:
     """Return why a signal is stale, or an empty string; `max_age` is that of an observation."""
     trouble = f" ({freshness.trouble})" if freshness.trouble else ""
-    # 1. It has never answered.
+    # 1. The signal has never answered.
     if freshness.at is None:
         return f"has not answered{trouble}"
     # 2. Its last answer is too old.
@@ -48,5 +48,5 @@ def staleness(freshness: SignalFreshness, max_age: timedelta, now: datetime) -> 
     return ""
 
 
-def _unasked(source: str) -> str:
+def _describe_unasked(source: str) -> str:
     return f"is not asked (is a {source} configured?)"

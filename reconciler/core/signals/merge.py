@@ -9,11 +9,13 @@ pods.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from reconciler.model.capacity import MissingReplicas
 from reconciler.model.signal import ReplicaRequest
+from reconciler.text.wording import count
 
 
 class _Event(NamedTuple):
@@ -68,13 +70,62 @@ def merge(
     return tuple(steps)
 
 
+HEADROOM = "headroom"
+"""The signal of spare replicas."""
+
+
+def with_headroom(
+    steps: tuple[MissingReplicas, ...], spare: int, lasts: timedelta | None, now: datetime
+) -> tuple[MissingReplicas, ...]:
+    """Add spare replicas to those that are missing; they fall due with the first of them.
+
+    None without any, and none of a demand that is steady: that has not grown for as long as headroom `lasts`.
+    """
+    if not steps or not spare:
+        return steps
+    if lasts is not None and headroom_end(steps, lasts) <= now:
+        return steps
+    first = min(steps, key=lambda step: (not step.planned, step.since))
+    cause = f"keeps {count(spare, 'replica')} spare"
+    return (*steps, replace(first, replicas=spare, cause=cause, signal=HEADROOM, spare=True, group=""))
+
+
+def with_foreseen(
+    steps: tuple[MissingReplicas, ...], requests: Sequence[ReplicaRequest]
+) -> tuple[MissingReplicas, ...]:
+    """Add the replicas of the highest forecast that go beyond all that are missing and spare.
+
+    A spare replica is there for the next one that is missing, foreseen or not, so that they are not added up.
+    """
+    if not requests:
+        return steps
+    highest = max(requests, key=lambda request: (request.replicas, request.signal))
+    more = highest.replicas - sum(step.replicas for step in steps)
+    if more <= 0:
+        return steps
+    foreseen = MissingReplicas(
+        replicas=more,
+        since=highest.since,
+        cause=highest.cause,
+        signal=highest.signal,
+        planned=highest.planned,
+        spare=True,
+    )
+    return (*steps, foreseen)
+
+
+def headroom_end(steps: tuple[MissingReplicas, ...], lasts: timedelta) -> datetime:
+    """Return the moment from which on missing replicas, of which there is one at least, are a steady demand."""
+    return max(step.since for step in steps if not step.spare) + lasts
+
+
 def due(step: MissingReplicas, window: timedelta) -> datetime:
     """Return the moment from which on the replicas of a step may be placed."""
     return step.since if step.planned else step.since + window
 
 
 def _event(ask: ReplicaRequest, window: timedelta) -> _Event:
-    """Return when an ask falls due, and what it counts against."""
+    """Return the due time of an ask, and the sum that it counts towards."""
     if ask.planned:
         return _Event(ask.since, _PLANNED, ask.signal, ask.since, ask.cause, ask.replicas)
     rank = _BEYOND if ask.beyond else _OTHER

@@ -12,15 +12,17 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from functools import partial
 from typing import NamedTuple
 
 from jinja2 import TemplateError
 
+from reconciler.bulkhead import Seam, attempt
 from reconciler.core.expressions import dialect, sandbox
-from reconciler.errors import InvalidInput, Problem, Severity
+from reconciler.errors import Bug, InvalidInput, Problem, Severity
 from reconciler.model.ids import WorkloadId
 from reconciler.model.policy import BurstPolicy, Desired
-from reconciler.model.signal import ReplicaRequest, SignalFreshness
+from reconciler.model.signal import DemandLevel, Foresight, ReplicaRequest, SignalFreshness
 from reconciler.model.workload import Json, WorkloadTemplate
 from reconciler.text.findings import shortened
 
@@ -62,6 +64,16 @@ class Query:
         del now
         return ()
 
+    @property
+    def looks_back(self) -> timedelta:
+        """Zero: nothing is foreseen."""
+        return timedelta()
+
+    def foresees(self, levels: tuple[DemandLevel, ...], missing: int, now: datetime) -> Foresight:
+        """Foresee nothing."""
+        del levels, missing, now
+        return Foresight(request=None, statement="")
+
     def next_change(self, now: datetime) -> datetime | None:
         """Return None: the time alone changes nothing."""
         del now
@@ -85,24 +97,24 @@ class Query:
         return f"is {value:.4g}, and a replica takes {self.per_replica:.4g}"
 
 
-# What is asked
+# Queries
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PrometheusQuestion:
-    """One query about one workload."""
+    """A query about one workload."""
 
     workload: WorkloadId
     policy: str
     query: Query
     text: str
-    """What is sent. Several workloads may share it."""
+    """The query text. Several workloads may share it."""
     window: timedelta
     """How long an answer must hold before replicas are placed because of it."""
 
     @property
     def past(self) -> str:
-        """Query for the least value throughout the window, for a question that nobody has watched so far.
+        """Query for the least value throughout the window, for a question without earlier answers.
 
         Empty where no window has to pass. The text stands on lines of its own, since it may end in a comment.
         """
@@ -125,10 +137,15 @@ def questions(desired: Desired) -> tuple[tuple[PrometheusQuestion, ...], tuple[P
         template = desired.templates[workload]
         for query in queries_of(policy) if template.ref is not None else ():
             try:
-                text = _evaluated(query.text, template)
-            except _FAILURES as error:
-                message = f"{query.label} cannot be asked for {workload}: {shortened(str(error), 300)}"
+                text = attempt(
+                    Seam.SIGNAL, f"{workload}: {query.label}", partial(_evaluate_query, query.text, template)
+                )
+            except InvalidInput as error:
+                message = f"{query.label} cannot be asked for {workload}: {error}"
                 problems.append(Problem(path=f"policy {policy.name}", message=message, severity=Severity.WARNING))
+                continue
+            if isinstance(text, Bug):
+                problems.append(text.problem(text.item, severity=Severity.WARNING))
             else:
                 asked.append(
                     PrometheusQuestion(
@@ -151,7 +168,15 @@ def _escape(char: str) -> str:
     return f"\\u{ord(char):04x}" if ord(char) <= 0xFFFF else f"\\U{ord(char):08x}"  # noqa: PLR2004 - what \u can say
 
 
-def _evaluated(text: str, template: WorkloadTemplate) -> str:
+def _evaluate_query(text: str, template: WorkloadTemplate) -> str:
+    """Evaluate a query; raises InvalidInput where an expression fails that passed every check."""
+    try:
+        return _evaluate(text, template)
+    except _FAILURES as error:
+        raise InvalidInput(shortened(str(error), 300)) from error
+
+
+def _evaluate(text: str, template: WorkloadTemplate) -> str:
     """Evaluate the expressions of a query with the names of a workload."""
     if not dialect.has_expression(text) or template.ref is None:
         return text
@@ -171,7 +196,7 @@ def _evaluated(text: str, template: WorkloadTemplate) -> str:
     return query
 
 
-# What is answered
+# Answers
 
 
 def answer_value(answer: Json) -> float:
@@ -238,7 +263,7 @@ def update_levels(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WatchedQuery:
-    """One question, its last answer, and since when the answers have come to which number of replicas.
+    """A question, its last answer, and since when the answers have come to which number of replicas.
 
     Without a new answer the last one stays, and grows old.
     """
@@ -260,7 +285,7 @@ class WatchedQuery:
     ) -> WatchedQuery:
         """Return the question with a new answer.
 
-        `past` is the least value throughout the window, None where nobody knows it; it counts where no last answer can
+        `past` is the least value throughout the window, None if unknown; it counts where no last answer can
         be continued.
         """
         query, window_start = self.question.query, now - self.question.window

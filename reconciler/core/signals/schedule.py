@@ -13,7 +13,7 @@ from zoneinfo import ZoneInfo
 
 from cronsim import CronSim
 
-from reconciler.model.signal import ReplicaRequest
+from reconciler.model.signal import DemandLevel, Foresight, ReplicaRequest
 from reconciler.text.timestamps import format_time
 
 
@@ -36,7 +36,7 @@ class Schedule:
 
     @property
     def source(self) -> str:
-        """Nothing: the time alone tells."""
+        """Empty: a schedule has no source but the time."""
         return ""
 
     def asks(self, now: datetime) -> tuple[ReplicaRequest, ...]:
@@ -50,6 +50,16 @@ class Schedule:
                 signal=self.label, replicas=self.replicas, since=start, cause=cause, beyond=False, planned=True
             ),
         )
+
+    @property
+    def looks_back(self) -> timedelta:
+        """Zero: nothing is foreseen."""
+        return timedelta()
+
+    def foresees(self, levels: tuple[DemandLevel, ...], missing: int, now: datetime) -> Foresight:
+        """Foresee nothing."""
+        del levels, missing, now
+        return Foresight(request=None, statement="")
 
     def next_change(self, now: datetime) -> datetime | None:
         """Return when the open window ends or the next one begins; None when there is none for fifty years.

@@ -1,4 +1,4 @@
-"""One cluster in memory: takes each change, and keeps the sums that decisions need."""
+"""A cluster in memory: takes each change, and keeps the sums that decisions need."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ from reconciler.core.observe.kubernetes.resources import (
     Watched,
     custom_resources,
 )
-from reconciler.core.observe.kubernetes.workloads import Members, observe_workloads
+from reconciler.core.observe.kubernetes.workloads import Members, observe_workloads, other_objects
+from reconciler.core.pods.resource_claims import read_claim, read_class, read_template
 from reconciler.core.workloads.builtin_kinds import NO_KINDS, Kinds
-from reconciler.core.workloads.resource_claims import read_claim, read_class, read_template
 from reconciler.core.workloads.runtime_defaults import by_namespace, read_limit_range, read_runtime_class
 from reconciler.core.workloads.watch import ChangeEffect, ResourcePart, namespace_of_key
 from reconciler.model.capacity import ClusterObservation, DeviceStock
@@ -165,18 +165,21 @@ class ClusterState:
             templates=self._templates.records,
             specs={custom.owning: part.records for custom, part in self._specs.items()},
         )
-        come = self._pods.ours.come()
+        progress = self._pods.ours.progress()
+        workloads = tuple(observe_workloads(self._followed.refs, members))
         return ClusterObservation(
             cluster=cluster,
             observed_at=at,
             pools=self._room.pools(self._devices() if devices_known else {}),
             closed=self._room.closed(),
-            workloads=tuple(observe_workloads(self._followed.refs, members)),
+            workloads=workloads,
+            others=other_objects(self._followed.refs, workloads, members),
             bound=self._pods.bound(self._claims.keys() if devices_known else None),
-            ready=come.ready,
-            helpers=come.helpers,
-            homeless=come.homeless,
-            troubles=come.troubles,
+            ready=progress.ready,
+            non_gpu_pods=progress.non_gpu_pods,
+            pending_pods=progress.pending_pods,
+            waiting_reasons=progress.waiting_reasons,
+            succeeded=progress.succeeded,
             device_classes=dict(sorted(self._classes.records.items())) if devices_known else {},
             runtime_classes=None
             if Resource.RUNTIME_CLASSES in unknown

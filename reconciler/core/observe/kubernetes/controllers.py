@@ -13,13 +13,15 @@ from reconciler.core.observe.kubernetes.ownership import (
     memberships,
 )
 from reconciler.core.observe.kubernetes.pods import Unscheduled, controller_of, read_time
+from reconciler.core.observe.kubernetes.releases import release_of
 from reconciler.core.observe.kubernetes.resources import Owner, Resource
-from reconciler.core.workloads.pod_affinity import pod_on_node
-from reconciler.core.workloads.pod_shape import replica_shape
-from reconciler.core.workloads.resource_claims import PodClaims, pod_claims
+from reconciler.core.pods.pod_affinity import pod_on_node
+from reconciler.core.pods.pod_shape import replica_shape
+from reconciler.core.pods.resource_claims import PodClaims, pod_claims
+from reconciler.core.workloads.containers import container_summaries
 from reconciler.model.capacity import ReplicaShape
-from reconciler.model.scheduling import PodOnNode
-from reconciler.model.workload import Json
+from reconciler.model.kubernetes.scheduling import PodOnNode
+from reconciler.model.workload import ContainerSummary, Json
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,11 +36,17 @@ class ControllerRecord:
     refused: Unscheduled | None
     # Whether it creates a pod only when all before it are ready.
     ordered: bool
+    # Whether it is a Job that makes no pods until it is resumed.
+    suspended: bool
     # Other owners of its pods, and their gangs, by the labels that it gives them.
     belongs: tuple[Owner, ...] = ()
     groups: tuple[GroupMembership, ...] = ()
     # The part of pods in gangs that pod rules refer to.
     here: PodOnNode | None = None
+    # Of an object that a template may burst; a ReplicaSet's are those of its Deployment.
+    containers: tuple[ContainerSummary, ...] = ()
+    # The Helm release that made it, as ``namespace/name``; empty for none.
+    release: str = ""
 
     @property
     def owners(self) -> tuple[Owner, ...]:
@@ -57,11 +65,14 @@ def read_controller(resource: Resource, raw: Json, marks: Marks = BUILT_IN_MARKS
         shape=replica_shape(template.get("spec") or {}, {**given, "namespace": namespace}),
         claims=pod_claims(template.get("spec") or {}),
         owner=controller_of(raw["metadata"]),
-        refused=_refused(status),
+        refused=_replica_failure(status),
         ordered=resource is Resource.STATEFUL_SETS and spec.get("podManagementPolicy") != "Parallel",
+        suspended=resource is Resource.JOBS and spec.get("suspend") is True,
         belongs=labelled_owners(given, namespace or "", marks),
         groups=groups,
+        containers=() if resource is Resource.REPLICA_SETS else container_summaries(template.get("spec") or {}),
         here=pod_on_node(template.get("spec") or {}, {**given, "namespace": namespace}) if groups else None,
+        release=release_of(raw["metadata"]),
     )
 
 
@@ -80,7 +91,7 @@ def _pods_of_job(spec: Json, status: Json) -> int:
     return at_once if completions is None else max(0, min(at_once, completions - _or(status.get("succeeded"), 0)))
 
 
-def _refused(status: Json) -> Unscheduled | None:
+def _replica_failure(status: Json) -> Unscheduled | None:
     """Read the condition of Deployments and ReplicaSets whose pods are refused, as by a ResourceQuota."""
     for condition in status.get("conditions") or ():
         since = condition.get("lastTransitionTime")

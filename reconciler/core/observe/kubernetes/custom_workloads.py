@@ -5,12 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from reconciler.core.capacity.gpu_models import gpus_of_pod
-from reconciler.core.capacity.pod_needs import pods_of_spec
-from reconciler.core.observe.kubernetes.pods import Unscheduled, read_time
+from reconciler.core.capacity.pod_requirements import pods_of_spec
+from reconciler.core.observe.kubernetes.pods import Unscheduled, controller_of, read_time
+from reconciler.core.observe.kubernetes.releases import release_of
 from reconciler.core.observe.kubernetes.resources import CustomResource
 from reconciler.core.workloads.builtin_kinds import Kinds, kind_of
+from reconciler.core.workloads.containers import observed_containers
+from reconciler.core.workloads.pods import is_suspended
 from reconciler.model.capacity import ObservedGroup, ReplicaShape
-from reconciler.model.workload import DeploySpec, Json, ManifestResource, Step, StepType
+from reconciler.model.units import Resources
+from reconciler.model.workload import ContainerSummary, DeploySpec, Json, ManifestResource, Step, StepType
 
 _VOLCANO = "batch.volcano.sh/Job"
 HELD_BACK = "Volcano holds back its pods"
@@ -30,6 +34,7 @@ def read_admission_wait(resource: CustomResource, raw: Json) -> Unscheduled | No
     return Unscheduled(since=read_time(since), cause=HELD_BACK) if since else None
 
 
+_NO_PODS = ReplicaShape(requests=Resources())
 _OBJECT = "object"
 _STEPS = (Step(name=_OBJECT, type=StepType.MANIFEST),)
 
@@ -45,6 +50,11 @@ class CustomWorkloadRecord:
     shape: ReplicaShape
     # Since when it waits for admission. It then misses all of its pods, if it has none.
     unmade: Unscheduled | None
+    # Whether it makes no pods until it is resumed.
+    suspended: bool = False
+    containers: tuple[ContainerSummary, ...] = ()
+    # The Helm release that made it, as ``namespace/name``; empty for none.
+    release: str = ""
 
 
 def read_spec(resource: CustomResource, raw: Json, kinds: Kinds) -> CustomWorkloadRecord | None:
@@ -52,15 +62,24 @@ def read_spec(resource: CustomResource, raw: Json, kinds: Kinds) -> CustomWorklo
     version = next(iter(resource.versions), "")
     manifest = {"apiVersion": f"{resource.group}/{version}", **raw, "kind": resource.kind}
     pods = pods_of_spec(DeploySpec(manifests=(ManifestResource(name=_OBJECT, manifest=manifest),), steps=_STEPS), kinds)
-    if pods.strange or not pods.parts:
+    release = "" if controller_of(raw["metadata"]) is not None else release_of(raw["metadata"])
+    if pods.strange:
         return None
+    kind = kind_of(manifest, kinds)
+    suspended = kind is not None and is_suspended(manifest, kind)
+    if not pods.parts:
+        return CustomWorkloadRecord(
+            wanted=0, group=None, shape=_NO_PODS, unmade=None, suspended=suspended, release=release
+        )
     alone = CustomWorkloadRecord(
         wanted=sum(part.replicas for part in pods.parts),
         group=None,
         shape=max(pods.parts, key=lambda part: (gpus_of_pod(part.shape), part.replicas)).shape,
         unmade=read_admission_wait(resource, raw),
+        suspended=suspended,
+        release=release,
+        containers=() if kind is None else observed_containers(manifest, kind),
     )
-    kind = kind_of(manifest, kinds)
     gang = pods.gangs[0] if pods.gangs else None
     if gang is None or kind is None or kind.together is None or pods.domains:
         return alone

@@ -11,7 +11,7 @@ from reconciler.core.observe.kubernetes.nodes import NodeGroup, NodeRecord, grou
 from reconciler.core.observe.kubernetes.pods import PodRecord
 from reconciler.core.workloads.watch import ChangeEffect, key_of
 from reconciler.model.capacity import ClosedNode, DeviceStock, Node, Pool
-from reconciler.model.scheduling import PodOnNode
+from reconciler.model.kubernetes.scheduling import PodOnNode
 from reconciler.model.units import ONE, Quantity, Resources
 from reconciler.model.workload import Json
 

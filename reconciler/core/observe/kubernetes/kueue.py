@@ -9,7 +9,7 @@ from datetime import datetime
 
 from reconciler.core.observe.kubernetes.pods import controller_of, read_time
 from reconciler.core.observe.kubernetes.resources import SIGNAL_KINDS, Owner, Resource
-from reconciler.core.workloads.pod_shape import replica_shape
+from reconciler.core.pods.pod_shape import replica_shape
 from reconciler.model.capacity import ReplicaShape
 from reconciler.model.signal import ReplicaRequest
 from reconciler.model.workload import Json

@@ -11,7 +11,7 @@ from reconciler.core.observe.kubernetes.controllers import ControllerRecord, rea
 from reconciler.core.observe.kubernetes.free_nodes import NodeTracker
 from reconciler.core.observe.kubernetes.ownership import BUILT_IN_MARKS, Marks
 from reconciler.core.observe.kubernetes.placement_pods import PlacementPods
-from reconciler.core.observe.kubernetes.pods import PodRecord, read_pod
+from reconciler.core.observe.kubernetes.pods import PodRecord, read_pod, read_success
 from reconciler.core.observe.kubernetes.resources import Owner, Resource
 from reconciler.core.workloads.watch import ChangeEffect, key_of, namespace_of_key
 from reconciler.model.ids import PlacementName
@@ -77,7 +77,7 @@ class PodSums:
         A pod with a claim outside of `allocated` holds devices whose allocation is not observed yet: it counts as in
         flight, or its devices would count as free. None without an observation of claims.
         """
-        bound = self._ours.come().bound
+        bound = self._ours.progress().bound
         if allocated is None or not self._claiming:
             return bound
         counts = Counter(bound)
@@ -87,15 +87,18 @@ class PodSums:
 
     def apply(self, raw: Json) -> ChangeEffect:
         """Apply a pod."""
-        return self._put(key_of(raw), read_pod(raw, self._followed.marks))
+        key = key_of(raw)
+        effect = self._put(key, read_pod(raw, self._followed.marks))
+        return ChangeEffect.DEMAND if self._ours.succeed(key, read_success(raw)) else effect
 
     def remove(self, key: str) -> ChangeEffect:
         """Apply the deletion of a pod."""
-        return self._put(key, None)
+        effect = self._put(key, None)
+        return ChangeEffect.DEMAND if self._ours.succeed(key, None) else effect
 
     def keys(self) -> AbstractSet[str]:
-        """Return the keys of the pods that have not finished."""
-        return self._pods.keys()
+        """Return the keys of the pods that have not finished, and of those of placements that have succeeded."""
+        return self._pods.keys() | self._ours.succeeded.keys()
 
     def _put(self, key: str, record: PodRecord | None) -> ChangeEffect:
         before = self._pods.get(key)

@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 from reconciler.core.observe.kubernetes.nodes import NodeRecord
 from reconciler.core.observe.kubernetes.resource_slices import Device, DeviceScope, SliceRecord
-from reconciler.core.workloads.node_affinity import meets_terms
+from reconciler.core.pods.node_affinity import meets_terms
 from reconciler.model.capacity import DeviceId, DeviceKind, DeviceStock
 
 _Lot: TypeAlias = tuple[DeviceScope, DeviceKind, bool]
@@ -53,10 +53,10 @@ class NodeDevices:
             names = held.get(key, set())
             made = before.get(key)
             if made is None or made[:2] != (records, names):
-                made = (records, names, tuple(_stocked("/".join(key), _newest(records), names)))
+                made = (records, names, tuple(_stocks("/".join(key), _newest(records), names)))
             self._pools[key] = made
             for stocked in made[2]:
-                for node in _reached(stocked.reach, nodes):
+                for node in _nodes_in_scope(stocked.reach, nodes):
                     stocks_by_node.setdefault(node, []).append(stocked.stock)
         return {node: tuple(stocks) for node, stocks in stocks_by_node.items()}
 
@@ -70,7 +70,7 @@ def _newest(members: list[SliceRecord]) -> list[SliceRecord]:
     return current if whole and all(count == 1 for count in names.values()) else []
 
 
-def _stocked(pool: str, slices: list[SliceRecord], held: Collection[str]) -> Iterator[_Stocked]:
+def _stocks(pool: str, slices: list[SliceRecord], held: Collection[str]) -> Iterator[_Stocked]:
     """Group the devices of a pool by their scope and kind."""
     lots: dict[_Lot, list[Device]] = {}
     devices = [device for record in slices for device in record.devices]
@@ -79,7 +79,7 @@ def _stocked(pool: str, slices: list[SliceRecord], held: Collection[str]) -> Ite
     left = _counters_left(slices, held)
     for number, ((reach, kind, cut), lot) in enumerate(lots.items()):
         free = [device for device in lot if device.usable and device.name not in held]
-        count = _fitting(free, left) if cut else len(free)
+        count = _count_allocatable(free, left) if cut else len(free)
         stock = DeviceStock(
             kind=kind,
             free=count,
@@ -102,7 +102,7 @@ def _counters_left(slices: list[SliceRecord], held: Collection[str]) -> dict[tup
     return left
 
 
-def _fitting(devices: Iterable[Device], left: Mapping[tuple[str, str], int]) -> int:
+def _count_allocatable(devices: Iterable[Device], left: Mapping[tuple[str, str], int]) -> int:
     """Count the devices of one kind that can be allocated together."""
     rest = dict(left)
     count = 0
@@ -114,7 +114,7 @@ def _fitting(devices: Iterable[Device], left: Mapping[tuple[str, str], int]) -> 
     return count
 
 
-def _reached(reach: DeviceScope, nodes: Mapping[str, NodeRecord]) -> Iterable[str]:
+def _nodes_in_scope(reach: DeviceScope, nodes: Mapping[str, NodeRecord]) -> Iterable[str]:
     """List the nodes in a scope."""
     if reach.node:
         return [reach.node] if reach.node in nodes else []

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TypeAlias
 
-from reconciler.core.workloads.pod_requests import parse_amounts, shared_resources
-from reconciler.model.scheduling import Taint
+from reconciler.core.pods.pod_requests import parse_amounts, shared_resources
+from reconciler.model.kubernetes.scheduling import Taint
 from reconciler.model.units import Resources
 from reconciler.model.workload import Json
 

@@ -1,7 +1,7 @@
 """The owners of pods by labels, if owner references do not lead to them.
 
 A LeaderWorkerSet's workers belong to StatefulSets that belong to pods, a RayJob's to an unwatched RayCluster. Their
-controllers state the owner in labels (`model.workload_kind.Mark`).
+controllers state the owner in labels (`model.kubernetes.workload_kind.Mark`).
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from typing import NamedTuple, TypeAlias
 
 from reconciler.core.observe.kubernetes.resources import Owner, foreign_group
 from reconciler.core.workloads.builtin_kinds import BUILT_IN, NO_KINDS, Kinds
+from reconciler.model.kubernetes.workload_kind import Group, Mark, WorkloadKind
 from reconciler.model.workload import Json
-from reconciler.model.workload_kind import Group, Mark, WorkloadKind
 
 Marks: TypeAlias = Mapping[str, tuple[tuple[WorkloadKind, Mark], ...]]
 """By label: the kinds whose pods carry it, and its form."""
@@ -48,14 +48,14 @@ BUILT_IN_MARKS = marks_by_label(NO_KINDS)
 
 def labelled_owners(metadata: Json, namespace: str, marks: Marks) -> tuple[Owner, ...]:
     """Return the owners that the marks of pods with these metadata name."""
-    return tuple(dict.fromkeys(owner for owner, _ in _belonging(metadata, namespace, marks)))
+    return tuple(dict.fromkeys(owner for owner, _ in _owners_by_label(metadata, namespace, marks)))
 
 
 def memberships(metadata: Json, namespace: str, marks: Marks) -> tuple[GroupMembership, ...]:
     """Return the gangs of pods with these metadata, among those of their owners."""
     by_owner: dict[Owner, GroupMembership] = {}
     labels, annotations = metadata.get("labels") or {}, metadata.get("annotations") or {}
-    for owner, together in _belonging(metadata, namespace, marks):
+    for owner, together in _owners_by_label(metadata, namespace, marks):
         if together is not None:
             size = str(annotations.get(together.size, "")) if together.size else ""
             stated_size = int(size) if _SIZE.fullmatch(size) else 0
@@ -64,7 +64,7 @@ def memberships(metadata: Json, namespace: str, marks: Marks) -> tuple[GroupMemb
     return tuple(by_owner.values())
 
 
-def _belonging(metadata: Json, namespace: str, marks: Marks) -> Iterator[tuple[Owner, Group | None]]:
+def _owners_by_label(metadata: Json, namespace: str, marks: Marks) -> Iterator[tuple[Owner, Group | None]]:
     labels = metadata.get("labels") or {}
     if marks.keys().isdisjoint(labels):
         return

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from datetime import datetime
 
 from reconciler.core.observe.kubernetes.pods import PodRecord
-from reconciler.model.capacity import NonGpuPods, PendingPods
+from reconciler.model.capacity import NonGpuPods, PendingPods, SucceededPods
 from reconciler.model.ids import PlacementName
 
 
@@ -17,9 +18,10 @@ class PlacementProgress:
 
     bound: Mapping[PlacementName, int] = field(default_factory=dict)
     ready: Mapping[PlacementName, int] = field(default_factory=dict)
-    helpers: Mapping[PlacementName, NonGpuPods] = field(default_factory=dict)
-    homeless: Mapping[PlacementName, PendingPods] = field(default_factory=dict)
-    troubles: Mapping[PlacementName, str] = field(default_factory=dict)
+    non_gpu_pods: Mapping[PlacementName, NonGpuPods] = field(default_factory=dict)
+    pending_pods: Mapping[PlacementName, PendingPods] = field(default_factory=dict)
+    waiting_reasons: Mapping[PlacementName, str] = field(default_factory=dict)
+    succeeded: Mapping[PlacementName, SucceededPods] = field(default_factory=dict)
 
 
 class PlacementPods:
@@ -27,11 +29,28 @@ class PlacementPods:
 
     def __init__(self) -> None:
         self._pods: dict[PlacementName, dict[str, PodRecord]] = {}
-        self._come: PlacementProgress | None = None
+        self._succeeded: dict[str, tuple[PlacementName, datetime]] = {}
+        self._progress: PlacementProgress | None = None
+
+    @property
+    def succeeded(self) -> Mapping[str, tuple[PlacementName, datetime]]:
+        """The pods that have succeeded, with their placement and their end."""
+        return self._succeeded
+
+    def succeed(self, key: str, success: tuple[PlacementName, datetime] | None) -> bool:
+        """Keep that a pod has succeeded, or that it has not; tell whether that is new."""
+        if self._succeeded.get(key) == success:
+            return False
+        self._progress = None
+        if success is None:
+            del self._succeeded[key]
+        else:
+            self._succeeded[key] = success
+        return True
 
     def count(self, key: str, pod: PodRecord, sign: int) -> None:
         """Add a pod, or remove it."""
-        self._come = None
+        self._progress = None
         if sign > 0:
             self._pods.setdefault(pod.placement, {})[key] = pod
             return
@@ -40,19 +59,27 @@ class PlacementPods:
         if not pods:
             del self._pods[pod.placement]
 
-    def come(self) -> PlacementProgress:
+    def progress(self) -> PlacementProgress:
         """Return the progress of each placement; the same object until something changes."""
-        if self._come is None:
-            self._come = _summed_up(self._pods)
-        return self._come
+        if self._progress is None:
+            self._progress = replace(_summed_up(self._pods), succeeded=self._succeeded_placements())
+        return self._progress
+
+    def _succeeded_placements(self) -> Mapping[PlacementName, SucceededPods]:
+        """Sum up the placements whose pods have all finished."""
+        ends: dict[PlacementName, list[datetime]] = {}
+        for placement, end in self._succeeded.values():
+            if placement not in self._pods:
+                ends.setdefault(placement, []).append(end)
+        return {name: SucceededPods(pods=len(moments), at=max(moments)) for name, moments in sorted(ends.items())}
 
 
 def _summed_up(placements: Mapping[PlacementName, Mapping[str, PodRecord]]) -> PlacementProgress:
     bound: dict[PlacementName, int] = {}
     ready: dict[PlacementName, int] = {}
-    helpers: dict[PlacementName, NonGpuPods] = {}
-    homeless: dict[PlacementName, PendingPods] = {}
-    troubles: dict[PlacementName, str] = {}
+    non_gpu_pods: dict[PlacementName, NonGpuPods] = {}
+    pending_pods: dict[PlacementName, PendingPods] = {}
+    waiting_reasons: dict[PlacementName, str] = {}
     for name, pods in sorted(placements.items()):
         staying = [pod for _, pod in sorted(pods.items()) if not pod.leaving]
         if not staying:
@@ -61,14 +88,18 @@ def _summed_up(placements: Mapping[PlacementName, Mapping[str, PodRecord]]) -> P
         if runs := sum(pod.runs for pod in staying):
             bound[name] = runs
         if helping := [pod for pod in staying if pod.helping and pod.node]:
-            helpers[name] = NonGpuPods(bound=len(helping), ready=sum(pod.ready for pod in helping))
+            non_gpu_pods[name] = NonGpuPods(bound=len(helping), ready=sum(pod.ready for pod in helping))
         waiting = [pod for pod in staying if not pod.node]
         asking = [pod for pod in waiting if not pod.helping]
         shape = next((pod.shape for pod in asking or waiting if pod.shape), None)
         if shape is not None:
             since = min((pod.held.since for pod in asking or waiting if pod.held), default=None)
-            homeless[name] = PendingPods(replicas=len(asking or waiting), shape=shape, helping=not asking, since=since)
-        if troubles_told := Counter(pod.trouble for pod in staying if pod.trouble):
-            trouble, pods_in_it = min(troubles_told.items(), key=lambda entry: (-entry[1], entry[0]))
-            troubles[name] = f"{pods_in_it} of {len(staying)} pods {trouble}"
-    return PlacementProgress(bound=bound, ready=ready, helpers=helpers, homeless=homeless, troubles=troubles)
+            pending_pods[name] = PendingPods(
+                replicas=len(asking or waiting), shape=shape, helping=not asking, since=since
+            )
+        if pods_by_reason := Counter(pod.waiting_reason for pod in staying if pod.waiting_reason):
+            waiting_reason, pods_in_it = min(pods_by_reason.items(), key=lambda entry: (-entry[1], entry[0]))
+            waiting_reasons[name] = f"{pods_in_it} of {len(staying)} pods {waiting_reason}"
+    return PlacementProgress(
+        bound=bound, ready=ready, non_gpu_pods=non_gpu_pods, pending_pods=pending_pods, waiting_reasons=waiting_reasons
+    )

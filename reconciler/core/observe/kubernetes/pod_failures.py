@@ -46,7 +46,7 @@ def describe_refusal(message: str) -> str:
     return "pods refused: quota exceeded" if "exceeded quota" in message else "pods refused by the API server"
 
 
-def describe_trouble(status: Json, held: str) -> str:
+def describe_waiting(status: Json, held: str) -> str:
     """Describe the wait of a pod that is not ready, in the same words while it lasts; empty without trouble.
 
     `held` is the obstacle to its scheduling.

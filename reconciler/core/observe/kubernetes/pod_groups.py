@@ -8,10 +8,10 @@ from reconciler.core.observe.kubernetes.controllers import ControllerRecord
 from reconciler.core.observe.kubernetes.ownership import GroupMembership
 from reconciler.core.observe.kubernetes.pods import PodRecord
 from reconciler.core.observe.kubernetes.resources import Owner
-from reconciler.core.workloads.label_selectors import reject_mixed_rules
-from reconciler.core.workloads.resource_claims import PodClaims
+from reconciler.core.pods.label_selectors import reject_mixed_rules
+from reconciler.core.pods.resource_claims import PodClaims
 from reconciler.model.capacity import ObservedGroup, ReplicaShape
-from reconciler.model.scheduling import PodOnNode
+from reconciler.model.kubernetes.scheduling import PodOnNode
 
 Makers = Sequence[tuple[ControllerRecord, list[PodRecord]]]
 """The objects that create pods, and the pods of each."""

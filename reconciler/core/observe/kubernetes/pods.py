@@ -16,18 +16,20 @@ from reconciler.core.observe.kubernetes.ownership import (
     memberships,
 )
 from reconciler.core.observe.kubernetes.resources import Owner, owner_of
-from reconciler.core.workloads.pod_affinity import pod_on_node
-from reconciler.core.workloads.pod_requests import pod_requests
-from reconciler.core.workloads.pod_shape import replica_shape
-from reconciler.core.workloads.resource_claims import NO_CLAIMS, PodClaims, claims_held, pod_claims
+from reconciler.core.pods.pod_affinity import pod_on_node
+from reconciler.core.pods.pod_requests import pod_requests
+from reconciler.core.pods.pod_shape import replica_shape
+from reconciler.core.pods.resource_claims import NO_CLAIMS, PodClaims, claims_held, pod_claims
 from reconciler.model.capacity import ReplicaShape
 from reconciler.model.ids import PlacementName
+from reconciler.model.kubernetes.scheduling import PodOnNode
 from reconciler.model.placement import PLACEMENT_LABEL
-from reconciler.model.scheduling import PodOnNode
 from reconciler.model.units import Resources
 from reconciler.model.workload import Json
 
 _FINISHED = frozenset({"Succeeded", "Failed"})
+_ADMITTED = "kueue.x-k8s.io/topology"
+"""The gate of pods that Kueue has admitted and chooses nodes for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +54,8 @@ class PodRecord:
     # Autoscalers measure ready pods only.
     ready: bool
     held: Unscheduled | None
+    # Whether somebody has yet to let the scheduler look at it.
+    gated: bool
     # Known of unscheduled pods, of those in gangs, and of those of placements without a node.
     shape: ReplicaShape | None
     # Known of unscheduled pods and those in gangs.
@@ -61,7 +65,7 @@ class PodRecord:
     # Whether it is a pod of a placement that asks for no device at all.
     helping: bool = False
     # Known of pods of placements that are not ready.
-    trouble: str = ""
+    waiting_reason: str = ""
     # Owners by its labels, beside its owner reference.
     belongs: tuple[Owner, ...] = ()
     groups: tuple[GroupMembership, ...] = ()
@@ -101,15 +105,28 @@ def read_pod(raw: Json, marks: Marks = BUILT_IN_MARKS) -> PodRecord | None:
         leaving=leaving,
         ready=ready,
         held=held,
+        gated=not node and any(gate.get("name") != _ADMITTED for gate in spec.get("schedulingGates") or ()),
         shape=_shape(spec, metadata) if held or groups or (ours and not node) else None,
         claims=pod_claims(spec) if held or groups else NO_CLAIMS,
         holds=claims_held(metadata.get("namespace") or "", spec, status) if placement and node else (),
         helping=ours and not requests.extended and not spec.get("resourceClaims"),
-        trouble=pod_failures.describe_trouble(status, held.cause if held else "") if ours and not ready else "",
+        waiting_reason=pod_failures.describe_waiting(status, held.cause if held else "") if ours and not ready else "",
         belongs=labelled_owners(metadata, metadata.get("namespace", ""), marks),
         groups=groups,
         here=pod_on_node(spec, metadata) if node or groups else None,
     )
+
+
+def read_success(raw: Json) -> tuple[PlacementName, datetime] | None:
+    """Read the placement of a pod that has succeeded, and when it did; None for every other pod."""
+    metadata, status = raw["metadata"], raw.get("status") or {}
+    placement = (metadata.get("labels") or {}).get(PLACEMENT_LABEL)
+    if not placement or status.get("phase") != "Succeeded":
+        return None
+    containers = [state for entry in status.get("containerStatuses") or () if (state := entry.get("state"))]
+    ends = [end for state in containers if (end := (state.get("terminated") or {}).get("finishedAt"))]
+    moments = ends or [moment for moment in (metadata.get("creationTimestamp"),) if moment]
+    return (PlacementName(sys.intern(placement)), max(map(read_time, moments))) if moments else None
 
 
 def controller_of(metadata: Json) -> Owner | None:

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 from sys import intern
 
-from reconciler.core.workloads.pod_requests import parse_amounts
-from reconciler.core.workloads.pod_shape import node_terms
+from reconciler.core.pods.pod_requests import parse_amounts
+from reconciler.core.pods.pod_shape import node_terms
 from reconciler.model.capacity import AttributeValue, DeviceKind
-from reconciler.model.scheduling import NodeTerm
+from reconciler.model.kubernetes.scheduling import NodeTerm
 from reconciler.model.units import Quantity
 from reconciler.model.workload import Json
 
@@ -36,7 +36,7 @@ class DeviceScope:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Device:
-    """One device."""
+    """A device."""
 
     name: str
     kind: DeviceKind
@@ -104,12 +104,12 @@ def _attributes(raw: Json, driver: str) -> Iterator[tuple[str, AttributeValue]]:
             continue
         for field, kind in _VALUES.items():
             if isinstance(value.get(field), kind):
-                yield _qualified(name, driver), value[field]
+                yield _qualify(name, driver), value[field]
 
 
 def _capacity(raw: Json, driver: str) -> Iterator[tuple[str, Quantity]]:
     for name, value in (raw or {}).items():
-        yield _qualified(name, driver), parse_amounts({"value": value["value"]})["value"]
+        yield _qualify(name, driver), parse_amounts({"value": value["value"]})["value"]
 
 
 def _counters(raw: Json, name: str) -> Iterator[tuple[str, str, Quantity]]:
@@ -118,7 +118,7 @@ def _counters(raw: Json, name: str) -> Iterator[tuple[str, str, Quantity]]:
             yield counters[name], counter, parse_amounts({"value": value["value"]})["value"]
 
 
-def _qualified(name: str, driver: str) -> str:
+def _qualify(name: str, driver: str) -> str:
     """Return the qualified name of an attribute, by default in the driver's domain."""
     return name if "/" in name else f"{driver}/{name}"
 

@@ -14,6 +14,12 @@ from reconciler.core.workloads.watch import ServedResource
 from reconciler.model.workload import WorkloadRef
 
 
+def _row(name: str) -> tuple[str, tuple[str, ...], str, str]:
+    """Return the row of a built-in kind of workload."""
+    kind = BUILT_IN[name]
+    return kind.group, kind.versions, kind.plural, kind.kind
+
+
 class Resource(ServedResource, Enum):
     """A resource by its API group, the versions of that, newest first, its plural, and the kind of its objects.
 
@@ -21,11 +27,11 @@ class Resource(ServedResource, Enum):
     """
 
     NODES = ("", ("v1",), "nodes", "Node")
-    PODS = ("", ("v1",), "pods", "Pod")
-    DEPLOYMENTS = ("apps", ("v1",), "deployments", "Deployment")
-    STATEFUL_SETS = ("apps", ("v1",), "statefulsets", "StatefulSet")
-    REPLICA_SETS = ("apps", ("v1",), "replicasets", "ReplicaSet")
-    JOBS = ("batch", ("v1",), "jobs", "Job")
+    PODS = _row("/Pod")
+    DEPLOYMENTS = _row("apps/Deployment")
+    STATEFUL_SETS = _row("apps/StatefulSet")
+    REPLICA_SETS = _row("apps/ReplicaSet")
+    JOBS = _row("batch/Job")
     AUTOSCALERS = ("autoscaling", ("v2",), "horizontalpodautoscalers", "HorizontalPodAutoscaler", True)
     QUEUED = ("kueue.x-k8s.io", ("v1beta2", "v1beta1"), "workloads", "Workload", True)
     SLICES = ("resource.k8s.io", ("v1", "v1beta2", "v1beta1"), "resourceslices", "ResourceSlice", True)

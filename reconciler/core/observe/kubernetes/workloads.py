@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
 from reconciler.core.observe.kubernetes.controllers import ControllerRecord
 from reconciler.core.observe.kubernetes.custom_workloads import CustomWorkloadRecord, merge_group
+from reconciler.core.observe.kubernetes.kueue import QueuedRecord
 from reconciler.core.observe.kubernetes.pod_groups import group_of, group_seen
 from reconciler.core.observe.kubernetes.pods import PodRecord, Unscheduled
 from reconciler.core.observe.kubernetes.replica_asks import AskRecord
 from reconciler.core.observe.kubernetes.resources import Owner
-from reconciler.core.workloads.resource_claims import NO_CLAIMS, TemplateRecord, with_claims
+from reconciler.core.pods.resource_claims import NO_CLAIMS, TemplateRecord, with_claims
+from reconciler.core.workloads.builtin_kinds import WATCHED
 from reconciler.model.capacity import MissingReplicas, ReplicaShape, WorkloadObservation
 from reconciler.model.workload import WorkloadRef
 
-_ORDER = ("Deployment", "StatefulSet", "ReplicaSet", "Job")
+_ORDER = tuple(kind.kind for kind in WATCHED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,15 +37,17 @@ class Members:
 
 
 def observe_workloads(refs: Iterable[WorkloadRef], members: Members) -> Iterator[WorkloadObservation]:
-    """Observe the followed objects, sorted; a missing one without pods and asks is left out.
+    """Observe the followed objects, and those of followed releases, sorted; one without pods and asks is left out.
 
     An object with a controller of its own is known by its pods and the objects that own or mark them: it wants its
     existing pods, and those that their makers have yet to create; or the replicas that it states itself, if it is
     watched and the number is larger. An object that waits for admission and has no pods misses them all.
     """
     named: dict[tuple[str, str], list[WorkloadRef]] = {}
+    releases: set[str] = set()
     for ref in refs:
         named.setdefault((ref.namespace, ref.name), []).append(ref)
+        releases |= {f"{ref.namespace}/{ref.name}"} if ref.release else set()
     if not named:
         return
     owned: dict[Owner, list[Owner]] = {}
@@ -51,15 +55,56 @@ def observe_workloads(refs: Iterable[WorkloadRef], members: Members) -> Iterator
         for owner in record.owners:
             owned.setdefault(owner, []).append(owner_of_pods)
     everyone = {*members.controllers, *members.by_owner, *owned, *members.asks, *_awaiting_admission(members)}
-    owners = sorted((owner for owner in everyone if (owner.namespace, owner.name) in named), key=_rank)
+    released = _releases_by_owner(members, releases) if releases else {}
+    called = {owner for owner in everyone if (owner.namespace, owner.name) in named}
+    owners = sorted({*called, *released}, key=_rank)
     for root in owners:
         own = members.controllers.get(root)
         # The maker of a set's leaders has the set's name, and is not meant by it.
         part = own is not None and own.owner in own.belongs and own.owner in owners
-        alike = named[root.namespace, root.name]
-        if any(root.meant_by(ref) and not (part and not ref.kind) for ref in alike):
-            seen = _observe(root, members, owned)
+        alike = named.get((root.namespace, root.name), [])
+        if root in released or any(root.meant_by(ref) and not (part and not ref.kind) for ref in alike):
+            seen = replace(_observe(root, members, owned), release=released.get(root, ""))
             yield replace(seen, ref=root.ref) if any(ref.group for ref in alike) else seen
+
+
+def other_objects(
+    refs: Iterable[WorkloadRef], observed: Iterable[WorkloadObservation], members: Members
+) -> tuple[WorkloadRef, ...]:
+    """List the objects that nothing owns in the namespaces of followed ones that were not observed, sorted.
+
+    A watched object without pods is not observed, and is among these.
+    """
+    seen = tuple(observed)
+    names_seen = {(workload.ref.namespace, workload.ref.name) for workload in seen}
+    releases = {workload.release for workload in seen}
+    missing = {
+        ref.namespace
+        for ref in refs
+        if (ref.namespace, ref.name) not in names_seen and f"{ref.namespace}/{ref.name}" not in releases
+    }
+    if not missing:
+        return ()
+    here = {owner for owner, record in members.controllers.items() if owner.namespace in missing and not record.owners}
+    for (kind, group), records in members.specs.items():
+        keys = (key.split("/", 1) for key in records)
+        here |= {Owner(kind, namespace, name, group) for namespace, name in keys if namespace in missing}
+    return tuple(owner.ref for owner in sorted(here, key=_rank))
+
+
+def _releases_by_owner(members: Members, releases: Container[str]) -> dict[Owner, str]:
+    """Return the objects of these releases with their release, but not what they make themselves."""
+    released = {
+        owner: record.release
+        for owner, record in members.controllers.items()
+        if record.release in releases and record.owner is None
+    }
+    for (kind, group), records in members.specs.items():
+        for key, record in records.items():
+            if record.release in releases:
+                namespace, _, name = key.partition("/")
+                released[Owner(kind, namespace, name, group)] = record.release
+    return released
 
 
 def _awaiting_admission(members: Members) -> Iterator[Owner]:
@@ -78,7 +123,7 @@ def _rank(owner: Owner) -> tuple[str, str, int, str, str]:
 
 
 def _pods_below(root: Owner, members: Members, owned: Mapping[Owner, list[Owner]]) -> list[PodRecord]:
-    """Return the pods of an object and of all that it owns, as a Deployment's ReplicaSets, without terminating ones."""
+    """Return the pods of an object and of all that it owns, such as ReplicaSets, terminating ones included."""
     keys: set[str] = set()
     seen: set[Owner] = set()
     open_ = [root]
@@ -88,11 +133,16 @@ def _pods_below(root: Owner, members: Members, owned: Mapping[Owner, list[Owner]
             seen.add(owner)
             keys.update(members.by_owner.get(owner, ()))
             open_ += owned.get(owner, ())
-    return [pod for pod in (members.pods[key] for key in sorted(keys)) if not pod.leaving]
+    return [members.pods[key] for key in sorted(keys)]
+
+
+def _pods_that_stay(pods: Iterable[PodRecord]) -> list[PodRecord]:
+    return [pod for pod in pods if not pod.leaving]
 
 
 def _observe(root: Owner, members: Members, owned: Mapping[Owner, list[Owner]]) -> WorkloadObservation:
-    pods = _pods_below(root, members, owned)
+    everyone = _pods_below(root, members, owned)
+    pods = _pods_that_stay(everyone)
     ready = sum(1 for pod in pods if pod.ready)
     record = members.controllers.get(root)
     makers = [(record, pods)] if record is not None else _makers(root, members, owned)
@@ -125,7 +175,29 @@ def _observe(root: Owner, members: Members, owned: Mapping[Owner, list[Owner]]) 
             group_seen(root, pods, makers, partial(with_claims, namespace=root.namespace, templates=members.templates)),
             spec.group if spec is not None else None,
         ),
+        containers=record.containers if record is not None else spec.containers if spec is not None else (),
+        held=_is_held(everyone, record, spec, asking),
     )
+
+
+def _is_held(
+    pods: Sequence[PodRecord],
+    record: ControllerRecord | None,
+    spec: CustomWorkloadRecord | None,
+    asking: Iterable[AskRecord],
+) -> bool:
+    """Tell whether no pod of an object can get a node before its owner, Kueue or Volcano lets it; `pods` are all."""
+    # 1. A pod has a node, also while it terminates, or may get one from the scheduler.
+    if any(pod.node or not (pod.gated or pod.leaving) for pod in pods):
+        return False
+    # 2. Every pod is gated.
+    if _pods_that_stay(pods):
+        return True
+    # 3. It has no pods: it is suspended, or waits for Volcano.
+    if (record is not None and record.suspended) or (spec is not None and (spec.suspended or spec.unmade is not None)):
+        return True
+    # 4. It has no pods, and its Workload waits for quota.
+    return any(isinstance(ask_record, QueuedRecord) for ask_record in asking)
 
 
 def _shape(
@@ -153,7 +225,7 @@ def _makers(
     """
     own = owned.get(root, ())
     makers = [owner for owner in sorted(own) if members.controllers[owner].owner not in own]
-    return [(members.controllers[maker], _pods_below(maker, members, owned)) for maker in makers]
+    return [(members.controllers[maker], _pods_that_stay(_pods_below(maker, members, owned))) for maker in makers]
 
 
 def _held(pods: Iterable[PodRecord]) -> list[Unscheduled]:
