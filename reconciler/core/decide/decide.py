@@ -6,60 +6,134 @@ down, move, and at last those that begin. Each step sees the placements as the s
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
+from reconciler.bulkhead import Seam, attempt
 from reconciler.core.decide.candidates.finder import CandidateFinder
+from reconciler.core.decide.orders.api_orders import carry_out_orders
 from reconciler.core.decide.state.pass_input import PassInput
-from reconciler.core.decide.state.working_plan import WorkingPlan
-from reconciler.core.decide.steps.api_orders import carry_out_orders
+from reconciler.core.decide.state.working_plan import Frozen, WorkingPlan
 from reconciler.core.decide.steps.close_requests import close_finished
-from reconciler.core.decide.steps.end import end_expired, end_unwanted, move_banned
+from reconciler.core.decide.steps.end import end_expired, end_unwanted, move_excluded
 from reconciler.core.decide.steps.failed import end_failed
+from reconciler.core.decide.steps.fair_share import FairShares
 from reconciler.core.decide.steps.follow_requests import follow_request_files
 from reconciler.core.decide.steps.idle import end_idle
 from reconciler.core.decide.steps.lost_cluster import leave_lost_clusters
 from reconciler.core.decide.steps.manual_changes import follow_manual_changes
+from reconciler.core.decide.steps.mass_deletion import hold_deleted
 from reconciler.core.decide.steps.place_requests import request_turns
 from reconciler.core.decide.steps.pod_template_update import update_pod_templates
 from reconciler.core.decide.steps.preempt import Preemption
-from reconciler.core.decide.steps.queue import serve
+from reconciler.core.decide.steps.queue import InOrder, Rule, ToQuota
+from reconciler.core.decide.steps.renew import renew_needed, wake_to_renew
 from reconciler.core.decide.steps.reschedule import reschedule_unschedulable
 from reconciler.core.decide.steps.reserve import end_reservations, reservation_turns
 from reconciler.core.decide.steps.scale_down import scale_down
 from reconciler.core.decide.steps.scale_up import burst_turns
+from reconciler.core.decide.steps.succeeded import end_succeeded
+from reconciler.core.decide.steps.unschedulable import move_unschedulable
 from reconciler.core.observe.demand import next_signal_change
-from reconciler.model.plan import Plan, Suppressed
+from reconciler.errors import Bug
+from reconciler.model.ids import WorkloadId
+from reconciler.model.plan import Plan, Reason, Suppressed
+
+_ROUNDS = 5
+"""Times that a pass is decided anew without the workloads of which a decision failed; nearly always once is enough."""
 
 
 def decide(inputs: PassInput) -> Plan:
-    """Decide a whole pass. The same input gives the same plan."""
-    inputs = inputs.enrolling(inputs.ledger.requests)
-    working_plan = WorkingPlan(inputs)
+    """Decide a whole pass. The same input gives the same plan.
+
+    A workload of which no decision can be made, since an exception that nothing foresaw gets in the way, keeps its
+    placements until they expire; the pass is decided anew without it, as if it had not begun with it. Orders alike.
+    """
+    in_order = InOrder()
+    plan = _decide(inputs, partial(_decide_all, rule=in_order))
+    return _decide(inputs, partial(_decide_all, rule=ToQuota(in_order.quotas))) if in_order.quotas else plan
+
+
+def _decide(inputs: PassInput, steps: Callable[[WorkingPlan], None]) -> Plan:
+    """Decide, anew with those frozen of which a decision has failed, until none fails any more."""
+    frozen: Frozen = {}
+    for _ in range(_ROUNDS):
+        working_plan = WorkingPlan(inputs, frozen)
+        steps(working_plan)
+        failed = {about: bug for about, bug in working_plan.bugs.items() if about not in frozen}
+        if not failed:
+            return working_plan.plan()
+        frozen = {**frozen, **failed}
+    return replace(sweep(inputs), bugs=tuple(frozen.values()))
+
+
+def _decide_all(working_plan: WorkingPlan, rule: Rule) -> None:
+    _note_frozen(working_plan)
+    _follow_people(working_plan.inputs, working_plan)
+    finder = CandidateFinder(working_plan.inputs, working_plan)
+    _end_and_move(working_plan.inputs, working_plan, finder)
+    _begin(working_plan.inputs, working_plan, finder, rule)
+
+
+def _note_frozen(working_plan: WorkingPlan) -> None:
+    """Note of each frozen workload why nothing is decided on it."""
+    for workload, bug in working_plan.frozen.items():
+        if isinstance(workload, WorkloadId):
+            message = f"{bug.summary}; its placements stay as they are until they expire"
+            working_plan.suppress(Suppressed(workload=workload, reason=Reason.BUG, message=message))
+
+
+def _follow_people(inputs: PassInput, working_plan: WorkingPlan) -> None:
+    """1. Take in the changes that people made by hand, by the API and by files."""
     follow_manual_changes(inputs, working_plan)
     carry_out_orders(inputs, working_plan)
     follow_request_files(inputs, working_plan)
-    inputs = inputs.enrolling(working_plan.requests_now())
-    finder = CandidateFinder(inputs, working_plan)
+
+
+def _end_and_move(inputs: PassInput, working_plan: WorkingPlan, finder: CandidateFinder) -> None:
+    """2. End, shrink and move placements, then close the requests that have none left."""
     end_expired(inputs, working_plan)
+    end_succeeded(inputs, working_plan)
     end_failed(inputs, working_plan)
     end_idle(inputs, working_plan)
     end_unwanted(inputs, working_plan)
+    hold_deleted(inputs, working_plan)
     scale_down(inputs, working_plan)
-    move_banned(inputs, working_plan, finder)
+    move_excluded(inputs, working_plan, finder)
     update_pod_templates(inputs, working_plan, finder)
     reschedule_unschedulable(inputs, working_plan, finder)
     leave_lost_clusters(inputs, working_plan, finder)
+    move_unschedulable(inputs, working_plan, finder)
     close_finished(inputs, working_plan)
     end_reservations(inputs, working_plan)
-    inputs = inputs.enrolling(working_plan.requests_now())
+
+
+def _begin(inputs: PassInput, working_plan: WorkingPlan, finder: CandidateFinder, rule: Rule) -> None:
+    """3. Place bursts, requests and reservations, the most urgent first; renew what is needed, or give its room on."""
     waiting = [
         *burst_turns(inputs, working_plan, finder),
         *request_turns(inputs, working_plan, finder),
         *reservation_turns(inputs, working_plan, finder),
     ]
-    serve(waiting, Preemption(inputs=inputs, working_plan=working_plan, finder=finder).make_room)
-    working_plan.wake_at_signal(next_signal_change(inputs.reach.scheduled(), inputs.now))
-    return working_plan.plan()
+    shares = FairShares(inputs, working_plan)
+    preemption = Preemption(
+        inputs=inputs, working_plan=working_plan, finder=finder, shares=FairShares(inputs, working_plan)
+    )
+    rule.serve(
+        waiting,
+        lambda turn: working_plan.decide(turn.workload, partial(preemption.make_room, turn)) or (),
+        lambda turn: working_plan.decide(turn.workload, turn.take),
+        working_plan,
+        shares,
+    )
+    renew_needed(inputs, working_plan, finder, waiting)
+    wake_to_renew(inputs, working_plan)
+    change = attempt(Seam.SIGNAL, "schedules", lambda: next_signal_change(inputs.reach.scheduled(), inputs.now))
+    if isinstance(change, Bug):
+        working_plan.note_bug(change)
+    else:
+        working_plan.wake_at_signal(change)
 
 
 def receive(inputs: PassInput, held: tuple[Suppressed, ...]) -> Plan:
@@ -68,14 +142,17 @@ def receive(inputs: PassInput, held: tuple[Suppressed, ...]) -> Plan:
     `held` is what the last whole pass suppressed, which stays so for all workloads that are not changed here. Manual
     changes come first all the same: a later commit would hide them.
     """
-    inputs = inputs.enrolling(inputs.ledger.requests)
-    working_plan = WorkingPlan(inputs)
-    follow_manual_changes(inputs, working_plan)
-    carry_out_orders(inputs, working_plan)
-    plan = working_plan.plan()
+    plan = _decide(inputs, _receive)
     changed = {answer.workload for answer in plan.answers.values() if answer.change is not None}
     still = (suppressed for suppressed in held if suppressed.workload not in changed)
     return replace(plan, suppressed=(*plan.suppressed, *still), wake_at=inputs.now)
+
+
+def _receive(working_plan: WorkingPlan) -> None:
+    inputs = working_plan.inputs
+    _note_frozen(working_plan)
+    follow_manual_changes(inputs, working_plan)
+    carry_out_orders(inputs, working_plan)
 
 
 def sweep(inputs: PassInput) -> Plan:
@@ -83,4 +160,4 @@ def sweep(inputs: PassInput) -> Plan:
     working_plan = WorkingPlan(inputs)
     follow_manual_changes(inputs, working_plan)
     end_expired(inputs, working_plan)
-    return working_plan.plan()
+    return replace(working_plan.plan(), bugs=(*working_plan.bugs.values(), *working_plan.other_bugs))

@@ -27,7 +27,7 @@ class Assignment:
     counts: Mapping[ClusterSubset, int] = field(default_factory=dict)
 
 
-def beyond_gprs(
+def refuse_beyond_gpr_limit(
     finder: CandidateFinder, workspace: WorkspaceName, new: Iterable[Candidate], *, ended: int = 0
 ) -> tuple[Candidate, Refusal] | None:
     """Find a candidate whose GPR the workspace may not begin beside those of the others: the one with fewest replicas.
@@ -35,7 +35,7 @@ def beyond_gprs(
     `ended` GPRs make room for them.
     """
     for begun, candidate in enumerate(sorted(new, key=lambda share: (-share.replicas, share.rank)), -ended):
-        limited = finder.limited(workspace, candidate.cluster, candidate.shape, more_gprs=begun)
+        limited = finder.gprs.refusal(workspace, candidate.cluster, candidate.shape, more_gprs=begun)
         if limited is not None:
             return candidate, limited
     return None

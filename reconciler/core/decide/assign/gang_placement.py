@@ -10,9 +10,9 @@ from dataclasses import replace
 from typing import Protocol, TypeVar
 
 from reconciler.core.capacity import exclusive_topology, remedies
+from reconciler.core.capacity.cluster import ClusterCapacity
 from reconciler.core.capacity.gangs import GangWorkload, additional_requirements
-from reconciler.core.capacity.pod_needs import PodRequirements
-from reconciler.core.capacity.room import ClusterCapacity
+from reconciler.core.capacity.pod_requirements import PodRequirements
 from reconciler.core.decide.candidates.finder import MOST, CandidateFinder
 from reconciler.core.decide.candidates.gang_start import may_start, start
 from reconciler.core.decide.candidates.gpr_limits import beyond_limits
@@ -47,7 +47,7 @@ def describe_minimum(need: PodRequirements | None) -> str:
     return f"its minimum of {need.start} of {count(need.pods, 'pod')}" if need is not None and may_start(need) else ""
 
 
-def first(
+def first_with_room(
     need: PodRequirements | None, candidates: Iterable[Candidate], ask: RoomQuery[_T]
 ) -> tuple[_T | None, tuple[Refusal, ...]]:
     """Return the answer of the first candidate with room for the whole gang, else of the first for its minimum.
@@ -66,7 +66,7 @@ def first(
     return None, refusals
 
 
-def fitted(
+def fit_gang(
     inputs: PassInput,
     finder: CandidateFinder,
     workspace: WorkspaceName,
@@ -100,7 +100,7 @@ def _too_small(
         message = f"needs {each} for each of {count(main.replicas, 'pod')}, has room for {candidate.room}"
         remedy = remedies.remedy(room, seen, main.shape, main.replicas)
     else:
-        fitting = room.together(part.room for part in need.parts)
+        fitting = room.fitting_in_order(part.room for part in need.parts)
         if fitting == len(need.parts):
             return _without_domains(inputs, finder, name, room, need)
         part = need.parts[fitting]
@@ -142,7 +142,7 @@ def assess(
     if isinstance(answer, Refusal):
         return answer
     limited = beyond_limits(inputs, workload, candidate.cluster, need.main.shape, replicas)
-    answer = limited or fitted(inputs, finder, workload.workspace, answer, need, least=least)
+    answer = limited or fit_gang(inputs, finder, workload.workspace, answer, need, least=least)
     return answer if isinstance(answer, Refusal) else replace(answer, limit=candidate.limit, room=replicas)
 
 
@@ -190,12 +190,12 @@ def choose(
     *,
     replicas: int,
 ) -> Choice:
-    """Record the candidate that takes a gang, and hand out its room.
+    """Record the candidate that takes a gang, and take its capacity.
 
-    A candidate where only the minimum starts hands out the room of the pods that do: the others take none.
+    Where only the minimum starts, only the pods of the minimum take capacity.
     """
     if not workload.request:
-        candidate = _counted(finder, candidate, shape, workload.workspace, replicas)
+        candidate = _count_in_replicas(finder, candidate, shape, workload.workspace, replicas)
     choice = finder.choice(candidate, workload.workspace)
     if not candidate.start:
         take(finder, candidate.cluster, need)
@@ -204,7 +204,7 @@ def choose(
     return choice
 
 
-def _counted(
+def _count_in_replicas(
     finder: CandidateFinder, candidate: Candidate, shape: ReplicaShape, workspace: WorkspaceName, replicas: int
 ) -> Candidate:
     """Count a burst in replicas of its own shape, not in the main pods of its gang that it was assessed by.
@@ -241,6 +241,6 @@ def _without_domains(
         (exclusive_topology.exclude_domains(part.shape, taken) if need.marked else part.shape, part.replicas)
         for part in need.loose
     ]
-    if not message and left.together(loose) < len(loose):
+    if not message and left.fitting_in_order(loose) < len(loose):
         message = "has no room for the other pods beside the groups that want domains of their own"
     return Refusal(cluster=cluster, reason=Reason.NO_CAPACITY, message=message, remedy=remedy) if message else None

@@ -1,4 +1,4 @@
-"""One cluster for each subset of a StatefulSet: on a second one, ordinals would count from the same number.
+"""A cluster for each subset of a StatefulSet: on a second one, ordinals would count from the same number.
 
 The subsets of an ordinal workload are ranges of ordinals (docs/reference/workloadspread.md, "StatefulSets"). Two
 clusters of one subset would make pods of the same names, each with a volume of its own; so would replicas in no subset,
@@ -17,9 +17,9 @@ from reconciler.core.spread.placement_subset import cluster_subset
 from reconciler.core.spread.subset_pods import first_ordinal, has_ordinals
 from reconciler.model.candidate import Candidate
 from reconciler.model.ids import ClusterName, WorkloadId
+from reconciler.model.kubernetes.workload_spread import WorkloadSpread
 from reconciler.model.placement import ClusterSubset, Placement
 from reconciler.model.plan import Reason, Refusal
-from reconciler.model.workload_spread import WorkloadSpread
 from reconciler.text.wording import sanitize
 
 
@@ -49,7 +49,7 @@ def refuse_ordinals(
     )
 
 
-def kept_apart(
+def limit_to_free_ordinals(
     finder: CandidateFinder,
     workload: WorkloadId,
     spread: WorkloadSpread | None,
@@ -73,7 +73,7 @@ def kept_apart(
     return left
 
 
-def beside_the_first(
+def refuse_second_clusters(
     finder: CandidateFinder,
     workload: WorkloadId,
     spread: WorkloadSpread,

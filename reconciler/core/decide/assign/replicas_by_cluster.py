@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from reconciler.core.decide.assign import replicas_by_subset, subset_order
-from reconciler.core.decide.assign.assignment import Assignment, beyond_gprs, newest_first
+from reconciler.core.decide.assign.assignment import Assignment, newest_first, refuse_beyond_gpr_limit
 from reconciler.core.decide.candidates.finder import MOST, CandidateFinder
 from reconciler.core.decide.candidates.scorers import ranked
 from reconciler.core.decide.distribution import ClusterShare, Division, give_back, returns, share_out
@@ -40,16 +40,31 @@ def assign(
         candidates = finder.find(template, policy, shape, missing, refusals)
         return Assignment(chosen=tuple(_in_order(missing, candidates)), refusals=tuple(refusals))
     # 3. Over several clusters at once, by the strategy of the policy.
-    return _divided(finder, template, policy, shape, missing)
+    return _divide(finder, template, policy, shape, missing)
 
 
-def _divided(
+def assign_whole(
+    finder: CandidateFinder, template: WorkloadTemplate, policy: BurstPolicy, shape: ReplicaShape, missing: int
+) -> Assignment:
+    """Assign all missing replicas to the first cluster that has room for them: a Job that is divided runs twice."""
+    refusals: list[Refusal] = []
+    for candidate in finder.find(template, policy, shape, missing, refusals):
+        if candidate.room >= missing:
+            return Assignment(chosen=(replace(candidate, replicas=missing),), refusals=tuple(refusals))
+        message = f"has room for {candidate.room} of {count(missing, 'replica')}, which go together: they run once"
+        remedy = "free or add nodes there"
+        refusals.append(Refusal(cluster=candidate.cluster, reason=Reason.NO_CAPACITY, message=message, remedy=remedy))
+    return Assignment(chosen=(), refusals=tuple(refusals))
+
+
+def _divide(
     finder: CandidateFinder, template: WorkloadTemplate, policy: BurstPolicy, shape: ReplicaShape, missing: int
 ) -> Assignment:
     """Divide over all clusters that have room, again without each whose GPR would be too many for the workspace."""
     refusals, able = list[Refusal](), dict[ClusterName, Candidate]()
+    kind = finder.burst_kind(template, shape)
     for candidate in finder.order(template.workload):
-        answer = finder.assess(template, policy, shape, candidate, MOST)
+        answer = finder.assess_alike(kind, template, policy, shape, candidate=candidate, replicas=MOST)
         if isinstance(answer, Refusal):
             refusals.append(answer)
         else:
@@ -58,7 +73,7 @@ def _divided(
     while True:
         division, chosen = _division(finder, template, policy, able, missing)
         new = (candidate for candidate in chosen if not held[candidate.cluster])
-        beyond = beyond_gprs(finder, template.workspace, new)
+        beyond = refuse_beyond_gpr_limit(finder, template.workspace, new)
         if beyond is None:
             refusals += _left_out(division, policy)
             return Assignment(chosen=chosen, refusals=tuple(refusals), out_of_reach=_out_of_reach(division, policy))
@@ -85,7 +100,7 @@ def _division(
         replace(
             able[candidate.cluster],
             replicas=division.counts[candidate.cluster] - held[candidate.cluster],
-            because=spoken_for(division, candidate, policy),
+            because=choice_reason(division, candidate, policy),
         )
         for candidate in candidates
         if candidate.cluster in division.because
@@ -102,7 +117,7 @@ def take_back(
     order comes before all others.
     """
     workload = placements[0].workload
-    policy, candidates = inputs.desired.policies[workload], ranked(inputs, workload)
+    policy, candidates = inputs.desired.policies[workload], ranked(inputs, working_plan, workload)
     if policy.spread is not None:
         return subset_order.take_back(inputs, working_plan, surplus, placements, policy.spread)
     held = Counter[ClusterName]()
@@ -139,8 +154,8 @@ def describe_distribution(policy: BurstPolicy) -> str:
     words = [str(distribution.strategy)]
     words += [f"at least {count(least, 'cluster')}"] if (least := distribution.min_clusters) else []
     words += [f"at most {count(most, 'cluster')}"] if (most := distribution.max_clusters) is not None else []
-    words += [f"at least {values(least, policy)}"] if (least := distribution.min_groups) else []
-    words += [f"at most {values(most, policy)}"] if (most := distribution.max_groups) is not None else []
+    words += [f"at least {describe_label_values(least, policy)}"] if (least := distribution.min_groups) else []
+    words += [f"at most {describe_label_values(most, policy)}"] if (most := distribution.max_groups) is not None else []
     return ", ".join(words)
 
 
@@ -158,7 +173,7 @@ def share_of(candidate: Candidate, *, most: int, capacity: int, keeps: int = 0) 
     )
 
 
-def spoken_for(division: Division, candidate: Candidate, policy: BurstPolicy) -> str:
+def choice_reason(division: Division, candidate: Candidate, policy: BurstPolicy) -> str:
     """Return the words that speak for a cluster; empty where its rank alone does."""
     plain = (
         policy.distribution.strategy is StrategyName.ORDERED and division.counts[candidate.cluster] > candidate.least
@@ -166,7 +181,7 @@ def spoken_for(division: Division, candidate: Candidate, policy: BurstPolicy) ->
     return "" if plain else division.because[candidate.cluster]
 
 
-def values(number: int, policy: BurstPolicy) -> str:
+def describe_label_values(number: int, policy: BurstPolicy) -> str:
     """Call so many values of the label that a policy spreads over."""
     return f"{count(number, 'value')} of {policy.distribution.spread_by}"
 
@@ -234,7 +249,7 @@ def _left_out(division: Division, policy: BurstPolicy) -> Iterator[Refusal]:
         if groups is None or (clusters is not None and len(taken) >= clusters):
             most, bound = count(clusters or 0, "cluster"), "maxClusters"
         else:
-            most, bound = values(groups, policy), "spreadConstraint.maxGroups"
+            most, bound = describe_label_values(groups, policy), "spreadConstraint.maxGroups"
         yield Refusal(
             cluster=share.cluster,
             reason=Reason.SPREAD_LIMIT,
@@ -250,7 +265,9 @@ def _out_of_reach(division: Division, policy: BurstPolicy) -> str:
     distribution, (clusters, groups) = policy.distribution, division.out_of_reach
     few = groups < distribution.min_groups
     bound = "spreadConstraint.minGroups" if few else "minClusters"
-    least = values(distribution.min_groups, policy) if few else count(distribution.min_clusters, "cluster")
+    least = (
+        describe_label_values(distribution.min_groups, policy) if few else count(distribution.min_clusters, "cluster")
+    )
     return (
         f"policy {policy.name} spreads over {least} at least, and only {groups if few else clusters} can be used:"
         f" until then each has one replica (free or add such clusters, or lower spec.distribution.{bound})"

@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from reconciler.core.capacity.best_fit import ShapeReplicas, fitting_beside
-from reconciler.core.decide.assign.assignment import Assignment, beyond_gprs
-from reconciler.core.decide.assign.ordinals import beside_the_first, kept_apart
+from reconciler.core.capacity.best_fit import ShapeReplicas, count_beside
+from reconciler.core.decide.assign.assignment import Assignment, refuse_beyond_gpr_limit
+from reconciler.core.decide.assign.ordinals import limit_to_free_ordinals, refuse_second_clusters
 from reconciler.core.decide.assign.subset_limits import refuse_over_limit
 from reconciler.core.decide.assign.subset_order import SubsetRows, rows_of
 from reconciler.core.decide.assign.subset_quota import SubsetQuota, quotas
@@ -26,11 +26,11 @@ from reconciler.model.candidate import Candidate
 from reconciler.model.capacity import ReplicaShape
 from reconciler.model.demand import Demand
 from reconciler.model.ids import ClusterName
+from reconciler.model.kubernetes.workload_spread import Subset, WorkloadSpread
 from reconciler.model.placement import ClusterSubset
 from reconciler.model.plan import Reason, Refusal
 from reconciler.model.policy import BurstPolicy
 from reconciler.model.workload import WorkloadTemplate
-from reconciler.model.workload_spread import Subset, WorkloadSpread
 from reconciler.text.wording import sanitize
 
 
@@ -79,7 +79,7 @@ _NO_SUBSET = SubsetQuota(subset=Subset(name=""), most=None, least=0, home=0, at_
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Round:
-    """One assignment of a workload's missing replicas."""
+    """An assignment of a workload's missing replicas."""
 
     finder: CandidateFinder
     template: WorkloadTemplate
@@ -100,7 +100,9 @@ class _Round:
         able = self._alone(self._able(refusals), held, subsets, refusals)
         stays = self._stays(held, refusals)
         rows = rows_of(finder, workload, spread, held, partial(self._room, able, held))
-        barred = tuple(beside_the_first(finder, workload, spread, rows=rows, subsets=subsets, held=held, able=able))
+        barred = tuple(
+            refuse_second_clusters(finder, workload, spread, rows=rows, subsets=subsets, held=held, able=able)
+        )
         for refusal in barred:
             del able[refusal.cluster, refusal.subset]
             refusals.append(refusal)
@@ -112,19 +114,19 @@ class _Round:
             ]
             total = sum(share.keeps for layer in layers for share in layer.shares) + self.missing
             counts = share_out(total, layers)
-            chosen = tuple(self._chosen(rows, subsets, counts, held, able))
+            chosen = tuple(self._candidates_with_replicas(rows, subsets, counts, held, able))
             # 1. The subsets of one cluster do not fit there together: this one gets what fits beside the others.
-            first = {place: gain for place, gain, _, _ in _gained(rows, subsets, minimums(total, layers), held)}
-            squeezed = self._squeezed(chosen, first)
+            first = {place: gain for place, gain, _, _ in _gains(rows, subsets, minimums(total, layers), held)}
+            squeezed = self._find_overcommitted(chosen, first)
             if squeezed is not None:
                 place, fits = squeezed
                 able[place] = replace(able[place], room=fits)
                 continue
             # 2. A placement would be a GPR too many for its workspace.
-            comes_to = {place: replicas for place, replicas, _, _ in _counted(rows, subsets, counts)}
+            comes_to = {place: replicas for place, replicas, _, _ in _totals(rows, subsets, counts)}
             ended = self.ended if self.anew is None else self.anew.ended(comes_to)
             new = [candidate for candidate in chosen if not held[candidate.key]]
-            beyond = beyond_gprs(finder, workload.workspace, new, ended=ended)
+            beyond = refuse_beyond_gpr_limit(finder, workload.workspace, new, ended=ended)
             if beyond is not None:
                 candidate, refusal = beyond
                 refusals.append(replace(refusal, subset=candidate.subset))
@@ -182,7 +184,7 @@ class _Round:
                 refusals.append(answer)
             else:
                 able[candidate.key] = answer
-        return kept_apart(self.finder, self.template.workload, self.policy.spread, able, refusals)
+        return limit_to_free_ordinals(self.finder, self.template.workload, self.policy.spread, able, refusals)
 
     def _alone(
         self,
@@ -237,7 +239,7 @@ class _Round:
             homes.append(ClusterShare(cluster=primary, rank=0, keeps=quota.home, most=most, capacity=most))
         return homes
 
-    def _chosen(
+    def _candidates_with_replicas(
         self,
         rows: SubsetRows,
         subsets: Sequence[SubsetQuota],
@@ -246,13 +248,13 @@ class _Round:
         able: Mapping[ClusterSubset, Candidate],
     ) -> Iterator[Candidate]:
         """Yield the candidates that get replicas, in order, with the words that speak for them."""
-        for place, gain, has, quota in _gained(rows, subsets, counts, held):
+        for place, gain, has, quota in _gains(rows, subsets, counts, held):
             bounds = [f"at most {quota.most}"] if quota.most is not None else []
             bounds += [f"at least {quota.least}"] if quota.least else []
             because = f"subset {sanitize(quota.subset.name)} then has {has} of {' and '.join(bounds)}" if bounds else ""
             yield replace(able[place], replicas=gain, because=because)
 
-    def _squeezed(
+    def _find_overcommitted(
         self, chosen: Sequence[Candidate], first: Mapping[ClusterSubset, int]
     ) -> tuple[ClusterSubset, int] | None:
         """Find a candidate with less room than it is given beside the other subsets of its cluster, and that room.
@@ -271,7 +273,7 @@ class _Round:
                 place, shape = candidate.key, candidate.shape
                 has = given[place][1] if place in given else 0
                 others = [pods for other, pods in given.items() if other != place]
-                fits = fitting_beside(room, others, shape, has + piece) if piece else has
+                fits = count_beside(room, others, shape, has + piece) if piece else has
                 if fits < has + piece:
                     return place, fits
                 if fits:
@@ -297,7 +299,7 @@ class _Round:
                 )
 
 
-def _counted(
+def _totals(
     rows: SubsetRows, subsets: Sequence[SubsetQuota], counts: Counts
 ) -> Iterator[tuple[ClusterSubset, int, int, SubsetQuota]]:
     """Yield the replicas that each cluster comes to have, those of its whole subset, and the quota of that."""
@@ -307,10 +309,10 @@ def _counted(
             yield place, comes_to, sum(has), quota
 
 
-def _gained(
+def _gains(
     rows: SubsetRows, subsets: Sequence[SubsetQuota], counts: Counts, held: Mapping[ClusterSubset, int]
 ) -> Iterator[tuple[ClusterSubset, int, int, SubsetQuota]]:
     """Yield the replicas that each cluster gains, those of its whole subset, and the quota of that."""
-    for place, comes_to, has, quota in _counted(rows, subsets, counts):
+    for place, comes_to, has, quota in _totals(rows, subsets, counts):
         if comes_to > held.get(place, 0):
             yield place, comes_to - held.get(place, 0), has, quota

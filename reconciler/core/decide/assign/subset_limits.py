@@ -8,9 +8,9 @@ from reconciler.core.decide.candidates.finder import MOST, CandidateFinder
 from reconciler.core.spread.placement_subset import cluster_subset
 from reconciler.model.candidate import Candidate
 from reconciler.model.ids import WorkloadId
+from reconciler.model.kubernetes.workload_spread import WorkloadSpread
 from reconciler.model.placement import ClusterSubset, Placement
 from reconciler.model.plan import Reason, Refusal
-from reconciler.model.workload_spread import WorkloadSpread
 from reconciler.text.wording import count, sanitize
 
 

@@ -15,8 +15,8 @@ from reconciler.core.decide.state.working_plan import WorkingPlan
 from reconciler.core.spread.placement_subset import cluster_subset, replicas_by_subset
 from reconciler.core.spread.subset_selection import preference_weight
 from reconciler.model.ids import WorkloadId
+from reconciler.model.kubernetes.workload_spread import WorkloadSpread
 from reconciler.model.placement import ClusterSubset, Placement
-from reconciler.model.workload_spread import WorkloadSpread
 from reconciler.text.wording import sanitize
 
 RETURNS = "the last subset gives back first"
@@ -42,19 +42,19 @@ def rows_of(
     held: Mapping[ClusterSubset, int],
     free: Callable[[ClusterSubset], int],
 ) -> SubsetRows:
-    """Order the clusters of each subset: by preferred terms, then by free room, then by name.
+    """Order the clusters of each subset: by preferred terms, by score, by free room, then by name.
 
     Clusters that have replicas of a subset and no longer belong to it come last in its row. The last row is of no
     subset: the policy's candidates in their order, then other clusters with replicas in none.
     """
-    inputs, candidates = finder.inputs, {candidate.key for candidate in finder.order(workload)}
+    inputs, candidates = finder.inputs, {candidate.key: candidate for candidate in finder.order(workload)}
     seen, clusters = inputs.observed.clusters, inputs.desired.clusters
     rows = []
     for subset in spread.subsets:
         own = sorted(place for place in candidates if place[1] == subset.name)
         if len(own) > 1:
             preferences = {place: preference_weight(subset, clusters[place[0]], seen.get(place[0])) for place in own}
-            own.sort(key=lambda place: (-preferences[place], -free(place)))
+            own.sort(key=lambda place: (-preferences[place], -candidates[place].score, -free(place)))
         rows.append((*own, *sorted(place for place in held if place[1] == subset.name and place not in candidates)))
     none = [candidate.key for candidate in finder.order(workload) if not candidate.subset]
     return (*rows, (*none, *sorted(place for place in held if not place[1] and place not in candidates)))
@@ -85,7 +85,7 @@ def take_back(
         Layer(shares=_held_shares(row, held), most=quota.elsewhere, least=max(0, quota.least - quota.home))
         for row, quota in zip(rows, subsets, strict=True)
     ]
-    layers = [*_lowered(layers, surplus), Layer(shares=_held_shares(none, held), most=0)]
+    layers = [*_lower(layers, surplus), Layer(shares=_held_shares(none, held), most=0)]
     stays = give_back(max(0, held.total() - surplus), layers)
     last_first = [pair for row, kept in zip((*rows, none), stays, strict=True) for pair in zip(row, kept, strict=True)]
     return tuple(
@@ -95,7 +95,7 @@ def take_back(
     )
 
 
-def _lowered(layers: Sequence[Layer], surplus: int) -> list[Layer]:
+def _lower(layers: Sequence[Layer], surplus: int) -> list[Layer]:
     """Take replicas above the maximums off the shares of the subsets, as far as the surplus goes."""
     has = [sum(share.most for share in layer.shares) for layer in layers]
     within = sum(n if layer.most is None else min(n, layer.most) for n, layer in zip(has, layers, strict=True))

@@ -12,7 +12,7 @@ from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.spread.subset_selection import has_required_node, selects_cluster
 from reconciler.model.demand import Demand
 from reconciler.model.ids import WorkloadId
-from reconciler.model.workload_spread import Subset, WorkloadSpread
+from reconciler.model.kubernetes.workload_spread import Subset, WorkloadSpread
 from reconciler.text.wording import sanitize
 
 
@@ -65,7 +65,9 @@ def quotas(inputs: PassInput, workload: WorkloadId, spread: WorkloadSpread, plac
     return tuple(subsets)
 
 
-def too_many_at_home(inputs: PassInput, workload: WorkloadId, spread: WorkloadSpread, placed: int) -> tuple[str, ...]:
+def describe_primary_excess(
+    inputs: PassInput, workload: WorkloadId, spread: WorkloadSpread, placed: int
+) -> tuple[str, ...]:
     """Say where the primary runs more than its subset may hold; replicas on the primary are never touched."""
     primary = inputs.desired.workspaces[workload.workspace].primary
     return tuple(

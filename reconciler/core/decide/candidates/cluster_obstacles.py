@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.observe.demand import unseen
-from reconciler.core.workloads.taints import untolerated_taint
+from reconciler.core.pods.taints import untolerated_taint
 from reconciler.model.ids import ClusterName, WorkspaceName
 from reconciler.model.plan import Reason, Refusal
 from reconciler.model.policy import Availability
 
 
 def obstacle(inputs: PassInput, workspace: WorkspaceName, name: ClusterName) -> Refusal | None:
-    """Say what is in the way, or None if only its room is left to ask. A primary is a cluster like the others here."""
+    """Return the refusal of a cluster before its capacity is counted; None without one. A primary is no exception."""
     desired, observed = inputs.desired, inputs.observed
     cluster, tenant = desired.clusters.get(name), desired.workspaces.get(workspace)
 
     def refuse(reason: Reason, message: str, remedy: str) -> Refusal:
         return Refusal(cluster=name, reason=reason, message=message, remedy=remedy)
 
-    # 1. It is not the tenant's, or takes nothing.
+    # 1. The cluster is outside the workspace, or takes nothing new.
     if cluster is None:
         message = "no Cluster of this name is in the fleet repository"
         return refuse(Reason.UNKNOWN_CLUSTER, message, f"add a Cluster named {name}")
@@ -30,7 +30,7 @@ def obstacle(inputs: PassInput, workspace: WorkspaceName, name: ClusterName) -> 
     taint = untolerated_taint((), cluster.taints)
     if taint is not None:
         return refuse(Reason.TAINTED, f"tainted {taint}", "take the taint off its Cluster")
-    # 2. Nobody knows what it has, or it is not well.
+    # 2. The cluster is unseen or unhealthy.
     blind = unseen(desired.fleet, observed, name, inputs.now)
     if blind:
         return refuse(Reason.UNSEEN, blind, "see why its observations do not arrive")

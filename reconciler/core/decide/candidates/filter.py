@@ -10,16 +10,19 @@ from datetime import datetime
 
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.engines import engine
-from reconciler.core.ledger.restraints import ledger_path
 from reconciler.core.observe.demand import unseen
+from reconciler.core.pods.taints import untolerated_taint
+from reconciler.core.spread.subset_selection import allows_cluster
 from reconciler.core.workloads.cluster_provides import refuse_lacking
-from reconciler.core.workloads.taints import untolerated_taint
 from reconciler.model.capacity import ReplicaShape
 from reconciler.model.cluster import Prerequisite
 from reconciler.model.ids import ClusterName, WorkloadId
 from reconciler.model.placement import Restraint, RestraintKind, place_name
 from reconciler.model.plan import Reason, Refusal
 from reconciler.model.policy import Availability, BurstPolicy, Cluster
+
+STALLED_REMEDY = "mend its file: `overspill check` tells the problem"
+"""The way out where a WorkloadSpread is not in force."""
 
 
 def refuse(
@@ -39,14 +42,15 @@ def refuse(
     desired, observed, now = inputs.desired, inputs.observed, inputs.now
     template, policy = desired.templates[workload], desired.policies[workload]
     workspace = desired.workspaces[workload.workspace]
-    # 1. It may not have it at all.
-    refusal = inputs.reach.banned(workload, name)
+    # 1. Files exclude the workload from the cluster.
+    refusal = inputs.reach.exclusion(workload, name)
     if policy.spread is not None:
-        refusal = refusal or inputs.reach.unnamed(workload, name)
+        refusal = refusal or inputs.reach.policy_refusal(workload, name)
+    refusal = refusal or _out_of_bounds(policy, desired.clusters[name])
     if refusal is not None:
         return refusal
     cluster = desired.clusters[name]
-    # 2. It takes nothing new.
+    # 2. The cluster is cordoned.
     if cluster.availability is Availability.CORDONED:
         return Refusal(
             cluster=name,
@@ -55,10 +59,10 @@ def refuse(
             remedy="set its spec.availability to Active",
         )
     # 3. The policy asks for labels it does not have.
-    unlabelled = _unlabelled(cluster, policy)
+    unlabelled = _missing_label(cluster, policy)
     if unlabelled is not None:
         return unlabelled
-    # 4. It is tainted as a whole.
+    # 4. The cluster has a taint that the policy does not tolerate.
     taint = untolerated_taint(policy.tolerations + shape.tolerations, cluster.taints)
     if taint is not None:
         return Refusal(
@@ -74,7 +78,7 @@ def refuse(
     if problem is not None:
         remedy = "mend the template, or what its subset changes" if subset else "mend the template"
         return Refusal(cluster=name, reason=Reason.NOT_RENDERED, message=problem, remedy=remedy)
-    # 6. It does not have what the objects refer to.
+    # 6. The cluster lacks objects that the template refers to.
     lacks = refuse_lacking(cluster, needed, observed.clusters.get(name))
     if lacks is not None:
         return lacks
@@ -82,13 +86,13 @@ def refuse(
     held = _held_back(workload, name, subset, restraints, now)
     if held is not None:
         return held
-    # 8. It cannot be seen.
+    # 8. The cluster is unseen.
     blind = unseen(desired.fleet, observed, name, now)
     if blind:
         return Refusal(
             cluster=name, reason=Reason.UNSEEN, message=blind, remedy="see why its observations do not arrive"
         )
-    # 9. It says itself that it is not well.
+    # 9. The cluster reports itself unhealthy.
     observation = observed.clusters[name]
     if not observation.healthy:
         return Refusal(
@@ -98,6 +102,22 @@ def refuse(
             remedy="mend the cluster",
         )
     return None
+
+
+def _out_of_bounds(policy: BurstPolicy, cluster: Cluster) -> Refusal | None:
+    """Say why a spread that does not divide the replicas allows none on a cluster; None where it allows them."""
+    if policy.stalled:
+        reason = Reason.SPREAD_NOT_IN_FORCE
+        return Refusal(cluster=cluster.name, reason=reason, message=policy.stalled, remedy=STALLED_REMEDY)
+    bounds = policy.bounds
+    if bounds is None or any(allows_cluster(subset, cluster) for subset in bounds.subsets):
+        return None
+    return Refusal(
+        cluster=cluster.name,
+        reason=Reason.NOT_IN_POLICY,
+        message=f"in no subset of WorkloadSpread {bounds.id} as a whole",
+        remedy="label the Cluster as one of them requires, or change the WorkloadSpread",
+    )
 
 
 def _held_back(
@@ -111,12 +131,12 @@ def _held_back(
                 cluster=name,
                 reason=Reason.HELD if held else Reason.COOLING_DOWN,
                 message=f"{restraint.reason}; until {restraint.until:%Y-%m-%dT%H:%M:%SZ}",
-                remedy=f"wait, or take it out of {ledger_path(workload)} on the output branch" if held else "wait",
+                remedy=f"wait, or `overspill release {workload} --cluster {name}`",
             )
     return None
 
 
-def _unlabelled(cluster: Cluster, policy: BurstPolicy) -> Refusal | None:
+def _missing_label(cluster: Cluster, policy: BurstPolicy) -> Refusal | None:
     """Say which label a cluster would need for a policy, or None where it has them all."""
     for key, value in sorted(policy.require_labels.items()):
         if cluster.labels.get(key) != value:

@@ -1,40 +1,48 @@
 """The clusters that can take replicas of a workload: ordered by scorers, filtered, and with what fits in each.
 
-Refusals are cached within a pass. Thousands of waiting requests are of a few kinds: the first of each kind is tried on
-each cluster, and its refusals hold for the others until something changes that they could depend on.
+Thousands of waiting workloads cost no more than their kinds: the first of each kind is tried on each cluster, and the
+answers hold for the others until the plan changes in something that they could depend on.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
+from operator import is_
+from typing import TypeVar
 
+from reconciler.bulkhead import Seam, attempt
 from reconciler.core.capacity.admission_defaults import with_included_runtime_class
-from reconciler.core.capacity.gpu_models import gpus_of_pod
+from reconciler.core.capacity.scalable_nodes import addable_nodes
+from reconciler.core.cost.prices import node_labels, price_at
 from reconciler.core.decide.candidates.filter import refuse
 from reconciler.core.decide.candidates.free_capacity import FleetCapacity
 from reconciler.core.decide.candidates.gpr_limits import beyond_limits, within_limits
+from reconciler.core.decide.candidates.gpr_quota import GprQuota
+from reconciler.core.decide.candidates.gpr_terms import has_gpr_templates
 from reconciler.core.decide.candidates.object_conflicts import ObjectConflicts
-from reconciler.core.decide.candidates.reservations import uses
-from reconciler.core.decide.candidates.scorers import ranked
+from reconciler.core.decide.candidates.scorers import Ranking
 from reconciler.core.decide.state.enrolment import EnrolledRequest
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.decide.state.working_plan import WorkingPlan
+from reconciler.core.engines import engine
 from reconciler.core.ledger import lifecycle
 from reconciler.core.spread.placement_subset import replicas_by_subset
 from reconciler.core.spread.subset_pods import subset_of
+from reconciler.errors import Bug
 from reconciler.model.candidate import Candidate
 from reconciler.model.capacity import ReplicaShape
 from reconciler.model.cluster import Prerequisite
 from reconciler.model.ids import ClusterName, WorkloadId, WorkspaceName
-from reconciler.model.placement import ClusterSubset, Placement
+from reconciler.model.kubernetes.workload_spread import Subset
+from reconciler.model.placement import ClusterSubset, Placement, RestraintKind
 from reconciler.model.plan import Choice, Reason, Refusal, Suppressed
 from reconciler.model.policy import BurstPolicy
-from reconciler.model.request import RequestRecord
+from reconciler.model.score import ScorerName
+from reconciler.model.units import Resources, format_duration
 from reconciler.model.workload import WorkloadTemplate
-from reconciler.model.workload_spread import Subset
 from reconciler.text.wording import count
 
 _SHARED = frozenset(
@@ -59,36 +67,78 @@ class RefusalCache:
         self._suppressed: dict[Hashable, tuple[Hashable, Suppressed]] = {}
 
     def refusal(self, kind: Hashable, cluster: ClusterName, at: Hashable) -> Refusal | None:
-        """Return why a cluster refuses requests of a kind, where that has been found out."""
+        """Return why a cluster refuses requests of a kind; None where no request of the kind has been tried there."""
         entry = self._refusals.get((kind, cluster))
         return entry[1] if entry is not None and entry[0] == at else None
 
     def refuse(self, kind: Hashable, refusal: Refusal, at: Hashable) -> None:
-        """Note why a cluster has refused a request, where the reason holds for all of its kind."""
+        """Cache the refusal of a request if its reason holds for all requests of its kind."""
         if refusal.reason in _SHARED:
             self._refusals[kind, refusal.cluster] = at, refusal
 
     def suppressed(self, kind: Hashable, at: Hashable) -> Suppressed | None:
-        """Return what was noted of a request of a kind that no cluster has room for."""
+        """Return the suppression of a request of a kind that no cluster has room for."""
         entry = self._suppressed.get(kind)
         return entry[1] if entry is not None and entry[0] == at else None
 
     def suppress(self, kind: Hashable, suppressed: Suppressed, at: Hashable) -> None:
-        """Note that no cluster has room for a request, if every refusal holds for all of its kind."""
+        """Cache that no cluster has room for a request if every refusal holds for all requests of its kind."""
         if all(refusal.reason in _SHARED for refusal in suppressed.refusals):
             self._suppressed[kind] = at, suppressed
 
+
+class AnswerCache:
+    """What each cluster answers bursts of each kind, at the state of the cluster at which it was asked."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[Hashable, int] = {}
+        self._answers: dict[tuple[int, ClusterName], tuple[Hashable, Candidate | Refusal]] = {}
+
+    def number(self, kind: Hashable) -> int:
+        """Return the number of a kind, which is cheaper to look up."""
+        return self._numbers.setdefault(kind, len(self._numbers))
+
+    def get(self, number: int, cluster: ClusterName, state: Hashable) -> tuple[Candidate | Refusal | None, bool]:
+        """Return an answer that holds at a state, and whether the cluster has let bursts of the kind past its filter.
+
+        A refusal for another reason than room holds at every state.
+        """
+        entry = self._answers.get((number, cluster))
+        if entry is None:
+            return None, False
+        asked_at, answer = entry
+        passes = isinstance(answer, Candidate) or answer.reason is Reason.NO_CAPACITY
+        return (answer if asked_at == state or not passes else None), passes
+
+    def put(self, number: int, cluster: ClusterName, state: Hashable, answer: Candidate | Refusal) -> None:
+        """Keep an answer, unless it tells of a bug, which each workload has to meet by itself."""
+        if isinstance(answer, Candidate) or answer.reason is not Reason.BUG:
+            self._answers[number, cluster] = state, answer
+
+
+T = TypeVar("T")
+
+Answer = TypeVar("Answer")
+
+_MOST_KINDS = 1000
+"""Kinds of bursts whose refusals a cluster keeps from pass to pass."""
 
 MOST = 10**6
 """More replicas than any cluster holds: asks for all that it can take, not only for those that are missing."""
 
 
 def why_not(refusals: Iterable[Refusal], otherwise: str) -> tuple[Reason, str]:
-    """Return the reason why a workload waits and its message: a limit of its workspace or policy, else no room.
+    """Return the reason why a workload waits and its message: a limit, or that all clusters are held, else no room.
 
     While one of the clusters lacks nothing but room, the workload waits for room: `otherwise` is the message then.
     """
-    refused = {refusal.reason: refusal for refusal in reversed(tuple(refusals))}
+    refusals = tuple(refusals)
+    refused = {refusal.reason: refusal for refusal in reversed(refusals)}
+    if refused and refused.keys() <= {Reason.HELD, Reason.COOLING_DOWN}:
+        reason = Reason.HELD if Reason.HELD in refused else Reason.COOLING_DOWN
+        first = refused[reason]
+        others = f"; so are {count(len(refusals) - 1, 'other cluster')}" if len(refusals) > 1 else ""
+        return reason, f"{first.where} is held back: {first.message} ({first.remedy}){others}"
     limited = refused.get(Reason.GPR_LIMIT) or refused.get(Reason.SPREAD_LIMIT)
     if limited is None or Reason.NO_CAPACITY in refused:
         return Reason.NOTHING_FITS, otherwise
@@ -109,8 +159,11 @@ class CandidateFinder:
         self.conflicts = ObjectConflicts(inputs, working_plan)
         self._engines = tuple(sorted({cluster.engine for cluster in self._desired.clusters.values()}))
         self.refusals = RefusalCache()
-        self._orders: dict[int, tuple[tuple[Candidate, ...], tuple[Candidate, ...]]] = {}
-        self._idle: dict[WorkspaceName, tuple[Hashable, list[RequestRecord]]] = {}
+        self._answers = AnswerCache()
+        self._room_by_cluster: dict[Hashable, tuple[Hashable, Mapping[ClusterName, int] | None]] = {}
+        self._unwritten = frozenset(workload for workload, _ in inputs.unwritable)
+        self._ranking = Ranking(inputs, working_plan, self.capacity)
+        self.gprs = GprQuota(inputs, working_plan, self.capacity)
 
     @property
     def inputs(self) -> PassInput:
@@ -118,11 +171,44 @@ class CandidateFinder:
         return self._inputs
 
     def order(self, workload: WorkloadId) -> tuple[Candidate, ...]:
-        """Return the clusters that a workload may use, the highest score first; equal orders are scored once."""
-        order = self._inputs.reach.order(workload)
-        if id(order) not in self._orders:
-            self._orders[id(order)] = order, ranked(self._inputs, workload)
-        return self._orders[id(order)][1]
+        """Return the clusters that a workload may use, the highest score first.
+
+        While nodes that autoscalers may add count, the clusters of the shortest delay come first, unless a spread
+        orders its subsets, or the policy weighs the time to ready.
+        """
+        candidates, policy = self._ranking.order(workload), self._desired.policies[workload]
+        timed = any(scorer.name is ScorerName.TIME_TO_READY for scorer in policy.scoring)
+        if not self.capacity.is_grown or policy.spread is not None or timed:
+            return candidates
+        return tuple(sorted(candidates, key=lambda candidate: self._shortest_delay(candidate.cluster)))
+
+    def _shortest_delay(self, cluster: ClusterName) -> timedelta:
+        described, seen = self._desired.clusters.get(cluster), self._observed.clusters.get(cluster)
+        if described is None or seen is None:
+            return timedelta.max
+        return min((nodes.delay for nodes, _ in addable_nodes(described, seen)), default=timedelta.max)
+
+    def grow_if_full(self, candidate: Candidate, ask: Callable[[], Answer]) -> Answer | Refusal:
+        """Assess a cluster, again with the nodes that its autoscaler may add where it has no room."""
+        answer = ask()
+        full = isinstance(answer, Refusal) and answer.reason is Reason.NO_CAPACITY
+        if not full or not self.capacity.may_grow(candidate.cluster):
+            return answer
+        with self.capacity.grown():
+            return ask()
+
+    def describe_growth(self, cluster: ClusterName, shape: ReplicaShape) -> str:
+        """Tell that a pod waits for a node which the autoscaler of its cluster adds; empty where it does not."""
+        with self.capacity.grown():
+            delay = self.capacity.growth_delay(cluster, shape)
+        return "" if delay is None else f"on nodes that its autoscaler adds in about {format_duration(delay)}"
+
+    def may_grow(self, workload: WorkloadId) -> bool:
+        """Tell whether the autoscaler of a cluster that a workload may use may add a node."""
+        if not self.capacity.growing_clusters:
+            return False
+        order = self._inputs.reach.order(workload) if workload in self._desired.policies else ()
+        return any(candidate.cluster in self.capacity.growing_clusters for candidate in order)
 
     def held_by_cluster(self, workload: WorkloadId) -> Counter[ClusterName]:
         """Count the replicas that each cluster has of a workload."""
@@ -172,57 +258,141 @@ class CandidateFinder:
         *,
         more_gprs: int = 0,
     ) -> Candidate | Refusal:
-        """Filter one candidate and count what fits: return it with `shape`, `fits` and `room`, or why it takes nothing.
+        """Filter a candidate and count what fits: return it with `shape`, `fits` and `room`, or its refusal.
 
         `room` is at most `replicas`. `more_gprs` are the GPRs that are about to begin beside those that have begun.
         """
-        shape = self.shaped(template, policy, candidate, shape)
-        answer = self._filtered(template, policy, shape, candidate, replicas, more_gprs=more_gprs)
-        if isinstance(answer, Candidate):
-            answer = self._fitted(template, policy, shape, answer, replicas)
-        return replace(answer, subset=candidate.subset) if candidate.subset and isinstance(answer, Refusal) else answer
+        workload = template.workload
 
-    def _filtered(
+        def look() -> Candidate | Refusal:
+            written, here = self.shaped(template, policy, candidate, shape), self.held_here(workload, policy, candidate)
+            needed = self.prerequisites(template, policy, candidate)
+            first = replicas if workload.request else here + 1
+            refusal = self._refuse(workload, candidate, written, needed, here=here, more_gprs=more_gprs)
+            refusal = refusal or beyond_limits(self._inputs, workload, candidate.cluster, written, first)
+            answer = refusal or self._fit(workload, policy, candidate, written, replicas, here=here)
+            refused = isinstance(answer, Refusal)
+            return replace(answer, subset=candidate.subset) if refused and candidate.subset else answer
+
+        return self.contained(candidate, look)
+
+    def assess_alike(
         self,
+        kind: tuple[Hashable, ...] | None,
         template: WorkloadTemplate,
         policy: BurstPolicy,
         shape: ReplicaShape,
+        *,
         candidate: Candidate,
         replicas: int,
-        *,
-        more_gprs: int,
+        more_gprs: int = 0,
     ) -> Candidate | Refusal:
-        """Return a candidate that nothing but its capacity and limit bounds, or why it takes nothing."""
-        workload, cluster = template.workload, candidate.cluster
+        """Assess a candidate as `assess` does, or give the answer that others of the same `kind` have got there."""
+        if kind is None:
+            return self.assess(template, policy, shape, candidate, replicas, more_gprs=more_gprs)
+        number, cluster = self._answers.number(kind), candidate.cluster
+        state = self.state(cluster, template.workspace)
+        answer, passes = self._answers.get(number, cluster, state)
+        if answer is None:
+            if passes:
+                written = self.shaped(template, policy, candidate, shape)
+                answer = self.contained(
+                    candidate, lambda: self._fit(template.workload, policy, candidate, written, MOST, here=0)
+                )
+            else:
+                answer = self._asked_before(kind, cluster) or self.assess(template, policy, shape, candidate, MOST)
+                self._keep(kind, answer)
+            self._answers.put(number, cluster, state, answer)
+        if isinstance(answer, Candidate) and replicas < answer.room:
+            return replace(answer, room=replicas)
+        return answer
+
+    def room_by_cluster(
+        self, kind: tuple[Hashable, ...], template: WorkloadTemplate, policy: BurstPolicy, shape: ReplicaShape
+    ) -> Mapping[ClusterName, int] | None:
+        """Return the replicas of a kind that each cluster holds, of those where nothing but room may be lacking.
+
+        None where a candidate has no weight, and thus not all of its room may be used.
+        """
+        now, entry = self.moment(), self._room_by_cluster.get(kind)
+        if entry is None or entry[0] != now:
+            room = dict[ClusterName, int]()
+            usable = all(candidate.weight for candidate in self.order(template.workload))
+            for candidate in self.order(template.workload) if usable else ():
+                answer = self.assess_alike(kind, template, policy, shape, candidate=candidate, replicas=MOST)
+                if isinstance(answer, Candidate):
+                    room[candidate.cluster] = answer.fits
+                elif answer.reason is Reason.NO_CAPACITY:
+                    room[candidate.cluster] = 0
+                usable = usable and (isinstance(answer, Candidate) or answer.reason is not Reason.BUG)
+            entry = self._room_by_cluster[kind] = now, room if usable else None
+        return entry[1]
+
+    def _asked_before(self, kind: tuple[Hashable, ...], cluster: ClusterName) -> Refusal | None:
+        """Return the refusal of an earlier pass, if nothing that a cluster's room is counted from has changed since."""
+        basis, kept = self.capacity.basis(cluster), self._inputs.reach.refusals.get(cluster)
+        if basis is None or kept is None or not all(map(is_, basis, kept[0])):
+            return None
+        return kept[1].get(kind[1:])
+
+    def _keep(self, kind: tuple[Hashable, ...], answer: Candidate | Refusal) -> None:
+        """Keep for later passes that a cluster has no room for bursts of a kind."""
+        if isinstance(answer, Candidate) or answer.reason is not Reason.NO_CAPACITY:
+            return
+        basis, kept = self.capacity.basis(answer.cluster), self._inputs.reach.refusals.get(answer.cluster)
+        if basis is None:
+            return
+        if kept is None or len(kept[1]) >= _MOST_KINDS or not all(map(is_, basis, kept[0])):
+            kept = self._inputs.reach.refusals[answer.cluster] = basis, {}
+        kept[1][kind[1:]] = answer
+
+    def contained(self, candidate: Candidate, look: Callable[[], T | Refusal]) -> T | Refusal:
+        """Look at one candidate behind the bulkhead: one that cannot be assessed is refused, and the next is taken."""
+        answer = attempt(Seam.CANDIDATE, candidate.cluster, look)
+        if not isinstance(answer, Bug):
+            return answer
+        self._working_plan.note_bug(answer)
+        return Refusal(cluster=candidate.cluster, reason=Reason.BUG, message=answer.summary, subset=candidate.subset)
+
+    def _refuse(
+        self,
+        workload: WorkloadId,
+        candidate: Candidate,
+        shape: ReplicaShape,
+        needed: tuple[Prerequisite, ...],
+        *,
+        here: int,
+        more_gprs: int,
+    ) -> Refusal | None:
+        """Return why a candidate takes nothing, whatever is free there; `here` are the replicas that it has."""
+        cluster = candidate.cluster
         refusal = refuse(
             self._inputs,
             workload,
             cluster,
             shape=shape,
             restraints=self._working_plan.restraints(workload),
-            needed=self.prerequisites(template, policy, candidate),
+            needed=needed,
             subset=candidate.subset,
         )
-        here = self.held_here(workload, policy, candidate)
         if refusal is None and not here:
             refusal = self.conflicts.refusal(workload, cluster)
-            refusal = refusal or self.limited(workload.workspace, cluster, shape, more_gprs=more_gprs)
-        first = replicas if workload.request else here + 1
-        return refusal or beyond_limits(self._inputs, workload, cluster, shape, first) or candidate
+            refusal = refusal or self.gprs.refusal(workload.workspace, cluster, shape, more_gprs=more_gprs)
+        return refusal
 
-    def _fitted(
+    def _fit(
         self,
-        template: WorkloadTemplate,
+        workload: WorkloadId,
         policy: BurstPolicy,
-        shape: ReplicaShape,
         candidate: Candidate,
+        shape: ReplicaShape,
         replicas: int,
+        *,
+        here: int,
     ) -> Candidate | Refusal:
         """Return a candidate with the replicas that it can take, within its limit; or why it can take none."""
-        workload = template.workload
         candidate = within_limits(self._inputs, workload, candidate, shape)
         if candidate.limit is not None:
-            here = self.held_here(workload, policy, candidate)
             replicas = min(replicas, candidate.limit - here)
             if replicas <= 0:
                 return Refusal(
@@ -234,7 +404,7 @@ class CandidateFinder:
         room = self.capacity.room(candidate.cluster, workload.workspace)
         fits = room.count(shape, MOST)
         if fits:
-            return replace(candidate, shape=room.admitted(shape), fits=fits, room=min(fits, replicas))
+            return candidate.with_room(room.admitted(shape), fits, min(fits, replicas))
         in_flight = self._working_plan.in_flight(candidate.cluster)
         ended = sum(pods for _, pods in in_flight.going)
         waiting = f"; {count(in_flight.total, 'replica')} in flight taken off" if in_flight.total else ""
@@ -251,71 +421,89 @@ class CandidateFinder:
         """Return the subset that a candidate's replicas are for, if any."""
         return subset_of(policy.spread, candidate.subset) if policy.spread is not None and candidate.subset else None
 
-    def limited(
-        self, workspace: WorkspaceName, cluster: ClusterName, shape: ReplicaShape | None = None, *, more_gprs: int = 0
-    ) -> Refusal | None:
-        """Refuse a cluster where a workspace has as many GPRs as it may; None where it may have another one.
-
-        `more_gprs` that are about to begin count. A reservation counts until placements use it, and then they do
-        instead; a placement with a `shape` would begin to use one.
-        """
-        limits = self._desired.limits.get(workspace)
-        if limits is None:
-            return None
-        unused = self._unused(workspace)
-        begins = shape is not None and gpus_of_pod(shape) > 0 and any(record.cluster == cluster for record in unused)
-        held = self._working_plan.gprs(workspace) + len(unused) + more_gprs - begins
-        if held < limits.most:
-            return None
-        return Refusal(
-            cluster=cluster,
-            reason=Reason.GPR_LIMIT,
-            message=f"workspace {workspace} has {held} of at most {count(limits.most, 'GPR')}",
-            remedy="raise spec.maxGPRs of its WorkspacePolicy, or wait until one ends",
-        )
-
-    def _unused(self, workspace: WorkspaceName) -> list[RequestRecord]:
-        """List the reservations of a workspace that no placement uses."""
-        own, position = self.capacity.reservations().of.get(workspace, []), self._working_plan.position
-        entry = self._idle.get(workspace)
-        if entry is None or entry[0] != position:
-            clusters = {record.cluster for record in own if record.cluster is not None}
-            placements = [placement for cluster in sorted(clusters) for placement in self._working_plan.on(cluster)]
-            entry = self._idle[workspace] = position, [record for record, used in uses(own, placements) if not used]
-        return entry[1]
-
     def state(self, cluster: ClusterName, workspace: WorkspaceName | None = None) -> Hashable:
         """Return a value that changes whenever the room of a cluster for a workspace may have changed."""
-        held: Hashable = 0
-        if workspace is not None and workspace in self._desired.limits:
-            unused = self._unused(workspace)
-            here = any(record.cluster == cluster for record in unused)
-            held = self._working_plan.gprs(workspace), len(unused), here
-        return self.capacity.moment(cluster), held
+        return self.capacity.moment(cluster), self.gprs.state(cluster, workspace)
 
     def kind(self, entry: EnrolledRequest) -> Hashable:
         """Return a value that is equal for requests that every cluster gives the same answer."""
         clusters, pods = [candidate.cluster for candidate in self.order(entry.workload)], entry.needs.parts
         shapes = [part.shape for part in pods]
-        anti_affinity = self.capacity.hindered(clusters, shapes)
-        return entry.kind(self._engines, helm=self._observed.helm), anti_affinity, self.capacity.given(clusters, shapes)
+        anti_affinity = self.capacity.repelling_domains(clusters, shapes)
+        return (
+            entry.kind(self._engines, helm=self._observed.helm),
+            anti_affinity,
+            self.capacity.namespaces_with_defaults(clusters, shapes),
+        )
+
+    def burst_kind(self, template: WorkloadTemplate, shape: ReplicaShape) -> tuple[Hashable, ...] | None:
+        """Return a value that is equal for bursts that each cluster gives the same answer; None where they are its own.
+
+        They are its own where they depend on what the workload has on the cluster, on its restraints, or on objects of
+        its own: see `assess`.
+        """
+        workload, key = template.workload, (template.workload, self._observed.helm)
+        if workload.request:
+            return None  # each is gone one day, and what files say is kept for longer
+        kinds = self._inputs.reach.burst_kinds
+        if key not in kinds:
+            kinds[key] = self._kind_by_files(template)
+        kind = kinds[key]
+        has_own = (
+            kind is None
+            or workload in self._unwritten
+            or any(restraint.cluster is not None for restraint in self._working_plan.restraints(workload))
+            or self.conflicts.may_refuse_burst(workload)
+        )
+        if has_own:
+            return None
+        manifests = (item.manifest for item in template.spec.manifests)
+        clusters, shapes = self._inputs.reach.named(workload), [with_included_runtime_class(shape, manifests)]
+        return (
+            id(self._ranking.order(workload)),  # which the ranking keeps; `order` may be of this moment alone
+            kind,
+            shapes[0].likeness,
+            self.capacity.repelling_domains(clusters, shapes),
+            self.capacity.namespaces_with_defaults(clusters, shapes),
+        )
+
+    def _kind_by_files(self, template: WorkloadTemplate) -> Hashable | None:
+        """Return what files alone say of how clusters answer a burst; None where its answers are its own."""
+        workload, desired = template.workload, self._desired
+        policy, workspace = desired.policies[workload], desired.workspaces[template.workspace]
+        if (
+            policy.spread is not None
+            or workspace.name in desired.limits
+            or workspace.name in desired.stalled_workspaces
+            or self._inputs.reach.lowest_limit(workload) is not None
+            or has_gpr_templates(workload, self._inputs)
+        ):
+            return None
+        refusals = (engine(name).refusals(template.spec, workspace, helm=self._observed.helm) for name in self._engines)
+        return id(policy), workspace.name, template.prerequisites, tuple(refusals)
 
     def moment(self) -> Hashable:
         """Return a value that changes with every change that this pass decides on, on any cluster."""
-        return self._working_plan.position, self.capacity.handed
+        return self._working_plan.position, self.capacity.changes, self.capacity.is_grown
 
     def choice(self, candidate: Candidate, workspace: WorkspaceName) -> Choice:
-        """Record a candidate as it is taken, with what is free there of the resources that its replicas request."""
+        """Record the choice of a candidate, with the free amounts of the resources that its replicas request."""
         cluster = self._desired.clusters[candidate.cluster]
+        growth = self.describe_growth(candidate.cluster, candidate.shape) if self.capacity.is_grown else ""
+        with self.capacity.grown(growth=False):
+            free = self.capacity.room(candidate.cluster, workspace).free(candidate.shape)
+        grown = self.capacity.room(candidate.cluster, workspace).free(candidate.shape) if growth else free
         return Choice(
             cluster=candidate.cluster,
             rank=candidate.rank,
             fits=candidate.fits,
-            free=self.capacity.room(candidate.cluster, workspace).free(candidate.shape),
-            price_per_gpu_hour=cluster.price_per_gpu_hour,
+            free=free,
+            addable=grown.minus(free) if growth else Resources(),
+            price_per_gpu_hour=price_at(cluster, node_labels(candidate.shape), self._now),
             limit=candidate.limit,
-            because=candidate.because,
+            because="; ".join(filter(None, (candidate.because, growth))),
             subset=candidate.subset,
+            scores=candidate.scores,
         )
 
     def placement(
@@ -335,7 +523,8 @@ class CandidateFinder:
 
     def next_change(self, workload: WorkloadId) -> datetime | None:
         """Return when time alone may make room: a restraint ends, or replicas in flight time out."""
-        moments = [restraint.until for restraint in self._working_plan.restraints(workload)]
+        restraints = self._working_plan.restraints(workload)
+        moments = [restraint.until for restraint in restraints if restraint.kind is not RestraintKind.TURN]
         flights = (self._working_plan.in_flight(candidate.cluster).until for candidate in self.order(workload))
         return min((*moments, *(until for until in flights if until is not None)), default=None)
 
@@ -351,9 +540,11 @@ class CandidateFinder:
 
         Each one counts the GPRs that those before it would begin. A cluster that is not asked for is not assessed.
         """
-        begun = 0
+        begun, kind = 0, self.burst_kind(template, shape)
         for candidate in self.order(template.workload):
-            answer = self.assess(template, policy, shape, candidate, missing, more_gprs=begun)
+            answer = self.assess_alike(
+                kind, template, policy, shape, candidate=candidate, replicas=missing, more_gprs=begun
+            )
             if isinstance(answer, Refusal):
                 refusals.append(answer)
             else:

@@ -1,58 +1,125 @@
-"""The room of every cluster while one pass hands it out.
+"""The free capacity of every cluster while one pass places replicas.
 
-Capacity is handed out once: what one workload is given in a pass is gone for the next, and so is what replicas need
-that were committed earlier and have no node yet, and what others have reserved.
+Capacity is counted once: replicas that a pass places take it from the next workload, and so do replicas that were
+committed earlier and have no node yet, and the reservations of other workspaces.
+
+Room is what nodes have free that are there. While the capacity is `grown`, the nodes that autoscalers may add count
+too, after those that are there: what takes room on them waits for them in the cluster, so that its autoscaler acts.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
+from datetime import timedelta
+from functools import cached_property, partial
 
+from reconciler.bulkhead import Seam, attempt
 from reconciler.core.capacity.best_fit import ShapeReplicas, tightest_first
+from reconciler.core.capacity.cluster import ClusterCapacity
 from reconciler.core.capacity.exclusive_topology import TopologyDomains
-from reconciler.core.capacity.pod_needs import PodRequirements
-from reconciler.core.capacity.room import ClusterCapacity
+from reconciler.core.capacity.pod_requirements import PodRequirements
+from reconciler.core.capacity.scalable_nodes import addable_nodes, growth_delay, longest_delay, with_added_nodes
 from reconciler.core.decide.candidates.gang import placement_needs
 from reconciler.core.decide.candidates.gang_start import may_start, waiting
-from reconciler.core.decide.candidates.reservations import Reservations, keep_free, reserved, seen_by, to_come
+from reconciler.core.decide.candidates.reservations import (
+    Reservations,
+    active_reservations,
+    bound_pods_by_group,
+    pending_domains,
+    subtract_reservations,
+)
 from reconciler.core.decide.state.in_flight import InFlight, flight
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.decide.state.working_plan import WorkingPlan
+from reconciler.core.observe.demand import unseen
 from reconciler.core.workloads import replica_count
-from reconciler.model.capacity import ReplicaShape
+from reconciler.errors import Bug
+from reconciler.model.capacity import ClusterObservation, ReplicaShape
 from reconciler.model.ids import ClusterName, WorkspaceName
 from reconciler.model.placement import Placement
 from reconciler.model.request import RequestRecord
 
 
 class FleetCapacity:
-    """What is free where. A cluster that nobody asks for is never looked at."""
+    """The free capacity of each cluster, computed at the first question about it."""
 
     def __init__(self, inputs: PassInput, working_plan: WorkingPlan) -> None:
-        """Begin with all that was observed free."""
+        """Begin with the observed free capacity."""
         self._inputs = inputs
         self._desired = inputs.desired
         self._observed = inputs.observed
         self._now = inputs.now
         self._working_plan = working_plan
-        self._rooms: dict[ClusterName, ClusterCapacity] = {}
-        self._handed: Counter[ClusterName] = Counter()
-        self._views: dict[tuple[ClusterName, WorkspaceName | None], tuple[Hashable, ClusterCapacity]] = {}
+        self._rooms: dict[tuple[ClusterName, bool], ClusterCapacity] = {}
+        self._is_grown = False
+        self._grown: dict[ClusterName, ClusterObservation] = {}
+        self._allocated: Counter[ClusterName] = Counter()
+        self._views: dict[tuple[ClusterName, WorkspaceName | None, bool], tuple[Hashable, ClusterCapacity]] = {}
         self._reserved: tuple[int, Reservations] | None = None
-        self._guarded: set[ClusterName] | None = None
+        self._repelling: set[ClusterName] | None = None
         self._touched: set[ClusterName] = set()
         self._evicted: dict[ClusterName, tuple[tuple[Placement, ReplicaShape], ...]] = {}
+        self._ended: dict[ClusterName, dict[Hashable, tuple[ReplicaShape, int]]] = {}
+
+    @contextmanager
+    def grown(self, *, growth: bool = True) -> Iterator[None]:
+        """Count the nodes that autoscalers may add, or without `growth` those that are there alone, in the context."""
+        before, self._is_grown = self._is_grown, growth
+        try:
+            yield
+        finally:
+            self._is_grown = before
 
     @property
-    def handed(self) -> int:
-        """Count how often any room has been handed out."""
-        return self._handed.total()
+    def is_grown(self) -> bool:
+        """Whether the nodes that autoscalers may add count."""
+        return self._is_grown
+
+    @cached_property
+    def growing_clusters(self) -> frozenset[ClusterName]:
+        """The clusters whose autoscaler may add a node."""
+        return frozenset(name for name in self._desired.clusters if self.may_grow(name))
+
+    def may_grow(self, cluster: ClusterName) -> bool:
+        """Tell whether the autoscaler of a cluster may add a node."""
+        described, seen = self._desired.clusters.get(cluster), self._observed.clusters.get(cluster)
+        if described is None or seen is None or not described.autoscaling:
+            return False
+        return next(addable_nodes(described, seen), None) is not None
+
+    def growth_delay(self, cluster: ClusterName, shape: ReplicaShape) -> timedelta | None:
+        """Return the time in which a cluster gets a node for a pod of this shape; None unless the capacity is grown."""
+        if not self._is_grown or not self.may_grow(cluster):
+            return None
+        return growth_delay(self._desired.clusters[cluster], self._observed.clusters[cluster], shape)
+
+    @property
+    def changes(self) -> int:
+        """Count the changes of free capacity by this pass."""
+        return self._allocated.total()
 
     def moment(self, cluster: ClusterName) -> Hashable:
-        """Return what is another after each change on which it can depend what is free in a cluster."""
-        return self._handed[cluster], self._working_plan.moved(cluster), self._working_plan.holdings
+        """Return a value that changes whenever the free capacity of a cluster may have changed."""
+        moved, reservations = self._working_plan.moved(cluster), self._working_plan.reservation_changes
+        return self._is_grown, self._allocated[cluster], moved, reservations
+
+    def basis(self, cluster: ClusterName) -> tuple[object, ...] | None:
+        """Return what the room of a cluster is counted from, each the same object for as long as it has not changed.
+
+        None where more than its nodes counts: changes of this pass, replicas in flight, reservations, added nodes, or
+        that it is out of sight or unwell.
+        """
+        seen = self._observed.clusters.get(cluster)
+        if seen is None or not seen.healthy or unseen(self._desired.fleet, self._observed, cluster, self._now):
+            return None
+        flying = self._working_plan.in_flight(cluster)
+        changed = self._allocated[cluster] or cluster in self._evicted or cluster in self._ended
+        if changed or self._is_grown or flying.total or flying.going or self.reservations().on.get(cluster):
+            return None
+        return seen.pools, seen.closed, seen.device_classes, seen.limit_ranges, seen.runtime_classes
 
     def room(
         self,
@@ -62,11 +129,11 @@ class FleetCapacity:
         without: Sequence[Placement] = (),
         newcomer: ReplicaShape | None = None,
     ) -> ClusterCapacity:
-        """Return what is free in a cluster for a workspace, less what is in flight and what this pass has handed out.
+        """Return the free capacity of a cluster for a workspace, less replicas in flight and those just placed.
 
-        What others have reserved is not free; without a workspace all are others. `without` tells what a `newcomer`
-        would surely have if some placements, and their pods, were not there. Pods of a placement that has ended take
-        what they ask for until they are gone, also those without a node.
+        Reservations of other workspaces are not free; without a workspace all reservations are others'. With
+        `without` the result is what a `newcomer` would have for certain if those placements and their pods were gone.
+        Pods of a placement that has ended keep their capacity until they are gone, also those without a node.
         """
         leaving = [(item, newcomer) for item in without] if newcomer is not None else []
         reserved_here = self.reservations().on.get(cluster, ())
@@ -74,57 +141,77 @@ class FleetCapacity:
         if leaving or not held:
             room = self._without(cluster, leaving) if leaving else self._all(cluster)
             return self._less(room, held, without, cluster) if held else room
-        view = cluster, workspace if len(held) < len(reserved_here) else None
+        view = cluster, workspace if len(held) < len(reserved_here) else None, self._is_grown
         now, cached = self.moment(cluster), self._views.get(view)
         if cached is None or cached[0] != now:
             cached = self._views[view] = now, self._less(self._all(cluster), held, (), cluster)
         return cached[1]
 
-    def hindered(self, clusters: Iterable[ClusterName], pods: Sequence[ReplicaShape]) -> Hashable:
-        """Return where others keep pods out of clusters, which tells apart what is alike otherwise; None if nowhere."""
+    def repelling_domains(self, clusters: Iterable[ClusterName], pods: Sequence[ReplicaShape]) -> Hashable:
+        """Return the domains where anti-affinity of other pods repels these pods; None if there are none."""
         named = [shape for shape in pods if shape.who]
-        guarded = self._keep_out() if named else ()
-        rooms = [self._all(name) for name in clusters if name in guarded] if guarded else []
-        hindrances = [room.hindered(shape) for room in rooms for shape in named]
-        return tuple(hindrances) if any(shut or coming for shut, coming in hindrances) else None
+        repelling = self._repelling_clusters() if named else ()
+        rooms = [self._all(name) for name in clusters if name in repelling] if repelling else []
+        domains = [room.repelling_domains(shape) for room in rooms for shape in named]
+        return tuple(domains) if any(shut or coming for shut, coming in domains) else None
 
-    def given(self, clusters: Iterable[ClusterName], pods: Iterable[ReplicaShape]) -> Hashable:
-        """Return whose LimitRanges add to pods in clusters, which tells apart what is alike otherwise; None if none."""
-        seen = (self._observed.clusters.get(name) for name in clusters)
-        if not any(observation.limit_ranges for observation in seen if observation is not None):
+    def namespaces_with_defaults(self, clusters: Iterable[ClusterName], pods: Iterable[ReplicaShape]) -> Hashable:
+        """Return the namespaces of pods if a LimitRange of a cluster may add to their requests; None if none does."""
+        if self._defaulting_clusters.isdisjoint(clusters):
             return None
         return tuple(frozenset(owner.namespace for owner in shape.who) for shape in pods)
 
-    def _keep_out(self) -> Collection[ClusterName]:
-        """Name the clusters where pods keep any others out; those are looked at again that have handed out room."""
-        if self._guarded is None:
-            self._guarded, self._touched = set(), {*self._observed.clusters.keys() & self._desired.clusters.keys()}
-        self._guarded.difference_update(self._touched)
-        self._guarded.update(name for name in self._touched if self._all(name).guarded)
+    @cached_property
+    def _defaulting_clusters(self) -> frozenset[ClusterName]:
+        """The clusters where a LimitRange may add to the requests of pods."""
+        return frozenset(name for name, seen in self._observed.clusters.items() if seen.limit_ranges)
+
+    def _repelling_clusters(self) -> Collection[ClusterName]:
+        """Name the clusters with pods that may repel others; clusters with changed capacity are evaluated again."""
+        if self._repelling is None:
+            self._repelling, self._touched = set(), {*self._observed.clusters.keys() & self._desired.clusters.keys()}
+        self._repelling.difference_update(self._touched)
+        self._repelling.update(name for name in self._touched if self._all(name).may_repel)
         self._touched = set()
-        return self._guarded
+        return self._repelling
 
     def take(self, cluster: ClusterName, shape: ReplicaShape, replicas: int) -> None:
-        """Hand out room to replicas that have just been decided on."""
+        """Take the capacity of replicas that have just been decided, with and without added nodes."""
         self._all(cluster).take(shape, replicas)
+        other = self._rooms.get((cluster, not self._is_grown))
+        if other is not None:
+            other.take(shape, replicas)
         self._note(cluster)
 
     def evict(self, cluster: ClusterName, leaving: Iterable[Placement], newcomer: ReplicaShape) -> None:
-        """Count the room of placements as free: they are ended for a newcomer."""
+        """Release the capacity of placements that are evicted for a newcomer."""
         self._evicted[cluster] = (*self._evicted.get(cluster, ()), *((placement, newcomer) for placement in leaving))
-        self._rooms.pop(cluster, None)
+        for grown in (False, True):
+            self._rooms.pop((cluster, grown), None)
         self._note(cluster)
 
+    def free_ended(self, placements: Iterable[Placement]) -> None:
+        """Count the nodes' room of placements that will have ended as free, on the first nodes that can have held them.
+
+        To be called before anything is asked.
+        """
+        for placement in placements:
+            seen, shape = self._observed.clusters.get(placement.cluster), placement.shape
+            if seen is not None:
+                ended = self._ended.setdefault(placement.cluster, {})
+                _, replicas = ended.get(shape.likeness, (shape, 0))
+                ended[shape.likeness] = shape, replicas + replica_count.bound_replicas(placement, seen)
+
     def _note(self, cluster: ClusterName) -> None:
-        self._handed[cluster] += 1
+        self._allocated[cluster] += 1
         self._touched.add(cluster)
 
     def needs(self, placement: Placement) -> PodRequirements | None:
-        """Return what a placement takes that went out whole; None where its replicas are all there is to it."""
+        """Return the requirements of a placement whose pods are a gang; None where its replicas stand alone."""
         return placement_needs(self._inputs, placement)
 
     def domains(self, cluster: ClusterName, wanted: TopologyDomains) -> int:
-        """Count the domains that groups on a cluster may come to have, beside those that they are seen in."""
+        """Count the domains that groups on a cluster may still take, in addition to those of their bound pods."""
         requirements_here = ((placement, self.needs(placement)) for placement in self._working_plan.on(cluster))
         claims = [
             (placement_of_claim, needed)
@@ -133,17 +220,17 @@ class FleetCapacity:
         ]
         if not claims:
             return 0
-        seen = seen_by(self._observed.clusters[cluster], wanted)
+        seen = bound_pods_by_group(self._observed.clusters[cluster], wanted)
         return sum(
-            to_come(needed, wanted, seen.get(placement_of_claim.name, Counter()))
+            pending_domains(needed, wanted, seen.get(placement_of_claim.name, Counter()))
             for placement_of_claim, needed in claims
         )
 
-    def _coming(self, placement: Placement, replicas: int) -> tuple[ShapeReplicas, ...]:
-        """Return what is still to come of a placement that lacks so many replicas.
+    def _pods_to_come(self, placement: Placement, replicas: int) -> tuple[ShapeReplicas, ...]:
+        """Return the pods that a placement with missing replicas still needs.
 
-        Of what went out whole, as a leader and its workers, that is all of it while nothing has come. Of a gang that
-        has started with its minimum it is the pods that have no node yet.
+        A gang needs all of its pods while none has a node. A gang that has started with its minimum needs the pods
+        without a node.
         """
         needed, seen = self.needs(placement), self._observed.clusters[placement.cluster]
         if needed is not None and may_start(needed):
@@ -155,51 +242,73 @@ class FleetCapacity:
     def _less(
         self, room: ClusterCapacity, held: Iterable[RequestRecord], without: Iterable[Placement], cluster: ClusterName
     ) -> ClusterCapacity:
-        """Return a room without what is reserved in it."""
+        """Return a copy of the capacity less its reservations."""
         paths = {placement.path for placement in without}
         left = [placement for placement in self._working_plan.on(cluster) if placement.path not in paths]
         room = room.copy()
-        keep_free(room, held, left, self._observed.clusters[cluster])
+        subtract_reservations(room, held, left, self._observed.clusters[cluster])
         return room
 
     def reservations(self) -> Reservations:
-        """Return what is reserved, sorted anew when any of it has changed."""
-        holdings = self._working_plan.holdings
-        if self._reserved is None or self._reserved[0] != holdings:
-            self._reserved = holdings, Reservations(reserved(self._inputs, self._working_plan))
+        """Return the reservations, sorted again after a change."""
+        reservation_changes = self._working_plan.reservation_changes
+        if self._reserved is None or self._reserved[0] != reservation_changes:
+            self._reserved = reservation_changes, Reservations(active_reservations(self._inputs, self._working_plan))
         return self._reserved[1]
 
     def _all(self, cluster: ClusterName) -> ClusterCapacity:
-        """Return what is free whoever asks."""
-        if cluster not in self._rooms:
-            self._rooms[cluster] = self._without(cluster, ())
-        return self._rooms[cluster]
+        """Return the free capacity before reservations."""
+        if (cluster, self._is_grown) not in self._rooms:
+            self._rooms[cluster, self._is_grown] = self._without(cluster, ())
+        return self._rooms[cluster, self._is_grown]
+
+    def _nodes(self, cluster: ClusterName) -> ClusterObservation:
+        """Return the observation of a cluster, with the nodes that its autoscaler may add while these count."""
+        seen = self._observed.clusters[cluster]
+        if not self._is_grown or not self.may_grow(cluster):
+            return seen
+        if cluster not in self._grown:
+            self._grown[cluster] = with_added_nodes(self._desired.clusters[cluster], seen, timedelta.max)
+        return self._grown[cluster]
 
     def _without(self, cluster: ClusterName, leaving: Iterable[tuple[Placement, ReplicaShape]]) -> ClusterCapacity:
-        """Work out what is free if some placements are not there. All that this pass has handed out is in flight."""
+        """Compute the free capacity without some placements. Replicas that this pass placed are in flight."""
         left = (*self._evicted.get(cluster, ()), *leaving)
         seen, gone = self._observed.clusters[cluster], {evicted.path: evicted for evicted, _ in left}
-        room = ClusterCapacity(seen)
+        room = ClusterCapacity(self._nodes(cluster))
+        for shape, replicas in self._ended.get(cluster, {}).values():
+            room.release(shape, replicas)
         alike: dict[Hashable, tuple[ReplicaShape, ReplicaShape, int]] = {}
         for placement, newcomer in left:
             key = placement.shape.likeness, newcomer.likeness
             *_, replicas = alike.get(key, (0,))
             alike[key] = placement.shape, newcomer, replicas + replica_count.bound_replicas(placement, seen)
         for shape, newcomer, replicas in alike.values():
-            room.vacate(shape, replicas, newcomer)
+            room.release_evicted(shape, replicas, newcomer)
         flying = self._flight(cluster, gone) if gone else self._working_plan.in_flight(cluster)
         parts: list[ShapeReplicas] = []
         for placement, replicas in flying.replicas:
-            parts += self._coming(placement, replicas)
+            coming = attempt(Seam.PENDING, placement.path, partial(self._pods_to_come, placement, replicas))
+            if isinstance(coming, Bug):
+                self._working_plan.note_bug(coming)
+                coming = ((placement.shape, replicas),)
+            parts += coming
         parts += flying.going
         for shape, replicas in tightest_first(room, parts, lambda part: part[0]):
             room.take(shape, replicas)
         return room
 
     def _flight(self, cluster: ClusterName, gone: Mapping[str, Placement]) -> InFlight:
-        """Find what is in flight in a cluster where some placements, and their pods, are not counted."""
+        """Return the replicas in flight in a cluster, less some placements and their pods."""
         seen, names = self._observed.clusters[cluster], {placement.name for placement in gone.values()}
-        homeless = {name: waiting for name, waiting in seen.homeless.items() if name not in names}
+        pending_pods = {name: waiting for name, waiting in seen.pending_pods.items() if name not in names}
         left = (placement for placement in self._working_plan.on(cluster) if placement.path not in gone)
         inputs = self._inputs
-        return flight(left, replace(seen, homeless=homeless), inputs.rollouts, self._desired.policies, self._now)
+        return flight(
+            left,
+            replace(seen, pending_pods=pending_pods),
+            inputs.rollouts,
+            self._desired.policies,
+            self._now,
+            delay=longest_delay(self._desired.clusters.get(cluster)),
+        )

@@ -1,10 +1,10 @@
-"""What of a workload goes whole, what a placement of it takes, and which groups its pods run in."""
+"""The gangs of a workload, the requirements of their placements, and the groups of their pods."""
 
 from __future__ import annotations
 
 from reconciler.core.capacity.chart_gangs import chart_gang
 from reconciler.core.capacity.gangs import GangWorkload, gang_workloads
-from reconciler.core.capacity.pod_needs import Gang, PodRequirements
+from reconciler.core.capacity.pod_requirements import Gang, PodRequirements
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.model.demand import Demand
 from reconciler.model.ids import WorkloadId
@@ -19,14 +19,16 @@ def gang_of(inputs: PassInput, workload: WorkloadId, placement: Placement | None
     template, kinds = inputs.desired.templates.get(workload), inputs.desired.kinds
     if template is None:
         return None
-    demand = inputs.demands.get(workload)
-    return gang_workloads(inputs.desired).get(workload) or chart_gang(
-        template, kinds, demand if isinstance(demand, Demand) else None, placement
-    )
+    gangs, demand = gang_workloads(inputs.desired), inputs.demands.get(workload)
+    demand = demand if isinstance(demand, Demand) else None
+    # Most workloads declare no gang, and no pod of theirs tells of one.
+    if workload not in gangs and (demand is None or demand.unit is None):
+        return None
+    return gangs.get(workload) or chart_gang(template, kinds, demand, placement)
 
 
 def gangs_of(inputs: PassInput, placement: Placement) -> tuple[Gang, ...]:
-    """Return the groups of what a placement deploys, as far as what asks for it is still there; none of other pods."""
+    """Return the gangs that a placement deploys, while its template or request exists."""
     workload, enrolment = placement.workload, inputs.enrolment
     if workload.request:
         entry = enrolment.entries.get(workload) if enrolment is not None else None

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from reconciler.core.capacity.best_fit import ShapeReplicas, fitting_beside, tightest_first
-from reconciler.core.capacity.pod_needs import PodRequirements, PodSet
-from reconciler.core.capacity.room import ClusterCapacity
+from reconciler.core.capacity.best_fit import ShapeReplicas, count_beside, tightest_first
+from reconciler.core.capacity.cluster import ClusterCapacity
+from reconciler.core.capacity.pod_requirements import PodRequirements, PodSet
 from reconciler.core.workloads.replica_count import requests_devices
 from reconciler.text.wording import count
 
@@ -46,7 +46,7 @@ def may_start(need: PodRequirements) -> bool:
 
 def minimum(need: PodRequirements) -> tuple[ShapeReplicas, ...]:
     """Return the pods that have to start at once."""
-    return _wanted(need.parts, [part.start for part in need.parts])
+    return _shape_counts(need.parts, [part.start for part in need.parts])
 
 
 def start(room: ClusterCapacity, need: PodRequirements) -> GangStart | None:
@@ -57,19 +57,18 @@ def start(room: ClusterCapacity, need: PodRequirements) -> GangStart | None:
     parts = need.parts
     number = [part.start for part in parts]
     wanted = tightest_first(room, minimum(need), lambda pods: pods[0])
-    if not may_start(need) or room.together(wanted) < len(wanted):
+    if not may_start(need) or room.fitting_in_order(wanted) < len(wanted):
         return None
     for index, part in enumerate(parts):
-        beside = _wanted(parts, [*number[:index], 0, *number[index + 1 :]])
-        number[index] = max(number[index], fitting_beside(room, beside, part.shape, part.replicas))
-    return GangStart(fits=_wanted(parts, number), pods=need.pods, least=need.start)
+        beside = _shape_counts(parts, [*number[:index], 0, *number[index + 1 :]])
+        number[index] = max(number[index], count_beside(room, beside, part.shape, part.replicas))
+    return GangStart(fits=_shape_counts(parts, number), pods=need.pods, least=need.start)
 
 
 def waiting(need: PodRequirements, bound: int, helping: int) -> tuple[ShapeReplicas, ...]:
     """Return the pods of a gang without a node where `bound` pods have one, `helping` of them without a device.
 
-    The roles of bound pods are unknown: the pods that take most of a node are taken to be bound first, since they find
-    room first.
+    The roles of bound pods are unknown. The largest pods are assumed to be bound first, as they find room first.
     """
     left, missing = {True: helping, False: bound - helping}, list[PodSet]()
     for part in need.parts:
@@ -77,8 +76,8 @@ def waiting(need: PodRequirements, bound: int, helping: int) -> tuple[ShapeRepli
         placed = min(part.replicas, max(0, left[helps]))
         left[helps] -= placed
         missing.append(replace(part, replicas=part.replicas - placed))
-    return _wanted(missing, [part.replicas for part in missing])
+    return _shape_counts(missing, [part.replicas for part in missing])
 
 
-def _wanted(parts: Sequence[PodSet], number: Sequence[int]) -> tuple[ShapeReplicas, ...]:
+def _shape_counts(parts: Sequence[PodSet], number: Sequence[int]) -> tuple[ShapeReplicas, ...]:
     return tuple((part.shape, some) for part, some in zip(parts, number, strict=True) if some)

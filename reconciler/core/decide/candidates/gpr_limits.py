@@ -10,7 +10,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from reconciler.core.capacity.gpu_models import gpus_of_pod
+from reconciler.core.capacity.gpu_requests import may_have_gpus, missing_gpus
 from reconciler.core.decide.candidates.gpr_needs import gpr_needs
+from reconciler.core.decide.candidates.gpr_terms import gpr_template, request_of
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.fleet.admission import check_gpu_ask
 from reconciler.model.candidate import Candidate
@@ -26,7 +28,10 @@ _FIELDS = {"numberOfGPUs": "maxGPUPerGpr", "memoryPerGpu": "maxMemoryPerGpr", "g
 def beyond_limits(
     inputs: PassInput, workload: WorkloadId, cluster: ClusterName, shape: ReplicaShape | None, replicas: int
 ) -> Refusal | None:
-    """Refuse a cluster where so many replicas are more than one GPR may have; None where they are not."""
+    """Refuse a cluster without the GPUs of the GPRTemplate, or where one GPR may not have so many replicas."""
+    other_gpus = _other_gpus(inputs, workload, cluster, shape)
+    if other_gpus is not None:
+        return other_gpus
     if workload.workspace not in inputs.desired.limits:
         return None
     ask = gpr_needs(inputs, workload, cluster, shape, replicas)
@@ -43,10 +48,30 @@ def beyond_limits(
     return None
 
 
+def _other_gpus(
+    inputs: PassInput, workload: WorkloadId, cluster: ClusterName, shape: ReplicaShape | None
+) -> Refusal | None:
+    """Refuse a cluster of which the labels of all GPU nodes contradict the GPRTemplate of a workload there."""
+    request, seen = request_of(workload, inputs), inputs.observed.clusters.get(cluster)
+    if seen is None or shape is None or not gpus_of_pod(shape) or (request is not None and request.ask is not None):
+        return None
+    template = gpr_template(workload, cluster, inputs)
+    if template is None or may_have_gpus(template.ask, seen):
+        return None
+    return Refusal(
+        cluster=cluster,
+        reason=Reason.LABELS,
+        message=f"GPRTemplate {template.name}: {missing_gpus(template.ask, seen)}",
+        remedy="correct gpuShape, instanceType and memoryPerGpu of the GPRTemplate, or add such nodes there",
+    )
+
+
 def within_limits(inputs: PassInput, workload: WorkloadId, candidate: Candidate, shape: ReplicaShape) -> Candidate:
     """Lower the limit of a candidate to the replicas of a burst that one GPR may have there."""
+    if workload.request or workload.workspace not in inputs.desired.limits:
+        return candidate
     gpus = gpus_of_pod(shape) * shape.group_size
-    if workload.request or not gpus:
+    if not gpus:
         return candidate
     allowed = [limits.gpus // gpus for limits, _, _ in _limits(inputs, workload, candidate.cluster) if limits.gpus]
     own = [] if candidate.limit is None else [candidate.limit]

@@ -1,15 +1,21 @@
-"""What GPUs a GPR is about: as the request says, else as the pods do, filled up from the GPRTemplate."""
+"""The GPUs of a GPR: those of the request, else those of its pods, with the GPRTemplate for unset fields."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
 from reconciler.core.capacity.gpu_models import gpus_of_pod
-from reconciler.core.capacity.pod_needs import ManifestPods, PodRequirements, pods_of_request, request_requirements
+from reconciler.core.capacity.gpu_requests import may_have_gpus
+from reconciler.core.capacity.pod_requirements import (
+    ManifestPods,
+    PodRequirements,
+    pods_of_request,
+    request_requirements,
+)
 from reconciler.core.decide.candidates.gang import gang_of
-from reconciler.core.decide.candidates.gpr_terms import gpr_template, requested
+from reconciler.core.decide.candidates.gpr_terms import gpr_template, request_of
 from reconciler.core.decide.state.pass_input import PassInput
-from reconciler.core.workloads.node_affinity import required_labels
+from reconciler.core.pods.node_affinity import required_labels
 from reconciler.model.capacity import ReplicaShape
 from reconciler.model.gpr import GpuAsk
 from reconciler.model.ids import ClusterName, WorkloadId
@@ -20,13 +26,13 @@ from reconciler.text.wording import models_in_selector
 def gpr_needs(
     inputs: PassInput, workload: WorkloadId, cluster: ClusterName | None, shape: ReplicaShape | None, replicas: int
 ) -> GpuAsk:
-    """Say what one GPR takes for so many replicas of a shape; each pod counts as a node.
+    """Return the GPUs that one GPR takes for replicas of a shape; each pod counts as a node.
 
-    Where no shape is known, as before anything is placed, a request has what its manifests tell, and a burst nothing.
+    Without a shape, as before the first placement, a request takes the GPUs of its manifests, and a burst none.
     Where its pods need different numbers of GPUs, as a leader and its workers may, it is so many nodes with the most of
     them as hold all.
     """
-    request = requested(workload, inputs)
+    request = request_of(workload, inputs)
     if request is not None and request.ask is not None:
         return request.ask
     needed = (
@@ -45,13 +51,16 @@ def gpr_needs(
         gpus = max(gpus, *(each for each, _ in beside))
         nodes = -(-together // gpus)
     template = gpr_template(workload, cluster, inputs) if cluster else None
+    seen = inputs.observed.clusters.get(cluster) if cluster else None
     usual = template.ask if template else GpuAsk(gpus=gpus)
+    if seen is not None and not may_have_gpus(usual, seen):
+        usual = GpuAsk(gpus=gpus)  # the labels of the nodes contradict the GPRTemplate
     named = ", ".join(models_in_selector(required_labels(shape)))
     return replace(usual, gpus=gpus, nodes=nodes, shape=named or usual.shape)
 
 
 def _whole(workload: WorkloadId, inputs: PassInput, replicas: int) -> PodRequirements | None:
-    """Return what so many replicas of a burst take that goes whole."""
+    """Return the GPUs of a burst whose replicas are gangs."""
     gang = gang_of(inputs, workload) if replicas else None
     return gang.of(replicas) if gang is not None and not gang.unknown else None
 

@@ -1,4 +1,4 @@
-"""On which terms a workload has GPUs, and how urgent it is: by what is said of it nearest to it.
+"""The terms and the priority of a workload's GPUs: the most specific source that sets them wins.
 
 EGS says this in gprDetails, in GPRTemplates and in the GPRTemplateBinding of a workspace (docs/egs.md, "GPRTemplate,
 GPRTemplateBinding, WorkspacePolicy" and R24: where they disagree the binding decides whether workloads get GPRs by
@@ -16,7 +16,7 @@ from reconciler.model.ids import ClusterName, TemplateName, WorkloadId
 from reconciler.model.request import Request, RequestRecord
 
 BANDS = ((100, "low"), (200, "medium"), (300, "high"))
-"""The last priority of each band; what lies above is high as well."""
+"""The highest priority of each band; priorities above the last are high."""
 
 
 def terms(workload: WorkloadId, cluster: ClusterName, inputs: PassInput) -> GprTerms:
@@ -25,7 +25,7 @@ def terms(workload: WorkloadId, cluster: ClusterName, inputs: PassInput) -> GprT
     Those of the request itself where it says how many GPUs it needs; else of the GPRTemplate for this cluster; else
     EGS's defaults with the priority of the workload's BurstPolicy. A request that says nothing has its own defaults.
     """
-    request = requested(workload, inputs)
+    request = request_of(workload, inputs)
     if request is not None and request.ask is not None:
         return request.terms
     template = gpr_template(workload, cluster, inputs)
@@ -38,14 +38,14 @@ def terms(workload: WorkloadId, cluster: ClusterName, inputs: PassInput) -> GprT
 
 
 def priority(workload: WorkloadId, inputs: PassInput) -> int:
-    """Say how urgent a workload is while nobody knows yet which cluster it gets: as much as on any that it may use.
+    """Return the priority of a workload before its cluster is chosen: the highest of the clusters that it may use.
 
     Higher goes first.
     """
-    request = requested(workload, inputs)
+    request = request_of(workload, inputs)
     if request is not None and request.ask is not None:
         return request.terms.priority
-    if not _has_templates(workload, inputs):
+    if not has_gpr_templates(workload, inputs):
         policy = inputs.desired.policies.get(workload)
         return request.terms.priority if request is not None else (policy.priority if policy else 0)
     return max(
@@ -55,36 +55,36 @@ def priority(workload: WorkloadId, inputs: PassInput) -> int:
 
 def gpr_template(workload: WorkloadId, cluster: ClusterName, inputs: PassInput) -> GprTemplate | None:
     """Find the GPRTemplate of a workload on a cluster, by those that its template names and its workspace's binding."""
-    return auto_gpr.gpr_template(_named(workload, inputs), workload.workspace, cluster, inputs.desired)
+    return auto_gpr.gpr_template(_template_names(workload, inputs), workload.workspace, cluster, inputs.desired)
 
 
-def requested(workload: WorkloadId, inputs: PassInput) -> Request | None:
-    """Return what a person asked for under this id: as the ledger has it, else as a file says it; None for a burst."""
+def request_of(workload: WorkloadId, inputs: PassInput) -> Request | None:
+    """Return the request of this id: as the ledger records it, else as its file has it; None for a burst."""
     if not workload.request:
         return None
-    record = recorded(inputs).get(workload)
+    record = request_records(inputs).get(workload)
     return record.request if record else inputs.desired.requests.get(workload)
 
 
-def recorded(inputs: PassInput) -> Mapping[WorkloadId, RequestRecord]:
-    """Return what people asked for: as this pass leaves it where requests are enrolled, else as the ledger has it."""
+def request_records(inputs: PassInput) -> Mapping[WorkloadId, RequestRecord]:
+    """Return the records of requests: as this pass leaves them where they are enrolled, else those of the ledger."""
     return inputs.enrolment.records if inputs.enrolment is not None else inputs.ledger.requests
 
 
-def band(priority: int) -> str:
+def priority_band(priority: int) -> str:
     """Name the band of a priority: low, medium or high."""
     return next((name for last, name in BANDS if priority <= last), BANDS[-1][1])
 
 
-def _named(workload: WorkloadId, inputs: PassInput) -> tuple[str, ...]:
+def _template_names(workload: WorkloadId, inputs: PassInput) -> tuple[str, ...]:
     """List the GPRTemplates that a workload's template names; a request has those of the template it was made from."""
-    request = requested(workload, inputs)
+    request = request_of(workload, inputs)
     of = workload if request is None else WorkloadId(workload.workspace, TemplateName(request.template))
     template = inputs.desired.templates.get(of)
     return template.gpr_templates if template else ()
 
 
-def _has_templates(workload: WorkloadId, inputs: PassInput) -> bool:
+def has_gpr_templates(workload: WorkloadId, inputs: PassInput) -> bool:
     """Tell whether any GPRTemplate can hold for a workload, so that most workloads cost no look at clusters."""
     binding = inputs.desired.bindings.get(workload.workspace)
-    return bool(binding and binding.auto) or bool(_named(workload, inputs))
+    return bool(binding and binding.auto) or bool(_template_names(workload, inputs))

@@ -25,13 +25,13 @@ class ObjectConflicts:
 
     def refusal(self, workload: WorkloadId, cluster: ClusterName) -> Refusal | None:
         """Refuse a cluster that has an object of a workload already, made by another one; None where it has none."""
-        for thing in self._makers.objects_of(workload):
-            whose = self._whose(workload, cluster, thing)
+        for object_id in self._makers.objects_of(workload):
+            whose = self._whose(workload, cluster, object_id)
             if whose:
                 return Refusal(
                     cluster=cluster,
                     reason=Reason.TAKEN,
-                    message=f"{describe_object(thing)} is there already, and belongs to {whose}",
+                    message=f"{describe_object(object_id)} is there already, and belongs to {whose}",
                     remedy="use another name, another namespace or another cluster",
                 )
         return None
@@ -39,35 +39,42 @@ class ObjectConflicts:
     def possible(self, workload: WorkloadId) -> bool:
         """Tell whether any object of a workload is also made by another one, on whatever cluster."""
         return any(
-            self._makers.counts(workload.workspace, thing) or any(name != workload for name in self._placed(thing))
-            for thing in self._makers.objects_of(workload)
+            self._makers.counts(workload.workspace, object_id)
+            or any(name != workload for name in self._workloads_with(object_id))
+            for object_id in self._makers.objects_of(workload)
         )
 
-    def _placed(self, thing: ObjectId) -> tuple[WorkloadId, ...]:
+    def may_refuse_burst(self, workload: WorkloadId) -> bool:
+        """Tell whether a request has made an object of a burst, on whatever cluster."""
+        return any(
+            name.request for object_id in self._makers.objects_of(workload) for name in self._workloads_with(object_id)
+        )
+
+    def _workloads_with(self, object_id: ObjectId) -> tuple[WorkloadId, ...]:
         """List the workloads with placements that make an object; cached until the plan changes."""
         position = self._working_plan.position
-        entry = self._owners.get(thing)
+        entry = self._owners.get(object_id)
         if entry is None or entry[0] != position:
-            owners = tuple(name for name in self._makers.of(thing) if self._working_plan.group(name).clusters)
-            entry = self._owners[thing] = position, owners
+            owners = tuple(name for name in self._makers.of(object_id) if self._working_plan.group(name).clusters)
+            entry = self._owners[object_id] = position, owners
         return entry[1]
 
-    def _whose(self, workload: WorkloadId, cluster: ClusterName, thing: ObjectId) -> str:
+    def _whose(self, workload: WorkloadId, cluster: ClusterName, object_id: ObjectId) -> str:
         """Name the owner of an object on a cluster, without the names of other workspaces; empty where it has none."""
         workspace = self._workspaces[workload.workspace]
-        if workload.request and cluster == workspace.primary and self._makers.counts(workspace.name, thing):
+        if workload.request and cluster == workspace.primary and self._makers.counts(workspace.name, object_id):
             return f"what workspace {workspace.name} runs there itself"
-        holder = self._holder(cluster, thing, any_burst=workload.request)
+        holder = self._holder(cluster, object_id, any_burst=workload.request)
         if holder is None:
             return ""
         return str(holder) if holder.workspace == workload.workspace else "another workspace"
 
-    def _holder(self, cluster: ClusterName, thing: ObjectId, *, any_burst: bool) -> WorkloadId | None:
+    def _holder(self, cluster: ClusterName, object_id: ObjectId, *, any_burst: bool) -> WorkloadId | None:
         """Find the workload whose placement on a cluster makes an object; cached until the plan changes."""
-        key, position = (cluster, thing, any_burst), self._working_plan.position
+        key, position = (cluster, object_id, any_burst), self._working_plan.position
         entry = self._holders.get(key)
         if entry is None or entry[0] != position:
-            owners = (name for name in self._makers.of(thing) if any_burst or name.request)
+            owners = (name for name in self._makers.of(object_id) if any_burst or name.request)
             holder = next((name for name in owners if cluster in self._working_plan.group(name).clusters), None)
             entry = self._holders[key] = position, holder
         return entry[1]

@@ -13,12 +13,12 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
+from reconciler.core.capacity.cluster import ClusterCapacity
 from reconciler.core.capacity.exclusive_topology import TopologyDomains
 from reconciler.core.capacity.gpu_models import gpus_of_pod
 from reconciler.core.capacity.gpu_requests import gpu_shapes
-from reconciler.core.capacity.pod_needs import PodRequirements
-from reconciler.core.capacity.room import ClusterCapacity
-from reconciler.core.decide.state.enrolment import end_of
+from reconciler.core.capacity.pod_requirements import PodRequirements
+from reconciler.core.decide.state.enrolment import request_end
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.decide.state.working_plan import WorkingPlan
 from reconciler.model.capacity import ClusterObservation
@@ -28,7 +28,7 @@ from reconciler.model.placement import PLACEMENT_LABEL, Placement
 from reconciler.model.request import RequestRecord
 
 
-def seen_by(seen: ClusterObservation, wanted: TopologyDomains) -> Mapping[PlacementName, Counter[str]]:
+def bound_pods_by_group(seen: ClusterObservation, wanted: TopologyDomains) -> Mapping[PlacementName, Counter[str]]:
     """Count the pods with a node that have the mark of some domains: of each placement, by their groups."""
     groups: dict[PlacementName, Counter[str]] = {}
     nodes = [node.pods for pool in seen.pools for node in pool.nodes] + [node.pods for node in seen.closed]
@@ -39,7 +39,7 @@ def seen_by(seen: ClusterObservation, wanted: TopologyDomains) -> Mapping[Placem
     return groups
 
 
-def to_come(needed: PodRequirements, wanted: TopologyDomains, seen: Counter[str]) -> int:
+def pending_domains(needed: PodRequirements, wanted: TopologyDomains, seen: Counter[str]) -> int:
     """Count the domains at the most that a placement may take with the pods that are not seen to have a node."""
     loose = needed.marked.get(wanted.mark, 0)
     alike = [domains for domains in needed.domains if domains.mark == wanted.mark]
@@ -52,13 +52,13 @@ def _pods(domains: TopologyDomains) -> int:
     return sum(number for unit in domains.units for _, number in unit.pods)
 
 
-def reserved(inputs: PassInput, working_plan: WorkingPlan) -> Iterator[RequestRecord]:
+def active_reservations(inputs: PassInput, working_plan: WorkingPlan) -> Iterator[RequestRecord]:
     """Yield the reservations that have their GPUs and are not over, by name."""
     for workload in inputs.enrolment.reservations if inputs.enrolment is not None else ():
         record = working_plan.requests.get(workload)
         if record is None or record.cluster is None or record.ended is not None:
             continue
-        end = end_of(record, inputs.desired)
+        end = request_end(record, inputs.desired)
         if end is None or end > inputs.now:
             yield record
 
@@ -75,17 +75,17 @@ class Reservations:
             self.of.setdefault(record.request.workspace, []).append(record)
 
 
-def keep_free(
+def subtract_reservations(
     room: ClusterCapacity, records: Iterable[RequestRecord], placements: Iterable[Placement], seen: ClusterObservation
 ) -> None:
-    """Take what reservations still hold off the room of their cluster; `placements` are all that stand there."""
-    for record, used in uses(records, placements):
+    """Take the unused part of reservations off the capacity of their cluster; `placements` are all placements there."""
+    for record, used in gpus_used(records, placements):
         ask = record.request.ask
         for part in _left(ask, ask.gpus * ask.nodes - used) if ask is not None else ():
             _take(room, part, seen, dedicated=record.request.terms.dedicated)
 
 
-def uses(records: Iterable[RequestRecord], placements: Iterable[Placement]) -> Iterator[tuple[RequestRecord, int]]:
+def gpus_used(records: Iterable[RequestRecord], placements: Iterable[Placement]) -> Iterator[tuple[RequestRecord, int]]:
     """Pair reservations with the GPUs that their workspaces use of them, the youngest first.
 
     What was there before a reservation has room of its own and uses none of it.

@@ -18,7 +18,7 @@ def precedence(share: ClusterShare) -> tuple[int, ...]:
 def grow(more: int, shares: Sequence[ClusterShare]) -> tuple[int, ...]:
     """Divide over the fewest clusters by free room, as Karmada does."""
     fewest = {share.cluster for share in _fewest(more, shares)}
-    open_to = [share if share.cluster in fewest else _closed(share) for share in shares]
+    open_to = [share if share.cluster in fewest else _close(share) for share in shares]
     return balanced.grow(more, open_to)
 
 
@@ -32,9 +32,10 @@ def shrink(kept: int, shares: Sequence[ClusterShare]) -> tuple[int, ...]:
     return tuple(counts[share.cluster] for share in shares)
 
 
-def because(share: ClusterShare, shares: Sequence[ClusterShare]) -> str:
-    """Say its part of the free room on the clusters that take part."""
-    return f"{share.free} of {sum(other.free for other in shares)} free on the fewest that hold it"
+def because(growing: Sequence[ClusterShare], shares: Sequence[ClusterShare]) -> list[str]:
+    """Say of each its part of the free room on the clusters that take part."""
+    free = sum(share.free for share in shares)
+    return [f"{share.free} of {free} free on the fewest that hold it" for share in growing]
 
 
 def _fewest(more: int, shares: Sequence[ClusterShare]) -> list[ClusterShare]:
@@ -47,7 +48,7 @@ def _fewest(more: int, shares: Sequence[ClusterShare]) -> list[ClusterShare]:
     return chosen
 
 
-def _closed(share: ClusterShare) -> ClusterShare:
+def _close(share: ClusterShare) -> ClusterShare:
     return ClusterShare(
         cluster=share.cluster, rank=share.rank, keeps=share.keeps, most=share.keeps, capacity=share.keeps
     )

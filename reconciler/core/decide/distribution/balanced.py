@@ -26,9 +26,10 @@ def shrink(kept: int, shares: Sequence[ClusterShare]) -> tuple[int, ...]:
     return grow(kept, shares)
 
 
-def because(share: ClusterShare, shares: Sequence[ClusterShare]) -> str:
-    """Say its part of all free room."""
-    return f"{_room(share)} of {sum(map(_room, shares))} free"
+def because(growing: Sequence[ClusterShare], shares: Sequence[ClusterShare]) -> list[str]:
+    """Say of each its part of all free room."""
+    free = sum(map(_room, shares))
+    return [f"{_room(share)} of {free} free" for share in growing]
 
 
 def _room(share: ClusterShare) -> int:

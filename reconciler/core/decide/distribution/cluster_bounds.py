@@ -23,12 +23,14 @@ def choose(
     Without an upper bound these are all that have some or take some.
     """
     fit = sorted((share for share in shares if share.most), key=precedence)
+    if not distribution.is_bounded:
+        return tuple(fit)
     begun = [share for share in fit if share.keeps]
     ahead: list[ClusterShare] = []
-    chosen = _admitted(_unique(begun, fit), distribution)
+    chosen = _admit(_unique(begun, fit), distribution)
     while _worth(chosen, more, distribution) < _worth(fit, more, distribution):
         options = [
-            (share, _admitted(_unique(begun, [share, *ahead], fit), distribution))
+            (share, _admit(_unique(begun, [share, *ahead], fit), distribution))
             for share in _roomiest(set(fit).difference(chosen))
         ]
         best = max(options, key=lambda option: _worth(option[1], more, distribution), default=None)
@@ -55,6 +57,8 @@ def seeds(shares: Sequence[ClusterShare], distribution: Distribution) -> tuple[C
 
     `shares` are in order of preference; those that keep replicas count already.
     """
+    if distribution.min_clusters == distribution.min_groups == 0:
+        return ()
     reaching = [share for share in shares if share.keeps]
     new: list[ClusterShare] = []
     for by_group in (True, False):
@@ -80,7 +84,7 @@ def _unique(*lists: Sequence[ClusterShare]) -> list[ClusterShare]:
     return list(dict.fromkeys(share for shares in lists for share in shares))
 
 
-def _admitted(shares: Sequence[ClusterShare], distribution: Distribution) -> list[ClusterShare]:
+def _admit(shares: Sequence[ClusterShare], distribution: Distribution) -> list[ClusterShare]:
     """Admit one share after the other, within the bounds and while enough places are left for new groups."""
     taken: list[ClusterShare] = []
     groups: set[str] = set()

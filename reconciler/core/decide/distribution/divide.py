@@ -51,16 +51,18 @@ def share_out(total: int, shares: Sequence[ClusterShare], distribution: Distribu
     if groups < min(distribution.min_groups, total) or clusters < min(distribution.min_clusters, total):
         out_of_reach = clusters, groups
     sown = cluster_bounds.seeds(chosen, distribution)[:more]
-    more, raised = _raised(more, chosen, {share.cluster: 1 for share in sown})
+    more, raised = _raise(more, chosen, {share.cluster: 1 for share in sown})
     if out_of_reach is None:
-        more, raised = _raised(more, raised, {share.cluster: share.least for share in raised})
-        taking = _taking(raised)
-        raised = _filled(strategy.grow(more, taking), taking, raised)
+        more, raised = _raise(more, raised, {share.cluster: share.least for share in raised})
+        taking = _shares_with_weight(raised)
+        raised = _fill(strategy.grow(more, taking), taking, raised)
     counts = {share.cluster: share.keeps for share in raised if share.keeps}
+    taken = {share.rank for share in chosen}
+    left_out = [share for share in shares if share.rank not in taken] if more else []
     return Division(
         counts=counts,
         because=_because(chosen, counts, sown, distribution),
-        left_out=tuple(sorted(set(shares).difference(chosen), key=strategy.precedence)) if more else (),
+        left_out=tuple(sorted(left_out, key=strategy.precedence)),
         out_of_reach=out_of_reach,
     )
 
@@ -73,13 +75,13 @@ def give_back(total: int, shares: Sequence[ClusterShare], distribution: Distribu
     strategy = _STRATEGIES[distribution.strategy]
     by_preference = sorted(shares, key=lambda share: (not share.weight, *strategy.precedence(share)))
     sown = cluster_bounds.seeds(by_preference, distribution)[:total]
-    more, raised = _raised(total, by_preference, {share.cluster: 1 for share in sown})
-    more, raised = _raised(more, raised, {share.cluster: share.least for share in raised})
+    more, raised = _raise(total, by_preference, {share.cluster: 1 for share in sown})
+    more, raised = _raise(more, raised, {share.cluster: share.least for share in raised})
     before = more + sum(share.keeps for share in raised)
-    taking = _taking(raised)
-    raised = _filled(strategy.shrink(more, taking), taking, raised)
+    taking = _shares_with_weight(raised)
+    raised = _fill(strategy.shrink(more, taking), taking, raised)
     left = before - sum(share.keeps for share in raised)
-    _, raised = _raised(left, raised, {share.cluster: share.most for share in raised})
+    _, raised = _raise(left, raised, {share.cluster: share.most for share in raised})
     return {share.cluster: share.keeps for share in raised}
 
 
@@ -88,29 +90,34 @@ def returns(distribution: Distribution) -> str:
     return f"{distribution.strategy}: {_STRATEGIES[distribution.strategy].RETURNS}"
 
 
-def _raised(
+def _raise(
     more: int, shares: Sequence[ClusterShare], floors: Mapping[ClusterName, int]
 ) -> tuple[int, tuple[ClusterShare, ...]]:
     """Raise each share to its floor in the policy's order, as far as the replicas and its room go."""
+    if not any(floors.values()):
+        return more, tuple(shares)
     raised: dict[ClusterName, ClusterShare] = {}
     for share in sorted(shares, key=lambda share: share.rank):
         floor = min(floors.get(share.cluster, 0), share.most)
         given = min(more, max(0, floor - share.keeps))
-        raised[share.cluster] = replace(share, keeps=share.keeps + given)
+        raised[share.cluster] = replace(share, keeps=share.keeps + given) if given else share
         more -= given
     return more, tuple(raised[share.cluster] for share in shares)
 
 
-def _taking(shares: Sequence[ClusterShare]) -> list[ClusterShare]:
+def _shares_with_weight(shares: Sequence[ClusterShare]) -> list[ClusterShare]:
     return [share for share in shares if share.weight]
 
 
-def _filled(
+def _fill(
     counts: Sequence[int], taking: Sequence[ClusterShare], shares: Sequence[ClusterShare]
 ) -> tuple[ClusterShare, ...]:
-    """Give the shares that take part what the strategy has handed out."""
+    """Set the counts of the shares that take part to those of the strategy."""
     given = {share.cluster: count for share, count in zip(taking, counts, strict=True)}
-    return tuple(replace(share, keeps=given.get(share.cluster, share.keeps)) for share in shares)
+    return tuple(
+        share if given.get(share.cluster, share.keeps) == share.keeps else replace(share, keeps=given[share.cluster])
+        for share in shares
+    )
 
 
 def _because(
@@ -119,17 +126,15 @@ def _because(
     sown: Sequence[ClusterShare],
     distribution: Distribution,
 ) -> Mapping[ClusterName, str]:
-    """Say what speaks for each share that has grown."""
+    """Return the reason of each share that has grown."""
     strategy, reasons = _STRATEGIES[distribution.strategy], {}
     growing = [share for share in chosen if counts.get(share.cluster, 0) > share.keeps]
-    taking = _taking(chosen if distribution.strategy is not StrategyName.AGGREGATED else growing)
-    for share in growing:
+    taking = _shares_with_weight(chosen if distribution.strategy is not StrategyName.AGGREGATED else growing)
+    for share, why in zip(growing, strategy.because(growing, taking), strict=True):
         count = counts[share.cluster]
         if count <= share.least:
-            why = f"its minimum of {share.least}"
-        elif count == 1 and share in sown:
-            why = "one for each that there has to be"
+            reason = f"its minimum of {share.least}"
         else:
-            why = strategy.because(share, taking)
-        reasons[share.cluster] = f"{distribution.strategy}: {why}"
+            reason = "one for each that there has to be" if count == 1 and share in sown else why
+        reasons[share.cluster] = f"{distribution.strategy}: {reason}"
     return reasons

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Sequence
 
 from reconciler.core.decide.distribution.strategy import ClusterShare
@@ -29,6 +30,7 @@ def shrink(kept: int, shares: Sequence[ClusterShare]) -> tuple[int, ...]:
     return grow(kept, shares)
 
 
-def because(share: ClusterShare, shares: Sequence[ClusterShare]) -> str:
-    """Say its place in the order."""
-    return f"number {sum(other.rank <= share.rank for other in shares)} in order"
+def because(growing: Sequence[ClusterShare], shares: Sequence[ClusterShare]) -> list[str]:
+    """Say of each its place in the order."""
+    ranks = sorted(share.rank for share in shares)
+    return [f"number {bisect_right(ranks, share.rank)} in order" for share in growing]

@@ -11,7 +11,7 @@ from reconciler.model.ids import ClusterName
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterShare:
-    """One cluster's share of a workload's replicas: `keeps` <= the share <= `most` <= `capacity`."""
+    """A cluster's share of a workload's replicas: `keeps` <= the share <= `most` <= `capacity`."""
 
     cluster: ClusterName
     # Its place in the order, unlike any other's.
@@ -46,10 +46,10 @@ class Strategy(Protocol):
         """Return a sort key: the first clusters take part where not all of them may."""
 
     def grow(self, more: int, shares: Sequence[ClusterShare]) -> tuple[int, ...]:
-        """Hand out so many replicas on top of what each share keeps, as far as they fit; return all shares."""
+        """Add replicas to the shares, as far as they fit; return all shares."""
 
     def shrink(self, kept: int, shares: Sequence[ClusterShare]) -> tuple[int, ...]:
-        """Hand out so many replicas that stay, on top of what each share keeps: the reverse of `grow`."""
+        """Divide the replicas that stay over the shares: the reverse of `grow`."""
 
-    def because(self, share: ClusterShare, shares: Sequence[ClusterShare]) -> str:
-        """Say what speaks for one of the shares, with its numbers."""
+    def because(self, growing: Sequence[ClusterShare], shares: Sequence[ClusterShare]) -> list[str]:
+        """Return the reason for each share that grows, with its number among all shares."""

@@ -15,7 +15,7 @@ from reconciler.core.decide.distribution.strategy import ClusterShare
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layer:
-    """One subset. The replicas that its shares keep, or have, count for its bounds."""
+    """A subset. The replicas that its shares keep, or have, count for its bounds."""
 
     # Its clusters, which are filled by rank.
     shares: tuple[ClusterShare, ...]
@@ -30,13 +30,13 @@ Counts = tuple[tuple[int, ...], ...]
 
 def share_out(total: int, layers: Sequence[Layer]) -> Counts:
     """Divide a total: the replicas that a share keeps are part of it, and stay above a maximum, too."""
-    return _raised(total, layers, minimums(total, layers), [layer.most for layer in layers])
+    return _raise(total, layers, minimums(total, layers), [layer.most for layer in layers])
 
 
 def minimums(total: int, layers: Sequence[Layer]) -> Counts:
     """Divide no more of a total than all minimums come to, in order."""
     kept = tuple(tuple(share.keeps for share in layer.shares) for layer in layers)
-    return _raised(total, layers, kept, [_least(layer) for layer in layers])
+    return _raise(total, layers, kept, [_least(layer) for layer in layers])
 
 
 def give_back(total: int, layers: Sequence[Layer]) -> Counts:
@@ -46,7 +46,7 @@ def give_back(total: int, layers: Sequence[Layer]) -> Counts:
     """
     counts: Counts = tuple((0,) * len(layer.shares) for layer in layers)
     for levels in ([_least(layer) for layer in layers], [layer.most for layer in layers], [None] * len(layers)):
-        counts = _raised(total, layers, counts, levels)
+        counts = _raise(total, layers, counts, levels)
     return counts
 
 
@@ -54,7 +54,7 @@ def _least(layer: Layer) -> int:
     return layer.least if layer.most is None else min(layer.least, layer.most)
 
 
-def _raised(total: int, layers: Sequence[Layer], counts: Counts, levels: Sequence[int | None]) -> Counts:
+def _raise(total: int, layers: Sequence[Layer], counts: Counts, levels: Sequence[int | None]) -> Counts:
     """Bring each subset to its level, one after the other, as far as the total and the room of its clusters go."""
     more, raised = total - sum(map(sum, counts)), []
     for layer, row, level in zip(layers, counts, levels, strict=True):

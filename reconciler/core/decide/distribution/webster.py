@@ -9,7 +9,10 @@ from __future__ import annotations
 import heapq
 from collections.abc import Sequence
 from dataclasses import dataclass
-from fractions import Fraction
+
+_SCALE = 64
+"""Bits by which claims are scaled, to compare them as integers: those to fewer than 2**31 seats that differ at all
+differ by at least one then."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,5 +46,6 @@ def _wants(claim: Claim, seats: int) -> bool:
     return claim.weight > 0 and seats < claim.most
 
 
-def _bid(claim: Claim, seats: int, place: int) -> tuple[Fraction, int, int, int]:
-    return Fraction(-claim.weight, 2 * seats + 1), seats, claim.rank, place
+def _bid(claim: Claim, seats: int, place: int) -> tuple[int, int, int, int]:
+    """Return a sort key: the largest claim comes first."""
+    return -((claim.weight << _SCALE) // (2 * seats + 1)), seats, claim.rank, place

@@ -26,6 +26,7 @@ def shrink(kept: int, shares: Sequence[ClusterShare]) -> tuple[int, ...]:
     return grow(kept, shares)
 
 
-def because(share: ClusterShare, shares: Sequence[ClusterShare]) -> str:
-    """Say its weight and the sum of all."""
-    return f"weight {share.weight} of {sum(other.weight for other in shares)}"
+def because(growing: Sequence[ClusterShare], shares: Sequence[ClusterShare]) -> list[str]:
+    """Say of each its weight and the sum of all."""
+    weight = sum(share.weight for share in shares)
+    return [f"weight {share.weight} of {weight}" for share in growing]

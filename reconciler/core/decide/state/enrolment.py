@@ -1,8 +1,8 @@
 """Open requests as workloads of their own, so that everything that is done for workloads is done for them, too.
 
 Each gets a template that deploys what was asked for, and a policy by which it may go to its clusters, the primary
-included. What follows from a request alone is kept for as long as its record is the same object: ten thousand of them
-cost an idle pass nothing, and a pass that changes one what that one costs.
+included. Values that follow from a request alone are cached while its record is the same object: ten thousand requests
+cost an idle pass nothing, and a pass that changes one request computes that one alone.
 """
 
 from __future__ import annotations
@@ -10,9 +10,11 @@ from __future__ import annotations
 from collections.abc import Collection, Hashable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from functools import cached_property
+from functools import cached_property, partial
 
-from reconciler.core.capacity.pod_needs import (
+from reconciler.bulkhead import Seam, attempt
+from reconciler.core.capacity.pod_requirements import (
+    UNKNOWN_REMEDY,
     ManifestPods,
     PodRequirements,
     pods_of_request,
@@ -25,6 +27,7 @@ from reconciler.core.fleet.cluster_order import ClusterOrder
 from reconciler.core.fleet.prerequisites import prerequisites
 from reconciler.core.ledger.request_record import digest_of, request_path
 from reconciler.core.workloads.builtin_kinds import Kinds
+from reconciler.errors import Bug
 from reconciler.model.gpr import WorkspaceLimits
 from reconciler.model.ids import ClusterName, WorkloadId
 from reconciler.model.ledger import Placements
@@ -35,20 +38,22 @@ from reconciler.model.units import format_duration
 from reconciler.model.workload import WorkloadTemplate
 
 
-def lasting(request: Request, limits: WorkspaceLimits | None) -> timedelta:
+def request_duration(request: Request, limits: WorkspaceLimits | None) -> timedelta:
     """Say how long a request lasts from its first placement on."""
     asked = request.spec.burst_duration or request.terms.exit_duration
     return asked or (DEFAULT_DURATION if limits is None else limits.longest)
 
 
-def end_of(record: RequestRecord, desired: Desired) -> datetime | None:
+def request_end(record: RequestRecord, desired: Desired) -> datetime | None:
     """Tell when a request that has begun will be over; None for one that has not."""
     if record.began_at is None:
         return None
-    return record.began_at + lasting(record.request, desired.limits.get(record.request.workspace))
+    return record.began_at + request_duration(record.request, desired.limits.get(record.request.workspace))
 
 
-def observed(request: Request, desired: Desired, before: tuple[ClusterName, ...] = ()) -> tuple[ClusterName, ...]:
+def observed_clusters(
+    request: Request, desired: Desired, before: tuple[ClusterName, ...] = ()
+) -> tuple[ClusterName, ...]:
     """List the clusters that a request is kept to although it names none; `before` are those of its record.
 
     EGS writes them as its observedClusterNames, and goes to others only where enableRedistribute is on.
@@ -58,7 +63,7 @@ def observed(request: Request, desired: Desired, before: tuple[ClusterName, ...]
     return before or tuple(sorted(desired.workspaces[request.workspace].destinations))
 
 
-@dataclass(frozen=True, kw_only=True)  # no slots, for what is worked out once
+@dataclass(frozen=True, kw_only=True)  # no slots, for cached properties
 class EnrolledRequest:
     """A request as a workload: its template and policy, made from its record, its workspace and its limits."""
 
@@ -85,13 +90,13 @@ class EnrolledRequest:
 
     @cached_property
     def needs(self) -> PodRequirements:
-        """What one placement of it takes, whichever cluster is looked at."""
+        """The requirements of one placement, on any cluster."""
         return request_requirements(self.record.request, pods=self.pods)
 
     def kind(self, engines: tuple[EngineName, ...], *, helm: bool) -> Hashable:
-        """Return what is equal for requests of which each cluster with one of these engines says the same.
+        """Return a value that is equal for requests that each cluster with one of these engines answers alike.
 
-        They name the same clusters in the same workspace, need the same, and no engine tells them apart.
+        They name the same clusters in the same workspace, have equal requirements, and engines refuse them alike.
         """
         if (engines, helm) not in self._kinds:
             request = self.record.request
@@ -103,25 +108,28 @@ class EnrolledRequest:
 
 
 class Enrolment:
-    """The fleet of `base`, with the open requests of `records` as workloads; and what differs between the two."""
+    """The fleet of `base` with the open requests of `records` as workloads, and the differences of the two."""
 
     def __init__(
         self, base: Desired, records: Mapping[WorkloadId, RequestRecord], before: Enrolment | None = None
     ) -> None:
-        """Enrol what is to be deployed; `before` is where what has not changed is taken from."""
+        """Enrol the open requests; unchanged entries are taken from `before`."""
         self.base = base
         self.records = records
+        self.bugs: dict[WorkloadId, Bug] = {}
+        """Requests that cannot be enrolled, since an exception that nothing foresaw gets in the way: they stay as they
+        are."""
         self._lacking: tuple[Placements, frozenset[WorkloadId]] | None = None
         self._unsure: frozenset[WorkloadId] = frozenset()
         self._differing: frozenset[WorkloadId] | None = None
         self._keys: dict[str, tuple[WorkloadId, ...]] | None = None
         if before is not None and before.base is base:
-            self._follow(before, _changed(before.records, records))
+            self._follow(before, _changed_requests(before.records, records))
         else:
             self._begin({} if before is None else before.entries)
 
     def _begin(self, before: Mapping[WorkloadId, EnrolledRequest]) -> None:
-        """Enrol all there is; `before` are the entries of another fleet."""
+        """Enrol all open requests; `before` are the entries of another fleet."""
         entries = {workload: self._entry(record, before.get(workload)) for workload, record in self.records.items()}
         self.entries = {workload: entry for workload, entry in entries.items() if entry is not None}
         self.reservations = tuple(sorted(filter(self._reserves, self.records)))
@@ -129,8 +137,9 @@ class Enrolment:
         self.reach = ClusterOrder(self.desired)
 
     def _follow(self, before: Enrolment, changed: Collection[WorkloadId]) -> None:
-        """Enrol what differs from an earlier enrolment in the same fleet, and carry over what it has worked out."""
+        """Enrol the requests that differ from an earlier enrolment in the same fleet, and keep its cached answers."""
         self.entries = before.entries.copy()
+        self.bugs = {workload: bug for workload, bug in before.bugs.items() if workload not in changed}
         for workload in changed:
             record = self.records.get(workload)
             enrolled = self.entries.pop(workload, None)
@@ -182,33 +191,41 @@ class Enrolment:
             and before.place == place
             and before.declared == base.kinds
         )
-        return before if same else _entry(record, workspace, limits, place, base.kinds)
+        if same:
+            return before
+        entry = attempt(Seam.ENROLMENT, workload, partial(_entry, record, workspace, limits, place, base.kinds))
+        if isinstance(entry, Bug):
+            self.bugs[workload] = entry
+            return None
+        return entry
 
-    def following(self, base: Desired, records: Mapping[WorkloadId, RequestRecord]) -> Enrolment:
-        """Return the enrolment of these: this very one as long as they are the same objects."""
+    def updated(self, base: Desired, records: Mapping[WorkloadId, RequestRecord]) -> Enrolment:
+        """Return the enrolment of a fleet and its records: the same object while both are the same objects."""
         return self if base is self.base and records is self.records else Enrolment(base, records, self)
 
-    def differing(self) -> tuple[WorkloadId, ...]:
-        """List the requests of which the files and the ledger do not say the same, by name."""
+    def changed_requests(self) -> tuple[WorkloadId, ...]:
+        """List the requests whose file and record differ, by name."""
         if self._differing is None:
             self._differing = frozenset(filter(self._differs, {**self.base.requests, **self.records}))
         return tuple(sorted(self._differing))
 
-    def lacking(self, placements: Placements) -> tuple[WorkloadId, ...]:
+    def unplaced_requests(self, placements: Placements) -> tuple[WorkloadId, ...]:
         """List the open requests with missing placements, by name."""
         cached = self._lacking
         touched = None if cached is None else placements.touched_since(cached[0])
         suspects: Collection[WorkloadId] = self.entries if touched is None else self._unsure.union(touched)
         if suspects or cached is None or touched is None:
             short = (
-                workload for workload in suspects if self.missing(workload, len(placements.of(workload).placements))
+                workload
+                for workload in suspects
+                if self.missing_placements(workload, len(placements.of(workload).placements))
             )
             sure = frozenset[WorkloadId]() if cached is None or touched is None else cached[1].difference(suspects)
             cached = placements, sure.union(short)
             self._lacking, self._unsure = cached, frozenset()
         return tuple(sorted(cached[1]))
 
-    def missing(self, workload: WorkloadId, placed: int) -> int:
+    def missing_placements(self, workload: WorkloadId, placed: int) -> int:
         """Count the missing placements of an open request that has so many."""
         entry = self.entries.get(workload)
         if entry is None:
@@ -219,7 +236,7 @@ class Enrolment:
             wanted = len(named.difference(avoids) if avoids else named)
         return max(0, wanted - placed)
 
-    def keyed(self, key: str) -> tuple[WorkloadId, ...]:
+    def with_idempotency_key(self, key: str) -> tuple[WorkloadId, ...]:
         """List the requests that calls with this idempotency key have made."""
         if self._keys is None:
             self._keys = {}
@@ -249,7 +266,7 @@ class Enrolment:
         return record is None or record.asker is not Asker.FILE or record.asked != digest_of(asked)
 
 
-def _changed(
+def _changed_requests(
     before: Mapping[WorkloadId, RequestRecord], after: Mapping[WorkloadId, RequestRecord]
 ) -> Collection[WorkloadId]:
     """List the requests that have another record, or none any more."""
@@ -282,7 +299,7 @@ def _entry(
         priority=request.terms.priority,
         cool_down=timedelta(),
         hold=timedelta(),
-        default_duration=lasting(request, limits),
+        default_duration=request_duration(request, limits),
         to_primary=True,
     )
     return EnrolledRequest(
@@ -296,9 +313,16 @@ def _entry(
     )
 
 
-def notes(request: Request, limits: WorkspaceLimits | None, unknown: str) -> tuple[str, ...]:
-    """Say what is taken to be so because a request does not say it; `unknown` is what nobody knows of its needs."""
+def notes(request: Request, desired: Desired, unknown: str) -> tuple[str, ...]:
+    """List the defaults that are assumed for unset fields of a request; `unknown` names unknown requirements."""
+    limits, workspace = desired.limits.get(request.workspace), desired.workspaces.get(request.workspace)
+    lenient = workspace is not None and workspace.allow_unknown_needs
     end = request.spec.burst_duration or request.terms.exit_duration
-    words = [f"{unknown}, which counts as nothing"] if unknown else []
-    words += [] if end else [f"it does not say for how long: it ends after {format_duration(lasting(request, limits))}"]
+    outcome = "so they count as nothing" if lenient else f"so nothing of it is placed ({UNKNOWN_REMEDY})"
+    words = [f"{unknown}, {outcome}"] if unknown else []
+    words += (
+        []
+        if end
+        else [f"it does not say for how long: it ends after {format_duration(request_duration(request, limits))}"]
+    )
     return tuple(words)

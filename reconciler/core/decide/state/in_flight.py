@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
+from operator import is_
 
 from reconciler.core.ledger import lifecycle
 from reconciler.core.observe.rollouts import Rollouts
 from reconciler.core.workloads import replica_count
 from reconciler.model.capacity import ClusterObservation, ReplicaShape
-from reconciler.model.ids import WorkloadId
+from reconciler.model.ids import ClusterName, WorkloadId
 from reconciler.model.placement import Placement
 from reconciler.model.policy import BurstPolicy
 
@@ -31,24 +32,63 @@ class InFlight:
     """Pods of placements that have ended, with their shapes where these are known."""
 
 
+_CLUSTERS = 2048
+"""Clusters whose last answer is kept; beyond that all are dropped."""
+_last: dict[ClusterName, tuple[tuple[object, ...], timedelta, datetime, InFlight]] = {}
+
+
+def flight_on(
+    cluster: ClusterName,
+    placements: tuple[Placement, ...],
+    seen: ClusterObservation | None,
+    *,
+    rollouts: Rollouts,
+    policies: Mapping[WorkloadId, BurstPolicy],
+    now: datetime,
+    delay: timedelta = timedelta(),
+) -> InFlight:
+    """Count the replicas without a node in a cluster, as `flight` does.
+
+    The answer of an idle cluster is that of the pass before: of the same placements, pods and reports, until the first
+    of its replicas stops counting by time.
+    """
+    pods = () if seen is None else (seen.bound, seen.pending_pods, seen.non_gpu_pods)
+    basis = (placements, rollouts.cluster(cluster), policies, *pods)
+    last = _last.get(cluster)
+    if last is not None and len(last[0]) == len(basis) and all(map(is_, last[0], basis)) and last[1] == delay:
+        asked_at, answer = last[2:]
+        if asked_at <= now and (answer.until is None or now < answer.until):
+            return answer
+    if len(_last) >= _CLUSTERS:
+        _last.clear()
+    answer = flight(placements, seen, rollouts, policies, now, delay=delay)
+    _last[cluster] = basis, delay, now, answer
+    return answer
+
+
 def flight(
     placements: Iterable[Placement],
     seen: ClusterObservation | None,
     rollouts: Rollouts,
     policies: Mapping[WorkloadId, BurstPolicy],
     now: datetime,
+    *,
+    delay: timedelta = timedelta(),
 ) -> InFlight:
-    """Find what has no node in a cluster; `placements` are those that stand there.
+    """Count the replicas without a node in a cluster; `placements` are those of the cluster.
 
     What its engine has called healthy had all its nodes, whether or not its pods can be told apart. But a pod that is
-    seen to wait takes the next room there is, however old its placement is: it may have lost its node.
+    seen to wait takes the next room there is, however old its placement is: it may have lost its node. `delay` is the
+    time in which the autoscaler of the cluster adds a node.
     """
-    homeless = dict(seen.homeless) if seen else {}
+    pending_pods = dict(seen.pending_pods) if seen else {}
     waiting, moments = [], []
     for placement in placements:
-        missing = replica_count.pending_replicas(placement, seen) if seen and homeless.pop(placement.name, None) else 0
+        missing = (
+            replica_count.pending_replicas(placement, seen) if seen and pending_pods.pop(placement.name, None) else 0
+        )
         if not rollouts.has_arrived(placement):
-            timeout = (policies.get(placement.workload) or _DEFAULTS).in_flight_timeout
+            timeout = (policies.get(placement.workload) or _DEFAULTS).in_flight_timeout + delay
             unseen = lifecycle.in_flight(placement, replica_count.bound_replicas(placement, seen), timeout, now)
             if unseen > missing:
                 moments.append(placement.changed_at + timeout)
@@ -59,5 +99,5 @@ def flight(
         replicas=tuple(waiting),
         total=sum(missing for _, missing in waiting),
         until=min(moments, default=None),
-        going=tuple((pods.shape, pods.replicas) for pods in homeless.values() if pods.shape is not None),
+        going=tuple((pods.shape, pods.replicas) for pods in pending_pods.values() if pods.shape is not None),
     )

@@ -1,4 +1,4 @@
-"""What a caller of the API wants done to one placement, as a value that a pass carries out."""
+"""An order of an API caller for one placement, as a value that a pass carries out."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from reconciler.model.tree import Identity
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Order:
-    """An order of an API caller: to create, update or delete a placement."""
+    """An order of an API caller: to create, update, delete or release a placement."""
 
     number: int
     verb: Verb

@@ -1,4 +1,4 @@
-"""Everything that one decision is made from, as one value."""
+"""The input of a decision, as one value."""
 
 from __future__ import annotations
 
@@ -8,11 +8,15 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Self
 
+from reconciler.core.cost.budgets import budget_problems
 from reconciler.core.decide.state.enrolment import Enrolment
 from reconciler.core.decide.state.order import Order
 from reconciler.core.fleet.cluster_order import ClusterOrder
-from reconciler.core.observe.demand import Demands
+from reconciler.core.observe.demand import DemandHistory, Demands, PastDemand
 from reconciler.core.observe.rollouts import Rollouts
+from reconciler.core.observe.track_record import TrackRecord
+from reconciler.errors import Problem, Severity
+from reconciler.model.budget import NO_BUDGETS, Budgets
 from reconciler.model.capacity import Observed
 from reconciler.model.ids import ClusterName, WorkloadId
 from reconciler.model.ledger import Ledger
@@ -35,6 +39,39 @@ _TRIES = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class MassDeletion:
+    """A fleet repository that has lost many workloads with placements, or clusters, at once: it may be an accident."""
+
+    workloads: tuple[WorkloadId, ...]
+    """The bursting workloads without a template or policy, and the requests without a file, by name."""
+    left: int
+    """How many are still there."""
+    clusters: tuple[ClusterName, ...] = ()
+    """The clusters with placements or of a workspace that no file describes, by name, where they are many."""
+    clusters_left: int = 0
+    """How many are still described."""
+
+    @property
+    def problem(self) -> Problem:
+        """The deletion as a problem of the source branch as a whole."""
+        lost = [
+            f"{len(names)} of {len(names) + left} {what}"
+            for names, left, what in (
+                (self.workloads, self.left, "workloads"),
+                (self.clusters, self.clusters_left, "clusters"),
+            )
+            if names
+        ]
+        return Problem(
+            path="",
+            message=f"{' and '.join(lost)} are gone from the fleet repository at once; their placements stay"
+            " until they expire, or until somebody confirms the deletion",
+            hint="try `overspill confirm` if it is meant, or revert the commit that deleted them",
+            severity=Severity.WARNING,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PassInput:
     """The whole input of one pass. The same input gives the same plan."""
 
@@ -49,6 +86,10 @@ class PassInput:
     now: datetime
     reach: ClusterOrder
     """The clusters of each workload, in order. It follows from `desired`, and is kept since it is costly to make."""
+    history: DemandHistory = field(default_factory=dict)
+    """The demand before this pass, which `demands` continue."""
+    past: PastDemand = field(default_factory=dict)
+    """The past demand before this pass, of workloads with a signal that looks back."""
     unwritable: Unwritable = field(default_factory=dict)
     """Clusters that a workload could not be written for when an earlier try of this pass wrote its files."""
     rollouts: Rollouts = field(default_factory=Rollouts)
@@ -59,8 +100,30 @@ class PassInput:
     """Orders of API callers, in the order in which they came."""
     lost: LostClusters = field(default_factory=dict)
     """Since when clusters have been unseen or unwell, as far as this process has watched."""
+    track_record: TrackRecord = field(default_factory=TrackRecord)
+    """How long placements took to become ready on each cluster, and what failed there, as far as this process has
+    watched."""
+    budgets: Budgets = NO_BUDGETS
+    """What is spent of the fleet's budgets; it follows from the two branches and `now`."""
+    deletion: MassDeletion | None = None
+    """An unconfirmed mass deletion."""
 
-    def enrolling(self, records: Mapping[WorkloadId, RequestRecord]) -> Self:
+    @property
+    def absence_counts(self) -> bool:
+        """Whether what no file has is meant to be gone.
+
+        It may be an accident while a file without a good version cannot be read, or after a mass deletion.
+        """
+        return not self.desired.incomplete and self.deletion is None
+
+    @property
+    def problems(self) -> tuple[Problem, ...]:
+        """All problems of the files of both branches and of the observations."""
+        deletion = () if self.deletion is None else (self.deletion.problem,)
+        budgets = budget_problems(self.budgets)
+        return (*deletion, *budgets, *self.desired.problems, *self.ledger.problems, *self.observed.problems)
+
+    def with_requests(self, records: Mapping[WorkloadId, RequestRecord]) -> Self:
         """Return the input with these requests among its workloads; itself where it has them."""
         before = self.enrolment
         if before is None:
@@ -68,7 +131,7 @@ class PassInput:
         elif before.records is records:
             return self
         else:
-            enrolment = before.following(before.base, records)
+            enrolment = before.updated(before.base, records)
         return replace(self, desired=enrolment.desired, reach=enrolment.reach, enrolment=enrolment)
 
 
@@ -78,12 +141,14 @@ def given_up(inputs: PassInput, failures: Unwritable) -> Unwritable:
     Of subsets each is taken by itself: it may be the patch of one alone that fails.
     """
     problems = {**inputs.unwritable, **failures}
-    counts = Counter((workload, _subset(place)) for workload, place in problems)
+    counts = Counter((workload, _subset_of_place(place)) for workload, place in problems)
     for workload, place in failures:
-        subset = _subset(place)
+        subset = _subset_of_place(place)
         if counts[workload, subset] >= _TRIES:
             messages = [
-                problem for (name, other), problem in problems.items() if (name, _subset(other)) == (workload, subset)
+                problem
+                for (name, other), problem in problems.items()
+                if (name, _subset_of_place(other)) == (workload, subset)
             ]
             for candidate in inputs.reach.order(workload):
                 if candidate.subset == subset:
@@ -91,5 +156,5 @@ def given_up(inputs: PassInput, failures: Unwritable) -> Unwritable:
     return problems
 
 
-def _subset(place: str) -> str:
+def _subset_of_place(place: str) -> str:
     return place.partition("/")[2]

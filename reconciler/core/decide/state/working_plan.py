@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
+from types import MappingProxyType
+from typing import TypeAlias, TypeVar
 
-from reconciler.core.decide.state.in_flight import InFlight, flight
+from reconciler.bulkhead import Seam, attempt
+from reconciler.core.capacity.scalable_nodes import longest_delay
+from reconciler.core.decide.state.in_flight import InFlight, flight_on
 from reconciler.core.decide.state.pass_input import PassInput
-from reconciler.core.ledger.restraints import is_in_force
+from reconciler.core.ledger.restraints import counts_as_move, is_in_force
+from reconciler.errors import Bug
 from reconciler.model.ids import ClusterName, WorkloadId, WorkspaceName
 from reconciler.model.ledger import PlacementGroup
-from reconciler.model.placement import Placement, Restraint
+from reconciler.model.placement import Placement, Restraint, RestraintKind
 from reconciler.model.plan import (
     Amend,
     Change,
@@ -58,18 +64,43 @@ def written_once(changes: Sequence[Change]) -> list[Change]:
 
 
 _TURN_REASONS = frozenset(
-    {Reason.NOTHING_FITS, Reason.GPR_LIMIT, Reason.SPREAD_LIMIT, Reason.SCALE_UP_WINDOW, Reason.POLICY_LIMIT}
+    {
+        Reason.NOTHING_FITS,
+        Reason.GPR_LIMIT,
+        Reason.SPREAD_LIMIT,
+        Reason.SCALE_UP_WINDOW,
+        Reason.POLICY_LIMIT,
+        Reason.OVER_BUDGET,
+        Reason.HELD,
+        Reason.COOLING_DOWN,
+    }
 )
 """Reasons that keep replicas from being placed in the turn of their workload; another turn takes them back."""
+
+
+T = TypeVar("T")
+
+Frozen: TypeAlias = Mapping[WorkloadId | int, Bug]
+"""Workloads, and orders by number, on which no decision could be made, and why."""
+
+_NONE: Frozen = MappingProxyType({})
 
 
 class WorkingPlan:
     """The state of a pass that is being decided. Every change goes through `change`, so that later steps see it."""
 
-    def __init__(self, inputs: PassInput) -> None:
-        """Begin with what the ledger holds."""
+    def __init__(self, inputs: PassInput, frozen: Frozen = _NONE) -> None:
+        """Begin with the placements, requests and restraints of the ledger; nothing is decided on what is `frozen`."""
         ledger, now = inputs.ledger, inputs.now
-        self._desired = inputs.desired
+        self.frozen = frozen
+        self.bugs: dict[WorkloadId | int, Bug] = {}
+        self.other_bugs: list[Bug] = []
+        self._recorded = ledger.requests
+        self._requests: dict[WorkloadId, RequestRecord] | None = None
+        self._snapshot: Mapping[WorkloadId, RequestRecord] = self._recorded
+        self._rewritten: set[WorkloadId] = set()
+        self._inputs = inputs
+        self._desired = self.inputs.desired
         self._observed = inputs.observed
         self._rollouts = inputs.rollouts
         self._now = now
@@ -89,11 +120,7 @@ class WorkingPlan:
             )
             for workload, restraints in ledger.restraints.items()
         }
-        self._recorded = ledger.requests
-        self._requests: dict[WorkloadId, RequestRecord] | None = None
-        self._snapshot: Mapping[WorkloadId, RequestRecord] = self._recorded
-        self._rewritten: set[WorkloadId] = set()
-        self._holdings = 0
+        self._reservation_changes = 0
         self._answers: dict[int, Answer] = {}
         self._changes: list[Change] = []
         self._suppressed: dict[int, Suppressed] = {}
@@ -101,6 +128,14 @@ class WorkingPlan:
         self._turns: dict[WorkloadId, list[int]] = {}
         self._short: dict[WorkloadId, Suppressed] = {}
         self._signal_change: datetime | None = None
+        self.quotas: dict[WorkloadId, int] = {}
+        """Most replicas that a workload may come to have in its turn, where room is divided; see `steps.queue`."""
+
+    @property
+    def inputs(self) -> PassInput:
+        """The input of the pass, with the requests as this pass has left them so far among its workloads."""
+        self._inputs = self._inputs.with_requests(self.requests_now())
+        return self._inputs
 
     def wake_at_signal(self, moment: datetime | None) -> None:
         """Set the moment at which time alone next changes a signal, if there is one."""
@@ -141,6 +176,27 @@ class WorkingPlan:
             case _:
                 pass
 
+    def decide(self, about: WorkloadId | int, step: Callable[[], T], *, always: bool = False) -> T | None:
+        """Make one decision about a workload, or carry out an order, behind the bulkhead; a frozen one gets none.
+
+        `always` is for what must be done all the same: what a person did on the output branch is followed.
+        """
+        if about in self.frozen and not always:
+            return None
+        result = attempt(Seam.ORDER if isinstance(about, int) else Seam.DECISION, about, step)
+        if not isinstance(result, Bug):
+            return result
+        self.bugs.setdefault(about, result)
+        return None
+
+    def is_frozen(self, placement: Placement) -> bool:
+        """Tell whether a placement stays as it is, since nothing can be decided on its workload."""
+        return placement.workload in self.frozen
+
+    def note_bug(self, bug: Bug) -> None:
+        """Note a bug that keeps nothing from being decided."""
+        self.other_bugs.append(bug)
+
     def suppress(self, suppressed: Suppressed) -> None:
         """Note a change that is not made."""
         self._suppressed[self._noted] = suppressed
@@ -150,12 +206,22 @@ class WorkingPlan:
         if suppressed.reason is Reason.NOTHING_FITS:
             self._short[suppressed.workload] = suppressed
 
-    def short_of_room(self, workload: WorkloadId) -> Suppressed | None:
-        """Return what was suppressed of a workload that no cluster has room for."""
+    def unplaceable(self, workload: WorkloadId) -> Suppressed | None:
+        """Return the suppressed change of a workload that no cluster has room for."""
         return self._short.get(workload)
 
+    @contextmanager
+    def trial(self) -> Iterator[None]:
+        """Forget the suppressed changes that are noted in the context: what they are said of is only tried."""
+        suppressed, short, noted = dict(self._suppressed), dict(self._short), self._noted
+        turns = {workload: list(numbers) for workload, numbers in self._turns.items()}
+        try:
+            yield
+        finally:
+            self._suppressed, self._short, self._noted, self._turns = suppressed, short, noted, turns
+
     def retract(self, workload: WorkloadId) -> None:
-        """Take back what was suppressed in a workload's turn, before it has another one."""
+        """Take back the suppressed changes of a workload's turn, before its next turn."""
         for number in self._turns.pop(workload, ()):
             del self._suppressed[number]
         self._short.pop(workload, None)
@@ -184,9 +250,9 @@ class WorkingPlan:
         return self._snapshot
 
     @property
-    def holdings(self) -> int:
+    def reservation_changes(self) -> int:
         """A number that changes with each change of a reservation."""
-        return self._holdings
+        return self._reservation_changes
 
     def moved(self, cluster: ClusterName) -> int:
         """Return a number that changes with each change of the placements on a cluster."""
@@ -207,7 +273,7 @@ class WorkingPlan:
         workloads = {*self._before.workloads(), *self._of}
         return tuple(sorted(workload for workload in workloads if self.group(workload).placements))
 
-    def altered(self) -> Collection[WorkloadId]:
+    def changed_workloads(self) -> Collection[WorkloadId]:
         """Name the workloads whose placements this pass has changed so far."""
         return self._of.keys()
 
@@ -222,7 +288,7 @@ class WorkingPlan:
 
     def on(self, cluster: ClusterName) -> tuple[Placement, ...]:
         """Return a cluster's placements, by path."""
-        return self._hosted(cluster).placements
+        return self._group_on(cluster).placements
 
     def replicas(self, workload: WorkloadId) -> int:
         """Count the replicas of a workload outside its primary."""
@@ -241,13 +307,35 @@ class WorkingPlan:
         expired = self._before.lapsed(self._now)
         return [placement for placement in expired if placement in self.of(placement.workload)]
 
+    def ending(self, within: timedelta) -> list[Placement]:
+        """List the placements that end within a time and have not yet, as this pass has left them, by path."""
+        last = self._now + within
+        before = [placement for placement in self._before.lapsed(last) if placement.expires_at > self._now]
+        workloads = {placement.workload for placement in (*before, *self._begun)}
+        present = (placement for workload in workloads for placement in self.of(workload))
+        ending = (placement for placement in present if self._now < placement.expires_at <= last)
+        return sorted(ending, key=lambda placement: placement.path)
+
+    def next_expiry(self, moment: datetime) -> datetime | None:
+        """Return when the first placement ends after a moment, by the ledger and by what this pass has begun."""
+        begun = (placement.expires_at for placement in self._begun)
+        ends = (self._before.next_expiry(moment), *(end for end in begun if end > moment))
+        return min((end for end in ends if end is not None), default=None)
+
     def restraints(self, workload: WorkloadId) -> tuple[Restraint, ...]:
         """Return the restraints of a workload that have not run out."""
         return self._restraints.get(workload, ())
 
+    def moves(self, workload: WorkloadId) -> tuple[Restraint, ...]:
+        """Return the moves of a workload within the last hour, as the restraints that they left."""
+        recorded = self._inputs.ledger.restraints.get(workload, ())
+        kept = dict.fromkeys((*recorded, *self.restraints(workload)))
+        return tuple(restraint for restraint in kept if counts_as_move(restraint, self._now))
+
     def cooling(self, workload: WorkloadId) -> Restraint | None:
         """Return the restraint that keeps a workload off all clusters; of several the longest-lasting."""
-        everywhere = (restraint for restraint in self.restraints(workload) if restraint.cluster is None)
+        own = self.restraints(workload)
+        everywhere = (each for each in own if each.cluster is None and each.kind is not RestraintKind.TURN)
         return max(everywhere, key=lambda restraint: restraint.until, default=None)
 
     def in_flight(self, cluster: ClusterName) -> InFlight:
@@ -255,7 +343,10 @@ class WorkingPlan:
         if cluster not in self._flights:
             seen = self._observed.clusters.get(cluster)
             policies = self._desired.policies
-            self._flights[cluster] = flight(self.on(cluster), seen, self._rollouts, policies, self._now)
+            delay = longest_delay(self._desired.clusters.get(cluster))
+            self._flights[cluster] = flight_on(
+                cluster, self.on(cluster), seen, rollouts=self._rollouts, policies=policies, now=self._now, delay=delay
+            )
         return self._flights[cluster]
 
     @property
@@ -274,11 +365,12 @@ class WorkingPlan:
             suppressed=tuple(self._suppressed.values()),
             wake_at=min((moment for moment in moments if moment > self._now), default=None),
             answers=self._answers,
+            bugs=(*self.frozen.values(), *self.other_bugs),
         )
 
     def _record(self, record: RequestRecord) -> None:
         self._writable(record.workload)[record.workload] = record
-        self._holdings += record.request.reserves
+        self._reservation_changes += record.request.reserves
 
     def _forget(self, workload: WorkloadId) -> None:
         self._writable(workload).pop(workload, None)
@@ -288,18 +380,18 @@ class WorkingPlan:
         if self._requests is None:
             self._requests = sorted_map(self._recorded).unordered()
         before = self._requests.get(workload)
-        self._holdings += before is not None and before.request.reserves
+        self._reservation_changes += before is not None and before.request.reserves
         self._rewritten.add(workload)
         return self._requests
 
     def _put(self, placement: Placement) -> None:
         self._begun.append(placement)
         self._set_group(placement.workload, self.group(placement.workload).with_(placement))
-        self._set_hosted(placement.cluster, self._hosted(placement.cluster).with_(placement))
+        self._set_hosted(placement.cluster, self._group_on(placement.cluster).with_(placement))
 
     def _drop(self, placement: Placement) -> None:
         self._set_group(placement.workload, self.group(placement.workload).without(placement))
-        self._set_hosted(placement.cluster, self._hosted(placement.cluster).without(placement))
+        self._set_hosted(placement.cluster, self._group_on(placement.cluster).without(placement))
 
     def _set_group(self, workload: WorkloadId, group: PlacementGroup) -> None:
         if self._gprs is not None:
@@ -311,7 +403,7 @@ class WorkingPlan:
         self._moved[cluster] += 1
         self._flights.pop(cluster, None)
 
-    def _hosted(self, cluster: ClusterName) -> PlacementGroup:
+    def _group_on(self, cluster: ClusterName) -> PlacementGroup:
         changed = self._on.get(cluster)
         return self._before.on(cluster) if changed is None else changed
 

@@ -6,19 +6,21 @@ A closed request stays in the ledger, and is never placed again.
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
-from reconciler.core.decide.state.enrolment import end_of
+from reconciler.core.decide.state.enrolment import Enrolment, request_end
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.decide.state.working_plan import WorkingPlan
 from reconciler.model.ids import ClusterName, WorkloadId
 from reconciler.model.placement import Placement
-from reconciler.model.plan import Amend, Close, Why
+from reconciler.model.plan import Amend, Close, EndReason
 from reconciler.model.request import Ended, Provisioning, RequestRecord
+from reconciler.model.tree import Identity
 from reconciler.model.units import format_duration
 from reconciler.text.wording import as_clause, count
 
 
-def follow_end(inputs: PassInput, working_plan: WorkingPlan, placement: Placement, why: Why, detail: str) -> None:
+def follow_end(inputs: PassInput, working_plan: WorkingPlan, placement: Placement, why: EndReason, detail: str) -> None:
     """Amend or close the request of a placement that has just ended."""
     record = working_plan.requests.get(placement.workload)
     if record is None or record.ended is not None:
@@ -26,28 +28,37 @@ def follow_end(inputs: PassInput, working_plan: WorkingPlan, placement: Placemen
     others = bool(working_plan.of(placement.workload))
     match why:
         # 1. Its time is over.
-        case Why.EXPIRED:
+        case EndReason.EXPIRED:
             if not others:
                 close(inputs, working_plan, record, Provisioning.COMPLETED, detail)
         # 2. It failed: the next cluster is tried, where the request may use another one.
-        case Why.FAILED:
+        case EndReason.FAILED:
             _fail(inputs, working_plan, record, placement, detail, others=others)
-        # 3. A person ended it on this cluster, or its GPUs were idle there.
-        case Why.REQUESTED | Why.IDLE if others:
+        # 3. A person ended it on this cluster, its GPUs were idle there, or it has run to completion there.
+        case EndReason.REQUESTED | EndReason.IDLE | EndReason.SUCCEEDED if others:
             working_plan.change(Amend(before=record, after=_without(inputs, record, placement), detail=detail))
-        case Why.REQUESTED | Why.IDLE:
-            close(inputs, working_plan, record, Provisioning.COMPLETED, detail)
+        case EndReason.REQUESTED | EndReason.IDLE | EndReason.SUCCEEDED:
+            succeeded = why is EndReason.SUCCEEDED
+            close(inputs, working_plan, record, Provisioning.COMPLETED, detail, succeeded=succeeded)
         # 4. It may not stay on its cluster: it waits for another one until its time is over.
         case _:
             pass
 
 
 def close(
-    inputs: PassInput, working_plan: WorkingPlan, record: RequestRecord, status: Provisioning, message: str
+    inputs: PassInput,
+    working_plan: WorkingPlan,
+    record: RequestRecord,
+    status: Provisioning,
+    message: str,
+    *,
+    author: Identity | None = None,
+    succeeded: bool = False,
 ) -> None:
     """Close a request for good."""
-    ended = Ended(status=status, at=inputs.now, message=as_clause(message))
-    working_plan.change(Close(before=record, after=replace(record, changed_at=inputs.now, ended=ended)))
+    ended = Ended(status=status, at=inputs.now, message=as_clause(message), succeeded=succeeded)
+    after = replace(record, changed_at=inputs.now, ended=ended)
+    working_plan.change(Close(before=record, after=after, author=author))
 
 
 def close_finished(inputs: PassInput, working_plan: WorkingPlan) -> None:
@@ -55,16 +66,20 @@ def close_finished(inputs: PassInput, working_plan: WorkingPlan) -> None:
     enrolment = inputs.enrolment
     if enrolment is None:
         return
-    for workload in sorted({*enrolment.lacking(inputs.ledger.placements), *working_plan.touched()}):
-        record = working_plan.requests.get(workload)
-        if record is None or record.ended is not None or working_plan.of(workload) or workload not in enrolment.entries:
-            continue
-        end = end_of(record, inputs.desired)
-        if end is not None and end <= inputs.now and record.began_at is not None:
-            lasted = format_duration(end - record.began_at)
-            close(inputs, working_plan, record, Provisioning.COMPLETED, f"its {lasted} are over")
-        elif record.attempts and not enrolment.missing(workload, 0):
-            close(inputs, working_plan, record, Provisioning.FAILED, "no other cluster is left to try")
+    for workload in sorted({*enrolment.unplaced_requests(inputs.ledger.placements), *working_plan.changed_workloads()}):
+        working_plan.decide(workload, partial(_close_finished, inputs, working_plan, enrolment, workload))
+
+
+def _close_finished(inputs: PassInput, working_plan: WorkingPlan, enrolment: Enrolment, workload: WorkloadId) -> None:
+    record = working_plan.requests.get(workload)
+    if record is None or record.ended is not None or working_plan.of(workload) or workload not in enrolment.entries:
+        return
+    end = request_end(record, inputs.desired)
+    if end is not None and end <= inputs.now and record.began_at is not None:
+        lasted = format_duration(end - record.began_at)
+        close(inputs, working_plan, record, Provisioning.COMPLETED, f"its {lasted} are over")
+    elif record.attempts and not enrolment.missing_placements(workload, 0):
+        close(inputs, working_plan, record, Provisioning.FAILED, "no other cluster is left to try")
 
 
 def why_unwanted(inputs: PassInput, working_plan: WorkingPlan, workload: WorkloadId) -> str:
@@ -79,7 +94,7 @@ def why_unwanted(inputs: PassInput, working_plan: WorkingPlan, workload: Workloa
         return f"request {workload} is no longer in the ledger"
     if record.ended is not None:
         return f"request {workload} has ended"
-    if workload.workspace not in inputs.desired.workspaces and not inputs.desired.incomplete:
+    if workload.workspace not in inputs.desired.workspaces and inputs.absence_counts:
         return f"workspace {workload.workspace} is no longer in the fleet repository"
     return ""
 

@@ -8,24 +8,30 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from functools import partial
 
+from reconciler.bulkhead import Seam, attempt
 from reconciler.core.decide.assign import gang_placement
 from reconciler.core.decide.candidates.finder import CandidateFinder
 from reconciler.core.decide.candidates.gang import gang_of
+from reconciler.core.decide.candidates.gpr_terms import priority
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.decide.state.working_plan import WorkingPlan
 from reconciler.core.decide.steps.close_requests import follow_end, why_unwanted
 from reconciler.core.decide.steps.move import find_gang_move, find_move
+from reconciler.core.decide.steps.renew import why_not_renewed
 from reconciler.core.fleet.cluster_order import ClusterOrder
 from reconciler.core.ledger import lifecycle
 from reconciler.core.spread.placement_subset import cluster_subset
 from reconciler.core.spread.subset_pods import first_ordinal
 from reconciler.core.workloads import replica_count
+from reconciler.errors import Bug
 from reconciler.model.candidate import Candidate
+from reconciler.model.demand import Demand
 from reconciler.model.ids import WorkloadId
 from reconciler.model.ledger import PlacementGroup, Placements
 from reconciler.model.placement import Placement, Restraint
-from reconciler.model.plan import Move, Reason, Refusal, Revert, Why
+from reconciler.model.plan import EndReason, Move, Reason, Refusal, Revert
 from reconciler.model.policy import BurstPolicy, Desired
 from reconciler.model.tree import Identity
 from reconciler.model.units import format_duration
@@ -38,7 +44,9 @@ def outside_policy(inputs: PassInput, working_plan: WorkingPlan) -> tuple[Worklo
     quotas depend on the replicas of the primary.
     """
     suspects = _LAST.of(inputs.desired, inputs.reach, inputs.ledger.placements)
-    return tuple(sorted(workload for workload in {*suspects, *working_plan.altered()} if working_plan.of(workload)))
+    return tuple(
+        sorted(workload for workload in {*suspects, *working_plan.changed_workloads()} if working_plan.of(workload))
+    )
 
 
 class _OutsidePolicy:
@@ -74,9 +82,9 @@ def _within(workload: WorkloadId, group: PlacementGroup, desired: Desired, reach
         return False
     if not group.clusters <= reach.allowed(workload):
         return False
-    tightest = reach.tightest(workload)
+    lowest_limit = reach.lowest_limit(workload)
     return (policy.max_replicas is None or group.replicas <= policy.max_replicas) and (
-        tightest is None or group.most <= tightest
+        lowest_limit is None or group.most <= lowest_limit
     )
 
 
@@ -85,48 +93,87 @@ ABSENT = frozenset({Reason.UNKNOWN_CLUSTER, Reason.NOT_IN_POLICY})
 
 
 def end_expired(inputs: PassInput, working_plan: WorkingPlan) -> None:
-    """Revert every placement whose time is over, also where clusters are unseen."""
+    """Revert every placement whose time is over, also where clusters are unseen and where nothing else is decided.
+
+    Where the details of its end cannot be worked out, it ends without them.
+    """
     for placement in working_plan.expired():
         lasted = format_duration(placement.expires_at - placement.created_at)
         late = inputs.now - placement.expires_at
         overdue = f", {format_duration(late)} late" if late.total_seconds() >= 1 else ""
-        revert(inputs, working_plan, placement, Why.EXPIRED, f"its {lasted} are over{overdue}")
+        detail = f"its {lasted} are over{overdue}"
+        unrenewed = attempt(Seam.EXPIRY, placement.path, partial(why_not_renewed, inputs, placement))
+        if isinstance(unrenewed, str) and unrenewed:
+            detail = f"{detail}; {unrenewed}"
+        ended = attempt(Seam.EXPIRY, placement.path, partial(make_revert, inputs, placement, EndReason.EXPIRED, detail))
+        if isinstance(ended, Bug):
+            working_plan.note_bug(ended)
+            ended = Revert(placement=placement, why=EndReason.EXPIRED, detail=detail)
+        if ended.restraint is None and _has_rivals(inputs, working_plan, placement.workload):
+            ended = replace(ended, restraint=lifecycle.turn(placement, EndReason.EXPIRED, inputs.now, inputs.now))
+        working_plan.change(ended)
+        if placement.workload.request:
+            close = partial(follow_end, inputs, working_plan, placement, EndReason.EXPIRED, detail)
+            working_plan.decide(placement.workload, close, always=True)
+
+
+def _has_rivals(inputs: PassInput, working_plan: WorkingPlan, workload: WorkloadId) -> bool:
+    """Tell whether a burst is still missing replicas, and another one of its priority as well."""
+    own = inputs.demands.get(workload)
+    if not isinstance(own, Demand) or not own.missing:
+        return False
+    level = priority(workload, inputs)
+    return any(
+        isinstance(demand, Demand)
+        and demand.missing > working_plan.replicas(demand.workload)
+        and demand.workload != workload
+        and priority(demand.workload, inputs) == level
+        for demand in inputs.demands.values()
+    )
 
 
 def end_unwanted(inputs: PassInput, working_plan: WorkingPlan) -> None:
     """Revert the placements of workloads that the fleet repository and the requests no longer have."""
     for workload in outside_policy(inputs, working_plan):
-        # 1. Its request has gone or ended.
-        if workload.request and workload not in inputs.desired.policies:
-            reason = why_unwanted(inputs, working_plan, workload)
-            for placement in working_plan.of(workload) if reason else ():
-                revert(inputs, working_plan, placement, Why.POLICY, reason)
-            continue
-        # 2. Its template or policy has gone, which counts only when every file could be read.
-        missing = _missing(inputs.desired, workload)
-        if missing and not inputs.desired.incomplete:
-            for placement in working_plan.of(workload):
-                revert(inputs, working_plan, placement, Why.POLICY, missing)
+        working_plan.decide(workload, partial(_end_unwanted, inputs, working_plan, workload))
 
 
-def move_banned(inputs: PassInput, working_plan: WorkingPlan, finder: CandidateFinder) -> None:
+def _end_unwanted(inputs: PassInput, working_plan: WorkingPlan, workload: WorkloadId) -> None:
+    # 1. Its request has gone or ended.
+    if workload.request and workload not in inputs.desired.policies:
+        reason = why_unwanted(inputs, working_plan, workload)
+        for placement in working_plan.of(workload) if reason else ():
+            revert(inputs, working_plan, placement, EndReason.POLICY, reason)
+        return
+    # 2. Its template or policy has gone.
+    missing = missing_file(inputs.desired, workload)
+    if missing and inputs.absence_counts:
+        for placement in working_plan.of(workload):
+            revert(inputs, working_plan, placement, EndReason.POLICY, missing)
+
+
+def move_excluded(inputs: PassInput, working_plan: WorkingPlan, finder: CandidateFinder) -> None:
     """Move placements off clusters that their policy or workspace no longer allows, where another one has room.
 
     Placements that are no longer needed have been scaled down before: they end where they are.
     """
     for workload in outside_policy(inputs, working_plan):
-        if _missing(inputs.desired, workload):
-            continue
-        if working_plan.group(workload).clusters <= inputs.reach.allowed(workload):
-            continue
-        for placement in working_plan.of(workload):
-            refusal = inputs.reach.banned(workload, placement.cluster)
-            if refusal is None or (refusal.reason in ABSENT and inputs.desired.incomplete):
-                continue
-            _move(inputs, working_plan, finder, placement, f"{placement.cluster}: {refusal.message}")
+        working_plan.decide(workload, partial(_move_excluded, inputs, working_plan, finder, workload))
 
 
-def revert(inputs: PassInput, working_plan: WorkingPlan, placement: Placement, why: Why, detail: str) -> None:
+def _move_excluded(inputs: PassInput, working_plan: WorkingPlan, finder: CandidateFinder, workload: WorkloadId) -> None:
+    if missing_file(inputs.desired, workload):
+        return
+    if working_plan.group(workload).clusters <= inputs.reach.allowed(workload):
+        return
+    for placement in working_plan.of(workload):
+        refusal = inputs.reach.exclusion(workload, placement.cluster)
+        if refusal is None or (refusal.reason in ABSENT and not inputs.absence_counts):
+            continue
+        _move(inputs, working_plan, finder, placement, f"{placement.cluster}: {refusal.message}")
+
+
+def revert(inputs: PassInput, working_plan: WorkingPlan, placement: Placement, why: EndReason, detail: str) -> None:
     """Revert a placement, with the cool-down of its policy; a request goes on with its other placements, or ends."""
     working_plan.change(make_revert(inputs, placement, why, detail))
     if placement.workload.request:
@@ -136,7 +183,7 @@ def revert(inputs: PassInput, working_plan: WorkingPlan, placement: Placement, w
 def make_revert(
     inputs: PassInput,
     placement: Placement,
-    why: Why,
+    why: EndReason,
     detail: str,
     *,
     author: Identity | None = None,
@@ -144,7 +191,8 @@ def make_revert(
 ) -> Revert:
     """Make the revert of a placement; without a `restraint` the workload gets the cool-down of its policy."""
     policy = policy_of(inputs.desired, placement.workload)
-    restraint = restraint or lifecycle.cool_down(placement, policy, why, inputs.now)
+    limits = inputs.desired.limits.get(placement.workload.workspace)
+    restraint = restraint or lifecycle.cool_down(placement, policy, why, inputs.now, limits)
     seen = inputs.observed.clusters.get(placement.cluster)
     phase = lifecycle.final_phase(placement, replica_count.bound_replicas(placement, seen), why)
     return Revert(placement=placement, why=why, detail=detail, restraint=restraint, phase=phase, author=author)
@@ -170,7 +218,7 @@ def _move(
     template, policy = inputs.desired.templates[placement.workload], policy_of(inputs.desired, placement.workload)
     candidate, refusals = find_move(finder, template, policy, placement)
     if candidate is None:
-        revert(inputs, working_plan, placement, Why.POLICY, detail)
+        revert(inputs, working_plan, placement, EndReason.POLICY, detail)
         return
     working_plan.change(
         make_move(
@@ -179,7 +227,7 @@ def _move(
             finder,
             placement,
             candidate=candidate,
-            why=Why.POLICY,
+            why=EndReason.POLICY,
             detail=detail,
             refused=refusals,
         )
@@ -193,12 +241,12 @@ def make_move(
     placement: Placement,
     *,
     candidate: Candidate,
-    why: Why,
+    why: EndReason,
     detail: str,
     refused: tuple[Refusal, ...] = (),
     restraint: Restraint | None = None,
 ) -> Move:
-    """Make the move of a placement to a candidate, and hand out the room there."""
+    """Make the move of a placement to a candidate, and take its capacity there."""
     policy, subset = policy_of(inputs.desired, placement.workload), candidate.subset
     cluster = inputs.desired.clusters[candidate.cluster]
     others = [other for other in working_plan.of(placement.workload) if other.cluster == cluster.name]
@@ -237,18 +285,18 @@ def _move_gang(
     """Move a gang or a request to the first cluster that has room for all of it; revert it where none has."""
     move, refusals = find_gang_move(inputs, working_plan, finder, placement)
     if move is None:
-        revert(inputs, working_plan, placement, Why.POLICY, detail)
+        revert(inputs, working_plan, placement, EndReason.POLICY, detail)
         return
     after = move.placement
     choice = gang_placement.choose(
         finder, move.candidate, move.needs, after.shape, after.workload, replicas=after.replicas
     )
     working_plan.change(
-        Move(before=placement, after=after, why=Why.POLICY, detail=detail, choice=choice, refused=refusals)
+        Move(before=placement, after=after, why=EndReason.POLICY, detail=detail, choice=choice, refused=refusals)
     )
 
 
-def _missing(desired: Desired, workload: WorkloadId) -> str:
+def missing_file(desired: Desired, workload: WorkloadId) -> str:
     """Say that the template or the policy of a workload has gone; empty where both are in the fleet repository."""
     if workload not in desired.templates:
         return f"template {workload} is no longer in the fleet repository"

@@ -1,22 +1,23 @@
-"""What people ask for by files of the fleet repository, taken into the ledger and followed there.
+"""Requests by files of the fleet repository, received into the ledger and followed there.
 
-Level and not edge: what counts is what the files and the ledger say now. A file that is there and in no record is a new
-request; a record whose file is gone is one that nobody asks for any more.
+The rule is level-triggered: only the current files and records count. A file without a record is a new request; a
+record without its file is a request that was withdrawn.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
-from reconciler.core.capacity.pod_needs import request_requirements
-from reconciler.core.decide.state.enrolment import lasting, notes, observed
+from reconciler.core.capacity.pod_requirements import request_requirements
+from reconciler.core.decide.state.enrolment import notes, observed_clusters, request_duration
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.decide.state.working_plan import WorkingPlan
 from reconciler.core.decide.steps.end import make_revert, revert
 from reconciler.core.ledger.request_record import differences, digest_of
 from reconciler.model.ids import WorkloadId
-from reconciler.model.plan import Amend, Close, Extend, Forget, Place, Plan, Reason, Receive, Suppressed, Why
+from reconciler.model.plan import Amend, Close, EndReason, Extend, Forget, Place, Plan, Reason, Receive, Suppressed
 from reconciler.model.request import Asker, Request, RequestRecord
 from reconciler.model.sorted_map import sorted_map
 from reconciler.model.tree import Identity
@@ -25,28 +26,32 @@ from reconciler.model.workload import DeletionPolicy
 from reconciler.text.wording import as_clause, join_names
 
 CHANGEABLE = frozenset({"burstDuration", "deletionPolicy"})
-"""What may be changed of a request that has a placement, as EGS has it (docs/egs.md, R20)."""
+"""The fields of a request with a placement that may change, as in EGS (docs/egs.md, R20)."""
 
 
 def follow_request_files(inputs: PassInput, working_plan: WorkingPlan) -> None:
     """Take new requests into the ledger, follow those whose files have changed, and let go of those without one."""
     enrolment = inputs.enrolment
-    for workload in enrolment.differing() if enrolment is not None else ():
-        asked, record = inputs.desired.requests.get(workload), working_plan.requests.get(workload)
-        # 1. Its record cannot be read: whether it is new, nobody knows.
-        if workload in inputs.ledger.blocked:
-            message = "its record on the output branch cannot be read; see the problems"
-            working_plan.suppress(Suppressed(workload=workload, reason=Reason.LEDGER_UNREADABLE, message=message))
-        # 2. It is new.
-        elif asked is not None and record is None:
-            _receive(inputs, working_plan, asked)
-        # 3. Nobody asks for it any more; a file that cannot be read proves nothing.
-        elif asked is None and record is not None:
-            if record.asker is Asker.FILE and not inputs.desired.incomplete:
-                forget(inputs, working_plan, record, "its file is gone from the fleet repository")
-        # 4. It is known, and the file says something else.
-        elif asked is not None and record is not None:
-            _follow(inputs, working_plan, record, asked)
+    for workload in enrolment.changed_requests() if enrolment is not None else ():
+        working_plan.decide(workload, partial(_follow_file, inputs, working_plan, workload))
+
+
+def _follow_file(inputs: PassInput, working_plan: WorkingPlan, workload: WorkloadId) -> None:
+    asked, record = inputs.desired.requests.get(workload), working_plan.requests.get(workload)
+    # 1. The record cannot be read, so that a new request cannot be told from an old one.
+    if workload in inputs.ledger.blocked:
+        message = "its record on the output branch cannot be read; see the problems"
+        working_plan.suppress(Suppressed(workload=workload, reason=Reason.LEDGER_UNREADABLE, message=message))
+    # 2. The request is new.
+    elif asked is not None and record is None:
+        _receive(inputs, working_plan, asked)
+    # 3. The file is gone; a file that cannot be read proves nothing.
+    elif asked is None and record is not None:
+        if record.asker is Asker.FILE and inputs.absence_counts:
+            forget(inputs, working_plan, record, "its file is gone from the fleet repository")
+    # 4. The file differs from the record.
+    elif asked is not None and record is not None:
+        _follow(inputs, working_plan, record, asked)
 
 
 def requests_after(records: Mapping[WorkloadId, RequestRecord], plan: Plan) -> Mapping[WorkloadId, RequestRecord]:
@@ -72,7 +77,7 @@ def forget(
 ) -> None:
     """End whatever a request has, and take it out of the ledger."""
     for placement in working_plan.of(record.workload):
-        working_plan.change(make_revert(inputs, placement, Why.REQUESTED, detail, author=author))
+        working_plan.change(make_revert(inputs, placement, EndReason.REQUESTED, detail, author=author))
     working_plan.change(Forget(record=record, detail=detail, author=author))
 
 
@@ -85,16 +90,16 @@ def amend(
     detail: str,
     author: Identity | None = None,
 ) -> None:
-    """Change a request, and with it the end and the deletion policy of what it has.
+    """Change a request, and with it the expiry and the deletion policy of its placements.
 
     All of its placements end when the time of the request is over, counted from when the first of them was made.
     """
     working_plan.change(Amend(before=before, after=after, detail=detail, author=author))
-    lasts = lasting(after.request, inputs.desired.limits.get(after.request.workspace))
+    lasts = request_duration(after.request, inputs.desired.limits.get(after.request.workspace))
     for placement in working_plan.of(after.workload):
         end = (after.began_at or placement.created_at) + lasts
         if end <= inputs.now:
-            revert(inputs, working_plan, placement, Why.EXPIRED, f"its {format_duration(lasts)} are over")
+            revert(inputs, working_plan, placement, EndReason.EXPIRED, f"its {format_duration(lasts)} are over")
             continue
         longer = replace(placement, expires_at=end, deletion_policy=after.request.spec.deletion_policy)
         if longer != placement:
@@ -125,26 +130,25 @@ def _receive(inputs: PassInput, working_plan: WorkingPlan, asked: Request) -> No
         source_commit=inputs.desired.commit,
         asked=digest_of(asked),
         began_at=min((placement.created_at for placement in placements), default=None),
-        observed=observed(asked, inputs.desired),
+        observed=observed_clusters(asked, inputs.desired),
     )
-    limits = inputs.desired.limits.get(asked.workspace)
     unknown = request_requirements(asked, kinds=inputs.desired.kinds).unknown
-    working_plan.change(Receive(record=record, notes=notes(asked, limits, unknown)))
+    working_plan.change(Receive(record=record, notes=notes(asked, inputs.desired, unknown)))
 
 
 def _follow(inputs: PassInput, working_plan: WorkingPlan, record: RequestRecord, asked: Request) -> None:
-    """Take over what has changed in a file, as far as the state of the request allows."""
+    """Apply the changes of a file, as far as the state of the request allows."""
     workload, digest = record.workload, digest_of(asked)
     changed = differences(record.request, asked)
     # 1. The name was taken by the API.
     if record.asker is Asker.API:
         message = f"the API was asked for {workload} before a file was; give the file another name"
         working_plan.suppress(Suppressed(workload=workload, reason=Reason.REQUEST_FIXED, message=message))
-    # 2. It has ended.
+    # 2. The request has ended.
     elif record.ended is not None:
-        told = f"it is {record.ended.status} and does not begin again; ask for it anew under another name"
-        working_plan.suppress(Suppressed(workload=workload, reason=Reason.REQUEST_FIXED, message=told))
-    # 3. It waits: everything may change.
+        message = f"it is {record.ended.status} and does not begin again; ask for it anew under another name"
+        working_plan.suppress(Suppressed(workload=workload, reason=Reason.REQUEST_FIXED, message=message))
+    # 3. The request waits: every field may change.
     elif not working_plan.of(workload):
         recorded = record.request
         stays = recorded.ask == asked.ask and recorded.clusters == asked.clusters  # of a reservation, where it is
@@ -158,10 +162,10 @@ def _follow(inputs: PassInput, working_plan: WorkingPlan, record: RequestRecord,
             began_at=record.began_at if stays else None,
             avoids=() if changed else record.avoids,
             attempts=0 if changed else record.attempts,
-            observed=observed(asked, inputs.desired, record.observed),
+            observed=observed_clusters(asked, inputs.desired, record.observed),
         )
         working_plan.change(Amend(before=record, after=after, detail=_told(changed)))
-    # 4. It has a placement: its end and its deletion policy may change.
+    # 4. The request has a placement: its expiry and its deletion policy may change.
     else:
         _follow_placed(inputs, working_plan, record, asked, changed)
 

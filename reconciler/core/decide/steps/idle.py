@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from reconciler.core.decide.candidates.gpr_terms import terms
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.decide.state.working_plan import WorkingPlan
 from reconciler.core.decide.steps.end import revert
 from reconciler.core.observe.demand import unseen
-from reconciler.model.plan import Why
+from reconciler.model.capacity import ClusterObservation
+from reconciler.model.placement import Placement
+from reconciler.model.plan import EndReason
 from reconciler.model.units import format_duration
 from reconciler.text.timestamps import format_time
 
@@ -22,13 +26,17 @@ def end_idle(inputs: PassInput, working_plan: WorkingPlan) -> None:
         if not seen.unused or unseen(inputs.desired.fleet, inputs.observed, cluster, inputs.now):
             continue
         for placement in working_plan.on(cluster):
-            own, unused = terms(placement.workload, cluster, inputs), seen.unused.get(placement.name)
-            if unused is None or own.idle is None or not own.enforce_idle:
-                continue
-            since = max(unused, placement.changed_at)
-            if inputs.now - since < own.idle:
-                working_plan.wake(since + own.idle)
-                continue
-            allowed = format_duration(own.idle)
-            detail = f"its GPUs have not been used since {format_time(since)}, and {allowed} are allowed"
-            revert(inputs, working_plan, placement, Why.IDLE, detail)
+            working_plan.decide(placement.workload, partial(_end_idle, inputs, working_plan, placement, seen))
+
+
+def _end_idle(inputs: PassInput, working_plan: WorkingPlan, placement: Placement, seen: ClusterObservation) -> None:
+    own, unused = terms(placement.workload, seen.cluster, inputs), seen.unused.get(placement.name)
+    if unused is None or own.idle is None or not own.enforce_idle:
+        return
+    since = max(unused, placement.changed_at)
+    if inputs.now - since < own.idle:
+        working_plan.wake(since + own.idle)
+        return
+    allowed = format_duration(own.idle)
+    detail = f"its GPUs have not been used since {format_time(since)}, and {allowed} are allowed"
+    revert(inputs, working_plan, placement, EndReason.IDLE, detail)

@@ -1,28 +1,32 @@
-"""Lost clusters: gangs leave a cluster that has been lost for too long, whole and in one commit.
+"""Lost clusters: bursts leave a cluster that has been lost for too long.
 
 A cluster is lost while it is unseen or reports itself unhealthy. The moment since when is a record of this process
 alone, as with MultiKueue (docs/reference/groups.md, "MultiKueue"): git does not hold it, and a process that has just
-started may be the one that has not looked yet. Workloads without gangs stay, as on any cluster that merely cannot be
-seen.
+started may be the one that has not looked yet.
+
+Gangs go whole and in one commit, after the Fleet's workerLostTimeout. Replicas that run each for themselves go as far
+as other clusters have room, and sooner: a second copy of them only serves more. What runs once and is no gang stays,
+and so do requests without gangs.
 """
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
+from functools import partial
 
 from reconciler.core.decide.assign import gang_placement
 from reconciler.core.decide.candidates.finder import CandidateFinder
 from reconciler.core.decide.candidates.gang import gangs_of, placement_needs
 from reconciler.core.decide.state.pass_input import LostClusters, PassInput
 from reconciler.core.decide.state.working_plan import WorkingPlan
-from reconciler.core.decide.steps.end import policy_of
 from reconciler.core.decide.steps.move import find_gang_move
+from reconciler.core.decide.steps.relocate import Departure, may_relocate, move_restraint, over_budget, relocate
 from reconciler.core.observe.demand import unseen
 from reconciler.model.capacity import Observed
 from reconciler.model.ids import ClusterName
-from reconciler.model.placement import Placement, Restraint, RestraintKind
-from reconciler.model.plan import Move, Reason, Suppressed, Why
-from reconciler.model.policy import Desired
+from reconciler.model.placement import Placement, Restraint
+from reconciler.model.plan import EndReason, Move, Reason, Suppressed
+from reconciler.model.policy import SERVING_LOST_TIMEOUT, Desired
 from reconciler.model.units import format_duration
 from reconciler.text.wording import as_clause
 
@@ -37,20 +41,58 @@ def lost_since(before: LostClusters, desired: Desired, observed: Observed, now: 
 
 
 def leave_lost_clusters(inputs: PassInput, working_plan: WorkingPlan, finder: CandidateFinder) -> None:
-    """Move gangs off clusters that have been lost for longer than the Fleet's workerLostTimeout.
+    """Move bursts off clusters that have been lost for longer than their timeout.
 
-    A gang that fits on no other cluster stays, and is suppressed with the reason.
+    What fits on no other cluster stays, and is suppressed with the reason.
     """
-    timeout = inputs.desired.fleet.worker_lost_timeout
     for cluster, since in sorted(inputs.lost.items()):
-        due = since + timeout
         for placement in working_plan.on(cluster):
-            if not gangs_of(inputs, placement):
-                continue
-            if due > inputs.now:
-                working_plan.wake(due)
-            else:
-                _leave(inputs, working_plan, finder, placement, _why(inputs, cluster, since))
+            step = partial(_leave_when_due, inputs, working_plan, finder, placement, since=since)
+            working_plan.decide(placement.workload, step)
+
+
+def lost_timeout(inputs: PassInput, placement: Placement) -> timedelta | None:
+    """Return how long the cluster of a placement may be lost before it leaves; None where it stays.
+
+    The policy's timeout goes before the Fleet's.
+    """
+    policy = inputs.desired.policies.get(placement.workload)
+    own = policy.worker_lost_timeout if policy is not None else None
+    if gangs_of(inputs, placement):
+        return own or inputs.desired.fleet.worker_lost_timeout
+    if policy is None or placement.workload.request:
+        return None
+    return own or SERVING_LOST_TIMEOUT
+
+
+def _leave_when_due(
+    inputs: PassInput,
+    working_plan: WorkingPlan,
+    finder: CandidateFinder,
+    placement: Placement,
+    *,
+    since: datetime,
+) -> None:
+    timeout = lost_timeout(inputs, placement)
+    if timeout is None:
+        return
+    if since + timeout > inputs.now:
+        working_plan.wake(since + timeout)
+        return
+    detail = _describe_loss(inputs, placement.cluster)
+    if gangs_of(inputs, placement):
+        _leave(inputs, working_plan, finder, placement, detail=detail, timeout=timeout)
+    elif may_relocate(inputs, working_plan, placement):
+        departure = Departure(
+            placement=placement,
+            replicas=placement.replicas,
+            why=EndReason.CLUSTER_LOST,
+            held=Reason.CLUSTER_LOST,
+            detail=detail,
+            left=_left(placement),
+            rest=timeout,
+        )
+        relocate(inputs, working_plan, finder, departure)
 
 
 def _lost(name: ClusterName, desired: Desired, observed: Observed, now: datetime) -> bool:
@@ -60,17 +102,30 @@ def _lost(name: ClusterName, desired: Desired, observed: Observed, now: datetime
     return bool(unseen(desired.fleet, observed, name, now)) or seen is None or not seen.healthy
 
 
-def _why(inputs: PassInput, cluster: ClusterName, since: datetime) -> str:
+def _describe_loss(inputs: PassInput, cluster: ClusterName) -> str:
     seen = inputs.observed.clusters.get(cluster)
     blind = unseen(inputs.desired.fleet, inputs.observed, cluster, inputs.now)
     unwell = f"{cluster}: {as_clause(seen.message) or 'it reports itself unhealthy'}" if seen is not None else ""
-    return f"{blind or unwell}, which has lasted for {format_duration(inputs.now - since)}"
+    return f"{blind or unwell}, which has lasted for {format_duration(inputs.now - inputs.lost[cluster])}"
 
 
 def _leave(
-    inputs: PassInput, working_plan: WorkingPlan, finder: CandidateFinder, placement: Placement, detail: str
+    inputs: PassInput,
+    working_plan: WorkingPlan,
+    finder: CandidateFinder,
+    placement: Placement,
+    *,
+    detail: str,
+    timeout: timedelta,
 ) -> None:
-    """Move a placement to the first other cluster that has room for all of it, in one change."""
+    """Move a gang to the first other cluster that has room for all of it, in one change."""
+    workload = placement.workload
+    suppressed = None
+    if not workload.request:
+        suppressed = over_budget(inputs, working_plan, workload, detail, replicas=placement.replicas)
+    if suppressed is not None:
+        working_plan.suppress(suppressed)
+        return
     move, refusals = find_gang_move(inputs, working_plan, finder, placement)
     if move is not None:
         after = move.placement
@@ -81,11 +136,11 @@ def _leave(
             Move(
                 before=placement,
                 after=after,
-                why=Why.CLUSTER_LOST,
+                why=EndReason.CLUSTER_LOST,
                 detail=detail,
                 choice=choice,
                 refused=refusals,
-                restraint=_restraint(inputs, placement),
+                restraint=_restraint(inputs, placement, timeout),
             )
         )
         return
@@ -105,19 +160,13 @@ def _leave(
     )
 
 
-def _restraint(inputs: PassInput, placement: Placement) -> Restraint | None:
-    """Keep a burst off the cluster that it has left, until what may run there still has had time to go.
+def _restraint(inputs: PassInput, placement: Placement, timeout: timedelta) -> Restraint | None:
+    """Keep a burst off the cluster that it has left, until its old pods there have had time to end.
 
     A request that moves on stays where it is, and its record has no place for this.
     """
-    if placement.workload.request:
-        return None
-    rest = max(inputs.desired.fleet.worker_lost_timeout, policy_of(inputs.desired, placement.workload).cool_down)
-    return Restraint(
-        kind=RestraintKind.COOL_DOWN,
-        cluster=placement.cluster,
-        since=inputs.now,
-        until=inputs.now + rest,
-        reason=f"{placement.name} was moved away, and may still run there",
-        placement=placement.name,
-    )
+    return None if placement.workload.request else move_restraint(inputs, placement, _left(placement), timeout)
+
+
+def _left(placement: Placement) -> str:
+    return f"{placement.name} was moved away, and may still run there"

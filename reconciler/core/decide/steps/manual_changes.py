@@ -2,36 +2,49 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.decide.state.working_plan import WorkingPlan
 from reconciler.core.decide.steps.end import policy_of, revert
 from reconciler.core.ledger import lifecycle
-from reconciler.core.observe.demand import ceiling, next_fall
+from reconciler.core.observe.demand import next_peak_change, peak_missing
 from reconciler.model.demand import Demand
+from reconciler.model.ids import WorkloadId
+from reconciler.model.ledger import Drift
 from reconciler.model.placement import Restraint, RestraintKind
-from reconciler.model.plan import Hold, Release, Restore, Why
+from reconciler.model.plan import EndReason, Hold, Release, Restore
 
 
 def follow_manual_changes(inputs: PassInput, working_plan: WorkingPlan) -> None:
     """Hold workloads whose placements a person deleted, restore edited files, and release holds that are over."""
     for drifted in inputs.ledger.drifted:
-        placement = drifted.placement
-        if drifted.removed and placement.workload.request:
-            revert(inputs, working_plan, placement, Why.REQUESTED, f"deleted by hand on {placement.cluster}")
-        elif drifted.removed:
-            restraint = lifecycle.hold(placement, policy_of(inputs.desired, placement.workload), inputs.now)
-            working_plan.change(Hold(workload=placement.workload, placement=placement, restraint=restraint))
-        else:
-            working_plan.change(Restore(drifted=drifted, detail="its files were edited by hand"))
+        step = partial(_follow, inputs, working_plan, drifted)
+        working_plan.decide(drifted.placement.workload, step, always=True)
     for workload in sorted(inputs.ledger.restraints):
-        holds = tuple(
-            restraint
-            for restraint in inputs.ledger.restraints[workload]
-            if restraint.kind is RestraintKind.HOLD and inputs.now < restraint.until
-        )
-        demand = inputs.demands.get(workload)
-        if holds and isinstance(demand, Demand):
-            _release(inputs, working_plan, demand, holds)
+        working_plan.decide(workload, partial(_release_holds, inputs, working_plan, workload))
+
+
+def _follow(inputs: PassInput, working_plan: WorkingPlan, drifted: Drift) -> None:
+    placement = drifted.placement
+    if drifted.removed and placement.workload.request:
+        revert(inputs, working_plan, placement, EndReason.REQUESTED, f"deleted by hand on {placement.cluster}")
+    elif drifted.removed:
+        restraint = lifecycle.hold(placement, policy_of(inputs.desired, placement.workload), inputs.now)
+        working_plan.change(Hold(workload=placement.workload, placement=placement, restraint=restraint))
+    else:
+        working_plan.change(Restore(drifted=drifted, detail="its files were edited by hand"))
+
+
+def _release_holds(inputs: PassInput, working_plan: WorkingPlan, workload: WorkloadId) -> None:
+    holds = tuple(
+        restraint
+        for restraint in inputs.ledger.restraints[workload]
+        if restraint.kind is RestraintKind.HOLD and inputs.now < restraint.until
+    )
+    demand = inputs.demands.get(workload)
+    if holds and isinstance(demand, Demand):
+        _release(inputs, working_plan, demand, holds)
 
 
 def _release(inputs: PassInput, working_plan: WorkingPlan, demand: Demand, holds: tuple[Restraint, ...]) -> None:
@@ -43,8 +56,8 @@ def _release(inputs: PassInput, working_plan: WorkingPlan, demand: Demand, holds
     window = policy_of(inputs.desired, demand.workload).scale_down_window
     if demand.stale or demand.missing:
         return
-    if ceiling(demand, window) == 0:
+    if peak_missing(demand, window) == 0:
         detail = f"nothing is missing on {demand.primary} any more"
         working_plan.change(Release(workload=demand.workload, restraints=holds, detail=detail))
     else:
-        working_plan.wake(next_fall(demand, window))
+        working_plan.wake(next_peak_change(demand, window))

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 
 from reconciler.core.capacity.admission_defaults import with_admission_defaults, with_included_runtime_class
-from reconciler.core.capacity.pod_needs import PodRequirements
+from reconciler.core.capacity.pod_requirements import PodRequirements
 from reconciler.core.decide.assign import gang_placement
-from reconciler.core.decide.assign.replicas_by_cluster import values
+from reconciler.core.decide.assign.copies import assess_copy
+from reconciler.core.decide.assign.replicas_by_cluster import describe_label_values
 from reconciler.core.decide.assign.subset_limits import refuse_full_subset
 from reconciler.core.decide.candidates.finder import CandidateFinder
 from reconciler.core.decide.candidates.gang import gang_of, placement_needs
@@ -19,18 +22,28 @@ from reconciler.core.spread.subset_pods import subset_of
 from reconciler.model.candidate import Candidate
 from reconciler.model.capacity import ReplicaShape
 from reconciler.model.demand import Demand
+from reconciler.model.ids import ClusterName
+from reconciler.model.kubernetes.workload_spread import Subset
 from reconciler.model.placement import Placement
 from reconciler.model.plan import Reason, Refusal
 from reconciler.model.policy import BurstPolicy
 from reconciler.model.workload import WorkloadTemplate
-from reconciler.model.workload_spread import Subset
 from reconciler.text.wording import count, sanitize
+
+_NONE: Mapping[ClusterName, Refusal] = MappingProxyType({})
 
 
 def find_move(
-    finder: CandidateFinder, template: WorkloadTemplate, policy: BurstPolicy, placement: Placement
+    finder: CandidateFinder,
+    template: WorkloadTemplate,
+    policy: BurstPolicy,
+    placement: Placement,
+    *,
+    avoided: Mapping[ClusterName, Refusal] = _NONE,
 ) -> tuple[Candidate | None, tuple[Refusal, ...]]:
     """Find the first candidate with room for a whole placement as it is, and the refusals before it.
+
+    Clusters that are `avoided` are refused as it says there.
 
     A move never splits a placement. The shape of its replicas is taken from the primary where the subset or the cluster
     has changed the recorded one, and so are the rules of other pods about them, which no record has.
@@ -42,11 +55,17 @@ def find_move(
     shape = own or replace(placement.shape, who=seen.who if seen is not None else ())
     made_for = subset_of(policy.spread, placement.subset) if policy.spread is not None and own is None else None
     for candidate in finder.order(placement.workload):
+        if candidate.cluster in avoided:
+            refusals.append(avoided[candidate.cluster])
+            continue
         # Each candidate by itself: the placement that moves makes room for the GPR that begins.
         answer = finder.assess(template, policy, shape, candidate, placement.replicas, more_gprs=-1)
         if not isinstance(answer, Refusal):
             if candidate.cluster == placement.cluster:
                 continue
+            if template.copy is not None:
+                answer = assess_copy(finder, template, policy, shape, candidate, more_gprs=-1)
+        if not isinstance(answer, Refusal):
             answer = _unsplit(finder, policy, placement, answer, made_for)
         if not isinstance(answer, Refusal):
             return answer, tuple(refusals)
@@ -89,7 +108,7 @@ def find_gang_move(
     def ask(candidate: Candidate, *, least: bool) -> GangMove | Refusal:
         return _gang_move(inputs, working_plan, finder, placement, candidate=candidate, least=least)
 
-    return gang_placement.first(placement_needs(inputs, placement), candidates, ask)
+    return gang_placement.first_with_room(placement_needs(inputs, placement), candidates, ask)
 
 
 def _gang_move(
@@ -151,7 +170,7 @@ def _unsplit(
             message=f"{room} of its {count(placement.replicas, 'replica')}, which move together",
         )
     elif made_for is not None and made_for.patch and candidate.subset != made_for.name:
-        message = f"nobody says what its replicas are without the patch of subset {sanitize(made_for.name)}"
+        message = f"its replicas without the patch of subset {sanitize(made_for.name)} are unknown"
         refusal = Refusal(cluster=candidate.cluster, reason=Reason.NO_SHAPE, message=message)
     else:
         refusal = _beyond(finder, policy, placement, candidate)
@@ -173,6 +192,6 @@ def _beyond(finder: CandidateFinder, policy: BurstPolicy, placement: Placement, 
     return Refusal(
         cluster=candidate.cluster,
         reason=Reason.SPREAD_LIMIT,
-        message=f"policy {policy.name} spreads over {values(most, policy)} at most",
+        message=f"policy {policy.name} spreads over {describe_label_values(most, policy)} at most",
         remedy=f"raise spec.distribution.spreadConstraint.maxGroups of policy {policy.name}",
     )

@@ -5,14 +5,22 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import partial
 
-from reconciler.core.capacity.pod_needs import PodRequirements, request_requirements
-from reconciler.core.decide.assign.gang_placement import choose, describe_minimum, fitted, rounds
+from reconciler.core.capacity.pod_requirements import (
+    UNKNOWN_REMEDY,
+    PodRequirements,
+    request_requirements,
+    unknown_needs,
+)
+from reconciler.core.cost.budgets import describe_used_up
+from reconciler.core.decide.assign.gang_placement import choose, describe_minimum, fit_gang, rounds
 from reconciler.core.decide.candidates.finder import CandidateFinder, why_not
 from reconciler.core.decide.candidates.gpr_terms import priority
-from reconciler.core.decide.state.enrolment import EnrolledRequest, end_of, lasting
+from reconciler.core.decide.state.enrolment import EnrolledRequest, request_duration, request_end
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.decide.state.working_plan import WorkingPlan
+from reconciler.core.decide.steps.grow import grow_if_short
 from reconciler.core.decide.steps.queue import Turn
 from reconciler.model.candidate import Candidate
 from reconciler.model.ids import WorkloadId
@@ -27,18 +35,22 @@ def request_turns(inputs: PassInput, working_plan: WorkingPlan, finder: Candidat
     if enrolment is None:
         return
     for workload in waiting(inputs, working_plan):
-        yield turn(inputs, working_plan, finder, enrolment.entries[workload])
+        make_turn = partial(turn, inputs, working_plan, finder, enrolment.entries[workload])
+        own = working_plan.decide(workload, make_turn)
+        if own is not None:
+            yield own
 
 
 def turn(inputs: PassInput, working_plan: WorkingPlan, finder: CandidateFinder, entry: EnrolledRequest) -> Turn:
     """Make the turn of a waiting request, as its record stands now."""
     workload = entry.workload
     record = working_plan.requests[workload]
+    step = _PlaceRequest(inputs=inputs, working_plan=working_plan, finder=finder, entry=entry, record=record)
     return Turn(
         priority=priority(workload, inputs),
         since=record.received_at,
         workload=workload,
-        take=_PlaceRequest(inputs=inputs, working_plan=working_plan, finder=finder, entry=entry, record=record).decide,
+        take=grow_if_short(working_plan, finder, workload, step.decide),
     )
 
 
@@ -47,9 +59,11 @@ def waiting(inputs: PassInput, working_plan: WorkingPlan) -> tuple[WorkloadId, .
     enrolment = inputs.enrolment
     if enrolment is None:
         return ()
-    suspects = {*enrolment.lacking(inputs.ledger.placements), *working_plan.touched()}
+    suspects = {*enrolment.unplaced_requests(inputs.ledger.placements), *working_plan.changed_workloads()}
     return tuple(
-        sorted(workload for workload in suspects if enrolment.missing(workload, len(working_plan.of(workload))))
+        sorted(
+            workload for workload in suspects if enrolment.missing_placements(workload, len(working_plan.of(workload)))
+        )
     )
 
 
@@ -73,11 +87,14 @@ def assess(
     template, policy = inputs.desired.templates[request.workload], inputs.desired.policies[request.workload]
     entry = inputs.enrolment.entries.get(request.workload) if inputs.enrolment is not None else None
     pods = entry.pods if entry is not None else None
+    workspace = inputs.desired.workspaces[request.workspace]
     need = request_requirements(request, inputs.observed.clusters.get(name), pods, kinds=inputs.desired.kinds)
+    if unknown := unknown_needs(need, workspace):
+        return Refusal(cluster=name, reason=Reason.NO_SHAPE, message=unknown, remedy=UNKNOWN_REMEDY)
     main = need.main
     answer = finder.assess(template, policy, main.shape, candidate, main.replicas, more_gprs=more_gprs)
     if isinstance(answer, Candidate):
-        answer = fitted(inputs, finder, request.workspace, answer, need, least=least)
+        answer = fit_gang(inputs, finder, request.workspace, answer, need, least=least)
     return answer if isinstance(answer, Refusal) else (answer, need)
 
 
@@ -95,15 +112,26 @@ class _PlaceRequest:
         """Place the request where it has room, and suppress its other placements with the reason."""
         workload, enrolment, finder = self.entry.workload, self.inputs.enrolment, self.finder
         taken = {placement.cluster for placement in self.working_plan.of(workload)}
-        missing = enrolment.missing(workload, len(taken)) if enrolment is not None else 0
+        missing = enrolment.missing_placements(workload, len(taken)) if enrolment is not None else 0
         kind = self._kind()
         alike = (kind, missing, frozenset(taken), self.record.avoids) if kind is not None else None
-        # 1. A request of the same kind has found no room, and nothing has changed since.
+        # 1. The needs of its pods are unknown.
+        unknown = unknown_needs(self.entry.needs, self.entry.workspace)
+        if missing and unknown:
+            self._suppress(self._suppression(missing, Reason.NO_SHAPE, f"{unknown} ({UNKNOWN_REMEDY})"))
+            return
+        # 2. What its workspace may cost is spent.
+        budget = self.inputs.budgets.used_up(workload, "")
+        if missing and budget is not None:
+            suppressed = self._suppression(missing, Reason.OVER_BUDGET, describe_used_up(budget))
+            self._suppress(replace(suppressed, until=budget.ends_at))
+            return
+        # 3. A request of the same kind has found no room, and nothing has changed since.
         cached = finder.refusals.suppressed(alike, finder.moment()) if alike is not None and missing else None
         if cached is not None:
             self._suppress(cached)
             return
-        # 2. Each of its clusters is tried, until no placement is missing.
+        # 4. Each of its clusters is tried, until no placement is missing.
         total, refusals = missing + len(taken), tuple[Refusal, ...]()
         began = finder.moment()
         for least in rounds(self.entry.needs):
@@ -116,9 +144,9 @@ class _PlaceRequest:
                     missing, taken = missing - 1, {*taken, candidate.cluster}
                 else:
                     refusals = (*refusals, refusal)
-        # 3. Some of its placements have no room.
+        # 5. Some of its placements have no room.
         if missing:
-            suppressed = self._suppressed(missing, total, refusals)
+            suppressed = self._explain_refusals(missing, total, refusals)
             if alike is not None and finder.moment() == began:
                 finder.refusals.suppress(alike, suppressed, began)
             self._suppress(suppressed)
@@ -141,7 +169,11 @@ class _PlaceRequest:
         kind = (kind, least)
         state = finder.state(name, self.record.request.workspace) if shared else None
         cached = finder.refusals.refusal(kind, name, state) if shared else None
-        answer = cached or assess(self.inputs, finder, self.record, candidate, least=least)
+        if cached is None:
+            look = partial(assess, self.inputs, finder, self.record, candidate, least=least)
+            answer = finder.contained(candidate, look)
+        else:
+            answer = cached
         if not isinstance(answer, Refusal):
             self._place(*answer, passed)
             return None
@@ -167,16 +199,16 @@ class _PlaceRequest:
     def _end(self, began: RequestRecord) -> datetime:
         """Return the end that all placements of a request share."""
         limits = self.inputs.desired.limits.get(began.request.workspace)
-        return end_of(began, self.inputs.desired) or self.inputs.now + lasting(began.request, limits)
+        return request_end(began, self.inputs.desired) or self.inputs.now + request_duration(began.request, limits)
 
     def _suppress(self, suppressed: Suppressed) -> None:
         """Note that the request waits. One that has begun waits until its time is over."""
-        end = end_of(self.record, self.inputs.desired)
+        end = request_end(self.record, self.inputs.desired)
         if end is not None:
             self.working_plan.wake(end)
         self.working_plan.suppress(replace(suppressed, workload=self.entry.workload))
 
-    def _suppressed(self, missing: int, total: int, refusals: tuple[Refusal, ...]) -> Suppressed:
+    def _explain_refusals(self, missing: int, total: int, refusals: tuple[Refusal, ...]) -> Suppressed:
         """Say why the request waits, and the first remedy."""
         of = f"{missing} of {count(total, 'placement')}" if total > 1 else "it"
         first = next((refusal for refusal in refusals if refusal.remedy), None)
@@ -185,11 +217,9 @@ class _PlaceRequest:
         minimum = describe_minimum(need)
         nor = f", nor does {minimum}" if minimum else ""
         reason, message = why_not(refusals, f"{of} fits on no cluster{nor}{hint}")
-        return Suppressed(
-            workload=self.entry.workload,
-            reason=reason,
-            message=message,
-            replicas=missing * need.main.replicas,
-            until=self.finder.next_change(self.entry.workload),
-            refusals=refusals,
-        )
+        suppressed = self._suppression(missing, reason, message)
+        return replace(suppressed, until=self.finder.next_change(self.entry.workload), refusals=refusals)
+
+    def _suppression(self, missing: int, reason: Reason, message: str) -> Suppressed:
+        replicas = missing * self.entry.needs.main.replicas
+        return Suppressed(workload=self.entry.workload, reason=reason, message=message, replicas=replicas)

@@ -8,9 +8,10 @@ a change up.
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 from reconciler.core.capacity.gangs import GangWorkload, additional_requirements, gang_workloads
-from reconciler.core.capacity.pod_needs import PodRequirements, PodSet
+from reconciler.core.capacity.pod_requirements import PodRequirements, PodSet
 from reconciler.core.decide.assign import gang_placement
 from reconciler.core.decide.candidates.finder import CandidateFinder
 from reconciler.core.decide.candidates.gang import gang_of
@@ -20,6 +21,7 @@ from reconciler.core.fleet.cluster_order import candidate_of
 from reconciler.core.ledger import lifecycle
 from reconciler.model.candidate import Candidate
 from reconciler.model.capacity import ReplicaShape
+from reconciler.model.ids import WorkloadId
 from reconciler.model.placement import Placement
 from reconciler.model.plan import Refusal, Resize, Suppressed
 from reconciler.text.wording import as_clause, count
@@ -29,16 +31,19 @@ def update_pod_templates(inputs: PassInput, working_plan: WorkingPlan, finder: C
     """Resize the placements whose replicas have come to be of another number of pods, where the new pods fit."""
     desired, gangs = inputs.desired, gang_workloads(inputs.desired)
     for workload in working_plan.placed() if gangs else ():
-        if workload not in gangs or workload not in desired.policies:
+        if workload in gangs and workload in desired.policies:
+            working_plan.decide(workload, partial(_update, inputs, working_plan, finder, workload))
+
+
+def _update(inputs: PassInput, working_plan: WorkingPlan, finder: CandidateFinder, workload: WorkloadId) -> None:
+    template = inputs.desired.templates[workload]
+    for placement in working_plan.of(workload):
+        if placement.template_version in {"", lifecycle.file_version(template)}:
             continue
-        template = desired.templates[workload]
-        for placement in working_plan.of(workload):
-            if placement.template_version in {"", lifecycle.file_version(template)}:
-                continue
-            gang = gang_of(inputs, workload, placement)
-            shape = gang.shape if gang is not None else None
-            if gang is not None and shape is not None and _differs(placement, shape):
-                _resize(inputs, working_plan, finder, placement, into=(gang, shape))
+        gang = gang_of(inputs, workload, placement)
+        shape = gang.shape if gang is not None else None
+        if gang is not None and shape is not None and _differs(placement, shape):
+            _resize(inputs, working_plan, finder, placement, into=(gang, shape))
 
 
 def _differs(placement: Placement, shape: ReplicaShape) -> bool:

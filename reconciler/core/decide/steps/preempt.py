@@ -12,9 +12,9 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
+from reconciler.core.capacity.cluster import ClusterCapacity
 from reconciler.core.capacity.gpu_requests import gpu_shapes
-from reconciler.core.capacity.pod_needs import PodRequirements, request_requirements
-from reconciler.core.capacity.room import ClusterCapacity
+from reconciler.core.capacity.pod_requirements import PodRequirements, request_requirements
 from reconciler.core.decide.assign.subset_limits import room_in
 from reconciler.core.decide.candidates.finder import MOST, CandidateFinder
 from reconciler.core.decide.candidates.gang import gang_of
@@ -25,6 +25,7 @@ from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.decide.state.working_plan import WorkingPlan
 from reconciler.core.decide.steps.close_requests import close
 from reconciler.core.decide.steps.end import revert
+from reconciler.core.decide.steps.fair_share import FairShares
 from reconciler.core.decide.steps.place_requests import turn
 from reconciler.core.decide.steps.queue import Turn
 from reconciler.model.candidate import Candidate
@@ -32,12 +33,12 @@ from reconciler.model.capacity import ReplicaShape
 from reconciler.model.demand import Demand
 from reconciler.model.ids import ClusterName, WorkloadId, WorkspaceName
 from reconciler.model.placement import Placement
-from reconciler.model.plan import Amend, Reason, Suppressed, Why
+from reconciler.model.plan import Amend, EndReason, Reason, Suppressed
 from reconciler.model.request import Provisioning
 from reconciler.text.wording import count
 
 
-def all_of(needed: PodRequirements, *, least: bool) -> tuple[tuple[ReplicaShape, int], ...]:
+def required_pods(needed: PodRequirements, *, least: bool) -> tuple[tuple[ReplicaShape, int], ...]:
     """Return the pods that have to fit; none of a gang with domains of its own, which evictions may not free."""
     if least:
         return minimum(needed) if may_start(needed) else ()
@@ -47,7 +48,7 @@ def all_of(needed: PodRequirements, *, least: bool) -> tuple[tuple[ReplicaShape,
 def replicas_that_fit(room: ClusterCapacity, wanted: Sequence[tuple[ReplicaShape, int]], *, whole: bool) -> int:
     """Count the replicas that fit; a gang counts as one where all of it fits, else as none."""
     if whole:
-        return int(room.together(wanted) == len(wanted))
+        return int(room.fitting_in_order(wanted) == len(wanted))
     ((shape, most),) = wanted
     return room.count(shape, most)
 
@@ -84,20 +85,25 @@ class Preemption:
     inputs: PassInput
     working_plan: WorkingPlan
     finder: CandidateFinder
+    shares: FairShares
     _evictable: dict[ClusterName, tuple[int, tuple[tuple[int, Placement], ...]]] = field(default_factory=dict)
     _rooms: dict[Hashable, tuple[Hashable, ClusterCapacity]] = field(default_factory=dict)
     _cache: dict[Hashable, tuple[Hashable, Eviction | None]] = field(default_factory=dict)
     _yielding: dict[int, tuple[tuple[Candidate, ...], tuple[Candidate, ...]]] = field(default_factory=dict)
     _hopeless: dict[Hashable, tuple[int, Suppressed]] = field(default_factory=dict)
+    _evicts: list[bool] = field(default_factory=list)
 
     def make_room(self, turn: Turn) -> tuple[Turn, ...]:
         """Evict for a workload that found no room, let it take its turn again, and return the turns of the evicted.
 
         Of several clusters the one with room for most replicas is taken, then the one with the fewest victims.
         """
-        suppressed = self.working_plan.short_of_room(turn.workload)
+        suppressed = self.working_plan.unplaceable(turn.workload)
         limits = self.inputs.desired.limits.get(turn.workload.workspace)
         if suppressed is None or (limits is not None and not limits.evicts):
+            return ()
+        suppressed = self._without_spare(suppressed)
+        if suppressed is None:
             return ()
         alike = self._kind(turn.workload)
         kind = None if alike is None else (alike, id(suppressed.refusals))  # the same object for all of a kind
@@ -119,6 +125,14 @@ class Preemption:
         turn.take()
         return tuple(self._turns({victim.workload for victim in best.victims}, turn.workload))
 
+    def _without_spare(self, suppressed: Suppressed) -> Suppressed | None:
+        """Leave out replicas that are only wanted beforehand, for which nobody is evicted; None where all are."""
+        demand = self.inputs.demands.get(suppressed.workload)
+        if not isinstance(demand, Demand) or demand.needed == demand.missing:
+            return suppressed
+        lacking = demand.needed - self.working_plan.replicas(suppressed.workload)
+        return replace(suppressed, replicas=min(suppressed.replicas, lacking)) if lacking > 0 else None
+
     def _kind(self, workload: WorkloadId) -> Hashable | None:
         """Return a value that is equal for waiting requests with the same victims; None for a workload of its own."""
         enrolment = self.inputs.enrolment
@@ -135,7 +149,7 @@ class Preemption:
 
         Workloads that are `alike` share the answer of a cluster until something changes there.
         """
-        candidates = self._crowded(workload)
+        candidates = self._yielding_clusters(workload)
         if not candidates:
             return
         refusals = (refusal for refusal in suppressed.refusals if refusal.reason is not Reason.NO_CAPACITY)
@@ -152,8 +166,10 @@ class Preemption:
             if entry[1] is not None:
                 yield entry[1]
 
-    def _crowded(self, workload: WorkloadId) -> tuple[Candidate, ...]:
+    def _yielding_clusters(self, workload: WorkloadId) -> tuple[Candidate, ...]:
         """List the clusters that a workload may use and that have evictable placements, in order."""
+        if not self._may_evict():
+            return ()
         candidates = self._order(workload)
         if id(candidates) not in self._yielding:
             self._yielding[id(candidates)] = (
@@ -161,6 +177,14 @@ class Preemption:
                 tuple(candidate for candidate in candidates if self._evictable_on(candidate.cluster)),
             )
         return self._yielding[id(candidates)][1]
+
+    def _may_evict(self) -> bool:
+        """Tell whether the terms of anything that runs may say that it is evictable: of a GPRTemplate or a request."""
+        if not self._evicts:
+            requests = self.inputs.ledger.requests.values()
+            evictable = any(record.request.terms.evictable for record in requests)
+            self._evicts.append(evictable or bool(self.inputs.desired.gpr_templates))
+        return self._evicts[0]
 
     def _order(self, workload: WorkloadId) -> tuple[Candidate, ...]:
         """List the clusters that a workload may use, in order."""
@@ -180,15 +204,19 @@ class Preemption:
             for own, placement in self._evictable_on(candidate.cluster)
             if own < mine and placement.workload != workload
         ]
+        reclaimed = self._reclaimable(workload, candidate, mine)
+        evictable += reclaimed
         if not evictable:
             return None
-        wanted, whole = self._wanted(workload, suppressed, candidate, least=least)
+        wanted, whole = self._required_replicas(workload, suppressed, candidate, least=least)
         if not wanted:
             return None
         newcomer = wanted[0][0]
         whose = None if self._reserves(workload) else workload.workspace
         serves = replicas_that_fit(
-            self._emptied(candidate.cluster, workload, whose, evictable, newcomer), wanted, whole=whole
+            self._capacity_after_eviction(candidate.cluster, workload, whose, evictable, newcomer, reclaimed=reclaimed),
+            wanted,
+            whole=whole,
         )
         if not serves:
             return None
@@ -201,25 +229,47 @@ class Preemption:
             candidate=candidate, newcomer=newcomer, victims=fewest_victims(evictable, enough), served=serves
         )
 
+    def _reclaimable(self, workload: WorkloadId, candidate: Candidate, mine: int) -> list[Placement]:
+        """List the evictable placements of equal priority with room that the quota of a workload's workspace is owed.
+
+        They are as many as it takes for the replicas that it lacks within its quota, and no more than was borrowed.
+        """
+        shares, demand = self.shares, self.inputs.demands.get(workload)
+        quota = self.inputs.desired.workspaces[workload.workspace].quota.amounts
+        if not quota or workload.request or not isinstance(demand, Demand) or demand.shape is None:
+            return []
+        loans = []
+        shares.forget()
+        for own, placement in self._evictable_on(candidate.cluster):
+            if own == mine and not placement.workload.request and shares.reclaims(workload, placement.workload):
+                loans.append(placement)
+                shares.expect(placement.workload, -placement.replicas)
+                shares.expect(workload, placement.replicas * placement.shape.group_size // demand.shape.group_size)
+        return loans
+
     def _reserves(self, workload: WorkloadId) -> bool:
         """Tell whether it is a reservation, which needs room beside all others, those of its own workspace too."""
         record = self.working_plan.requests.get(workload)
         return record is not None and record.request.reserves
 
-    def _emptied(
+    def _capacity_after_eviction(
         self,
         cluster: ClusterName,
         workload: WorkloadId,
         whose: WorkspaceName | None,
         evictable: Sequence[Placement],
         newcomer: ReplicaShape,
+        *,
+        reclaimed: Sequence[Placement],
     ) -> ClusterCapacity:
         """Return the room of a cluster without any of its evictable placements; cached by shape until it changes.
 
-        They are the first of all that are evictable there, less those of the workload itself.
+        They are the first of all that are evictable there, less those of the workload itself, and what it reclaims.
         """
         own = workload if any(other.workload == workload for _, other in self._evictable_on(cluster)) else None
-        key, now = (cluster, whose, len(evictable), own, newcomer.likeness), self.finder.capacity.moment(cluster)
+        loans = tuple(placement.path for placement in reclaimed)
+        key = cluster, whose, len(evictable), own, newcomer.likeness, loans
+        now = self.finder.capacity.moment(cluster)
         entry = self._rooms.get(key)
         if entry is None or entry[0] != now:
             room = self.finder.capacity.room(cluster, whose, without=evictable, newcomer=newcomer)
@@ -238,12 +288,13 @@ class Preemption:
             evictable = []
             for placement in youngest:
                 own = terms(placement.workload, cluster, self.inputs)
-                if own.evictable and placement.created_at < self.inputs.now:
+                stays = placement.created_at >= self.inputs.now or self.working_plan.is_frozen(placement)
+                if own.evictable and not stays:
                     evictable.append((own.priority, placement))
             entry = self._evictable[cluster] = now, tuple(sorted(evictable, key=lambda pair: pair[0]))
         return entry[1]
 
-    def _wanted(
+    def _required_replicas(
         self, workload: WorkloadId, suppressed: Suppressed, candidate: Candidate, *, least: bool
     ) -> tuple[tuple[tuple[ReplicaShape, int], ...], bool]:
         """Return the replicas that have to fit on a cluster, and whether they have to fit all together."""
@@ -256,14 +307,14 @@ class Preemption:
             return tuple((option, 1) for option in options[:1]), True
         if record is not None:
             needed = request_requirements(record.request, seen, kinds=self.inputs.desired.kinds)
-            return all_of(needed, least=least), True
+            return required_pods(needed, least=least), True
         demand = self.inputs.demands.get(workload)
         if not isinstance(demand, Demand) or demand.shape is None:
             return (), True
         gang = gang_of(self.inputs, workload)
         if gang is not None:
             needed = gang.of(suppressed.replicas)
-            return (() if self.working_plan.of(workload) else all_of(needed, least=least)), True
+            return (() if self.working_plan.of(workload) else required_pods(needed, least=least)), True
         if least:
             return (), False
         policy = self.inputs.desired.policies[workload]
@@ -273,6 +324,9 @@ class Preemption:
         left = (MOST if most is None else most) - here
         if policy.spread is not None:
             left = min(left, room_in(self.finder, policy.spread, workload, candidate))
+        copy = self.inputs.desired.templates[workload].copy
+        if copy is not None:
+            return (((shape, copy),) if not here and copy <= min(suppressed.replicas, left) else ()), True
         return ((shape, min(suppressed.replicas, left)),), False
 
     def _cost(self, eviction: Eviction) -> tuple[int, int, int, int]:
@@ -287,7 +341,10 @@ class Preemption:
         own = terms(victim.workload, victim.cluster, self.inputs).priority
         others = f" with {count(len(eviction.victims) - 1, 'other')}" if len(eviction.victims) > 1 else ""
         detail = f"its priority is {own}, and it makes room{others} for {newcomer} of priority {urgency}"
-        revert(self.inputs, self.working_plan, victim, Why.PREEMPTED, detail)
+        if own == urgency:
+            owed = f"the quota of {newcomer.workspace} has a right to"
+            detail = f"{victim.workload.workspace} has borrowed room that {owed}; it goes to {newcomer}"
+        revert(self.inputs, self.working_plan, victim, EndReason.PREEMPTED, detail)
         record = self.working_plan.requests.get(victim.workload)
         if record is None or record.ended is not None:
             return
@@ -312,14 +369,14 @@ class Preemption:
             entry, record = enrolment.entries.get(workload), self.working_plan.requests.get(workload)
             if entry is None or record is None or record.ended is not None:
                 continue
-            if enrolment.missing(workload, len(self.working_plan.of(workload))):
+            if enrolment.missing_placements(workload, len(self.working_plan.of(workload))):
                 again = turn(self.inputs, self.working_plan, self.finder, entry)
                 yield replace(again, take=partial(self._again, again, newcomer))
 
     def _again(self, turn: Turn, newcomer: WorkloadId) -> None:
         """Let an evicted request go to another cluster; without room it waits if its terms say so, else it fails."""
         turn.take()
-        record, suppressed = self.working_plan.requests[turn.workload], self.working_plan.short_of_room(turn.workload)
+        record, suppressed = self.working_plan.requests[turn.workload], self.working_plan.unplaceable(turn.workload)
         if suppressed is None or record.request.terms.requeue or self.working_plan.of(turn.workload):
             return
         self.working_plan.retract(turn.workload)

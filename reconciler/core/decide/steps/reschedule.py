@@ -13,7 +13,9 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from functools import partial
 
+from reconciler.core.capacity.scalable_nodes import longest_delay
 from reconciler.core.decide.assign.replicas_by_subset import assign_by_subset
 from reconciler.core.decide.candidates.finder import CandidateFinder
 from reconciler.core.decide.state.pass_input import PassInput
@@ -26,14 +28,14 @@ from reconciler.core.workloads import replica_count
 from reconciler.model.candidate import Candidate
 from reconciler.model.demand import Demand
 from reconciler.model.ids import WorkloadId
+from reconciler.model.kubernetes.workload_spread import WorkloadSpread
 from reconciler.model.placement import Placement, Restraint, RestraintKind
-from reconciler.model.plan import Change, Reason, Resize, Revert, Suppressed, Why
+from reconciler.model.plan import Change, EndReason, Reason, Resize, Revert, Suppressed
 from reconciler.model.units import format_duration
-from reconciler.model.workload_spread import WorkloadSpread
 from reconciler.text.wording import count, sanitize
 
 
-def rescheduled(working_plan: WorkingPlan, workload: WorkloadId, now: datetime) -> Counter[str]:
+def count_rescheduled(working_plan: WorkingPlan, workload: WorkloadId, now: datetime) -> Counter[str]:
     """Count the replicas that this pass has taken from where they found no node, by that cluster and subset.
 
     Replicas that move in one commit do not count: they have their place.
@@ -64,16 +66,20 @@ def reschedule_unschedulable(inputs: PassInput, working_plan: WorkingPlan, finde
     assigned with the missing ones in the same pass; all commits of a pass are pushed together.
     """
     for workload in inputs.reach.adaptive():
-        demand, spread = inputs.demands.get(workload), inputs.desired.policies[workload].spread
-        if spread is None or not isinstance(demand, Demand) or working_plan.cooling(workload) is not None:
-            continue
-        for placement in working_plan.of(workload):
-            # Replicas that are no longer missing come home in their own time, and go nowhere else.
-            if demand.missing >= working_plan.replicas(workload):
-                step = _Reschedule(
-                    inputs=inputs, working_plan=working_plan, finder=finder, demand=demand, placement=placement
-                )
-                step.decide(spread)
+        working_plan.decide(workload, partial(_reschedule, inputs, working_plan, finder, workload))
+
+
+def _reschedule(inputs: PassInput, working_plan: WorkingPlan, finder: CandidateFinder, workload: WorkloadId) -> None:
+    demand, spread = inputs.demands.get(workload), inputs.desired.policies[workload].spread
+    if spread is None or not isinstance(demand, Demand) or working_plan.cooling(workload) is not None:
+        return
+    for placement in working_plan.of(workload):
+        # Replicas that are no longer missing come home in their own time, and go nowhere else.
+        if demand.missing >= working_plan.replicas(workload):
+            step = _Reschedule(
+                inputs=inputs, working_plan=working_plan, finder=finder, demand=demand, placement=placement
+            )
+            step.decide(spread)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,7 +94,7 @@ class _Reschedule:
 
     def decide(self, spread: WorkloadSpread) -> None:
         """Take as many waiting replicas away as other subsets have room for, and restrain the subset they leave."""
-        waiting, placement, desired = self._waiting(spread), self.placement, self.inputs.desired
+        waiting, placement, desired = self._count_overdue(spread), self.placement, self.inputs.desired
         if not waiting or spread.reschedule is None:
             return
         template, policy = desired.templates[placement.workload], desired.policies[placement.workload]
@@ -99,6 +105,8 @@ class _Reschedule:
             going = sum(candidate.replicas for candidate in assignment.chosen)
             if going == waiting:
                 break
+        if template.copy is not None and not (going == placement.replicas and len(assignment.chosen) == 1):
+            going = 0  # a copy is not divided
         lasted = format_duration(spread.reschedule)
         replicas = count(placement.replicas, "replica")
         detail = f"{waiting} of {replicas} on {sanitize(placement.where)} had no node for {lasted}"
@@ -124,13 +132,13 @@ class _Reschedule:
         )
         self.working_plan.change(self._change(assignment.chosen, placement.replicas - going, detail, restraint))
 
-    def _waiting(self, spread: WorkloadSpread) -> int:
+    def _count_overdue(self, spread: WorkloadSpread) -> int:
         """Count the replicas that have had no node for too long; wake when others will have."""
         inputs, placement = self.inputs, self.placement
         _, subset = cluster_subset(placement, inputs.desired.policies[placement.workload], inputs.desired.clusters)
         seen = inputs.observed.clusters.get(placement.cluster)
-        homeless = seen.homeless.get(placement.name) if seen is not None else None
-        if not spread.gives_up(subset) or seen is None or homeless is None or homeless.since is None:
+        pending_pods = seen.pending_pods.get(placement.name) if seen is not None else None
+        if not spread.gives_up(subset) or seen is None or pending_pods is None or pending_pods.since is None:
             return 0
         if unseen(inputs.desired.fleet, inputs.observed, placement.cluster, inputs.now):
             return 0
@@ -139,7 +147,8 @@ class _Reschedule:
             replica_count.pending_replicas(placement, seen),
             placement.replicas - replica_count.bound_replicas(placement, seen),
         )
-        due = homeless.since + (spread.reschedule or timedelta())
+        due = pending_pods.since + (spread.reschedule or timedelta())
+        due += longest_delay(inputs.desired.clusters.get(placement.cluster))  # they may wait for a node
         if waiting > 0 and due > inputs.now:
             self.working_plan.wake(due)
         return waiting if due <= inputs.now else 0
@@ -156,8 +165,8 @@ class _Reschedule:
                 self.finder,
                 placement,
                 candidate=replace(chosen[0], because=""),  # a move says where it goes, not how its subset fills
-                why=Why.FAILED,
+                why=EndReason.FAILED,
                 detail=detail,
                 restraint=restraint,
             )
-        return make_revert(inputs, placement, Why.FAILED, detail, restraint=restraint)
+        return make_revert(inputs, placement, EndReason.FAILED, detail, restraint=restraint)

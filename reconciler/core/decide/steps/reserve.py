@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 
 from reconciler.core.capacity import remedies
 from reconciler.core.capacity.gpu_requests import describe_gpus, gpu_shapes, missing_gpus
@@ -14,7 +15,7 @@ from reconciler.core.decide.candidates.cluster_obstacles import obstacle
 from reconciler.core.decide.candidates.finder import CandidateFinder, why_not
 from reconciler.core.decide.candidates.gpr_limits import beyond_limits
 from reconciler.core.decide.candidates.gpr_terms import priority
-from reconciler.core.decide.state.enrolment import end_of, lasting
+from reconciler.core.decide.state.enrolment import request_duration, request_end
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.decide.state.working_plan import WorkingPlan
 from reconciler.core.decide.steps.close_requests import close
@@ -29,33 +30,39 @@ from reconciler.text.wording import as_clause
 
 def end_reservations(inputs: PassInput, working_plan: WorkingPlan) -> None:
     """Complete the reservations whose time is over, and wake when that of the others is."""
-    for record in _open(inputs, working_plan):
-        end = end_of(record, inputs.desired)
-        if end is None or record.began_at is None:
-            continue
-        if end > inputs.now:
-            working_plan.wake(end)
-            continue
-        close(
-            inputs,
-            working_plan,
-            record,
-            Provisioning.COMPLETED,
-            f"its {format_duration(end - record.began_at)} are over",
-        )
+    for record in _open_reservations(inputs, working_plan):
+        working_plan.decide(record.workload, partial(_end, inputs, working_plan, record))
+
+
+def _end(inputs: PassInput, working_plan: WorkingPlan, record: RequestRecord) -> None:
+    end = request_end(record, inputs.desired)
+    if end is None or record.began_at is None:
+        return
+    if end > inputs.now:
+        working_plan.wake(end)
+        return
+    lasted = format_duration(end - record.began_at)
+    close(inputs, working_plan, record, Provisioning.COMPLETED, f"its {lasted} are over")
 
 
 def reservation_turns(inputs: PassInput, working_plan: WorkingPlan, finder: CandidateFinder) -> Iterator[Turn]:
     """Yield a turn for each reservation without a cluster; it waits since it was received."""
-    for record in _open(inputs, working_plan):
-        ask = record.request.ask
-        if record.cluster is None and ask is not None and ask.gpus:
-            step = _Reserve(inputs=inputs, working_plan=working_plan, finder=finder, record=record, ask=ask)
-            urgency = priority(record.workload, inputs)
-            yield Turn(priority=urgency, since=record.received_at, workload=record.workload, take=step.decide)
+    for record in _open_reservations(inputs, working_plan):
+        turn = working_plan.decide(record.workload, partial(_turn, inputs, working_plan, finder, record))
+        if turn is not None:
+            yield turn
 
 
-def _open(inputs: PassInput, working_plan: WorkingPlan) -> Iterator[RequestRecord]:
+def _turn(inputs: PassInput, working_plan: WorkingPlan, finder: CandidateFinder, record: RequestRecord) -> Turn | None:
+    ask = record.request.ask
+    if record.cluster is not None or ask is None or not ask.gpus:
+        return None
+    step = _Reserve(inputs=inputs, working_plan=working_plan, finder=finder, record=record, ask=ask)
+    urgency = priority(record.workload, inputs)
+    return Turn(priority=urgency, since=record.received_at, workload=record.workload, take=step.decide)
+
+
+def _open_reservations(inputs: PassInput, working_plan: WorkingPlan) -> Iterator[RequestRecord]:
     for workload in inputs.enrolment.reservations if inputs.enrolment is not None else ():
         record = working_plan.requests.get(workload)
         if record is not None and record.ended is None:
@@ -100,7 +107,7 @@ class _Reserve:
         workspace = self.record.request.workspace
         refusal = (
             obstacle(self.inputs, workspace, name)
-            or self.finder.limited(workspace, name)
+            or self.finder.gprs.refusal(workspace, name)
             or beyond_limits(self.inputs, self.record.workload, name, None, 0)
         )
         if refusal is not None:
@@ -117,6 +124,6 @@ class _Reserve:
     def _reserve(self, name: ClusterName) -> None:
         now, desired = self.inputs.now, self.inputs.desired
         after = replace(self.record, cluster=name, began_at=now, changed_at=now)
-        lasts = lasting(self.record.request, desired.limits.get(self.record.request.workspace))
+        lasts = request_duration(self.record.request, desired.limits.get(self.record.request.workspace))
         detail = f"{describe_gpus(self.ask)} reserved on {name} for {format_duration(lasts)}"
         self.working_plan.change(Amend(before=self.record, after=after, detail=detail))

@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
-from reconciler.core.decide.assign.replicas_by_cluster import take_back, with_reason
+from reconciler.core.decide.assign.replicas_by_cluster import with_reason
 from reconciler.core.decide.assign.subset_quota import quotas
+from reconciler.core.decide.assign.surplus import take_surplus
 from reconciler.core.decide.candidates.finder import MOST
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.decide.state.working_plan import WorkingPlan
 from reconciler.core.decide.steps.end import outside_policy, revert
 from reconciler.core.ledger import lifecycle
-from reconciler.core.observe.demand import ceiling, next_fall
+from reconciler.core.observe.demand import next_peak_change, peak_missing
+from reconciler.core.signals.merge import HEADROOM, headroom_end
 from reconciler.core.spread.placement_subset import cluster_subset
 from reconciler.model.demand import Demand
 from reconciler.model.ids import WorkloadId
+from reconciler.model.kubernetes.workload_spread import WorkloadSpread
 from reconciler.model.ledger import PlacementGroup
 from reconciler.model.placement import Placement
-from reconciler.model.plan import Reason, Resize, Suppressed, Why
+from reconciler.model.plan import EndReason, Reason, Resize, Suppressed
 from reconciler.model.policy import BurstPolicy
 from reconciler.model.units import format_duration
-from reconciler.model.workload_spread import WorkloadSpread
 from reconciler.text.wording import count, sanitize
 
 
@@ -28,23 +31,30 @@ def scale_down(inputs: PassInput, working_plan: WorkingPlan) -> None:
     """Take back replicas above a limit at once, and those no longer missing after the scale-down window."""
     outside = frozenset(outside_policy(inputs, working_plan))
     for workload in working_plan.placed():
-        demand, policy = inputs.demands.get(workload), inputs.desired.policies.get(workload)
-        if policy is None:
-            continue
-        if workload in outside:
-            if policy.spread is not None:
-                _keep_subsets(inputs, working_plan, workload, policy, policy.spread)
-            _keep_limits(inputs, working_plan, workload, policy)
-        # Replicas of an unseen primary stay; `scale_up` suppresses with that reason.
-        if isinstance(demand, Demand):
-            _follow_demand(inputs, working_plan, demand, policy)
+        policy = inputs.desired.policies.get(workload)
+        if policy is not None:
+            step = partial(_scale_down, inputs, working_plan, workload, policy, outside=workload in outside)
+            working_plan.decide(workload, step)
+
+
+def _scale_down(
+    inputs: PassInput, working_plan: WorkingPlan, workload: WorkloadId, policy: BurstPolicy, *, outside: bool
+) -> None:
+    demand = inputs.demands.get(workload)
+    if outside:
         if policy.spread is not None:
             _keep_subsets(inputs, working_plan, workload, policy, policy.spread)
+        _keep_limits(inputs, working_plan, workload, policy)
+    # Replicas of an unseen primary stay; `scale_up` suppresses with that reason.
+    if isinstance(demand, Demand):
+        _follow_demand(inputs, working_plan, demand, policy)
+    if policy.spread is not None:
+        _keep_subsets(inputs, working_plan, workload, policy, policy.spread)
 
 
 def _unsure(inputs: PassInput, group: PlacementGroup, policy: BurstPolicy) -> bool:
     """Tell whether the policy that these were placed by may be in the file that cannot be read."""
-    return inputs.desired.incomplete and any(placement.policy != policy.name for placement in group.placements)
+    return not inputs.absence_counts and any(placement.policy != policy.name for placement in group.placements)
 
 
 def _keep_subsets(
@@ -70,15 +80,15 @@ def _keep_subsets(
                 MOST if quota.elsewhere is None else quota.elsewhere
             )
             detail = f"subset {name} of WorkloadSpread {spread.id} may have {quota.most}"
-            _drain(inputs, working_plan, above, here, why=Why.POLICY, detail=detail)
+            _drain(inputs, working_plan, above, here, why=EndReason.POLICY, detail=detail)
         before, placed = placed, working_plan.replicas(workload)
 
 
 def _keep_limits(inputs: PassInput, working_plan: WorkingPlan, workload: WorkloadId, policy: BurstPolicy) -> None:
     """Carry out limits that people have lowered: of one cluster, and of all together."""
-    group, tightest = working_plan.group(workload), inputs.reach.tightest(workload)
+    group, lowest_limit = working_plan.group(workload), inputs.reach.lowest_limit(workload)
     within = policy.max_replicas is None or group.replicas <= policy.max_replicas
-    if within and (tightest is None or group.most <= tightest):
+    if within and (lowest_limit is None or group.most <= lowest_limit):
         return
     if _unsure(inputs, group, policy):
         return
@@ -92,25 +102,27 @@ def _keep_limits(inputs: PassInput, working_plan: WorkingPlan, workload: Workloa
             ]
         above = sum(placement.replicas for placement in here) - (MOST if candidate.limit is None else candidate.limit)
         detail = f"policy {policy.name} allows {candidate.limit} on {candidate.cluster}"
-        _drain(inputs, working_plan, above, here, why=Why.POLICY, detail=detail)
+        _drain(inputs, working_plan, above, here, why=EndReason.POLICY, detail=detail)
     if policy.max_replicas is not None:
         above = working_plan.replicas(workload) - policy.max_replicas
         detail = with_reason(f"policy {policy.name} allows {count(policy.max_replicas, 'replica')}", policy)
-        _drain(inputs, working_plan, above, working_plan.of(workload), why=Why.POLICY, detail=detail)
+        _drain(inputs, working_plan, above, working_plan.of(workload), why=EndReason.POLICY, detail=detail)
 
 
 def _follow_demand(inputs: PassInput, working_plan: WorkingPlan, demand: Demand, policy: BurstPolicy) -> None:
-    """Give back, last cluster first, what has not been missing for the whole scale-down window."""
+    """Remove, last cluster first, the replicas that were not missing for the whole scale-down window."""
     placed, window = working_plan.replicas(demand.workload), policy.scale_down_window
+    if policy.headroom_duration is not None and any(step.signal == HEADROOM for step in demand.waiting):
+        working_plan.wake(headroom_end(demand.waiting, policy.headroom_duration))
     if placed <= demand.missing:
         return
     if demand.stale:
         working_plan.suppress(_signal_unheard(demand, placed))
         return
-    highest = ceiling(demand, window)
+    highest = peak_missing(demand, window)
     keep = placed if highest is None else min(placed, highest)
     if keep > demand.missing:
-        but = "nobody has watched for the whole" if highest is None else f"up to {highest} were needed within the"
+        but = "demand was not watched for the whole" if highest is None else f"up to {highest} were needed within the"
         working_plan.suppress(
             Suppressed(
                 workload=demand.workload,
@@ -118,13 +130,13 @@ def _follow_demand(inputs: PassInput, working_plan: WorkingPlan, demand: Demand,
                 message=f"{demand.missing} of {placed} placed replicas are needed now, but {but} scale-down window of"
                 f" {format_duration(window)}",
                 replicas=placed - demand.missing,
-                until=next_fall(demand, window),
+                until=next_peak_change(demand, window),
             )
         )
     if placed > keep:
         detail = f"no more than {keep} of {placed} replicas were needed in the last {format_duration(window)}"
         placements, detail = working_plan.of(demand.workload), with_reason(detail, policy)
-        _drain(inputs, working_plan, placed - keep, placements, why=Why.DEMAND_GONE, detail=detail)
+        _drain(inputs, working_plan, placed - keep, placements, why=EndReason.DEMAND_GONE, detail=detail)
 
 
 def _signal_unheard(demand: Demand, placed: int) -> Suppressed:
@@ -143,13 +155,15 @@ def _drain(
     surplus: int,
     placements: Sequence[Placement],
     *,
-    why: Why,
+    why: EndReason,
     detail: str,
 ) -> None:
     """Take a surplus away from some placements of one workload, in the reverse of how they were shared out."""
     if surplus <= 0:
         return
-    for placement, rest in take_back(inputs, working_plan, surplus, placements):
+    partly = why is not EndReason.DEMAND_GONE
+    ends = take_surplus(inputs, working_plan, surplus, placements, partly=partly) if placements else ()
+    for placement, rest in ends:
         if rest == 0:
             revert(inputs, working_plan, placement, why, detail)
             continue

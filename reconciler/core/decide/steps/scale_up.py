@@ -5,49 +5,96 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import cached_property, partial
+from itertools import accumulate
 
 from reconciler.core.capacity.best_fit import tightest_first
 from reconciler.core.capacity.devices import requests_with_devices
 from reconciler.core.capacity.gangs import GangWorkload, additional_requirements
+from reconciler.core.cost.budgets import describe_used_up
 from reconciler.core.decide.assign import gang_placement
-from reconciler.core.decide.assign.replicas_by_cluster import assign
+from reconciler.core.decide.assign.copies import WAY_OUT, assign_copies, too_large
+from reconciler.core.decide.assign.replicas_by_cluster import assign, assign_whole
+from reconciler.core.decide.candidates.filter import STALLED_REMEDY
 from reconciler.core.decide.candidates.finder import MOST, CandidateFinder, why_not
 from reconciler.core.decide.candidates.gang import gang_of
 from reconciler.core.decide.candidates.gpr_terms import priority
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.decide.state.working_plan import WorkingPlan
-from reconciler.core.decide.steps.queue import Turn
-from reconciler.core.decide.steps.reschedule import rescheduled
+from reconciler.core.decide.steps.fair_share import FairShares, Share
+from reconciler.core.decide.steps.grow import grow_if_short
+from reconciler.core.decide.steps.queue import Need, Turn
+from reconciler.core.decide.steps.reschedule import count_rescheduled
 from reconciler.core.fleet.cluster_order import candidate_of
 from reconciler.core.ledger import lifecycle
-from reconciler.core.observe.demand import UnseenPrimary, matured, next_maturity
+from reconciler.core.observe.demand import UnseenPrimary, next_due, replicas_due
+from reconciler.core.pods.node_affinity import required_labels
 from reconciler.core.spread.placement_subset import cluster_subset
-from reconciler.core.workloads.node_affinity import required_labels
+from reconciler.core.workloads.single_run import RUNS_ONCE
 from reconciler.model.candidate import Candidate
 from reconciler.model.capacity import ReplicaShape
 from reconciler.model.demand import Demand
+from reconciler.model.ids import WorkloadId
 from reconciler.model.placement import ClusterSubset, RestraintKind
 from reconciler.model.plan import Change, Choice, Place, Reason, Refusal, Resize, Shortage, Suppressed
 from reconciler.model.policy import StrategyName
-from reconciler.model.units import format_duration
+from reconciler.model.units import Resources, format_duration
 from reconciler.text.wording import as_clause, count, join_names, sanitize
+
+_SHARED = "room is shared with others that wait"
 
 
 def burst_turns(inputs: PassInput, working_plan: WorkingPlan, finder: CandidateFinder) -> Iterator[Turn]:
     """Yield a turn for each workload with missing replicas, in which they go to the clusters that have room.
 
-    A turn has the priority of the workload's GPR or policy, and waits since the first of its replicas does.
+    A turn has the priority of the workload's GPR or policy, and waits since the first replica that is not placed does.
     """
+    shares = FairShares(inputs, working_plan)
     for demand in inputs.demands.values():
         if isinstance(demand, UnseenPrimary):
             working_plan.suppress(_primary_unseen(demand, working_plan.replicas(demand.workload)))
-        elif demand.missing > working_plan.replicas(demand.workload):
-            yield Turn(
-                priority=priority(demand.workload, inputs),
-                since=min(wait.since for wait in demand.waiting),
-                workload=demand.workload,
-                take=_ScaleUp(inputs=inputs, working_plan=working_plan, finder=finder, demand=demand).decide,
-            )
+            continue
+        if not demand.reported and demand.note:
+            working_plan.suppress(_not_found(demand, working_plan.replicas(demand.workload)))
+        if demand.missing > working_plan.replicas(demand.workload):
+            turn = working_plan.decide(demand.workload, partial(_turn, inputs, working_plan, finder, shares, demand))
+            if turn is not None:
+                yield turn
+
+
+def _turn(
+    inputs: PassInput, working_plan: WorkingPlan, finder: CandidateFinder, shares: FairShares, demand: Demand
+) -> Turn:
+    workload = demand.workload
+    step = _ScaleUp(inputs=inputs, working_plan=working_plan, finder=finder, demand=demand)
+    return Turn(
+        priority=priority(workload, inputs),
+        share=Share(0.0, shares.of_workload(workload)),
+        since=_waits_since(inputs, working_plan, demand),
+        workload=workload,
+        take=grow_if_short(working_plan, finder, workload, step.decide),
+        unit=unit(inputs, workload),
+        need=partial(working_plan.decide, workload, step.need),
+    )
+
+
+def unit(inputs: PassInput, workload: WorkloadId) -> int:
+    """Return the replicas of a burst that may be placed alone; 0 where all are placed together or none."""
+    template = inputs.desired.templates[workload]
+    if template.runs_once or gang_of(inputs, workload) is not None:
+        return 0
+    return template.copy or 1
+
+
+def _waits_since(inputs: PassInput, working_plan: WorkingPlan, demand: Demand) -> datetime:
+    """Return since when the first replica waits that is not placed, but no earlier than the workload's last turn."""
+    placed = working_plan.replicas(demand.workload)
+    steps = sorted(demand.waiting, key=lambda step: step.since)
+    total = accumulate(step.replicas for step in steps)
+    since = next(step.since for step, replicas in zip(steps, total, strict=True) if replicas > placed)
+    restraints = (*inputs.ledger.restraints.get(demand.workload, ()), *working_plan.restraints(demand.workload))
+    turns = (restraint.until for restraint in restraints if restraint.kind is RestraintKind.TURN)
+    return max([since, *turns])
 
 
 def _primary_unseen(demand: UnseenPrimary, placed: int) -> Suppressed:
@@ -58,6 +105,11 @@ def _primary_unseen(demand: UnseenPrimary, placed: int) -> Suppressed:
         message=f"{demand.message}; {kept}",
         replicas=placed,
     )
+
+
+def _not_found(demand: Demand, placed: int) -> Suppressed:
+    """Say that the object whose replicas would burst is not on its primary, and what is there instead."""
+    return Suppressed(workload=demand.workload, reason=Reason.NOT_FOUND, message=demand.note, replicas=placed)
 
 
 def _full(candidate: Candidate, choice: Choice) -> Refusal:
@@ -78,16 +130,17 @@ def _shortage(demand: Demand, shape: ReplicaShape, now: datetime) -> Shortage:
     return Shortage(
         primary=demand.primary,
         replicas=demand.missing,
-        waited=now - min(step.since for step in demand.waiting),
+        waited=now - min((step.since for step in demand.waiting if not step.spare), default=now),
         requests=requests_with_devices(shape),
         node_selector=required_labels(shape),
         causes=tuple(sorted({step.cause for step in pods if step.cause})),
         unschedulable=sum(step.replicas for step in pods),
         asks=tuple(dict.fromkeys(f"{step.signal} {step.cause}" for step in demand.waiting if step.signal)),
+        spare=sum(step.replicas for step in demand.waiting if step.spare),
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class _ScaleUp:
     """The turn of one workload with missing replicas."""
 
@@ -98,31 +151,90 @@ class _ScaleUp:
 
     def decide(self) -> None:
         """Place the replicas that are due and have room, and suppress the others with the reason."""
-        missing = self._due()
-        # 1. No replica is due, or the workload is held back.
-        if missing <= 0 or self._is_held_back():
+        wanted = self._wanted()
+        if wanted is None:
             return
-        # 2. Nobody knows what one replica requests.
-        gang, shape = self._gang(), self.demand.shape
-        unknown = self._unknown(gang)
-        if shape is None or unknown:
-            self._suppress(Reason.NO_SHAPE, unknown)
-            return
-        # 3. A gang goes whole to one cluster.
+        gang, shape, missing = wanted
+        # 1. A gang goes whole to one cluster.
         if gang is not None:
             self._place_gang(gang, shape, missing)
             return
-        # 4. Other replicas go to as many clusters as it takes.
+        # 2. Other replicas go to as many clusters as it takes.
         self._place(shape, missing)
+
+    def need(self) -> Need | None:
+        """Return the replicas that its turn would place, and the room for them; None where only the turn can tell.
+
+        To be called in a trial of the working plan.
+        """
+        wanted = self._wanted()
+        if wanted is None:
+            return Need(replicas=0)
+        gang, shape, missing = wanted
+        workload = self.demand.workload
+        template, policy = self.inputs.desired.templates[workload], self.inputs.desired.policies[workload]
+        alone = gang is None and template.copy is None and not template.runs_once
+        if not alone or policy.distribution.is_bounded or self.finder.may_grow(workload):
+            return None
+        kind = self.finder.burst_kind(template, shape)
+        room = None if kind is None else self.finder.room_by_cluster(kind, template, policy, shape)
+        return None if kind is None or room is None else Need(replicas=missing, shape=kind[2:], room=room)
+
+    def _wanted(self) -> tuple[GangWorkload | None, ReplicaShape, int] | None:
+        """Return the gang, shape and number of the replicas to place; None for none, with the reason suppressed."""
+        missing = self._due()
+        # 1. No replica is due, or the workload is held back.
+        if missing <= 0 or self._is_held_back():
+            return None
+        # 2. The clusters that its WorkloadSpread allows are unknown.
+        policy = self.inputs.desired.policies[self.demand.workload]
+        if policy.stalled:
+            self._suppress(Reason.SPREAD_NOT_IN_FORCE, f"{policy.stalled} ({STALLED_REMEDY})")
+            return None
+        # 3. It runs once, and has begun, or may begin at home.
+        repeated = self._describe_second_run()
+        if repeated:
+            self._suppress(Reason.RUNS_ONCE, repeated)
+            return None
+        # 4. The requests of one replica are unknown.
+        gang, shape = self._gang(), self.demand.shape
+        unknown = self._describe_unknown_requests(gang)
+        if shape is None or unknown:
+            self._suppress(Reason.NO_SHAPE, unknown)
+            return None
+        return gang, shape, missing
+
+    def _describe_second_run(self) -> str:
+        """Say why more of what must run once would do the same work again; empty where it would not."""
+        workload, demand = self.demand.workload, self.demand
+        template = self.inputs.desired.templates[workload]
+        if not template.runs_once:
+            return ""
+        # 1. A pod of it has a node at home.
+        if demand.pods_at_home:
+            pods = f"{count(demand.pods_at_home, 'pod')} of it {'run' if demand.pods_at_home > 1 else 'runs'}"
+            way_out = "let Kueue queue it, so that none of its pods runs before all of them can"
+            return f"{pods} on {demand.primary}, and a copy elsewhere would do the same work again ({way_out})"
+        # 2. It has begun elsewhere, and is no gang, which is one copy however large.
+        placements = self.working_plan.of(workload)
+        if placements and self._gang() is None:
+            return f"it began on {join_names(place.where for place in placements)}, and another part would begin anew"
+        # 3. Its pods may get a node at home at any time.
+        if demand.reported and not demand.held:
+            return (
+                f"nothing holds it on {demand.primary}, where it may start while a copy runs elsewhere (let Kueue queue"
+                f' it, or gate its pods; where two copies may run, annotate its template: {RUNS_ONCE}: "false")'
+            )
+        return ""
 
     def _gang(self) -> GangWorkload | None:
         """Return the gang that the workload is, if it is one."""
         return gang_of(self.inputs, self.demand.workload)
 
-    def _unknown(self, gang: GangWorkload | None) -> str:
+    def _describe_unknown_requests(self, gang: GangWorkload | None) -> str:
         """Say why the requests of a replica are unknown; empty where they are known."""
         if gang is not None and gang.unknown:
-            return f"{gang.unknown}, so nobody knows where all of it fits"
+            return f"cannot compute fit: {gang.unknown}"
         if self.demand.shape is not None:
             return ""
         primary = self.demand.primary
@@ -130,30 +242,59 @@ class _ScaleUp:
             return (
                 f"the observation of {primary} does not say what one replica requests (add it as workloads[].replica)"
             )
-        return f"{primary} reports no such object, so nobody knows what one replica requests"
+        return f"{primary} reports no such object, so the requests of one replica are unknown"
 
     def _place(self, shape: ReplicaShape, missing: int) -> None:
         """Assign missing replicas to clusters, and suppress those that none has room for."""
         workload = self.demand.workload
         template, policy = self.inputs.desired.templates[workload], self.inputs.desired.policies[workload]
-        assignment = assign(self.finder, template, policy, shape, missing)
+        copy = template.copy
+        if copy is not None and missing < copy:
+            self._suppress(Reason.NOTHING_FITS, self._too_large(copy, missing), short=missing)
+            return
+        # Another burst of its kind has found no room, and nothing has changed since. Bounds of clusters go by what each
+        # has already.
+        alone = copy is not None or template.runs_once or policy.distribution.is_bounded
+        kind = None if alone else self.finder.burst_kind(template, shape)
+        alike = self.finder.refusals.suppressed(kind, self.finder.moment()) if kind is not None else None
+        if alike is not None:
+            reason, message = why_not(alike.refusals, self._fits_nowhere(missing))
+            self._suppress(reason, message, alike.until, short=missing, refusals=alike.refusals)
+            return
+        if copy is not None:
+            assignment = assign_copies(self.finder, template, policy, shape, missing)
+        elif template.runs_once:
+            assignment = assign_whole(self.finder, template, policy, shape, missing)
+        else:
+            assignment = assign(self.finder, template, policy, shape, missing)
         refusals, choices = assignment.refusals, self._choose(assignment.chosen)
         for candidate in assignment.chosen:
             choice = choices[candidate.key]
             self.working_plan.change(self._change(candidate, choice, candidate.shape, refusals, missing))
-            if candidate.replicas == candidate.room:
+            if candidate.replicas == candidate.room and copy is None:
                 refusals = (*refusals, _full(candidate, choice))
         left = missing - assignment.home - sum(candidate.replicas for candidate in assignment.chosen)
         if assignment.home:
             self._suppress(Reason.SPREAD_LIMIT, self._stays(assignment.home), short=assignment.home)
-        if left:
-            why = why_not(assignment.refusals, f"{count(left, 'replica')} of {self.demand.missing} fit on no cluster")
+        if copy is not None and 0 < left < copy:
+            self._suppress(Reason.NOTHING_FITS, self._too_large(copy, left), short=left)
+        elif left:
+            fit = self._fits_nowhere(left)
+            if copy is not None:
+                fit += f": each gets one copy of {count(copy, 'replica')} at most ({WAY_OUT})"
+            why = why_not(assignment.refusals, fit)
             self._suppress(
                 *((Reason.SPREAD_LIMIT, assignment.out_of_reach) if assignment.out_of_reach else why),
                 self.finder.next_change(workload),
                 short=left,
                 refusals=assignment.refusals,
             )
+            suppressed = self.working_plan.unplaceable(workload)
+            if kind is not None and suppressed is not None and left == missing:
+                self.finder.refusals.suppress(kind, suppressed, self.finder.moment())
+
+    def _fits_nowhere(self, replicas: int) -> str:
+        return f"{count(replicas, 'replica')} of {self.demand.missing} fit on no cluster"
 
     def _choose(self, chosen: Sequence[Candidate]) -> Mapping[ClusterSubset, Choice]:
         """Hand out the room of candidates, and record each as it is taken."""
@@ -165,6 +306,8 @@ class _ScaleUp:
                 # Another subset of this pass may have taken room there since the candidate was assessed.
                 left = self.finder.capacity.room(cluster, workspace).count(candidate.shape, MOST) if place else None
                 taken = candidate if left is None else replace(candidate, fits=left)
+                if self.demand.workload in self.working_plan.quotas:
+                    taken = replace(taken, because="; ".join(filter(None, (taken.because, _SHARED))))
                 choices[candidate.key] = self.finder.choice(taken, workspace)
                 self.finder.capacity.take(cluster, candidate.shape, candidate.replicas)
         return choices
@@ -182,6 +325,9 @@ class _ScaleUp:
         )
         candidates = order if newest is None else (candidate_of(order, newest.cluster),)
         total = missing + (0 if newest is None else newest.replicas)
+        if not gang.divisible and total < gang.copy:
+            self._suppress(Reason.NOTHING_FITS, self._too_large(gang.copy, total), short=missing)
+            return
         placed = None if newest is None else gang.of(newest.replicas)
         need = gang.of(total) if placed is None else additional_requirements(gang.of(total), placed)
 
@@ -190,11 +336,20 @@ class _ScaleUp:
                 self.inputs, self.finder, workload, candidate, gang, replicas=total, placed=placed, least=least
             )
 
-        candidate, refusals = gang_placement.first(need, candidates, ask)
+        candidate, refusals = gang_placement.first_with_room(need, candidates, ask)
+        if candidate is None and newest is None and gang.divisible:
+            candidate = self._first_within_limit(gang, candidates, missing)
         if candidate is not None:
-            candidate = replace(candidate, replicas=missing)
-            choice = gang_placement.choose(self.finder, candidate, need, shape, workload, replicas=missing)
-            self.working_plan.change(self._change(candidate, choice, shape, refusals, missing))
+            given = missing
+            if newest is None and candidate.limit is not None and candidate.limit < missing:
+                given = candidate.limit
+                need = gang.of(given)
+            candidate = replace(candidate, replicas=given)
+            choice = gang_placement.choose(self.finder, candidate, need, shape, workload, replicas=given)
+            self.working_plan.change(self._change(candidate, choice, shape, refusals, given))
+            if given < missing:
+                message = f"{candidate.cluster} may have {candidate.limit} at most, and a set has one cluster"
+                self._suppress(Reason.CLUSTER_LIMIT, message, short=missing - given)
             return
         where_rest = (
             f"{count(missing, 'replica')} more can go only where the rest is, on {newest.cluster}" if newest else ""
@@ -207,6 +362,21 @@ class _ScaleUp:
         reason, message = why_not(refusals, f"{fits}{hint}")
         self._suppress(reason, message, self.finder.next_change(workload), short=missing, refusals=refusals)
 
+    def _first_within_limit(
+        self, gang: GangWorkload, candidates: Sequence[Candidate], missing: int
+    ) -> Candidate | None:
+        """Find the cluster whose limit allows most groups and that has room for these, where none takes all of them."""
+        limited = [
+            candidate for candidate in candidates if candidate.limit is not None and 0 < candidate.limit < missing
+        ]
+        for candidate in sorted(limited, key=lambda candidate: -(candidate.limit or 0)):
+            answer = gang_placement.assess(
+                self.inputs, self.finder, self.demand.workload, candidate, gang, replicas=candidate.limit or 0
+            )
+            if isinstance(answer, Candidate):
+                return answer
+        return None
+
     def _due(self) -> int:
         """Count the missing replicas that are due: missing for the scale-up window, and within the policy's limit.
 
@@ -215,8 +385,11 @@ class _ScaleUp:
         demand, now = self.demand, self.inputs.now
         policy = self.inputs.desired.policies[demand.workload]
         placed = self.working_plan.replicas(demand.workload)
-        missing = matured(demand, policy.scale_up_window, now) - placed
-        due_at = next_maturity(demand, policy.scale_up_window, now)
+        missing = replicas_due(demand, policy.scale_up_window, now) - placed
+        quota = self.working_plan.quotas.get(demand.workload)
+        if quota is not None:
+            missing = min(missing, max(0, quota - placed))
+        due_at = next_due(demand, policy.scale_up_window, now)
         if due_at is not None and self._gang() is not None:
             missing = 0
         if due_at is not None:
@@ -243,12 +416,19 @@ class _ScaleUp:
         if cooling is not None:
             held = cooling.kind is RestraintKind.HOLD
             reason = Reason.HELD if held else Reason.COOLING_DOWN
-            self._suppress(reason, f"held back: {cooling.reason}", cooling.until)
+            way_out = f"`overspill release {self.demand.workload}` ends that"
+            self._suppress(reason, f"{cooling.reason} ({way_out})", cooling.until)
             return True
         # 2. Its restraints cannot be read.
         if self.demand.workload in self.inputs.ledger.blocked:
             message = "a file of its on the output branch cannot be read; see the problems"
             self._suppress(Reason.LEDGER_UNREADABLE, message)
+            return True
+        # 3. What it may cost is spent.
+        policy = self.inputs.desired.policies[self.demand.workload]
+        budget = self.inputs.budgets.used_up(self.demand.workload, policy.name)
+        if budget is not None:
+            self._suppress(Reason.OVER_BUDGET, describe_used_up(budget), budget.ends_at)
             return True
         return False
 
@@ -262,15 +442,11 @@ class _ScaleUp:
     ) -> Change:
         """Begin a placement on the chosen cluster, or resize the one that stands there."""
         demand, now, cluster = self.demand, self.inputs.now, candidate.cluster
-        # In order, only a cluster that would have come first explains why this one was taken; else all of them do.
-        ranks = {other.key: other.rank for other in self.finder.order(demand.workload)}
         desired, subset = self.inputs.desired, candidate.subset
         policy, clusters = desired.policies[demand.workload], desired.clusters
-        in_order = policy.spread is not None or policy.distribution.strategy is StrategyName.ORDERED
-        refused = tuple(
-            refusal for refusal in refusals if not in_order or ranks[refusal.cluster, refusal.subset] < candidate.rank
-        )
-        shortage, detail = self._why(candidate.replicas, missing, shape)
+        if policy.spread is not None or policy.distribution.strategy is StrategyName.ORDERED:
+            refusals = self._before(candidate, refusals)
+        shortage, detail = self._describe_shortage(candidate.replicas, missing)
         here = [placement for placement in self.working_plan.of(demand.workload) if placement.cluster == cluster]
         if policy.spread is not None:
             here = [placement for placement in here if cluster_subset(placement, policy, clusters) == candidate.key]
@@ -278,24 +454,44 @@ class _ScaleUp:
             template = desired.templates[demand.workload]
             placement = self.finder.placement(template, policy, shape, cluster, candidate.replicas, subset=subset)
             detail = "" if shortage is not None else detail
-            return Place(placement=placement, shortage=shortage, choice=choice, refused=refused, detail=detail)
+            return Place(placement=placement, shortage=shortage, choice=choice, refused=refusals, detail=detail)
         before = max(here, key=lambda placement: (placement.created_at, placement.name))
         grown = lifecycle.resized_placement(before, self.inputs.desired, now, before.replicas + candidate.replicas)
         after = replace(grown, shape=shape.recorded, subset=subset)
-        return Resize(before=before, after=after, detail=detail, shortage=shortage, choice=choice, refused=refused)
+        return Resize(before=before, after=after, detail=detail, shortage=shortage, choice=choice, refused=refusals)
 
-    def _why(self, replicas: int, missing: int, shape: ReplicaShape) -> tuple[Shortage | None, str]:
+    def _before(self, candidate: Candidate, refusals: tuple[Refusal, ...]) -> tuple[Refusal, ...]:
+        """Keep the refusals of clusters that would have come first: in order, only these explain a choice."""
+        if not refusals:
+            return refusals
+        ranks = {other.key: other.rank for other in self.finder.order(self.demand.workload)}
+        return tuple(refusal for refusal in refusals if ranks[refusal.cluster, refusal.subset] < candidate.rank)
+
+    def _describe_shortage(self, replicas: int, missing: int) -> tuple[Shortage | None, str]:
         """Say why so many missing replicas go: their primary lacks them, or they found no node where they were."""
-        demand, now = self.demand, self.inputs.now
-        left = rescheduled(self.working_plan, demand.workload, now)
+        demand = self.demand
+        left = count_rescheduled(self.working_plan, demand.workload, self.inputs.now)
         waited, home = join_names(sanitize(place) for place in left), max(0, missing - left.total())
-        shortage = _shortage(demand, demand.shape or shape, now)
+        shortage = self._shortage
         if not left:
-            return shortage, f"{replicas} of {count(missing, 'more replica')} that {demand.primary} is missing"
+            lacks = f"for {demand.primary}" if shortage.spare else f"that {demand.primary} is missing"
+            return shortage, f"{replicas} of {count(missing, 'more replica')} {lacks}"
         if not home:
             return None, f"{replicas} of {count(missing, 'replica')} that found no node on {waited} and move on"
         moved = f"{left.total()} found no node on {waited} and move on"
         return shortage, f"{replicas} of {count(missing, 'replica')}: {moved}, {home} more {demand.primary} is missing"
+
+    @cached_property
+    def _shortage(self) -> Shortage:
+        """The missing replicas. Nothing is placed of a workload whose shape is unknown."""
+        return _shortage(self.demand, self.demand.shape or ReplicaShape(requests=Resources()), self.inputs.now)
+
+    def _too_large(self, copy: int, missing: int) -> str:
+        """Say that a copy is more than what is missing, or more than what the policy leaves of it."""
+        policy = self.inputs.desired.policies[self.demand.workload]
+        left = self.demand.missing - self.working_plan.replicas(self.demand.workload)
+        bounded = policy.max_replicas is not None and missing < left
+        return too_large(copy, missing, f"policy {policy.name} allows" if bounded else "missing are")
 
     def _stays(self, replicas: int) -> str:
         """Say that the primary is in a subset, and has room for some of the missing replicas."""

@@ -1,4 +1,4 @@
-"""What a person asks for directly, as plans like any other: the end of placements, and another expiry."""
+"""Orders of a person, as plans like any other: the end of placements, and another expiry."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from reconciler.core.decide.steps.follow_requests import amend
 from reconciler.core.decide.steps.manual_changes import follow_manual_changes
 from reconciler.core.ledger import lifecycle
 from reconciler.errors import InvalidInput
-from reconciler.model.ids import WorkloadId
+from reconciler.model.ids import ClusterName, WorkloadId
 from reconciler.model.ledger import Ledger
 from reconciler.model.placement import Placement, Restraint
-from reconciler.model.plan import Extend, Plan, Revert, Why
+from reconciler.model.plan import EndReason, Extend, Plan, Release, Revert
 from reconciler.model.policy import BurstPolicy
 from reconciler.model.tree import Identity
 from reconciler.model.units import format_duration
@@ -25,10 +25,10 @@ from reconciler.text.timestamps import format_time
 from reconciler.text.wording import as_clause, join_names
 
 
-def find(ledger: Ledger, text: str) -> Placement:
+def find_placement(ledger: Ledger, text: str) -> Placement:
     """Find a placement by its name, its id (``llm/vllm-7f3a90c1``) or its directory.
 
-    Raises InvalidInput that names what there is when there is no such placement.
+    Raises InvalidInput listing the known placements if none matches.
     """
     text = text.rstrip("/")
     for path, placement in ledger.placements.items():
@@ -44,16 +44,16 @@ def find(ledger: Ledger, text: str) -> Placement:
         text, [name for placement in placements for name in (placement.name, placement.id)], n=1
     )
     hint = f"did you mean {near[0]}?" if near else f"there are: {join_names(placement.id for placement in placements)}"
-    raise InvalidInput(f"no placement {text!r} ({hint})")
+    raise InvalidInput(f"no placement {f'{text!r}' if text else 'is named'} ({hint})")
 
 
 def find_workload(inputs: PassInput, text: str) -> WorkloadId:
     """Find a workload that bursts by its name: ``llm/vllm``, or ``vllm`` where only one workspace has it.
 
-    Raises InvalidInput that names what there is when there is no such workload.
+    Raises InvalidInput listing the known workloads if none matches.
     """
     placed = (placement.workload for placement in inputs.ledger.placements.values())
-    workloads = {*inputs.desired.templates, *placed}
+    workloads = {*inputs.desired.templates, *placed, *inputs.ledger.restraints}
     bursting = sorted(workload for workload in workloads if not workload.request)
     matches = [workload for workload in bursting if text in (str(workload), workload.name)]
     if len(matches) == 1:
@@ -64,16 +64,16 @@ def find_workload(inputs: PassInput, text: str) -> WorkloadId:
         if text.rstrip("/") in (placement.name, placement.id, path):
             raise InvalidInput(f"{text} is a placement; name its workload: {placement.workload}")
     if any(text in (str(workload), workload.name) for workload in workloads):
-        raise InvalidInput(f"{text} is a request, which stays where its clusters were chosen (ask for it anew)")
+        raise InvalidInput(f"{text} is a request, whose clusters were chosen when it was made (ask for it anew)")
     near = difflib.get_close_matches(
         text, [name for workload in bursting for name in (workload.name, str(workload))], n=1
     )
     names = join_names(map(str, bursting)) or "none"
     hint = f"did you mean {near[0]}?" if near else f"there are: {names}"
-    raise InvalidInput(f"no workload {text!r} ({hint})")
+    raise InvalidInput(f"no workload {f'{text!r}' if text else 'is named'} ({hint})")
 
 
-def withdraw(inputs: PassInput, placements: Sequence[Placement], *, by: str, reason: str, everywhere: bool) -> Plan:
+def plan_revert(inputs: PassInput, placements: Sequence[Placement], *, by: str, reason: str, everywhere: bool) -> Plan:
     """End placements because a person asks for it, and hold each workload back as if they had been deleted by hand.
 
     The hold is for the cluster that it leaves or, with `everywhere`, for all of them. A request does not come back to
@@ -86,13 +86,15 @@ def withdraw(inputs: PassInput, placements: Sequence[Placement], *, by: str, rea
         of_request = placement.workload.request
         for withdrawn_placement in working_plan.of(placement.workload) if of_request and everywhere else (placement,):
             if withdrawn_placement.workload.request:
-                revert(inputs, working_plan, withdrawn_placement, Why.REQUESTED, words)
+                revert(inputs, working_plan, withdrawn_placement, EndReason.REQUESTED, words)
             else:
-                working_plan.change(withdrawn(inputs, withdrawn_placement, by=by, reason=reason, everywhere=everywhere))
+                working_plan.change(
+                    requested_revert(inputs, withdrawn_placement, by=by, reason=reason, everywhere=everywhere)
+                )
     return Plan(changes=working_plan.plan().changes)
 
 
-def withdrawn(
+def requested_revert(
     inputs: PassInput,
     placement: Placement,
     *,
@@ -104,21 +106,54 @@ def withdrawn(
     """Make the end of a burst that a person asks for, and the hold that follows it."""
     return Revert(
         placement=placement,
-        why=Why.REQUESTED,
+        why=EndReason.REQUESTED,
         detail=as_clause(reason) or f"by {by}",
         restraint=_hold(inputs, placement, by=by, reason=reason, everywhere=everywhere),
         author=author,
     )
 
 
-def prolong(inputs: PassInput, placement: Placement, until: datetime, *, by: str, reason: str) -> Plan:
+def plan_release(
+    inputs: PassInput, workload: WorkloadId, cluster: ClusterName | None, *, by: Identity, reason: str
+) -> Plan:
+    """End what holds a workload back, on one cluster or (None) wherever it is held.
+
+    Raises InvalidInput where nothing holds it back there.
+    """
+    working_plan = WorkingPlan(inputs)
+    follow_manual_changes(inputs, working_plan)  # as above
+    restraints = working_plan.restraints(workload)
+    ended = tuple(restraint for restraint in restraints if cluster in (None, restraint.cluster))
+    if not ended:
+        raise InvalidInput(f"releasing {workload}: {_not_held(inputs, working_plan, workload, cluster)}")
+    detail = f"released by {by.name}: {as_clause(reason)}" if as_clause(reason) else f"released by {by.name}"
+    working_plan.change(Release(workload=workload, restraints=ended, detail=detail, author=by))
+    return Plan(changes=working_plan.plan().changes)
+
+
+def _not_held(inputs: PassInput, working_plan: WorkingPlan, workload: WorkloadId, cluster: ClusterName | None) -> str:
+    """Say why there is nothing to release, and what there is."""
+    restraints = working_plan.restraints(workload)
+    # 1. It is held back elsewhere.
+    if any(restraint.cluster is None for restraint in restraints):
+        return f"it is held back on every cluster, and not on {cluster} alone (try it without --cluster)"
+    if restraints:
+        places = join_names(sorted({str(restraint.cluster) for restraint in restraints}))
+        return f"nothing holds it back on {cluster}; it is held back on {places}"
+    # 2. Others are held back.
+    held = sorted(name for name in inputs.ledger.restraints if working_plan.restraints(name))
+    others = f"held back are: {join_names(map(str, held))}" if held else "nor any other workload"
+    return f"nothing holds it back ({others})"
+
+
+def plan_extension(inputs: PassInput, placement: Placement, until: datetime, *, by: str, reason: str) -> Plan:
     """Give a placement another end, later or earlier; one of a request with all others of that request.
 
     Raises InvalidInput as `prolonged` does.
     """
     working_plan = WorkingPlan(inputs)
     follow_manual_changes(inputs, working_plan)  # as above
-    change = prolonged(inputs, placement, until, by=by, reason=reason)
+    change = requested_extension(inputs, placement, until, by=by, reason=reason)
     record = working_plan.requests.get(placement.workload)
     if record is None or record.ended is not None:
         working_plan.change(change)
@@ -130,7 +165,9 @@ def prolong(inputs: PassInput, placement: Placement, until: datetime, *, by: str
     return Plan(changes=working_plan.plan().changes)
 
 
-def prolonged(inputs: PassInput, placement: Placement, until: datetime, *, by: str, reason: str = "") -> Extend:
+def requested_extension(
+    inputs: PassInput, placement: Placement, until: datetime, *, by: str, reason: str = ""
+) -> Extend:
     """Make another end for a placement.
 
     Raises InvalidInput for an end that has passed, that it has already, or that is beyond the maximum duration of its
@@ -145,7 +182,7 @@ def prolonged(inputs: PassInput, placement: Placement, until: datetime, *, by: s
     policy = inputs.desired.policies.get(placement.workload)
     if policy is None and inputs.desired.incomplete:
         raise InvalidInput(
-            f"extending {placement.id}: its policy cannot be read, so nobody knows how long it may last"
+            f"extending {placement.id}: its policy cannot be read, so its longest duration is unknown"
             " (try mending the files that `overspill check` names)"
         )
     longest = _longest(inputs, placement, policy)
@@ -157,7 +194,7 @@ def prolonged(inputs: PassInput, placement: Placement, until: datetime, *, by: s
             f" (try --until {format_time(last)}, or raise {longest[2]})"
         )
     detail = f"asked for by {by}: {as_clause(reason)}" if as_clause(reason) else f"asked for by {by}"
-    return Extend(before=placement, after=replace(placement, expires_at=until), detail=detail)
+    return Extend(before=placement, after=replace(placement, expires_at=until, fixed_end=True), detail=detail)
 
 
 def _longest(inputs: PassInput, placement: Placement, policy: BurstPolicy | None) -> tuple[timedelta, str, str] | None:

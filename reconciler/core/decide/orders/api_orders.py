@@ -1,4 +1,4 @@
-"""Orders of callers of the API, carried out one after the other, and what each of them is answered.
+"""Orders of API callers, carried out one after the other, with the answer to each.
 
 An order is judged by what stands when its turn comes: of two that want the same name the first gets it. What the rules
 of states do not allow (docs/egs.md, R19 and R20) is denied, and changes nothing.
@@ -6,25 +6,27 @@ of states do not allow (docs/egs.md, R19 and R20) is denied, and changes nothing
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
-from reconciler.core.capacity.pod_needs import request_requirements
-from reconciler.core.decide.state import answers
-from reconciler.core.decide.state.enrolment import notes, observed
+from reconciler.core.capacity.pod_requirements import request_requirements
+from reconciler.core.decide.orders.steer import requested_extension, requested_revert
+from reconciler.core.decide.state.enrolment import notes, observed_clusters
 from reconciler.core.decide.state.order import Order
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.decide.state.working_plan import WorkingPlan
+from reconciler.core.decide.steps.close_requests import close
+from reconciler.core.decide.steps.end import make_revert
 from reconciler.core.decide.steps.follow_requests import CHANGEABLE, amend, deletion_policy_problem, forget
-from reconciler.core.decide.steps.steer import prolonged, withdrawn
 from reconciler.core.fleet.admission import admit, review
 from reconciler.core.fleet.objects import find_workspace
-from reconciler.core.ledger.request_record import body_digest, differences
+from reconciler.core.ledger.request_record import body_digest, differences, write_request
 from reconciler.core.schema.egs.request import RequestDraft, merge_update
-from reconciler.errors import InvalidInput, Severity
+from reconciler.errors import Bug, InvalidInput, Problem, Severity
 from reconciler.model.ids import TemplateName, WorkloadId, WorkspaceName
 from reconciler.model.placement import Placement
-from reconciler.model.plan import Receive
+from reconciler.model.plan import EndReason, Receive
 from reconciler.model.policy import Workspace
 from reconciler.model.request import Answer, Asker, Denial, Provisioning, Request, RequestRecord, Verb
 from reconciler.text.findings import Finding
@@ -32,16 +34,24 @@ from reconciler.text.wording import join_names
 
 _NAMING = ("name", "workspaceName")
 
+_PLACE = "request"
+"""The path of problems of a body, which is in no file."""
+
 
 def carry_out_orders(inputs: PassInput, working_plan: WorkingPlan) -> None:
     """Carry out the orders in the order in which they came, and answer each."""
-    clerk = _Clerk(inputs=inputs, working_plan=working_plan)
+    execution = _OrderExecution(inputs=inputs, working_plan=working_plan)
     for order in inputs.orders:
-        working_plan.answer(order.number, clerk.answer(order))
+        bug = working_plan.frozen.get(order.number)
+        answer = (
+            working_plan.decide(order.number, partial(execution.answer, order)) if bug is None else _bug_answer(bug)
+        )
+        if answer is not None:
+            working_plan.answer(order.number, answer)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Clerk:
+class _OrderExecution:
     """Carries orders out, one after the other."""
 
     inputs: PassInput
@@ -58,21 +68,29 @@ class _Clerk:
         target = self._find(order)
         if isinstance(target, Answer):
             return target
-        if isinstance(target, RequestRecord):
-            return self._update(order, target) if order.verb is Verb.UPDATE else self._delete(order, target)
-        return self._prolong(order, target) if order.verb is Verb.UPDATE else self._withdraw(order, target)
+        match order.verb, target:
+            case Verb.UPDATE, RequestRecord():
+                return self._update(order, target)
+            case Verb.RELEASE, RequestRecord():
+                return self._release(order, target)
+            case _, RequestRecord():
+                return self._delete(order, target)
+            case Verb.UPDATE, Placement():
+                return self._extend(order, target)
+            case _:
+                return self._revert(order, target)
 
-    # what is asked for
+    # requests
 
     def _create(self, order: Order) -> Answer:
         """Take a request into the ledger. The same call a second time is answered like the first."""
         draft, workspaces = order.draft, self.inputs.desired.workspaces
         if draft is None:
-            return answers.invalid("says nothing to create")
+            return _invalid("says nothing to create")
         named = draft.workspace or order.workspace
-        place = find_workspace(named, draft.used, _seen(workspaces, order, named))
+        place = find_workspace(named, draft.used, _visible_workspaces(workspaces, order, named))
         if isinstance(place, Finding):
-            return answers.refused((draft.spelling.of(place),))
+            return _invalid_body((draft.spelling.of(place),))
         workload = WorkloadId(place.name, TemplateName(order.name), request=True)
         body = body_digest(draft, place.name) if order.key else ""
         # 1. The name is taken, or is about to be by a file; or by this very call, which did not hear the answer.
@@ -84,15 +102,15 @@ class _Clerk:
         if workload in self.inputs.ledger.blocked:
             return self._unreadable(workload)
         # 2. The key belongs to another request.
-        other = self._keyed(order.key) if order.key else None
+        other = self._workload_of_key(order.key) if order.key else None
         if other is not None:
             return Answer(denial=Denial.KEY_REUSED, message=f"this Idempotency-Key made {other}", workload=workload)
-        # 3. It may not be made.
+        # 3. Admission denies the request.
         examined = review(replace(draft, name=workload.name), place, self.inputs.desired)
         admitted = examined.request
         if admitted is None:
-            return answers.refused(examined.errors, workload)
-        # 4. It may.
+            return _invalid_body(examined.errors, workload)
+        # 4. Admission accepts the request.
         now = self.inputs.now
         record = RequestRecord(
             request=admitted.settled,
@@ -103,9 +121,9 @@ class _Clerk:
             source_commit=self.inputs.desired.commit,
             key=order.key,
             body=body,
-            observed=observed(admitted, self.inputs.desired),
+            observed=observed_clusters(admitted, self.inputs.desired),
         )
-        written = answers.written(record)
+        written = _written_or_denied(record)
         if isinstance(written, Answer):
             return written
         self.received[workload] = self.working_plan.position
@@ -115,10 +133,10 @@ class _Clerk:
         self.working_plan.change(Receive(record=record, notes=notes, author=order.author, written=written))
         return Answer(change=self.received[workload], workload=workload, notes=notes)
 
-    def _keyed(self, key: str) -> WorkloadId | None:
+    def _workload_of_key(self, key: str) -> WorkloadId | None:
         """Find the request that a call with this idempotency key has made, as long as there is one."""
         enrolment = self.inputs.enrolment
-        recorded = enrolment.keyed(key) if enrolment is not None else ()
+        recorded = enrolment.with_idempotency_key(key) if enrolment is not None else ()
         for workload in (*recorded, self.keys[key]) if key in self.keys else recorded:
             record = self.working_plan.requests.get(workload)
             if record is not None and record.key == key:
@@ -139,9 +157,9 @@ class _Clerk:
         desired = self.inputs.desired
         if unknown is None:
             unknown = request_requirements(request, kinds=desired.kinds).unknown
-        return notes(request, desired.limits.get(request.workspace), unknown)
+        return notes(request, desired, unknown)
 
-    # what is there
+    # targets of orders
 
     def _find(self, order: Order) -> RequestRecord | Placement | Answer:
         """Find what an order is about: a request of its name, or a burst's placement."""
@@ -158,10 +176,10 @@ class _Clerk:
             return Answer(denial=Denial.MISSING, message=f"there is no placement {order.name}")
         if len(targets) > 1:
             names = join_names(str(target.workload) for target in targets)
-            return answers.invalid(f"{order.name} may be {names}", "say which workspace")
+            return _invalid(f"{order.name} may be {names}", "say which workspace")
         (target,) = targets
         if isinstance(target, Placement) and target.workload.request:
-            return answers.invalid(
+            return _invalid(
                 f"{order.name} is a placement of request {target.workload.name}", f"name {target.workload.name}"
             )
         return target
@@ -180,24 +198,29 @@ class _Clerk:
         if record.asker is Asker.FILE:
             return self._of_a_file(record, "change")
         if draft is None:
-            return answers.invalid("says nothing to change", workload=workload)
-        moved = [name for name in _NAMING if name in order.given and _named(draft, name) != _is(record, name)]
+            return _invalid("says nothing to change", workload=workload)
+        moved = [
+            name for name in _NAMING if name in order.given and _draft_value(draft, name) != _record_value(record, name)
+        ]
         if moved:
-            return answers.immutable(moved, "it is what the placement is known by", workload)
+            why, hint = "it is what the placement is known by", "delete it, and ask for it under the new name"
+            return _immutable(moved, why, workload, hint)
         asked, wrong = merge_update(record.request, draft)
         errors = tuple(finding for finding in wrong if finding.severity is Severity.ERROR)
         admitted = errors or admit(asked, self.inputs.desired)
         if isinstance(admitted, tuple):
-            return answers.refused(admitted, workload)
+            return _invalid_body(admitted, workload)
         changed = differences(record.request, admitted.settled)
         if record.ended is not None:
             fixed, state = changed, f"it is {record.ended.status}"
+            hint = "ask for it under another name, or delete it first"
         elif self.working_plan.of(workload):
-            fixed, state = tuple(name for name in changed if name not in CHANGEABLE), "it is Successful"
+            fixed, state = tuple(name for name in changed if name not in CHANGEABLE), "it has its placement"
+            hint = f"ask for it under another name; of this one {join_names(sorted(CHANGEABLE))} may change"
         else:
-            fixed, state = (), ""
+            fixed, state, hint = (), "", ""
         if fixed:
-            return answers.immutable([draft.spelling.called(name) for name in fixed], state, workload)
+            return _immutable([draft.spelling.called(name) for name in fixed], state, workload, hint)
         if not changed:
             return Answer(change=self.received.get(workload), workload=workload, notes=self._notes(admitted))
         return self._amend(order, record, admitted, changed)
@@ -211,18 +234,18 @@ class _Clerk:
             source_commit=self.inputs.desired.commit,
             avoids=() if waits else record.avoids,
             attempts=0 if waits else record.attempts,
-            observed=observed(admitted, self.inputs.desired, record.observed),
+            observed=observed_clusters(admitted, self.inputs.desired, record.observed),
         )
         policy = admitted.spec.deletion_policy
         unwritten = deletion_policy_problem(self.inputs, self.working_plan, record.workload, policy)
         if unwritten:
             message, hint = f"the files of {record.workload} cannot be written anew: {unwritten}", "try again later"
-            return answers.invalid(f"deletionPolicy cannot change to {policy}: {message}", hint, record.workload)
-        written = answers.written(after)
+            return _invalid(f"deletionPolicy cannot change to {policy}: {message}", hint, record.workload)
+        written = _written_or_denied(after)
         if isinstance(written, Answer):
             return written
         position = self.working_plan.position
-        detail = f"{order.author.name} asked for it: {join_names(changed)}"
+        detail = f"asked for by {order.author.name}: {join_names(changed)}"
         amend(self.inputs, self.working_plan, record, after, detail=detail, author=order.author)
         return Answer(change=position, workload=record.workload, notes=self._notes(admitted))
 
@@ -233,35 +256,52 @@ class _Clerk:
         status = Provisioning.SUCCESSFUL if self.working_plan.of(record.workload) else Provisioning.PENDING
         status = record.ended.status if record.ended is not None else status
         if order.strict and status is not Provisioning.PENDING:
-            return answers.restricted(status, record.workload)
+            return _deletion_restriction(status, record.workload)
         forget(self.inputs, self.working_plan, record, f"deleted by {order.author.name}", order.author)
         return Answer(change=self.working_plan.position - 1, workload=record.workload)
 
-    def _prolong(self, order: Order, placement: Placement) -> Answer:
+    def _release(self, order: Order, record: RequestRecord) -> Answer:
+        """End a request before its time; its record stays, so that its GPR is known as released early."""
+        if record.asker is Asker.FILE:
+            return self._of_a_file(record, "delete")
+        if record.ended is not None:
+            why, hint = f"it is {record.ended.status}", "its GPUs are given back already"
+            return _immutable(("earlyRelease",), why, record.workload, hint)
+        detail = f"released early by {order.author.name}"
+        for placement in self.working_plan.of(record.workload):
+            ended = make_revert(self.inputs, placement, EndReason.REQUESTED, detail, author=order.author)
+            self.working_plan.change(ended)
+        close(self.inputs, self.working_plan, record, Provisioning.COMPLETED, detail, author=order.author)
+        return Answer(change=self.working_plan.position - 1, workload=record.workload)
+
+    def _extend(self, order: Order, placement: Placement) -> Answer:
         """Give a burst another end, which is all that a caller may change of it."""
         draft = order.draft
         fixed = sorted(order.given - {*_NAMING, "burstDuration"})
         if fixed:
-            return answers.immutable(fixed, "it is a burst, and the rest is its template's", placement.workload)
+            why, hint = "it is a burst, and the rest is its template's", "change its template, by a pull request"
+            return _immutable(fixed, why, placement.workload, hint)
         if draft is None or draft.spec.burst_duration is None:
             return Answer(workload=placement.workload)
         until = placement.created_at + draft.spec.burst_duration
         if until == placement.expires_at:
             return Answer(workload=placement.workload)
         try:
-            change = prolonged(self.inputs, placement, until, by=order.author.name)
+            change = requested_extension(self.inputs, placement, until, by=order.author.name)
         except InvalidInput as error:
-            return answers.invalid(str(error), workload=placement.workload)
+            return _invalid(str(error), workload=placement.workload)
         position = self.working_plan.position
         self.working_plan.change(replace(change, author=order.author))
         return Answer(change=position, workload=placement.workload)
 
-    def _withdraw(self, order: Order, placement: Placement) -> Answer:
+    def _revert(self, order: Order, placement: Placement) -> Answer:
         """End a burst as `overspill revert` does."""
         if order.strict:
-            return answers.restricted(Provisioning.SUCCESSFUL, placement.workload)
-        position = self.working_plan.position
-        self.working_plan.change(withdrawn(self.inputs, placement, by=order.author.name, author=order.author))
+            return _deletion_restriction(Provisioning.SUCCESSFUL, placement.workload)
+        position, name = self.working_plan.position, order.author.name
+        reason = f"released early by {name}" if order.verb is Verb.RELEASE else ""
+        change = requested_revert(self.inputs, placement, by=name, reason=reason, author=order.author)
+        self.working_plan.change(change)
         return Answer(change=position, workload=placement.workload)
 
     # why not
@@ -270,14 +310,14 @@ class _Clerk:
         asked = self.inputs.desired.requests.get(record.workload)
         where = f"{asked.path}:{asked.line}" if asked is not None and asked.path else "a file of the fleet repository"
         message = f"{record.workload} is asked for by {where}"
-        return answers.invalid(message, f"{verb} it there, by a pull request", workload=record.workload)
+        return _invalid(message, f"{verb} it there, by a pull request", workload=record.workload)
 
     def _unreadable(self, workload: WorkloadId) -> Answer:
         message = f"the record of {workload} on the output branch cannot be read"
-        return answers.invalid(message, "mend the file that the problems name", workload=workload)
+        return _invalid(message, "mend the file that the problems name", workload=workload)
 
 
-def _seen(
+def _visible_workspaces(
     workspaces: Mapping[WorkspaceName, Workspace], order: Order, named: WorkspaceName | None
 ) -> Mapping[WorkspaceName, Workspace]:
     """Return the workspaces that an order may be about, or all of them where it names one of those."""
@@ -286,9 +326,54 @@ def _seen(
     return {name: workspace for name, workspace in workspaces.items() if order.may(name)}
 
 
-def _named(draft: RequestDraft, field_name: str) -> str | None:
+def _draft_value(draft: RequestDraft, field_name: str) -> str | None:
     return draft.name if field_name == "name" else draft.workspace
 
 
-def _is(record: RequestRecord, field_name: str) -> str:
+def _record_value(record: RequestRecord, field_name: str) -> str:
     return record.request.name if field_name == "name" else record.request.workspace
+
+
+def _written_or_denied(record: RequestRecord) -> bytes | Answer:
+    """Write a record, or deny its order: an order that was accepted has to be carried out."""
+    try:
+        return write_request(record)
+    except (InvalidInput, UnicodeError) as error:
+        return _invalid(str(error), workload=record.workload)
+
+
+def _invalid(message: str, hint: str = "", workload: WorkloadId | None = None) -> Answer:
+    """Deny an order that contradicts the rules or the state."""
+    problem = Problem(path=_PLACE, message=message, hint=hint)
+    text = f"{message} ({hint})" if hint else message
+    return Answer(denial=Denial.INVALID, message=text, workload=workload, problems=(problem,))
+
+
+def _invalid_body(findings: Iterable[Finding], workload: WorkloadId | None = None) -> Answer:
+    """Deny an order with an invalid body."""
+    problems = tuple(finding.problem(path=_PLACE, line=0) for finding in findings)
+    message = "; ".join(str(replace(problem, path="")) for problem in problems)
+    return Answer(denial=Denial.INVALID, message=message, workload=workload, problems=problems)
+
+
+def _immutable(fields: Sequence[str], why: str, workload: WorkloadId, hint: str) -> Answer:
+    """Deny a change of fields that the state of a placement fixes."""
+    names = join_names(fields)
+    problems = tuple(Problem(path=_PLACE, field=name, message=f"cannot change: {why}", hint=hint) for name in fields)
+    message = f"{names} cannot change: {why}"
+    return Answer(denial=Denial.INVALID_UPDATE, message=message, hint=hint, workload=workload, problems=problems)
+
+
+def _bug_answer(bug: Bug) -> Answer:
+    """Answer an order that could not be judged, since an exception that nothing foresaw got in the way."""
+    return Answer(denial=Denial.BUG, message=bug.summary)
+
+
+def _deletion_restriction(status: Provisioning, workload: WorkloadId) -> Answer:
+    """Deny an end as EGS does."""
+    message = f"{workload} is {status}, and what has been provisioned is not deleted here"
+    if status is Provisioning.SUCCESSFUL:
+        hint = "it ends when its burstDuration is over; a shorter one ends it sooner, and so does `overspill revert`"
+    else:
+        hint = "it stays on record; ask for the next one under another name"
+    return Answer(denial=Denial.DELETION_RESTRICTED, message=message, hint=hint, workload=workload)

@@ -10,8 +10,9 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from reconciler.core.decide.assign.assignment import Assignment, beyond_gprs, newest_first
-from reconciler.core.decide.assign.replicas_by_cluster import share_of, spoken_for
+from reconciler.core.decide.assign.assignment import Assignment, newest_first, refuse_beyond_gpr_limit
+from reconciler.core.decide.assign.copies import WAY_OUT
+from reconciler.core.decide.assign.replicas_by_cluster import choice_reason, share_of
 from reconciler.core.decide.assign.replicas_by_subset import Anew, assign_anew
 from reconciler.core.decide.candidates.finder import MOST, CandidateFinder
 from reconciler.core.decide.candidates.gang import gang_of
@@ -31,7 +32,7 @@ from reconciler.model.capacity import ReplicaShape
 from reconciler.model.demand import Demand
 from reconciler.model.ids import ClusterName, WorkloadId
 from reconciler.model.placement import ClusterSubset, Placement, place_name
-from reconciler.model.plan import Change, Place, Plan, Reason, Refusal, Resize, Revert, Why
+from reconciler.model.plan import Change, EndReason, Place, Plan, Reason, Refusal, Resize, Revert
 from reconciler.model.policy import BurstPolicy, Distribution
 from reconciler.model.workload import WorkloadTemplate
 from reconciler.text.wording import as_clause, count, sanitize
@@ -51,7 +52,7 @@ def rebalance(inputs: PassInput, workload: WorkloadId, *, by: str, reason: str =
     working_plan = WorkingPlan(inputs)
     follow_manual_changes(inputs, working_plan)  # a commit of ours on top would hide it from every later pass
     end_expired(inputs, working_plan)
-    template, policy = _governed(inputs, working_plan, workload)
+    template, policy = _template_and_policy(inputs, working_plan, workload)
     placements = working_plan.of(workload)
     if not placements:
         return Plan()
@@ -71,7 +72,7 @@ def rebalance(inputs: PassInput, workload: WorkloadId, *, by: str, reason: str =
     return Plan(changes=working_plan.plan().changes) if changes else Plan()
 
 
-def _governed(
+def _template_and_policy(
     inputs: PassInput, working_plan: WorkingPlan, workload: WorkloadId
 ) -> tuple[WorkloadTemplate, BurstPolicy]:
     """Return the template and the policy of a workload that can be rebalanced, or raise InvalidInput."""
@@ -84,11 +85,16 @@ def _governed(
         raise InvalidInput(f"{trying}: it has no {missing} that can be read (see `overspill check`)")
     demand = inputs.demands.get(workload)
     if policy.spread is not None and isinstance(demand, UnseenPrimary):
-        raise InvalidInput(f"{trying}: {demand.message}, so nobody knows what its subsets may hold (try again later)")
+        raise InvalidInput(f"{trying}: {demand.message}, so the limits of its subsets are unknown (try again later)")
     if gang_of(inputs, workload) is not None:
         raise InvalidInput(
             f"{trying}: it runs in groups and goes whole to one cluster, so there is nothing to share out"
             " (try `overspill revert` with its placement)"
+        )
+    if template.copy is not None:
+        raise InvalidInput(
+            f"{trying}: its template deploys copies of {count(template.copy, 'replica')}, which are not divided"
+            f" ({WAY_OUT})"
         )
     if workload in inputs.ledger.blocked:
         raise InvalidInput(f"{trying}: a file of its on the output branch cannot be read (see `overspill status`)")
@@ -100,7 +106,7 @@ def _governed(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Rebalance:
-    """One workload with its placements."""
+    """A workload with its placements."""
 
     inputs: PassInput
     working_plan: WorkingPlan
@@ -142,14 +148,14 @@ class _Rebalance:
 
     @property
     def shape(self) -> ReplicaShape:
-        """One replica as its primary shows it now, or else as it was placed last."""
+        """A replica as its primary shows it now, or else as it was placed last."""
         demand = self.inputs.demands.get(self.workload)
         newest = max(self.placements, key=lambda placement: (placement.created_at, placement.name))
         return (demand.shape if isinstance(demand, Demand) else None) or newest.shape
 
     def _by_subset(self) -> Assignment:
         """Assign to the subsets of a WorkloadSpread. Raises InvalidInput where not all replicas have a place."""
-        afresh = Anew(keeps=self._keeps, ended=self._ended, placements=len(self.placements))
+        afresh = Anew(keeps=self._keeps, ended=self._count_ends, placements=len(self.placements))
         assignment = assign_anew(self.finder, self.template, self.policy, self.shape, afresh)
         self._complete(assignment.counts, assignment.refusals)
         return assignment
@@ -173,9 +179,9 @@ class _Rebalance:
             counts: dict[ClusterSubset, int] = {(cluster, ""): has for cluster, has in division.counts.items()}
             refusals = tuple(answer for answer in answers.values() if isinstance(answer, Refusal))
             self._complete(counts, refusals)
-            chosen = tuple(self._chosen(answers, division))
+            chosen = tuple(self._growing_candidates(answers, division))
             new = [candidate for candidate in chosen if not held[candidate.key]]
-            beyond = beyond_gprs(self.finder, self.workload.workspace, new, ended=self._ended(counts))
+            beyond = refuse_beyond_gpr_limit(self.finder, self.workload.workspace, new, ended=self._count_ends(counts))
             if beyond is None:
                 return Assignment(chosen=chosen, refusals=refusals, counts=counts)
             answers[beyond[1].cluster] = beyond[1]
@@ -194,7 +200,7 @@ class _Rebalance:
         """
         if self._gone(place) is not None:
             return 0
-        waiting = self._waiting(place) if refusal is not None and refusal.reason is Reason.NO_CAPACITY else 0
+        waiting = self._pending_replicas(place) if refusal is not None and refusal.reason is Reason.NO_CAPACITY else 0
         limit = within_limits(self.inputs, self.workload, self.candidates[place], self.shape).limit
         return min(self.held[place] - waiting, MOST if limit is None else limit)
 
@@ -202,7 +208,7 @@ class _Rebalance:
         """Raise InvalidInput where a cluster may only seem to have gone, or where some replicas have no place."""
         for place in sorted(self.held):
             gone = self._gone(place)
-            if gone is not None and gone.reason in ABSENT and self.inputs.desired.incomplete:
+            if gone is not None and gone.reason in ABSENT and not self.inputs.absence_counts:
                 raise InvalidInput(
                     f"rebalancing {self.workload}: {place_name(*place)}: {gone.message}, but not every file can be read"
                     " (try mending the files that `overspill check` names)"
@@ -221,14 +227,14 @@ class _Rebalance:
     def _gone(self, place: ClusterSubset) -> Refusal | None:
         """Say why a workload may not even keep what it has on a cluster or for a subset; None where it may."""
         cluster, subset = place
-        banned, spread = self.inputs.reach.banned(self.workload, cluster), self.policy.spread
-        if banned is not None or spread is None or place in self.candidates:
-            return banned
+        exclusion, spread = self.inputs.reach.exclusion(self.workload, cluster), self.policy.spread
+        if exclusion is not None or spread is None or place in self.candidates:
+            return exclusion
         state = f"not in subset {sanitize(subset)}" if subset else "in no subset"
         message = f"{state} of WorkloadSpread {spread.id} any more"
         return Refusal(cluster=cluster, subset=subset, reason=Reason.NOT_IN_POLICY, message=message)
 
-    def _waiting(self, place: ClusterSubset) -> int:
+    def _pending_replicas(self, place: ClusterSubset) -> int:
         """Count the replicas that are seen to wait for a node on a cluster."""
         seen = self.inputs.observed.clusters.get(place[0])
         return (
@@ -243,27 +249,29 @@ class _Rebalance:
     def _on(self, place: ClusterSubset) -> list[Placement]:
         return [placement for placement in self.placements if self._key(placement) == place]
 
-    def _chosen(self, answers: Mapping[ClusterName, Candidate | Refusal], division: Division) -> Iterator[Candidate]:
+    def _growing_candidates(
+        self, answers: Mapping[ClusterName, Candidate | Refusal], division: Division
+    ) -> Iterator[Candidate]:
         """Yield the candidates that get more replicas than they have, in order."""
         held = self.held
         for place, candidate in self.candidates.items():
             answer, gain = answers[candidate.cluster], division.counts.get(candidate.cluster, 0) - held[place]
             if gain > 0 and isinstance(answer, Candidate):
-                yield replace(answer, replicas=gain, because=spoken_for(division, candidate, self.policy))
+                yield replace(answer, replicas=gain, because=choice_reason(division, candidate, self.policy))
 
     def _given_up(self, counts: Mapping[ClusterSubset, int]) -> Iterator[tuple[Placement, int]]:
         """Yield the placements that give up replicas, each with those it keeps: the newest of a cluster first."""
         for place in sorted(self.held):
             yield from newest_first(self._on(place), counts.get(place, 0))
 
-    def _ended(self, counts: Mapping[ClusterSubset, int]) -> int:
+    def _count_ends(self, counts: Mapping[ClusterSubset, int]) -> int:
         return sum(not rest for _, rest in self._given_up(counts))
 
     def _end(self, placement: Placement, detail: str) -> Revert:
         """End a placement without a restraint: its replicas go on on other clusters."""
         bound = replica_count.bound_replicas(placement, self.inputs.observed.clusters.get(placement.cluster))
-        phase = lifecycle.final_phase(placement, bound, Why.REQUESTED)
-        return Revert(placement=placement, why=Why.REQUESTED, detail=detail, phase=phase)
+        phase = lifecycle.final_phase(placement, bound, EndReason.REQUESTED)
+        return Revert(placement=placement, why=EndReason.REQUESTED, detail=detail, phase=phase)
 
     def _gain(self, candidate: Candidate, assignment: Assignment, leaving: Sequence[Placement]) -> Place | Resize:
         """Resize the placement on a cluster, or begin one that ends when the first of those does that gave up replicas.

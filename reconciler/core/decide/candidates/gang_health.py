@@ -16,7 +16,7 @@ from reconciler.text.wording import count
 def describe_partial_gang(inputs: PassInput, placement: Placement) -> str:
     """Say that a gang runs without all of its pods; empty where all of them serve, or fewer than its minimum.
 
-    Nobody tells of which roles they are: where one role lacks its minimum, its scheduler starts none of them.
+    The roles of its bound pods are unknown: where one role lacks its minimum, the scheduler starts none of them.
     """
     seen = inputs.observed.clusters.get(placement.cluster)
     ready = seen.ready.get(placement.name, 0) if seen is not None else 0
@@ -29,7 +29,7 @@ def describe_partial_gang(inputs: PassInput, placement: Placement) -> str:
 def unhealthy_placements(inputs: PassInput, placements: Iterable[Placement]) -> Mapping[str, RolloutFailure]:
     """Gather which of some placements are not healthy, by directory.
 
-    A gang that runs with its minimum is: what its engine waits for are the pods that wait. What has failed is told.
+    A gang that runs with its minimum is healthy: its engine only waits for pods without a node. Failures are reported.
     """
     failures = inputs.rollouts.ailing
     own = {
@@ -43,5 +43,5 @@ def unhealthy_placements(inputs: PassInput, placements: Iterable[Placement]) -> 
 
 
 def is_healthy(inputs: PassInput, placement: Placement) -> bool | None:
-    """Tell whether a placement does what it is for, as far as anybody says; a gang does so with its minimum."""
+    """Tell whether a placement is healthy by its reports; a gang is healthy with its minimum."""
     return bool(describe_partial_gang(inputs, placement)) or inputs.rollouts.is_healthy(placement)

@@ -1,0 +1,121 @@
+"""The clusters of a workload ranked by the scorers that its policy weighs."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import replace
+
+from reconciler.core.decide.candidates.free_capacity import FleetCapacity
+from reconciler.core.decide.candidates.scorers.current_cluster import CurrentCluster
+from reconciler.core.decide.candidates.scorers.gpu_pressure import GpuPressure
+from reconciler.core.decide.candidates.scorers.packing import Packing
+from reconciler.core.decide.candidates.scorers.policy_order import PolicyOrder
+from reconciler.core.decide.candidates.scorers.price import Price
+from reconciler.core.decide.candidates.scorers.recent_failures import RecentFailures
+from reconciler.core.decide.candidates.scorers.scarce_gpu import ScarceGPU
+from reconciler.core.decide.candidates.scorers.scorer import Scorer, Subject
+from reconciler.core.decide.candidates.scorers.time_to_ready import TimeToReady
+from reconciler.core.decide.state.pass_input import PassInput
+from reconciler.core.decide.state.working_plan import WorkingPlan
+from reconciler.model.candidate import Candidate
+from reconciler.model.capacity import ReplicaShape
+from reconciler.model.demand import Demand
+from reconciler.model.ids import WorkloadId
+from reconciler.model.policy import BurstPolicy
+from reconciler.model.score import Score, ScorerName
+
+SCORERS: Mapping[ScorerName, Scorer] = {
+    ScorerName.POLICY_ORDER: PolicyOrder(),
+    ScorerName.PRICE: Price(),
+    ScorerName.TIME_TO_READY: TimeToReady(),
+    ScorerName.SCARCE_GPU: ScarceGPU(),
+    ScorerName.PACKING: Packing(),
+    ScorerName.RECENT_FAILURES: RecentFailures(),
+    ScorerName.CURRENT_CLUSTER: CurrentCluster(),
+}
+"""The scorers by the names that policies use."""
+_FOLLOW_THE_PLAN = frozenset({ScorerName.PACKING, ScorerName.CURRENT_CLUSTER})
+"""Scorers whose points change with what a pass decides."""
+
+
+class Ranking:
+    """Ranks the clusters of workloads in one pass; what is equal is scored once."""
+
+    def __init__(self, inputs: PassInput, working_plan: WorkingPlan, capacity: FleetCapacity | None = None) -> None:
+        """Rank for new replicas by their room in `capacity`; without it, for replicas that are given back."""
+        self._inputs = inputs
+        self._working_plan = working_plan
+        self._capacity = capacity
+        self._pressure = GpuPressure(inputs, working_plan)
+        self._ranked: dict[Hashable, tuple[Candidate, ...]] = {}
+        self._orders: dict[WorkloadId, tuple[Hashable, tuple[Candidate, ...]]] = {}
+
+    def order(self, workload: WorkloadId) -> tuple[Candidate, ...]:
+        """Return the clusters that a workload may use, the highest score first, then as its policy has them.
+
+        Each has its rank in that order, and its scores. The subsets of a WorkloadSpread keep their order. Where a
+        policy weighs no scorer, this is the very tuple that the fleet's order has.
+        """
+        candidates, policy = self._inputs.reach.order(workload), self._inputs.desired.policies[workload]
+        if not policy.scoring:
+            return candidates
+        moment, entry = self._moment(policy), self._orders.get(workload)
+        if entry is None or entry[0] != moment:
+            entry = self._orders[workload] = moment, self._rank(workload, candidates, policy)
+        return entry[1]
+
+    def _moment(self, policy: BurstPolicy) -> Hashable:
+        """Return a value that changes whenever the scores of a policy's workloads may have changed."""
+        grown = self._capacity is not None and self._capacity.is_grown
+        if all(scorer.name not in _FOLLOW_THE_PLAN for scorer in policy.scoring):
+            return grown
+        return grown, self._working_plan.position, 0 if self._capacity is None else self._capacity.changes
+
+    def _rank(
+        self, workload: WorkloadId, candidates: tuple[Candidate, ...], policy: BurstPolicy
+    ) -> tuple[Candidate, ...]:
+        """Rank the clusters of one workload, or take the ranks of one that gets equal points."""
+        subject = Subject(
+            inputs=self._inputs,
+            working_plan=self._working_plan,
+            workload=workload,
+            shape=self._shape(workload),
+            capacity=self._capacity,
+            pressure=self._pressure,
+        )
+        keys = tuple(SCORERS[scorer.name].key(subject) for scorer in policy.scoring)
+        key = id(candidates), policy.scoring, keys
+        if key not in self._ranked:
+            self._ranked[key] = _ranked(_scored(candidates, policy, subject))
+        return self._ranked[key]
+
+    def _shape(self, workload: WorkloadId) -> ReplicaShape | None:
+        """Return the shape of a replica, from the demand, else from a placement; None where it is unknown."""
+        demand = self._inputs.demands.get(workload)
+        if isinstance(demand, Demand) and demand.shape is not None:
+            return demand.shape
+        return next((placement.shape for placement in self._working_plan.of(workload)), None)
+
+
+def ranked(inputs: PassInput, working_plan: WorkingPlan, workload: WorkloadId) -> tuple[Candidate, ...]:
+    """Return the clusters of a workload in the order whose reverse replicas are given back in."""
+    return Ranking(inputs, working_plan).order(workload)
+
+
+def _scored(candidates: Sequence[Candidate], policy: BurstPolicy, subject: Subject) -> Sequence[Candidate]:
+    columns = [
+        [
+            Score(scorer=scorer.name, weight=scorer.weight, value=round(points.value, 2), detail=points.detail)
+            for points in SCORERS[scorer.name].points(subject, candidates)
+        ]
+        for scorer in policy.scoring
+    ]
+    return [replace(candidate, scores=tuple(scores)) for candidate, *scores in zip(candidates, *columns, strict=True)]
+
+
+def _ranked(candidates: Sequence[Candidate]) -> tuple[Candidate, ...]:
+    subsets: dict[str, int] = {}
+    for candidate in candidates:
+        subsets.setdefault(candidate.subset, candidate.rank)
+    order = sorted(candidates, key=lambda candidate: (subsets[candidate.subset], -candidate.score, candidate.rank))
+    return tuple(replace(candidate, rank=rank) for rank, candidate in enumerate(order, start=1))
