@@ -27,7 +27,7 @@ class BranchState:
     written: Commit | None = None  # as this pass wrote it; None for the tip that the pass began with
 
 
-def concerned(desired: Desired) -> bool:
+def keeps_cluster_branches(desired: Desired) -> bool:
     """Tell whether branches of clusters may have to be kept up to date.
 
     With broken files the Fleet's setting is unknown. Existing branches are kept up to date then, so that the end of a
@@ -83,7 +83,7 @@ def _snapshots(
             continue
         tree = wanted
         if state.written is None:
-            message = caught_up(cluster, state.commit, new=branch is None)
+            message = catch_up_message(cluster, state.commit, new=branch is None)
             snapshots.append(BranchCommit(message=message, author=author, at=now, directory=directory))
         else:
             message = projected(state.written.message, state.commit)
@@ -107,7 +107,7 @@ def projected(message: str, commit: CommitId) -> str:
     return f"{message.rstrip()}\n{write_trailers([(Trailer.OUTPUT, commit)])}\n"
 
 
-def caught_up(cluster: ClusterName, commit: CommitId, *, new: bool) -> str:
+def catch_up_message(cluster: ClusterName, commit: CommitId, *, new: bool) -> str:
     """Write the message of the commit that begins a cluster's branch, or brings it to where the output branch is."""
     verb, action, why = (
         "follow",

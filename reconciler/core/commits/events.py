@@ -1,14 +1,17 @@
-"""From what a pass decided to events: of changes once their commits are pushed, and of what is held back.
+"""Events of a pass: of changes once their commits are pushed, and of changes that are held back.
 
-Events say what the commits and the terminal say, in the same words.
+Events use the words of the commit messages and of the terminal.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
+from functools import partial
 
+from reconciler.bulkhead import Seam, attempt
 from reconciler.core.commits import cluster_branches, message_parts, messages
+from reconciler.errors import Bug
 from reconciler.model.event import Event, EventKind
 from reconciler.model.ids import ClusterName, CommitId, WorkloadId
 from reconciler.model.placement import Phase, Placement
@@ -33,7 +36,7 @@ from reconciler.model.plan import (
 from reconciler.model.tree import Advance
 
 SuppressedByReason = Mapping[tuple[WorkloadId, Reason], Suppressed]
-"""What a pass held back. By workload and reason: the numbers in the message move on at every pass."""
+"""Suppressed changes by workload and reason: the numbers in the message change with every pass."""
 
 _REQUESTS: Mapping[type[RequestChange], EventKind] = {
     Receive: EventKind.REQUEST_RECEIVED,
@@ -49,27 +52,39 @@ def with_commits(changes: Sequence[Change], commits: Sequence[CommitId]) -> Iter
 
 
 def of_push(
-    changes: Sequence[Change], commits: Sequence[CommitId], branches: Sequence[Advance], at: datetime
+    changes: Sequence[Change],
+    commits: Sequence[CommitId],
+    branches: Sequence[Advance],
+    at: datetime,
+    note_bug: Callable[[Bug], None] = lambda _: None,
 ) -> tuple[Event, ...]:
     """Make an event of each change that a push carries, in the order of their commits.
 
-    Branches of clusters that are put right with nothing else to push are one event.
+    Branches of clusters that are put right with nothing else to push are one event. A change of which none can be made
+    has none: `note_bug` gets why.
     """
     if branches and not commits:
         clusters = tuple(advance.cluster for advance in branches)
         line = cluster_branches.line(branches)
         return (Event(kind=EventKind.BRANCHES_FOLLOWED, at=at, line=line, clusters=clusters),)
-    return tuple(_event(change, commit, at) for change, commit in with_commits(changes, commits))
+    events: list[Event] = []
+    for change, commit in with_commits(changes, commits):
+        event = attempt(Seam.EVENT, commit, partial(_event, change, commit, at))
+        if isinstance(event, Bug):
+            note_bug(event)
+        else:
+            events.append(event)
+    return tuple(events)
 
 
 def of_held_back(
     before: SuppressedByReason, now: SuppressedByReason, changes: Iterable[Event], at: datetime
 ) -> Iterator[Event]:
-    """Yield what is held back since the pass before, or no longer is; `changes` are the events of this pass.
+    """Yield events of changes that are newly held back, or no longer are; `changes` are the events of this pass.
 
     An event of a change that was waited for says itself that nothing holds it back any more.
     """
-    grown, shrunk = _resized(changes)
+    grown, shrunk = _resize_events(changes)
     for workload, reason in sorted(before.keys() - now.keys()):
         if workload not in (shrunk if reason is Reason.SCALE_DOWN_WINDOW else grown):
             yield Event(
@@ -103,7 +118,7 @@ def _event(change: Change, commit: CommitId, at: datetime) -> Event:
         clusters=clusters,
         before=before,
         replicas=replicas,
-        reasons=messages.reasons(change),
+        reasons=messages.reason_paragraphs(change),
         commit=commit,
     )
 
@@ -134,15 +149,15 @@ def _subject(change: Change) -> tuple[WorkloadId, tuple[ClusterName, ...], int, 
     """Return the workload, the clusters, and the replicas before and after a change."""
     match change:
         case Place(placement=placement):
-            return *_where(placement), 0, placement.replicas
+            return *_place(placement), 0, placement.replicas
         case Resize(before=before, after=after) | Extend(before=before, after=after):
-            return *_where(after), before.replicas, after.replicas
+            return *_place(after), before.replicas, after.replicas
         case Move(before=before, after=after):
             return after.workload, (before.cluster, after.cluster), before.replicas, before.replicas
         case Revert(placement=placement) | Hold(placement=placement):
-            return *_where(placement), placement.replicas, 0
+            return *_place(placement), placement.replicas, 0
         case Restore(drifted=drifted):
-            return *_where(drifted.placement), drifted.placement.replicas, drifted.placement.replicas
+            return *_place(drifted.placement), drifted.placement.replicas, drifted.placement.replicas
         case Release(workload=workload, restraints=restraints):
             clusters = {restraint.cluster for restraint in restraints if restraint.cluster is not None}
             return workload, tuple(sorted(clusters)), 0, 0
@@ -151,11 +166,11 @@ def _subject(change: Change) -> tuple[WorkloadId, tuple[ClusterName, ...], int, 
             return record.workload, record.request.clusters, 0, 0
 
 
-def _where(placement: Placement) -> tuple[WorkloadId, tuple[ClusterName, ...]]:
+def _place(placement: Placement) -> tuple[WorkloadId, tuple[ClusterName, ...]]:
     return placement.workload, (placement.cluster,)
 
 
-def _resized(changes: Iterable[Event]) -> tuple[frozenset[WorkloadId], frozenset[WorkloadId]]:
+def _resize_events(changes: Iterable[Event]) -> tuple[frozenset[WorkloadId], frozenset[WorkloadId]]:
     """Return the workloads that got replicas elsewhere and those that gave some back."""
     grown: set[WorkloadId] = set()
     shrunk: set[WorkloadId] = set()
@@ -166,4 +181,4 @@ def _resized(changes: Iterable[Event]) -> tuple[frozenset[WorkloadId], frozenset
 
 
 _RESIZING = frozenset({EventKind.PLACED, EventKind.RESIZED, EventKind.ENDED, EventKind.FAILED})
-"""What the demand asks for; that a person deletes a placement is no answer to it."""
+"""Events that follow the demand; a placement that a person deletes does not."""

@@ -1,19 +1,23 @@
 """Reads placements back from the output branch's log: their cluster, their beginning and end, and the reasons.
 
-The trailers say what happened to which placement, the body's text why; `trailers` and `messages` wrote them.
+The trailers name the action and the placement, the body the reasons; `trailers` and `messages` wrote them.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import partial
 
-from reconciler.core.commits.trailers import Action, Trailer, action
+from reconciler.bulkhead import NoteBug, Seam, attempt
+from reconciler.core.commits.trailers import Action, Trailer, action, is_own
+from reconciler.core.signals.past_demand import Levels, followed_by, read_levels
+from reconciler.errors import Bug
 from reconciler.model.ids import ClusterName, CommitId
 from reconciler.model.placement import place_name
-from reconciler.model.tree import LoggedCommit
+from reconciler.model.tree import Identity, LoggedCommit
 from reconciler.text.timestamps import parse_time
 
 _BEGINS = frozenset({Action.PLACE, Action.MOVE})
@@ -32,7 +36,7 @@ DELETED = "deleted"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BurstStep:
-    """One commit of a placement."""
+    """A commit of a placement."""
 
     commit: CommitId
     at: datetime
@@ -43,7 +47,7 @@ class BurstStep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BurstHistory:
-    """One placement from its first commit to its end."""
+    """A placement from its first commit to its end."""
 
     id: str
     workload: str
@@ -66,43 +70,84 @@ class BurstHistory:
         return tuple(step.commit for step in self.steps)
 
 
-def bursts(commits: Iterable[LoggedCommit]) -> tuple[BurstHistory, ...]:
+def own(commits: Iterable[LoggedCommit], committer: Identity) -> tuple[LoggedCommit, ...]:
+    """Leave out commits of others, whatever their trailers say (docs/commits.md)."""
+    return tuple(commit for commit in commits if is_own(commit, committer))
+
+
+def bursts(commits: Iterable[LoggedCommit], note_bug: NoteBug = lambda _: None) -> tuple[BurstHistory, ...]:
     """Group a log, newest commit first as git prints it, by placement; the placement that began last comes first.
 
-    Commits without our trailers are passed over. A placement that comes back under the same id after its end, as when a
-    person reverts a revert, begins anew with its next commit.
+    Commits without our trailers are passed over, and so is one that cannot be read: `note_bug` gets why. A
+    placement that comes back under the same id after its end, as when a person reverts a revert, begins anew with its
+    next commit.
     """
     histories: list[BurstHistory] = []
     newest: dict[str, int] = {}  # the position in `histories` of the newest placement of an id
     for commit in reversed(list(commits)):
-        done, placement = action(commit), Trailer.PLACEMENT.read(commit)
-        if not placement or done is None or done not in _BEGINS | _GOES_ON | _ENDS:
-            continue
-        step = _step(commit, done)
-        replaced = Trailer.REPLACES.read(commit)
-        if replaced in newest:
-            histories[newest[replaced]] = _ended(histories[newest[replaced]], step, MOVED)
-        burst = histories[newest[placement]] if placement in newest else None
-        # 1. The placement begins, or the log begins with it; 2. it has ended and comes back; 3. it goes on or ends.
-        if burst is None or done is Action.PLACE or (burst.ended_at is not None and done not in _ENDS):
-            newest[placement] = len(histories)
-            histories.append(_first(placement, commit, step))
-        else:
-            histories[newest[placement]] = _continued(burst, commit, step)
+        read = attempt(Seam.COMMIT, commit.id, partial(_read_commit, commit, histories, newest))
+        if isinstance(read, Bug):
+            note_bug(read)
     return tuple(reversed(histories))
 
 
-def reasons(body: str) -> str:
+def reasons_in_body(body: str) -> str:
     """Return the reasons in a commit's body, without trailers and without the list of reverted commits."""
     paragraphs = [paragraph.strip("\n") for paragraph in body.replace("\r\n", "\n").split("\n\n") if paragraph.strip()]
     if paragraphs and all(_TRAILER.fullmatch(line) for line in paragraphs[-1].split("\n")):
         paragraphs.pop()
     lines = [line for paragraph in paragraphs for line in paragraph.split("\n") if not _REVERTS.fullmatch(line)]
-    return "\n".join(lines)
+    sentences: list[str] = []
+    for line in lines:
+        if sentences and not sentences[-1].endswith((".", ":")):
+            sentences[-1] += f" {line}"  # the commit message was wrapped here
+        else:
+            sentences.append(line)
+    return "\n".join(sentences)
+
+
+def past_demand(
+    commits: Iterable[LoggedCommit], workloads: Collection[str], note_bug: NoteBug = lambda _: None
+) -> Mapping[str, Levels]:
+    """Read back what was missing of some workloads, by name, from a log, newest commit first.
+
+    What no commit tells is unknown. A commit that cannot be read is passed over.
+    """
+    past: dict[str, Levels] = {}
+    for commit in reversed(list(commits)):
+        workload = _WORKLOAD.search(commit.subject)
+        if workload is None or workload[1] not in workloads or not Trailer.DEMAND.among(commit):
+            continue
+        levels = attempt(Seam.COMMIT, commit.id, partial(read_levels, Trailer.DEMAND.read(commit)))
+        if isinstance(levels, Bug):
+            note_bug(levels)
+        else:
+            past[workload[1]] = followed_by(past.get(workload[1], ()), levels, commit.at)
+    return past
+
+
+def _read_commit(commit: LoggedCommit, histories: list[BurstHistory], newest: dict[str, int]) -> None:
+    """Add one commit to the histories."""
+    done, placement = action(commit), Trailer.PLACEMENT.read(commit)
+    if not placement or done is None or done not in _BEGINS | _GOES_ON | _ENDS:
+        return
+    step = _step(commit, done)
+    replaced = Trailer.REPLACES.read(commit)
+    if replaced in newest:
+        histories[newest[replaced]] = _end_history(histories[newest[replaced]], step, MOVED)
+    burst = histories[newest[placement]] if placement in newest else None
+    # 1. The placement begins, or the log begins with it; 2. it has ended and comes back; 3. it goes on or ends.
+    if burst is None or done is Action.PLACE or (burst.ended_at is not None and done not in _ENDS):
+        newest[placement] = len(histories)
+        histories.append(_first(placement, commit, step))
+    else:
+        histories[newest[placement]] = _continue(burst, commit, step)
 
 
 def _step(commit: LoggedCommit, done: Action) -> BurstStep:
-    return BurstStep(commit=commit.id, at=commit.at, action=done, subject=commit.subject, reasons=reasons(commit.body))
+    return BurstStep(
+        commit=commit.id, at=commit.at, action=done, subject=commit.subject, reasons=reasons_in_body(commit.body)
+    )
 
 
 def _first(name: str, commit: LoggedCommit, step: BurstStep) -> BurstHistory:
@@ -116,13 +161,13 @@ def _first(name: str, commit: LoggedCommit, step: BurstStep) -> BurstHistory:
         started_at=commit.at if step.action in _BEGINS else None,
         expires_at=None,
     )
-    return _continued(burst, commit, step)
+    return _continue(burst, commit, step)
 
 
-def _continued(burst: BurstHistory, commit: LoggedCommit, step: BurstStep) -> BurstHistory:
+def _continue(burst: BurstHistory, commit: LoggedCommit, step: BurstStep) -> BurstHistory:
     if step.action in _ENDS:
         why = DELETED if step.action is Action.HOLD else Trailer.WHY.read(commit)
-        return _ended(burst, step, why)
+        return _end_history(burst, step, why)
     return replace(
         burst,
         cluster=ClusterName(Trailer.CLUSTER.read(commit, burst.cluster)),
@@ -132,7 +177,7 @@ def _continued(burst: BurstHistory, commit: LoggedCommit, step: BurstStep) -> Bu
     )
 
 
-def _ended(burst: BurstHistory, step: BurstStep, why: str) -> BurstHistory:
+def _end_history(burst: BurstHistory, step: BurstStep, why: str) -> BurstHistory:
     return replace(burst, steps=(*burst.steps, step), ended_at=step.at, why=why)
 
 

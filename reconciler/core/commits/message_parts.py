@@ -37,7 +37,7 @@ def subject(change: RequestChange) -> str:
     return f"request({record.workload}): {done}"
 
 
-def why(change: RequestChange) -> str:
+def request_reason(change: RequestChange) -> str:
     """Say why, for the middle of a sentence."""
     match change:
         case Receive(record=record):
@@ -51,9 +51,9 @@ def why(change: RequestChange) -> str:
             return as_clause(detail)
 
 
-def reasons(change: RequestChange) -> Iterator[str]:
+def request_paragraphs(change: RequestChange) -> Iterator[str]:
     """Yield the paragraphs of a commit's body, one line each, still unbroken."""
-    yield sentence(why(change))
+    yield sentence(request_reason(change))
     if isinstance(change, Receive):
         yield from (sentence(note) for note in change.notes)
     if isinstance(change, Close):
@@ -68,23 +68,27 @@ def describe_shortage(shortage: Shortage | None, placement: Placement) -> str:
     """Describe a shortage for the body of a commit; empty for none."""
     if shortage is None:
         return ""
-    return f"{lasting(shortage, placement)}{_kind(shortage)}{causes(shortage, placement)}."
+    return f"{describe_wait(shortage, placement)}{_kind(shortage)}{describe_causes(shortage, placement)}."
 
 
-def lasting(shortage: Shortage, placement: Placement) -> str:
+def describe_wait(shortage: Shortage, placement: Placement) -> str:
     """Say how much is missing for how long: as pods, unless something else asks for some of it."""
     if shortage.asks:
-        return missing(shortage)
-    return f"{_pods(shortage.replicas, placement)} unschedulable on {shortage.primary}{_waited(shortage)}"
+        return describe_missing(shortage)
+    return f"{_pods(shortage.replicas, placement)} unschedulable on {shortage.primary}{_wait_clause(shortage)}"
 
 
-def missing(shortage: Shortage) -> str:
-    """Say how many replicas are missing for how long."""
-    return f"{count(shortage.replicas, 'replica')} missing on {shortage.primary}{_waited(shortage)}"
+def describe_missing(shortage: Shortage) -> str:
+    """Say how many replicas are missing for how long, and how many are wanted beforehand."""
+    missing = shortage.replicas - shortage.spare
+    if not missing:
+        return f"{count(shortage.spare, 'replica')} wanted beforehand for {shortage.primary}"
+    more = f", and {shortage.spare} wanted beforehand" if shortage.spare else ""
+    return f"{count(missing, 'replica')} missing on {shortage.primary}{_wait_clause(shortage)}{more}"
 
 
-def causes(shortage: Shortage, placement: Placement) -> str:
-    """Say after a colon what pods wait for and which signals ask beside them; empty where nobody said."""
+def describe_causes(shortage: Shortage, placement: Placement) -> str:
+    """List after a colon the causes of unschedulable pods and the other signals; empty where unknown."""
     parts = [sanitize(cause, 100) for cause in shortage.causes[:MAX_CAUSES]]
     if shortage.asks:
         pods = [f"{_pods(shortage.unschedulable, placement)} {', '.join(parts) or 'unschedulable'}"]
@@ -92,12 +96,12 @@ def causes(shortage: Shortage, placement: Placement) -> str:
     return f": {'; '.join(parts)}" if parts else ""
 
 
-def signals(shortage: Shortage | None, placement: Placement) -> str:
-    """Say the causes where something else than pods asks; that pods wait is said without them."""
-    return causes(shortage, placement) if shortage is not None and shortage.asks else ""
+def describe_signals(shortage: Shortage | None, placement: Placement) -> str:
+    """List the causes where a signal other than unschedulable pods asks; empty otherwise."""
+    return describe_causes(shortage, placement) if shortage is not None and shortage.asks else ""
 
 
-def _waited(shortage: Shortage) -> str:
+def _wait_clause(shortage: Shortage) -> str:
     """Say for how long; nothing where it begins this very second, as a planned burst does."""
     return f" for {format_duration(shortage.waited)}" if shortage.waited else ""
 
@@ -108,7 +112,7 @@ def _pods(replicas: int, placement: Placement) -> str:
 
 
 def _kind(shortage: Shortage) -> str:
-    """Say in brackets what is short: the GPUs by name and model, or whatever else is requested."""
+    """Name in brackets the scarce resources: GPUs with their model, else all requested resources."""
     names = sorted(shortage.requests.amounts)
     short = [name for name in names if is_gpu(name)] or names
     names_and_models = [sanitize(resource_label(name), 80) for name in short] + models_in_selector(

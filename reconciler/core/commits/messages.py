@@ -16,6 +16,7 @@ from reconciler.model.placement import Placement, Restraint, RestraintKind, plac
 from reconciler.model.plan import (
     Change,
     Choice,
+    EndReason,
     Extend,
     Hold,
     Move,
@@ -26,10 +27,10 @@ from reconciler.model.plan import (
     Resize,
     Restore,
     Revert,
-    Why,
 )
 from reconciler.model.tree import LoggedCommit
 from reconciler.model.units import format_duration
+from reconciler.text.scores import describe_scores
 from reconciler.text.timestamps import format_time
 from reconciler.text.wording import amounts, as_clause, count, join_names, sanitize, sentence, wrap_text
 
@@ -37,14 +38,16 @@ MAX_REFUSALS = 5
 """Refused clusters that one message names; `explain` tells all of them."""
 
 _WHY = {
-    Why.EXPIRED: "Expired",
-    Why.DEMAND_GONE: "The demand has gone",
-    Why.FAILED: "Failed",
-    Why.PREEMPTED: "Preempted",
-    Why.IDLE: "Idle",
-    Why.CLUSTER_LOST: "Its cluster is lost",
-    Why.POLICY: "By policy",
-    Why.REQUESTED: "Requested",
+    EndReason.EXPIRED: "Expired",
+    EndReason.DEMAND_GONE: "The demand has gone",
+    EndReason.FAILED: "Failed",
+    EndReason.SUCCEEDED: "Succeeded",
+    EndReason.PREEMPTED: "Preempted",
+    EndReason.IDLE: "Idle",
+    EndReason.FAIR_SHARE: "Its room is shared",
+    EndReason.CLUSTER_LOST: "Its cluster is lost",
+    EndReason.POLICY: "By policy",
+    EndReason.REQUESTED: "Requested",
 }
 
 
@@ -58,15 +61,15 @@ def subject(change: Change) -> str:
         case Resize(before=before, after=after):
             return f"resize({after.workload}): {replica_count.describe_resize(before, after)} on {_at(after)}"
         case Extend(after=after):
-            return f"extend({after.workload}): {_what(after)} until {format_time(after.expires_at)}"
+            return f"extend({after.workload}): {_replicas_clause(after)} until {format_time(after.expires_at)}"
         case Move(before=before, after=after):
             return f"move({after.workload}): {count(before.replicas, 'replica')} from {_at(before)} to {_at(after)}"
         case Revert(placement=placement):
             return f'Revert "{placed(placement)}"'
         case Hold(workload=workload, restraint=restraint):
-            return f"hold({workload}): {_where(restraint)} until {format_time(restraint.until)}"
+            return f"hold({workload}): {_restraint_scope(restraint)} until {format_time(restraint.until)}"
         case Release(workload=workload, restraints=restraints):
-            clusters = join_names(sorted({_where(restraint) for restraint in restraints}))
+            clusters = join_names(sorted({_restraint_scope(restraint) for restraint in restraints}))
             return f"release({workload}): {clusters}"
         case Restore(drifted=drifted):
             placement = drifted.placement
@@ -76,46 +79,49 @@ def subject(change: Change) -> str:
 def placed(placement: Placement) -> str:
     """Write the subject that a placement of this size and length has when it is made."""
     lasting = format_duration(placement.expires_at - placement.created_at)
-    return f"{placement.origin}({placement.workload}): {_what(placement)} for {lasting}"
+    return f"{placement.origin}({placement.workload}): {_replicas_clause(placement)} for {lasting}"
 
 
-def message(change: Change, *, source: CommitId, history: Sequence[LoggedCommit] = ()) -> str:
+def message(change: Change, *, source: CommitId, history: Sequence[LoggedCommit] = (), demand: str = "") -> str:
     """Write a change's whole commit message, trailers last.
 
     `source` is the commit of the source branch that was decided on. `history` are the commits of the placement that a
-    Revert ends or a Move takes away, newest first; the oldest gives a revert its title.
+    Revert ends or a Move takes away, newest first; the oldest gives a revert its title. `demand` is the past demand of
+    the workload, where its policy looks back.
     """
     title = subject(change)
     if isinstance(change, Revert) and history:
         title = f'Revert "{sanitize(history[-1].subject)}"'
     paragraphs = [title]
-    body = "\n".join(map(wrap_text, reasons(change)))
+    body = "\n".join(map(wrap_text, reason_paragraphs(change)))
     if body:
         paragraphs.append(body)
     if isinstance(change, (Revert, Move)) and history:
         paragraphs.append("\n".join(f"This reverts commit {commit.id}." for commit in history))
-    paragraphs.append(trailers(change, source))
+    paragraphs.append(trailers(change, source, demand))
     return "\n\n".join(paragraphs) + "\n"
 
 
 def line(change: Change) -> str:
     """Tell a change in one line of a terminal: what, and in brackets why."""
     if isinstance(change, RequestChange):
-        return _with(subject(change), message_parts.why(change))
+        return _with(subject(change), message_parts.request_reason(change))
     match change:
         case Place(placement=placement, shortage=shortage, choice=choice, detail=detail):
             if shortage is None:
                 return _with(subject(change), f"{as_clause(detail)}{reason_clause(choice)}".removeprefix("; "))
-            lasting = message_parts.lasting(shortage, placement)
-            return f"{subject(change)} ({lasting}{message_parts.signals(shortage, placement)}{reason_clause(choice)})"
+            wait = message_parts.describe_wait(shortage, placement)
+            signals = message_parts.describe_signals(shortage, placement)
+            return f"{subject(change)} ({wait}{signals}{reason_clause(choice)})"
         case Revert(placement=placement, why=why, detail=detail):
             reason = f"{why}: {as_clause(detail)}" if as_clause(detail) else str(why)
-            return f"revert({placement.workload}): {_what(placement)} ({reason})"
+            return f"revert({placement.workload}): {_replicas_clause(placement)} ({reason})"
         case Hold(restraint=restraint):
             return _with(subject(change), as_clause(restraint.reason))
         case Resize(after=after, detail=detail, shortage=shortage, choice=choice):
             return _with(
-                subject(change), f"{as_clause(detail)}{message_parts.signals(shortage, after)}{reason_clause(choice)}"
+                subject(change),
+                f"{as_clause(detail)}{message_parts.describe_signals(shortage, after)}{reason_clause(choice)}",
             )
         case Extend(detail=detail) | Release(detail=detail) | Restore(detail=detail):
             return _with(subject(change), as_clause(detail))
@@ -134,7 +140,7 @@ def _with(text: str, reason: str) -> str:
     return f"{text} ({reason})" if reason else text
 
 
-def _what(placement: Placement) -> str:
+def _replicas_clause(placement: Placement) -> str:
     return f"{count(placement.replicas, 'replica')} on {_at(placement)}"
 
 
@@ -143,18 +149,18 @@ def _at(placed: Placement | Choice | Refusal) -> str:
     return sanitize(placed.where) if placed.subset else placed.cluster
 
 
-def _where(restraint: Restraint) -> str:
+def _restraint_scope(restraint: Restraint) -> str:
     if restraint.cluster is None:
         return "any cluster"
     return sanitize(place_name(restraint.cluster, restraint.subset)) if restraint.subset else restraint.cluster
 
 
-def reasons(change: Change) -> tuple[str, ...]:
+def reason_paragraphs(change: Change) -> tuple[str, ...]:
     """Write the body's paragraphs, one line each, still unbroken."""
-    return tuple(filter(None, _reasons(change)))
+    return tuple(filter(None, _reason_paragraphs(change)))
 
 
-def _reasons(change: Change) -> Iterable[str]:
+def _reason_paragraphs(change: Change) -> Iterable[str]:
     match change:
         case Place(placement=placement, shortage=shortage, choice=choice, refused=refused, detail=detail):
             yield sentence(detail)
@@ -191,7 +197,7 @@ def _reasons(change: Change) -> Iterable[str]:
             yield "To change what is deployed, change the template: the next resize takes it up."
             yield "To end a placement, delete its directory."
         case _:
-            yield from message_parts.reasons(change)
+            yield from message_parts.request_paragraphs(change)
 
 
 def _taken_up(before: Placement, after: Placement) -> str:
@@ -203,7 +209,7 @@ def _taken_up(before: Placement, after: Placement) -> str:
     )
 
 
-def _because(why: Why, detail: str) -> str:
+def _because(why: EndReason, detail: str) -> str:
     text = as_clause(detail)
     return f"{_WHY[why]}: {text}." if text else f"{_WHY[why]}."
 
@@ -213,6 +219,7 @@ def _choice(choice: Choice | None, refused: Sequence[Refusal]) -> str:
     sentences: list[str] = []
     if choice is not None:
         facts = [f"{amount} free" for amount in amounts(choice.free)]
+        facts += [f"{amount} on nodes to be added" for amount in amounts(choice.addable)]
         if choice.fits:
             facts.append(f"{count(choice.fits, 'replica')} {'fits' if choice.fits == 1 else 'fit'}")
         if choice.limit is not None:
@@ -221,6 +228,8 @@ def _choice(choice: Choice | None, refused: Sequence[Refusal]) -> str:
             facts.append(f"{choice.price_per_gpu_hour:.2f} $/GPU-h")
         if choice.because:
             facts.append(choice.because)
+        if choice.scores:
+            facts.append(f"score {describe_scores(choice.scores)}")
         sentences.append(f"{_at(choice)} chosen: {', '.join(facts)}")
     sentences += [f"{_at(refusal)} refused: {as_clause(refusal.message)}" for refusal in refused[:MAX_REFUSALS]]
     more = len(refused) - MAX_REFUSALS
@@ -230,14 +239,16 @@ def _choice(choice: Choice | None, refused: Sequence[Refusal]) -> str:
 
 
 def held(restraint: Restraint | None) -> str:
-    """Say what is held back until when; why is what the commit itself tells."""
+    """Describe a restraint and its end; the commit gives the reason."""
     if restraint is None:
         return ""
     until = format_time(restraint.until)
     if restraint.kind is RestraintKind.HOLD:
-        return f"Nothing new on {_where(restraint)} until {until}, or until the demand has gone once."
-    return f"Nothing new on {_where(restraint)} until {until}."
+        return f"Nothing new on {_restraint_scope(restraint)} until {until}, or until the demand has gone once."
+    if restraint.kind is RestraintKind.TURN:
+        return f"Beside others of its priority it waits for room since {until}."
+    return f"Nothing new on {_restraint_scope(restraint)} until {until}."
 
 
 def _since(restraint: Restraint) -> str:
-    return f"held back on {_where(restraint)} since {format_time(restraint.since)}"
+    return f"held back on {_restraint_scope(restraint)} since {format_time(restraint.since)}"

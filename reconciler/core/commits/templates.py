@@ -8,12 +8,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from reconciler.bulkhead import Seam, attempt
 from reconciler.core.expressions import render
 from reconciler.core.expressions.dialect import has_expression
+from reconciler.core.fleet.burst_replicas import miscounted
 from reconciler.core.fleet.prerequisites import prerequisites
 from reconciler.core.safety import rules
 from reconciler.core.workloads.cluster_provides import refuse_lacking
-from reconciler.errors import InvalidInput, Severity
+from reconciler.errors import Bug, InvalidInput, Severity
 from reconciler.model.placement import Placement
 from reconciler.model.plan import Change, Extend, Move, Place, Plan, Resize, Revert
 from reconciler.model.policy import Cluster, Desired, Workspace
@@ -30,6 +32,8 @@ class RenderedTemplate:
     """None where it cannot be rendered."""
     problem: str = ""
     """Why it cannot be rendered; empty where it can."""
+    bug: Bug | None = None
+    """The exception behind the problem, where nothing foresaw it."""
 
 
 RenderedTemplates = Mapping[int, RenderedTemplate]
@@ -49,14 +53,14 @@ def written(change: Change) -> Placement | None:
 
 def render_templates(plan: Plan, desired: Desired) -> RenderedTemplates:
     """Fill in the template of every placement that the plan writes."""
-    return {position: _filled(placement, desired) for position, placement in _written(plan.changes)}
+    return {position: _render(placement, desired) for position, placement in _rewritten_placements(plan.changes)}
 
 
-def _written(changes: Sequence[Change]) -> Iterator[tuple[int, Placement]]:
+def _rewritten_placements(changes: Sequence[Change]) -> Iterator[tuple[int, Placement]]:
     """Yield the placements whose files a plan writes anew, by position.
 
-    Another end or deletion policy of one that the same plan ends later on needs no files: by then its template may be
-    gone with its request. One that was written anew before is once more, as its digest is known only then.
+    A new expiry or deletion policy of a placement that the same plan ends later needs no files: its template may be
+    gone with its request by then. A placement that the plan has rendered before is rendered again, for its new digest.
     """
     over = {_path(change): position for position, change in enumerate(changes) if isinstance(change, Revert | Move)}
     anew: set[str] = set()
@@ -77,7 +81,14 @@ def _path(change: Revert | Move) -> str:
     return (change.placement if isinstance(change, Revert) else change.before).path
 
 
-def _filled(placement: Placement, desired: Desired) -> RenderedTemplate:
+def _render(placement: Placement, desired: Desired) -> RenderedTemplate:
+    rendered = attempt(Seam.TEMPLATE, placement.workload, lambda: _fill(placement, desired))
+    if isinstance(rendered, Bug):
+        return RenderedTemplate(placement=placement, problem=rendered.summary, bug=rendered)
+    return rendered
+
+
+def _fill(placement: Placement, desired: Desired) -> RenderedTemplate:
     template = desired.templates[placement.workload]
     cluster = desired.clusters.get(placement.cluster)
     if cluster is None:
@@ -90,16 +101,19 @@ def _filled(placement: Placement, desired: Desired) -> RenderedTemplate:
         spec = render.render(template.spec, context)
     except InvalidInput as error:
         return RenderedTemplate(placement=placement, problem=str(error))
-    wrong = [
-        finding
-        for finding in rules.check_safety(spec, workspace, kinds=desired.kinds, rendered=True)
-        if finding.severity is Severity.ERROR
-    ]
+    findings = rules.check_safety(
+        spec, workspace, kinds=desired.kinds, schemas=desired.schemas, rendered=True, placement=placement.name
+    )
+    wrong = [finding for finding in findings if finding.severity is Severity.ERROR]
     if wrong:
         where = f"{template.path}:{template.line}"
         problem = "; ".join(f"{where}: {dotted(finding.loc)}: {finding.message}" for finding in wrong)
         return RenderedTemplate(placement=placement, problem=problem)
-    lacks = _lacking(template, spec, cluster, workspace, desired)
+    if not placement.workload.request and (
+        wrong_number := miscounted(template, spec, placement.replicas, desired.kinds)
+    ):
+        return RenderedTemplate(placement=placement, problem=f"{template.path}:{template.line}: spec: {wrong_number}")
+    lacks = _describe_lacking(template, spec, cluster, workspace, desired)
     return (
         RenderedTemplate(placement=placement, problem=lacks)
         if lacks
@@ -107,10 +121,10 @@ def _filled(placement: Placement, desired: Desired) -> RenderedTemplate:
     )
 
 
-def _lacking(
+def _describe_lacking(
     template: WorkloadTemplate, spec: DeploySpec, cluster: Cluster, workspace: Workspace, desired: Desired
 ) -> str:
-    """Say what a cluster lacks whose name only an expression says, which nobody could look at before."""
+    """Name the prerequisites that a cluster lacks, of those whose name an expression gives only now."""
     if not any(has_expression(prerequisite.name) for prerequisite in template.prerequisites):
         return ""
     refusal = refuse_lacking(cluster, prerequisites(spec, workspace, desired.kinds), None)

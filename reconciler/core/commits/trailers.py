@@ -1,6 +1,6 @@
-"""The trailers of commit messages, the one place that knows their keys: what writes them, and what reads them back.
+"""The trailers of commit messages: the only module that writes and reads their keys.
 
-Trailers are what programs read a change back from (`history`); the format is a promise to users (docs/commits.md).
+Programs read changes back from trailers (`history`); the format is a promise to users (docs/commits.md).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from reconciler.model.plan import (
     Restore,
     Revert,
 )
-from reconciler.model.tree import LoggedCommit
+from reconciler.model.tree import Identity, LoggedCommit
 from reconciler.text.timestamps import format_time
 from reconciler.text.wording import sanitize
 
@@ -50,6 +50,8 @@ class Trailer(StrEnum):
     SOURCE = "Overspill-Source"  # the commit of the source branch that was decided on
     OUTPUT = "Overspill-Output"  # on a cluster's branch: the commit of the output branch it stands for
     DIGEST = "Overspill-Digest"  # over the files of the placement
+    DEMAND = "Overspill-Demand"  # what was missing until then, of a workload whose policy looks back
+    CONFIRM = "Overspill-Confirm"  # on the source branch, by people: `deletion` confirms a mass deletion
 
     def read(self, commit: LoggedCommit, default: str = "") -> str:
         """Return the trailer's value in a commit, `default` where the commit does not have it."""
@@ -116,15 +118,21 @@ def action(commit: LoggedCommit) -> Action | None:
     return _BY_VALUE.get(Trailer.ACTION.read(commit))
 
 
-def trailers(change: Change, source: CommitId) -> str:
-    """Write the trailers of a change that was decided on this commit of the source branch."""
+def is_own(commit: LoggedCommit, committer: Identity) -> bool:
+    """Tell whether a commit is Overspill's own: amending or cherry-picking one, or writing its trailers, makes none."""
+    return Trailer.ACTION.among(commit) and commit.committer.email == committer.email
+
+
+def trailers(change: Change, source: CommitId, demand: str = "") -> str:
+    """Write the trailers of a change that was decided on this commit of the source branch, and on this past demand."""
+    digest = (Trailer.DIGEST, _digest(change))
     return write_trailers(
-        (*_common(change), (Trailer.SOURCE, source), (Trailer.DIGEST, _digest(change)), *_specific(change))
+        (*_common(change), (Trailer.SOURCE, source), digest, *_specific(change), (Trailer.DEMAND, demand))
     )
 
 
 def _common(change: Change) -> list[Pair]:
-    """Give the trailers that say what happened to which placement or request."""
+    """Return the trailers of a change: its action, and its placement or request."""
     done = (Trailer.ACTION, _ACTIONS[type(change)])
     match change:
         case Release(workload=workload, restraints=restraints):

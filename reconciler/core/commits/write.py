@@ -8,15 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
+from reconciler.bulkhead import Seam, attempt
 from reconciler.core.commits import messages
 from reconciler.core.commits.templates import RenderedTemplate, RenderedTemplates
 from reconciler.core.commits.trailers import Action, Trailer, write_trailers
 from reconciler.core.decide.state.pass_input import PassInput, Unwritable
 from reconciler.core.engines import ENGINES, Deployment, Engine, anchor_path, engine, placement_files, target_namespace
 from reconciler.core.ledger import placement_record, request_record, restraints
+from reconciler.core.signals.past_demand import write_levels
 from reconciler.core.spread.inject import placement_injection
-from reconciler.errors import InvalidInput
+from reconciler.errors import Bug, InvalidInput, Problem
+from reconciler.model.demand import Demand
 from reconciler.model.ids import BlobId, ClusterName, WorkloadId
 from reconciler.model.placement import Placement, Restraint
 from reconciler.model.plan import (
@@ -45,44 +49,50 @@ from reconciler.text.wording import join_names
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PlacementFiles:
-    """A placement as its record has it, and its files."""
+class RenderedPlacement:
+    """A decided placement with its files. Its record, its commit and its events are written from it."""
 
-    # The placement as it was decided, with its target namespace and digest: its rendered files alone tell these two.
-    placement: Placement
-    # Contents by path on the output branch.
+    decided: Placement
+    """The placement as the plan has it."""
+    record: Placement
+    """The placement as ``placement.yaml`` records it: as decided, with the target namespace and the digest."""
     files: Mapping[str, bytes]
+    """Contents by path on the output branch, the record and the marker among them."""
 
 
-def write_placement_files(
-    desired: Desired, placement: Placement, spec: DeploySpec, charts: Mapping[str, tuple[Json, ...]]
-) -> PlacementFiles:
-    """Write the files of a placement; the digest over them goes into its record and its marker.
+def render_placement(
+    desired: Desired, decided: Placement, spec: DeploySpec, charts: Mapping[str, tuple[Json, ...]]
+) -> RenderedPlacement:
+    """Write the files of a decided placement; the digest over them goes into its record and its marker.
 
     Raises InvalidInput for files that cannot be written, and for a record that could not be read again: a placement
     without one would never end.
     """
-    chosen = engine(placement.engine)
-    workspace = desired.workspaces[placement.workload.workspace]
-    placement = replace(placement, target_namespace=target_namespace(spec, workspace), digest="")
+    chosen = engine(decided.engine)
+    workspace = desired.workspaces[decided.workload.workspace]
+    namespace = target_namespace(spec, workspace)
+    # 1. The files of the engine do not hold the digest.
     deployment = Deployment(
-        placement=placement,
+        placement=decided.rendered(target_namespace=namespace, digest=""),
         spec=spec,
         workspace=workspace,
         charts=charts,
         fleet=desired.fleet,
         kinds=desired.kinds,
-        injection=placement_injection(desired, placement),
+        schemas=desired.schemas,
+        injection=placement_injection(desired, decided),
     )
     files = dict(chosen.files(deployment))
-    placement = replace(placement, digest=placement_record.digest(files, placement, spec))
-    files[chosen.marker_path(placement)] = chosen.marker(replace(deployment, placement=placement))
-    files[f"{placement.name}/placement.yaml"] = placement_record.write_placement(
-        placement, spec, charts=chosen.charts_mode(spec)
+    # 2. The marker and the record hold it.
+    digest = placement_record.digest(files, deployment.placement, spec)
+    record = decided.rendered(target_namespace=namespace, digest=digest)
+    files[chosen.marker_path(record)] = chosen.marker(replace(deployment, placement=record))
+    files[f"{record.name}/placement.yaml"] = placement_record.write_placement(
+        record, spec, charts=chosen.charts_mode(spec)
     )
-    cluster = f"clusters/{placement.cluster}"
+    cluster = f"clusters/{record.cluster}"
     written = {checked_path(f"{cluster}/{name}"): data for name, data in sorted(files.items())}
-    return PlacementFiles(placement=placement, files=written)
+    return RenderedPlacement(decided=decided, record=record, files=written)
 
 
 README = """\
@@ -102,6 +112,8 @@ class CommitInputs:
     """Rendered objects, by position of the change and name of the Helm config."""
     failed: Mapping[int, str] = field(default_factory=dict)
     """Why the charts of a change cannot be rendered, by its position."""
+    bugs: tuple[Bug, ...] = ()
+    """Exceptions that nothing foresaw, each in rendering the charts of one change."""
     blobs: Mapping[BlobId, bytes] = field(default_factory=dict)
     """Files that a Restore puts back."""
     records: Mapping[str, bytes] = field(default_factory=dict)
@@ -115,14 +127,21 @@ class RenderedPlan:
     """The commits of a plan, and the changes that could not be written."""
 
     commits: tuple[Commit, ...]
-    """One for each change, in the order of the plan."""
+    """A commit for each change, in the order of the plan."""
     changes: tuple[Change, ...]
     """The changes as their records have them."""
     suppressed: tuple[Suppressed, ...]
     unwritable: Unwritable = field(default_factory=dict)
     """Why a workload cannot be written for a cluster."""
+    bugs: tuple[Bug, ...] = ()
+    """Exceptions that nothing foresaw, each in rendering or writing one change."""
     records: Mapping[tuple[str, bytes], Placement | RequestRecord] = field(default_factory=dict)
     """The values of written records, by path and content, so that no file is read back."""
+
+    @property
+    def problems(self) -> tuple[Problem, ...]:
+        """Every bug that was met in rendering or writing."""
+        return tuple(bug.problem(bug.item) for bug in dict.fromkeys(self.bugs))
 
 
 def write_commits(
@@ -135,27 +154,30 @@ def write_commits(
     for entry in ENGINES.values():
         writer.anchor(entry, inputs.ledger.anchored)
     for position, change in enumerate(plan.changes):
-        writer.write(position, change, templates.get(position))
+        writer.attempt(position, change, templates.get(position))
     return RenderedPlan(
         commits=tuple(writer.commits),
         changes=tuple(writer.changes),
         suppressed=(*plan.suppressed, *writer.suppressed),
         unwritable=writer.unwritable,
+        bugs=(*material.bugs, *writer.bugs),
         records=writer.records,
     )
 
 
 class _Writer:
-    """Writes commits one after the other, and knows what the ledger files hold after each."""
+    """Writes commits one after the other, with the contents of the ledger files after each."""
 
     def __init__(self, material: CommitInputs, inputs: PassInput, author: Identity) -> None:
         self.commits: list[Commit] = []
         self.changes: list[Change] = []
         self.suppressed: list[Suppressed] = []
         self.unwritable: dict[tuple[WorkloadId, str], str] = {}
+        self.bugs: list[Bug] = []
         self.records: dict[tuple[str, bytes], Placement | RequestRecord] = {}
         self._material = material
         self._desired = inputs.desired
+        self._demands = inputs.demands
         self._now = inputs.now
         self._kept = inputs.ledger.restraints
         self._broken = {problem.path for problem in inputs.ledger.problems}
@@ -190,7 +212,28 @@ class _Writer:
     def _start_trailers(self) -> str:
         return write_trailers([(Trailer.ACTION, Action.START), (Trailer.SOURCE, self._desired.commit)])
 
-    def write(self, position: int, change: Change, template: RenderedTemplate | None) -> None:
+    def attempt(self, position: int, change: Change, template: RenderedTemplate | None) -> None:
+        """Write one change behind the bulkhead; one that cannot be written is left out, and costs no other.
+
+        A placement that ends does so all the same, without the words for it.
+        """
+        if template is not None and template.bug is not None:
+            self.bugs.append(template.bug)
+        workload = _workload(change)
+        bug = attempt(Seam.CHANGE, workload, partial(self._write, position, change, template))
+        if bug is None:
+            return
+        self.bugs.append(bug)
+        if isinstance(change, Place | Resize | Move):
+            self._refuse(change.placement if isinstance(change, Place) else change.after, bug.summary)
+            return
+        if isinstance(change, Revert):
+            plain = replace(change, detail="", restraint=None)
+            bug = attempt(Seam.END, workload, partial(self._close, plain, removes=placement_files(change.placement)))
+        if bug is not None:
+            self.suppressed.append(Suppressed(workload=workload, reason=Reason.NOT_RENDERED, message=bug.summary))
+
+    def _write(self, position: int, change: Change, template: RenderedTemplate | None) -> None:
         match change:
             case Place() | Resize() | Move():
                 self._deploy(change, position, template)
@@ -225,7 +268,7 @@ class _Writer:
     def _keep(self, change: Receive | Amend | Close, kept: RequestRecord) -> None:
         """Write a request's record, or note why it cannot be written."""
         try:
-            files = self._recorded(kept, change.written if isinstance(change, Receive) else None)
+            files = self._request_files(kept, change.written if isinstance(change, Receive) else None)
         except (InvalidInput, UnicodeError) as error:
             suppressed = Suppressed(workload=kept.workload, reason=Reason.NOT_RENDERED, message=str(error))
             self.suppressed.append(suppressed)
@@ -242,28 +285,27 @@ class _Writer:
             return
         try:
             charts = self._material.charts.get(position, {})
-            written = write_placement_files(self._desired, placement, spec, charts)
-            placement, writes = written.placement, dict(written.files)
-            path = f"{placement.path}/placement.yaml"
-            self.records[path, writes[path]] = placement
+            rendered = render_placement(self._desired, placement, spec, charts)
+            path, writes = f"{placement.path}/placement.yaml", dict(rendered.files)
+            record = self.records[path, writes[path]] = rendered.record
             if isinstance(change, Place) and change.record is not None:
-                writes |= self._recorded(change.record)
+                writes |= self._request_files(change.record)
         except (InvalidInput, UnicodeError) as error:
             self._refuse(placement, str(error))
             return
         restraint = change.restraint if isinstance(change, Resize | Move) else None
         begun = (placement.workload, (restraint,), ()) if restraint is not None else None
-        change = _completed(change, placement)
+        change = _recorded_change(change, rendered)
         if isinstance(change, Place):
             self._close(change, writes=writes)
         elif isinstance(change, Move):
             history = self._material.history.get(change.before.id, ())
-            removes = (*placement_files(change.before), *placement_files(placement))
+            removes = (*placement_files(change.before), *placement_files(record))
             self._close(change, removes=removes, writes=writes, history=history, ledger=begun)
         else:
-            self._close(change, removes=placement_files(placement), writes=writes, ledger=begun)
+            self._close(change, removes=placement_files(record), writes=writes, ledger=begun)
 
-    def _recorded(self, kept: RequestRecord, written: bytes | None = None) -> dict[str, bytes]:
+    def _request_files(self, kept: RequestRecord, written: bytes | None = None) -> dict[str, bytes]:
         """Write a request's record where it is not `written`. Raises InvalidInput for one that could not be read again.
 
         Of one that the API was asked for, that was made sure of before its caller got an answer.
@@ -295,26 +337,31 @@ class _Writer:
     ) -> None:
         """Make the commit of one change; `ledger` names a workload and the restraints that begin and end with it."""
         files = dict(writes or {})
+        demand = self._demands.get(_workload(change))
+        past = write_levels(demand.past, self._now) if isinstance(demand, Demand) and demand.past else ""
+        message = messages.message(change, source=self._desired.commit, history=history, demand=past)
         if ledger is not None:
             workload, begun, ended = ledger
-            path, left = restraints.ledger_path(workload), self._restrained(workload, begun, ended)
+            path, left = restraints.ledger_path(workload), self._restraints_after(workload, begun, ended)
             if path in self._broken:
                 pass  # a person's text is in there; the workload is held back until it is mended anyway
             elif left:
                 files[path] = restraints.write_restraints(workload, left)
             else:
                 removes = (*removes, path)
-        message = messages.message(change, source=self._desired.commit, history=history)
         self.changes.append(change)
-        person = change.author if isinstance(change, Extend | Revert | Receive | Amend | Forget) else None
+        person = (
+            change.author if isinstance(change, Extend | Revert | Release | Receive | Amend | Close | Forget) else None
+        )
         self._commit(message, key=messages.subject(change), removes=removes, writes=files, author=person)
 
-    def _restrained(
+    def _restraints_after(
         self, workload: WorkloadId, begun: tuple[Restraint, ...], ended: tuple[Restraint, ...]
     ) -> tuple[Restraint, ...]:
-        """Work out what a workload's ledger file holds from here on; what has lapsed is swept out on the way."""
+        """Return the restraints of a workload from this commit on, without those that have lapsed."""
         before = self._restraints.get(workload, self._kept.get(workload, ()))
-        left = tuple(restraint for restraint in before if restraint not in ended and self._now < restraint.until)
+        standing = (restraint for restraint in before if restraint not in ended)
+        left = tuple(restraint for restraint in standing if restraints.is_kept(restraint, self._now))
         self._restraints[workload] = (*left, *begun)
         return self._restraints[workload]
 
@@ -333,6 +380,25 @@ class _Writer:
         )
 
 
-def _completed(change: Place | Resize | Extend | Move, placement: Placement) -> Place | Resize | Extend | Move:
-    """Return a change as it was decided, with the placement as its record has it: target namespace and digest added."""
-    return replace(change, placement=placement) if isinstance(change, Place) else replace(change, after=placement)
+def _workload(change: Change) -> WorkloadId:
+    """Return the workload that a change is about."""
+    match change:
+        case Place(placement=placement) | Revert(placement=placement):
+            return placement.workload
+        case Resize(after=placement) | Extend(after=placement) | Move(after=placement):
+            return placement.workload
+        case Hold(workload=workload) | Release(workload=workload):
+            return workload
+        case Restore(drifted=drifted):
+            return drifted.placement.workload
+        case Receive(record=record) | Forget(record=record) | Amend(after=record) | Close(after=record):
+            return record.workload
+
+
+def _recorded_change(
+    change: Place | Resize | Extend | Move, rendered: RenderedPlacement
+) -> Place | Resize | Extend | Move:
+    """Return a change with the record of its placement, which its message, its event and ``plan`` tell of."""
+    if isinstance(change, Place):
+        return replace(change, placement=rendered.record)
+    return replace(change, after=rendered.record)

@@ -12,20 +12,26 @@ from reconciler.model.capacity import ReplicaShape
 from reconciler.model.gpr import WorkspaceLimits
 from reconciler.model.ids import MAX_PLACEMENT_NAME, ClusterName, PlacementName, WorkloadId
 from reconciler.model.placement import TRANSITIONS, LifecycleEvent, Origin, Phase, Placement, Restraint, RestraintKind
-from reconciler.model.plan import Why
-from reconciler.model.policy import BurstPolicy, Desired
+from reconciler.model.plan import EndReason
+from reconciler.model.policy import BurstPolicy, Desired, Renewal
 from reconciler.model.workload import WorkloadTemplate
 
 _DIGITS = 8
-_ENDS: Mapping[Why, LifecycleEvent] = {
-    Why.EXPIRED: LifecycleEvent.EXPIRED,
-    Why.DEMAND_GONE: LifecycleEvent.DEMAND_GONE,
-    Why.FAILED: LifecycleEvent.FAILED,
-    Why.PREEMPTED: LifecycleEvent.WITHDRAWN,
-    Why.IDLE: LifecycleEvent.WITHDRAWN,
-    Why.CLUSTER_LOST: LifecycleEvent.WITHDRAWN,
-    Why.POLICY: LifecycleEvent.WITHDRAWN,
-    Why.REQUESTED: LifecycleEvent.WITHDRAWN,
+_SUCCEEDED_HOLD = timedelta(days=365)
+"""How long a workload whose run has succeeded is held where its demand does not go: the run would begin anew."""
+_ENDED, _SUCCEEDED = " ended: ", " has succeeded, and would run again"
+"""The ends of placements in the reasons of restraints, which `end_of` reads back."""
+_ENDS: Mapping[EndReason, LifecycleEvent] = {
+    EndReason.EXPIRED: LifecycleEvent.EXPIRED,
+    EndReason.DEMAND_GONE: LifecycleEvent.DEMAND_GONE,
+    EndReason.FAILED: LifecycleEvent.FAILED,
+    EndReason.SUCCEEDED: LifecycleEvent.SUCCEEDED,
+    EndReason.PREEMPTED: LifecycleEvent.WITHDRAWN,
+    EndReason.IDLE: LifecycleEvent.WITHDRAWN,
+    EndReason.FAIR_SHARE: LifecycleEvent.WITHDRAWN,
+    EndReason.CLUSTER_LOST: LifecycleEvent.WITHDRAWN,
+    EndReason.POLICY: LifecycleEvent.WITHDRAWN,
+    EndReason.REQUESTED: LifecycleEvent.WITHDRAWN,
 }
 
 
@@ -48,8 +54,28 @@ def placement_duration(template: WorkloadTemplate, policy: BurstPolicy, limits: 
     The caps are those of the policy and of the workspace.
     """
     asked = template.spec.burst_duration or policy.default_duration
+    longest = longest_duration(policy, limits)
+    return asked if longest is None else min(asked, longest)
+
+
+def longest_duration(policy: BurstPolicy, limits: WorkspaceLimits | None) -> timedelta | None:
+    """Return how long a burst may last in all, with its renewals; None where neither policy nor workspace bounds it."""
     maxima = (policy.max_duration, limits.longest if limits is not None else None)
-    return min([asked, *(most for most in maxima if most is not None)])
+    return min((most for most in maxima if most is not None), default=None)
+
+
+def renewed_end(
+    placement: Placement, template: WorkloadTemplate, policy: BurstPolicy, limits: WorkspaceLimits | None
+) -> datetime:
+    """Return the end that a renewal gives a burst: its own time again, within the longest duration.
+
+    It is the end that it has where no renewal moves it: at the longest duration, and where a person set the end.
+    """
+    if placement.fixed_end:
+        return placement.expires_at
+    end = placement.expires_at + placement_duration(template, policy, limits)
+    longest = longest_duration(policy, limits)
+    return end if longest is None else max(placement.expires_at, min(end, placement.created_at + longest))
 
 
 def new_placement(
@@ -126,31 +152,68 @@ def phase(placement: Placement, bound: int, *, well: bool | None = None) -> Phas
     return advance(Phase.PENDING, LifecycleEvent.HEALTHY) if runs else Phase.PENDING
 
 
-def final_phase(placement: Placement, bound: int, why: Why) -> Phase:
+def final_phase(placement: Placement, bound: int, why: EndReason) -> Phase:
     """Return the phase in which a placement ends."""
     return advance(phase(placement, bound), _ENDS[why])
 
 
-def cool_down(placement: Placement, policy: BurstPolicy, why: Why, now: datetime) -> Restraint | None:
-    """Return the cool-down of a workload whose burst has ended; None if the policy has none.
+_RESTING: Mapping[EndReason, bool] = {
+    EndReason.FAILED: True,
+    EndReason.PREEMPTED: True,
+    EndReason.POLICY: True,
+    EndReason.IDLE: False,
+}
+"""The ends that a cool-down follows, and whether it is for the cluster of the placement alone."""
 
-    An expiry would be void if the next pass placed the same replicas on the next cluster, so the cool-down holds on
-    every cluster. After a failure or an eviction it holds on that cluster only, so that the next one can be tried. A
-    failed placement is never retried at once, whatever the policy. Requests have no cool-down: they record their
-    clusters themselves.
+
+def cool_down(
+    placement: Placement, policy: BurstPolicy, why: EndReason, now: datetime, limits: WorkspaceLimits | None = None
+) -> Restraint | None:
+    """Return the cool-down of a workload whose burst has ended; None where none follows, or the policy has none.
+
+    An end says something against the cluster (a failure, an eviction, a policy that no longer allows it, the longest
+    time of a renewed burst) or against the workload (its GPUs were idle). Time and demand that are over do neither:
+    what is still missing may be placed anew at once. A failed placement is never retried at once, whatever the policy.
+    Requests have no cool-down: they record their clusters themselves.
     """
     if placement.workload.request:
         return None
-    rest = policy.cool_down or (policy.rollout_timeout if why is Why.FAILED else timedelta())
-    if not rest:
+    on_cluster = True if why is EndReason.EXPIRED and at_longest(placement, policy, limits) else _RESTING.get(why)
+    rest = policy.cool_down or (policy.rollout_timeout if why is EndReason.FAILED else timedelta())
+    if on_cluster is None or not rest:
         return None
     return Restraint(
         kind=RestraintKind.COOL_DOWN,
-        cluster=placement.cluster if why in (Why.FAILED, Why.PREEMPTED) else None,
+        cluster=placement.cluster if on_cluster else None,
         since=now,
         until=now + rest,
-        reason=f"{placement.name} on {placement.cluster} ended: {why}",
+        reason=f"{placement.name} on {placement.cluster}{_ENDED}{why}",
         placement=placement.name,
+    )
+
+
+def turn(placement: Placement, why: EndReason, now: datetime, until: datetime) -> Restraint:
+    """Note that a workload has had its turn: it waits for room as if it had come at a moment, and may have it before.
+
+    Its pods have waited for as long as those of others, and it would be the next again.
+    """
+    return Restraint(
+        kind=RestraintKind.TURN,
+        cluster=None,
+        since=now,
+        until=max(now, until),
+        reason=f"{placement.name} on {placement.cluster}{_ENDED}{why}",
+        placement=placement.name,
+    )
+
+
+def at_longest(placement: Placement, policy: BurstPolicy, limits: WorkspaceLimits | None) -> bool:
+    """Tell whether a burst that is renewed while it is needed ends since it has lasted the longest time allowed."""
+    longest = longest_duration(policy, limits)
+    return (
+        policy.renew is Renewal.WHILE_NEEDED
+        and longest is not None
+        and placement.expires_at >= placement.created_at + longest
     )
 
 
@@ -164,3 +227,28 @@ def hold(placement: Placement, policy: BurstPolicy, now: datetime) -> Restraint:
         reason=f"{placement.name} was deleted by hand",
         placement=placement.name,
     )
+
+
+def succeeded_hold(placement: Placement, now: datetime) -> Restraint | None:
+    """Hold a workload whose burst has run to completion off all clusters, until its demand has gone once.
+
+    The copy at home may wait for long, and asks for the same run again meanwhile. A request is closed instead.
+    """
+    if placement.workload.request:
+        return None
+    return Restraint(
+        kind=RestraintKind.HOLD,
+        cluster=None,
+        since=now,
+        until=now + _SUCCEEDED_HOLD,
+        reason=f"{placement.name} on {placement.cluster}{_SUCCEEDED}",
+        placement=placement.name,
+    )
+
+
+def end_of(restraint: Restraint) -> EndReason | None:
+    """Return why the placement ended that left a restraint; None where it moved away, or may still be there."""
+    if restraint.kind is RestraintKind.HOLD:
+        return EndReason.SUCCEEDED if restraint.reason.endswith(_SUCCEEDED) else EndReason.REQUESTED
+    _, ended, why = restraint.reason.partition(_ENDED)
+    return EndReason(why) if ended and why in {*EndReason} else None

@@ -86,6 +86,13 @@ def _timeout(value: Json) -> timedelta | None:
     return None if value == "" else duration(value)
 
 
+def _flag(value: Json) -> bool:
+    """Read an annotation that is ``true`` or absent."""
+    if value != "true":
+        raise refusal(f"{quote_value(value)} is not true")
+    return True
+
+
 class PlacementAnnotationsRecord(BaseModel):
     """Fields of a placement that EGS's resource lacks."""
 
@@ -106,6 +113,7 @@ class PlacementAnnotationsRecord(BaseModel):
     digest: str
     subset: str = ""
     first_ordinal: Count | None = None
+    fixed_end: Annotated[bool, PlainValidator(_flag)] = False
 
 
 class PlacementMetadataRecord(BaseModel):
@@ -137,7 +145,7 @@ class SecretRefRecord(BaseModel):
 
 
 class ChartRecord(BaseModel):
-    """One chart."""
+    """A chart."""
 
     model_config = RECORD
     name: str
@@ -153,7 +161,7 @@ class ChartRecord(BaseModel):
 
 
 class ManifestRecord(BaseModel):
-    """One object."""
+    """An object."""
 
     model_config = RECORD
     name: str
@@ -161,7 +169,7 @@ class ManifestRecord(BaseModel):
 
 
 class CommandRecord(BaseModel):
-    """One command."""
+    """A command."""
 
     model_config = RECORD
     name: str
@@ -169,7 +177,7 @@ class CommandRecord(BaseModel):
 
 
 class StepRecord(BaseModel):
-    """One step."""
+    """A step."""
 
     model_config = RECORD
     name: str
@@ -274,6 +282,7 @@ def _value(file: PlacementRecordFile) -> Placement:
         digest=notes.digest,
         subset=intern(notes.subset),
         first_ordinal=notes.first_ordinal,
+        fixed_end=notes.fixed_end,
     )
 
 
@@ -301,7 +310,7 @@ def digest(files: Mapping[str, bytes], placement: Placement, spec: DeploySpec) -
     for path in sorted(files):
         total.update(f"{path}\0{len(files[path])}\0".encode())
         total.update(files[path])
-    lasting = replace(placement, digest="", expires_at=placement.created_at)
+    lasting = replace(placement, digest="", expires_at=placement.created_at, fixed_end=False)
     total.update(json.dumps(_document(lasting, spec, ""), sort_keys=True, default=str).encode())
     return f"sha256-{total.hexdigest()}"
 
@@ -326,6 +335,7 @@ def _document(placement: Placement, spec: DeploySpec, charts: str) -> Json:
         "digest": placement.digest,
         **({"template-version": placement.template_version} if placement.template_version else {}),
         **({"subset": placement.subset} if placement.subset else {}),
+        **({"fixed-end": "true"} if placement.fixed_end else {}),
         **({"first-ordinal": str(placement.first_ordinal)} if placement.first_ordinal is not None else {}),
     }
     return {

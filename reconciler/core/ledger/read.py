@@ -10,11 +10,12 @@ import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from reconciler.bulkhead import Seam, attempt
 from reconciler.core.engines import DIRECTORIES, PARTS, engine
 from reconciler.core.ledger.placement_record import digest, read_placement, read_spec
 from reconciler.core.ledger.request_record import read_request, request_path
 from reconciler.core.ledger.restraints import read_restraints
-from reconciler.errors import InvalidInput, Problem
+from reconciler.errors import Bug, InvalidInput, Problem
 from reconciler.model.ids import CommitId, TemplateName, WorkloadId, WorkspaceName, is_name
 from reconciler.model.ledger import Drift, Ledger, Placements
 from reconciler.model.placement import Origin, Placement, Restraint
@@ -166,15 +167,23 @@ def read_record(data: bytes, path: str) -> Record:
     if _ANCHOR.fullmatch(path) is not None:
         return AnchorRecord(path=path)
     try:
-        if _PLACEMENT.fullmatch(path) is not None:
-            return read_placement(data, path)
-        if _REQUEST.fullmatch(path) is not None:
-            return read_request(data, path)
-        workload, restraints = read_restraints(data, path)
+        record = attempt(Seam.RECORD, path, lambda: _read_record(data, path))
     except InvalidInput as error:
-        problems = error.problems or (Problem(path=path, message=str(error)),)
-        return BrokenRecord(problems=problems, workload=_workload_of(path) or _annotated_workload(data))
+        return _broken_record(data, path, error.problems or (Problem(path=path, message=str(error)),))
+    return _broken_record(data, path, (record.problem(path),)) if isinstance(record, Bug) else record
+
+
+def _read_record(data: bytes, path: str) -> Record:
+    if _PLACEMENT.fullmatch(path) is not None:
+        return read_placement(data, path)
+    if _REQUEST.fullmatch(path) is not None:
+        return read_request(data, path)
+    workload, restraints = read_restraints(data, path)
     return RestraintsRecord(workload=workload, restraints=restraints)
+
+
+def _broken_record(data: bytes, path: str, problems: tuple[Problem, ...]) -> BrokenRecord:
+    return BrokenRecord(problems=problems, workload=_workload_of(path) or _annotated_workload(data))
 
 
 def is_foreign_edit(placement: Placement, files: Mapping[str, bytes], changed: Collection[str]) -> bool:

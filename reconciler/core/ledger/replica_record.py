@@ -15,7 +15,7 @@ from pydantic.alias_generators import to_camel
 
 from reconciler.core.schema.strict_model import refusal
 from reconciler.model.capacity import DeviceOption, DeviceRequest, ReplicaShape
-from reconciler.model.scheduling import (
+from reconciler.model.kubernetes.scheduling import (
     HostPort,
     LabelRequirement,
     NodeRequirement,
@@ -212,7 +212,7 @@ def _option(option: DeviceOption) -> Json:
 
 
 class TolerationRecord(BaseModel):
-    """One toleration as in a pod spec."""
+    """A toleration as in a pod spec."""
 
     model_config = _CONFIG_replicafile
     key: str = ""
@@ -251,7 +251,7 @@ class NodeTermRecord(BaseModel):
 
 
 class DeviceOptionRecord(BaseModel):
-    """One way to meet a request for devices."""
+    """A way to meet a request for devices."""
 
     model_config = _CONFIG_replicafile
     device_class: str

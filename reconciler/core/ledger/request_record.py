@@ -31,6 +31,7 @@ from reconciler.core.schema.strict_model import refusal
 from reconciler.core.schema.yaml import MAX_BYTES, emit, reads_back
 from reconciler.errors import InvalidInput
 from reconciler.model.ids import ClusterName, CommitId, WorkloadId, WorkspaceName, is_name
+from reconciler.model.placement import Phase
 from reconciler.model.request import Asker, Ended, Provisioning, Request, RequestRecord
 from reconciler.model.workload import Json
 from reconciler.text.findings import Finding
@@ -90,6 +91,7 @@ class RequestStatusRecord(BaseModel):
     provisioning_status: Annotated[Provisioning, PlainValidator(_final)]
     message: str
     last_updated: Moment
+    phase: Literal["Succeeded"] | None = None
 
 
 class RequestFile(BaseModel):
@@ -188,7 +190,7 @@ def read_request(data: bytes, path: str) -> RequestRecord:
         attempts=notes.attempts,
         evicted_by=notes.evicted_by,
         observed=tuple(ClusterName(name) for name in notes.observed_clusters),
-        ended=None if status is None else _ended(status),
+        ended=None if status is None else _end_of_request(status),
     )
 
 
@@ -220,11 +222,18 @@ def _document(record: RequestRecord) -> Json:
             "message": record.ended.message,
             "lastUpdated": format_time(record.ended.at),
         }
+        if record.ended.succeeded:
+            document["status"]["phase"] = Phase.SUCCEEDED.value
     return document
 
 
-def _ended(status: RequestStatusRecord) -> Ended:
-    return Ended(status=status.provisioning_status, at=status.last_updated, message=status.message)
+def _end_of_request(status: RequestStatusRecord) -> Ended:
+    return Ended(
+        status=status.provisioning_status,
+        at=status.last_updated,
+        message=status.message,
+        succeeded=status.phase is not None,
+    )
 
 
 def _fields(request: Request) -> dict[str, Json]:

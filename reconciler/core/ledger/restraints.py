@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime, timedelta
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, Field
@@ -15,6 +16,9 @@ from reconciler.model.policy import BurstPolicy
 from reconciler.text.findings import Finding
 from reconciler.text.timestamps import format_time
 
+MOVES_PERIOD = timedelta(hours=1)
+"""The time over which the moves of a workload are counted, and for which the ledger keeps them."""
+
 
 class _Restraint(BaseModel):
     model_config = RECORD
@@ -25,6 +29,7 @@ class _Restraint(BaseModel):
     until: Moment
     reason: str
     placement: Name
+    move: bool = False
 
 
 class _Spec(BaseModel):
@@ -79,6 +84,16 @@ def read_restraints(data: bytes, path: str) -> tuple[WorkloadId, tuple[Restraint
     return workload, tuple(_value(restraint) for restraint in file.spec.restraints)
 
 
+def is_kept(restraint: Restraint, now: datetime) -> bool:
+    """Return whether the ledger keeps a restraint: while it holds, and while it counts as a move."""
+    return now < restraint.until or counts_as_move(restraint, now)
+
+
+def counts_as_move(restraint: Restraint, now: datetime) -> bool:
+    """Return whether a restraint tells of a move within the last hour."""
+    return restraint.move and now < restraint.since + MOVES_PERIOD
+
+
 def is_in_force(restraint: Restraint, policy: BurstPolicy | None) -> bool:
     """Return whether a restraint holds under the current policy: some subsets are no longer adaptive."""
     spread = policy.spread if policy is not None else None
@@ -87,8 +102,8 @@ def is_in_force(restraint: Restraint, policy: BurstPolicy | None) -> bool:
     )
 
 
-def _document(restraint: Restraint) -> dict[str, str]:
-    document = {"kind": restraint.kind.value}
+def _document(restraint: Restraint) -> dict[str, str | bool]:
+    document: dict[str, str | bool] = {"kind": restraint.kind.value}
     if restraint.cluster is not None:
         document["cluster"] = restraint.cluster
     if restraint.subset:
@@ -98,6 +113,7 @@ def _document(restraint: Restraint) -> dict[str, str]:
         "until": format_time(restraint.until),
         "reason": restraint.reason,
         "placement": restraint.placement,
+        **({"move": True} if restraint.move else {}),
     }
 
 
@@ -110,4 +126,5 @@ def _value(restraint: _Restraint) -> Restraint:
         reason=restraint.reason,
         placement=PlacementName(restraint.placement),
         subset=restraint.subset,
+        move=restraint.move,
     )
