@@ -1,4 +1,4 @@
-"""Engines: what applies the output branch in clusters, one `Engine` each, and the register of them.
+"""The engines that apply the output branch in clusters, one `Engine` each, and their register.
 
 An engine is one package or module here with a class that has all members of `engine.Engine`: the files of a placement
 and of a cluster, the objects and rights that an admin applies once, the webhook, and the objects that it reports by.
@@ -57,13 +57,13 @@ BOOTSTRAPPED = tuple(name for name, entry in ENGINES.items() if entry.bootstrap 
 """The engines that `overspill bootstrap` prints objects for."""
 
 PARTS = ("placement.yaml", *sorted(frozenset[str]().union(*(entry.parts for entry in _REGISTER))))
-"""The files and directories of any engine in a placement's directory; all others are somebody else's."""
+"""The files and directories of any engine in a placement's directory; all others are foreign."""
 
 DIRECTORIES = tuple(sorted(entry.directory for entry in _REGISTER if entry.directory))
 """The directories of a cluster that engines keep for themselves, with a file ``<placement>.yaml`` of each placement."""
 
 RESERVED_PLACEMENT_NAMES = frozenset({"placement", *DIRECTORIES})
-"""Names that no placement may have: an engine's directory, and what would make a ``placement.yaml`` in it."""
+"""Names that no placement may have: directories of engines, and names whose ``placement.yaml`` would lie in one."""
 
 
 def engine(name: EngineName) -> Engine:

@@ -16,10 +16,10 @@ from typing import TypeAlias
 
 from reconciler.core.expressions.dialect import has_expression
 from reconciler.core.workloads.api_kinds import group_kind
-from reconciler.core.workloads.builtin_kinds import Kinds, kind_of, scale_paths
+from reconciler.core.workloads.builtin_kinds import BUILT_IN, Kinds, kind_of, scale_paths
 from reconciler.core.workloads.paths import at, items
+from reconciler.model.kubernetes.workload_kind import EACH, Path
 from reconciler.model.workload import Json
-from reconciler.model.workload_kind import EACH, Path
 
 Target: TypeAlias = tuple[str, str, str]
 """An object that is scaled: its ``group/Kind``, namespace and name."""
@@ -32,14 +32,15 @@ _USUAL = ("apps/v1", "Deployment")
 
 _REPLICAS: Path = ("spec", "replicas")
 
+_WORKERS = "workerGroupSpecs"
+
 _RAY: Mapping[str, Path] = {
-    "ray.io/RayCluster": ("spec",),
-    "ray.io/RayJob": ("spec", "rayClusterSpec"),
-    "ray.io/RayService": ("spec", "rayClusterConfig"),
+    name: replicas_path[: replicas_path.index(_WORKERS)]
+    for name, kind in BUILT_IN.items()
+    for replicas_path in kind.replicas
+    if _WORKERS in replicas_path
 }
 """Where each kind of Ray's describes a cluster."""
-
-_WORKERS = "workerGroupSpecs"
 
 
 def autoscaler(manifest: Mapping[str, Json]) -> bool:
@@ -69,12 +70,14 @@ def owned_replica_paths(manifest: Mapping[str, Json], namespace: str, scaled: fr
         return ()
     kind = kind_of(manifest, kinds)
     declared = kind is not None and group_kind(manifest) in kinds
-    ways = tuple(way for way in kind.replicas if EACH not in way) if kind and declared else scale_paths(manifest, kinds)
-    return next(iter(ways), () if kind is not None else _REPLICAS)
+    paths = scale_paths(manifest, kinds)
+    if kind is not None and declared:
+        paths = tuple(field_path for field_path in kind.replicas if EACH not in field_path)
+    return next(iter(paths), () if kind is not None else _REPLICAS)
 
 
 def ray_worker_paths(manifest: Mapping[str, Json]) -> tuple[Path, ...]:
-    """Return the ways to the groups of workers that Ray's own autoscaler scales; empty where none does."""
+    """Return the paths to the groups of workers that Ray's own autoscaler scales; empty where none does."""
     root = _RAY.get(group_kind(manifest), ())
     described = at(manifest, root) if root else None
     if not isinstance(described, Mapping) or described.get("enableInTreeAutoscaling") is not True:

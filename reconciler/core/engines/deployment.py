@@ -1,4 +1,4 @@
-"""A placement to be written, and what its rendered spec says of charts, autoscalers and namespaces."""
+"""A placement to be written, and the charts, autoscalers and namespaces of its rendered spec."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from reconciler.core.engines.autoscaled_replicas import autoscaler
 from reconciler.core.safety import commands
 from reconciler.core.spread.subset_pods import Injection
 from reconciler.core.workloads.builtin_kinds import Kinds
+from reconciler.model.kubernetes.object_schema import NO_SCHEMAS, ObjectSchemas
 from reconciler.model.placement import Placement
 from reconciler.model.policy import Fleet, Workspace
 from reconciler.model.workload import DeploySpec, HelmConfig, Json, StepType
@@ -18,7 +19,7 @@ _DEFAULT = "default"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deployment:
-    """One placement to be written: its record, its rendered spec, and the settings that its files depend on."""
+    """A placement to be written: its record, its rendered spec, and the settings that its files depend on."""
 
     placement: Placement
     spec: DeploySpec
@@ -29,6 +30,8 @@ class Deployment:
     """The settings of the fleet, among them those of each engine."""
     kinds: Kinds = field(default_factory=dict)
     """The kinds of workloads that the fleet declares."""
+    schemas: ObjectSchemas = NO_SCHEMAS
+    """The schemas that objects of charts are held to."""
     injection: Injection | None = None
     """The change that the placement's subset of a WorkloadSpread makes to its pods; None without a subset."""
 

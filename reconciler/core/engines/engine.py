@@ -54,7 +54,7 @@ class ControlPlane:
 
 
 class Engine(Protocol):
-    """One kind of engine; its methods are pure, and the same arguments give the same bytes."""
+    """A kind of engine; its methods are pure, and the same arguments give the same bytes."""
 
     name: EngineName
     """The name in ``spec.engine`` of a Cluster and of the Fleet, and in placement.yaml."""
@@ -84,10 +84,10 @@ class Engine(Protocol):
         """Say why this engine cannot take a spec, a sentence each; `helm` tells whether charts can be rendered."""
         ...
 
-    def patches(self, injection: Injection, kinds: Kinds) -> list[Json]:
+    def patches(self, injection: Injection, workspace: Workspace, kinds: Kinds) -> list[Json]:
         """Write the changes of a subset to the pods of charts that the engine installs, as patches that it takes.
 
-        Raises InvalidInput with the changes that no patch can express.
+        Raises InvalidInput with the changes that no patch can express, or that the rules of the workspace refuse.
         """
         ...
 
@@ -110,14 +110,14 @@ class Engine(Protocol):
         """Write the file that keeps the engine's `directory` of a cluster alive; None where nothing has to."""
         ...
 
-    # 2. What an admin sets up, and who hears of a push.
+    # 2. The objects that an admin applies once, and the webhook.
 
     bootstrap: Bootstrap | None
     """The objects that `overspill bootstrap` prints; None where an engine needs none."""
     webhook: Webhook | None
     """How the engine is told of a push (`--notify`); None where it cannot be told."""
 
-    # 3. What the engine reports on placements.
+    # 3. The reports on placements.
 
     def cluster_reports(self, fleet: Fleet, cluster: ClusterName) -> ReportSource | None:
         """Return the reporting objects in a cluster that the engine deploys to; None where it keeps none there."""

@@ -60,7 +60,7 @@ class ManifestsEngine:
         ]
         return tuple(reasons)
 
-    def patches(self, injection: Injection, kinds: Kinds) -> list[Json]:  # noqa: ARG002 - it is the same for all
+    def patches(self, injection: Injection, workspace: Workspace, kinds: Kinds) -> list[Json]:  # noqa: ARG002 - it is the same for all
         """Write none: it installs no charts."""
         return []
 

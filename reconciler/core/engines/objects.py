@@ -21,10 +21,10 @@ from reconciler.core.schema.yaml import emit
 from reconciler.core.workloads import pods
 from reconciler.core.workloads.api_kinds import cluster_scoped, group_kind, is_list
 from reconciler.core.workloads.paths import at
-from reconciler.errors import InvalidInput
+from reconciler.errors import InvalidInput, Severity
+from reconciler.model.kubernetes.workload_kind import Path
 from reconciler.model.placement import PLACEMENT_LABEL, Placement
 from reconciler.model.workload import HelmConfig, Json, StepType
-from reconciler.model.workload_kind import Path
 from reconciler.text.findings import Finding
 
 DIRECTORY = "manifests"
@@ -38,7 +38,7 @@ _MAX_STEM = 200
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PayloadObject:
-    """One object and the step that makes it."""
+    """An object and the step that makes it."""
 
     step: int
     """The number of the step, from 0."""
@@ -115,10 +115,16 @@ def _command(deployment: Deployment, number: int, step: str, cmd: str) -> Iterat
 def _chart(deployment: Deployment, number: int, chart: HelmConfig) -> Iterator[PayloadObject]:
     manifests = [part for manifest in deployment.charts[chart.name] for part in _parts(manifest)]
     findings = rules.check_chart_objects(
-        manifests, ("spec", "helmConfig", chart.name), deployment.workspace, deployment.kinds
+        manifests,
+        ("spec", "helmConfig", chart.name),
+        deployment.workspace,
+        deployment.kinds,
+        deletion_policy=deployment.spec.deletion_policy,
+        schemas=deployment.schemas,
+        placement=deployment.placement.name,
     )
-    if findings:
-        raise InvalidInput(problems=tuple(finding.problem(path="", line=0) for finding in findings))
+    if errors := [finding for finding in findings if finding.severity is Severity.ERROR]:
+        raise InvalidInput(problems=tuple(finding.problem(path="", line=0) for finding in errors))
     for ordinal, manifest in enumerate(manifests, 1):
         yield PayloadObject(
             step=number, name=chart.name, ordinal=ordinal, manifest=manifest, namespace=chart.release_namespace
@@ -166,7 +172,7 @@ def write(
     files: dict[str, bytes] = {}
     scaled = autoscaled_replicas.targets((item.manifest, namespace_of(item, deployment)) for item in objects)
     for item in objects:
-        manifest = _finished(item, deployment, annotations(item))
+        manifest = _finish(item, deployment, annotations(item))
         path = autoscaled_replicas.owned_replica_paths(
             manifest, namespace_of(item, deployment), scaled, deployment.kinds
         )
@@ -188,7 +194,7 @@ def namespace_of(item: PayloadObject, deployment: Deployment) -> str:
     return str(own) if own else item.namespace or deployment.placement.target_namespace
 
 
-def _finished(item: PayloadObject, deployment: Deployment, annotations: Mapping[str, str]) -> dict[str, Json]:
+def _finish(item: PayloadObject, deployment: Deployment, annotations: Mapping[str, str]) -> dict[str, Json]:
     """Copy an object and add namespace, label and annotations. No field of the user is replaced."""
     placement = deployment.placement
     kind = group_kind(item.manifest)
@@ -200,7 +206,7 @@ def _finished(item: PayloadObject, deployment: Deployment, annotations: Mapping[
         metadata = {"name": name, "namespace": namespace_of(item, deployment), **metadata}
     manifest["metadata"] = metadata
     if not item.kept:
-        metadata["labels"] = _labelled(metadata.get("labels"), placement)
+        metadata["labels"] = _add_label(metadata.get("labels"), placement)
         if commands.STEP_LABEL not in metadata["labels"]:  # a command is no replica
             _label_pods(manifest, deployment)
     if annotations:
@@ -219,7 +225,7 @@ def _in_namespace(kind: str, deployment: Deployment) -> bool:
     return not cluster_scoped(kind) and not (custom and kind in deployment.workspace.allowed_kinds)
 
 
-def _labelled(labels: Json, placement: Placement) -> dict[str, Json]:
+def _add_label(labels: Json, placement: Placement) -> dict[str, Json]:
     own = labels if isinstance(labels, dict) else {}
     return own if PLACEMENT_LABEL in own else {**own, PLACEMENT_LABEL: str(placement.name)}
 
@@ -241,7 +247,7 @@ def _with_labels(value: Json, path: Path, placement: Placement) -> Json:
         return value
     below = value.get(part)
     if not rest:
-        return {**value, part: _labelled(below, placement)}
+        return {**value, part: _add_label(below, placement)}
     if below is None or part == "metadata":  # which stands first, as people have it
         labelled = _with_labels({} if below is None else below, rest, placement)
         return {part: labelled, **{k: v for k, v in value.items() if k != part}}

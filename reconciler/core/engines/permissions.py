@@ -7,15 +7,19 @@ from collections.abc import Iterable, Iterator
 
 from reconciler.core.engines.deployment import chart_steps, command_namespace, target_namespace
 from reconciler.core.safety import commands
+from reconciler.core.safety.allowed_kinds import allowed
 from reconciler.core.workloads.api_kinds import group_kind
 from reconciler.model.ids import WorkspaceName, is_name
-from reconciler.model.policy import Desired, EngineName
+from reconciler.model.policy import Desired, EngineName, PodSecurity
 from reconciler.model.workload import DeploySpec, Json
+
+ENFORCED = "pod-security.kubernetes.io/enforce"
+"""The label by which Kubernetes' own admission holds the pods of a namespace to a level."""
 
 _EXPRESSION = re.compile(r"\{\{.*?\}\}", re.DOTALL)
 
 
-def reach(desired: Desired, engine: EngineName) -> list[tuple[str, str]]:
+def target_namespaces(desired: Desired, engine: EngineName) -> list[tuple[str, str]]:
     """List the pairs of cluster and namespace that placements of an engine may go to.
 
     Bursts never go to their workspace's primary; requests may, unless the workspace says otherwise. The namespace is
@@ -23,7 +27,7 @@ def reach(desired: Desired, engine: EngineName) -> list[tuple[str, str]]:
     """
     pairs: set[tuple[str, str]] = set()
     for workspace in desired.workspaces.values():
-        namespaces = set(workspace.namespaces) or _used(desired, workspace.name)
+        namespaces = set(workspace.namespaces) or _used_namespaces(desired, workspace.name)
         if workspace.command_jobs is not None:
             namespaces.add(commands.JOB_NAMESPACE)
         for name in workspace.destinations:
@@ -33,13 +37,28 @@ def reach(desired: Desired, engine: EngineName) -> list[tuple[str, str]]:
     return sorted(pairs)
 
 
+def deployable(desired: Desired) -> frozenset[str]:
+    """Return the kinds that placements may hold, as ``group/Kind``."""
+    return allowed(desired.kinds, desired.workspaces.values())
+
+
+def pod_security(desired: Desired, namespace: str) -> PodSecurity:
+    """Return the level that holds in a namespace: of several workspaces that may use it, the least strict."""
+    levels = {
+        workspace.pod_security
+        for workspace in desired.workspaces.values()
+        if not workspace.namespaces or namespace in workspace.namespaces
+    }
+    return next((level for level in PodSecurity if level in levels), PodSecurity.BASELINE)
+
+
 def deployed(desired: Desired, workspace: WorkspaceName | None = None) -> Iterator[DeploySpec]:
     """Yield the specs of templates and of requests in files: those of one workspace, or all."""
     yield from (template.spec for template in desired.templates.values() if workspace in (None, template.workspace))
     yield from (request.spec for request in desired.requests.values() if workspace in (None, request.workspace))
 
 
-def _used(desired: Desired, workspace: WorkspaceName) -> set[str]:
+def _used_namespaces(desired: Desired, workspace: WorkspaceName) -> set[str]:
     """Return the namespaces that files of a workspace name, or ``*`` where an expression leaves one open."""
     used: set[str] = set()
     for spec in deployed(desired, workspace):

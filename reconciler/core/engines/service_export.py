@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from reconciler.core.pods.pod_references import as_mapping, mappings_in
 from reconciler.core.workloads import pods as podsof
 from reconciler.core.workloads.api_kinds import group_kind
 from reconciler.core.workloads.builtin_kinds import Kinds
 from reconciler.core.workloads.paths import at
-from reconciler.core.workloads.pod_references import as_mapping, mappings_in
 from reconciler.model.cluster import NetworkApi, SharedNetworking
 from reconciler.model.policy import Workspace
 from reconciler.model.workload import Json

@@ -40,7 +40,7 @@ _SCP = re.compile(r"(?:[^@/:]+@)?([^@/:]+):(?!//)/?(.+)")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Webhook:
-    """How an engine is told of a push."""
+    """The webhook of an engine for pushes."""
 
     example: str
     """An endpoint as `--notify` takes it, for messages: ``argocd=https://argocd.example.com/api/webhook``."""
@@ -76,14 +76,14 @@ def read_endpoint(text: str, webhooks: Mapping[EngineName, Webhook]) -> tuple[En
 
 
 def _fault(url: str) -> tuple[str, str]:
-    """Say what is wrong with an address, and a way out where it is not the example's."""
+    """Describe the fault of an address, with a way out."""
     try:
         parts = urlsplit(url)
         host, _ = parts.hostname or "", parts.port
     except ValueError as error:
         return f"cannot be read: {error}", ""
     if parts.scheme not in ("https", "http") or not host or not url.isascii() or not url.isprintable():
-        return "is none of https", ""
+        return "must be an https URL", ""
     if "@" in parts.netloc or "#" in url:
         return "may hold neither a login nor a #", ""
     if parts.path in ("", "/"):

@@ -64,7 +64,7 @@ class Catalogue:
 
     def find(self, name: str, within: Iterable[WorkspaceName] | None) -> list[CatalogueItem]:
         """Return the items of a name in some workspaces (None: all). A request hides a burst of its workspace."""
-        _, _, named = self._sorted()
+        _, _, named = self._sort()
         allowed = None if within is None else frozenset(within)
         catalogue_items = [item for item in named.get(name, ()) if allowed is None or item.workspace in allowed]
         requested = {item.workspace for item in catalogue_items if item.origin is Origin.REQUEST}
@@ -79,7 +79,7 @@ class Catalogue:
         limit: int,
     ) -> CataloguePage:
         """Return the wanted items after a key, of some workspaces (None: all)."""
-        every, housed, _ = self._sorted()
+        every, housed, _ = self._sort()
         items = every if within is None else [item for name in sorted(set(within)) for item in housed.get(name, ())]
         if wanted is not None:
             items = [item for item in items if wanted(item)]
@@ -98,7 +98,7 @@ class Catalogue:
         """The workspaces with any items, including those that no file declares any more."""
         return frozenset({*self.owners.values(), *(workload.workspace for workload in self.requests)})
 
-    def _sorted(self) -> tuple[list[CatalogueItem], dict[str, list[CatalogueItem]], dict[str, list[CatalogueItem]]]:
+    def _sort(self) -> tuple[list[CatalogueItem], dict[str, list[CatalogueItem]], dict[str, list[CatalogueItem]]]:
         """Return all items in order, those of each workspace, and those of each name."""
         if self._shelves is None:
             items = [

@@ -1,27 +1,36 @@
 """GPRs: the GPUs of each placement, and those that each workload waits for.
 
 EGS keeps a GPUProvisioningRequest for them; here they are computed from the ledger, the observations and the plan.
-Decisions of the plan are shown as after its push: Pending for new placements, Draining for ending ones.
+Decisions of the plan are shown as after its push: Pending for new placements, Draining for ending ones. A GPR that
+meets an unforeseen exception is listed with the bug as its reason, and without what it would have told.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from functools import partial
 from hashlib import sha256
+from typing import TypeAlias
 
+from reconciler.bulkhead import NoteBug, Seam, attempt
+from reconciler.core.decide.candidates import gang_health
 from reconciler.core.decide.candidates.gpr_needs import gpr_needs
-from reconciler.core.decide.candidates.gpr_terms import band, priority, recorded, terms
-from reconciler.core.decide.state.enrolment import end_of
+from reconciler.core.decide.candidates.gpr_terms import priority, priority_band, request_records, terms
+from reconciler.core.decide.state.enrolment import request_end
 from reconciler.core.decide.state.pass_input import PassInput
-from reconciler.core.decide.steps import gang_health
+from reconciler.core.explain.provisioning import is_provisioned
+from reconciler.core.explain.queue_simulation import Start
+from reconciler.core.explain.wait_time import estimate_starts, waiting_for_room
+from reconciler.core.ledger.lifecycle import end_of
 from reconciler.core.workloads import replica_count
+from reconciler.errors import Bug
 from reconciler.model.demand import Demand
 from reconciler.model.gpr import GprEvent, GprState, GprTerms, GpuAsk, step
 from reconciler.model.ids import ClusterName, PlacementName, WorkloadId, WorkspaceName
-from reconciler.model.placement import Placement
-from reconciler.model.plan import Extend, Move, Place, Plan, Reason, Resize, Revert, Suppressed, Why
+from reconciler.model.placement import Placement, Restraint
+from reconciler.model.plan import EndReason, Extend, Move, Place, Plan, Reason, Resize, Revert, Suppressed
 from reconciler.model.policy import Desired
 from reconciler.model.request import Ended, Provisioning, RequestRecord
 from reconciler.text.timestamps import format_time
@@ -29,21 +38,34 @@ from reconciler.text.wording import as_clause
 
 _DIGITS = 8
 _ENDS = {
-    Why.EXPIRED: GprEvent.OVER,
-    Why.IDLE: GprEvent.OVER,
-    Why.FAILED: GprEvent.FAILED,
-    Why.PREEMPTED: GprEvent.EVICTED,
+    EndReason.EXPIRED: GprEvent.OVER,
+    EndReason.IDLE: GprEvent.OVER,
+    EndReason.SUCCEEDED: GprEvent.OVER,
+    EndReason.FAILED: GprEvent.FAILED,
+    EndReason.PREEMPTED: GprEvent.EVICTED,
 }
 """The end of a GPR by the end of its placement; any other end is an early release."""
 
-_QUEUED = frozenset({Reason.NOTHING_FITS, Reason.GPR_LIMIT, Reason.SPREAD_LIMIT})
+_MAX_TURNS = 2_000
+"""Turns of the queue that are simulated for a list of GPRs; a longer queue has no times at its end."""
+
+_QUEUED = frozenset(
+    {
+        Reason.NOTHING_FITS,
+        Reason.GPR_LIMIT,
+        Reason.SPREAD_LIMIT,
+        Reason.HELD,
+        Reason.COOLING_DOWN,
+        Reason.OVER_BUDGET,
+    }
+)
 _KEPT = frozenset({Reason.SCALE_DOWN_WINDOW, Reason.SIGNAL_UNHEARD, Reason.PRIMARY_UNSEEN})
 """Reasons of suppressed changes without missing replicas."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GprView:
-    """One GPR, with EGS's fields under Overspill's names."""
+    """A GPR, with EGS's fields under Overspill's names."""
 
     # Constant for the life of the GPR: from receipt to end of a request for one placement, else from the start of its
     # wait.
@@ -71,58 +93,115 @@ class GprView:
     completed_at: datetime | None = None
     exit_at: datetime | None = None
     left: timedelta | None = None
+    # When one that waits gets room, by what is known.
+    starts_at: datetime | None = None
     evictable: bool = False
     requeue: bool = False
     evicted_by: str = ""
 
 
-def gpr_views(inputs: PassInput, plan: Plan) -> tuple[GprView, ...]:
-    """List all GPRs: by priority, highest first, then the oldest, then by name."""
-    views = [
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Draft:
+    """A GPR to be described."""
+
+    workload: WorkloadId
+    cluster: ClusterName | None = None
+    placement: PlacementName | None = None
+    describe: Callable[[], GprView]
+
+
+_Drafts: TypeAlias = Iterator[_Draft]
+
+
+def gpr_views(inputs: PassInput, plan: Plan, note_bug: NoteBug = lambda _: None) -> tuple[GprView, ...]:
+    """List all GPRs: by priority, highest first, then the oldest, then by name.
+
+    `note_bug` gets the bug of each that cannot be described.
+    """
+    drafts = (
         *_placed_gprs(inputs, plan),
         *_reserved_gprs(inputs),
-        *_waiting_gprs(inputs, plan),
+        *_waiting_gprs(inputs, plan, note_bug),
         *_ended_gprs(inputs),
-    ]
+        *_ended_burst_gprs(inputs),
+    )
+    views: list[GprView] = []
+    for draft in drafts:
+        view = attempt(Seam.STATUS, draft.placement or draft.workload, draft.describe)
+        if isinstance(view, Bug):
+            note_bug(view)
+            view = _undescribed_gpr(inputs, draft, view)
+        views.append(view)
     now = inputs.now
     return tuple(
         sorted(views, key=lambda view: (-view.priority, view.asked_at or now, view.workspace, view.name, view.id))
     )
 
 
-def _placed_gprs(inputs: PassInput, plan: Plan) -> Iterator[GprView]:
-    """Make a GPR of each placement, as after the plan."""
-    working_plan = dict(inputs.ledger.placements)
+def _undescribed_gpr(inputs: PassInput, draft: _Draft, bug: Bug) -> GprView:
+    """Make the GPR of which an unforeseen exception leaves no more than its name."""
+    workload = draft.workload
+    return GprView(
+        id=_id(request_records(inputs).get(workload), workload, draft.placement),
+        name=workload.name,
+        workspace=workload.workspace,
+        workload=workload,
+        cluster=draft.cluster,
+        placement=draft.placement,
+        shape="",
+        instance_type="",
+        gpus=0,
+        nodes=0,
+        memory=0,
+        priority=0,
+        band="",
+        reason=bug.summary,
+    )
+
+
+def _placed_gprs(inputs: PassInput, plan: Plan) -> _Drafts:
+    """Draft a GPR of each placement, as after the plan."""
+    placements = dict(inputs.ledger.placements)
     ending: dict[str, Revert] = {}
     begun: set[str] = set()
     for change in plan.changes:
         match change:
             case Place(placement=placement):
-                working_plan[placement.path] = placement
+                placements[placement.path] = placement
                 begun.add(placement.path)
             case Resize(after=after) | Extend(after=after):
-                working_plan[after.path] = after
+                placements[after.path] = after
             case Move(before=before, after=after):
-                del working_plan[before.path]
-                working_plan[after.path] = after
+                del placements[before.path]
+                placements[after.path] = after
                 begun.add(after.path)
             case Revert(placement=placement):
                 ending[placement.path] = change
             case _:
                 pass
-    for path, placement in sorted(working_plan.items()):
-        state, reason = _state(inputs, placement, ending.get(path), new=path in begun)
-        record = recorded(inputs).get(placement.workload)
-        needs = gpr_needs(inputs, placement.workload, placement.cluster, placement.shape, placement.replicas)
-        yield replace(
-            _gpr(inputs, placement.workload, placement.cluster, placement.name, needs),
-            state=state,
-            reason=reason,
-            asked_at=record.received_at if record else placement.created_at,
-            started_at=placement.created_at,
-            exit_at=placement.expires_at,
-            left=max(timedelta(), placement.expires_at - inputs.now),
+    for path, placement in sorted(placements.items()):
+        yield _Draft(
+            workload=placement.workload,
+            cluster=placement.cluster,
+            placement=placement.name,
+            describe=partial(_placed_gpr, inputs, placement, ending.get(path), new=path in begun),
         )
+
+
+def _placed_gpr(inputs: PassInput, placement: Placement, ending: Revert | None, *, new: bool) -> GprView:
+    """Describe the GPR of a placement."""
+    state, reason = _state(inputs, placement, ending, new=new)
+    record = request_records(inputs).get(placement.workload)
+    needs = gpr_needs(inputs, placement.workload, placement.cluster, placement.shape, placement.replicas)
+    return replace(
+        _gpr(inputs, placement.workload, placement.cluster, placement.name, needs),
+        state=state,
+        reason=reason,
+        asked_at=record.received_at if record else placement.created_at,
+        started_at=placement.created_at,
+        exit_at=placement.expires_at,
+        left=max(timedelta(), placement.expires_at - inputs.now),
+    )
 
 
 def _state(inputs: PassInput, placement: Placement, ending: Revert | None, *, new: bool) -> tuple[GprState, str]:
@@ -133,64 +212,86 @@ def _state(inputs: PassInput, placement: Placement, ending: Revert | None, *, ne
     state = step(GprState.PENDING, GprEvent.GRANTED)
     seen = inputs.observed.clusters.get(placement.cluster)
     bound = replica_count.bound_replicas(placement, seen)
-    if inputs.rollouts.has_arrived(placement) or bound >= placement.replicas:
+    if is_provisioned(placement, inputs):
         state = step(state, GprEvent.BOUND)
     # 2. The plan ends it.
     if ending is not None:
         return step(state, _ENDS.get(ending.why, GprEvent.RELEASED)), f"{ending.why}: {ending.detail}"
-    # 3. It has all of its GPUs.
+    # 3. The GPR has all of its GPUs.
     if state is GprState.SUCCESSFUL:
         return state, ""
     # 4. Its cluster is unobserved.
     if seen is None:
         return state, f"{placement.cluster} has not been observed"
-    # 5. It waits for nodes.
-    trouble = seen.troubles.get(placement.name, "")
+    # 5. The GPR waits for nodes.
+    trouble = seen.waiting_reasons.get(placement.name, "")
     running = gang_health.describe_partial_gang(inputs, placement) or f"{bound} of {placement.replicas} have a node"
     return state, "; ".join(part for part in (running, trouble) if part)
 
 
-def _reserved_gprs(inputs: PassInput) -> Iterator[GprView]:
-    """Make a GPR of each reservation that holds its GPUs."""
-    for workload, record in sorted(recorded(inputs).items()):
-        end = end_of(record, inputs.desired)
+def _reserved_gprs(inputs: PassInput) -> _Drafts:
+    """Draft a GPR of each reservation that holds its GPUs."""
+    for workload, record in sorted(request_records(inputs).items()):
+        end = request_end(record, inputs.desired)
         if record.cluster is None or record.ended is not None or end is None:
             continue
-        yield replace(
-            _gpr(inputs, workload, record.cluster, None, gpr_needs(inputs, workload, record.cluster, None, 0)),
-            state=step(step(GprState.PENDING, GprEvent.GRANTED), GprEvent.BOUND),
-            reason="reserved; nothing is deployed",
-            asked_at=record.received_at,
-            started_at=record.began_at,
-            exit_at=end,
-            left=max(timedelta(), end - inputs.now),
-        )
+        describe = partial(_reserved_gpr, inputs, record, record.cluster, end)
+        yield _Draft(workload=workload, cluster=record.cluster, describe=describe)
 
 
-def _waiting_gprs(inputs: PassInput, plan: Plan) -> Iterator[GprView]:
-    """Make a GPR of the missing replicas of each workload, and of each request without placements."""
+def _reserved_gpr(inputs: PassInput, record: RequestRecord, cluster: ClusterName, end: datetime) -> GprView:
+    """Describe the GPR of a reservation."""
+    workload = record.workload
+    return replace(
+        _gpr(inputs, workload, cluster, None, gpr_needs(inputs, workload, cluster, None, 0)),
+        state=step(step(GprState.PENDING, GprEvent.GRANTED), GprEvent.BOUND),
+        reason="reserved; nothing is deployed",
+        asked_at=record.received_at,
+        started_at=record.began_at,
+        exit_at=end,
+        left=max(timedelta(), end - inputs.now),
+    )
+
+
+def _waiting_gprs(inputs: PassInput, plan: Plan, note_bug: NoteBug) -> _Drafts:
+    """Draft a GPR of the missing replicas of each workload, and of each request without placements."""
     held: dict[WorkloadId, list[Suppressed]] = {}
     for suppression in plan.suppressed:
         if suppression.reason not in _KEPT and suppression.replicas:
             held.setdefault(suppression.workload, []).append(suppression)
+    estimate = partial(estimate_starts, waiting_for_room(plan), inputs, plan, most=_MAX_TURNS)
+    starts = attempt(Seam.STATUS, "the queue", estimate)
+    if isinstance(starts, Bug):
+        note_bug(starts)
+        starts = {}
     placing = {change.placement.workload for change in plan.changes if isinstance(change, Place)}
-    for workload, record in recorded(inputs).items():
+    for workload, record in request_records(inputs).items():
         idle = not inputs.ledger.placements.of(workload).placements and workload not in placing
         if record.ended is None and record.cluster is None and idle:
             held.setdefault(workload, [])
     for workload, suppressed in sorted(held.items()):
-        demand, request_record = inputs.demands.get(workload), recorded(inputs).get(workload)
-        measured = demand if isinstance(demand, Demand) else None
-        replicas = max((suppression.replicas for suppression in suppressed), default=1)
-        needs = gpr_needs(inputs, workload, None, measured.shape if measured else None, replicas)
-        queued = any(suppression.reason in _QUEUED for suppression in suppressed)
-        since = min((step.since for step in measured.waiting), default=None) if measured else None
-        yield replace(
-            _gpr(inputs, workload, None, None, needs),
-            state=step(GprState.PENDING, GprEvent.REFUSED) if queued else GprState.PENDING,
-            reason="; ".join(dict.fromkeys(_describe_suppressed(suppression) for suppression in suppressed)),
-            asked_at=request_record.received_at if request_record else since,
+        yield _Draft(
+            workload=workload, describe=partial(_waiting_gpr, inputs, workload, suppressed, starts.get(workload))
         )
+
+
+def _waiting_gpr(
+    inputs: PassInput, workload: WorkloadId, suppressed: Sequence[Suppressed], start: Start | None
+) -> GprView:
+    """Describe the GPR that a workload waits for."""
+    demand, record = inputs.demands.get(workload), request_records(inputs).get(workload)
+    measured = demand if isinstance(demand, Demand) else None
+    replicas = max((suppression.replicas for suppression in suppressed), default=1)
+    needs = gpr_needs(inputs, workload, None, measured.shape if measured else None, replicas)
+    queued = any(suppression.reason in _QUEUED for suppression in suppressed)
+    since = min((missing.since for missing in measured.waiting), default=None) if measured else None
+    return replace(
+        _gpr(inputs, workload, None, None, needs),
+        state=step(GprState.PENDING, GprEvent.REFUSED) if queued else GprState.PENDING,
+        reason="; ".join(dict.fromkeys(_describe_suppressed(suppression) for suppression in suppressed)),
+        asked_at=record.received_at if record else since,
+        starts_at=None if start is None else start.at,
+    )
 
 
 def _describe_suppressed(held: Suppressed) -> str:
@@ -202,29 +303,68 @@ def _describe_suppressed(held: Suppressed) -> str:
     return f"{held.message} ({refused})" if refused else held.message
 
 
-def _ended_gprs(inputs: PassInput) -> Iterator[GprView]:
-    """Make a GPR of each recorded request that has ended."""
-    for workload, record in sorted(recorded(inputs).items()):
+def _ended_gprs(inputs: PassInput) -> _Drafts:
+    """Draft a GPR of each recorded request that has ended."""
+    for workload, record in sorted(request_records(inputs).items()):
         if record.ended is None or inputs.ledger.placements.of(workload).placements:
             continue
         named = record.request.clusters
         cluster = named[0] if len(named) == 1 else None
-        yield replace(
-            _gpr(inputs, workload, cluster, None, gpr_needs(inputs, workload, cluster, None, 0)),
-            state=_end(record, record.ended, inputs.desired),
-            reason=record.ended.message,
-            asked_at=record.received_at,
-            started_at=record.began_at,
-            completed_at=record.ended.at,
-        )
+        describe = partial(_ended_gpr, inputs, record, record.ended, cluster)
+        yield _Draft(workload=workload, cluster=cluster, describe=describe)
+
+
+def _ended_gpr(inputs: PassInput, record: RequestRecord, ended: Ended, cluster: ClusterName | None) -> GprView:
+    """Describe the GPR of a request that has ended."""
+    workload = record.workload
+    return replace(
+        _gpr(inputs, workload, cluster, None, gpr_needs(inputs, workload, cluster, None, 0)),
+        state=_end(record, ended, inputs.desired),
+        reason=ended.message,
+        asked_at=record.received_at,
+        started_at=record.began_at,
+        completed_at=ended.at,
+    )
+
+
+def _ended_burst_gprs(inputs: PassInput) -> _Drafts:
+    """Draft a GPR of each burst that has ended and still holds its workload back: the ledger has no more of it."""
+    for workload, restraints in sorted(inputs.ledger.restraints.items()):
+        standing = {placement.name for placement in inputs.ledger.placements.of(workload).placements}
+        ended: dict[PlacementName, tuple[Restraint, EndReason]] = {}
+        for restraint in restraints:
+            why = end_of(restraint)
+            if why is not None and restraint.placement not in standing:
+                ended.setdefault(restraint.placement, (restraint, why))
+        for name, (restraint, why) in sorted(ended.items()):
+            yield _Draft(
+                workload=workload,
+                cluster=restraint.cluster,
+                placement=name,
+                describe=partial(_ended_burst_gpr, inputs, workload, restraint, why),
+            )
+
+
+def _ended_burst_gpr(inputs: PassInput, workload: WorkloadId, restraint: Restraint, why: EndReason) -> GprView:
+    """Describe the GPR of a burst that has ended: it has no GPUs any more."""
+    event = _ENDS.get(why, GprEvent.RELEASED)
+    over = GprEvent.GONE if event is GprEvent.OVER else GprEvent.GIVEN_BACK
+    state = GprState.PROVISIONING if event is GprEvent.FAILED else GprState.DRAINING
+    needs = GpuAsk(gpus=0, nodes=0)
+    return replace(
+        _gpr(inputs, workload, restraint.cluster, restraint.placement, needs),
+        state=step(state, event if event is GprEvent.FAILED else over),
+        reason=restraint.reason,
+        completed_at=restraint.since,
+    )
 
 
 def _end(record: RequestRecord, ended: Ended, desired: Desired) -> GprState:
     """Return whether a GPR ended in time or was released before its end."""
     if ended.status is Provisioning.FAILED:
         return step(GprState.PROVISIONING, GprEvent.FAILED)
-    end = end_of(record, desired)
-    early = end is not None and ended.at < end
+    end = request_end(record, desired)
+    early = end is not None and ended.at < end and not ended.succeeded
     return step(GprState.DRAINING, GprEvent.GIVEN_BACK if early else GprEvent.GONE)
 
 
@@ -237,7 +377,7 @@ def _gpr(
 ) -> GprView:
     """Make a GPR without the fields that depend on its state."""
     own = terms(workload, cluster, inputs) if cluster else GprTerms(priority=priority(workload, inputs))
-    record = recorded(inputs).get(workload)
+    record = request_records(inputs).get(workload)
     return GprView(
         id=_id(record, workload, placement),
         name=workload.name,
@@ -251,7 +391,7 @@ def _gpr(
         nodes=needs.nodes,
         memory=needs.memory,
         priority=own.priority,
-        band=band(own.priority),
+        band=priority_band(own.priority),
         evictable=own.evictable,
         requeue=own.requeue,
         evicted_by=record.evicted_by if record else "",

@@ -1,22 +1,30 @@
 """The inventory of GPU nodes: the GPUs of each node, those that are free, and the placements on its cluster.
 
 EGS keeps an inventory for this (docs/egs.md, "Inventory and GPRs as answers"). The nodes of a placement's pods are not
-observed, so that allocations are listed by cluster and never guessed by node.
+observed, so that allocations are listed by cluster and never guessed by node. A node or placement that meets an
+unforeseen exception is left out.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+from functools import partial
+from typing import TypeVar
 
+from reconciler.bulkhead import NoteBug, Seam, attempt
 from reconciler.core.capacity.gpu_models import INSTANCE_TYPE, NodeGpus, closed_gpus, gpus_of_node, gpus_of_pod
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.observe.demand import unseen
 from reconciler.core.workloads import replica_count
-from reconciler.model.capacity import ClusterObservation
+from reconciler.errors import Bug
+from reconciler.model.capacity import ClosedNode, ClusterObservation, Node, Pool
 from reconciler.model.ids import ClusterName, PlacementName, WorkloadId, WorkspaceName
+from reconciler.model.placement import Placement
+
+Row = TypeVar("Row")
 
 _REGION, _ZONE = "topology.kubernetes.io/region", "topology.kubernetes.io/zone"
 
@@ -30,7 +38,7 @@ class Health(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GpuNode:
+class InventoryNode:
     """The GPUs of one kind on one node; a node with several kinds has a row for each."""
 
     cluster: ClusterName
@@ -78,17 +86,19 @@ class ClusterSighting:
 class GpuInventory:
     """All observed GPU nodes. Nodes of clusters in a workspace are managed, the others are not."""
 
-    managed: tuple[GpuNode, ...]
-    unmanaged: tuple[GpuNode, ...]
+    managed: tuple[InventoryNode, ...]
+    unmanaged: tuple[InventoryNode, ...]
     allocations: tuple[GpuAllocation, ...]
     clusters: tuple[ClusterSighting, ...]
 
 
-def build_inventory(inputs: PassInput, within: frozenset[WorkspaceName] | None = None) -> GpuInventory:
+def build_inventory(
+    inputs: PassInput, within: frozenset[WorkspaceName] | None = None, note_bug: NoteBug = lambda _: None
+) -> GpuInventory:
     """List the GPU nodes by cluster and name.
 
     `within` are the workspaces whose clusters and placements are listed; unmanaged nodes are listed for None (all)
-    only.
+    only. `note_bug` gets the bug of each that is left out.
     """
     desired, observed = inputs.desired, inputs.observed
     workspaces = [
@@ -97,35 +107,57 @@ def build_inventory(inputs: PassInput, within: frozenset[WorkspaceName] | None =
     managed = {cluster for workspace in workspaces for cluster in workspace.everywhere}
     others = {*desired.clusters, *observed.clusters} - managed if within is None else set()
     return GpuInventory(
-        managed=tuple(_nodes(inputs, managed)),
-        unmanaged=tuple(_nodes(inputs, others)),
+        managed=tuple(_nodes(inputs, managed, note_bug)),
+        unmanaged=tuple(_nodes(inputs, others, note_bug)),
         allocations=tuple(
-            _allocations(inputs, {workspace.name for workspace in workspaces} if within is not None else None)
+            _allocations(inputs, None if within is None else {workspace.name for workspace in workspaces}, note_bug)
         ),
-        clusters=tuple(_sight(inputs, name) for name in sorted(managed | others)),
+        clusters=tuple(
+            sighting
+            for name in sorted(managed | others)
+            for sighting in _read(f"cluster {name}", partial(_sight, inputs, name), note_bug)
+        ),
     )
 
 
-def _nodes(inputs: PassInput, clusters: set[ClusterName]) -> Iterator[GpuNode]:
+def _nodes(inputs: PassInput, clusters: set[ClusterName], note_bug: NoteBug) -> Iterator[InventoryNode]:
     for name in sorted(clusters):
         seen = inputs.observed.clusters.get(name)
         if seen is not None:
-            yield from sorted(_rows(seen), key=lambda row: (row.node, row.resource))
+            yield from sorted(_rows(seen, note_bug), key=lambda row: (row.node, row.resource))
 
 
-def _rows(seen: ClusterObservation) -> Iterator[GpuNode]:
+def _rows(seen: ClusterObservation, note_bug: NoteBug) -> Iterator[InventoryNode]:
     for pool in seen.pools:
         for node in pool.nodes:
-            for node_gpus in gpus_of_node(node, pool):
-                yield _row(seen.cluster, node.name, node_gpus, {**pool.labels, **node.labels}, Health.HEALTHY)
+            yield from _read(f"{seen.cluster}/{node.name}", partial(_open_node, seen.cluster, node, pool), note_bug)
     for closed in seen.closed:
-        for node_gpus in closed_gpus(closed):
-            health = Health.UNSCHEDULABLE if closed.ready else Health.UNHEALTHY
-            yield _row(seen.cluster, closed.name, node_gpus, closed.labels, health)
+        yield from _read(f"{seen.cluster}/{closed.name}", partial(_closed_node, seen.cluster, closed), note_bug)
 
 
-def _row(cluster: ClusterName, node: str, node_gpus: NodeGpus, labels: Mapping[str, str], health: Health) -> GpuNode:
-    return GpuNode(
+def _read(item: str, call: Callable[[], list[Row]], note_bug: NoteBug) -> list[Row]:
+    """Return the rows of an item; none where an unforeseen exception ends the work on it."""
+    rows = attempt(Seam.STATUS, item, call)
+    if isinstance(rows, Bug):
+        note_bug(rows)
+        return []
+    return rows
+
+
+def _open_node(cluster: ClusterName, node: Node, pool: Pool) -> list[InventoryNode]:
+    labels = {**pool.labels, **node.labels}
+    return [_row(cluster, node.name, node_gpus, labels, Health.HEALTHY) for node_gpus in gpus_of_node(node, pool)]
+
+
+def _closed_node(cluster: ClusterName, closed: ClosedNode) -> list[InventoryNode]:
+    health = Health.UNSCHEDULABLE if closed.ready else Health.UNHEALTHY
+    return [_row(cluster, closed.name, node_gpus, closed.labels, health) for node_gpus in closed_gpus(closed)]
+
+
+def _row(
+    cluster: ClusterName, node: str, node_gpus: NodeGpus, labels: Mapping[str, str], health: Health
+) -> InventoryNode:
+    return InventoryNode(
         cluster=cluster,
         node=node,
         resource=node_gpus.resource,
@@ -141,12 +173,16 @@ def _row(cluster: ClusterName, node: str, node_gpus: NodeGpus, labels: Mapping[s
     )
 
 
-def _allocations(inputs: PassInput, within: set[WorkspaceName] | None) -> Iterator[GpuAllocation]:
-    for _, placement in sorted(inputs.ledger.placements.items()):
-        if within is not None and placement.workload.workspace not in within:
-            continue
-        bound = replica_count.bound_replicas(placement, inputs.observed.clusters.get(placement.cluster))
-        yield GpuAllocation(
+def _allocations(inputs: PassInput, within: set[WorkspaceName] | None, note_bug: NoteBug) -> Iterator[GpuAllocation]:
+    for path, placement in sorted(inputs.ledger.placements.items()):
+        if within is None or placement.workload.workspace in within:
+            yield from _read(path, partial(_allocation, inputs, placement), note_bug)
+
+
+def _allocation(inputs: PassInput, placement: Placement) -> list[GpuAllocation]:
+    bound = replica_count.bound_replicas(placement, inputs.observed.clusters.get(placement.cluster))
+    return [
+        GpuAllocation(
             cluster=placement.cluster,
             placement=placement.name,
             workload=placement.workload,
@@ -155,12 +191,15 @@ def _allocations(inputs: PassInput, within: set[WorkspaceName] | None) -> Iterat
             bound=bound,
             since=placement.created_at,
         )
+    ]
 
 
-def _sight(inputs: PassInput, name: ClusterName) -> ClusterSighting:
+def _sight(inputs: PassInput, name: ClusterName) -> list[ClusterSighting]:
     seen = inputs.observed.clusters.get(name)
-    return ClusterSighting(
-        cluster=name,
-        observed_at=seen.observed_at if seen else None,
-        message=unseen(inputs.desired.fleet, inputs.observed, name, inputs.now),
-    )
+    return [
+        ClusterSighting(
+            cluster=name,
+            observed_at=seen.observed_at if seen else None,
+            message=unseen(inputs.desired.fleet, inputs.observed, name, inputs.now),
+        )
+    ]

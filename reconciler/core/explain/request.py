@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 
-from reconciler.core.capacity.pod_needs import Gang, ManifestPods, pods_of_request, request_requirements
+from reconciler.core.capacity.pod_requirements import Gang, ManifestPods, pods_of_request, request_requirements
+from reconciler.core.cost.prices import node_labels, price_at
+from reconciler.core.decide.candidates import gang_health
 from reconciler.core.decide.candidates.finder import CandidateFinder
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.decide.state.working_plan import WorkingPlan
-from reconciler.core.decide.steps import gang_health
 from reconciler.core.decide.steps.place_requests import assess
 from reconciler.core.explain.request_state import RequestState, state_of_request, suppressed_by_request
+from reconciler.core.explain.wait_time import describe_start
 from reconciler.core.explain.workload import (
     Assessment,
     Explanation,
@@ -54,6 +57,7 @@ def explain_request(record: RequestRecord, inputs: PassInput, plan: Plan) -> Exp
         conclusion=(
             *_conclusion(stands, assessments, held, pods_of_request(record.request, inputs.desired.kinds)),
             *describe_partial_gangs(inputs, stands.placements),
+            *describe_start(workload, inputs, plan),
             *_describe_additions(record, inputs, candidates),
             *describe_prerequisites(workload, inputs),
         ),
@@ -74,7 +78,10 @@ def _describe_additions(record: RequestRecord, inputs: PassInput, candidates: Se
 def _assessment(
     record: RequestRecord, inputs: PassInput, finder: CandidateFinder, candidate: Candidate, plan: Plan
 ) -> Assessment:
-    answer = assess(inputs, finder, record, candidate)
+    whole = partial(assess, inputs, finder, record, candidate)
+    answer, growth = finder.grow_if_full(candidate, whole), ""
+    if not isinstance(answer, Refusal) and isinstance(whole(), Refusal):
+        growth = finder.describe_growth(candidate.cluster, answer[0].shape)
     if isinstance(answer, Refusal):
         answer = assess(inputs, finder, record, candidate, least=True)
     before = None if isinstance(answer, Refusal) else capacity_taken(plan, record.workload, candidate.key)
@@ -92,9 +99,9 @@ def _assessment(
         free=finder.capacity.room(candidate.cluster, record.request.workspace).free(needed.main.shape)
         if seen
         else Resources(),
-        price_per_gpu_hour=cluster.price_per_gpu_hour if cluster else None,
+        price_per_gpu_hour=price_at(cluster, node_labels(needed.main.shape), inputs.now) if cluster else None,
         refusal=answer if isinstance(answer, Refusal) else None,
-        start=taking.because if taking is not None else "",
+        start=growth or (taking.because if taking is not None else ""),
     )
 
 

@@ -7,9 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from reconciler.core.decide.state.enrolment import end_of
+from reconciler.core.decide.candidates import gang_health
+from reconciler.core.decide.state.enrolment import request_end
 from reconciler.core.decide.state.pass_input import PassInput
-from reconciler.core.decide.steps import gang_health
+from reconciler.core.explain.provisioning import provisioning_of_request
 from reconciler.core.ledger import lifecycle
 from reconciler.core.workloads import replica_count
 from reconciler.model.ids import WorkloadId
@@ -53,15 +54,17 @@ def state_of_request(record: RequestRecord, inputs: PassInput, held: Sequence[Su
     """Return the state of a request in the ledger; `held` are its suppressed changes."""
     placements = inputs.ledger.placements.of(record.workload).placements
     enrolment = inputs.enrolment
-    wanted = len(placements) + (enrolment.missing(record.workload, len(placements)) if enrolment is not None else 0)
+    wanted = len(placements) + (
+        enrolment.missing_placements(record.workload, len(placements)) if enrolment is not None else 0
+    )
     return RequestState(
         record=record,
-        provisioning=_provisioning(record, placements, held),
+        provisioning=provisioning_of_request(record, placements, inputs, wanted=wanted, held=bool(held)),
         phase=_phase(record, placements, inputs),
         message=_message(record, placements, wanted, inputs, held),
         placements=placements,
         wanted=wanted,
-        ends_at=end_of(record, inputs.desired),
+        ends_at=request_end(record, inputs.desired),
         updated_at=max([record.changed_at, *(placement.changed_at for placement in placements)]),
     )
 
@@ -76,19 +79,10 @@ def placement_phase(placement: Placement, inputs: PassInput) -> Phase:
     return lifecycle.phase(placement, bound, well=gang_health.is_healthy(inputs, placement))
 
 
-def _provisioning(record: RequestRecord, placements: Sequence[Placement], held: Sequence[Suppressed]) -> Provisioning:
-    # 1. The request has ended.
-    if record.ended is not None:
-        return record.ended.status
-    # 2. A cluster has its GPUs.
-    if placements or record.cluster is not None:
-        return Provisioning.SUCCESSFUL
-    # 3. It waits for capacity, or for its first pass.
-    return Provisioning.QUEUED if held else Provisioning.PENDING
-
-
 def _phase(record: RequestRecord, placements: Sequence[Placement], inputs: PassInput) -> Phase:
     if record.ended is not None:
+        if record.ended.succeeded:
+            return Phase.SUCCEEDED
         return Phase.FAILED if record.ended.status is Provisioning.FAILED else Phase.COMPLETED
     phases = {placement_phase(placement, inputs) for placement in placements}
     return next((phase for phase in _WORST if phase in phases), Phase.PENDING)

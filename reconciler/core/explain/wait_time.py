@@ -1,96 +1,66 @@
-"""Wait times for GPUs: free now, after a placement ends, after an autoscaler has added nodes, and behind the queue.
+"""Wait times for GPUs: of a demand that is only asked about, and of what waits in the queue.
 
-An estimate. Each placement is assumed to end at its time in git, and not before; the queue to take its GPUs as soon as
-they fit; foreign pods to stay; and an autoscaler to add the nodes that its Cluster file declares, since its bounds
-cannot be read from a cluster.
+An estimate, by one simulation of the queue for all of them (`queue_simulation`, which says what is assumed). A cluster
+that meets an unforeseen exception has no time, and the bug as its reason.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import partial
+from math import inf
+from typing import TypeVar
 
+from reconciler.bulkhead import NoteBug, Seam, attempt
 from reconciler.core.capacity.gpu_models import gpus_of_pod
 from reconciler.core.capacity.gpu_requests import describe_gpus, gpu_shapes, missing_gpus
-from reconciler.core.capacity.pod_needs import PodSet, request_requirements
-from reconciler.core.capacity.room import ClusterCapacity
+from reconciler.core.capacity.pod_requirements import request_requirements
+from reconciler.core.capacity.scalable_nodes import addable_nodes, with_added_nodes
 from reconciler.core.decide.candidates.cluster_obstacles import obstacle
-from reconciler.core.decide.candidates.finder import CandidateFinder
-from reconciler.core.decide.candidates.gpr_terms import priority, recorded, requested
-from reconciler.core.decide.candidates.reservations import reserved
-from reconciler.core.decide.state.enrolment import end_of
+from reconciler.core.decide.candidates.gpr_terms import request_of
 from reconciler.core.decide.state.pass_input import PassInput
-from reconciler.core.decide.state.working_plan import WorkingPlan
-from reconciler.core.workloads import replica_count
-from reconciler.core.workloads.builtin_kinds import Kinds
-from reconciler.model.capacity import ClusterObservation, Node, Pool, ReplicaShape
-from reconciler.model.cluster import ScalableNodes
+from reconciler.core.decide.steps.fair_share import Share
+from reconciler.core.decide.steps.queue import Turn, urgency
+from reconciler.core.explain.queue_simulation import MAX_TURNS, QueueSimulation, Stage, Start
+from reconciler.core.fleet.admission import check_gpu_ask, check_terms
+from reconciler.errors import Bug
+from reconciler.model.capacity import ClusterObservation, ReplicaShape
 from reconciler.model.demand import Demand
-from reconciler.model.gpr import GpuAsk
-from reconciler.model.ids import ClusterName, WorkloadId, WorkspaceName
-from reconciler.model.placement import Placement
-from reconciler.model.plan import Plan, Reason, Refusal, Revert, Why
-from reconciler.model.policy import Cluster
-from reconciler.model.request import Request
+from reconciler.model.gpr import DEFAULT_PRIORITY, GprTerms, GpuAsk
+from reconciler.model.ids import ClusterName, TemplateName, WorkloadId, WorkspaceName
+from reconciler.model.plan import Plan, Reason
+from reconciler.model.policy import Desired
 from reconciler.model.units import format_duration
+from reconciler.text.findings import Finding
 from reconciler.text.timestamps import format_time
 from reconciler.text.wording import count, join_names
 
-_LAST = "~"
-"""Sorts after the name of any pool, so that existing nodes are filled first."""
-_HOSTNAME = "kubernetes.io/hostname"
-"""The node label that kubelets set, with a value of its own for each node."""
+T = TypeVar("T")
 
-
-def with_added_nodes(cluster: Cluster, seen: ClusterObservation, within: timedelta) -> ClusterObservation:
-    """Add the nodes that the autoscaler of a cluster could add within a time, as if they were empty."""
-    pools = [
-        Pool(
-            name=f"{_LAST}{index}",
-            nodes=tuple(
-                Node(
-                    name=(name := f"{_LAST}{index}-{number}"),
-                    free=nodes.allocatable,
-                    allocatable=nodes.allocatable,
-                    labels={_HOSTNAME: name},
-                    pods=(),
-                )
-                for number in range(missing)
-            ),
-            labels=nodes.labels,
-            taints=nodes.taints,
-        )
-        for index, (nodes, missing) in enumerate(addable_nodes(cluster, seen))
-        if nodes.delay <= within
-    ]
-    return replace(seen, pools=(*seen.pools, *pools)) if pools else seen
-
-
-def addable_nodes(cluster: Cluster, seen: ClusterObservation) -> Iterator[tuple[ScalableNodes, int]]:
-    """Count the nodes of each kind that could still be added; existing ones that take no pods count as existing."""
-    labels = [{**pool.labels, **node.labels} for pool in seen.pools for node in pool.nodes]
-    labels += [dict(node.labels) for node in seen.closed]
-    for nodes in cluster.autoscaling:
-        present = sum(nodes.labels.items() <= label.items() for label in labels)
-        if present < nodes.most:
-            yield nodes, nodes.most - present
+_WAITS = frozenset({Reason.NOTHING_FITS, Reason.GPR_LIMIT})
+"""Reasons by which a workload waits for room, or for a GPR."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GpuDemand:
-    """A demand for GPUs, in a workspace and with a priority."""
+    """A demand for GPUs of a workspace, which comes last of its priority."""
 
     workspace: WorkspaceName
     ask: GpuAsk
-    priority: int
+    # None for the default of EGS, or the nearest that the workspace allows.
+    priority: int | None = None
     # Empty for any cluster of the workspace.
     clusters: tuple[ClusterName, ...] = ()
     dedicated: bool = False
-    # The asking workload if it waits already, and since when; a new one comes last of its priority.
-    workload: WorkloadId | None = None
-    since: datetime | None = None
+
+    def urgency(self, desired: Desired) -> int:
+        """Return the priority that it has in its workspace."""
+        if self.priority is not None:
+            return self.priority
+        limits = desired.limits.get(self.workspace)
+        return DEFAULT_PRIORITY if limits is None else min(max(DEFAULT_PRIORITY, limits.lowest), limits.highest)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,25 +71,62 @@ class WaitEstimate:
     # None if no known event frees enough.
     wait: timedelta | None
     at: datetime | None
-    # The workloads that take GPUs there before it.
+    # The workloads that wait before it: for the cluster, or for a GPR of its workspace.
     ahead: tuple[WorkloadId, ...]
     # The events that it depends on, or the obstacles.
     reasons: tuple[str, ...]
 
 
-def estimate_waits(asking: GpuDemand, inputs: PassInput, plan: Plan) -> tuple[WaitEstimate, ...]:
-    """Estimate the wait on each cluster of the workspace, the shortest first, then by the order of the clusters."""
+def estimate_waits(
+    asking: GpuDemand, inputs: PassInput, plan: Plan, note_bug: NoteBug = lambda _: None, *, most: int = MAX_TURNS
+) -> tuple[WaitEstimate, ...]:
+    """Estimate the wait on each cluster of the workspace, the shortest first, then by the order of the clusters.
+
+    At the most so many turns of the queue are simulated. `note_bug` gets the bug of each cluster without an estimate.
+    """
     workspace = inputs.desired.workspaces.get(asking.workspace)
-    own = workspace.everywhere if workspace else ()
     named = asking.clusters or (workspace.clusters if workspace else ())
-    ahead = _entries_ahead(asking, inputs, plan)
-    wait_estimates = [
-        _ClusterForecast(asking=asking, inputs=inputs, plan=plan, queue=ahead, name=name).wait()
-        if name in own
-        else _unknown_cluster(asking, name)
-        for name in named
-    ]
-    return tuple(sorted(wait_estimates, key=lambda estimate: timedelta.max if estimate.wait is None else estimate.wait))
+    own = [name for name in named if workspace is not None and name in workspace.everywhere]
+    estimates = {name: _outside(asking, name) for name in named if name not in own}
+    probe = _WaitProbe(asking, inputs, own, note_bug)
+    simulation = QueueSimulation(inputs, plan, own, (asking.workspace,), most=most)
+    last = simulation.play(probe)
+    estimates |= {name: probe.estimate(name, simulation, last) for name in own}
+    return tuple(
+        sorted(
+            (estimates[name] for name in named),
+            key=lambda estimate: timedelta.max if estimate.wait is None else estimate.wait,
+        )
+    )
+
+
+def estimate_starts(
+    workloads: Collection[WorkloadId], inputs: PassInput, plan: Plan, *, most: int = MAX_TURNS
+) -> Mapping[WorkloadId, Start]:
+    """Estimate when workloads that wait next get room, and where; those that nothing brings any are left out."""
+    if not workloads:
+        return {}
+    simulation = QueueSimulation(inputs, plan, (), (), following=workloads, most=most)
+    follower = _Follower(workloads)
+    simulation.play(follower)
+    return follower.starts
+
+
+def waiting_for_room(plan: Plan) -> frozenset[WorkloadId]:
+    """Return the workloads that a plan leaves without room, or without a GPR."""
+    return frozenset(held.workload for held in plan.suppressed if held.reason in _WAITS)
+
+
+def describe_start(workload: WorkloadId, inputs: PassInput, plan: Plan) -> Iterator[str]:
+    """Describe when a workload that waits for room, or for a GPR, is estimated to get some; nothing of others."""
+    if workload not in waiting_for_room(plan):
+        return
+    start = estimate_starts((workload,), inputs, plan).get(workload)
+    if start is None:
+        yield "Nothing that is known to end brings it room."
+    else:
+        wait = format_duration(start.at - inputs.now)
+        yield f"By what is known it gets room on {start.cluster} in {wait}, at {format_time(start.at)}."
 
 
 def write_wait(wait: timedelta) -> str:
@@ -128,202 +135,215 @@ def write_wait(wait: timedelta) -> str:
     return f"{minutes // 60}h{minutes % 60}m{seconds}s"
 
 
-def _unknown_cluster(asking: GpuDemand, name: ClusterName) -> WaitEstimate:
+def _outside(asking: GpuDemand, name: ClusterName) -> WaitEstimate:
     """Report a cluster outside of the workspace; whether it exists is not disclosed."""
     reason = f"not a cluster of workspace {asking.workspace}"
     return WaitEstimate(cluster=name, wait=None, at=None, ahead=(), reasons=(reason,))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _QueueEntry:
-    """A queue entry: a request, or missing replicas of a known shape."""
+class _Follower:
+    """Follows workloads that wait, until all of them have started."""
 
-    workload: WorkloadId
-    request: Request | None
-    shape: ReplicaShape | None
-    replicas: int
-    kinds: Kinds
+    def __init__(self, workloads: Collection[WorkloadId]) -> None:
+        self._workloads = frozenset(workloads)
+        self.starts: dict[WorkloadId, Start] = {}
 
-    def parts(self, seen: ClusterObservation) -> tuple[PodSet, ...]:
-        """Return the pods of the entry in a cluster."""
-        if self.request is not None:
-            return request_requirements(self.request, seen, kinds=self.kinds).parts
-        return () if self.shape is None else (PodSet(shape=self.shape, replicas=self.replicas),)
+    def turn(self, stage: Stage) -> None:
+        """Return no turn: the workloads have their own."""
+        del stage
 
-    def wants_gpus(self, seen: ClusterObservation | None) -> bool:
-        """Return whether it takes GPUs of a cluster; unknown needs, as of a chart, may."""
-        if self.request is not None:
-            needed = request_requirements(self.request, seen, kinds=self.kinds)
-            return bool(needed.unknown) or any(gpus_of_pod(part.shape) for part in needed.parts)
-        return self.shape is None or bool(gpus_of_pod(self.shape))
+    def has_room(self) -> bool:
+        """Return False: it asks for nothing."""
+        return False
+
+    def accept(self, stage: Stage, starts: Sequence[Start]) -> bool:
+        """Note the starts of the workloads."""
+        del stage
+        for start in starts:
+            if start.workload in self._workloads:
+                self.starts.setdefault(start.workload, start)
+        return len(self.starts) < len(self._workloads)
 
 
-def _entries_ahead(asking: GpuDemand, inputs: PassInput, plan: Plan) -> tuple[_QueueEntry, ...]:
-    """List the queue entries ahead: by priority, then by age."""
-    queue: list[tuple[int, datetime, _QueueEntry]] = []
-    for held in plan.suppressed:
-        if held.reason is not Reason.NOTHING_FITS or held.workload == asking.workload:
-            continue
-        demand, request = inputs.demands.get(held.workload), requested(held.workload, inputs)
-        record = recorded(inputs).get(held.workload)
-        measured = demand if isinstance(demand, Demand) else None
-        waited = [step.since for step in measured.waiting] if measured else []
-        since = record.received_at if record else min(waited, default=inputs.now)
-        ahead = _QueueEntry(
-            workload=held.workload,
-            request=request,
-            shape=measured.shape if measured else None,
-            replicas=held.replicas,
-            kinds=inputs.desired.kinds,
+class _WaitProbe:
+    """A demand at its place in the queue, on each of its clusters by itself."""
+
+    def __init__(self, asking: GpuDemand, inputs: PassInput, names: Sequence[ClusterName], note_bug: NoteBug) -> None:
+        self._asking, self._inputs, self._note_bug = asking, inputs, note_bug
+        self._priority = asking.urgency(inputs.desired)
+        self._refused: dict[ClusterName, str] = {}
+        self._shapes: dict[ClusterName, tuple[ReplicaShape, ...]] = {}
+        for name in names:
+            self._contain(name, partial(self._admit, name))
+        self._open = [name for name in self._shapes if name not in self._refused]
+        self._able: list[ClusterName] = []
+        self._at: dict[ClusterName, datetime] = {}
+        self._first: Stage | None = None
+        self._limited: dict[ClusterName, str] = {}
+
+    def turn(self, stage: Stage) -> Turn:
+        """Return the turn of the demand: the last of its priority."""
+        self._able = []
+        forever = datetime.max.replace(tzinfo=self._inputs.now.tzinfo)
+        unnamed = WorkloadId(self._asking.workspace, TemplateName(""))
+        return Turn(
+            priority=self._priority,
+            share=Share(inf, inf),
+            since=forever,
+            workload=unnamed,
+            take=lambda: self._look(stage),
         )
-        queue.append((-priority(held.workload, inputs), since, ahead))
-    place_in_queue = (-asking.priority, asking.since or datetime.max.replace(tzinfo=inputs.now.tzinfo))
-    return tuple(
-        ahead for urgency, since, ahead in sorted(queue, key=lambda each: each[:2]) if (urgency, since) < place_in_queue
-    )
 
+    def has_room(self) -> bool:
+        """Tell whether any cluster has had room at the last turn."""
+        return bool(self._able)
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _ClusterForecast:
-    """The forecast of one cluster for a demand."""
+    def accept(self, stage: Stage, starts: Sequence[Start]) -> bool:
+        """Note the moment for clusters that have room."""
+        del starts
+        self._first = self._first or stage
+        for name in self._able:
+            self._at[name] = stage.moment
+        self._open = [name for name in self._open if name not in self._at]
+        return bool(self._open)
 
-    asking: GpuDemand
-    inputs: PassInput
-    plan: Plan
-    queue: tuple[_QueueEntry, ...]
-    name: ClusterName
+    def estimate(self, name: ClusterName, simulation: QueueSimulation, last: Stage) -> WaitEstimate:
+        """Return the estimate for a cluster, after the simulation."""
+        estimate = self._contain(name, partial(self._estimate, name, simulation, last))
+        if estimate is not None:
+            return estimate
+        return WaitEstimate(cluster=name, wait=None, at=None, ahead=(), reasons=(self._refused[name],))
 
-    def wait(self) -> WaitEstimate:
-        """Return the first moment with enough capacity, among those at which capacity may grow."""
-        refusal = obstacle(self.inputs, self.asking.workspace, self.name)
-        if refusal is not None:
-            return self._answer(None, refusal.message)
-        cluster, seen = self.inputs.desired.clusters[self.name], self.inputs.observed.clusters[self.name]
-        now = self.inputs.now
-        delays = {now + nodes.delay for nodes, _ in addable_nodes(cluster, seen)}
-        possible_shapes = gpu_shapes(self.asking.ask, self._grown(max({now, *delays})), dedicated=self.asking.dedicated)
-        if not possible_shapes:
-            return self._answer(None, missing_gpus(self.asking.ask, seen))
-        working_plan, capped = self._working_plan(now), self._limited(possible_shapes, now) is not None
-        ends = sorted(
-            self._ending(working_plan, capped=capped), key=lambda placement: (placement.expires_at, placement.name)
-        )
-        given_back = self._reservations(working_plan, capped=capped)
-        moments = sorted({now, *(max(now, end.expires_at) for end in ends), *delays, *(end for _, end in given_back)})
-        index = bisect_left(moments, True, key=lambda moment: self._fits(possible_shapes, moment))
-        if index == len(moments):
-            limited = self._limited(possible_shapes, moments[-1])
-            shortfall = limited.message if limited else self._left(moments[-1]).shortfall(possible_shapes[0])
-            return self._answer(
-                None, f"{shortfall}, even when all that is known to end has ended" if ends else shortfall
-            )
-        return self._answer(moments[index], *self._reasons(moments[index], (ends, given_back), cluster, seen))
-
-    def _fits(self, possible_shapes: tuple[ReplicaShape, ...], moment: datetime) -> bool:
-        if self._limited(possible_shapes, moment) is not None:
-            return False
-        room = self._left(moment)
-        return any(room.count(shape, 1) for shape in possible_shapes)
-
-    def _limited(self, possible_shapes: tuple[ReplicaShape, ...], moment: datetime) -> Refusal | None:
-        """Refuse a moment at which the workspace is at its limit of GPRs; a workload with one there needs no other."""
-        working_plan, workload = self._working_plan(moment), self.asking.workload
-        if workload is not None and any(placement.cluster == self.name for placement in working_plan.of(workload)):
+    def _contain(self, name: ClusterName, call: Callable[[], T]) -> T | None:
+        """Do the work on one cluster; after an unforeseen exception it is refused, by the bug."""
+        outcome = attempt(Seam.STATUS, f"cluster {name}", call)
+        if isinstance(outcome, Bug):
+            self._note_bug(outcome)
+            self._refused[name] = outcome.summary
             return None
-        later = replace(self.inputs, now=moment)
-        return CandidateFinder(later, working_plan).limited(self.asking.workspace, self.name, possible_shapes[0])
+        return outcome
 
-    def _left(self, moment: datetime) -> ClusterCapacity:
-        """Return the capacity at a moment, less that of the entries ahead."""
-        seen, working_plan = self._grown(moment), self._working_plan(moment)
-        clusters = {**self.inputs.observed.clusters, self.name: seen}
-        later = replace(self.inputs, now=moment, observed=replace(self.inputs.observed, clusters=clusters))
-        room = CandidateFinder(later, working_plan).capacity.room(self.name, self.asking.workspace)
-        remaining = {placement.path for placement in working_plan.on(self.name)}
-        for placement in self._all():
-            if placement.path not in remaining:
-                room.give(placement.shape, replica_count.bound_replicas(placement, seen))
-        for rival in self._rivals():
-            for part in rival.parts(seen):
-                shape, wanted = part.room
-                room.take(shape, room.count(shape, wanted))
-        return room
+    def _admit(self, name: ClusterName) -> None:
+        """Refuse a cluster for good, or note the shapes of the demand there."""
+        message = self._refusal(name)
+        if message:
+            self._refused[name] = message
+        else:
+            self._shapes[name] = gpu_shapes(self._asking.ask, self._grown(name), dedicated=self._asking.dedicated)
 
-    def _working_plan(self, moment: datetime) -> WorkingPlan:
-        """Return the placements on the cluster at a moment, if all end in time and none is added."""
-        working_plan = WorkingPlan(self.inputs)
-        for change in self.plan.changes:
-            working_plan.change(change)
-        for placement in self._ending(working_plan, capped=self.asking.workspace in self.inputs.desired.limits):
-            if placement.expires_at <= moment:
-                working_plan.change(Revert(placement=placement, why=Why.EXPIRED, detail=""))
-        return working_plan
+    def _estimate(self, name: ClusterName, simulation: QueueSimulation, last: Stage) -> WaitEstimate:
+        ahead = self._ahead(name, simulation)
+        at = self._at.get(name)
+        if at is not None:
+            reasons = [*self._events(name, at, simulation)]
+        elif name in self._refused:
+            reasons = [self._refused[name]]
+        else:
+            reasons = [self._shortfall(name, simulation, last)]
+        if ahead and at != self._inputs.now:
+            reasons.append(f"after {join_names(map(str, ahead))}")
+        wait = None if at is None else at - self._inputs.now
+        return WaitEstimate(cluster=name, wait=wait, at=at, ahead=ahead, reasons=tuple(reasons))
 
-    def _ending(self, working_plan: WorkingPlan, *, capped: bool) -> tuple[Placement, ...]:
-        """List the placements whose end frees capacity there, or (`capped`) a GPR of the workspace."""
-        own = (workload for workload in working_plan.placed() if capped and workload.workspace == self.asking.workspace)
-        elsewhere = (
-            placement for workload in own for placement in working_plan.of(workload) if placement.cluster != self.name
+    def _refusal(self, name: ClusterName) -> str:
+        """Say why a cluster never has room for the demand, whatever ends; empty where it may."""
+        refusal = obstacle(self._inputs, self._asking.workspace, name)
+        if refusal is not None:
+            return refusal.message
+        finding = next(self._beyond_policy(name), None)
+        if finding is not None:
+            return f"{finding.message} ({finding.hint})" if finding.hint else finding.message
+        ask, grown = self._asking.ask, self._grown(name)
+        if not gpu_shapes(ask, grown, dedicated=self._asking.dedicated):
+            return missing_gpus(ask, self._inputs.observed.clusters[name])
+        return ""
+
+    def _beyond_policy(self, name: ClusterName) -> Iterator[Finding]:
+        """Yield what the WorkspacePolicy does not allow of the demand on a cluster."""
+        limits = self._inputs.desired.limits.get(self._asking.workspace)
+        if limits is None:
+            return
+        where = f"in workspace {limits.workspace}"
+        yield from check_terms(GprTerms(priority=self._priority), limits)
+        yield from check_gpu_ask(self._asking.ask, limits.limits, where)
+        if name in limits.by_cluster:
+            yield from check_gpu_ask(self._asking.ask, limits.by_cluster[name], f"on {name} {where}")
+
+    def _grown(self, name: ClusterName) -> ClusterObservation:
+        """Return a cluster with all nodes that its autoscaler may add."""
+        cluster, seen = self._inputs.desired.clusters[name], self._inputs.observed.clusters[name]
+        delays = [nodes.delay for nodes, _ in addable_nodes(cluster, seen)]
+        return with_added_nodes(cluster, seen, max(delays, default=timedelta()))
+
+    def _look(self, stage: Stage) -> None:
+        """Find the clusters that have room at a stage, less all that was taken before this turn."""
+        self._limited = {}
+        for name in self._open:
+            self._contain(name, partial(self._look_at, name, stage))
+        self._open = [name for name in self._open if name not in self._refused]
+
+    def _look_at(self, name: ClusterName, stage: Stage) -> None:
+        """Find whether one cluster has room at a stage."""
+        shapes, workspace = self._shapes[name], self._asking.workspace
+        limited = stage.finder.gprs.refusal(workspace, name, shapes[0])
+        if limited is not None:
+            self._limited[name] = limited.message
+        elif any(stage.finder.capacity.room(name, workspace).count(shape, 1) for shape in shapes):
+            self._able.append(name)
+
+    def _shortfall(self, name: ClusterName, simulation: QueueSimulation, last: Stage) -> str:
+        """Describe the shortage at the last known moment."""
+        if simulation.exhausted:
+            return f"more waits ahead than can be played through ({count(simulation.most, 'turn')})"
+        room = last.finder.capacity.room(name, self._asking.workspace)
+        missing = self._limited.get(name) or room.shortfall(self._shapes[name][0])
+        ends = any(simulation.ends(name, self._asking.workspace))
+        return f"{missing}, even when all that is known to end has ended" if ends else missing
+
+    def _events(self, name: ClusterName, at: datetime, simulation: QueueSimulation) -> Iterator[str]:
+        """Describe the events on a cluster until a moment."""
+        now = self._inputs.now
+        if at == now:
+            yield f"there is room for {describe_gpus(self._asking.ask)}"
+            return
+        times = sorted(simulation.ends(name, self._asking.workspace), key=lambda pair: (pair[1], pair[0]))
+        ended = [f"{what} at {format_time(end)}" for what, end in times if now < end <= at]
+        if ended:
+            yield f"when {join_names(ended)} {'ends' if len(ended) == 1 else 'end'}"
+        for nodes, most in addable_nodes(self._inputs.desired.clusters[name], self._inputs.observed.clusters[name]):
+            if nodes.delay <= at - now:
+                yield f"its autoscaler can add {count(most, 'node')} within {format_duration(nodes.delay)}"
+
+    def _ahead(self, name: ClusterName, simulation: QueueSimulation) -> tuple[WorkloadId, ...]:
+        """List the workloads before this one that wait for room there or for a GPR, or start there before it."""
+        if self._first is None:
+            return ()
+        own = urgency(self.turn(self._first))
+        at = self._at.get(name)
+        started = {
+            start.workload for start in simulation.starts if start.cluster == name and (at is None or start.at <= at)
+        }
+        waiting = {held.workload for held in self._first.working_plan.plan().suppressed if held.reason in _WAITS}
+        return tuple(
+            turn.workload
+            for turn in self._first.turns
+            if urgency(turn) < own
+            and (turn.workload in started or turn.workload in waiting)
+            and self._competes(turn.workload, name, simulation)
         )
-        return (*working_plan.on(self.name), *elsewhere)
 
-    def _reservations(self, working_plan: WorkingPlan, *, capped: bool) -> list[tuple[WorkloadId, datetime]]:
-        """List the reservations of others there, or (`capped`) those of the workspace anywhere, and their ends."""
-        workspace = self.asking.workspace
-        reservations = [
-            (record.workload, end_of(record, self.inputs.desired))
-            for record in reserved(self.inputs, working_plan)
-            if (capped if record.request.workspace == workspace else record.cluster == self.name)
-        ]
-        return [(workload, end) for workload, end in reservations if end is not None]
+    def _competes(self, workload: WorkloadId, name: ClusterName, simulation: QueueSimulation) -> bool:
+        """Tell whether a workload takes a GPR of the same limited workspace, or may take GPUs of a cluster."""
+        if workload.workspace == self._asking.workspace and workload.workspace in self._inputs.desired.limits:
+            return True
+        return name in simulation.reach(workload) and self._wants_gpus(workload, name)
 
-    def _all(self) -> tuple[Placement, ...]:
-        return self.inputs.ledger.placements.on(self.name).placements
-
-    def _grown(self, moment: datetime) -> ClusterObservation:
-        cluster, seen = self.inputs.desired.clusters[self.name], self.inputs.observed.clusters[self.name]
-        return with_added_nodes(cluster, seen, moment - self.inputs.now)
-
-    def _rivals(self) -> tuple[_QueueEntry, ...]:
-        """List the entries ahead that may use this cluster."""
-        reach, policies = self.inputs.reach, self.inputs.desired.policies
-
-        def may(waiting: _QueueEntry) -> bool:
-            if waiting.workload in policies:
-                return self.name in reach.allowed(waiting.workload)
-            return waiting.request is not None and self.name in (waiting.request.clusters or (self.name,))
-
-        return tuple(ahead for ahead in self.queue if may(ahead))
-
-    def _reasons(
-        self,
-        moment: datetime,
-        ending: tuple[Sequence[Placement], Sequence[tuple[WorkloadId, datetime]]],
-        cluster: Cluster,
-        seen: ClusterObservation,
-    ) -> list[str]:
-        """Describe the events until a moment."""
-        now = self.inputs.now
-        if moment == now:
-            return [f"there is room for {describe_gpus(self.asking.ask)}"]
-        ends, given_back = ending
-        times = [(str(end.name), end.expires_at) for end in ends]
-        times += [(f"reservation {workload}", end) for workload, end in given_back]
-        ended = [f"{name} at {format_time(end)}" for name, end in times if now < end <= moment]
-        reasons = [f"when {join_names(ended)} {'ends' if len(ended) == 1 else 'end'}"] if ended else []
-        for nodes, most in addable_nodes(cluster, seen):
-            if nodes.delay <= moment - now:
-                reasons.append(f"its autoscaler can add {count(most, 'node')} within {format_duration(nodes.delay)}")
-        return reasons
-
-    def _answer(self, at: datetime | None, *reasons: str) -> WaitEstimate:
-        seen = self.inputs.observed.clusters.get(self.name)
-        ahead = tuple(rival.workload for rival in self._rivals() if rival.wants_gpus(seen))
-        queued = (f"after {join_names(map(str, ahead))}",) if ahead and at != self.inputs.now else ()
-        return WaitEstimate(
-            cluster=self.name,
-            wait=None if at is None else at - self.inputs.now,
-            at=at,
-            ahead=ahead,
-            reasons=(*reasons, *queued),
-        )
+    def _wants_gpus(self, workload: WorkloadId, name: ClusterName) -> bool:
+        """Tell whether a workload takes GPUs of a cluster; one of unknown needs, as of a chart, may."""
+        request, inputs = request_of(workload, self._inputs), self._inputs
+        if request is not None:
+            needed = request_requirements(request, inputs.observed.clusters.get(name), kinds=inputs.desired.kinds)
+            return bool(needed.unknown) or any(gpus_of_pod(part.shape) for part in needed.parts)
+        demand = inputs.demands.get(workload)
+        shape = demand.shape if isinstance(demand, Demand) else None
+        return shape is None or bool(gpus_of_pod(shape))

@@ -12,38 +12,45 @@ from dataclasses import dataclass, field, replace
 
 from reconciler.core.capacity.admission_defaults import with_admission_defaults
 from reconciler.core.capacity.gangs import GangWorkload
+from reconciler.core.cost.prices import node_labels, price_at
 from reconciler.core.decide.assign.assignment import Assignment
+from reconciler.core.decide.assign.copies import assess_copy
 from reconciler.core.decide.assign.gang_placement import assess_missing
 from reconciler.core.decide.assign.replicas_by_cluster import assign, describe_distribution
 from reconciler.core.decide.assign.subset_order import rows_of
-from reconciler.core.decide.assign.subset_quota import too_many_at_home
+from reconciler.core.decide.assign.subset_quota import describe_primary_excess
+from reconciler.core.decide.candidates import gang_health
 from reconciler.core.decide.candidates.finder import MOST, CandidateFinder
 from reconciler.core.decide.candidates.gang import gang_of, gangs_of
+from reconciler.core.decide.candidates.gpr_terms import priority
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.decide.state.working_plan import WorkingPlan
-from reconciler.core.decide.steps import gang_health
+from reconciler.core.decide.steps.fair_share import FairShares
+from reconciler.core.decide.steps.lost_cluster import lost_timeout
 from reconciler.core.decide.steps.manual_changes import follow_manual_changes
 from reconciler.core.explain.request_state import RequestState
+from reconciler.core.explain.wait_time import describe_start
 from reconciler.core.ledger.lifecycle import file_version
 from reconciler.core.observe.demand import UnseenPrimary
 from reconciler.core.observe.rollouts import RolloutFailure
+from reconciler.core.pods.node_affinity import describe_requirement
 from reconciler.core.spread.inject import placement_injection
 from reconciler.core.spread.subset_pods import Injection
 from reconciler.core.workloads import replica_count
 from reconciler.core.workloads.cluster_provides import describe_undeclared
-from reconciler.core.workloads.node_affinity import describe_requirement
 from reconciler.errors import InvalidInput
 from reconciler.model.candidate import Candidate
 from reconciler.model.capacity import ClusterObservation, ReplicaShape
 from reconciler.model.demand import Demand
 from reconciler.model.ids import ClusterName, WorkloadId
+from reconciler.model.kubernetes.workload_spread import WorkloadSpread
 from reconciler.model.placement import ClusterSubset, Placement, Restraint, RestraintKind, place_name
 from reconciler.model.plan import Change, Move, Place, Plan, Reason, Refusal, Resize, Revert, Suppressed
 from reconciler.model.policy import BurstPolicy, Desired
+from reconciler.model.score import Score
 from reconciler.model.units import Resources, format_duration
-from reconciler.model.workload_spread import WorkloadSpread
 from reconciler.text.timestamps import format_time
-from reconciler.text.wording import amounts, count, join_names, sanitize
+from reconciler.text.wording import amounts, count, join_names, sanitize, sentence
 
 
 def cluster_additions(
@@ -88,7 +95,7 @@ def _describe_increase(before: ReplicaShape, after: ReplicaShape) -> str:
     return join_names(amounts(Resources(amounts={name: amount for name, amount in increase.items() if amount})))
 
 
-def describe_elsewhere(inputs: PassInput, placements: Iterable[Placement]) -> str:
+def describe_placed_replicas(inputs: PassInput, placements: Iterable[Placement]) -> str:
     """Count the replicas outside of the primary, and those observed to wait for a node there."""
     runs, waits = 0, list[str]()
     for placement in placements:
@@ -105,18 +112,38 @@ def describe_elsewhere(inputs: PassInput, placements: Iterable[Placement]) -> st
 
 
 def describe_moves(workload: WorkloadId, plan: Plan) -> Iterator[str]:
-    """Describe the replicas that move to another subset after too long without a node."""
+    """Describe the replicas that move to another cluster or subset, since they cannot run where they are."""
     for change in plan.changes:
         match change:
             case (
-                Resize(before=left, restraint=Restraint(kind=RestraintKind.UNSCHEDULABLE, reason=why))
-                | Move(before=left, restraint=Restraint(kind=RestraintKind.UNSCHEDULABLE, reason=why))
-                | Revert(placement=left, restraint=Restraint(kind=RestraintKind.UNSCHEDULABLE, reason=why))
+                Resize(before=left, restraint=Restraint() as restraint)
+                | Move(before=left, restraint=Restraint() as restraint)
+                | Revert(placement=left, restraint=Restraint() as restraint)
             ) if left.workload == workload:
-                goes = left.replicas - (change.after.replicas if isinstance(change, Resize) else 0)
-                yield f"{why}; {goes} of {sanitize(left.where)} move on to another subset now."
+                if restraint.kind is RestraintKind.UNSCHEDULABLE or restraint.move:
+                    goes = left.replicas - (change.after.replicas if isinstance(change, Resize) else 0)
+                    other = "cluster" if restraint.move else "subset"
+                    yield f"{change.detail}; {goes} of {sanitize(left.where)} move on to another {other} now."
             case _:
                 pass
+
+
+def describe_share(workload: WorkloadId, inputs: PassInput, working_plan: WorkingPlan, plan: Plan) -> Iterator[str]:
+    """Describe the part of its need that a burst has where room is short, beside others of its priority."""
+    demand, policy = inputs.demands.get(workload), inputs.desired.policies.get(workload)
+    if not isinstance(demand, Demand) or not demand.needed or policy is None:
+        return
+    level = priority(workload, inputs)
+    waiting = [held.workload for held in plan.suppressed if held.reason is Reason.NOTHING_FITS]
+    rivals = {name for name in waiting if priority(name, inputs) == level}
+    if not rivals or rivals == {workload}:
+        return
+    shares = FairShares(inputs, working_plan)
+    weight = f" by weight {policy.weight}" if policy.weight != 1 else ""
+    yield (
+        f"Room is short: it has {shares.of_workload(workload):.0%} of what it needs{weight}, and all that wait with its"
+        f" priority have {shares.fair(workload):.0%} together; what comes free goes to who has least."
+    )
 
 
 def capacity_taken(plan: Plan, workload: WorkloadId, place: ClusterSubset) -> Refusal | None:
@@ -190,29 +217,36 @@ def _changes(injection: Injection) -> Iterator[str]:
 
 
 def _describe_lost_cluster(inputs: PassInput, placement: Placement) -> Iterator[str]:
-    """Describe the loss of a gang's cluster, and the time of the gang's move.
+    """Describe the loss of a placement's cluster, and the time at which it leaves.
 
     The time of the loss is known to a running daemon only: for a single look, and for its first pass, it is now.
     """
     since = inputs.lost.get(placement.cluster)
-    if since is None or not gangs_of(inputs, placement):
+    timeout = lost_timeout(inputs, placement) if since is not None else None
+    if since is None or timeout is None:
         return
-    timeout = inputs.desired.fleet.worker_lost_timeout
-    lasting = f"the Fleet's workerLostTimeout of {format_duration(timeout)}"
+    policy, gang = inputs.desired.policies.get(placement.workload), bool(gangs_of(inputs, placement))
+    template = inputs.desired.templates.get(placement.workload)
+    if not gang and template is not None and template.runs_once:
+        return  # it stays, and is suppressed with the reason
+    goes = "all of it moves" if gang else "its replicas move"
+    own = policy is not None and policy.worker_lost_timeout is not None
+    whose = f"policy {policy.name}'s" if own and policy is not None else "the Fleet's" if gang else "a policy's"
+    lasting = f"{whose} workerLostTimeout of {format_duration(timeout)}"
     if since == inputs.now:
         yield (
-            f"{placement.cluster} is lost: all of it moves once that has lasted for {lasting},"
+            f"{placement.cluster} is lost: {goes} once that has lasted for {lasting},"
             " counted from when the daemon first missed it (--server asks it)"
         )
     elif since + timeout > inputs.now:
         yield (
-            f"{placement.cluster} has been lost since {format_time(since)}: all of it moves at"
+            f"{placement.cluster} has been lost since {format_time(since)}: {goes} at"
             f" {format_time(since + timeout)} if that lasts, after {lasting}"
         )
     else:
         yield (
             f"{placement.cluster} has been lost since {format_time(since)}, for longer than {lasting}:"
-            " all of it moves as soon as another cluster has room"
+            f" {goes} as soon as another cluster has room"
         )
 
 
@@ -255,7 +289,7 @@ def describe_assignment(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Assessment:
-    """One cluster, or the part of it in a subset, for a workload."""
+    """A cluster, or the part of it in a subset, for a workload."""
 
     cluster: ClusterName
     # None for a cluster that is not in the order.
@@ -271,6 +305,8 @@ class Assessment:
     subset: str = ""
     # The pods that start and that wait, of a gang that has room for its minimum alone.
     start: str = ""
+    # The scores by which it has its rank; empty where the policy weighs none.
+    scores: tuple[Score, ...] = ()
 
     @property
     def key(self) -> ClusterSubset:
@@ -285,7 +321,7 @@ class Assessment:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explanation:
-    """One workload: its demand, its placements, the capacity of every cluster, and the result of the next pass."""
+    """A workload: its demand, its placements, the capacity of every cluster, and the result of the next pass."""
 
     workload: WorkloadId
     primary: ClusterName
@@ -331,7 +367,7 @@ def explain(workload: WorkloadId, inputs: PassInput, plan: Plan) -> Explanation:
         missing = demand.missing - working_plan.replicas(workload) if isinstance(demand, Demand) else 0
         gang = gang_of(inputs, workload)
         out_of_bounds: Mapping[ClusterSubset, Refusal] = {}
-        if isinstance(demand, Demand) and not policy.fills_in_order and gang is None:
+        if isinstance(demand, Demand) and not policy.fills_in_order and gang is None and template.copy is None:
             trial = assign(finder, template, policy, shape, max(missing, 1))  # shows where one more replica would go
             out_of_bounds = subset_limit_refusals(trial)
             assignment = trial if missing > 0 else assignment
@@ -339,10 +375,17 @@ def explain(workload: WorkloadId, inputs: PassInput, plan: Plan) -> Explanation:
         ranked = {candidate.cluster for candidate in candidates}
         others = [name for name in sorted(workspace.clusters) if name not in ranked and name != workspace.primary]
         for candidate in (*candidates, *(Candidate(cluster=name, rank=0) for name in others)):
-            if gang is not None and not gang.unknown:
-                answer = assess_missing(inputs, finder, workload, candidate, gang, missing=missing)
-            else:
-                answer = finder.assess(template, policy, shape, candidate, MOST)
+
+            def ask(candidate: Candidate = candidate) -> Candidate | Refusal:
+                if gang is not None and not gang.unknown:
+                    return assess_missing(inputs, finder, workload, candidate, gang, missing=missing)
+                if template.copy is not None:
+                    return assess_copy(finder, template, policy, shape, candidate)
+                return finder.assess(template, policy, shape, candidate, MOST)
+
+            answer = finder.grow_if_full(candidate, ask)
+            if isinstance(answer, Candidate) and isinstance(ask(), Refusal):
+                answer = replace(answer, because=finder.describe_growth(answer.cluster, answer.shape))
             answer = (isinstance(answer, Candidate) and capacity_taken(plan, workload, candidate.key)) or answer
             refusal = answer if isinstance(answer, Refusal) else out_of_bounds.get(candidate.key)
             taking = answer if isinstance(answer, Candidate) else candidate
@@ -357,10 +400,15 @@ def explain(workload: WorkloadId, inputs: PassInput, plan: Plan) -> Explanation:
                     fits=taking.room,
                     limit=taking.limit,
                     free=room.free(finder.shaped(template, policy, candidate, shape)) if room else Resources(),
-                    price_per_gpu_hour=cluster.price_per_gpu_hour if cluster else None,
+                    price_per_gpu_hour=price_at(
+                        cluster, node_labels(taking.shape if refusal is None else shape), inputs.now
+                    )
+                    if cluster
+                    else None,
                     refusal=refusal,
                     subset=candidate.subset,
                     start=taking.because,
+                    scores=candidate.scores,
                 )
             )
         if policy.spread is not None and gang is None:
@@ -382,7 +430,9 @@ def explain(workload: WorkloadId, inputs: PassInput, plan: Plan) -> Explanation:
         suppressed=suppressed,
         conclusion=(
             *_conclusion(workload, inputs, working_plan, assessments, suppressed),
+            *describe_share(workload, inputs, working_plan, plan),
             *describe_moves(workload, plan),
+            *describe_start(workload, inputs, plan),
             *describe_assignment(assignment, refused, suppressed),
             *cluster_additions(finder, workload, shape, gang_of(inputs, workload)),
             *describe_prerequisites(workload, inputs),
@@ -424,34 +474,32 @@ def _conclusion(
         return (f"{demand.message}. It keeps what it has and gets nothing new until the primary is seen again.",)
     placed = working_plan.replicas(workload)
     spread = inputs.desired.policies[workload].spread
-    over = () if spread is None else too_many_at_home(inputs, workload, spread, placed)
+    over = () if spread is None else describe_primary_excess(inputs, workload, spread, placed)
     partly = describe_partial_gangs(inputs, working_plan.of(workload))
     behind = (
         *partly,
         *_stale_signals(demand, suppressed),
+        *_quiet_forecasts(demand),
         *_outdated_placements(workload, inputs, working_plan),
         *over,
+        *((demand.note,) if demand.reported and demand.note else ()),
     )
     # 3. The object is not found on its primary.
     if not demand.reported:
-        ref = inputs.desired.templates[workload].ref
-        name = f"{ref.full_kind or 'object'} {ref.namespace}/{ref.name}" if ref else "such object"
-        reported = inputs.observed.clusters[demand.primary].workloads
-        others = join_names(f"{seen.ref.namespace}/{seen.ref.name}" for seen in reported) or "nothing"
-        way_out = "Set the annotation overspill.dev/workload to the one that is meant."
-        return (
-            f"{demand.primary} reports no {name}; it reports {others}. {way_out}",
-            *(describe_suppressed(item) for item in suppressed),
-            *behind,
-        )
-    runs = describe_elsewhere(inputs, working_plan.of(workload))
+        others = (item for item in suppressed if item.reason is not Reason.NOT_FOUND)
+        note = demand.note or f"{demand.primary} has the object without any pods, so that none of it is missing."
+        return (note, *(describe_suppressed(item) for item in others), *behind)
+    runs = describe_placed_replicas(inputs, working_plan.of(workload))
     if demand.missing <= placed:
         subject = "Nothing" if runs == f"{placed} run elsewhere" else "Nothing more"
         enough = f"{subject} is missing: {demand.primary} runs {demand.running} of {demand.wanted}, {runs}."
         return (enough, *(describe_suppressed(item) for item in suppressed), *behind)
     # 4. Replicas are missing.
     missing = demand.missing - placed
-    first = f"{count(missing, 'replica')} missing: {demand.primary} runs {demand.running} of {demand.wanted}, {runs}."
+    lacking = max(0, demand.needed - placed)
+    what = [f"{count(lacking, 'replica')} missing"] if lacking else []
+    what += [f"{count(missing - lacking, 'replica')} wanted beforehand"] if missing > lacking else []
+    first = f"{' and '.join(what)}: {demand.primary} runs {demand.running} of {demand.wanted}, {runs}."
     room = sum(assessment.fits for assessment in assessments if assessment.rank is not None)
     lines = [first, *(describe_suppressed(item) for item in suppressed)]
     if room >= missing and not suppressed:
@@ -499,6 +547,12 @@ def _stale_signals(demand: Demand, suppressed: tuple[Suppressed, ...]) -> tuple[
     if any(held.reason is Reason.SIGNAL_UNHEARD for held in suppressed):
         return ()
     return tuple(f"{why}: nothing new comes of it, and nothing is given back meanwhile." for why in demand.stale)
+
+
+def _quiet_forecasts(demand: Demand) -> tuple[str, ...]:
+    """Tell what is foreseen by the signals that ask for nothing because of it."""
+    labels = tuple(f"{step.signal} " for step in demand.waiting if step.signal)
+    return tuple(sentence(each) for each in demand.forecasts if not each.startswith(labels))
 
 
 def _outdated_placements(workload: WorkloadId, inputs: PassInput, working_plan: WorkingPlan) -> tuple[str, ...]:

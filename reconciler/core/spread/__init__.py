@@ -1,4 +1,4 @@
-"""What a WorkloadSpread subset changes in the pods of a workload: selectors, tolerations, patches and ordinals.
+"""The changes that a WorkloadSpread subset makes to pods: selectors, tolerations, patches and ordinals.
 
 Called by `fleet.spread` to know the pods of a subset, by `decide` to count them, and by `engines` to write them. How
 many replicas a subset gets is for `decide.assign` to say.

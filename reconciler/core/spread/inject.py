@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from reconciler.core.pods.strategic_merge import Unmergeable
 from reconciler.core.safety import rules
 from reconciler.core.spread import ordinal_fields
 from reconciler.core.spread.subset_pods import Injection, has_ordinals, injection, patch_template, subset_of
@@ -18,17 +19,18 @@ from reconciler.core.workloads.api_kinds import group_kind
 from reconciler.core.workloads.builtin_kinds import Kinds
 from reconciler.core.workloads.paths import at, within
 from reconciler.core.workloads.pods import PodTemplateSite, pod_template_sites
-from reconciler.core.workloads.strategic_merge import Unmergeable
-from reconciler.errors import InvalidInput
+from reconciler.errors import InvalidInput, Severity
+from reconciler.model.kubernetes.object_schema import FieldValidation, ObjectSchemas
+from reconciler.model.kubernetes.workload_kind import Path, PodTemplate
+from reconciler.model.kubernetes.workload_spread import Subset, WorkloadSpread
 from reconciler.model.placement import Placement
 from reconciler.model.policy import Desired, Workspace
 from reconciler.model.workload import DeploySpec, Json, ManifestResource
-from reconciler.model.workload_kind import Path, PodTemplate
-from reconciler.model.workload_spread import Subset, WorkloadSpread
 from reconciler.text.findings import Finding, Loc
 
 INSTEAD = "write it into the template itself, where an expression may ask for placement.subset"
 _TRY = "mend its patch: kubectl patch --local --type strategic shows what becomes of a Pod"
+_LENIENT = ObjectSchemas(field_validation=FieldValidation.WARN)
 _MANIFEST: Loc = ("spec", "manifestResources", 0, "manifest")
 
 
@@ -42,7 +44,7 @@ def placement_injection(desired: Desired, placement: Placement) -> Injection | N
     subset = None if spread is None else subset_of(spread, placement.subset)
     own = placement.first_ordinal if spread is not None and has_ordinals(spread) else None
     if spread is None or subset is None:
-        # What was placed for a subset that is gone keeps the ordinals that it has, and nothing else of it.
+        # A placement for a subset that is gone keeps its ordinals, and nothing else of the subset.
         return Injection(spread=spread, subset=Subset(name=placement.subset), start=own) if spread and own else None
     try:
         return injection(spread, subset, desired.clusters[placement.cluster], start=own)
@@ -195,11 +197,15 @@ def _check_selector(before: Mapping[str, Json], changed: Mapping[str, Json]) -> 
 
 
 def _check_rules(before: Mapping[str, Json], changed: Mapping[str, Json], workspace: Workspace, kinds: Kinds) -> None:
-    """Raise Unmergeable where only the subset makes an object break a safety rule."""
+    """Raise Unmergeable where only the subset makes an object break a safety rule.
 
-    def broken(manifest: Mapping[str, Json]) -> tuple[Finding, ...]:
+    A field of a patch that pods do not have is a warning when its file is read, as OpenKruise takes such a patch.
+    """
+
+    def broken(manifest: Mapping[str, Json]) -> list[Finding]:
         spec = DeploySpec(manifests=(ManifestResource(name="", manifest=manifest),))
-        return rules.check_safety(spec, workspace, kinds=kinds, rendered=True)
+        findings = rules.check_safety(spec, workspace, kinds=kinds, schemas=_LENIENT, rendered=True)
+        return [finding for finding in findings if finding.severity is Severity.ERROR]
 
     findings = broken(before)
     for finding in broken(changed):

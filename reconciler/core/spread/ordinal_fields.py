@@ -12,7 +12,7 @@ import re
 from collections.abc import Mapping
 from itertools import count, islice
 
-from reconciler.core.workloads.strategic_merge import Unmergeable
+from reconciler.core.pods.strategic_merge import Unmergeable
 from reconciler.model.workload import Json
 from reconciler.text.findings import Loc
 

@@ -13,9 +13,9 @@ from collections.abc import Iterable, Mapping
 from reconciler.core.spread.subset_pods import subset_of
 from reconciler.core.spread.subset_selection import node_requirements, preference_weight, selects_cluster
 from reconciler.model.ids import ClusterName
+from reconciler.model.kubernetes.workload_spread import Subset
 from reconciler.model.placement import ClusterSubset, Placement
 from reconciler.model.policy import BurstPolicy, Cluster
-from reconciler.model.workload_spread import Subset
 
 
 def cluster_subset(placement: Placement, policy: BurstPolicy, clusters: Mapping[ClusterName, Cluster]) -> ClusterSubset:

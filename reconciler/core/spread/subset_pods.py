@@ -13,17 +13,17 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from reconciler.core.pods.node_affinity import meets_terms
+from reconciler.core.pods.strategic_merge import Unmergeable, leftover_directive, merge
 from reconciler.core.spread.subset_selection import node_requirements
-from reconciler.core.workloads.node_affinity import meets_terms
-from reconciler.core.workloads.strategic_merge import Unmergeable, leftover_directive, merge
+from reconciler.core.workloads.builtin_kinds import BUILT_IN
+from reconciler.model.kubernetes.scheduling import NodeRequirement, NodeTerm, Toleration
+from reconciler.model.kubernetes.workload_spread import PreferredTerm, Subset, WorkloadSpread
 from reconciler.model.policy import Cluster
-from reconciler.model.scheduling import NodeRequirement, NodeTerm, Toleration
 from reconciler.model.workload import Json
-from reconciler.model.workload_spread import PreferredTerm, Subset, WorkloadSpread
 from reconciler.text.findings import Loc
 
 MATCHED_ANNOTATION = "apps.kruise.io/matched-workloadspread"
-_STATEFUL_SETS = frozenset({("apps", "StatefulSet"), ("apps.kruise.io", "StatefulSet")})
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 _PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 _TERMS = "nodeSelectorTerms"
@@ -84,7 +84,8 @@ def injection(spread: WorkloadSpread, subset: Subset, cluster: Cluster, *, start
 
 def has_ordinals(spread: WorkloadSpread) -> bool:
     """Tell whether the target's pods are numbered, so that subsets are ranges of ordinals."""
-    return (spread.group, spread.target.kind) in _STATEFUL_SETS
+    kind = BUILT_IN.get(f"{spread.group}/{spread.target.kind}")
+    return kind is not None and kind.ordinals
 
 
 def patch_template(template: Mapping[str, Json], injected: Injection) -> dict[str, Json]:

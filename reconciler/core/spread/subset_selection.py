@@ -14,14 +14,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from reconciler.core.capacity.cluster_cache import ClusterCache
-from reconciler.core.workloads.node_affinity import meets_terms
-from reconciler.core.workloads.pod_shape import node_terms, tolerations
-from reconciler.core.workloads.strategic_merge import Unmergeable, merge
+from reconciler.core.pods.node_affinity import meets_terms
+from reconciler.core.pods.pod_shape import node_terms, tolerations
+from reconciler.core.pods.strategic_merge import Unmergeable, merge
 from reconciler.model.capacity import ClusterObservation, ReplicaShape
+from reconciler.model.kubernetes.scheduling import Labels, NodeRequirement, NodeTerm
+from reconciler.model.kubernetes.workload_spread import Subset, WorkloadSpread
 from reconciler.model.policy import Cluster
-from reconciler.model.scheduling import Labels, NodeRequirement, NodeTerm
 from reconciler.model.workload import Json
-from reconciler.model.workload_spread import Subset, WorkloadSpread
 
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 _UNSUPPORTED = (
@@ -49,6 +49,12 @@ def selects_cluster(subset: Subset, cluster: Cluster) -> bool:
         return False  # as Kubernetes has it: a term that asks for nothing is met by nothing
     own = NodeTerm(labels=tuple(label for label in term.labels if label.key in cluster.labels), fields=term.fields)
     return not (own.labels or own.fields) or meets_terms((own,), cluster.labels, cluster.name)
+
+
+def allows_cluster(subset: Subset, cluster: Cluster) -> bool:
+    """Tell whether a subset allows replicas on every node of a cluster: a set that runs in groups is not narrowed."""
+    closed = subset.most is not None and not subset.most.number
+    return selects_cluster(subset, cluster) and not node_requirements(subset, cluster) and not closed
 
 
 def node_requirements(subset: Subset, cluster: Cluster) -> tuple[NodeRequirement, ...]:
@@ -160,7 +166,9 @@ def _patch_spec(shape: ReplicaShape, spec: Json, name: str) -> ReplicaShape:
     """Apply the node settings of a patch; lists without a merge key are replaced whole, as in Kubernetes."""
     unread = next(iter((*_unsupported_fields(spec), *_conflicting_labels(spec, shape))), "")
     if unread:
-        return replace(shape, obstacle=shape.obstacle or f"subset {name} patches {unread}, which nobody can count here")
+        return replace(
+            shape, obstacle=shape.obstacle or f"subset {name} patches {unread}, which cannot be counted here"
+        )
     own = {"spec": {"nodeSelector": dict(shape.node_selector)}}
     selector = merge(own, {"spec": {"nodeSelector": spec.get("nodeSelector") or {}}})["spec"]["nodeSelector"]
     kept = tuple(tolerations(spec)) if "tolerations" in spec else shape.tolerations

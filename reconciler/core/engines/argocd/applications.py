@@ -32,7 +32,7 @@ CLUSTER_LABEL = "overspill.dev/cluster"
 DIGEST = "overspill.dev/digest"
 
 _REFUSED = ("do not match any of the allowed destinations", "is not permitted in project")
-"""What the project forbids is forbidden until a person changes it; any other fault of a spec may mend itself."""
+"""A violation of the AppProject stays until a person changes it; other faults of a spec may resolve by themselves."""
 
 _PAGE = 25
 """The number of Applications to list at once: their status names every object that they deploy, up to 100 KiB each."""

@@ -14,7 +14,7 @@ from reconciler.core.engines.deployment import chart_steps
 from reconciler.core.expressions.dialect import has_expression
 from reconciler.core.safety import commands
 from reconciler.core.schema.yaml import emit
-from reconciler.core.workloads.api_kinds import RIGHTS, cluster_scoped
+from reconciler.core.workloads.api_kinds import cluster_scoped
 from reconciler.errors import InvalidInput
 from reconciler.model.ids import ClusterName
 from reconciler.model.placement import PLACEMENT_LABEL
@@ -45,6 +45,11 @@ _PROJECT = """\
 # The bounds of every placement, whatever the output branch says: sources, destinations and kinds.
 # If commits of the output branch are signed with GPG, have Argo CD check them (3.5 or newer) by adding to spec:
 #   sourceIntegrity: {git: {policies: [{repos: [{url: "<repository>"}], gpg: {mode: strict, keys: ["<key id>"]}}]}}
+"""
+
+_LEVELS = """\
+# It says nothing of what pods may do. Overspill looks into the manifests, and Argo CD renders charts later on: have
+# Kubernetes hold the pods of both to the levels of the workspaces, in each cluster.
 """
 
 _SET = """\
@@ -138,7 +143,7 @@ def argocd(fleet: Fleet, desired: Desired, *, output_branch: str) -> str:
             "writing Argo CD's objects: no Cluster has the engine argocd (add one, or use another engine)"
         )
     introduction = _INTRODUCTION.format(fleet=fleet.name, namespace=fleet.argocd.namespace)
-    project = emit(_project(fleet, desired))
+    project = _pod_security(desired) + emit(_project(fleet, desired))
     # Other engines' clusters have a placement.yaml too; only where there are none of them will one pattern do.
     followed = ["*"] if len(names) == len(desired.clusters) else names
     own = fleet.branch_per_cluster
@@ -152,10 +157,9 @@ def argocd(fleet: Fleet, desired: Desired, *, output_branch: str) -> str:
 
 
 def _project(fleet: Fleet, desired: Desired) -> Json:
-    reach = permissions.reach(desired, EngineName.ARGOCD)
+    reach = permissions.target_namespaces(desired, EngineName.ARGOCD)
     namespaces = sorted({namespace for _, namespace in reach} - {commands.JOB_NAMESPACE})
-    allowed = {kind for workspace in desired.workspaces.values() for kind in workspace.allowed_kinds}
-    cluster_kinds = sorted(kind for kind in allowed if cluster_scoped(kind) and kind != "/Namespace")
+    kinds = sorted(permissions.deployable(desired))
     return {
         "apiVersion": "argoproj.io/v1alpha1",
         "kind": "AppProject",
@@ -166,19 +170,30 @@ def _project(fleet: Fleet, desired: Desired) -> Json:
             "destinations": [{"name": cluster, "namespace": namespace} for cluster, namespace in reach],
             "clusterResourceWhitelist": [
                 *({"group": "", "kind": "Namespace", "name": namespace} for namespace in namespaces),
-                *({"group": kind.partition("/")[0], "kind": kind.partition("/")[2]} for kind in cluster_kinds),
+                *(_kind(kind) for kind in kinds if cluster_scoped(kind) and kind != "/Namespace"),
             ],
-            "namespaceResourceBlacklist": [
-                {"group": group, "kind": kind} for group in RIGHTS for kind in _withheld(group, allowed)
-            ],
+            "namespaceResourceWhitelist": [_kind(kind) for kind in kinds if not cluster_scoped(kind)],
         },
     }
 
 
-def _withheld(group: str, allowed: set[str]) -> list[str]:
-    """List the kinds of a group that no workspace allows: all others, where one allows some."""
-    kinds = [kind for kind in RIGHTS[group] if f"{group}/{kind}" not in allowed]
-    return ["*"] if len(kinds) == len(RIGHTS[group]) else kinds
+def _pod_security(desired: Desired) -> str:
+    """Write the commands by which Kubernetes holds the pods of each namespace to its level, as comments."""
+    spaces: dict[str, list[str]] = {}
+    for namespace in sorted({namespace for _, namespace in permissions.target_namespaces(desired, EngineName.ARGOCD)}):
+        if namespace not in ("*", commands.JOB_NAMESPACE):
+            spaces.setdefault(permissions.pod_security(desired, namespace), []).append(namespace)
+    lines = [
+        f"#     kubectl label namespace {' '.join(names)} {permissions.ENFORCED}={level}\n"
+        for level, names in sorted(spaces.items())
+    ]
+    return _LEVELS + "".join(lines) if lines else ""
+
+
+def _kind(kind: str) -> Json:
+    """Write a ``group/Kind`` as an AppProject does."""
+    group, _, name = kind.partition("/")
+    return {"group": group, "kind": name}
 
 
 def _chart_repositories(desired: Desired) -> list[str]:
@@ -206,7 +221,7 @@ def _generator(repo_url: str, revision: str, clusters: Sequence[str]) -> Json:
 
 
 def _application_set(argo: ArgoCD, repo_url: str, revision: str, generators: Sequence[Json]) -> Json:
-    patch = _PATCH.replace("@REPO@", _quoted(repo_url)).replace("@REVISION@", _revision(revision))
+    patch = _PATCH.replace("@REPO@", _quote(repo_url)).replace("@REVISION@", _revision(revision))
     return {
         "apiVersion": "argoproj.io/v1alpha1",
         "kind": "ApplicationSet",
@@ -227,7 +242,7 @@ _PLACEMENT = "{{ index .path.segments 2 }}"
 
 
 def _application(argo: ArgoCD, repo_url: str, revision: str) -> Json:
-    """Write what is the same for each placement. A dot joins the parts of the name, since neither may hold one."""
+    """Write the fields that all Applications share. A dot joins the parts of the name, since neither may hold one."""
     return {
         "metadata": {
             "name": f"{_CLUSTER}.{_PLACEMENT}",
@@ -262,10 +277,10 @@ def _application(argo: ArgoCD, repo_url: str, revision: str) -> Json:
 def _revision(text: str) -> str:
     """Quote a branch for YAML inside a Go template, with the action in it that names the cluster, if there is one."""
     head, action, tail = text.partition(_CLUSTER)
-    return f"{_quoted(head)[:-1]}{action}{_quoted(tail)[1:]}"
+    return f"{_quote(head)[:-1]}{action}{_quote(tail)[1:]}"
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     """Quote a text for YAML inside a Go template, which must not take it for an action."""
     escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("{{", '{{ "{{" }}')
     return f'"{escaped}"'

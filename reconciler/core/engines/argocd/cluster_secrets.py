@@ -25,7 +25,7 @@ SECRETS = EngineResource(
 )
 
 _INTERNAL = "https://kubernetes.default.svc"
-"""What Argo CD calls the cluster that it runs in, wherever that is looked at from."""
+"""Argo CD's name of the cluster that it runs in."""
 _LOCAL = "in-cluster"
 """The name under which it knows that cluster without any Secret."""
 _HELPER = "argocd-k8s-auth"
@@ -60,7 +60,7 @@ class ClusterSecrets:
         key = key_of(raw)
         data = raw.get("data") or {}
         try:
-            name = _decoded(data, "name").decode()
+            name = _decode(data, "name").decode()
         except (_Flaw, UnicodeDecodeError):
             name = ""
         entry = (name, _login(key.rpartition("/")[2], data))
@@ -91,9 +91,9 @@ class ClusterSecrets:
 
 
 def _login(secret: str, data: Mapping[str, str]) -> ClusterLogin | Unusable:
-    """Read a login, or say what is wrong with the Secret of this name."""
+    """Read a login; Unusable with the fault of the Secret where it holds none."""
     try:
-        login = _read(_decoded(data, "server").decode().strip().rstrip("/"), _config(data))
+        login = _read(_decode(data, "server").decode().strip().rstrip("/"), _config(data))
         _consistent(login)
     except UnicodeDecodeError:
         return Unusable(why=f"Argo CD's Secret {secret} cannot be used: server is not text")
@@ -104,7 +104,7 @@ def _login(secret: str, data: Mapping[str, str]) -> ClusterLogin | Unusable:
 
 def _config(data: Mapping[str, str]) -> Mapping[str, Json]:
     try:
-        config = json.loads(_decoded(data, "config") or b"{}")
+        config = json.loads(_decode(data, "config") or b"{}")
     except (ValueError, RecursionError):  # what it says holds what it could not read
         raise _Flaw("config is not JSON") from None
     return _part({"": config}, "") or {}
@@ -118,9 +118,9 @@ def _read(server: str, config: Mapping[str, Json]) -> ClusterLogin:
         token=_text(config, "bearerToken").strip(),
         username=_text(config, "username"),
         password=_text(config, "password"),
-        authority=_decoded(tls, "caData", "config.tlsClientConfig."),
-        certificate=_decoded(tls, "certData", "config.tlsClientConfig."),
-        key=_decoded(tls, "keyData", "config.tlsClientConfig."),
+        authority=_decode(tls, "caData", "config.tlsClientConfig."),
+        certificate=_decode(tls, "certData", "config.tlsClientConfig."),
+        key=_decode(tls, "keyData", "config.tlsClientConfig."),
         server_name=_text(tls, "serverName"),
         insecure=tls.get("insecure") is True,
         proxy=_text(config, "proxyUrl"),
@@ -129,7 +129,7 @@ def _read(server: str, config: Mapping[str, Json]) -> ClusterLogin:
 
 
 def _consistent(login: ClusterLogin) -> None:
-    """Refuse what no client could follow."""
+    """Refuse contradictory login data."""
     if not _http(login.server):
         raise _Flaw("server is no https:// address")
     if login.proxy and not _http(login.proxy):
@@ -185,7 +185,7 @@ def _text(parent: Mapping[str, Json], name: str) -> str:
     return value or ""
 
 
-def _decoded(parent: Mapping[str, Json], name: str, where: str = "") -> bytes:
+def _decode(parent: Mapping[str, Json], name: str, where: str = "") -> bytes:
     """Decode base64, which Go writes over several lines or one; an absent value is empty."""
     value = parent.get(name) or ""
     try:

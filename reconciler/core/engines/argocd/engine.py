@@ -1,4 +1,4 @@
-"""Argo CD as an `Engine`: the files of a placement, and what else Argo CD asks for.
+"""Argo CD as an `Engine`: the files of a placement, its rights, webhook and reports.
 
 Each placement is one Application, made by the ApplicationSet of `bootstrap`. The Application's first source is
 ``manifests/``, a flat directory; a chart is a source of its own that Argo CD installs (docs/reference/argocd.md, "Waves
@@ -77,7 +77,7 @@ class ArgoCDEngine:
             reasons = chart_refusals(charts, why, helm=helm)
         return (*reasons, *command_refusals(spec, workspace))
 
-    def patches(self, injection: Injection, kinds: Kinds) -> list[Json]:  # noqa: ARG002 - it is the same for all
+    def patches(self, injection: Injection, workspace: Workspace, kinds: Kinds) -> list[Json]:  # noqa: ARG002 - it is the same for all
         """Refuse any change: an Application of a chart has no patches."""
         if injection.changes:
             message = "Argo CD installs the chart itself, and changes nothing in it"
@@ -93,7 +93,7 @@ class ArgoCDEngine:
         payload = objects.items(deployment, rendered)
         injection = subset_patches.left_to_charts(deployment, objects.of_subset(payload), rendered)
         if injection is not None:
-            self.patches(injection, deployment.kinds)
+            self.patches(injection, deployment.workspace, deployment.kinds)
         target = deployment.placement.target_namespace  # Argo CD makes this one itself (CreateNamespace)
         payload = [*objects.namespaces(rendered, payload, but=target), *payload]
         helm = [number for number, step in enumerate(deployment.spec.steps) if step.type is StepType.HELM]

@@ -1,9 +1,9 @@
 """Flux: one Kustomization a stage of a placement, in each cluster that placements go to.
 
-`engine` is what callers know of Flux, through the register of `core.engines` alone. `stages` writes the objects of a
+Callers use `engine`, through the register of `core.engines` alone. `stages` writes the objects of a
 placement and the Kustomizations that apply them, `charts` the HelmReleases among them, `bootstrap` the accounts, the
 source and the Receiver that an admin applies in one cluster, and `reports` reads what both kinds say of a placement.
-`names` holds what those agree on.
+`names` holds the names that they share.
 """
 
 from __future__ import annotations

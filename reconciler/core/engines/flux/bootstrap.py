@@ -12,7 +12,6 @@ from collections.abc import Iterable, Sequence
 from reconciler.core.engines import permissions
 from reconciler.core.engines.flux.names import APPLIER, ROOT, SOURCE, TOOLKIT, flux_duration
 from reconciler.core.engines.service_export import export_kind
-from reconciler.core.expressions.dialect import has_expression
 from reconciler.core.safety import commands
 from reconciler.core.schema.egs.deploy import HOOK, READER
 from reconciler.core.schema.yaml import emit
@@ -50,7 +49,15 @@ _INTRODUCTION = """\
 # Flux would leave behind what it applied through them.
 """
 
-_NAMESPACES = "# Where the templates' objects go. They are made here because rights are given in them; they stay.\n"
+_NAMESPACES = """\
+# Where the templates' objects go. They are made here because rights are given in them; they stay. Kubernetes itself
+# holds their pods, those of charts too, to the Pod Security level of the workspaces that use them. Pods that run are
+# left alone.
+"""
+
+_USUAL = """\
+# The kinds of Kubernetes itself that templates may hold.
+"""
 
 _ROOT = """\
 # The account that applies clusters/{cluster}/flux: Kustomizations, here and nowhere else.
@@ -60,18 +67,18 @@ _APPLIER = """\
 # The account that applies what placements hold and installs their charts, whatever the output branch says. Here it may
 # make releases and their sources, and read no Secrets. Flux's controllers do: a release may take its values from any
 # Secret of this namespace, and a source its login. So keep none here but those of Flux and of chart repositories; the
-# daemon has a namespace of its own. Elsewhere the account may do what Kubernetes calls "edit", in the namespaces of the
-# workspaces that reach this cluster.
+# daemon has a namespace of its own. Elsewhere the account may write the kinds that templates may hold, in the
+# namespaces of the workspaces that reach this cluster.
 """
 
 _WIDE = """\
-# A workspace that reaches this cluster names no namespaces, or its templates leave them open: the account may edit them
-# all. List spec.namespaces in each Workspace to have it bounded.
+# A workspace that reaches this cluster names no namespaces, or its templates leave them open: the account may write in
+# all of them. List spec.namespaces in each Workspace to have it bounded.
 """
 
 _MORE = """\
-# Kinds beyond "edit" that templates and requests hold or workspaces allow. The plurals are guessed as Kubernetes
-# guesses them. What a chart brings beyond that has to be added.
+# Kinds of others that templates and requests hold or workspaces allow. The plurals are guessed as Kubernetes guesses
+# them. What a chart brings beyond that has to be added.
 """
 
 _CLUSTER = "# Namespaces that charts and commands make: a right to create cannot be bounded by name.\n"
@@ -106,8 +113,8 @@ _RECEIVER = """\
 """
 
 _ALL = ["get", "list", "watch", "create", "update", "patch", "delete"]
-_EDITED = frozenset({"", "apps", "batch", "autoscaling", "networking.k8s.io", "policy"})
-"""The groups whose usual kinds Kubernetes' ClusterRole ``edit`` covers."""
+_USUAL_GROUPS = frozenset({"", "apps", "batch", "autoscaling", "networking.k8s.io", "policy"})
+"""The groups whose kinds are in every cluster, and in many a chart."""
 
 _RBAC = "rbac.authorization.k8s.io"
 
@@ -155,7 +162,7 @@ def flux(desired: Desired, cluster: ClusterName, *, output_branch: str) -> str:
 
 def _root(settings: Flux, comment: str) -> list[str]:
     rules = [_rule(f"kustomize.{TOOLKIT}", ["kustomizations"]), _rule("", ["configmaps"])]
-    return [comment + emit(_account(settings, ROOT)), *_granted(settings, ROOT, settings.namespace, rules)]
+    return [comment + emit(_account(settings, ROOT)), *_grant(settings, ROOT, settings.namespace, rules)]
 
 
 def _applier(settings: Flux) -> list[str]:
@@ -163,29 +170,33 @@ def _applier(settings: Flux) -> list[str]:
         _rule(f"helm.{TOOLKIT}", ["helmreleases"]),
         _rule(f"source.{TOOLKIT}", ["helmrepositories", "ocirepositories"]),
     ]
-    return [_APPLIER + emit(_account(settings, APPLIER)), *_granted(settings, APPLIER, settings.namespace, rules)]
+    return [_APPLIER + emit(_account(settings, APPLIER)), *_grant(settings, APPLIER, settings.namespace, rules)]
 
 
 def _rights(desired: Desired, cluster: ClusterName) -> list[str]:
     """Write the rights of the applier's account: in the namespaces of the cluster's placements, and beyond."""
     settings = desired.fleet.flux
-    reach = [namespace for name, namespace in permissions.reach(desired, EngineName.FLUX) if name == cluster]
+    reach = [
+        namespace for name, namespace in permissions.target_namespaces(desired, EngineName.FLUX) if name == cluster
+    ]
     jobs = commands.JOB_NAMESPACE in reach
     namespaces = [name for name in reach if name not in (commands.JOB_NAMESPACE, settings.namespace)]
     wide = "*" in namespaces
     kinds = _kinds(desired, cluster)
     more = _rules(kind for kind in kinds if not cluster_scoped(kind))
-    roles = ["edit", *(["overspill-more"] if more else [])]
-    documents: list[str] = []
+    usual = [kind for kind in permissions.deployable(desired) if kind.partition("/")[0] in _USUAL_GROUPS]
+    roles = ["overspill-usual", *(["overspill-more"] if more else [])]
+    written = _rules(kind for kind in usual if not cluster_scoped(kind))
+    documents = [_USUAL + emit(_role("ClusterRole", "overspill-usual", "", written))]
     if more:
         documents.append(_MORE + emit(_role("ClusterRole", "overspill-more", "", more)))
     if wide:
         documents += [
-            (_WIDE if role == "edit" else "") + emit(_binding(settings, APPLIER, f"{APPLIER}-{role}", "", role))
+            (_WIDE if role == roles[0] else "") + emit(_binding(settings, APPLIER, f"{APPLIER}-{role}", "", role))
             for role in roles
         ]
     elif namespaces:
-        documents.append(_NAMESPACES + "---\n".join(emit(_object("v1", "Namespace", name)) for name in namespaces))
+        documents.append(_NAMESPACES + "---\n".join(emit(_namespace(desired, name)) for name in namespaces))
         documents += [
             emit(_binding(settings, APPLIER, f"{APPLIER}-{role}", name, role)) for name in namespaces for role in roles
         ]
@@ -196,13 +207,13 @@ def _rights(desired: Desired, cluster: ClusterName) -> list[str]:
     documents.append(_CLUSTER + emit(_role("ClusterRole", "overspill-cluster", "", [*spaces, *beyond])))
     documents.append(emit(_binding(settings, APPLIER, "overspill-cluster", "", "overspill-cluster")))
     if jobs:
-        first, second = _granted(settings, APPLIER, commands.JOB_NAMESPACE, [_rule("batch", ["jobs"])])
+        first, second = _grant(settings, APPLIER, commands.JOB_NAMESPACE, [_rule("batch", ["jobs"])])
         documents += [_JOBS + first, second]
     return documents
 
 
 def _kinds(desired: Desired, cluster: ClusterName) -> list[str]:
-    """List the kinds beyond ``edit`` that workspaces deploy, export or allow in a cluster, as ``group/Kind``."""
+    """List the kinds beyond the usual that workspaces deploy, export or allow in a cluster, as ``group/Kind``."""
     kinds: set[str] = set()
     for workspace in desired.workspaces.values():
         if cluster in workspace.destinations:
@@ -213,10 +224,8 @@ def _kinds(desired: Desired, cluster: ClusterName) -> list[str]:
                 for spec in permissions.deployed(desired, workspace.name)
                 for resource in spec.manifests
             )
-            kinds.update(
-                kind for kind in deployed if not has_expression(kind) and kind.partition("/")[0] not in _EDITED
-            )
-    return sorted(kinds)
+            kinds.update(kind for kind in deployed if kind.partition("/")[0] not in _USUAL_GROUPS)
+    return sorted(kinds & permissions.deployable(desired))
 
 
 def _rules(kinds: Iterable[str]) -> list[Json]:
@@ -244,6 +253,13 @@ def _object(version: str, kind: str, name: str, namespace: str = "") -> dict[str
     return {"apiVersion": version, "kind": kind, "metadata": metadata}
 
 
+def _namespace(desired: Desired, name: str) -> Json:
+    """Write a namespace whose pods Kubernetes holds to a Pod Security level."""
+    document = _object("v1", "Namespace", name)
+    document["metadata"]["labels"] = {permissions.ENFORCED: str(permissions.pod_security(desired, name))}
+    return document
+
+
 def _account(settings: Flux, name: str) -> Json:
     return _object("v1", "ServiceAccount", name, settings.namespace)
 
@@ -252,7 +268,7 @@ def _role(kind: str, name: str, namespace: str, rules: Sequence[Json]) -> Json:
     return {**_object(f"{_RBAC}/v1", kind, name, namespace), "rules": list(rules)}
 
 
-def _granted(settings: Flux, account: str, namespace: str, rules: Sequence[Json]) -> tuple[str, str]:
+def _grant(settings: Flux, account: str, namespace: str, rules: Sequence[Json]) -> tuple[str, str]:
     """Write a Role of the account's name in a namespace, and its binding."""
     binding = _binding(settings, account, account, namespace, account, kind="Role")
     return emit(_role("Role", account, namespace, rules)), emit(binding)
@@ -283,7 +299,7 @@ def _source(fleet: Fleet, output_branch: str, cluster: ClusterName) -> str:
 
 
 def _follow(settings: Flux, cluster: ClusterName) -> Json:
-    inner = {"op": "add", "path": "/spec/patches", "value": [_pinned(f"helm.{TOOLKIT}", "HelmRelease")]}
+    inner = {"op": "add", "path": "/spec/patches", "value": [_pin(f"helm.{TOOLKIT}", "HelmRelease")]}
     return {
         **_object(f"kustomize.{TOOLKIT}/v1", "Kustomization", ROOT, settings.namespace),
         "spec": {
@@ -293,14 +309,14 @@ def _follow(settings: Flux, cluster: ClusterName) -> Json:
             "prune": True,
             "wait": False,
             "targetNamespace": settings.namespace,
-            "patches": [_pinned(f"kustomize.{TOOLKIT}", "Kustomization", inner)],
+            "patches": [_pin(f"kustomize.{TOOLKIT}", "Kustomization", inner)],
             "serviceAccountName": ROOT,
             "sourceRef": {"kind": "GitRepository", "name": SOURCE},
         },
     }
 
 
-def _pinned(group: str, kind: str, *more: Json) -> Json:
+def _pin(group: str, kind: str, *more: Json) -> Json:
     """Write a patch that makes all objects of a kind use the applier's account, and whatever else."""
     account = {"op": "add", "path": "/spec/serviceAccountName", "value": APPLIER}
     return {"target": {"group": group, "kind": kind}, "patch": emit([account, *more])}

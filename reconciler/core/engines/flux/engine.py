@@ -58,9 +58,9 @@ class FluxEngine:
         reasons = [reason for chart in unique_charts(chart_steps(spec)) if (reason := unreachable(chart, self.title))]
         return (*reasons, *command_refusals(spec, workspace))
 
-    def patches(self, injection: Injection, kinds: Kinds) -> list[Json]:
+    def patches(self, injection: Injection, workspace: Workspace, kinds: Kinds) -> list[Json]:
         """Write patches of Kustomize."""
-        return subset_patches.patches(injection, kinds)
+        return subset_patches.patches(injection, workspace, kinds)
 
     def files(self, deployment: Deployment) -> Mapping[str, bytes]:
         """Write ``<placement>/stages/``."""

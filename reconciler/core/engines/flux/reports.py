@@ -274,7 +274,7 @@ P = TypeVar("P", KustomizationStage, HelmReleaseRecord)
 
 
 class _PlacementPieces(Generic[P]):
-    """One resource whose objects are pieces of placements (a `ResourcePart`)."""
+    """A resource whose objects are pieces of placements (a `ResourcePart`)."""
 
     def __init__(self, read: Callable[[Json], P | None], changed: Callable[[PlacementName], ChangeEffect]) -> None:
         self._read: Callable[[Json], P | None] = read

@@ -68,7 +68,7 @@ def _stages(deployment: Deployment) -> list[list[payload.PayloadObject]]:
         if not item.is_namespace:
             steps.setdefault(item.step, []).append(item)
     injection = subset_patches.left_to_charts(deployment, payload.of_subset(items), ())
-    patches = [] if injection is None else subset_patches.patches(injection, deployment.kinds)
+    patches = [] if injection is None else subset_patches.patches(injection, deployment.workspace, deployment.kinds)
     for number, chart in charts.items():
         objects = flux_charts.objects(deployment.placement.name, chart, deployment.fleet.flux, patches)
         steps[number] = [payload.PayloadObject(step=number, name=chart.name, manifest=it) for it in objects]
