@@ -1,18 +1,19 @@
 """Wires the program: the only module that knows the adapter of each port.
 
-Commands call it with `Settings`; nothing else in the program builds an adapter, but for `api.security.entry`, which
-builds those of logins to the HTTP API.
+Commands call it with `Settings`; nothing else in the program builds an adapter.
 """
 
 from __future__ import annotations
 
 import gc
 import random
+import ssl
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import replace
 from datetime import timedelta
+from typing import TYPE_CHECKING
 
 import structlog
 
@@ -20,12 +21,14 @@ from reconciler.adapters import logs
 from reconciler.adapters.alarms import Alarms
 from reconciler.adapters.clock import SystemClock
 from reconciler.adapters.engine_webhooks import EndpointReport, EngineWebhooks
-from reconciler.adapters.event_log import EventLog
 from reconciler.adapters.git import Credentials, GitRepository
 from reconciler.adapters.helm import Helm
+from reconciler.adapters.ledger_file import LedgerFile
+from reconciler.adapters.logs import EventLog
 from reconciler.adapters.observation_files import FileObservations
 from reconciler.adapters.prometheus import NoPrometheus, PrometheusServer, PrometheusSignals
 from reconciler.adapters.pushed_observations import PushedObservations
+from reconciler.adapters.recording_files import RecordingFiles
 from reconciler.adapters.views import ChartsView, JoinedView
 from reconciler.daemon.announce import Announcer
 from reconciler.daemon.branch import BranchReader
@@ -35,11 +38,16 @@ from reconciler.daemon.pass_runner import PassRunner
 from reconciler.daemon.reconcile import Memory, Outcome, World
 from reconciler.daemon.snapshot import LatestSnapshot
 from reconciler.daemon.source import SourceReader
+from reconciler.environment import PREFIX
 from reconciler.errors import InvalidInput
 from reconciler.model.tree import Identity
 from reconciler.model.units import format_duration
 from reconciler.ports import Charts, ClusterView, EventSink, OutputFiles, Wake
 from reconciler.settings import Settings
+
+if TYPE_CHECKING:
+    from reconciler.access.rights import Access
+    from reconciler.api.security.callers import Callers, IssuerLogin
 
 PATIENCE = timedelta(seconds=10)
 """How long a command waits for clusters to be listed; a thousand nodes with 20,000 pods take a few seconds."""
@@ -66,6 +74,7 @@ def connected(settings: Settings, *sinks: EventSink) -> Iterator[tuple[World, Me
 
     Events go to `sinks` alone, and not to the log: a command prints its results.
     """
+    gc.set_threshold(GARBAGE)
     with (
         _repository(settings) as repository,
         closing(Helm()) as charts,
@@ -73,7 +82,9 @@ def connected(settings: Settings, *sinks: EventSink) -> Iterator[tuple[World, Me
         _prometheus(settings, PATIENCE) as prometheus,
     ):
         views: list[ClusterView] = [ChartsView(charts=charts), *_files(settings), *clusters, prometheus]
-        yield _world(settings, repository, JoinedView(*views), charts, sinks), _memory(repository)
+        memory = _memory(repository)
+        yield _world(settings, repository, JoinedView(*views), charts, sinks), memory
+        memory.branch.keep()
 
 
 def serve(settings: Settings) -> None:
@@ -90,14 +101,18 @@ def serve(settings: Settings) -> None:
         clusters = stack.enter_context(_clusters(settings, timedelta(), wake))
         webhooks = EngineWebhooks(settings.notify, report=_log_endpoint)
         prometheus = stack.enter_context(_prometheus(settings, timedelta(), wake))
-        world = _world(
-            settings,
-            repository,
-            JoinedView(ChartsView(charts=charts), *files, pushed, *clusters, prometheus),
-            charts,
-            (EventLog(), webhooks),
+        world = replace(
+            _world(
+                settings,
+                repository,
+                JoinedView(ChartsView(charts=charts), *files, pushed, *clusters, prometheus),
+                charts,
+                (EventLog(), webhooks),
+            ),
+            recording=stack.enter_context(_recording(settings)),
         )
-        memory = _memory(repository)
+        memory = _memory(repository, report=lambda line: log.debug("ledger cache", line=line))
+        stack.callback(memory.branch.keep)
         alarms = Alarms(wake)
         queue, latest = OrderQueue(wake), LatestSnapshot(memory.branch)
         loop: Loop[Outcome] = Loop(
@@ -106,6 +121,7 @@ def serve(settings: Settings) -> None:
             alarm=alarms,
             tell=Announcer(source_branch=settings.source_branch, sinks=world.sinks).tell,
             maintain=repository.maintain,
+            keep=memory.branch.keep,
             random=random.random,
             poll=settings.poll_interval,
         )
@@ -164,7 +180,6 @@ def _http_server(
         return
     from reconciler.api.app import create_app  # noqa: PLC0415 - FastAPI is slow to import
     from reconciler.api.backend import Backend  # noqa: PLC0415 - FastAPI is slow to import
-    from reconciler.api.security import entry  # noqa: PLC0415 - FastAPI is slow to import
     from reconciler.api.server import HttpServer  # noqa: PLC0415 - uvicorn is slow to import
 
     sys.setswitchinterval(_TURN)
@@ -176,7 +191,7 @@ def _http_server(
         branches=(settings.source_branch, settings.output_branch),
         push_token=settings.push_token,
         webhook_secret=settings.webhook_secret,
-        callers=entry.callers(settings, SystemClock()),
+        callers=_callers(settings),
         backend=Backend(
             latest=latest,
             shelf=shelf,
@@ -185,7 +200,7 @@ def _http_server(
             source_branch=settings.source_branch,
         ),
     )
-    tls = entry.certificate(settings)
+    tls = _certificate(settings)
     server = HttpServer(application, host=settings.listen.host, port=settings.listen.port, tls=tls)
     server.start()
     try:
@@ -193,6 +208,44 @@ def _http_server(
         yield f"{host}:{server.port}"
     finally:
         server.stop()
+
+
+def _callers(settings: Settings) -> Callers:
+    """Build the authentication of API callers. Raises InvalidInput for a broken list of tokens."""
+    from reconciler.api.security.callers import Callers  # noqa: PLC0415 - FastAPI is slow to import
+
+    return Callers(SystemClock(), access=_access(settings), login=_login(settings), rate=settings.api_rate)
+
+
+def _access(settings: Settings) -> Callable[[], Access] | None:
+    from reconciler.adapters.access_file import AccessFileWatcher  # noqa: PLC0415 - for the HTTP API alone
+    from reconciler.core.schema.access import read_access  # noqa: PLC0415 - for the HTTP API alone
+
+    if settings.api_tokens_file is not None:
+        return AccessFileWatcher(settings.api_tokens_file)
+    if not settings.api_tokens:
+        return None
+    access = read_access(settings.api_tokens.encode(), f"{PREFIX}API_TOKENS")
+    return lambda: access
+
+
+def _login(settings: Settings) -> IssuerLogin | None:
+    if settings.issuer is None:
+        return None
+    from reconciler.adapters.oidc import OpenIdProvider  # noqa: PLC0415 - brings cryptography along, slow to import
+    from reconciler.api.security.callers import IssuerLogin  # noqa: PLC0415 - FastAPI is slow to import
+
+    provider = OpenIdProvider(settings.issuer.url, authorities=settings.issuer_authorities)
+    return IssuerLogin(issuer=settings.issuer, claims=provider.claims)
+
+
+def _certificate(settings: Settings) -> ssl.SSLContext | None:
+    """Read the certificate of the HTTP server, if one is set. Raises InvalidInput for an unusable one."""
+    if settings.certificate is None:
+        return None
+    from reconciler.api.security.tls import Certificate  # noqa: PLC0415 - for the HTTP API alone
+
+    return Certificate(*settings.certificate).context
 
 
 def _describe_sources(settings: Settings, address: str) -> str:
@@ -205,13 +258,19 @@ def _describe_sources(settings: Settings, address: str) -> str:
         f"polling every {format_duration(settings.poll_interval)}",
         f"listening at {address}{' with TLS' if settings.certificate else ''}" if address else "",
         f"telling {', '.join(map(str, settings.notify))}" if settings.notify else "",
+        f"recording to {settings.record}" if settings.record else "",
     ]
     return ", ".join(part for part in parts if part)
 
 
 @contextmanager
 def _repository(settings: Settings) -> Iterator[GitRepository]:
-    given = Credentials(password=settings.git_password, ssh_key=settings.ssh_key, known_hosts=settings.known_hosts)
+    given = Credentials(
+        password="" if settings.git_password_file else settings.git_password,
+        password_file=settings.git_password_file,
+        ssh_key=settings.ssh_key,
+        known_hosts=settings.known_hosts,
+    )
     with GitRepository(
         settings.repo,
         cache=settings.cache_dir,
@@ -238,8 +297,9 @@ def _world(
     )
 
 
-def _memory(repository: GitRepository) -> Memory:
-    return Memory(source=SourceReader(repository), branch=BranchReader(repository))
+def _memory(repository: GitRepository, *, report: Callable[[str], None] = lambda _: None) -> Memory:
+    file = LedgerFile(repository.directory / "ledger", writable=repository.owns_directory, report=report)
+    return Memory(source=SourceReader(repository), branch=BranchReader(repository, file))
 
 
 def _files(settings: Settings) -> list[FileObservations]:
@@ -265,7 +325,7 @@ def _clusters(settings: Settings, patience: timedelta, wake: Wake | None = None)
 
 @contextmanager
 def _prometheus(settings: Settings, patience: timedelta, wake: Wake | None = None) -> Iterator[ClusterView]:
-    """Ask Prometheus where the settings name one, or tell that nobody does."""
+    """Ask Prometheus if the settings name a server; otherwise warn that its signals are not asked."""
     if not settings.prometheus:
         yield NoPrometheus()
         return
@@ -275,6 +335,22 @@ def _prometheus(settings: Settings, patience: timedelta, wake: Wake | None = Non
     )
     with closing(view):
         yield view
+
+
+@contextmanager
+def _recording(settings: Settings) -> Iterator[RecordingFiles | None]:
+    """Open the recording of passes, if the settings name a directory for it."""
+    if settings.record is None:
+        yield None
+        return
+    recording = RecordingFiles(
+        settings.record,
+        max_size=settings.record_max_size,
+        max_age=settings.record_max_age,
+        report=lambda line: log.warning("recording", line=line),
+    )
+    with closing(recording):
+        yield recording
 
 
 def _committer(settings: Settings) -> Identity:

@@ -9,6 +9,7 @@ Everything may import this module; it imports nothing of ours.
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -21,8 +22,38 @@ class Severity(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
+class Bug:
+    """An exception that nothing foresaw, and the one item that it cost (`reconciler.bulkhead`)."""
+
+    item: str
+    """The file, workload, cluster or call, by name."""
+    task: str
+    """The work on the item, such as ``rendering the template``."""
+    error: str
+    """The exception: its type and its text."""
+    trace: str = dataclasses.field(default="", compare=False, repr=False)
+    """Its traceback, as Python prints it."""
+
+    def __str__(self) -> str:
+        """Name the item, the work and the exception in one line."""
+        return one_line(f"{self.item}: a bug in {self.task}: {self.error}")
+
+    @property
+    def summary(self) -> str:
+        """The bug without its item, for where that is named already."""
+        return f"a bug of Overspill in {self.task}: {self.error}"
+
+    def problem(self, path: str, line: int = 0, severity: Severity = Severity.ERROR) -> Problem:
+        """Report the bug as a problem of a file."""
+        return Problem(path=path, line=line, message=self.summary, hint=_REPORT, severity=severity, bug=self)
+
+
+_REPORT = "please report it; only this is left out"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, order=True)
 class Problem:
-    """One problem at one place of a file."""
+    """A problem at one place of a file."""
 
     path: str
     line: int = 0
@@ -34,13 +65,30 @@ class Problem:
     hint: str = ""
     """The way out ("try '4h'"), or empty."""
     severity: Severity = Severity.ERROR
+    bug: Bug | None = dataclasses.field(default=None, compare=False, repr=False)
+    """The exception behind it, where nothing foresaw it."""
+
+    def at(self, path: str) -> Problem:
+        """Locate a problem of a file's content in the file."""
+        bug = self.bug and dataclasses.replace(self.bug, item=path)
+        return dataclasses.replace(self, path=path, bug=bug)
 
     def __str__(self) -> str:
-        """Write the problem as ``path:line: field: message (hint)``, leaving out what is unknown."""
+        """Write the problem as ``path:line: field: message (hint)`` on one line, leaving out what is unknown.
+
+        Whatever a file is called, its name ends no line and sends a terminal no commands.
+        """
         place = f"{self.path}:{self.line}" if self.line else self.path
         parts = [place, self.field, self.message] if self.field else [place, self.message]
         text = ": ".join(part for part in parts if part)
-        return f"{text} ({self.hint})" if self.hint else text
+        return one_line(f"{text} ({self.hint})" if self.hint else text)
+
+
+def one_line(text: str) -> str:
+    """Escape what would end a line or command a terminal."""
+    if text.isprintable():
+        return text
+    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
 
 
 class OverspillError(Exception):

@@ -10,11 +10,22 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Protocol
 
+from reconciler.core.recording.pass_record import PassRecord
 from reconciler.model.capacity import Observed
 from reconciler.model.event import Event, Push
 from reconciler.model.ids import BlobId, ClusterName, CommitId, TreeId
 from reconciler.model.policy import Desired
-from reconciler.model.tree import Advance, Branch, Commit, FileChange, LoggedCommit, Projection, Tips, TreeEntry
+from reconciler.model.tree import (
+    Advance,
+    Branch,
+    BranchSection,
+    Commit,
+    FileChange,
+    LoggedCommit,
+    Projection,
+    Tips,
+    TreeEntry,
+)
 from reconciler.model.workload import HelmConfig, Json
 
 
@@ -22,8 +33,8 @@ class Repository(Protocol):
     """The fleet repository: a local bare mirror of the two branches, and the remote behind it.
 
     Only `fetch`, `branch_names`, `push`, `branches` and the methods that may have to deepen a shallow history
-    (`last_written`, `log`, `earlier`) use the network. All raise Transient if the remote is unreachable and
-    InvalidInput if it refuses.
+    (`last_written`, `log`, `section`, `earlier`, `states`) use the network. All raise Transient if the remote is
+    unreachable and InvalidInput if it refuses.
     """
 
     def fetch(self) -> Tips:
@@ -72,8 +83,25 @@ class Repository(Protocol):
         """Read commits back from `tip`, newest first, down to the given time or number."""
         ...
 
+    def section(
+        self, tip: CommitId, *, since: datetime, base: CommitId | None = None, under: Sequence[str] = ()
+    ) -> BranchSection:
+        """Read a branch back along first parents, each commit with the files that it changed below some directories.
+
+        The section goes from `tip` down to `base`, or to the newest commit before `since` that Overspill made itself:
+        times of others may be wrong. Neither of the two is part of it.
+        """
+        ...
+
     def earlier(self, commit: CommitId, path: str, *, limit: int = 20) -> list[BlobId]:
         """List earlier versions of one file before the one at `commit`, newest first."""
+        ...
+
+    def states(self, commit: CommitId, paths: Sequence[str], *, limit: int) -> list[Mapping[str, BlobId]]:
+        """List what stood at some paths before each commit that changed any of them, newest first.
+
+        A path without a file is left out of its mapping.
+        """
         ...
 
     def write(self, base: CommitId | None, commits: Sequence[Commit]) -> list[CommitId]:
@@ -165,6 +193,26 @@ class EventSink(Protocol):
         `pushes` are the output branch first, then those of clusters; none if nothing was written, as for changes that
         are held back. All of them are on the remote.
         """
+        ...
+
+
+class Recording(Protocol):
+    """Keeps what passes saw and decided, for `overspill lab replay`."""
+
+    def append(self, record: PassRecord) -> None:
+        """Keep a pass before its commits are pushed; must not fail for a full or missing disk."""
+        ...
+
+
+class LedgerCache(Protocol):
+    """Keeps the records of the output branch from one run of the program to the next; losing them costs time alone."""
+
+    def read(self) -> bytes | None:
+        """Return what was written last; None where there is nothing, or nothing that this program has written."""
+        ...
+
+    def write(self, data: bytes) -> None:
+        """Replace what was written last; must not fail for a full or missing disk."""
         ...
 
 

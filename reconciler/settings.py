@@ -53,10 +53,15 @@ class Settings:
     notify: tuple[Endpoint, ...] = ()
     git_username: str = "git"  # hosts that take a token take it with any name
     git_password: str = field(default="", repr=False)
+    git_password_file: Path | None = None
+    """Read anew for each call of git."""
     ssh_key: Path | None = None
     known_hosts: Path | None = None
     committer_name: str = "Overspill"
     committer_email: str = "overspill@overspill.dev"
+    record: Path | None = None
+    record_max_size: int = 1 << 30  # bytes
+    record_max_age: timedelta = timedelta(days=7)
     log_format: Literal["text", "json"] = "text"
     colour: bool = True
     warnings: tuple[Problem, ...] = ()  # unknown variables; no reason to stop
@@ -94,13 +99,17 @@ def from_environment(env: Mapping[str, str]) -> Settings:
         notify=reader.endpoints("NOTIFY"),
         git_username=reader.text("GIT_USERNAME", "git"),
         git_password=reader.secret("GIT_PASSWORD"),
+        git_password_file=reader.path("GIT_PASSWORD_FILE"),
         ssh_key=reader.path("SSH_KEY"),
         known_hosts=reader.path("KNOWN_HOSTS"),
         committer_name=reader.text("COMMITTER_NAME", "Overspill"),
         committer_email=reader.email("COMMITTER_EMAIL", "overspill@overspill.dev"),
+        record=reader.path("RECORD"),
+        record_max_size=reader.size("RECORD_MAX_SIZE", 1 << 30),
+        record_max_age=reader.duration("RECORD_MAX_AGE", timedelta(days=7)),
         log_format=reader.log_format("LOG_FORMAT"),
         colour="NO_COLOR" not in reader.env,
-        warnings=_unknown(reader.env),
+        warnings=_unknown_variables(reader.env),
     )
     if settings.source_branch == settings.output_branch:
         reader.refuse("OUTPUT_BRANCH", "is the source branch as well", "placements")
@@ -126,14 +135,14 @@ def _default_cache(env: Mapping[str, str]) -> Path:
     return Path(private)
 
 
-def _unknown(env: Mapping[str, str]) -> tuple[Problem, ...]:
+def _unknown_variables(env: Mapping[str, str]) -> tuple[Problem, ...]:
     """List unknown variables with our prefix, and the names that may have been meant."""
     problems = []
     for name in sorted(env):
-        known = name.removeprefix(PREFIX)
-        if not name.startswith(PREFIX) or known in VARIABLES or _SERVICE_LINK.fullmatch(name):
+        variable = name.removeprefix(PREFIX)
+        if not name.startswith(PREFIX) or variable in VARIABLES or _SERVICE_LINK.fullmatch(name):
             continue
-        near = difflib.get_close_matches(known, VARIABLES, n=1)
+        near = difflib.get_close_matches(variable, VARIABLES, n=1)
         hint = f"did you mean {PREFIX}{near[0]}?" if near else "`overspill run --help` lists them"
         problems.append(Problem(path=name, message="is no setting of Overspill", hint=hint, severity=Severity.WARNING))
     return tuple(problems)

@@ -61,7 +61,7 @@ def _check(claims: Mapping[str, Json], issuer: Issuer, now: datetime) -> None:
         raise NotAdmitted("the token is another issuer's", hint=f"log in at {issuer.url}")
     audience = claims.get("aud")
     if issuer.audience not in (audience if isinstance(audience, list) else [audience]):
-        raise NotAdmitted("the token is made for somebody else", hint=f"ask for the audience {issuer.audience}")
+        raise NotAdmitted("the token is made for another service", hint=f"ask for the audience {issuer.audience}")
     at = now.timestamp()
     if (expiry := _moment(claims, "exp")) is None:
         raise NotAdmitted("the token has no expiry")
@@ -89,7 +89,7 @@ def _email(claims: Mapping[str, Json]) -> str:
     An issuer that does not say so may let people choose their addresses, as Entra ID does in a tenant.
     """
     email, checked = claims.get("email"), claims.get("email_verified")
-    return email if isinstance(email, str) and is_valid_email(email) and (checked is True or checked == "true") else ""
+    return email if isinstance(email, str) and is_valid_email(email) and checked is True else ""
 
 
 def _name(claims: Mapping[str, Json], claim: str, email: str) -> str:

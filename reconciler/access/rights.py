@@ -90,7 +90,7 @@ class Access:
 
 
 class NotAdmitted(OverspillError):  # noqa: N818 - it is an answer
-    """A token that lets nobody in. `hint` says the way out, `name` the token's name where it has one."""
+    """A token without access. `hint` says the way out, `name` the token's name where it has one."""
 
     def __init__(self, message: str, *, hint: str = "", name: str = "") -> None:
         super().__init__(message)

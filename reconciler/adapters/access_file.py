@@ -56,7 +56,7 @@ class AccessFileWatcher:
 
 
 def _stamp(path: Path) -> _Stamp | None:
-    """Return time, size and inode of a file, of which one changes with each version; None if it cannot be read."""
+    """Return time, size and inode of a file, at least one of which changes with each version; None if unreadable."""
     try:
         stat = path.stat()
     except OSError:

@@ -24,7 +24,7 @@ class Alarms:
 
     def __init__(self, wake: Wake) -> None:
         self._wake = wake
-        # The default grace of one second drops a job that came due while the machine slept: a burst would never end.
+        # The default grace of one second drops a job that came due while the machine slept: the burst would never end.
         self._scheduler = BackgroundScheduler(
             timezone=UTC,
             executors={"default": ThreadPoolExecutor(1)},
@@ -45,7 +45,7 @@ class Alarms:
             self._scheduler.shutdown(wait=True)
 
     def at(self, moment: datetime | None) -> None:
-        """Wake with reason ``alarm`` at `moment`, in place of what was set before; None sets nothing.
+        """Wake with reason ``alarm`` at `moment`, which replaces an earlier alarm; None only removes that.
 
         A moment that has passed wakes at once.
         """

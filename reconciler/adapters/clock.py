@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 
 class SystemClock:
-    """This machine's clock (a `ports.Clock`)."""
+    """The clock of this machine (a `ports.Clock`)."""
 
     def now(self) -> datetime:
         """Return the time in UTC, cut to the second, the smallest unit of git and of our files."""

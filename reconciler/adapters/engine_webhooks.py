@@ -24,15 +24,16 @@ from reconciler.model.event import Endpoint, Event, Push
 log = structlog.get_logger()
 
 _LEAST = 0.05
-"""Seconds of the shortest time-out, so that a last try is one."""
+"""Seconds of the shortest time-out, so that the last try can succeed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WebhookTiming:
-    """Times in seconds. A push is tried `tries` times, and then again with the next one."""
+    """The timing of deliveries, in seconds."""
 
     answer: float = 10
     tries: int = 5
+    """Tries for one push; the endpoint is called again with the next push."""
     first_backoff: float = 1
     longest_backoff: float = 30
 
@@ -65,7 +66,7 @@ class EngineWebhooks:
         self._repo_url = ""
 
     def publish(self, _events: Sequence[Event], pushes: Sequence[Push]) -> None:
-        """Have every endpoint told of the branches that moved, soon; engines do not want the events."""
+        """Call every endpoint soon for the branches that moved; engines do not need the events."""
         for push in pushes:
             # A pass that only ends what has lapsed may not have read the Fleet; where engines fetch stays the same.
             self._repo_url = push.repo_url or self._repo_url
@@ -101,7 +102,7 @@ class _Courier:
         self._thread: Thread | None = None
 
     def take(self, push: Push) -> None:
-        """Take a push over, joined with the one of its branch that waits already."""
+        """Queue a push, joined with the waiting push of the same branch."""
         with self._changed:
             if self._until is not None:
                 return
@@ -109,7 +110,7 @@ class _Courier:
             self._waiting[push.branch] = push if waiting is None else waiting.then(push)
             self._due = True
             if self._thread is None:
-                # It must not keep the process: a name that is being resolved cannot be given up.
+                # A daemon thread does not keep the process alive: a name look-up cannot be cancelled.
                 self._thread = Thread(target=self._run, name=f"notify {self._endpoint.engine}", daemon=True)
                 self._thread.start()
             self._changed.notify()
@@ -143,9 +144,9 @@ class _Courier:
                 log.exception("bug; not told of a push", endpoint=str(self._endpoint))
                 why, again = f"a bug in Overspill ({type(error).__name__})", False
             if why:
-                self._failed(push, why, again=again)
+                self._keep_for_retry(push, why, again=again)
             else:
-                self._delivered()
+                self._note_delivery()
 
     def _next(self) -> Push | None:
         """Wait for a push to deliver; None at the end."""
@@ -158,7 +159,7 @@ class _Courier:
             self._ending = self._until is not None
             return self._waiting.pop(next(iter(self._waiting)))
 
-    def _delivered(self) -> None:
+    def _note_delivery(self) -> None:
         failure = self._why
         tries, self._failures, self._why = self._failures, 0, ""
         with self._changed:
@@ -166,7 +167,7 @@ class _Courier:
         if failure:
             self._report(EndpointReport(endpoint=self._endpoint, why="", tries=tries))
 
-    def _failed(self, push: Push, why: str, *, again: bool) -> None:
+    def _keep_for_retry(self, push: Push, why: str, *, again: bool) -> None:
         """Keep the push for another try: after a while or, if a retry is of no use, with the next push."""
         failure, self._why = self._why, why
         self._failures += 1
@@ -179,9 +180,10 @@ class _Courier:
                 self._due = self._rest(self._pace.backoff(self._failures))
 
     def _rest(self, pause: float) -> bool:
-        """Wait before the next try, and tell whether there is time for one.
+        """Wait before the next try, and return whether there is time for it.
 
-        A new push does not cut that short, since it goes along. The end does: one more try is made at once.
+        A new push does not cut the wait short, since the next try covers it. The end of the process does: one last try
+        is made at once.
         """
         if self._until is None:
             self._changed.wait_for(lambda: self._until is not None, pause)

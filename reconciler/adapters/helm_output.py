@@ -107,7 +107,7 @@ class _OpenContainer:
 
 
 class _Builder:
-    """Builds values from the parser's events and counts what they cost."""
+    """Builds values from the parser's events and counts their cost."""
 
     def __init__(self, what: str) -> None:
         self._what = what
@@ -164,7 +164,7 @@ class _Builder:
         if tag == _MERGE and self._stack and self._wants_key(self._stack[-1]):
             self._stack[-1].merging = True
             return
-        self._add(self._typed(tag, event.value), cost, event.anchor)
+        self._add(self._typed_scalar(tag, event.value), cost, event.anchor)
 
     def _alias(self, event: YamlEvent) -> None:
         """Add the value of an anchor, and its whole cost."""
@@ -195,7 +195,7 @@ class _Builder:
             inside.key = None
 
     def _merge(self, inside: _OpenContainer, value: Json) -> None:
-        """Merge the keys of one or several mappings, of which the first one wins."""
+        """Merge the keys of one or several mappings; the first mapping wins."""
         for mapping in reversed(value) if isinstance(value, list) else [value]:
             if not isinstance(mapping, dict):
                 raise self._refusal("what a merge key has is no mapping")
@@ -212,7 +212,7 @@ class _Builder:
         if len(self._stack) + cost.levels > _MAX_DEPTH:
             raise self._refusal(f"the manifests are nested deeper than {_MAX_DEPTH} levels")
 
-    def _typed(self, tag: str | None, text: str) -> Json:
+    def _typed_scalar(self, tag: str | None, text: str) -> Json:
         """Convert a scalar by its tag."""
         kind = "str" if tag in (None, "!") else str(tag).removeprefix(_TAG)
         if kind not in _SCALARS and tag != _MERGE:

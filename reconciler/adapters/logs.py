@@ -5,12 +5,16 @@ from __future__ import annotations
 import io
 import logging
 import re
-from collections.abc import Mapping, MutableMapping
+from collections.abc import Mapping, MutableMapping, Sequence
 from typing import Any, Literal, TextIO, cast
 
 import structlog
 
+from reconciler.model.event import Event, EventKind, Push
 from reconciler.text.redaction import redacted
+from reconciler.text.wording import count
+
+log = structlog.get_logger("overspill")
 
 LogFormat = Literal["text", "json"]
 
@@ -39,9 +43,9 @@ def configure(form: LogFormat, stream: TextIO, *, colour: bool = False, level: i
         stream.reconfigure(errors="backslashreplace")
     render: list[structlog.typing.Processor]
     if form == "json":
-        render = [structlog.processors.TimeStamper(fmt="iso", utc=True), _redacted, structlog.processors.JSONRenderer()]
+        render = [structlog.processors.TimeStamper(fmt="iso", utc=True), _redact, structlog.processors.JSONRenderer()]
     else:
-        render = [structlog.processors.TimeStamper(fmt="%H:%M:%S", utc=False), _redacted, _LogLine(colour=colour)]
+        render = [structlog.processors.TimeStamper(fmt="%H:%M:%S", utc=False), _redact, _LogLine(colour=colour)]
     structlog.configure(
         processors=[structlog.processors.add_log_level, structlog.processors.format_exc_info, *render],
         wrapper_class=structlog.make_filtering_bound_logger(level),
@@ -85,7 +89,7 @@ class _LibraryHandler(logging.Handler):
         structlog.get_logger().log(record.levelno, record.getMessage(), logger=record.name, exc_info=exc_info)
 
 
-def _redacted(_logger: object, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+def _redact(_logger: object, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
     """Redact the texts of an event, and every value with the name of a secret."""
     return {key: _redacted_value(key, value) for key, value in event.items()}
 
@@ -115,7 +119,7 @@ class _LogLine:
         name, traceback = str(event.pop("event", "")), event.pop("exception", "")
         text = _printable(str(event.pop("line", name)))
         mark = "" if level in ("info", "debug") else f"{level}: "
-        pairs = " ".join(f"{key}={_quoted(value)}" for key, value in event.items())
+        pairs = " ".join(f"{key}={_quote(value)}" for key, value in event.items())
         painted = ((str(at), _DIM), (mark + text, _COLOURS.get(level, "")), (pairs, _DIM))
         line = " ".join(self._paint(part, tint) for part, tint in painted if part)
         return f"{line}\n{traceback}" if traceback else line
@@ -129,7 +133,25 @@ def _printable(text: str) -> str:
     return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
 
 
-def _quoted(value: object) -> str:
+def _quote(value: object) -> str:
     """Quote a value that holds spaces or quotes."""
     text = _printable(str(value))
     return repr(text) if not text or " " in text or "=" in text else text
+
+
+class EventLog:
+    """Logs a line for each push of a pass and one for each of its events (a `ports.EventSink`)."""
+
+    def publish(self, events: Sequence[Event], pushes: Sequence[Push]) -> None:
+        """Log the moved branches, then the events that they carry."""
+        for push in pushes:
+            line = f"pushed {count(push.commits, 'commit')} to {push.branch}"
+            log.info("pushed", line=line, tip=push.new[:12], took=f"{push.took.total_seconds():.3f}s")
+        for event in events:
+            match event.kind:
+                case EventKind.HELD_BACK:
+                    log.info("held back", line=event.line, reason=str(event.held_by))
+                case EventKind.NO_LONGER_HELD_BACK:
+                    log.info("no longer held back", line=event.line)
+                case _:
+                    log.info("committed", line=event.line)

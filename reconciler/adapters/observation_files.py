@@ -9,19 +9,21 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from operator import itemgetter
 from pathlib import Path
 from threading import Lock
 
+from reconciler.bulkhead import Seam, attempt
 from reconciler.core.observe import observation_file
-from reconciler.errors import InvalidInput, Problem
+from reconciler.errors import Bug, InvalidInput, Problem
 from reconciler.model.capacity import ClusterObservation, Observed
 from reconciler.model.ids import ClusterName
 from reconciler.model.policy import Desired
 
 SUFFIXES = (".yaml", ".yml", ".json")
 MAX_BYTES = 1 << 20
-"""Bytes of one file; a larger fleet needs a file for each cluster."""
+"""Most bytes of a file; a larger fleet needs a file for each cluster."""
 _ATOMIC = "try writing to a temporary name in the same directory and renaming it"
 
 _Stamp = tuple[int, int, int]
@@ -32,11 +34,11 @@ class _FileState:
     """The state of one file after it was read last."""
 
     stamp: _Stamp | None = None
-    """Its time, size and inode."""
+    """Time, size and inode."""
     read: bool = True
     """False if it is to be read again at the next look, whether or not its stamp has changed."""
     good: tuple[ClusterObservation, ...] = ()
-    """Its last good content."""
+    """The last good content."""
     problems: tuple[Problem, ...] = ()
 
 
@@ -129,10 +131,12 @@ class FileObservations:
         if file.good and file.stamp != stamp and not _looks_complete(path, data):
             return replace(file, stamp=stamp, read=False)
         try:
-            seen = observation_file.read(data, path)
+            seen = attempt(Seam.OBSERVATION_FILE, path, partial(observation_file.read, data, path))
         except InvalidInput as error:
             problems = error.problems or (Problem(path=path, message=str(error)),)
             return replace(file, stamp=stamp, read=True, problems=problems)
+        if isinstance(seen, Bug):
+            return replace(file, stamp=stamp, read=True, problems=(seen.problem(path),))
         if not data.strip():
             problem = Problem(path=path, message="is empty", hint=_ATOMIC)
             return replace(file, stamp=stamp, read=True, problems=(problem,))

@@ -34,7 +34,7 @@ ALGORITHMS = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES
 _TYPES = frozenset({"RSA", "EC"})
 
 _MOST = 1 << 20
-"""Bytes of one answer."""
+"""Most bytes of an answer."""
 _MOST_KEYS = 100
 _MOST_TOKEN = 16 << 10
 """Characters of a token; other servers take fewer in a request's header."""
@@ -99,7 +99,7 @@ class OpenIdProvider:
 
     def _candidates(self, identity: str | None) -> tuple[_Key, ...]:
         """Return the keys that may have signed a token, and ask the issuer where need be."""
-        keys = self._named(identity)
+        keys = self._keys_with_id(identity)
         now = self._ticks()
         stale = self._learned is None or now - self._learned > _KEPT
         if keys and not stale:
@@ -110,14 +110,14 @@ class OpenIdProvider:
                 self._ask(now)
             finally:
                 self._lock.release()
-        keys = self._named(identity)
+        keys = self._keys_with_id(identity)
         if not keys and (self._trouble or self._learned is None):
             raise Transient(f"asking {self._issuer} for its keys: {self._trouble or 'it has not answered yet'}")
         if not keys:
             raise NotAdmitted("the token is signed with a key that the issuer does not have", hint="log in again")
         return keys
 
-    def _named(self, identity: str | None) -> tuple[_Key, ...]:
+    def _keys_with_id(self, identity: str | None) -> tuple[_Key, ...]:
         return tuple(key for key in self._keys if identity is None or key.identity == identity)
 
     def _ask(self, now: float) -> None:

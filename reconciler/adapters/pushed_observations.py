@@ -16,9 +16,9 @@ from reconciler.model.ids import ClusterName
 from reconciler.model.policy import Desired
 
 MAX_CLUSTERS = 10_000
-"""Clusters that are kept, ten times the largest measured fleet, so that made-up names do not fill the memory.
-
-Beyond it the clusters with the oldest pushes are dropped: a fleet whose clusters come and go must accept new ones.
+"""
+Most clusters that are kept, ten times the largest measured fleet, so that made-up names do not fill the memory. Beyond
+it the clusters with the oldest pushes are dropped: a fleet whose clusters come and go must accept new ones.
 """
 
 
@@ -40,10 +40,10 @@ class PushedObservations:
         self._clusters: dict[ClusterName, ClusterObservation] = {}
 
     def take(self, observations: Iterable[ClusterObservation]) -> PushResult:
-        """Keep each observation unless a newer one of its cluster is known; one of the same moment replaces it.
+        """Keep each observation unless a newer one of its cluster is held; one of the same moment replaces the old.
 
-        Beyond the limit a new cluster replaces the one with the oldest push. Raises InvalidInput, and keeps none of
-        them, if they alone exceed the limit.
+        Beyond the limit a new cluster replaces the one with the oldest push. Raises InvalidInput, and keeps no
+        observation, if the new ones alone exceed the limit.
         """
         taken: list[ClusterObservation] = []
         older: list[ClusterObservation] = []

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from operator import is_
 from types import MappingProxyType
 
-from reconciler.errors import Problem
+from reconciler.bulkhead import Seam, attempt
+from reconciler.errors import Bug
 from reconciler.model.capacity import ClusterObservation, Observed
 from reconciler.model.ids import ClusterName, WorkloadId
 from reconciler.model.policy import Desired, EngineName
@@ -24,23 +26,26 @@ class JoinedView:
 
     Of two with the same time that of the earlier view wins. All replica requests and signals of a workload are kept, in
     the order of the views. Of two reports on one placement that of the engine's own objects wins over one in an
-    observation. Charts can be rendered if one of the views can.
+    observation. Charts can be rendered if one of the views can. A view that fails in a way that nothing foresaw has
+    nothing to say, and its clusters are unseen.
     """
 
     def __init__(self, *views: ClusterView) -> None:
         self._views = views
+        self._unfollowed: tuple[Bug | None, ...] = ()
         self._parts: tuple[ReportsByPath, ...] = ()
         self._reports = _NONE
 
     def follow(self, desired: Desired) -> None:
         """Pass the fleet on to each view."""
-        for view in self._views:
-            view.follow(desired)
+        self._unfollowed = tuple(
+            attempt(Seam.VIEW, type(view).__name__, partial(view.follow, desired)) for view in self._views
+        )
 
     def observe(self) -> Observed:
         """Read each view once and join the results; problems keep the order of the views."""
         clusters: dict[ClusterName, ClusterObservation] = {}
-        problems: list[Problem] = []
+        problems = [bug.problem(bug.item) for bug in self._unfollowed if bug is not None]
         asks: dict[WorkloadId, tuple[ReplicaRequest, ...]] = {}
         reports: list[ReportsByPath] = []
         reporting: dict[ClusterName, EngineName] = {}
@@ -49,7 +54,10 @@ class JoinedView:
         reached_by: dict[ClusterName, str] = {}
         helm = False
         for view in self._views:
-            seen = view.observe()
+            observed = attempt(Seam.VIEW, type(view).__name__, view.observe)
+            seen = Observed() if isinstance(observed, Bug) else observed
+            if isinstance(observed, Bug):
+                problems.append(observed.problem(observed.item))
             helm = helm or seen.helm
             problems.extend(seen.problems)
             reporting |= seen.reporting
@@ -69,7 +77,7 @@ class JoinedView:
             clusters=clusters,
             asks=asks,
             freshness=freshness,
-            reports=self._joined(tuple(part for part in reports if part)),
+            reports=self._join_reports(tuple(part for part in reports if part)),
             reporting=reporting,
             nameless=nameless,
             reached_by=reached_by,
@@ -77,7 +85,7 @@ class JoinedView:
             problems=tuple(problems),
         )
 
-    def _joined(self, parts: tuple[ReportsByPath, ...]) -> ReportsByPath:
+    def _join_reports(self, parts: tuple[ReportsByPath, ...]) -> ReportsByPath:
         """Join reports; the same object for the same parts."""
         if len(parts) != len(self._parts) or not all(map(is_, parts, self._parts)):
             joined = {path: report for part in reversed(parts) for path, report in part.items()}

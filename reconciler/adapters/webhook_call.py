@@ -1,4 +1,4 @@
-"""One push event to one endpoint of an engine: the request, and the meaning of its answer."""
+"""A push event to one endpoint of an engine: the request, and the meaning of its answer."""
 
 from __future__ import annotations
 

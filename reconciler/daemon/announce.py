@@ -1,4 +1,4 @@
-"""Tells what is new since the pass before: events of what is held back to sinks, problems and rollouts to the log."""
+"""Reports changes since the pass before: events of suppressed changes to sinks, problems and rollouts to the log."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ import structlog
 
 from reconciler.core.commits.events import SuppressedByReason, of_held_back
 from reconciler.core.observe.rollouts import RolloutFailure, Rollouts
-from reconciler.daemon.reconcile import Outcome, View
+from reconciler.daemon.event_sinks import publish_events
+from reconciler.daemon.reconcile import Outcome, PassDecision
 from reconciler.errors import Problem, Severity
 from reconciler.model.ids import CommitId
 from reconciler.model.plan import Reason, Suppressed
@@ -17,20 +18,20 @@ from reconciler.model.rollout import EngineState
 from reconciler.ports import EventSink
 
 FIRST_SIGHT = timedelta(seconds=10)
-"""How long after the start an unseen primary is not logged: its first lists take a moment."""
+"""Time after the start in which an unseen primary is not logged: its first lists take a moment."""
 
 LATE = timedelta(minutes=4)
-"""How long an engine may take to pick up a new version before that is logged.
+"""Time for an engine to pick up a new version before the delay is logged.
 
-An engine that no webhook tells of a push polls: Argo CD every three minutes at most (two, and a jitter of one), Flux
-every minute. Then it still has to fetch and apply. So each resize may be that late, without anything being wrong.
+An engine without a webhook polls: Argo CD every three minutes at most (two, and a jitter of one), Flux every minute.
+Then it still has to fetch and apply. A resize may thus be late without a fault.
 """
 
 log = structlog.get_logger()
 
 
 class Announcer:
-    """Tells what is new since the pass before, so that what lasts is one line when it comes and one when it goes."""
+    """Logs changes since the pass before: a lasting state is logged when it begins and when it ends."""
 
     def __init__(self, *, source_branch: str, sinks: Sequence[EventSink]) -> None:
         """Know the source branch by the name that its line gives it."""
@@ -44,14 +45,14 @@ class Announcer:
         self._waiting: dict[str, str] = {}
 
     def tell(self, outcome: Outcome) -> None:
-        """Log where the source branch went, then what came or went of all else; the changes are published already."""
-        self._tell_source(outcome.view.tips.source)
+        """Log the move of the source branch, then other changes of state; those of the plan are published already."""
+        self._tell_source(outcome.decision.tips.source)
         self._tell_problems(frozenset(outcome.problems))
-        self._tell_rollouts(outcome.view.rollouts, outcome.view.now)
+        self._tell_rollouts(outcome.decision.inputs.rollouts, outcome.decision.inputs.now)
         self._publish_held_back(outcome)
 
     def _tell_source(self, tip: CommitId | None) -> None:
-        """Log that the source branch has moved; where it stands at the start is no news."""
+        """Log that the source branch has moved; its first commit is not logged."""
         if tip is not None and self._source not in (None, tip):
             log.info("source moved", line=f"{self._source_branch} is now at {tip[:12]}")
         self._source = tip or self._source
@@ -59,17 +60,20 @@ class Announcer:
     def _tell_problems(self, problems: frozenset[Problem]) -> None:
         for problem in sorted(problems - self._problems):
             report = log.error if problem.severity is Severity.ERROR else log.warning
-            report("problem", line=str(problem))
-        # By file: one revert mends all that is wrong with it, also what was only told because of the rest.
-        gone = (_files(self._problems) - _files(problems)) | (_broken(self._problems) - _broken(problems))
+            trace = {} if problem.bug is None else {"exception": problem.bug.trace}
+            report("problem" if problem.bug is None else "bug", line=str(problem), **trace)
+        # By file: one revert mends all problems of a file, those that follow from others included.
+        gone = (_files(self._problems) - _files(problems)) | (
+            _files_with_errors(self._problems) - _files_with_errors(problems)
+        )
         for path in sorted(gone):
             log.info("mended", line=f"mended: {path}")
         self._problems = problems
 
     def _tell_rollouts(self, rollouts: Rollouts, now: datetime) -> None:
-        """Log which placements have stopped or begun to be healthy; that a new one is on its way is no news."""
+        """Log which placements have become healthy or unhealthy; the start of a new placement is not logged."""
         before, self._rollouts = self._rollouts, rollouts
-        if before.signs is None:  # what is so at the start is no news
+        if before.signs is None:  # the state at the start is no news
             return
         if rollouts is not before:
             for path, failure in rollouts.new_failures(before):
@@ -95,20 +99,19 @@ class Announcer:
     def _publish_held_back(self, outcome: Outcome) -> None:
         before = self._held_back
         suppressed = (*outcome.plan.suppressed, *outcome.rendered.suppressed)
-        lasting = [item for item in suppressed if not self._too_early(outcome.view, item)]
+        lasting = [item for item in suppressed if not self._too_early(outcome.decision, item)]
         self._held_back = {(item.workload, item.reason): item for item in lasting}
-        events = tuple(of_held_back(before, self._held_back, outcome.events, outcome.view.now))
+        events = tuple(of_held_back(before, self._held_back, outcome.events, outcome.decision.inputs.now))
         if events:
-            for sink in self._sinks:
-                sink.publish(events, ())
+            publish_events(self._sinks, events, ())
 
-    def _too_early(self, view: View, item: Suppressed) -> bool:
+    def _too_early(self, decision: PassDecision, item: Suppressed) -> bool:
         """Tell whether the primary has only not been observed yet, since the daemon started a moment ago."""
-        self._began = self._began or view.now
-        if item.reason is not Reason.PRIMARY_UNSEEN or view.now - self._began >= FIRST_SIGHT:
+        self._began = self._began or decision.inputs.now
+        if item.reason is not Reason.PRIMARY_UNSEEN or decision.inputs.now - self._began >= FIRST_SIGHT:
             return False
-        workspace = view.desired.workspaces.get(item.workload.workspace)
-        return workspace is not None and workspace.primary not in view.observed.clusters
+        workspace = decision.inputs.desired.workspaces.get(item.workload.workspace)
+        return workspace is not None and workspace.primary not in decision.inputs.observed.clusters
 
 
 def _not_healthy(path: str, failure: RolloutFailure) -> None:
@@ -119,5 +122,5 @@ def _files(problems: Iterable[Problem]) -> frozenset[str]:
     return frozenset(problem.path for problem in problems)
 
 
-def _broken(problems: Iterable[Problem]) -> frozenset[str]:
+def _files_with_errors(problems: Iterable[Problem]) -> frozenset[str]:
     return _files(problem for problem in problems if problem.severity is Severity.ERROR)

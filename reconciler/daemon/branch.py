@@ -1,10 +1,12 @@
-"""Reads the output branch into a Ledger, and follows it at the cost of what changed."""
+"""Reads the output branch into a Ledger, and follows it at the cost of its changes."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
+from reconciler.bulkhead import Seam, attempt
 from reconciler.core.ledger.read import (
     ROOTS,
     LedgerRecords,
@@ -19,18 +21,25 @@ from reconciler.core.ledger.read import (
     placement_paths,
     read_record,
 )
-from reconciler.errors import OverspillError
+from reconciler.core.recording.ledger_cache import read_cached, write_cached
+from reconciler.daemon.bug_log import BUGS
+from reconciler.errors import Bug, OverspillError
 from reconciler.model.ids import BlobId, CommitId
 from reconciler.model.ledger import Drift, Ledger
 from reconciler.model.placement import Placement
 from reconciler.model.tree import Commit, blob_of
-from reconciler.ports import Repository
+from reconciler.ports import LedgerCache, Repository
 
 _AT_ONCE = 512
 """Files that are in memory at the same time while many are read."""
 
 _FEW = 200
 """Directories up to which git is asked for each by name; beyond, one listing of everything is cheaper."""
+
+_LEAST_CHANGES = 100
+_CHANGED_PART = 20
+"""One record of so many has to change before all are kept again. Parsing one takes as long as keeping forty, and a
+start parses those that have changed since."""
 
 _EMPTY = Ledger(commit=None)
 
@@ -46,9 +55,9 @@ class _Written:
     commits: Sequence[Commit]
 
     def plain(self, broken: Collection[str]) -> bool:
-        """Tell whether nothing goes by its directory: what lies in one only git knows.
+        """Tell whether the commits remove and write single files only: git alone knows the contents of a directory.
 
-        A `broken` record may lie in a directory that is called like a file of ours, which takes its place.
+        A `broken` record may lie in a directory that has the path of a file of ours, which replaces it.
         """
         gone = all(is_record(path) or is_ours(path) for commit in self.commits for path in commit.removes)
         return gone and not any(
@@ -56,7 +65,7 @@ class _Written:
         )
 
     def records(self) -> dict[str, bytes | None]:
-        """Return what the records hold that these commits touch, by path, None for those that are gone."""
+        """Return the contents of the records that these commits touch, by path; None for those that are gone."""
         files: dict[str, bytes | None] = {}
         for commit in self.commits:
             files.update(dict.fromkeys(filter(is_record, commit.removes)))
@@ -67,14 +76,19 @@ class _Written:
 class BranchReader:
     """The Ledger of the output branch at any tip.
 
-    The first tip is read whole, later ones by their difference from the one before, and commits of our own on top of it
-    not at all; a file whose blob has not changed is never read twice. The Ledger depends on the tip alone, not on the
-    tips before it, and never changes. After a call that raised, the next one does the same work again.
+    The first tip is read whole, a later tip by its difference from the tip before, and our own commits on top of that
+    not at all; a file whose blob has not changed is never read twice, nor by the next run of the program where there is
+    a cache. The Ledger depends on the tip alone, not on the tips before it, and never changes. After a call that
+    raised, the next one does the same work again.
     """
 
-    def __init__(self, repository: Repository) -> None:
+    def __init__(self, repository: Repository, cache: LedgerCache | None = None) -> None:
         """Read nothing yet."""
         self._repository = repository
+        self._cache = cache
+        self._restored = cache is None
+        self._unread: Mapping[str, BlobId] = {}
+        self._unkept = 0
         self._ledger = _EMPTY
         self._records = LedgerRecords()
         self._blobs: dict[str, BlobId] = {}
@@ -92,23 +106,53 @@ class BranchReader:
         if tip is None:
             self._ledger, self._records, self._blobs, self._known = _EMPTY, LedgerRecords(), {}, None
             return self._ledger
+        if not self._restored:
+            self._restored = True
+            self._restore()
         written, broken = self._written, self._records.broken
         if written is not None and (written.base, written.tip) == (self._ledger.commit, tip) and written.plain(broken):
             changed, read = self._made(written.records())
             drifted: tuple[Drift, ...] = ()  # our own commit is the tip
         else:
             changed = self._difference(tip)
-            drifted = self._drifted(tip)
+            drifted = self._find_drift(tip)
             read = self._read(changed)
-        records = self._traced(tip, self._records.changed(read), drifted)
+        records = self._find_workloads(tip, self._records.changed(read), drifted)
         self._ledger, self._records, self._known = assemble_ledger(tip, records, drifted), records, tip
         if changed:
-            self._blobs = _changed(self._blobs, changed)
+            self._blobs = _apply_changes(self._blobs, changed)
+        self._unread = {}
+        self._unkept += len(changed)
         return self._ledger
+
+    def keep(self, *, least: int = _LEAST_CHANGES) -> None:
+        """Keep the records for the next run, if `least` and a twentieth of them have changed since they were kept.
+
+        It takes six microseconds for each of them, and its failure costs nothing but itself.
+        """
+        cache, commit = self._cache, self._ledger.commit
+        if cache is None or commit is None or self._unkept < max(least, len(self._blobs) // _CHANGED_PART):
+            return
+        self._unkept = 0
+        bug = attempt(Seam.CACHE, commit, lambda: cache.write(write_cached(commit, self._records, self._blobs)))
+        if isinstance(bug, Bug):
+            BUGS.note(bug)
+
+    def _restore(self) -> None:
+        """Begin with the records of the last run, if any were kept."""
+        data = None if self._cache is None else self._cache.read()
+        if data is None:
+            return
+        cached = attempt(Seam.CACHE, "the last run", lambda: read_cached(data))
+        if isinstance(cached, Bug):
+            BUGS.note(cached)
+            return
+        self._records, self._blobs, self._known = cached.records, dict(cached.blobs), cached.commit
+        self._unread = cached.unread
 
     @property
     def blobs(self) -> Mapping[str, BlobId]:
-        """Return the blob of each record as it was last read, by path; what is returned never changes."""
+        """Return the blob of each record as it was last read, by path; the mapping never changes."""
         return self._blobs
 
     def blob(self, path: str) -> BlobId | None:
@@ -116,7 +160,7 @@ class BranchReader:
         return self._blobs.get(path)
 
     def expect(self, records: Mapping[tuple[str, bytes], Record]) -> None:
-        """Take note of what files will be read as, by path and content, in place of what was noted before."""
+        """Keep the values of files that are about to be written, by path and content, in place of earlier ones."""
         self._expected = records
 
     def wrote(self, base: CommitId | None, tip: CommitId, commits: Sequence[Commit]) -> None:
@@ -124,13 +168,13 @@ class BranchReader:
         self._written = _Written(base=base, tip=tip, commits=commits)
 
     def _made(self, files: Mapping[str, bytes | None]) -> tuple[dict[str, BlobId | None], dict[str, Record | None]]:
-        """Return the blobs and the records of what we wrote, as far as it is not as it was; None for what is gone."""
+        """Return the changed blobs and records of our commits; None for removed files."""
         blobs = {path: None if data is None else blob_of(data) for path, data in files.items()}
         changed = {path: blob for path, blob in blobs.items() if self._blobs.get(path) != blob}
         read: dict[str, Record | None] = {}
         for path in changed:
             data = files[path]
-            read[path] = None if data is None else self._recognised(path, data)
+            read[path] = None if data is None else self._recognise(path, data)
         return changed, read
 
     def _difference(self, tip: CommitId) -> dict[str, BlobId | None]:
@@ -139,10 +183,11 @@ class BranchReader:
             try:
                 changes = self._repository.changes(self._known, tip, under=ROOTS)
             except OverspillError:
-                self._known = None  # the branch has jumped, and what we knew is gone: do not ask for it again
+                self._known = None  # the branch was rewritten: the cached state is void
             else:
-                records = ((change.path, change.new) for change in changes if is_record(change.path))
-                return {path: blob for path, blob in records if self._blobs.get(path) != blob}
+                records = {change.path: change.new for change in changes if is_record(change.path)}
+                records = {**self._unread, **records}
+                return {path: blob for path, blob in records.items() if self._blobs.get(path) != blob}
         entries = self._repository.entries(tip, under=ROOTS)
         blobs: dict[str, BlobId | None] = {entry.path: entry.blob for entry in entries if is_record(entry.path)}
         gone: dict[str, BlobId | None] = {path: None for path in self._blobs if path not in blobs}
@@ -151,22 +196,22 @@ class BranchReader:
     def _read(self, changed: Mapping[str, BlobId | None]) -> dict[str, Record | None]:
         """Read the records that changed."""
         records: dict[str, Record | None] = {path: None for path, blob in changed.items() if blob is None}
-        records.update(self._parsed((path, blob) for path, blob in changed.items() if blob is not None))
+        records.update(self._parse((path, blob) for path, blob in changed.items() if blob is not None))
         return records
 
-    def _parsed(self, files: Iterable[tuple[str, BlobId]]) -> Iterator[tuple[str, Record]]:
+    def _parse(self, files: Iterable[tuple[str, BlobId]]) -> Iterator[tuple[str, Record]]:
         wanted = list(files)
         for start in range(0, len(wanted), _AT_ONCE):
             batch = wanted[start : start + _AT_ONCE]
             contents = self._repository.read({blob for _, blob in batch})
             for path, blob in batch:
-                yield path, self._recognised(path, contents[blob])
+                yield path, self._recognise(path, contents[blob])
 
-    def _recognised(self, path: str, data: bytes) -> Record:
+    def _recognise(self, path: str, data: bytes) -> Record:
         expected = self._expected.get((path, data))
         return read_record(data, path) if expected is None else expected
 
-    def _traced(self, tip: CommitId, records: LedgerRecords, drifted: Sequence[Drift]) -> LedgerRecords:
+    def _find_workloads(self, tip: CommitId, records: LedgerRecords, drifted: Sequence[Drift]) -> LedgerRecords:
         """Find the workloads of broken records in their earlier versions, where neither text nor drift names them.
 
         Earlier versions differ from tip to tip: owners traced at another tip are forgotten.
@@ -182,11 +227,11 @@ class BranchReader:
         owners: dict[str, Record | None] = {}
         for path, record in untraced.items():
             earlier = ((path, blob) for blob in self._repository.earlier(tip, path))
-            good = (version.workload for _, version in self._parsed(earlier) if isinstance(version, Placement))
+            good = (version.workload for _, version in self._parse(earlier) if isinstance(version, Placement))
             owners[path] = replace(record, workload=next(good, None), traced=True)
         return records.changed(owners)
 
-    def _drifted(self, tip: CommitId) -> tuple[Drift, ...]:
+    def _find_drift(self, tip: CommitId) -> tuple[Drift, ...]:
         """Compare the tip with the commit that the daemon last wrote: the placements that people changed since."""
         base = self._repository.last_written(tip)
         if base is None or base == tip:
@@ -195,7 +240,7 @@ class BranchReader:
         files = self._files(base, directories)
         paths = {f"{directory}/placement.yaml" for directory in directories}
         records = [(path, blob) for blobs in files.values() for path, blob in blobs.items() if path in paths]
-        placements = dict(self._parsed(records))
+        placements = dict(self._parse(records))
         drifted: list[Drift] = []
         for directory, changes in sorted(directories.items()):
             path = f"{directory}/placement.yaml"
@@ -203,8 +248,14 @@ class BranchReader:
             if not isinstance(placement, Placement):
                 continue
             changed = {change.path: change.new for change in changes}
-            if path not in changed and self._is_theirs(placement, files[directory], changed):
-                continue
+            if path not in changed:
+                # If the author of the change is unknown, the placement stays as it is.
+                compare = partial(self._is_theirs, placement, files[directory], changed)
+                foreign = attempt(Seam.EDIT, directory, compare)
+                if isinstance(foreign, Bug):
+                    BUGS.note(foreign)
+                if foreign:
+                    continue
             removed = path in changed and changed[path] is None
             drifted.append(Drift(placement=placement, removed=removed, files=files[directory]))
         return tuple(drifted)
@@ -231,7 +282,7 @@ class BranchReader:
         return is_foreign_edit(placement, written, [path_in_cluster(path) for path in changed])
 
 
-def _changed(before: Mapping[str, BlobId], changes: Mapping[str, BlobId | None]) -> dict[str, BlobId]:
+def _apply_changes(before: Mapping[str, BlobId], changes: Mapping[str, BlobId | None]) -> dict[str, BlobId]:
     """Return a changed copy; going through all of it would cost more than the copy."""
     blobs = dict(before)
     for path, blob in changes.items():

@@ -1,13 +1,13 @@
 """When a pass runs: the daemon's only loop, and the signals of the process that steer it.
 
-The loop knows nothing of git or clusters. It calls a pass, looks at how that ended, and waits for the next reason.
+The loop knows nothing of git or clusters. It runs a pass, handles the outcome, and waits for the next reason.
 """
 
 from __future__ import annotations
 
 import signal
 import time
-from collections.abc import Callable, Iterator, Sized
+from collections.abc import Callable, Collection, Iterator, Sized
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -17,7 +17,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 import structlog
 
-from reconciler.errors import Conflict, InvalidInput, OverspillError, Transient
+from reconciler.errors import Bug, Conflict, InvalidInput, OverspillError, Transient
 from reconciler.model.backoff import backoff
 from reconciler.ports import Clock
 
@@ -31,8 +31,10 @@ ORDER = "order"
 _STOP = "stop"
 
 FETCHING = frozenset({START, POLL, HINT, RELOAD})
-"""Reasons to ask the remote first. The others work on what was last fetched: if that is behind, the push is rejected,
-and the pass runs again with a fetch."""
+"""
+Reasons to fetch first. Other passes work on the last fetched commits: if those are behind, the push is rejected, and
+the pass runs again with a fetch.
+"""
 
 _EVERY_REASON = FETCHING | {ALARM, OBSERVATION, ORDER}
 _PERSON_ACTED = frozenset({HINT, RELOAD, ORDER})
@@ -43,8 +45,9 @@ _LEAST_ALARM = timedelta(seconds=1)
 _POLL_JITTER = 0.1
 _MISSED_POLLS = 10
 _SLICE = 1.0
-"""Seconds of one wait at most: a signal that comes just as a wait begins is handled only when that wait ends."""
+"""Most seconds of one wait: a signal that arrives just as a wait begins is handled only when that wait ends."""
 MAINTAIN_EVERY = 200
+KEEP_EVERY = 100
 
 log = structlog.get_logger()
 
@@ -55,7 +58,7 @@ def conflict_pause(tries: int, *, luck: float) -> float:
 
 
 class PassOutcome(Protocol):
-    """What the loop wants to know of a pass: whether it changed anything, and when the next is due at the latest."""
+    """The outcome of a pass for the loop: its commits, and the latest time of the next pass."""
 
     @property
     def commits(self) -> Sized:
@@ -64,7 +67,7 @@ class PassOutcome(Protocol):
 
     @property
     def pushes(self) -> int:
-        """How many pushes carried them, of which each leaves a pack in the mirror."""
+        """Number of pushes that carried the commits; each leaves a pack in the mirror."""
         ...
 
     @property
@@ -72,9 +75,14 @@ class PassOutcome(Protocol):
         """The next moment at which the same inputs could decide otherwise."""
         ...
 
+    @property
+    def bugs(self) -> Collection[Bug]:
+        """Every exception that nothing foresaw and that a bulkhead has contained."""
+        ...
+
 
 class Alarm(Protocol):
-    """Something that wakes the loop at a moment."""
+    """A timer that wakes the loop at a moment."""
 
     def at(self, moment: datetime | None) -> None:
         """Wake with reason ``alarm`` at `moment`, in place of any earlier setting."""
@@ -86,23 +94,23 @@ OutcomeT_co = TypeVar("OutcomeT_co", bound=PassOutcome, covariant=True)
 
 
 class Pass(Protocol[OutcomeT_co]):
-    """One whole pass; without `fetch` on the branches as last fetched."""
+    """A whole pass; without `fetch` on the branches as last fetched."""
 
     def __call__(self, *, fetch: bool) -> OutcomeT_co:
-        """Run it, or raise what `reconciler.errors` tells apart."""
+        """Run the pass; raises the errors of `reconciler.errors`."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Vitals:
-    """How the loop is doing."""
+    """The health of the loop."""
 
     passes: int
     """Passes that ended well."""
     bugs: int
-    """Passes that ended in an unexpected exception."""
+    """Passes that ended in an unexpected exception, and exceptions that cost a pass one item when they were new."""
     idle: timedelta
-    """How long ago the last try ended, or the loop was made."""
+    """Time since the last try ended, or since the loop was made."""
     stuck_after: timedelta
     """The longest `idle` of a loop that works."""
     trouble: str = ""
@@ -111,7 +119,7 @@ class Vitals:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Rest:
-    """How to wait for the next pass: until a moment of the monotonic clock, or until one of the reasons comes."""
+    """The wait for the next pass: until a moment of the monotonic clock, or until a reason arrives."""
 
     until: float
     cut_by: frozenset[str]
@@ -120,15 +128,17 @@ class _Rest:
 class Loop(Generic[OutcomeT]):
     """Runs `pass_` whenever there is a reason to, until `stop`.
 
-    Reasons that come while a pass runs are put together into one more. How a pass ends says what follows:
+    Reasons that come while a pass runs are put together into one more. The outcome of a pass decides the next step:
 
     * well: the alarm is set to the outcome's `wake_at`, and `tell` gets the outcome;
     * Conflict: again at once with a fetch, at most ten times, then as Transient;
-    * Transient: again after a back-off that only `reload` cuts short; logged when it begins and when it ends;
-    * InvalidInput: logged once; tried again at each poll, when a hint says that somebody pushed, and for who waits;
+    * Transient: again after a back-off that only `reload` cuts short; the outage is logged when it begins and when it
+      ends;
+    * InvalidInput: logged once; tried again at each poll, after a push hint, and for waiting callers;
     * anything else is a bug: logged with its traceback, counted, and tried again as Transient.
 
-    `maintain` is called between passes, after every 200 pushes.
+    `keep` is called after passes that ended well, `maintain` after every 200 pushes, both while no reason waits; `keep`
+    also after every 100 passes, as there is always a reason where a thousand clusters are watched.
     """
 
     def __init__(
@@ -139,6 +149,7 @@ class Loop(Generic[OutcomeT]):
         alarm: Alarm,
         tell: Callable[[OutcomeT], None],
         maintain: Callable[[], None],
+        keep: Callable[[], None],
         random: Callable[[], float],
         poll: timedelta = timedelta(seconds=30),
         longest_backoff: timedelta = timedelta(minutes=1),
@@ -148,6 +159,7 @@ class Loop(Generic[OutcomeT]):
         self._alarm = alarm
         self._tell = tell
         self._maintain = maintain
+        self._keep = keep
         self._random = random
         self._poll = poll
         self._longest_backoff = longest_backoff
@@ -160,6 +172,7 @@ class Loop(Generic[OutcomeT]):
         self._poll_at = 0.0
         self._passes = self._bugs = self._tries = self._changed = 0
         self._trouble = ""
+        self._contained: frozenset[Bug] = frozenset()
         self._logged: dict[type[Exception], str] = {}
         self._ended = time.monotonic()
 
@@ -198,7 +211,7 @@ class Loop(Generic[OutcomeT]):
             outcome = self._pass_until_settled()
             if outcome is None:
                 return _Rest(until=0, cut_by=_NEVER)
-            self._succeed(outcome)
+            self._note_success(outcome)
         except InvalidInput as error:
             self._fail(error, fetched=fetched)
             return _Rest(until=self._poll_at, cut_by=_PERSON_ACTED)
@@ -211,7 +224,7 @@ class Loop(Generic[OutcomeT]):
         return _Rest(until=self._poll_at, cut_by=_EVERY_REASON)
 
     def _pass_until_settled(self) -> OutcomeT | None:
-        """Run the pass, again whenever the branch moved under it; None when told to stop in between."""
+        """Run the pass, and again whenever the branch has moved meanwhile; None when stopped in between."""
         for tries in range(1, CONFLICT_TRIES + 1):
             try:
                 return self._pass(fetch=self._fetch)
@@ -222,7 +235,7 @@ class Loop(Generic[OutcomeT]):
                     return None
         raise Transient(f"pushing: the output branch moved {CONFLICT_TRIES} times in a row under us")
 
-    def _succeed(self, outcome: OutcomeT) -> None:
+    def _note_success(self, outcome: OutcomeT) -> None:
         """Take note of a pass that ended well."""
         if self._fetch:
             self._set_poll()
@@ -237,13 +250,19 @@ class Loop(Generic[OutcomeT]):
         self._logged.clear()
         self._failures = 0
         self._passes += 1
+        contained = frozenset(outcome.bugs)
+        self._bugs += len(contained - self._contained)
+        self._contained = contained
         self._changed += outcome.pushes if outcome.commits else 0
-        if self._changed >= MAINTAIN_EVERY and self._reasons.empty():
+        idle = self._reasons.empty()
+        if idle or self._passes % KEEP_EVERY == 0:
+            self._keep()
+        if idle and self._changed >= MAINTAIN_EVERY:
             self._changed = 0
             self._run_maintenance()
 
     def _fail(self, error: Exception, *, fetched: bool) -> None:
-        """Take note of a pass that did not end well; the next one fetches, since nobody knows how far this one came."""
+        """Note a failed pass; the next one fetches, since the progress of this one is unknown."""
         if fetched:
             self._set_poll()
         self._fetch = True
@@ -252,7 +271,7 @@ class Loop(Generic[OutcomeT]):
         refused, expected = isinstance(error, InvalidInput), isinstance(error, OverspillError)
         self._bugs += not expected
         logged = self._logged.get(type(error))
-        # An outage words itself anew at each try; it is one outage all the same.
+        # The message of an outage differs at each try; it is one outage all the same.
         if logged == self._trouble or (logged is not None and expected and not refused):
             return
         self._logged[type(error)] = self._trouble

@@ -1,4 +1,4 @@
-"""Receives the orders of many callers: batch after batch, each decided while the one before is being pushed."""
+"""Receives the orders of many callers in batches; each is decided while the batch before is being pushed."""
 
 from __future__ import annotations
 
@@ -9,16 +9,18 @@ from functools import partial
 
 from reconciler.core.commits.write import RenderedPlan
 from reconciler.core.decide.decide import receive
+from reconciler.core.recording.pass_record import PassKind
 from reconciler.daemon.order_queue import Batch
 from reconciler.daemon.reconcile import (
     Memory,
     Outcome,
+    PassDecision,
     PendingPush,
-    View,
     World,
     begin_push,
     draft,
     read_input,
+    record,
     store_commits,
 )
 from reconciler.daemon.snapshot import LatestSnapshot
@@ -36,7 +38,7 @@ class _PushedBatch:
 
 
 class OrderBatches:
-    """Takes in batches, of which one at a time is on its way to the remote.
+    """Takes in batches, and pushes one at a time.
 
     A batch is decided as if the push before it had succeeded. If that push fails, both batches wait on or fail
     together. The clusters are observed once: no batch places anything.
@@ -51,13 +53,13 @@ class OrderBatches:
         self._under_way: _PushedBatch | None = None
         self._finished: _PushedBatch | None = None
         self.answered = 0
-        """How many orders were answered last."""
+        """Number of orders in the last answered batch."""
         self.outcomes: list[Outcome] = []
-        """One a batch that was pushed, in order."""
+        """The outcomes of pushed batches, in order."""
 
     @property
     def under_way(self) -> int:
-        """How many orders are on their way to the remote."""
+        """Number of orders in the push under way."""
         return len(self._under_way.batch.entries) if self._under_way is not None else 0
 
     def take_in(self, batch: Batch) -> None:
@@ -70,11 +72,12 @@ class OrderBatches:
                 try:
                     if any(order.verb is not Verb.CREATE for order in batch.orders):
                         self._finish()  # an end names the commits it reverts, for which the remote may have to be asked
-                    view, rendered = self._drafted(batch)
-                    ids = store_commits(self._world, view, rendered)
+                    decision, rendered = self._draft(batch)
+                    ids = store_commits(self._world, decision, rendered)
+                    record(self._world, decision, ids, PassKind.RECEIVE)
                 finally:
                     self._finish()
-                push = begin_push(self._world, self._memory, view, rendered, ids)
+                push = begin_push(self._world, self._memory, decision, rendered, ids)
             self._under_way = _PushedBatch(batch=batch, push=push)
             self._tips = _tips_after(self._tips, push.outcome)
             self._held = rendered.suppressed
@@ -82,7 +85,7 @@ class OrderBatches:
             self._answer()
 
     def settle(self) -> None:
-        """Wait for the push under way, if there is one; post its outcome to readers, then answer its callers."""
+        """Wait for the push under way, if any; post its outcome to readers, then answer its callers."""
         self._finish()
         self._answer()
 
@@ -106,15 +109,15 @@ class OrderBatches:
             sent.push.end()
         self._finished = sent
 
-    def _drafted(self, batch: Batch) -> tuple[View, RenderedPlan]:
+    def _draft(self, batch: Batch) -> tuple[PassDecision, RenderedPlan]:
         decided = partial(receive, held=self._held)
         inputs = read_input(self._world, self._memory, self._tips, batch.orders, self._seen)
         self._seen = inputs.observed
-        return draft(self._world, View.of(inputs, self._tips, decided(inputs)), decided)
+        return draft(self._world, PassDecision.of(inputs, self._tips, decided(inputs)), decided)
 
 
 def join_outcomes(outcomes: Sequence[Outcome]) -> Outcome:
-    """Join the outcomes of all batches into one, with the view of the last."""
+    """Join the outcomes of all batches into one, with the decision of the last."""
     last = outcomes[-1]
     rendered = replace(
         last.rendered,
@@ -133,7 +136,7 @@ def join_outcomes(outcomes: Sequence[Outcome]) -> Outcome:
 
 def _held_back(latest: LatestSnapshot) -> tuple[Suppressed, ...]:
     with suppress(Transient):  # no pass has ended well yet
-        return latest.read().view.plan.suppressed
+        return latest.read().decision.plan.suppressed
     return ()
 
 

@@ -29,11 +29,12 @@ MOST = 1000
 _LOOK = 0.001
 _QUIET = 0.002
 _LONGEST = 0.1
-"""Seconds: a pass that has orders looks for others after each of the first, waits until none has come for the second,
-and no longer than the third.
+"""
+Seconds: a pass with orders looks for more after each interval of the first, until none has come for the second, and no
+longer than the third.
 
-Callers that were answered together come back together; a pass that began with the first of them would leave the others
-to the next, and every push would carry half of what it could.
+Callers that were answered together come back together; a pass that began with the first order would leave the others to
+the next, and every push would carry half of the possible orders.
 """
 
 _STOPPING = Transient("stopping: the order was not carried out")
@@ -143,7 +144,10 @@ class Batch:
         with self.at_stake():
             receipts = _receipts(outcome, self.entries)
         for number, entry in self.entries.items():
-            entry.receipt.set_result(receipts[number])
+            if number in receipts:
+                entry.receipt.set_result(receipts[number])
+            else:
+                entry.receipt.set_exception(RuntimeError("the order was carried out by no commit"))
 
     @contextmanager
     def at_stake(self) -> Iterator[None]:
@@ -165,13 +169,16 @@ def _fail(entries: Mapping[int, QueuedOrder], error: Exception) -> None:
 
 
 def _receipts(outcome: Outcome, numbers: Iterable[int]) -> dict[int, OrderResult]:
-    """Put each order's answer and the commit of the change that carries it together."""
+    """Put each order's answer and the commit of the change that carries it together, where one does."""
     commits = {id(change): commit for change, commit in with_commits(outcome.rendered.changes, outcome.commits)}
-    tip = outcome.commits[-1] if outcome.commits else outcome.view.tips.output
+    tip = outcome.commits[-1] if outcome.commits else outcome.decision.tips.output
     receipts = {}
     for number in numbers:
         answer = outcome.plan.answers[number]
         unchanged = outcome.earlier.get(number, tip)
-        commit = unchanged if answer.change is None else commits[id(outcome.plan.changes[answer.change])]
+        change = None if answer.change is None else outcome.plan.changes[answer.change]
+        if change is not None and id(change) not in commits:
+            continue  # it could not be written, which costs its own caller alone
+        commit = unchanged if change is None else commits[id(change)]
         receipts[number] = OrderResult(answer=answer, commit=commit)
     return receipts

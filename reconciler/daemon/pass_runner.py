@@ -97,7 +97,7 @@ class PassRunner:
         return tips
 
     def _next(self, batches: OrderBatches, until: float, patience: float) -> Batch:
-        """Take the orders that wait while a push is under way, or that come right after it; none after `until`.
+        """Take the orders that wait while a push is under way, or that arrive right after it; none after `until`.
 
         Callers who have just been answered are likely to call again, within `patience` seconds. Too few orders for a
         push of their own wait for the push under way: a push of one order takes as long as one of fifty.
@@ -114,8 +114,8 @@ class PassRunner:
 
 
 def _half(orders: int) -> int:
-    """Return how many orders one push is to carry, so that as many are decided meanwhile; few go together.
+    """Return the number of orders for one push, so that as many are decided meanwhile; few orders share one push.
 
-    Large and small batches in turn would wait for each other, and none would be decided beside a push.
+    Alternating large and small batches would wait for each other, and no batch would be decided during a push.
     """
     return orders if orders < MANY else (orders + 1) // 2

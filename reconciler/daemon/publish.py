@@ -1,20 +1,22 @@
-"""The traffic of a pass with git and Helm: what its commits are written from, what was received before, and the push.
+"""The traffic of a pass with git and Helm: the inputs of its commits, earlier receipts, and the push.
 
-Called by `reconcile` only. A rejected push is not handled here: it means that the whole pass has to be run again.
+Called by `reconcile` only. A rejected push is not handled here: the whole pass has to run again.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
+from reconciler.bulkhead import Seam, attempt
 from reconciler.core.commits import write
-from reconciler.core.commits.cluster_branches import BranchState, concerned, project
+from reconciler.core.commits.cluster_branches import BranchState, keeps_cluster_branches, project
 from reconciler.core.commits.templates import RenderedTemplates
-from reconciler.core.commits.trailers import Action, Trailer, action
+from reconciler.core.commits.trailers import Action, Trailer, action, is_own
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.engines import engine
-from reconciler.errors import InvalidInput, Transient
+from reconciler.errors import Bug, InvalidInput, Transient
 from reconciler.model.ids import CommitId
 from reconciler.model.plan import Extend, Move, Plan, Restore, Revert
 from reconciler.model.request import Answer
@@ -27,10 +29,10 @@ _MOST_READ_BACK = 1000
 
 
 def gather(
-    repository: Repository, charts: Charts, plan: Plan, templates: RenderedTemplates, tips: Tips
+    repository: Repository, charts: Charts, plan: Plan, templates: RenderedTemplates, tips: Tips, *, author: Identity
 ) -> write.CommitInputs:
-    """Fetch what the plan's commits are written from: rendered charts, files to restore, commits that are undone."""
-    rendered, failed = _charts(charts, templates)
+    """Fetch the inputs of the plan's commits: rendered charts, files to restore, commits that are undone."""
+    rendered, failed, bugs = _charts(charts, templates)
     restored = [
         blob for change in plan.changes if isinstance(change, Restore) for blob in change.drifted.files.values()
     ]
@@ -51,15 +53,16 @@ def gather(
     return write.CommitInputs(
         charts=rendered,
         failed=failed,
+        bugs=bugs,
         blobs=repository.read(restored) if restored else {},
         records=records,
-        history=_history(repository, plan, tips),
+        history=_history(repository, plan, tips, author),
     )
 
 
 def _charts(
     charts: Charts, templates: RenderedTemplates
-) -> tuple[dict[int, dict[str, tuple[Json, ...]]], dict[int, str]]:
+) -> tuple[dict[int, dict[str, tuple[Json, ...]]], dict[int, str], tuple[Bug, ...]]:
     """Render the charts that engines leave to us, by position of the change, and say why some could not be.
 
     A repository that is away fails its own charts and is asked once: no expiry waits for it, let alone several times.
@@ -67,6 +70,7 @@ def _charts(
     rendered: dict[int, dict[str, tuple[Json, ...]]] = {}
     failed: dict[int, str] = {}
     away: dict[str, str] = {}
+    bugs: list[Bug] = []
     for position, template in templates.items():
         if template.spec is None:
             continue
@@ -75,7 +79,13 @@ def _charts(
         for chart in chosen.to_render(template.spec):
             try:
                 if chart.repo_url not in away:
-                    objects[chart.name] = tuple(charts.template(chart, hooks=chosen.hooks))
+                    task = partial(charts.template, chart, hooks=chosen.hooks)
+                    chart_objects = attempt(Seam.CHART, template.placement.workload, task)
+                    if isinstance(chart_objects, Bug):
+                        bugs.append(chart_objects)
+                        failed[position] = chart_objects.summary
+                        break
+                    objects[chart.name] = tuple(chart_objects)
                     continue
             except Transient as error:
                 away[chart.repo_url] = str(error)
@@ -86,10 +96,10 @@ def _charts(
             break
         else:
             rendered[position] = objects
-    return rendered, failed
+    return rendered, failed, tuple(bugs)
 
 
-def _history(repository: Repository, plan: Plan, tips: Tips) -> dict[str, tuple[LoggedCommit, ...]]:
+def _history(repository: Repository, plan: Plan, tips: Tips, author: Identity) -> dict[str, tuple[LoggedCommit, ...]]:
     """Find the commits of every placement that ends, in one walk back to the beginning of the oldest of them."""
     ending = [change.placement for change in plan.changes if isinstance(change, Revert)]
     ending += [change.before for change in plan.changes if isinstance(change, Move)]
@@ -99,16 +109,18 @@ def _history(repository: Repository, plan: Plan, tips: Tips) -> dict[str, tuple[
     history: dict[str, list[LoggedCommit]] = {}
     for commit in repository.log(tips.output, since=min(placement.created_at for placement in ending)):
         placement = Trailer.PLACEMENT.read(commit)
-        if placement in wanted:
+        if placement in wanted and is_own(commit, author):
             history.setdefault(placement, []).append(commit)
     return {placement: tuple(commits) for placement, commits in history.items()}
 
 
-def earlier_receipts(repository: Repository, tips: Tips, answers: Mapping[int, Answer]) -> dict[int, CommitId]:
+def earlier_receipts(
+    repository: Repository, tips: Tips, answers: Mapping[int, Answer], author: Identity
+) -> dict[int, CommitId]:
     """Find the commit that received each request that had been received before, by the number of the order.
 
     A caller who asks a second time is answered like the first time. The branch is read no further back than to the
-    first of those times or `_MOST_READ_BACK` commits, and not at all where nobody asks again.
+    first of those times or `_MOST_READ_BACK` commits, and not at all without a repeated call.
     """
     again = {number: answer for number, answer in answers.items() if answer.since is not None}
     if not again or tips.output is None:
@@ -116,7 +128,7 @@ def earlier_receipts(repository: Repository, tips: Tips, answers: Mapping[int, A
     first = min(answer.since for answer in again.values() if answer.since is not None)
     newest: dict[str, CommitId] = {}
     for commit in repository.log(tips.output, since=first, limit=_MOST_READ_BACK):
-        if action(commit) is Action.RECEIVE:
+        if action(commit) is Action.RECEIVE and is_own(commit, author):
             newest.setdefault(Trailer.REQUEST.read(commit), commit.id)
     return {number: newest[str(answer.workload)] for number, answer in again.items() if str(answer.workload) in newest}
 
@@ -136,10 +148,10 @@ class Publication:
 def publish(
     repository: Repository, inputs: PassInput, tips: Tips, written: Mapping[CommitId, Commit], author: Identity
 ) -> Publication:
-    """Begin to push what was written on top of the output tip; nothing is visible until all of it is.
+    """Begin to push the new commits on top of the output tip; all become visible together.
 
-    Branches of clusters, where the fleet has them, go with the same push, and are put right by it even where there is
-    nothing else to push. Raises Conflict when the tip, or one of them, is known to have moved.
+    Branches of clusters, if the fleet has them, go with the same push, which repairs them even without new commits.
+    Raises Conflict when the tip, or a branch of a cluster, is known to have moved.
     """
     ids = tuple(written)
     tip = ids[-1] if ids else tips.output
@@ -155,8 +167,8 @@ def publish(
 def _project(
     repository: Repository, inputs: PassInput, tips: Tips, written: Mapping[CommitId, Commit], author: Identity
 ) -> Sequence[Advance]:
-    """Write what the branches of clusters lack once the output branch stands at the last of `written`."""
-    if not concerned(inputs.desired):
+    """Write the missing commits of the clusters' branches for the output branch at the last of `written`."""
+    if not keeps_cluster_branches(inputs.desired):
         return ()
     branches = repository.branches()
     ids = [*([tips.output] if tips.output else []), *written]

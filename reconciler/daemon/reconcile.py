@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
+from reconciler.bulkhead import Seam, attempt
 from reconciler.core.commits import events
 from reconciler.core.commits.templates import render_templates
+from reconciler.core.commits.trailers import Trailer
 from reconciler.core.commits.write import RenderedPlan, write_commits
 from reconciler.core.decide.decide import decide
 from reconciler.core.decide.state.enrolment import Enrolment
@@ -19,75 +21,108 @@ from reconciler.core.decide.state.order import Order
 from reconciler.core.decide.state.pass_input import LostClusters, PassInput, given_up
 from reconciler.core.decide.steps import lost_cluster
 from reconciler.core.decide.steps.follow_requests import requests_after
-from reconciler.core.observe import demand
+from reconciler.core.decide.steps.mass_deletion import find_mass_deletion
+from reconciler.core.observe import demand, track_record
+from reconciler.core.observe.demand import UnseenPrimary
 from reconciler.core.observe.rollouts import RolloutSigns
+from reconciler.core.observe.template_differences import with_template_differences
+from reconciler.core.observe.track_record import TrackRecord
 from reconciler.core.observe.unknown_clusters import with_unknown_clusters
+from reconciler.core.recording.pass_record import PassKind, PassRecord
 from reconciler.daemon.branch import BranchReader
+from reconciler.daemon.budgets import BudgetReader
+from reconciler.daemon.bug_log import BUGS
+from reconciler.daemon.committed_past import with_committed_past
+from reconciler.daemon.event_sinks import publish_events
 from reconciler.daemon.publish import Publication, earlier_receipts, gather, publish
 from reconciler.daemon.rollout_tracker import RolloutTracker
 from reconciler.daemon.source import SourceReader, missing_branch
-from reconciler.errors import Problem
+from reconciler.errors import Bug, Problem
 from reconciler.model.capacity import Observed
 from reconciler.model.event import MOST_PATHS, Event, Push
 from reconciler.model.ids import CommitId
 from reconciler.model.plan import Plan
 from reconciler.model.policy import Desired
 from reconciler.model.tree import Advance, Identity, Tips, branch_of
-from reconciler.ports import Charts, Clock, ClusterView, EventSink, Repository
+from reconciler.ports import Charts, Clock, ClusterView, EventSink, Recording, Repository
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class World:
-    """Everything outside this process, by its ports, with the names of the author and of the two branches."""
+    """The world outside this process, by its ports, with the names of the author and of the two branches."""
 
     repository: Repository
     clusters: ClusterView
     charts: Charts
     clock: Clock
     author: Identity
-    """Who commits."""
+    """The committer."""
     sinks: Sequence[EventSink] = ()
     """Every event goes to all of them."""
     source_branch: str = "main"
     output_branch: str = "placements"
+    recording: Recording | None = None
+    """Gets each pass of the daemon; None where none is recorded."""
 
 
 @dataclass(slots=True)
 class Memory:
-    """What a process keeps between passes only to be faster, and how long it has watched demand, rollouts and clusters.
+    """The caches of a process between passes, and the times since when it has watched demand, rollouts and clusters.
 
-    Losing it costs time, one scale-down window, one rollout timeout and one workerLostTimeout, never a placement: the
-    only memory that counts is git.
+    Losing it costs time, one scale-down window, one rollout timeout, one workerLostTimeout and the measured times to
+    ready, never a placement: the only memory that counts is git.
     """
 
     source: SourceReader
     branch: BranchReader
     enrolment: Enrolment = field(default_factory=lambda: Enrolment(Desired(commit=CommitId("")), {}))
     history: demand.DemandHistory = field(default_factory=dict)
+    past: demand.PastDemand = field(default_factory=dict)
     lost: LostClusters = field(default_factory=dict)
     rollouts: RolloutTracker = field(default_factory=RolloutTracker)
+    track_record: TrackRecord = field(default_factory=TrackRecord)
+    budgets: BudgetReader = field(default_factory=BudgetReader)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class View(PassInput):
-    """What one pass saw and decided, before anything is written."""
+class PassDecision:
+    """The input of one pass and its plan, before anything is written."""
 
+    inputs: PassInput
+    """The input, with the requests as the plan leaves them."""
     tips: Tips
+    """The commits of both branches that the input was read at."""
     plan: Plan
 
+    @property
+    def problems(self) -> tuple[Problem, ...]:
+        """All that is wrong with the files of both branches and the observations, and every bug that was met."""
+        return (*self.inputs.problems, *self.bug_problems)
+
+    @property
+    def bug_problems(self) -> tuple[Problem, ...]:
+        """Every bug that was met outside of files and observations."""
+        unmeasured = (demand.bug for demand in self.inputs.demands.values() if isinstance(demand, UnseenPrimary))
+        enrolment = self.inputs.enrolment
+        bugs = (
+            *(bug for bug in unmeasured if bug is not None),
+            *(enrolment.bugs.values() if enrolment is not None else ()),
+            *self.inputs.rollouts.bugs,
+            *self.plan.bugs,
+        )
+        return tuple(bug.problem(bug.item) for bug in dict.fromkeys(bugs))
+
     @classmethod
-    def of(cls, inputs: PassInput, tips: Tips, plan: Plan) -> View:
-        """Put a plan beside the input that it was made from, with the requests as the plan leaves them."""
-        inputs = inputs.enrolling(requests_after(inputs.ledger.requests, plan))
-        parts = {field.name: getattr(inputs, field.name) for field in fields(PassInput)}
-        return cls(**parts, tips=tips, plan=plan)
+    def of(cls, inputs: PassInput, tips: Tips, plan: Plan) -> PassDecision:
+        """Join a plan and the input that it was made from."""
+        return cls(inputs=inputs.with_requests(requests_after(inputs.ledger.requests, plan)), tips=tips, plan=plan)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """The result of one pass: what it saw, what it wrote, and the commits that carry it (none if nothing changed)."""
+    """The result of one pass: its decision, its files, and the ids of its commits (none if nothing changed)."""
 
-    view: View
+    decision: PassDecision
     rendered: RenderedPlan
     commits: tuple[CommitId, ...]
     branches: tuple[Advance, ...] = ()  # of clusters: pushed along, or put right with nothing else to push
@@ -97,28 +132,35 @@ class Outcome:
 
     @property
     def plan(self) -> Plan:
-        """What was decided."""
-        return self.view.plan
+        """The decided changes."""
+        return self.decision.plan
 
     @property
     def wake_at(self) -> datetime | None:
         """The next moment at which the same inputs could decide otherwise."""
-        return self.view.plan.wake_at
+        return self.decision.plan.wake_at
 
     @property
     def problems(self) -> tuple[Problem, ...]:
-        """All that is wrong with the files of both branches and with the observations."""
-        return (*self.view.desired.problems, *self.view.ledger.problems, *self.view.observed.problems)
+        """All that is wrong with the files of both branches and with the observations, and every bug that was met."""
+        return (*self.decision.problems, *self.rendered.problems)
+
+    @property
+    def bugs(self) -> tuple[Bug, ...]:
+        """Every exception that nothing foresaw; each cost one item, and not the pass."""
+        return tuple(problem.bug for problem in self.problems if problem.bug is not None)
 
 
-def look(world: World, memory: Memory, *, fetch: bool = True, orders: tuple[Order, ...] = ()) -> View:
-    """Read both branches and the clusters, and decide, what callers order included.
+def observe_and_decide(
+    world: World, memory: Memory, *, fetch: bool = True, orders: tuple[Order, ...] = ()
+) -> PassDecision:
+    """Read both branches and the clusters, and decide, orders of API callers included.
 
     Without `fetch` the branches are taken as last known.
     """
     tips = world.repository.fetch() if fetch else world.repository.tips()
     inputs = read_input(world, memory, tips, orders)
-    return View.of(inputs, tips, decide(inputs))
+    return PassDecision.of(inputs, tips, decide(inputs))
 
 
 def read_input(
@@ -131,50 +173,89 @@ def read_input(
     ledger = memory.branch.ledger(tips.output)
     if seen is None:
         world.clusters.follow(desired)
-        seen = with_unknown_clusters(world.clusters.observe(), desired)
+        seen = with_template_differences(with_unknown_clusters(world.clusters.observe(), desired), desired)
     now = world.clock.now()
-    demands = demand.measure(desired, seen, memory.history, now)
-    memory.history = demand.remembered(demands)
+    history = memory.history
+    author = world.author
+    past = with_committed_past(memory.past, desired, world.repository, tip=tips.output, author=author, now=now)
+    demands = demand.measure(desired, seen, history, now, past)
+    memory.history = demand.next_history(demands)
+    memory.past = demand.next_past(past, demands, now)
     memory.lost = lost_cluster.lost_since(memory.lost, desired, seen, now)
-    memory.enrolment = memory.enrolment.following(desired, ledger.requests)
+    memory.enrolment = memory.enrolment.updated(desired, ledger.requests)
     signs = RolloutSigns.of(ledger, seen, desired.fleet, now)
-    return PassInput(
+    rollouts = memory.rollouts.follow(world.repository, memory.branch, signs, now)
+    memory.track_record = track_record.follow(memory.track_record, signs, rollouts, now)
+    inputs = PassInput(
         desired=memory.enrolment.desired,
         ledger=ledger,
         observed=seen,
         demands=demands,
         now=now,
+        history=history,
+        past=past,
         reach=memory.enrolment.reach,
-        rollouts=memory.rollouts.follow(world.repository, memory.branch, signs, now),
+        rollouts=rollouts,
         enrolment=memory.enrolment,
         orders=orders,
         lost=memory.lost,
+        track_record=memory.track_record,
+        budgets=memory.budgets.budgets(world.repository, world.author, desired, tips, now),
     )
+    return with_mass_deletion(inputs, world.repository)
 
 
-def render_plan(world: World, view: View) -> RenderedPlan:
+def with_mass_deletion(inputs: PassInput, repository: Repository) -> PassInput:
+    """Note a mass deletion that the message of the source commit does not confirm."""
+    deletion = find_mass_deletion(inputs)
+    if deletion is None:
+        return inputs
+    log = repository.log(inputs.desired.commit, limit=1)
+    confirmed = any(Trailer.CONFIRM.read(commit) == "deletion" for commit in log)
+    return inputs if confirmed else replace(inputs, deletion=deletion)
+
+
+def render_plan(world: World, decision: PassDecision) -> RenderedPlan:
     """Turn a plan into commits, as far as it can be written. Nothing leaves this process yet."""
-    templates = render_templates(view.plan, view.desired)
-    inputs = gather(world.repository, world.charts, view.plan, templates, view.tips)
-    return write_commits(view.plan, templates, inputs, view, world.author)
+    templates = render_templates(decision.plan, decision.inputs.desired)
+    inputs = gather(world.repository, world.charts, decision.plan, templates, decision.tips, author=world.author)
+    return write_commits(decision.plan, templates, inputs, decision.inputs, world.author)
 
 
-def draft(world: World, view: View, decider: Callable[[PassInput], Plan] = decide) -> tuple[View, RenderedPlan]:
+def draft(
+    world: World, decision: PassDecision, decider: Callable[[PassInput], Plan] = decide
+) -> tuple[PassDecision, RenderedPlan]:
     """Render a plan, and decide anew without the clusters it cannot be rendered for: the next one may do.
 
     What `plan` on the command line shows ends here.
     """
-    rendered = render_plan(world, view)
-    while rendered.unwritable.keys() - view.unwritable.keys():
-        view = replace(view, unwritable=given_up(view, rendered.unwritable))
-        view = View.of(view, view.tips, decider(view))
-        rendered = render_plan(world, view)
-    return view, rendered
+    rendered = render_plan(world, decision)
+    while rendered.unwritable.keys() - decision.inputs.unwritable.keys():
+        inputs = replace(decision.inputs, unwritable=given_up(decision.inputs, rendered.unwritable))
+        decision = PassDecision.of(inputs, decision.tips, decider(inputs))
+        bugs = rendered.bugs
+        rendered = render_plan(world, decision)
+        rendered = replace(rendered, bugs=(*bugs, *rendered.bugs))
+    return decision, rendered
 
 
-def store_commits(world: World, view: View, rendered: RenderedPlan) -> tuple[CommitId, ...]:
+def store_commits(world: World, decision: PassDecision, rendered: RenderedPlan) -> tuple[CommitId, ...]:
     """Write commits on top of the output tip, and return their ids. Nothing leaves this machine yet."""
-    return tuple(world.repository.write(view.tips.output, rendered.commits)) if rendered.commits else ()
+    return tuple(world.repository.write(decision.tips.output, rendered.commits)) if rendered.commits else ()
+
+
+def record(world: World, decision: PassDecision, ids: tuple[CommitId, ...], kind: PassKind) -> None:
+    """Record a pass whose commits are stored and not yet pushed, if passes are recorded.
+
+    A recording that fails costs itself, and no pass.
+    """
+    recording = world.recording
+    if recording is None:
+        return
+    inputs, tips, plan = decision.inputs, decision.tips, decision.plan
+    bug = attempt(Seam.RECORDING, inputs.now, lambda: recording.append(PassRecord.of(inputs, tips, plan, ids, kind)))
+    if isinstance(bug, Bug):
+        BUGS.note(bug)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -188,44 +269,43 @@ class PendingPush:
 
 
 def begin_push(
-    world: World, memory: Memory, view: View, rendered: RenderedPlan, ids: Sequence[CommitId]
+    world: World, memory: Memory, decision: PassDecision, rendered: RenderedPlan, ids: Sequence[CommitId]
 ) -> PendingPush:
     """Begin to push stored commits, if there are any. Raises Conflict when a branch is known to have moved."""
-    earlier = earlier_receipts(world.repository, view.tips, view.plan.answers)
+    earlier = earlier_receipts(world.repository, decision.tips, decision.plan.answers, world.author)
     began = time.monotonic()
     memory.branch.expect(rendered.records)
     written = dict(zip(ids, rendered.commits, strict=True))
-    published = publish(world.repository, view, view.tips, written, world.author)
+    published = publish(world.repository, decision.inputs, decision.tips, written, world.author)
     if published.commits:
-        memory.branch.wrote(view.tips.output, published.commits[-1], rendered.commits)
+        memory.branch.wrote(decision.tips.output, published.commits[-1], rendered.commits)
     outcome = Outcome(
-        view=view,
+        decision=decision,
         rendered=rendered,
         commits=published.commits,
         branches=published.branches,
-        events=events.of_push(rendered.changes, published.commits, published.branches, view.now),
+        events=events.of_push(rendered.changes, published.commits, published.branches, decision.inputs.now, BUGS.note),
         earlier=earlier,
     )
 
     def end() -> None:
         published.end()
         took = timedelta(seconds=time.monotonic() - began)
-        pushes = tuple(replace(push, took=took) for push in _pushes(world, view, rendered, published))
+        pushes = tuple(replace(push, took=took) for push in _pushes(world, decision, rendered, published))
         if pushes:
-            for sink in world.sinks:
-                sink.publish(outcome.events, pushes)
+            publish_events(world.sinks, outcome.events, pushes)
 
     return PendingPush(outcome=outcome, end=end)
 
 
-def _pushes(world: World, view: View, rendered: RenderedPlan, published: Publication) -> Iterator[Push]:
-    """Tell of each branch where it moves. What a cluster's branch caught up with is not known by path."""
-    repo_url = view.desired.fleet.repo_url
+def _pushes(world: World, decision: PassDecision, rendered: RenderedPlan, published: Publication) -> Iterator[Push]:
+    """Yield a push for each branch that moves. The paths of a cluster's branch are unknown."""
+    repo_url = decision.inputs.desired.fleet.repo_url
     if published.commits:
         paths = frozenset(path for commit in rendered.commits for path in (*commit.removes, *commit.writes))
         yield Push(
             branch=world.output_branch,
-            old=view.tips.output,
+            old=decision.tips.output,
             new=published.commits[-1],
             commits=len(published.commits),
             repo_url=repo_url,
@@ -238,7 +318,9 @@ def _pushes(world: World, view: View, rendered: RenderedPlan, published: Publica
 
 def reconcile_once(world: World, memory: Memory, *, fetch: bool = True, orders: tuple[Order, ...] = ()) -> Outcome:
     """Run one pass. Raises Conflict when the output branch moved meanwhile: run it again, with fetch."""
-    view, rendered = draft(world, look(world, memory, fetch=fetch, orders=orders))
-    push = begin_push(world, memory, view, rendered, store_commits(world, view, rendered))
+    decision, rendered = draft(world, observe_and_decide(world, memory, fetch=fetch, orders=orders))
+    ids = store_commits(world, decision, rendered)
+    record(world, decision, ids, PassKind.WHOLE)
+    push = begin_push(world, memory, decision, rendered, ids)
     push.end()
     return push.outcome

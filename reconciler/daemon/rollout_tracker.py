@@ -1,7 +1,7 @@
-"""Follows the rollouts of placements: what engines report of a commit counts where the tip holds the same record.
+"""Follows the rollouts of placements: a report on a commit counts if the tip holds the same record.
 
-An engine may report on a commit behind the tip of the output branch. That report is about the placement as it stands if
-the commit holds the very placement.yaml that the tip holds: the commit wrote that record, or left it alone.
+An engine may report on a commit behind the tip of the output branch. The report is about the current placement if the
+commit and the tip hold the same placement.yaml: the commit wrote that record, or left it alone.
 """
 
 from __future__ import annotations

@@ -9,13 +9,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 
+from reconciler.bulkhead import Seam, attempt
 from reconciler.core.explain.catalogue import Catalogue, CatalogueItem
 from reconciler.core.explain.request_state import suppressed_by_request
 from reconciler.daemon.branch import BranchReader
-from reconciler.daemon.item_status import ItemStatus, burst_status, request_status
-from reconciler.daemon.reconcile import Outcome, View
-from reconciler.errors import OverspillError, Transient
+from reconciler.daemon.bug_log import BUGS
+from reconciler.daemon.item_status import ItemStatus, burst_status, request_status, unknown_status
+from reconciler.daemon.reconcile import Outcome, PassDecision
+from reconciler.errors import Bug, OverspillError, Transient
 from reconciler.model.ids import BlobId, WorkloadId, WorkspaceName
 from reconciler.model.placement import Placement
 from reconciler.model.plan import Suppressed
@@ -23,12 +26,12 @@ from reconciler.model.plan import Suppressed
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot:
-    """What a pass saw and decided, with the output branch as it stands after it."""
+    """The decision of a pass, with the output branch as its push left it."""
 
-    view: View  # its plan has no changes left to make
+    decision: PassDecision  # its plan has no changes left to make
     blobs: Mapping[str, BlobId]  # the files of the records, by path
     catalogue: Catalogue  # finds requests and placements by name
-    held: Mapping[WorkloadId, tuple[Suppressed, ...]]  # what the pass held back of requests
+    held: Mapping[WorkloadId, tuple[Suppressed, ...]]  # suppressed changes of requests
 
     @property
     def owners(self) -> Mapping[str, WorkspaceName]:
@@ -36,10 +39,17 @@ class Snapshot:
         return self.catalogue.owners
 
     def status(self, item: CatalogueItem) -> ItemStatus:
-        """Return the status of an item of the catalogue."""
+        """Return the status of an item of the catalogue; an unknown status says so, and harms no other item."""
+        status = attempt(Seam.STATUS, "/".join(filter(None, item.key)), partial(self._status, item))
+        if isinstance(status, Bug):
+            BUGS.note(status)
+            return unknown_status(item.subject, status)
+        return status
+
+    def _status(self, item: CatalogueItem) -> ItemStatus:
         if isinstance(item.subject, Placement):
-            return burst_status(self.view, item.subject)
-        return request_status(self.view, item.subject, self.held.get(item.subject.workload, ()))
+            return burst_status(self.decision, item.subject)
+        return request_status(self.decision, item.subject, self.held.get(item.subject.workload, ()))
 
 
 class LatestSnapshot:
@@ -51,17 +61,18 @@ class LatestSnapshot:
         self._snapshot: Snapshot | None = None
 
     def post(self, outcome: Outcome) -> None:
-        """Take note of a pass, in the thread that runs passes.
+        """Record a pass, in the thread that runs passes.
 
-        A caller with a receipt reads the state that the receipt tells of: the pushed commits are read back first.
+        A caller with a receipt reads at least the state of that receipt: the pushed commits are read back first.
         """
-        view = replace(outcome.view, plan=replace(outcome.plan, suppressed=outcome.rendered.suppressed))
+        decision = replace(outcome.decision, plan=replace(outcome.plan, suppressed=outcome.rendered.suppressed))
         if outcome.commits:
-            # It is pushed all the same, and the next pass reads it.
+            # The commits are pushed all the same, and the next pass reads them.
             with suppress(OverspillError):
                 ledger = self._branch.ledger(outcome.commits[-1])
-                view = replace(view, ledger=ledger, plan=replace(view.plan, changes=()))
-        ledger = view.ledger
+                inputs, plan = replace(decision.inputs, ledger=ledger), replace(decision.plan, changes=())
+                decision = replace(decision, inputs=inputs, plan=plan)
+        ledger = decision.inputs.ledger
         catalogue = self._snapshot.catalogue if self._snapshot else None
         if (
             catalogue is None
@@ -70,7 +81,7 @@ class LatestSnapshot:
         ):
             catalogue = Catalogue(ledger.requests, ledger.placements)
         self._snapshot = Snapshot(
-            view=view, blobs=self._branch.blobs, catalogue=catalogue, held=suppressed_by_request(view.plan)
+            decision=decision, blobs=self._branch.blobs, catalogue=catalogue, held=suppressed_by_request(decision.plan)
         )
 
     def read(self) -> Snapshot:

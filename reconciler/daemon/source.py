@@ -1,4 +1,4 @@
-"""The source branch as it is in force: what stands at a commit, with the last good version of whatever is broken."""
+"""The source branch in force: the files of a commit, with the last good version of broken ones."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import islice
 
-from reconciler.core.fleet.assemble import assemble_with_rejections, ignore_patterns
+from reconciler.core.fleet.assemble import assemble_with_rejections, is_ignored
 from reconciler.core.fleet.file import ParsedFile
-from reconciler.core.fleet.ignore import ignored
+from reconciler.core.fleet.objects import Contest, Identity, identity
 from reconciler.core.fleet.read_file import is_read, parse_file
 from reconciler.core.schema.yaml import MAX_BYTES, too_large
 from reconciler.errors import InvalidInput, Problem, Severity, Transient
@@ -21,12 +21,12 @@ _BATCH = 256
 """Blobs that are read at a time, so that a large repository is never in memory as a whole."""
 
 _LOOKS = (20, 200)
-"""Earlier versions of a file that are looked at, and those when not one of the first is good."""
+"""Earlier versions of a file that are read, and their number where none of the first is good."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Version:
-    """One version of one file."""
+    """A version of a file."""
 
     blob: BlobId
     file: ParsedFile
@@ -51,15 +51,15 @@ class SourceReader:
         self._desired: Desired | None = None
 
     def desired(self, commit: CommitId) -> Desired:
-        """Return what the fleet repository says at a commit; the same object while the commit is the same.
+        """Return the fleet of a commit; the same object while the commit is the same.
 
-        A file with an error, of its own or found beside the others, is replaced by its last good version, and its
-        errors go on being told. Where there is no such version the file takes no part and the result is incomplete.
-        What comes out depends on the commit alone. When history is needed and the remote is away, what was in force
-        until now stands in until it is back; with nothing in force this raises Transient.
+        A file with an error, of its own or in conflict with others, is replaced by its last good version, and its
+        errors stay reported. Without such a version the file is left out and the result is incomplete. The result
+        depends on the commit alone. While history is needed and the remote is away, the versions in force stay so;
+        with none in force this raises Transient.
         """
         if self._desired is None or self._desired.commit != commit or self._uncertain:
-            self._desired = None  # if this raises, what stood in for a moment must not be taken for certain
+            self._desired = None  # if this raises, the stand-in versions are not final
             self._desired = self._load(commit)
         return self._desired
 
@@ -75,19 +75,32 @@ class SourceReader:
         in_force = dict(current)
         problems_of: dict[str, tuple[Problem, ...]] = {}
         excused: frozenset[str] = frozenset()
+        newcomers: dict[Contest, tuple[str, Identity]] = {}
         for path, version in current.items():
             if version.file.broken:
-                problems_of[path] = tuple(replace(problem, path=path) for problem in version.file.problems)
+                problems_of[path] = tuple(problem.at(path) for problem in version.file.problems)
                 self._step_back(commit, path, in_force, past)
-            elif version.file.blank and (lost := self._emptied(commit, path, version.blob)) is not None:
+            elif version.file.blank and (lost := self._version_before_blank(commit, path, version.blob)) is not None:
                 problems_of[path], in_force[path] = (_blank(path, lost.file),), lost
+        trusted = {path for path, version in current.items() if version.blob == self._in_force.get(path)}
         while True:
             files = {path: version.file for path, version in in_force.items()}
             blobs = {path: version.blob for path, version in in_force.items()}
-            broken = (version.file for version in current.values() if version.file.broken)
-            assembly = assemble_with_rejections(
-                commit, files, blobs=blobs, absent=(*broken, ParsedFile(mentioned=excused))
+            broken = (
+                replace(version.file, spreads=(), limits=()) for version in current.values() if version.file.broken
             )
+            spreads = tuple(replace(spread, path=path) for path in problems_of for spread in current[path].file.spreads)
+            limits = tuple(replace(absent, path=path) for path in problems_of for absent in current[path].file.limits)
+            assembly = assemble_with_rejections(
+                commit,
+                files,
+                blobs=blobs,
+                absent=(*broken, ParsedFile(mentioned=excused, spreads=spreads, limits=limits)),
+                newcomers=frozenset(newcomers.values()),
+                trusted=trusted,
+            )
+            if self._settle(assembly.contests, commit, newcomers):
+                continue
             excused |= assembly.excused
             if not assembly.rejected:
                 break
@@ -95,8 +108,7 @@ class SourceReader:
                 problems = tuple(problem for problem in assembly.desired.problems if problem.path == path)
                 problems_of.setdefault(path, problems)
                 self._step_back(commit, path, in_force, past)
-        patterns = ignore_patterns(files)
-        problems_of = {path: problems for path, problems in problems_of.items() if not ignored(path, patterns)}
+        problems_of = {path: problems for path, problems in problems_of.items() if not is_ignored(path, files)}
         self._remember(current, in_force)
         reported = [problem for problem in assembly.desired.problems if problem.path not in problems_of]
         for path, file_problems in problems_of.items():
@@ -105,15 +117,15 @@ class SourceReader:
         return replace(assembly.desired, problems=tuple(sorted(reported)), incomplete=incomplete)
 
     def _current(self, commit: CommitId) -> dict[str, _Version]:
-        """Read the files of a commit, parsing only versions that have not been seen, and drop what is ignored."""
+        """Read the files of a commit, parsing only new versions, and drop ignored files."""
         entries = [entry for entry in self._repository.entries(commit, sizes=True) if is_read(entry.path)]
         for entry in entries:
             if entry.size > MAX_BYTES:
                 self._parsed.setdefault(entry.blob, ParsedFile(problems=(too_large("", entry.size),)))
         self._parse(entry.blob for entry in entries)
         versions = {entry.path: _Version(blob=entry.blob, file=self._parsed[entry.blob]) for entry in entries}
-        patterns = ignore_patterns({path: version.file for path, version in versions.items()})
-        return {path: version for path, version in versions.items() if not ignored(path, patterns)}
+        files = {path: version.file for path, version in versions.items()}
+        return {path: version for path, version in versions.items() if not is_ignored(path, files)}
 
     def _parse(self, blobs: Iterable[BlobId]) -> None:
         """Parse versions that have not been parsed before."""
@@ -126,7 +138,7 @@ class SourceReader:
     def _step_back(
         self, commit: CommitId, path: str, in_force: dict[str, _Version], past: dict[str, Iterator[BlobId]]
     ) -> None:
-        """Put the next earlier good version of a file in the place of the one in force, or nothing if there is none."""
+        """Replace the version of a file in force by the next earlier good version, or by nothing if none exists."""
         version = in_force.pop(path)
         if path not in past:
             past[path] = self._earlier(commit, path, version.blob)
@@ -161,7 +173,51 @@ class SourceReader:
             if good or len(versions) < limit:
                 return
 
-    def _emptied(self, commit: CommitId, path: str, blank: BlobId) -> _Version | None:
+    def _settle(
+        self, contests: Iterable[Contest], commit: CommitId, newcomers: dict[Contest, tuple[str, Identity]]
+    ) -> bool:
+        """Record which of two objects gives way to the other, and return whether that changes the objects in force.
+
+        The older object stays, so that a new file takes no name from an old one, whatever its path. Of two objects that
+        came in one commit, the first by path stays.
+        """
+        changed = False
+        for contest in contests:
+            first = contest.first, contest.first_identity
+            second = contest.second, contest.second_identity
+            if contest in newcomers or first in newcomers.values() or contest.first == contest.second:
+                continue
+            earlier = self._precedes(second, first, commit)
+            newcomers[contest] = first if earlier else second
+            changed = changed or earlier
+        return changed
+
+    def _precedes(self, first: tuple[str, Identity], other: tuple[str, Identity], commit: CommitId) -> bool:
+        """Return whether an object stood in its file before another stood in its own."""
+        try:
+            states = self._repository.states(commit, (first[0], other[0]), limit=_LOOKS[1])
+        except Transient:
+            self._uncertain = True
+            return other[0] not in self._in_force and first[0] in self._in_force
+        for state in states:
+            held = [self._held(state.get(path), wanted) for path, wanted in (first, other)]
+            # A broken version proves nothing.
+            if None not in held and held[0] != held[1]:
+                return bool(held[0])
+            if held == [False, False]:
+                return False
+        return False
+
+    def _held(self, blob: BlobId | None, wanted: Identity) -> bool | None:
+        """Return whether a version of a file holds an object; None if it is broken."""
+        if blob is None:
+            return False
+        self._looked_at.add(blob)
+        self._parse((blob,))
+        file = self._parsed[blob]
+        return None if file.broken else any(identity(declared.value) == wanted for declared in file.objects)
+
+    def _version_before_blank(self, commit: CommitId, path: str, blank: BlobId) -> _Version | None:
         """Return the version of a blank file before it was emptied, if objects were in it.
 
         An editor or a script that failed leaves an empty file; who wants an object away deletes the file.
@@ -179,7 +235,7 @@ class SourceReader:
         return not self._parsed[blob].broken
 
     def _remember(self, current: Mapping[str, _Version], in_force: Mapping[str, _Version]) -> None:
-        """Keep what is in force, and forget the versions that neither stand anywhere nor were looked at just now."""
+        """Keep the versions in force, and forget those that are neither in force nor just read."""
         self._in_force = {path: version.blob for path, version in in_force.items()}
         kept = {version.blob for version in current.values()} | {*self._in_force.values()} | self._looked_at
         self._parsed = {blob: file for blob, file in self._parsed.items() if blob in kept}

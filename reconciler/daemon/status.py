@@ -1,30 +1,38 @@
-"""What stands now, as values: one row for each workload that may burst, each request, placement and cluster."""
+"""The current state as values: a row for each workload that may burst, each request, placement and cluster."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import partial
+from typing import TypeVar
 
-from reconciler.core.decide.steps import gang_health
+from reconciler.bulkhead import Seam, attempt
+from reconciler.core.decide.candidates import gang_health
 from reconciler.core.explain import request_state
+from reconciler.core.explain.provisioning import provisioning_of_burst
 from reconciler.core.ledger import lifecycle
 from reconciler.core.observe.demand import UnseenPrimary, unseen
 from reconciler.core.workloads import replica_count
-from reconciler.daemon.reconcile import View
-from reconciler.errors import Problem
+from reconciler.daemon.reconcile import PassDecision
+from reconciler.errors import Bug, Problem
+from reconciler.model.budget import BudgetState
 from reconciler.model.demand import Demand
 from reconciler.model.ids import ClusterName, PlacementName, WorkloadId
 from reconciler.model.placement import Phase, Placement
 from reconciler.model.plan import Suppressed
 from reconciler.model.policy import Cluster, EngineName
-from reconciler.model.request import Asker, Provisioning
+from reconciler.model.request import Asker, Provisioning, RequestRecord
 from reconciler.model.rollout import EngineState
+from reconciler.text.timestamps import format_time
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkloadStatus:
-    """One workload that may burst."""
+    """A workload that may burst."""
 
     workload: WorkloadId
     primary: ClusterName
@@ -35,13 +43,13 @@ class WorkloadStatus:
     deficit: int | None
     placed: int
     message: str
-    """Why its primary is unseen; empty where it is seen."""
+    """Why its primary is unseen, or which of several objects is counted; empty where there is nothing to say."""
     suppressed: tuple[Suppressed, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestStatus:
-    """One request: who made it, where it is, and how it stands."""
+    """A request: its author, its placements and its status."""
 
     request: WorkloadId
     asker: Asker
@@ -61,14 +69,14 @@ class RequestStatus:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlacementStatus:
-    """One placement: its health, its nodes, and the time that it has left."""
+    """A placement: its health, its nodes, and its remaining time."""
 
     placement: Placement
     phase: Phase
     provisioning: Provisioning
-    """Whether its replicas have nodes."""
+    """Whether the replicas have nodes."""
     engine: EngineState | None
-    """What its engine reports of the version that stands; None where no engine does."""
+    """The report of its engine on the current version; None without a report."""
     message: str
     """Why it is not healthy, since `unhealthy_since`."""
     unhealthy_since: datetime | None
@@ -79,7 +87,7 @@ class PlacementStatus:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeavingStatus:
-    """What is still in a cluster of a placement that has ended: its engine's object, or pods."""
+    """The remains of an ended placement in a cluster: its engine's object, or pods."""
 
     cluster: ClusterName
     name: PlacementName
@@ -89,15 +97,15 @@ class LeavingStatus:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterStatus:
-    """One cluster: how it is reached, and when it was last seen."""
+    """A cluster: its connection, and its last observation."""
 
     cluster: ClusterName
     engine: EngineName
     connection: str
-    """What the Cluster says, or the context of its name; empty where observations are pushed or come from files."""
+    """The connection of the Cluster, or the context of its name; empty where observations are pushed or are files."""
     observed_at: datetime | None
     reporting: bool
-    """Whether its engine reports all placements there."""
+    """Whether the cluster's engine reports all placements there."""
     message: str
     """Why it counts as unseen."""
 
@@ -112,117 +120,168 @@ class FleetStatus:
     placements: tuple[PlacementStatus, ...]
     leaving: tuple[LeavingStatus, ...]
     clusters: tuple[ClusterStatus, ...]
+    budgets: tuple[BudgetState, ...]
     problems: tuple[Problem, ...]
     wake_at: datetime | None
 
 
-def status(view: View) -> FleetStatus:
+def status(decision: PassDecision) -> FleetStatus:
     """Sum up what a pass saw, before anything of its plan is carried out."""
     placed: dict[WorkloadId, int] = {}
     rows: list[PlacementStatus] = []
-    for _, placement in sorted(view.ledger.placements.items()):
+    bugs: list[Bug] = []
+
+    def row(item: object, call: Callable[[], T]) -> Iterator[T]:
+        """Yield a row, or nothing for an item of unknown status."""
+        status = attempt(Seam.STATUS, item, call)
+        if isinstance(status, Bug):
+            bugs.append(status)
+        else:
+            yield status
+
+    for path, placement in sorted(decision.inputs.ledger.placements.items()):
         placed[placement.workload] = placed.get(placement.workload, 0) + placement.replicas
-        rows.append(placement_status(view, placement))
+        rows.extend(row(path, partial(placement_status, decision, placement)))
+    workloads = tuple(
+        status
+        for workload, template in sorted(decision.inputs.desired.templates.items(), key=lambda item: item[0])
+        if not template.request
+        for status in row(workload, partial(_workload, decision, workload, placed.get(workload, 0)))
+    )
+    held = request_state.suppressed_by_request(decision.plan)
+    requests = tuple(
+        status
+        for workload, record in decision.inputs.ledger.requests.items()
+        for status in row(workload, partial(_request, decision, record, held.get(workload, ())))
+    )
+    clusters = tuple(
+        status
+        for name, cluster in sorted(decision.inputs.desired.clusters.items())
+        for status in row(name, partial(_cluster, decision, cluster))
+    )
+    reporting = {report.cluster for report in decision.inputs.rollouts.leaving}
+    leaving = tuple(
+        status
+        for name in sorted({*decision.inputs.observed.clusters, *reporting})
+        for statuses in row(f"cluster {name}", partial(_leaving_statuses, decision, name))
+        for status in statuses
+    )
     return FleetStatus(
-        now=view.now,
-        workloads=tuple(
-            _workload(view, workload, placed.get(workload, 0))
-            for workload, template in sorted(view.desired.templates.items(), key=lambda item: item[0])
-            if not template.request
-        ),
-        requests=tuple(_requests(view)),
+        now=decision.inputs.now,
+        workloads=workloads,
+        requests=requests,
         placements=tuple(rows),
-        leaving=tuple(_leaving(view)),
-        clusters=tuple(_cluster(view, cluster) for _, cluster in sorted(view.desired.clusters.items())),
-        problems=(*view.desired.problems, *view.ledger.problems, *view.observed.problems),
-        wake_at=view.plan.wake_at,
+        leaving=leaving,
+        clusters=clusters,
+        budgets=decision.inputs.budgets.states,
+        problems=(*decision.problems, *(bug.problem(bug.item) for bug in bugs)),
+        wake_at=decision.plan.wake_at,
     )
 
 
-def _requests(view: View) -> Iterator[RequestStatus]:
-    """Tell how each request stands, by name."""
-    held = request_state.suppressed_by_request(view.plan)
-    for workload, record in view.ledger.requests.items():
-        state = request_state.state_of_request(record, view, held.get(workload, ()))
-        yield RequestStatus(
-            request=workload,
-            asker=record.asker,
-            author=record.author,
-            clusters=record.request.clusters,
-            placed=tuple(placement.cluster for placement in state.placements),
-            provisioning_status=state.provisioning,
-            phase=state.phase,
-            message=state.message,
-            received_at=record.received_at,
-            began_at=record.began_at,
-            ends_at=state.ends_at,
-        )
+def _request(decision: PassDecision, record: RequestRecord, held: Sequence[Suppressed]) -> RequestStatus:
+    """Tell how a request stands."""
+    state = request_state.state_of_request(record, decision.inputs, held)
+    return RequestStatus(
+        request=record.workload,
+        asker=record.asker,
+        author=record.author,
+        clusters=record.request.clusters,
+        placed=tuple(placement.cluster for placement in state.placements),
+        provisioning_status=state.provisioning,
+        phase=state.phase,
+        message=state.message,
+        received_at=record.received_at,
+        began_at=record.began_at,
+        ends_at=state.ends_at,
+    )
 
 
-def placement_status(view: View, placement: Placement) -> PlacementStatus:
+def placement_status(decision: PassDecision, placement: Placement) -> PlacementStatus:
     """Tell how one placement stands."""
-    observation = view.observed.clusters.get(placement.cluster)
+    observation = decision.inputs.observed.clusters.get(placement.cluster)
     bound = replica_count.bound_replicas(placement, observation) if observation else None
-    arrived = view.rollouts.has_arrived(placement)
-    ailment = view.rollouts.ailing.get(placement.path)
-    provided = arrived or (bound or 0) >= placement.replicas
-    reported = placement.path in view.observed.reports and arrived
+    arrived = decision.inputs.rollouts.has_arrived(placement)
+    ailment = decision.inputs.rollouts.ailing.get(placement.path)
+    reported = placement.path in decision.inputs.observed.reports and arrived
     return PlacementStatus(
         placement=placement,
-        phase=lifecycle.phase(placement, bound or 0, well=gang_health.is_healthy(view, placement)),
-        provisioning=Provisioning.SUCCESSFUL if provided else Provisioning.PENDING,
+        phase=lifecycle.phase(placement, bound or 0, well=gang_health.is_healthy(decision.inputs, placement)),
+        provisioning=provisioning_of_burst(placement, decision.inputs),
         engine=ailment.state if ailment else (EngineState.HEALTHY if reported else None),
-        message=gang_health.describe_partial_gang(view, placement) or (ailment.message if ailment else ""),
+        message="; ".join(
+            part
+            for part in (
+                _describe_orphan(decision, placement),
+                gang_health.describe_partial_gang(decision.inputs, placement) or (ailment.message if ailment else ""),
+            )
+            if part
+        ),
         unhealthy_since=ailment.since if ailment else None,
         bound=bound,
-        left=max(timedelta(), placement.expires_at - view.now),
+        left=max(timedelta(), placement.expires_at - decision.inputs.now),
     )
 
 
-def _leaving(view: View) -> Iterator[LeavingStatus]:
-    """Tell what is still there of placements that have ended, by cluster and name."""
-    messages = {(report.cluster, report.placement): report.message for report in view.rollouts.leaving}
-    pods: dict[tuple[ClusterName, PlacementName], int] = {}
-    for cluster, observation in view.observed.clusters.items():
-        working_plan = {placement.name for placement in view.ledger.placements.on(cluster).placements}
-        for name in {*observation.bound, *observation.homeless} - working_plan:
-            homeless = observation.homeless.get(name)
-            pods[cluster, name] = observation.bound.get(name, 0) + (homeless.replicas if homeless else 0)
-    for cluster, name in sorted({*messages, *pods}):
-        yield LeavingStatus(
-            cluster=cluster, name=name, pods=pods.get((cluster, name), 0), message=messages.get((cluster, name), "")
-        )
+def _describe_orphan(decision: PassDecision, placement: Placement) -> str:
+    """Say what of the fleet repository a placement stands without, and how long it stays; empty for nothing."""
+    desired = decision.inputs.desired
+    ends = f"it ends at {format_time(placement.expires_at)} at the latest"
+    broken = " (files that cannot be read keep it)" if desired.incomplete or not decision.inputs.absence_counts else ""
+    if placement.cluster not in desired.clusters:
+        return f"no file describes Cluster {placement.cluster} any more; {ends}{broken}"
+    if not placement.workload.request and placement.workload not in desired.templates:
+        return f"its template is in no file any more; {ends}{broken}"
+    return ""
 
 
-def _cluster(view: View, cluster: Cluster) -> ClusterStatus:
-    observation = view.observed.clusters.get(cluster.name)
-    watched = view.observed.reached_by.get(cluster.name, "")
+def _leaving_statuses(decision: PassDecision, cluster: ClusterName) -> tuple[LeavingStatus, ...]:
+    """List the remains of ended placements on a cluster, by name."""
+    reports = (report for report in decision.inputs.rollouts.leaving if report.cluster == cluster)
+    messages = {report.placement: report.message for report in reports}
+    pods: dict[PlacementName, int] = {}
+    observation = decision.inputs.observed.clusters.get(cluster)
+    if observation is not None:
+        recorded = {placement.name for placement in decision.inputs.ledger.placements.on(cluster).placements}
+        for name in {*observation.bound, *observation.pending_pods} - recorded:
+            pending_pods = observation.pending_pods.get(name)
+            pods[name] = observation.bound.get(name, 0) + (pending_pods.replicas if pending_pods else 0)
+    return tuple(
+        LeavingStatus(cluster=cluster, name=name, pods=pods.get(name, 0), message=messages.get(name, ""))
+        for name in sorted({*messages, *pods})
+    )
+
+
+def _cluster(decision: PassDecision, cluster: Cluster) -> ClusterStatus:
+    observation = decision.inputs.observed.clusters.get(cluster.name)
+    watched = decision.inputs.observed.reached_by.get(cluster.name, "")
     return ClusterStatus(
         cluster=cluster.name,
         engine=cluster.engine,
         connection=watched if cluster.connection is None else str(cluster.connection),
         observed_at=None if observation is None else observation.observed_at,
-        reporting=cluster.name in view.observed.reporting,
-        message=unseen(view.desired.fleet, view.observed, cluster.name, view.now),
+        reporting=cluster.name in decision.inputs.observed.reporting,
+        message=unseen(decision.inputs.desired.fleet, decision.inputs.observed, cluster.name, decision.inputs.now),
     )
 
 
-def _workload(view: View, workload: WorkloadId, placed: int) -> WorkloadStatus:
-    demand = view.demands.get(workload)
-    policy = view.desired.policies.get(workload)
+def _workload(decision: PassDecision, workload: WorkloadId, placed: int) -> WorkloadStatus:
+    demand = decision.inputs.demands.get(workload)
+    policy = decision.inputs.desired.policies.get(workload)
     seen = demand if isinstance(demand, Demand) else None
     if isinstance(demand, UnseenPrimary):
         message = demand.message
     else:
-        message = "" if demand else "does not burst: no policy covers it, or nothing says which object is counted"
+        message = seen.note if seen and seen.reported else ""
+        message = message if demand else "does not burst: no policy covers it, or nothing says which object is counted"
     return WorkloadStatus(
         workload=workload,
-        primary=view.desired.workspaces[workload.workspace].primary,
+        primary=decision.inputs.desired.workspaces[workload.workspace].primary,
         policy=policy.name if policy else "",
         wanted=seen.wanted if seen else None,
         running=seen.running if seen else None,
-        deficit=seen.missing if seen else None,
+        deficit=seen.needed if seen else None,
         placed=placed,
         message=message,
-        suppressed=tuple(suppression for suppression in view.plan.suppressed if suppression.workload == workload),
+        suppressed=tuple(suppression for suppression in decision.plan.suppressed if suppression.workload == workload),
     )

@@ -1,8 +1,8 @@
-"""Passes that a person or a schedule asks for: revert, extend and sweep, and rebalance.
+"""Passes on order of a person or a schedule: revert, release, extend, sweep and rebalance.
 
-They read both branches, make a plan of their own and publish it as any pass does, or only show it. The first three need
-no sight of the clusters, and the source branch gives policies where it can; a broken or missing one is no reason to
-leave a burst running.
+Each makes its own plan and publishes it as any pass does, or only shows it. All but the last need no observations.
+`revert`, `release` and `extend` take policies from the source branch where it is readable; `sweep` reads the output
+branch alone, since no file may be a reason to leave a burst running.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from reconciler.daemon.loop import CONFLICT_TRIES, conflict_pause
 from reconciler.daemon.reconcile import (
     Memory,
     Outcome,
-    View,
+    PassDecision,
     World,
     begin_push,
     draft,
@@ -31,7 +31,7 @@ from reconciler.daemon.reconcile import (
 from reconciler.errors import Conflict, InvalidInput, OverspillError, Transient
 from reconciler.model.capacity import Observed
 from reconciler.model.ids import CommitId
-from reconciler.model.plan import Amend, Close, Extend, Place, Plan, Resize, Revert, Why
+from reconciler.model.plan import Amend, Close, EndReason, Extend, Place, Plan, Resize, Revert
 from reconciler.model.policy import Desired
 from reconciler.model.tree import Identity, Tips
 
@@ -41,22 +41,22 @@ _NOTHING = RenderedPlan(commits=(), changes=(), suppressed=())
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommitDraft:
-    """What would be committed, and in whose names; nothing has left this process yet."""
+    """The commits of a person's order with their authors; nothing has left this process yet."""
 
-    view: View
+    decision: PassDecision
     rendered: RenderedPlan
 
 
-def survey(world: World, memory: Memory) -> View:
+def survey(world: World, memory: Memory) -> PassDecision:
     """Read both branches without looking at any cluster; the plan is empty."""
     tips = world.repository.fetch()
-    return _view(world, memory, tips, _desired(memory, tips))
+    return _empty_decision(world, memory, tips, _read_desired(memory, tips))
 
 
-def _view(world: World, memory: Memory, tips: Tips, desired: Desired) -> View:
+def _empty_decision(world: World, memory: Memory, tips: Tips, desired: Desired) -> PassDecision:
     ledger = memory.branch.ledger(tips.output)
-    memory.enrolment = memory.enrolment.following(desired, ledger.requests)
-    return View(
+    memory.enrolment = memory.enrolment.updated(desired, ledger.requests)
+    inputs = PassInput(
         desired=memory.enrolment.desired,
         reach=memory.enrolment.reach,
         enrolment=memory.enrolment,
@@ -64,17 +64,16 @@ def _view(world: World, memory: Memory, tips: Tips, desired: Desired) -> View:
         observed=Observed(),
         demands={},
         now=world.clock.now(),
-        tips=tips,
-        plan=Plan(),
     )
+    return PassDecision(inputs=inputs, tips=tips, plan=Plan())
 
 
 def draft_from_git(
     world: World, memory: Memory, decide: Callable[[PassInput], Plan], *, person: Identity | None = None
 ) -> CommitDraft:
-    """Write what `decide` makes of both branches as they stand.
+    """Write the plan of `decide` for the current branches.
 
-    What was asked for is in the name of `person`, everything else as ever.
+    Changes that `person` ordered carry the person's name, all others ours.
     """
     return _draft(world, survey(world, memory), decide, person)
 
@@ -82,35 +81,35 @@ def draft_from_git(
 def draft_from_clusters(
     world: World, memory: Memory, decide: Callable[[PassInput], Plan], *, person: Identity
 ) -> CommitDraft:
-    """Write what `decide` makes of both branches and of the clusters as they are seen.
+    """Write the plan of `decide` for the current branches and observations.
 
-    Where a part of it cannot be written, it is decided anew without that cluster; raises InvalidInput where that does
-    not help.
+    Where a placement cannot be written, the plan is decided anew without that cluster; raises InvalidInput where that
+    does not help.
     """
     tips = world.repository.fetch()
     inputs = read_input(world, memory, tips, ())
-    view, rendered = draft(world, View.of(inputs, tips, decide(inputs)), decide)
+    decision, rendered = draft(world, PassDecision.of(inputs, tips, decide(inputs)), decide)
     if rendered.unwritable:
         problems = (f"{workload} on {cluster}: {why}" for (workload, cluster), why in rendered.unwritable.items())
         raise InvalidInput(f"writing {'; '.join(problems)} (mend the template)")
-    if not view.plan.changes:
+    if not decision.plan.changes:
         rendered = _NOTHING
-    return CommitDraft(view=view, rendered=_sign(rendered, person))
+    return CommitDraft(decision=decision, rendered=_sign(rendered, person))
 
 
 def carry_out(world: World, memory: Memory, draft: CommitDraft) -> Outcome:
     """Push a draft, all of it at once. Raises Conflict when the output branch moved meanwhile: draft it again."""
-    ids = store_commits(world, draft.view, draft.rendered)
-    push = begin_push(world, memory, draft.view, draft.rendered, ids)
+    ids = store_commits(world, draft.decision, draft.rendered)
+    push = begin_push(world, memory, draft.decision, draft.rendered, ids)
     push.end()
     return push.outcome
 
 
 def sweep_on_failure(world: World, memory: Memory, attempt: Callable[[], T]) -> T:
-    """Make an attempt at a pass, and if it fails for a reason of our own, end at least what has lapsed.
+    """Attempt a pass, and if it fails for a reason of our own, end at least the expired placements.
 
-    Whatever is wrong with a file, an observation, an order or this program, a burst that is over does not wait for it:
-    its end is in git, and needs nothing else. The failure itself is raised all the same.
+    An expired burst does not wait for a broken file, observation, order or program: its expiry is in git, and needs
+    nothing else. The failure itself is raised nevertheless.
     """
     try:
         return attempt()
@@ -118,16 +117,26 @@ def sweep_on_failure(world: World, memory: Memory, attempt: Callable[[], T]) -> 
         raise
     except Exception:
         with suppress(OverspillError):
-            tips = world.repository.fetch()
-            nothing = Desired(commit=tips.source or CommitId(""), incomplete=True)
-            carry_out(world, memory, _draft(world, _view(world, memory, tips, nothing), sweep, None))
+            carry_out(world, memory, draft_sweep(world, memory))
         raise
 
 
-def _draft(world: World, seen: View, decide: Callable[[PassInput], Plan], person: Identity | None) -> CommitDraft:
-    view = View.of(seen, seen.tips, decide(seen))
-    rendered = render_plan(world, view) if view.plan.changes else _NOTHING
-    return CommitDraft(view=view, rendered=rendered if person is None else _sign(rendered, person))
+def draft_sweep(world: World, memory: Memory) -> CommitDraft:
+    """Write the ends of what has lapsed, from the output branch alone: no file of the source branch is read.
+
+    Branches of clusters follow where there are any. A workload's cool-down is that of a policy without one of its own.
+    """
+    tips = world.repository.fetch()
+    nothing = Desired(commit=tips.source or CommitId(""), incomplete=True)
+    return _draft(world, _empty_decision(world, memory, tips, nothing), sweep, None)
+
+
+def _draft(
+    world: World, seen: PassDecision, decide: Callable[[PassInput], Plan], person: Identity | None
+) -> CommitDraft:
+    decision = PassDecision.of(seen.inputs, seen.tips, decide(seen.inputs))
+    rendered = render_plan(world, decision) if decision.plan.changes else _NOTHING
+    return CommitDraft(decision=decision, rendered=rendered if person is None else _sign(rendered, person))
 
 
 def retry_conflicts(attempt: Callable[[], T], *, random: Callable[[], float]) -> T:
@@ -140,7 +149,7 @@ def retry_conflicts(attempt: Callable[[], T], *, random: Callable[[], float]) ->
     raise Transient(f"pushing: the output branch moved {CONFLICT_TRIES} times in a row under us")
 
 
-def _desired(memory: Memory, tips: Tips) -> Desired:
+def _read_desired(memory: Memory, tips: Tips) -> Desired:
     """Read the source branch as far as that goes."""
     if tips.source is None:
         return Desired(commit=CommitId(""), incomplete=True)
@@ -151,12 +160,12 @@ def _desired(memory: Memory, tips: Tips) -> Desired:
 
 
 def _sign(rendered: RenderedPlan, person: Identity) -> RenderedPlan:
-    """Put a person's name on the commits of what the person asked for."""
+    """Put a person's name on the commits that the person ordered."""
     # A commit that begins the branch stands before those of the changes.
     first = len(rendered.commits) - len(rendered.changes)
     asked = [
         isinstance(change, Extend | Place | Resize | Amend | Close)
-        or (isinstance(change, Revert) and change.why is Why.REQUESTED)
+        or (isinstance(change, Revert) and change.why is EndReason.REQUESTED)
         for change in rendered.changes
     ]
     commits = tuple(

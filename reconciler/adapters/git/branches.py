@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 
 from reconciler.adapters.git import remote as address
@@ -172,7 +172,7 @@ class RemoteBranches:
         return f"+{self._clusters}*:{CLUSTERS}*"
 
     def _fetch_both(self) -> Output:
-        """Fetch both branches, and those of clusters if they were read last time, in one process."""
+        """Fetch both branches, and the branches of clusters if they were read last time, in one process."""
         wanted = [f"+{self.source}:{SOURCE}", f"+{self.output}:{OUTPUT}"]
         if self._branches is not None:
             wanted = ["--prune", *wanted, self._cluster_refspec()]
@@ -188,24 +188,29 @@ class RemoteBranches:
         if listed.status:
             raise self.failure(doing, listed)
         names = {line.partition(b"\t")[2].decode(errors="replace") for line in listed.stdout.splitlines()}
-        done = listed
+        fetched: list[str] = []
+        new: list[str] = []
         for ours, theirs, tip in ((SOURCE, self.source, self.tips.source), (OUTPUT, self.output, self.tips.output)):
             if theirs in names:
-                depth = [] if tip else ["--depth=1"]
-                done = self.runner.run([*_FETCH, *depth, address.NAME, f"+{theirs}:{ours}"], remote=True)
-                if done.status:
-                    return done
+                (fetched if tip else new).append(f"+{theirs}:{ours}")
             elif tip:
                 self.local(["update-ref", "-d", ours])
+        done = listed
+        for depth, refspecs in (([], fetched), (["--depth=1"], new)):
+            if refspecs:
+                done = self.runner.run([*_FETCH, *depth, address.NAME, *refspecs], remote=True)
+                if done.status:
+                    return done
         return done
 
     def _take_refs(self) -> bool:
         """Read the refs of the mirror; False if it is broken."""
-        fields = "--format=%(refname) %(objectname) %(committerdate:unix) %(tree)"
+        fields = "--format=%(refname) %(objectname) %(committerdate:unix) %(tree) %(objecttype)"
         followed = [] if self._branches is None else [CLUSTERS]
         listed = self.runner.run(["for-each-ref", fields, SOURCE, OUTPUT, *followed])
         refs = {line[0]: line for line in (line.split(" ") for line in listed.stdout.decode().splitlines())}
         source, output = refs.get(SOURCE), refs.get(OUTPUT)
+        self._refuse_other_objects(refs.values())
         if listed.status == 0:
             self.tips = Tips(
                 source=CommitId(source[1]) if source else None,
@@ -216,6 +221,18 @@ class RemoteBranches:
                 names = ((ref.removeprefix(CLUSTERS), line) for ref, line in refs.items() if ref.startswith(CLUSTERS))
                 self._branches = {ClusterName(name): _branch(line) for name, line in names if is_name(name)}
         return listed.status == 0
+
+    def _refuse_other_objects(self, refs: Iterable[Sequence[str]]) -> None:
+        """Raise InvalidInput for a branch that is no commit; the next fetch begins anew, as it may be mended then."""
+        names = {SOURCE: self.source, OUTPUT: self.output}
+        for ref, *_, kind in refs:
+            if kind != "commit":
+                branch = names.get(ref, f"{self._clusters}{ref.removeprefix(CLUSTERS)}").removeprefix("refs/heads/")
+                self._renew()
+                raise InvalidInput(
+                    f"reading {self.remote.url}: its branch {branch} points to a {kind}, not to a commit"
+                    " (delete it there, or choose another branch)"
+                )
 
     def _renew(self) -> None:
         """Replace the mirror by an empty one; the next fetch fills it."""
@@ -231,7 +248,7 @@ class RemoteBranches:
 
 def _branch(line: Sequence[str]) -> Branch:
     """Parse a line of ``for-each-ref``."""
-    _, commit, at, tree = line
+    _, commit, at, tree, _ = line
     return Branch(commit=CommitId(commit), tree=TreeId(tree), at=datetime.fromtimestamp(int(at), UTC))
 
 

@@ -8,8 +8,10 @@ from __future__ import annotations
 import os
 import re
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from enum import Enum
 from pathlib import Path
+from types import MappingProxyType
 
 from reconciler.errors import InvalidInput
 from reconciler.model.tree import Identity
@@ -40,15 +42,53 @@ def parse_identity(text: str) -> Identity | None:
     return Identity(name=match[1], email=match[2]) if match and match[1] else None
 
 
-def create(directory: Path, branch: str, message: str) -> None:
-    """Make a repository of a directory, and commit all of its files to `branch`.
+class State(Enum):
+    """State of a directory as a git repository."""
 
-    Raises InvalidInput with git's own message, for example for a missing committer identity.
+    NO_REPOSITORY = "no repository"
+    NO_COMMITS = "no commits"  # as a fresh clone of an empty repository, or where `create` was broken off
+    HAS_COMMITS = "has commits"
+
+
+def state(directory: Path) -> State:
+    """Tell whether a directory is the top of a git repository, and whether HEAD has a commit.
+
+    Raises InvalidInput where git is not installed.
     """
-    for arguments in (("init", "--quiet", f"--initial-branch={branch}"), ("add", "--all"), ("commit", "-qm", message)):
-        result = _run(directory, arguments)
+    _run(Path(), ("--version",))
+    if not (directory / ".git").exists():
+        return State.NO_REPOSITORY
+    return State.HAS_COMMITS if _ask(directory, "rev-parse", "--verify", "--quiet", "HEAD") else State.NO_COMMITS
+
+
+def create(directory: Path, branch: str, message: str, *, fallback: Identity) -> Identity:
+    """Make a repository of a directory that has no commit, commit all of its files to `branch`; return the author.
+
+    The author is git's, or `fallback` where git knows none. Raises InvalidInput with git's own message, for example of
+    a hook that refuses the commit; the call can be repeated then.
+    """
+    author = identity(directory)
+    commands = (
+        ("init", "--quiet", f"--initial-branch={branch}"),
+        ("symbolic-ref", "HEAD", f"refs/heads/{branch}"),  # a repository that was there has a first branch of its own
+        ("add", "--all"),
+        ("commit", "-qm", message),
+    )
+    variables = {} if author else _variables(fallback)
+    for arguments in commands:
+        result = _run(directory, arguments, variables)
         if result.returncode:
             raise InvalidInput(f"git {arguments[0]} in {directory}: {result.stderr.strip()}")
+    return author or fallback
+
+
+def _variables(person: Identity) -> dict[str, str]:
+    """Return the environment variables that make a person git's author and committer."""
+    return {
+        f"GIT_{role}_{field}": value
+        for role in ("AUTHOR", "COMMITTER")
+        for field, value in (("NAME", person.name), ("EMAIL", person.email))
+    }
 
 
 def _ask(directory: Path, *arguments: str) -> str:
@@ -57,12 +97,14 @@ def _ask(directory: Path, *arguments: str) -> str:
     return "" if result.returncode else result.stdout.removesuffix("\n")
 
 
-def _run(directory: Path, arguments: Sequence[str]) -> subprocess.CompletedProcess[str]:
+def _run(
+    directory: Path, arguments: Sequence[str], variables: Mapping[str, str] = MappingProxyType({})
+) -> subprocess.CompletedProcess[str]:
     """Run git in a directory, with messages in English. Raises InvalidInput where git is not installed."""
     try:
         return subprocess.run(
             ["git", "-C", str(directory), *arguments],
-            env={**os.environ, "LANGUAGE": "C", "LC_ALL": "C"},
+            env={**os.environ, **variables, "LANGUAGE": "C", "LC_ALL": "C"},
             stdin=subprocess.DEVNULL,
             capture_output=True,
             check=False,

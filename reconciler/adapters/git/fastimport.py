@@ -29,9 +29,9 @@ def stream(base: CommitId | None, after: datetime | None, commits: Sequence[Comm
         parts.append(_head(number, commit.message, commit.author, committer, seconds))
         if number == 1 and base is not None:
             parts.append(f"from {base}\n".encode())
-        parts += [f"D {_quoted(path)}\n".encode() for path in commit.removes]
+        parts += [f"D {_quote(path)}\n".encode() for path in commit.removes]
         for path, content in commit.writes.items():
-            parts.append(f"M 100644 inline {_quoted(path)}\n".encode())
+            parts.append(f"M 100644 inline {_quote(path)}\n".encode())
             parts.append(_data(content))
         parts.append(f"get-mark :{number}\n".encode())
     parts.append(_END)
@@ -58,7 +58,7 @@ def projected_stream(projections: Sequence[Projection], committer: Identity) -> 
                 parts.append(f"from {base.commit}\n".encode())
             parts.append(b"deleteall\n")
             if snapshot.directory is not None:
-                path = _quoted(f"{ROOT}/{projection.cluster}")
+                path = _quote(f"{ROOT}/{projection.cluster}")
                 parts.append(f"M 040000 {snapshot.directory} {path}\n".encode())
         parts.append(f"get-mark :{number}\n".encode())
     parts.append(_END)
@@ -68,7 +68,7 @@ def projected_stream(projections: Sequence[Projection], committer: Identity) -> 
 def _head(number: int, message: str, author: Identity, committer: Identity, seconds: int) -> bytes:
     """Write the head of a commit: author, committer, time and message.
 
-    Messages come without credentials; they are redacted here once more, at the last possible place.
+    Messages come without credentials; they are redacted once more here, right before git reads them.
     """
     people = (
         f"commit {_BRANCH}\nmark :{number}\n"
@@ -84,7 +84,7 @@ def _data(content: bytes) -> bytes:
     return b"data %d\n%b\n" % (len(content), content)
 
 
-def _quoted(path: str) -> str:
+def _quote(path: str) -> str:
     """Quote a path; `checked_path` has refused backslashes and control characters."""
     return '"' + path.replace('"', '\\"') + '"'
 

@@ -1,9 +1,9 @@
-"""History of a branch, of which the mirror at first holds only the last commit."""
+"""History of a branch; the mirror at first holds only the last commit."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from itertools import islice
 
@@ -79,6 +79,32 @@ class History:
         current = present.partition("\t")[0].rpartition(" ")[2]
         return list(islice((BlobId(blob) for blob in versions if blob != current), limit))
 
+    def states(self, commit: CommitId, paths: Sequence[str], *, limit: int) -> list[Mapping[str, BlobId]]:
+        """List what stood at some paths before each commit on the branch that changed any, newest first."""
+        steps = self._steps(commit)
+        chain = ["--first-parent", commit]
+        while True:
+            raw = ["log", "-m", "-z", "--raw", "--no-abbrev", "--no-renames", "--format=%H", *chain, "--", *paths]
+            changes = _changes(self._local(raw).decode(errors="replace").split("\0"))
+            if len(changes) >= limit:
+                break
+            ends = self._local(["rev-list", "--max-parents=0", *chain]).decode().split()
+            if not self._cut(ends):
+                break
+            next(steps)
+        present = self._local(["ls-tree", "-z", "--", commit, *paths]).decode(errors="replace")
+        parts = (entry.partition("\t") for entry in present.split("\0"))
+        state = {path: BlobId(entry.split(" ")[2]) for entry, _, path in parts if path}
+        states: list[Mapping[str, BlobId]] = []
+        for change in changes[:limit]:
+            for path, old in change:
+                if set(old) == {"0"}:
+                    state.pop(path, None)
+                else:
+                    state[path] = BlobId(old)
+            states.append(dict(state))
+        return states
+
     def _cut(self, ids: Sequence[str]) -> bool:
         """Tell whether one of these commits is shallow: its parents are not in the mirror."""
         shallow = self._shallow()
@@ -100,6 +126,24 @@ class History:
             present = int(self._local(["rev-list", "--count", tip]))
             self._deepen(present + count)
             if self._shallow() == before:
-                raise Conflict("reading back: the branch's history has been rewritten since it was fetched")
+                raise Conflict(
+                    "reading back: the remote has no more of the branch's history; it has been rewritten since it was"
+                    " fetched, or the remote is a shallow clone"
+                )
             yield
             count *= GROWTH
+
+
+def _changes(fields: Iterable[str]) -> list[list[tuple[str, str]]]:
+    """Read ``git log -z --raw --format=%H``: for each commit its changed paths, each with the blob before.
+
+    Fields are a commit, then two for each of its changes: ``:MODE MODE OLD NEW STATUS`` and the path.
+    """
+    changes: list[list[tuple[str, str]]] = []
+    rest = iter(fields)
+    for field in rest:
+        if field.lstrip("\n").startswith(":"):
+            changes[-1].append((next(rest), field.split(" ")[2]))
+        elif field:
+            changes.append([])
+    return changes

@@ -60,7 +60,7 @@ class LocalBranches:
 def local_branches(
     url: str, *, cache: Path | None, source_branch: str, output_branch: str, directory: Path
 ) -> LocalBranches | None:
-    """Find the branches on this disk; None where no repository here has either of them.
+    """Find the branches on this disk; None if no repository here has either branch.
 
     `url` is the address that the user gave; where it is empty, the checkout of `directory` and the mirror of its
     remote ``origin`` are read. Raises OverspillError and OSError for an address or a directory that cannot be read.

@@ -56,7 +56,7 @@ class Mirror:
     """Holds the mirror's directory by a file lock until `close`.
 
     A second process gets a private directory. It is removed on `close` or, if its owner was killed, by the next owner
-    of the shared one.
+    of the shared one. `shared` is the remote's directory, and `private` whether another process holds it.
     """
 
     def __init__(self, cache: Path, url: str) -> None:
@@ -67,13 +67,13 @@ class Mirror:
         name = hashlib.sha256(url.encode()).hexdigest()[:16]
         _make(cache)
         _refuse_others(cache)
-        self._place = cache / name
+        self._place = self.shared = cache / name
         if not _only_ours(self._place):
             _remove(self._place)
         _make(self._place)
         _refuse_others(self._place)
         lock = _lock(self._place)
-        self._private = lock is None
+        self.private = lock is None
         if lock is None:
             self._place, lock = _private(cache, name)
         else:
@@ -85,7 +85,7 @@ class Mirror:
 
     @property
     def git_dir(self) -> Path:
-        """Where the bare repository is, or will be."""
+        """The path of the bare repository, which may not exist yet."""
         return self._place / "mirror.git"
 
     def exists(self) -> bool:
@@ -109,7 +109,7 @@ class Mirror:
 
     def close(self) -> None:
         """Unlock the directory, and remove a private one."""
-        if self._private:
+        if self.private:
             _remove(self._place)
         os.close(self._lock)
 

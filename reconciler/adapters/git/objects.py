@@ -18,6 +18,7 @@ from reconciler.model.tree import FileChange, TreeEntry
 _ENTRY = re.compile(r"100(?:644|755) blob ([0-9a-f]+)\t([^\0]+)\0")
 _SIZED = re.compile(r"100(?:644|755) blob ([0-9a-f]+) +(\d+)\t([^\0]+)\0")
 _CHANGE = re.compile(r":(\d{6}) (\d{6}) ([0-9a-f]+) ([0-9a-f]+) [A-Z]\d*\0([^\0]+)\0")
+_CHANGED = re.compile(rb"([0-9a-f]{40,64})\0((?::[^\0]+\0[^\0]+\0)*)")
 _FILE = frozenset({"100644", "100755"})
 _DIRECTORY = re.compile(rb"40000 ([^\0]+)\0(.{20})|\d+ [^\0]+\0.{20}", re.DOTALL)
 
@@ -48,6 +49,11 @@ def parse_changes(listing: bytes) -> list[FileChange]:
         if before != after:
             changes.append(FileChange(path=path, old=before, new=after))
     return changes
+
+
+def parse_changes_by_commit(listing: bytes) -> dict[CommitId, tuple[FileChange, ...]]:
+    """Parse the output of ``diff-tree --stdin -r --raw -z``: the id of each commit that changed any, then its files."""
+    return {CommitId(commit.decode()): tuple(parse_changes(changes)) for commit, changes in _CHANGED.findall(listing)}
 
 
 def parse_checks(answers: bytes) -> list[BlobId | None]:

@@ -20,7 +20,7 @@ class RefUpdate:
     """The move of one branch on the remote."""
 
     branch: str
-    """Its full name."""
+    """The full name of the branch."""
     old: CommitId | None
     """The commit that it must have before; None if it must not exist."""
     new: CommitId

@@ -27,8 +27,24 @@ class Credentials:
 
     username: str = "x-access-token"
     password: str = field(default="", repr=False)
+    password_file: Path | None = None
+    """A file used instead of `password`. It is read anew for each call, so that a short-lived token can be replaced."""
     ssh_key: Path | None = None
     known_hosts: Path | None = None
+
+    @property
+    def has_password(self) -> bool:
+        """Whether there is a password for https."""
+        return bool(self.password) or self.password_file is not None
+
+    def current_password(self) -> str:
+        """Return the password as it is now; empty where its file cannot be read."""
+        if self.password_file is None:
+            return self.password
+        try:
+            return self.password_file.read_text().strip("\r\n")
+        except (OSError, UnicodeDecodeError):
+            return ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +58,7 @@ class Remote:
     def settings(self) -> Mapping[str, str]:
         """Return the git configuration of this remote and, for http, of its credential helper."""
         settings = {f"remote.{NAME}.url": self.url}
-        if self.credentials.password and self.url.startswith(("https:", "http:")):
+        if self.credentials.has_password and self.url.startswith(("https:", "http:")):
             parts = urlsplit(self.url)
             settings[f"credential.{parts.scheme}://{parts.netloc.rpartition('@')[2]}.helper"] = _HELPER
         return settings
@@ -55,22 +71,28 @@ class Remote:
         if self.credentials.known_hosts is not None:
             ssh += ["-oStrictHostKeyChecking=yes", f"-oUserKnownHostsFile={self.credentials.known_hosts}"]
         variables = {"GIT_ALLOW_PROTOCOL": self.protocols, "GIT_SSH_COMMAND": shlex.join(ssh)}
-        if self.credentials.password:
+        if self.credentials.has_password:
             variables["OVERSPILL_GIT_USERNAME"] = self.credentials.username
+        if self.credentials.password_file is not None:
+            variables["OVERSPILL_GIT_PASSWORD_FILE"] = str(self.credentials.password_file.absolute())
+        elif self.credentials.password:
             variables["OVERSPILL_GIT_PASSWORD"] = self.credentials.password
         return variables
 
     def redact(self, text: str) -> str:
         """Remove passwords from a message or a line of the log."""
-        if self.credentials.password:
-            text = text.replace(self.credentials.password, "***")
+        if password := self.credentials.current_password():
+            text = text.replace(password, "***")
         return re.sub(r"(?<=://)[^/@\s]+@", "***@", text)
 
 
 # A shell function instead of a file, which would need a directory without noexec.
 _HELPER = (
-    '!f() { test "$1" = get && printf "username=%s\\npassword=%s\\n" '
-    '"$OVERSPILL_GIT_USERNAME" "$OVERSPILL_GIT_PASSWORD"; }; f'
+    '!f() { test "$1" = get || return 0; '
+    'if test -n "$OVERSPILL_GIT_PASSWORD_FILE"; '
+    'then password=$(tr -d "\\r\\n" < "$OVERSPILL_GIT_PASSWORD_FILE") || return 1; '
+    "else password=$OVERSPILL_GIT_PASSWORD; fi; "
+    'printf "username=%s\\npassword=%s\\n" "$OVERSPILL_GIT_USERNAME" "$password"; }; f'
 )
 _SCP = re.compile(r"(?:[\w.+-]+@)?[A-Za-z0-9][\w.-]*:[^:].*")
 
@@ -112,10 +134,12 @@ def _with_scheme(url: str, given: Credentials, shown: str) -> Remote:
     if parts.scheme == "ssh":
         netloc = f"{parts.username}@{netloc}" if name else netloc
         return Remote(url=urlunsplit(parts._replace(netloc=netloc)), protocols="ssh", credentials=given)
-    if name and not password and not given.password:
+    if name and not password and not given.has_password:
         # https://token@host/... : a user without a password is a token, which is valid with any name.
         name, password = "", name
-    credentials = replace(given, username=name or given.username, password=given.password or password)
+    credentials = replace(
+        given, username=name or given.username, password=given.password or ("" if given.password_file else password)
+    )
     return Remote(url=urlunsplit(parts._replace(netloc=netloc)), protocols=parts.scheme, credentials=credentials)
 
 

@@ -12,7 +12,7 @@ from typing import Self
 from reconciler.adapters.git import push
 from reconciler.adapters.git import remote as address
 from reconciler.adapters.git.branches import CLUSTERS, OUTPUT, RemoteBranches, branch_ref
-from reconciler.adapters.git.commits import parse
+from reconciler.adapters.git.commits import StoredCommit, parse
 from reconciler.adapters.git.fastimport import projected_stream, stream
 from reconciler.adapters.git.history import History
 from reconciler.adapters.git.mirror import SETTINGS, Mirror
@@ -21,6 +21,7 @@ from reconciler.adapters.git.objects import (
     Missing,
     checked_id,
     parse_changes,
+    parse_changes_by_commit,
     parse_checks,
     parse_clusters,
     parse_directories,
@@ -29,16 +30,18 @@ from reconciler.adapters.git.objects import (
 from reconciler.adapters.git.push import RefUpdate, doing
 from reconciler.adapters.git.remote import Credentials
 from reconciler.adapters.git.run import Runner
-from reconciler.core.commits.trailers import Trailer
+from reconciler.core.commits.trailers import is_own
 from reconciler.errors import Conflict, InvalidInput, OverspillError, Transient
 from reconciler.model.ids import BlobId, ClusterName, CommitId, TreeId
 from reconciler.model.tree import (
     ROOT,
     Advance,
     Branch,
+    BranchSection,
     Commit,
     FileChange,
     Identity,
+    LoggedChanges,
     LoggedCommit,
     Projection,
     Tips,
@@ -58,8 +61,9 @@ class GitRepository:
     """A mirror of the two branches in `cache`, and the remote behind it.
 
     It is fetched with the last commit only, and deepened when history is needed. Not safe for several threads, except
-    for its `shelf`. A second process on the same cache gets a mirror of its own. `committer` is that of our commits, by
-    which they are recognised; `timeout` is how long the remote may stay silent.
+    for its `shelf`. A second process on the same cache gets a mirror of its own, and does not own the remote's
+    `directory` below it. `committer` is the committer of our commits, by which they are recognised; `timeout` bounds
+    the silence of the remote.
     """
 
     def __init__(
@@ -95,6 +99,7 @@ class GitRepository:
             (f"remote.{address.NAME}.fetch", it) for it in (f"+{output}:{OUTPUT}", f"+{clusters}*:{CLUSTERS}*")
         ]
         runner = Runner(git_dir=mirror.git_dir, settings=settings, environment=remote.environment(), silence=timeout)
+        self.directory, self.owns_directory = mirror.shared, not mirror.private
         self._committer = committer
         self.shelf = MirrorFiles(runner)
         try:
@@ -177,7 +182,7 @@ class GitRepository:
 
     def last_written(self, tip: CommitId) -> CommitId | None:
         """Find the newest commit at or before `tip`, along first parents, that Overspill made itself."""
-        # The cached commit is valid for this mirror only; one that was made anew may not hold it.
+        # The cached commit is valid for this mirror only; a mirror made anew may lack it.
         asked = (self._branches.renewals, tip)
         if self._ours is None or self._ours[0] != asked:
             past = self._history(tip).first_parents(checked_id(tip))
@@ -191,10 +196,34 @@ class GitRepository:
         with self._whole():
             return self._history(tip).log(checked_id(tip), since=since, limit=limit)
 
+    def section(
+        self, tip: CommitId, *, since: datetime, base: CommitId | None = None, under: Sequence[str] = ()
+    ) -> BranchSection:
+        """Read a branch back along first parents from `tip`, with the files that each commit changed."""
+        below: LoggedCommit | None = None
+        chain: list[StoredCommit] = []
+        with self._whole():
+            for commit in self._history(tip).first_parents(checked_id(tip)):
+                if commit.logged.id == base or (commit.logged.at < since and self._is_ours(commit.logged)):
+                    below = commit.logged
+                    break
+                chain.append(commit)
+        pairs = "".join(f"{' '.join((commit.logged.id, *commit.parents[:1]))}\n" for commit in chain)
+        flags = ["--stdin", "--root", "-r", "--raw", "-z", "--no-renames", "--no-abbrev"]
+        listing = self._branches.local(["diff-tree", *flags, "--", *under], stdin=pairs.encode()) if chain else b""
+        files = parse_changes_by_commit(listing)
+        changes = (LoggedChanges(commit=it.logged, files=files.get(it.logged.id, ())) for it in reversed(chain))
+        return BranchSection(base=below, commits=tuple(changes))
+
     def earlier(self, commit: CommitId, path: str, *, limit: int = 20) -> list[BlobId]:
-        """List earlier versions of one file before the one at `commit`, along first parents, newest first."""
+        """List versions of one file before its version at `commit`, along first parents, newest first."""
         with self._whole():
             return self._history(commit).earlier(checked_id(commit), path, limit=limit)
+
+    def states(self, commit: CommitId, paths: Sequence[str], *, limit: int) -> list[Mapping[str, BlobId]]:
+        """List what stood at some paths before each first-parent commit that changed any of them, newest first."""
+        with self._whole():
+            return self._history(commit).states(checked_id(commit), paths, limit=limit)
 
     def write(self, base: CommitId | None, commits: Sequence[Commit]) -> list[CommitId]:
         """Write commits on top of `base` (None: a new root) into the mirror, and return their ids in order."""
@@ -294,7 +323,7 @@ class GitRepository:
 
     def _is_ours(self, commit: LoggedCommit) -> bool:
         """Tell whether a commit is ours, by its committer: amending or cherry-picking changes it."""
-        return Trailer.ACTION.among(commit) and commit.committer.email == self._committer.email
+        return is_own(commit, self._committer)
 
     def _descends(self, new: CommitId, old: CommitId) -> bool:
         """Tell whether `new` descends from `old`, which is known for commits that were just written."""

@@ -24,10 +24,11 @@ from git.exc import GitCommandNotFound
 from reconciler.errors import InvalidInput, Transient
 
 LOCAL_SILENCE = timedelta(minutes=10)
-"""How long a local command may be silent: a repack of a large mirror prints nothing at all."""
+"""Time that a local command may be silent: a repack of a large mirror prints nothing at all."""
 
-_KEPT = frozenset({"GIT_SSL_CAINFO", "GIT_SSL_CAPATH"})
-"""Inherited variables that only add an organisation's own certificate authorities."""
+_KEPT = frozenset({"GIT_SSL_CAINFO", "GIT_SSL_CAPATH", "GIT_CEILING_DIRECTORIES"})
+"""Inherited variables that only add an organisation's own certificate authorities, or that bound the search for a
+repository, which a named one does not need."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,20 +42,19 @@ class Output:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Runner:
-    """Runs git commands on one bare repository.
-
-    `settings` are pairs of configuration key and value, a key once for each value, which override those of files.
-    `environment` is added to that of git. `silence` is how long a command that talks to the remote may be silent before
-    it counts as hung; git reports progress there, so a large fetch may take as long as it needs.
-    """
+    """Runs git commands on one bare repository."""
 
     git_dir: Path
     settings: Sequence[tuple[str, str]]
+    """Pairs of configuration key and value, a key once for each value; they override those of files."""
     environment: Mapping[str, str]
+    """Variables that are added to those of git."""
     silence: timedelta
+    """Time without output after which a command that talks to the remote counts as hung. git reports progress there, so
+    that a large fetch may take longer."""
 
     def run(self, arguments: Sequence[str], *, stdin: bytes | None = None, remote: bool = False) -> Output:
-        """Run one command to its end and return what it wrote, whatever its exit status.
+        """Run one command to its end and return its output, whatever its exit status.
 
         Raises Transient if it hangs; its processes are killed by then.
         """

@@ -10,7 +10,7 @@ from reconciler.errors import Transient
 
 _GONE, _UNAUTHORIZED, _FORBIDDEN, _NOT_FOUND = 410, 401, 403, 404
 _LONGEST_ANSWER = 64 << 20
-"""Bytes of one answer, which is held in memory: 320 KiB for each object of a page of 200."""
+"""Most bytes of an answer, which is held in memory: 320 KiB for each object of a page of 200."""
 
 
 class Expired(Exception):  # noqa: N818 - it names what happened, as the API server does

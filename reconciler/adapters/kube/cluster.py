@@ -1,24 +1,27 @@
-"""One cluster: its streams, the observation that they sum up to, its age, and signals that are stale."""
+"""A watched cluster: its streams, the resulting observation, its age, and stale signals."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from datetime import datetime, timedelta
+from functools import partial
 from threading import Lock
 
 from reconciler.adapters.kube.followed_objects import FollowedObjects
 from reconciler.adapters.kube.server import ApiServer
-from reconciler.adapters.kube.stream import Scope, Stream, describe_muted
+from reconciler.adapters.kube.stream import ListOptions, Stream, describe_muted
 from reconciler.adapters.kube.targets import ClusterTarget
 from reconciler.adapters.kube.tasks import cancel, send_heartbeats
 from reconciler.adapters.kube.timing import WatchTiming
+from reconciler.adapters.kube.unreadable_objects import UnreadableObjects
 from reconciler.core.engines.reports import SELECTOR, ReportObjects
 from reconciler.core.observe.kubernetes.cluster_state import ClusterState
 from reconciler.core.observe.kubernetes.resources import SIGNAL_KINDS, Watched, needed_resources
 from reconciler.core.workloads.watch import ChangeEffect, key_of
+from reconciler.errors import Problem
 from reconciler.model.capacity import ClusterObservation
 from reconciler.model.rollout import EngineReport
 from reconciler.model.signal import SignalFreshness
@@ -65,11 +68,11 @@ class FollowedCluster:
     It runs in the event loop; only methods that return a value are called from other threads. The time of the
     observation advances while every required stream works and the server answers heartbeats, so a cluster out of reach
     becomes stale by itself. A failing optional stream holds up nothing: its last objects are used, and its signals are
-    stale since then. The engine's objects do not count.
+    stale since then. Streams of the engine's objects do not count.
 
-    Open watches alone prove nothing: a proxy may hold back their events. So the time advances only if one of them has
-    brought an event or a bookmark within `WatchTiming.silence`; otherwise it is that of the oldest list, since a silent
-    stream lists anew. A stream that is known to be mute counts by its list in any case.
+    Open watches alone prove nothing: a proxy may hold back their events. So the time advances only if a watch has
+    delivered an event or a bookmark within `WatchTiming.silence`; otherwise the time of the oldest list counts, since a
+    silent stream lists anew. A stream that is known to be mute always counts by its list.
     """
 
     def __init__(
@@ -89,6 +92,7 @@ class FollowedCluster:
         self._changed = changed
         self._lock = Lock()
         self._state = ClusterState(target.refs, target.marks, target.kinds)
+        self.unreadable = UnreadableObjects()
         self._streams: dict[Watched, Stream] = {}
         self._tasks: dict[Watched, asyncio.Task[None]] = {}
         self._changing_target = asyncio.Lock()
@@ -175,7 +179,7 @@ class FollowedCluster:
         """Return the time up to which the observation holds; it advances while heartbeats are answered."""
         now = self._clock.now()
         quiet = self._heard_at is not None and (now - self._heard_at).total_seconds() <= 2 * self._pace.beat
-        return max(seen, self._proven_until(now)) if quiet and not self._failing() else seen
+        return max(seen, self._proven_until(now)) if quiet and not self._failing_streams() else seen
 
     def _proven_until(self, alive: datetime) -> datetime:
         """Return the time up to which the required streams are complete, given that the server answered at `alive`.
@@ -193,13 +197,13 @@ class FollowedCluster:
         if why := self._server.trouble():
             return why
         with self._lock:
-            troubled = [stream for stream in self._failing() if stream.failures > 1 or not stream.listed]
+            troubled = [stream for stream in self._failing_streams() if stream.failures > 1 or not stream.listed]
             return troubled[0].trouble if troubled else describe_muted(self._streams.values(), self._pace)
 
     def unwatched(self) -> tuple[str, ...]:
         """List the optional resources that cannot be watched, and why, unless the cluster itself fails."""
         with self._lock:
-            if self._failing():
+            if self._failing_streams():
                 return ()
             optional = [stream for stream in self._streams.values() if stream.resource.optional]
         troubles = (
@@ -208,6 +212,12 @@ class FollowedCluster:
         )
         lacking = [f"{name} are not looked at: {trouble}" for name, trouble in troubles if trouble]
         return tuple(sorted(lacking)) + (self._engine.troubles() if self._engine is not None else ())
+
+    def problems(self, place: str) -> Iterator[Problem]:
+        """Report the objects of cluster and engine that cannot be read."""
+        yield from self.unreadable.problems(place)
+        if self._engine is not None:
+            yield from self._engine.unreadable.problems(place)
 
     def reports(self) -> Mapping[str, EngineReport] | None:
         """Return the engine's reports on placements here; the same object while nothing has changed.
@@ -225,7 +235,7 @@ class FollowedCluster:
             effects = []
             for raw in items:
                 seen.add(key_of(raw))
-                effects.append(self._state.apply(resource, raw))
+                effects.append(self.unreadable.apply(resource, raw, partial(self._state.apply, resource)))
         self._note(max(effects, default=ChangeEffect.NOTHING))
 
     def listed(self, resource: Watched, seen: set[str]) -> None:
@@ -233,6 +243,7 @@ class FollowedCluster:
         with self._lock:
             if not self._last_heard.is_kept(resource, self._streams):
                 self._state.retain(resource, seen)
+            self.unreadable.retain(resource, seen)
             self._listed_at[resource] = self._clock.now() - timedelta(seconds=self._streams[resource].behind)
         self.heard()
         self._note(ChangeEffect.DEMAND)
@@ -242,8 +253,9 @@ class FollowedCluster:
         with self._lock:
             if type_ == "DELETED":
                 effect = self._state.remove(resource, key_of(raw))
+                self.unreadable.forget(resource, key_of(raw))
             else:
-                effect = self._state.apply(resource, raw)
+                effect = self.unreadable.apply(resource, raw, partial(self._state.apply, resource))
         self._note(effect)
 
     def heard(self) -> None:
@@ -253,12 +265,12 @@ class FollowedCluster:
         self._note_seen()
 
     def _note_seen(self) -> None:
-        if self._heard_at is not None and self._complete() and not self._failing():
+        if self._heard_at is not None and self._complete() and not self._failing_streams():
             at = self._proven_until(self._heard_at)
             self._seen_at = at if self._seen_at is None else max(self._seen_at, at)
             self.settled.set()
 
-    def _failed(self) -> None:
+    def _end_first_wait(self) -> None:
         """End the wait for the first observation: a required stream fails."""
         self.settled.set()
 
@@ -280,7 +292,7 @@ class FollowedCluster:
     def _start(self, resources: Iterable[Watched]) -> None:
         for resource in resources:
             # A failing optional stream ends the wait only if every required stream is listed.
-            failed = self._note_seen if resource.optional else self._failed
+            failed = self._note_seen if resource.optional else self._end_first_wait
             self._tasks[resource] = asyncio.create_task(self._streams[resource].run(failed))
 
     def _watch_engine(self) -> None:
@@ -289,9 +301,9 @@ class FollowedCluster:
         source = self.target.reports
         if source is not None:
             objects = source.objects()
-            scope = Scope(namespace=source.namespace, selector=SELECTOR, page=source.page)
+            options = ListOptions(namespace=source.namespace, selector=SELECTOR, page=source.page)
             self._engine = FollowedObjects(
-                self._server, objects.parts, scope, clock=self._clock, pace=self._pace, changed=self._changed
+                self._server, objects.parts, options, clock=self._clock, pace=self._pace, changed=self._changed
             )
             self._report_objects = objects
 
@@ -304,7 +316,7 @@ class FollowedCluster:
     def _complete(self) -> bool:
         return all(stream.listed or (stream.resource.optional and stream.failures) for stream in self._streams.values())
 
-    def _failing(self) -> list[Stream]:
+    def _failing_streams(self) -> list[Stream]:
         return [stream for stream in self._streams.values() if stream.failures and not stream.resource.optional]
 
     def _note(self, effect: ChangeEffect) -> None:

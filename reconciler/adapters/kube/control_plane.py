@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 
 from reconciler.adapters.kube.followed_objects import FollowedObjects
 from reconciler.adapters.kube.login import Login
 from reconciler.adapters.kube.server import ApiServer
-from reconciler.adapters.kube.stream import Scope
+from reconciler.adapters.kube.stream import ListOptions
 from reconciler.adapters.kube.targets import ControlTarget
 from reconciler.adapters.kube.tasks import cancel, send_heartbeats
 from reconciler.adapters.kube.timing import WatchTiming
 from reconciler.core.engines.logins import ClusterLogin, ClusterLogins, Unusable
 from reconciler.core.engines.reports import SELECTOR, ReportObjects
 from reconciler.core.workloads.watch import ChangeEffect
+from reconciler.errors import Problem
 from reconciler.model.rollout import EngineReport
 from reconciler.ports import Clock
 
@@ -49,17 +50,17 @@ class FollowedControlPlane:
         if target.reports is not None:
             source = target.reports
             self._report_objects = source.objects()
-            scope = Scope(namespace=source.namespace, selector=SELECTOR, page=source.page)
+            options = ListOptions(namespace=source.namespace, selector=SELECTOR, page=source.page)
             self._reports = FollowedObjects(
-                self._server, self._report_objects.parts, scope, clock=clock, pace=pace, changed=changed
+                self._server, self._report_objects.parts, options, clock=clock, pace=pace, changed=changed
             )
         if target.logins is not None:
             self._cluster_logins = target.logins.logins()
-            scope = Scope(namespace=target.logins.namespace, selector=target.logins.selector)
+            options = ListOptions(namespace=target.logins.namespace, selector=target.logins.selector)
             self._logins = FollowedObjects(
                 self._server,
                 {target.logins.resource: self._cluster_logins},
-                scope,
+                options,
                 clock=clock,
                 pace=pace,
                 changed=lambda _: renewed(),
@@ -96,6 +97,11 @@ class FollowedControlPlane:
     def troubles(self) -> tuple[str, ...]:
         """List the resources that cannot be watched, and why."""
         return tuple(trouble for objects in self.followed for trouble in objects.troubles())
+
+    def problems(self, place: str) -> Iterator[Problem]:
+        """Report the objects that cannot be read."""
+        for objects in self.followed:
+            yield from objects.unreadable.problems(place)
 
     async def read(self) -> None:
         """Wait for the first list of logins or its failure, up to the time-out of a connection."""

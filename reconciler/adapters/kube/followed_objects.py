@@ -8,9 +8,10 @@ from datetime import datetime
 from threading import Lock
 
 from reconciler.adapters.kube.server import ApiServer
-from reconciler.adapters.kube.stream import Scope, Stream, describe_muted
+from reconciler.adapters.kube.stream import ListOptions, Stream, describe_muted
 from reconciler.adapters.kube.tasks import cancel
 from reconciler.adapters.kube.timing import WatchTiming
+from reconciler.adapters.kube.unreadable_objects import UnreadableObjects
 from reconciler.core.engines.reports import EngineResource
 from reconciler.core.observe.kubernetes.resources import Watched
 from reconciler.core.workloads.watch import ChangeEffect, ResourcePart, key_of
@@ -22,14 +23,14 @@ class FollowedObjects:
     """Keeps the parts of some resources up to date (a `stream.Sink`); objects themselves are not kept.
 
     It runs in the event loop; parts are read under `lock` from other threads. No other stream of the server waits for
-    it. It sends no heartbeats: the owner of the server passes their answers on by `heard`.
+    it. The owner of the server sends the heartbeats and passes their answers on by `heard`.
     """
 
     def __init__(
         self,
         server: ApiServer,
         parts: Mapping[EngineResource, ResourcePart],
-        scope: Scope,
+        options: ListOptions,
         *,
         clock: Clock,
         pace: WatchTiming,
@@ -38,11 +39,12 @@ class FollowedObjects:
         self.lock = Lock()
         self.settled = asyncio.Event()
         self._parts: dict[Watched, ResourcePart] = dict(parts.items())
+        self.unreadable = UnreadableObjects()
         self._clock = clock
         self._pace = pace
         self._changed = changed
         self._stood_at: datetime | None = None
-        self._streams = [Stream(server, resource, self, pace, scope) for resource in parts]
+        self._streams = [Stream(server, resource, self, pace, options) for resource in parts]
         self._tasks: list[asyncio.Task[None]] = []
         self._start()
 
@@ -63,10 +65,10 @@ class FollowedObjects:
         return all(stream.listed for stream in self._streams)
 
     def whole(self) -> bool:
-        """Tell whether all objects are up to date: every watch worked at the last answered heartbeat.
+        """Return whether all objects are up to date: every watch worked at the last answered heartbeat.
 
-        A resource that is not served has no objects. One that RBAC forbids is unknown, and one with a mute watch is
-        out of date.
+        A resource that is not served has no objects. A resource that RBAC forbids is unknown, and one with a mute watch
+        is out of date.
         """
         if self._stood_at is None or any(stream.refusal or stream.mute for stream in self._streams):
             return False
@@ -88,7 +90,7 @@ class FollowedObjects:
             effects = []
             for raw in items:
                 seen.add(key_of(raw))
-                effects.append(self._parts[resource].apply(raw))
+                effects.append(self.unreadable.apply(resource, raw, self._parts[resource].apply))
         self._note(max(effects, default=ChangeEffect.NOTHING))
 
     def listed(self, resource: Watched, seen: set[str]) -> None:
@@ -97,6 +99,7 @@ class FollowedObjects:
             part = self._parts[resource]
             for key in set(part.keys()) - seen:
                 part.remove(key)
+            self.unreadable.retain(resource, seen)
         if self.complete():
             self.heard()
             self.settled.set()
@@ -106,7 +109,11 @@ class FollowedObjects:
         """Apply one event of a watch."""
         with self.lock:
             part = self._parts[resource]
-            effect = part.remove(key_of(raw)) if type_ == "DELETED" else part.apply(raw)
+            if type_ == "DELETED":
+                effect = part.remove(key_of(raw))
+                self.unreadable.forget(resource, key_of(raw))
+            else:
+                effect = self.unreadable.apply(resource, raw, part.apply)
         self._note(effect)
 
     def heard(self) -> None:

@@ -124,7 +124,7 @@ class ArgoSecretLogin:
         login = self._logins.login(self._cluster)
         if login is None:
             return ""
-        return login.why if isinstance(login, Unusable) else _forbidden(login, self._plugins)
+        return login.why if isinstance(login, Unusable) else _describe_forbidden_plugin(login, self._plugins)
 
     def remedy(self) -> str:
         """Name the cluster whose Secret is to be renewed."""
@@ -136,7 +136,7 @@ class ArgoSecretLogin:
         login = self._logins.login(self._cluster)
         if not isinstance(login, ClusterLogin):
             raise Transient(login.why if login else "the cluster Secrets of Argo CD have not been read yet")
-        if why := _forbidden(login, self._plugins):
+        if why := _describe_forbidden_plugin(login, self._plugins):
             raise Transient(why)
         if login.plugin is not None:
             login = await _run_plugin(login, login.plugin)
@@ -149,7 +149,7 @@ class ArgoSecretLogin:
             yield _secret_configuration(login, Path(directory))
 
 
-def _forbidden(login: ClusterLogin, plugins: frozenset[str]) -> str:
+def _describe_forbidden_plugin(login: ClusterLogin, plugins: frozenset[str]) -> str:
     if login.plugin is None or login.plugin.command in plugins:
         return ""
     command = login.plugin.command

@@ -1,4 +1,4 @@
-"""One API server: its session, and its answers as JSON."""
+"""An API server: its session, and its answers as JSON."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from reconciler.errors import Transient
 from reconciler.model.workload import Json
 
 _LONGEST_EVENT = 16 << 20
-"""Bytes of one event; objects in etcd are smaller than a tenth of it."""
+"""Most bytes of an event; objects in etcd are smaller than a tenth of that."""
 
 
 @dataclass(slots=True)
@@ -53,8 +53,8 @@ class ApiServer:
     changed, since it may have to run a plugin. All methods raise Transient, a subclass of it, or Expired, and nothing
     else on purpose.
 
-    The server stays the same. When the login leads to another one, `moved` is called once, and no request is sent any
-    more.
+    The server stays the same. When the login leads to another server, `moved` is called once, and no request is sent
+    any more.
     """
 
     def __init__(self, login: Login, pace: WatchTiming, moved: Callable[[], None]) -> None:
@@ -134,7 +134,7 @@ class ApiServer:
             if session is self._session:  # unless a newer one has replaced it
                 self._session = None
                 if time.monotonic() - session.since < self._pace.longest_backoff:
-                    self._refused(session.stamp, error)  # credentials that worked have expired: renew them at once
+                    self._back_off(session.stamp, error)  # credentials that worked have expired: renew them at once
             raise error from refused
         except TimeoutError as error:
             raise Transient("did not answer in time") from error
@@ -160,11 +160,11 @@ class ApiServer:
                 try:
                     self._session = await self._open(stamp)
                 except Transient as error:
-                    self._refused(stamp, error)
+                    self._back_off(stamp, error)
                     raise
             return self._session
 
-    def _refused(self, stamp: object, error: Transient) -> None:
+    def _back_off(self, stamp: object, error: Transient) -> None:
         """Block further tries of a login for a back-off, longer each time."""
         last = self._refusal
         young = last is not None and last.stamp == stamp and time.monotonic() < last.until + self._pace.longest_backoff

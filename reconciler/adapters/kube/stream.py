@@ -1,4 +1,4 @@
-"""One resource of one cluster: listed page by page, then watched.
+"""A resource of one cluster: listed page by page, then watched.
 
 A stream finds the version of the API group that the server has, and passes pages and events to its sink.
 """
@@ -66,7 +66,7 @@ _GONE = 410
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Scope:
+class ListOptions:
     """The objects of a resource to watch."""
 
     namespace: str = ""
@@ -74,10 +74,10 @@ class Scope:
     selector: str = ""
     """Their label selector; empty for all."""
     page: int | None = None
-    """Objects of one page, where they are larger than usual."""
+    """Objects on a page of a resource whose objects are large."""
 
 
-_ALL = Scope()
+_ALL = ListOptions()
 
 
 def rights(resource: Watched) -> str:
@@ -88,36 +88,36 @@ def rights(resource: Watched) -> str:
 
 
 class Stream:
-    """Lists a resource, then watches it, and continues each watch where the last one ended.
+    """Lists a resource, then watches it, and continues each watch where the previous watch ended.
 
-    1. 410 Gone, and any error that is not one of the connection: the resource is listed anew. Its objects stay until
-       the list is complete.
+    1. After 410 Gone, and after any error other than of the connection, the resource is listed anew. Its objects stay
+       until the list is complete.
     2. A bookmark advances the resourceVersion without an event.
     3. A watch that fails before it has worked for a while does not reset the count of failures, nor does one that ends
        well, but at once and empty, twice in a row.
-    4. An open watch does not prove that events arrive: a proxy may hold them back. An event or a bookmark proves it.
-       Bookmarks come every minute, but none for a resource that has not changed since the API server started
+    4. An open watch does not prove that events arrive: a proxy may hold them back. Only an event or a bookmark proves
+       it. Bookmarks come every minute, but not for a resource that has not changed since the API server started
        (Kubernetes' `Cacher.dispatchEvents`). So silence is neither failure nor proof, and the resource is listed anew
-       after it. If that list differs from the one before, the watch is mute, and lists replace it until it brings
-       something.
-    5. An optional resource that is not served, or that RBAC forbids, counts as empty, which is no failure. It is tried
-       again every now and then.
+       after it. If the new list differs from the old, the watch is mute, and lists replace it until an event or a
+       bookmark arrives.
+    5. An optional resource that is not served, or that RBAC forbids, counts as empty, which is no failure. The stream
+       tries it again every now and then.
     """
 
     def __init__(
-        self, server: ApiServer, resource: Watched, sink: Sink, pace: WatchTiming, scope: Scope = _ALL
+        self, server: ApiServer, resource: Watched, sink: Sink, pace: WatchTiming, options: ListOptions = _ALL
     ) -> None:
         self._server = server
         self._sink = sink
         self._pace = pace
-        self._paths = resource.paths(scope.namespace)
-        self._selected: dict[str, object] = {"labelSelector": scope.selector} if scope.selector else {}
-        self._limit = min(scope.page or pace.page, pace.page)
+        self._paths = resource.paths(options.namespace)
+        self._selected: dict[str, object] = {"labelSelector": options.selector} if options.selector else {}
+        self._limit = min(options.page or pace.page, pace.page)
         self._path = ""
         self._version = ""
         self._absences = 0
         self.watched = False
-        """Whether a watch has been open at some time."""
+        """Whether a watch has ever been open."""
         self._stood = False
         self._proven = False
         self._on_trial = False
@@ -136,16 +136,16 @@ class Stream:
         self.trouble = ""
         """The last failure; empty without one."""
         self.refusal = ""
-        """What RBAC forbids; empty if nothing."""
+        """The permission that RBAC denies; empty if none."""
 
     @property
     def known(self) -> bool:
-        """Whether the objects can be relied on; a watch that reconnects at once does not change that."""
+        """Whether the objects can be relied on, also while a broken watch reconnects."""
         return self.listed and self.failures <= 1 and not self._absences
 
     @property
     def heard(self) -> bool:
-        """Whether the objects are up to date; a resource that is not served has none."""
+        """Whether the objects are up to date; a resource that is not served has no objects to update."""
         return self.listed and self.failures <= 1 and not self.refusal
 
     @property
@@ -217,14 +217,14 @@ class Stream:
         return self._pace.backoff(self._absences) if self.refusal else self._pace.absent
 
     def _note_answer(self) -> None:
-        """Reset the count of failures; those of unsteady watches stay, since a list does not disprove them."""
+        """Reset the count of failures, but for those of unsteady watches, which a list does not disprove."""
         self.failures = self._unsteady
         if not self._unsteady:
             self.trouble = ""
         self._sink.heard()
 
     def _note_steady(self) -> None:
-        """Note that a watch works: it has lasted for a while, or has brought something."""
+        """Record that a watch works: it has lasted for a while, or has delivered something."""
         self._on_trial, self._stood, self._unsteady, self._empty = False, True, 0, 0
         self._note_answer()
 

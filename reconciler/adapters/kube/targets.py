@@ -1,20 +1,58 @@
-"""Clusters and control planes to watch, as the fleet repository and the kubeconfig describe them."""
+"""Clusters and control planes to watch, as the fleet repository and the contexts of the kubeconfig describe them."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
+
+from kubernetes.aio.config.config_exception import ConfigException
+from kubernetes.aio.config.kube_config import KubeConfigMerger
+from yaml import YAMLError
 
 from reconciler.core.engines import ENGINES
 from reconciler.core.engines.logins import LoginSource
 from reconciler.core.engines.reports import ReportSource
+from reconciler.core.fleet.objects import first_names
 from reconciler.core.observe.kubernetes.ownership import BUILT_IN_MARKS, Marks, marks_by_label
 from reconciler.core.workloads.builtin_kinds import NO_KINDS, Kinds
+from reconciler.errors import Problem
 from reconciler.model.ids import ClusterName
 from reconciler.model.policy import Connection, Desired, EngineName
 from reconciler.model.workload import WorkloadRef
 from reconciler.text.findings import shortened
-from reconciler.text.spelling import nearest
+
+
+class Contexts:
+    """The contexts of a kubeconfig, read again whenever it changes; a broken file keeps its last contexts."""
+
+    def __init__(self, kubeconfig: Path | None) -> None:
+        self._kubeconfig = kubeconfig
+        self._stamp: object = None
+        self._known: frozenset[str] = frozenset()
+        self.problems: tuple[Problem, ...] = ()
+
+    def read(self) -> frozenset[str]:
+        """Return their names, and set `problems` to those of the file."""
+        if self._kubeconfig is None:
+            return self._known
+        try:
+            stat = self._kubeconfig.stat()
+            stamp = (stat.st_mtime_ns, stat.st_size, stat.st_ino)
+            if stamp != self._stamp:
+                self._known, self._stamp, self.problems = _names(self._kubeconfig), stamp, ()
+        except (OSError, ConfigException, YAMLError, AttributeError, KeyError, TypeError, ValueError) as error:
+            cause = (error.strerror if isinstance(error, OSError) else None) or "it is not a kubeconfig"
+            self.problems = (Problem(path=str(self._kubeconfig), message=f"cannot be read: {cause}"),)
+        return self._known
+
+
+def _names(kubeconfig: Path) -> frozenset[str]:
+    merger = KubeConfigMerger(str(kubeconfig))
+    for part in merger.config_files.values():
+        if any(part[item] is None for item in ("clusters", "contexts")) or "users" not in part:
+            raise ValueError("it is cut off")  # kubectl writes in place, users last
+    return frozenset(str(context["name"]) for context in merger.config["contexts"].value)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +103,7 @@ class Targets:
     lost: Mapping[str, str] = field(default_factory=dict)
     """Why a cluster or a control plane is out of reach, by its path in messages."""
     nameless: Mapping[ClusterName, str] = field(default_factory=dict)
-    """The clusters without a connection although there is a kubeconfig, and the context that may be meant."""
+    """The clusters without a connection although there is a kubeconfig, and the contexts that are free."""
 
 
 def watch_targets(desired: Desired, contexts: frozenset[str], *, has_kubeconfig: bool) -> Targets:
@@ -81,13 +119,14 @@ def watch_targets(desired: Desired, contexts: frozenset[str], *, has_kubeconfig:
     control = _control_planes(desired, has_kubeconfig=has_kubeconfig)
     with_logins = next((target for target in control.values() if target.logins is not None), None)
     marks = marks_by_label(desired.kinds)
+    free = _free_contexts(desired, contexts)
     clusters: dict[ClusterName, ClusterTarget] = {}
     nameless: dict[ClusterName, str] = {}
     for name, cluster in desired.clusters.items():
         connection = cluster.connection or Connection(context=name if name in contexts else "")
         if not _reachable(connection, with_logins, has_kubeconfig=has_kubeconfig):
             if has_kubeconfig and cluster.connection is None:
-                nameless[name] = nearest(name, contexts)
+                nameless[name] = free
             continue
         clusters[name] = ClusterTarget(
             name=name,
@@ -105,7 +144,7 @@ def watch_targets(desired: Desired, contexts: frozenset[str], *, has_kubeconfig:
     named = {f"cluster {name}": target.connection.context for name, target in clusters.items()}
     named |= {target.title: target.connection.context for target in control.values()}
     lost = {
-        path: f"the kubeconfig has no context {shortened(context)} ({nearest(context, contexts) or 'it has none'})"
+        path: f"the kubeconfig has no context {shortened(context)} ({free})"
         for path, context in named.items()
         if context and context not in contexts
     }
@@ -116,6 +155,17 @@ def watch_targets(desired: Desired, contexts: frozenset[str], *, has_kubeconfig:
         lost=lost,
         nameless=nameless,
     )
+
+
+def _free_contexts(desired: Desired, contexts: frozenset[str]) -> str:
+    """List the contexts that no Cluster uses: a shared context would make two clusters of one API server."""
+    used = {
+        name if cluster.connection is None else cluster.connection.context for name, cluster in desired.clusters.items()
+    }
+    free = sorted(contexts - used)
+    if not free:
+        return "it has none that no Cluster uses" if contexts else "it has none"
+    return f"no Cluster uses yet: {first_names(free)}"
 
 
 def _control_planes(desired: Desired, *, has_kubeconfig: bool) -> dict[EngineName, ControlTarget]:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 from collections.abc import Coroutine, Iterable, Mapping
+from concurrent.futures import Future
 from contextlib import suppress
 from datetime import timedelta
 from operator import is_
@@ -14,15 +16,14 @@ from typing import Any, TypeVar
 import structlog
 
 from reconciler.adapters.kube.cluster import FollowedCluster
-from reconciler.adapters.kube.contexts import Contexts
 from reconciler.adapters.kube.control_plane import FollowedControlPlane
-from reconciler.adapters.kube.dns import NamingLoop
 from reconciler.adapters.kube.login import ArgoSecretLogin, KubeconfigLogin, Login
 from reconciler.adapters.kube.server import ApiServer
-from reconciler.adapters.kube.targets import ClusterTarget, ControlTarget, Targets, watch_targets
+from reconciler.adapters.kube.targets import ClusterTarget, Contexts, ControlTarget, Targets, watch_targets
 from reconciler.adapters.kube.timing import WatchTiming
+from reconciler.bulkhead import Seam, attempt
 from reconciler.core.workloads.watch import ChangeEffect
-from reconciler.errors import Problem, Severity, Transient
+from reconciler.errors import Bug, Problem, Severity, Transient
 from reconciler.model.capacity import Observed
 from reconciler.model.ids import ClusterName
 from reconciler.model.policy import Desired, EngineName
@@ -43,8 +44,9 @@ class KubeObservations:
 
     It watches clusters with a `Cluster.connection` or whose name is a context of the kubeconfig, and the control planes
     of engines, which need not be among them. `plugins` are the login plugins that Argo CD's Secrets may run here.
-    `wake` is called from the watching thread after a change of demand or capacity. `patience` is how long `follow`
-    waits for new clusters; the daemon's is zero, since it is woken. The thread starts with the first cluster.
+    `wake` is called from the watching thread after a change of demand or capacity. `patience` bounds the wait of
+    `follow` for new clusters; it is zero in the daemon, which is woken instead. The thread starts with the first
+    cluster.
     """
 
     def __init__(
@@ -92,7 +94,7 @@ class KubeObservations:
                 self._run(self._wait(), self._patience + _SOON)
 
     def observe(self) -> Observed:
-        """Return the newest observation of each cluster; those without a complete one are left out.
+        """Return the newest observation of each cluster; clusters without a complete observation are left out.
 
         An engine out of reach has no reports, rather than its last ones.
         """
@@ -101,23 +103,33 @@ class KubeObservations:
         all_reports: list[Mapping[str, EngineReport]] = []
         reporting: dict[ClusterName, EngineName] = {}
         for name, cluster in list(self._clusters.items()):
-            observation, trouble = cluster.observation(), self._targets.lost.get(f"cluster {name}") or cluster.trouble()
+            trouble = self._targets.lost.get(f"cluster {name}") or cluster.trouble()
+            observation = attempt(Seam.CLUSTER, f"cluster {name}", cluster.observation)
+            problems += cluster.problems(f"cluster {name}")
+            if isinstance(observation, Bug):
+                problems.append(observation.problem(observation.item))
+                continue
             if observation is not None:
                 seen[name] = observation
             elif not trouble and self._patience:
                 trouble = f"could not be listed within {self._patience:g} s"
             words = (*((f"cannot be watched: {trouble}",) if trouble else ()), *cluster.unwatched())
             problems += _warnings(f"cluster {name}", words)
-            reports = cluster.reports()
-            if reports is not None:
+            reports = attempt(Seam.ENGINE, f"cluster {name}", cluster.reports)
+            if isinstance(reports, Bug):
+                problems.append(reports.problem(reports.item))
+            elif reports is not None:
                 all_reports.append(reports)
                 reporting[name] = cluster.target.engine
         for engine, plane in list(self._control.items()):
             title = plane.target.title
             lost = self._targets.lost.get(title)
             problems += _warnings(title, (f"cannot be watched: {lost}",) if lost else plane.troubles())
-            reports = plane.reports()
-            if reports is not None:
+            reports = attempt(Seam.ENGINE, title, plane.reports)
+            problems += plane.problems(title)
+            if isinstance(reports, Bug):
+                problems.append(reports.problem(title))
+            elif reports is not None:
                 all_reports.append(reports)
                 reporting |= dict.fromkeys(self._targets.deployed.get(engine, ()), engine)
         return Observed(
@@ -167,9 +179,9 @@ class KubeObservations:
     async def _settle(self, targets: Targets) -> None:
         """Add new clusters, drop those that are no target any more, and retarget the others."""
         async with self._settling:  # the call before may still go on after its time-out
-            await self._settled(targets)
+            await self._follow_targets(targets)
 
-    async def _settled(self, targets: Targets) -> None:
+    async def _follow_targets(self, targets: Targets) -> None:
         going = []
         for name in list(self._clusters):
             target = targets.clusters.get(name)
@@ -262,7 +274,7 @@ class KubeObservations:
                 task.cancel()
 
     def _schedule_wake(self, effect: ChangeEffect) -> None:
-        """Wake the daemon after a delay that gathers changes; that of demand is shorter than that of capacity."""
+        """Wake the daemon after a delay that gathers changes; the delay for demand is shorter than for capacity."""
         if self._wake is None:
             return
         loop = asyncio.get_running_loop()
@@ -282,3 +294,26 @@ class KubeObservations:
 
 def _warnings(path: str, messages: Iterable[str]) -> Iterable[Problem]:
     return (Problem(path=path, message=message, severity=Severity.WARNING) for message in messages)
+
+
+class NamingLoop(asyncio.SelectorEventLoop):
+    """An event loop with a thread for each look-up of a name.
+
+    asyncio shares a few threads, and a name server that does not answer blocks each for many seconds: the names of some
+    clusters would block all others. A connector looks a name up once at a time, so there are at most as many threads
+    as servers. The end of the process waits for none of them.
+    """
+
+    async def getaddrinfo(self, host: Any, port: Any, **kind: Any) -> Any:
+        """Resolve a name as `socket.getaddrinfo` does."""
+        answer: Future[Any] = Future()
+        answer.set_running_or_notify_cancel()  # the caller can be cancelled, the look-up cannot
+
+        def look_up() -> None:
+            try:
+                answer.set_result(socket.getaddrinfo(host, port, **kind))
+            except Exception as error:  # noqa: BLE001 - the caller gets it
+                answer.set_exception(error)
+
+        Thread(target=look_up, name=f"name {host}", daemon=True).start()
+        return await asyncio.wrap_future(answer, loop=self)

@@ -1,4 +1,4 @@
-"""One Prometheus server, or anything that speaks its query interface: Thanos, Mimir, VictoriaMetrics."""
+"""A Prometheus server, or anything that speaks its query interface: Thanos, Mimir, VictoriaMetrics."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from reconciler.model.workload import Json
 from reconciler.text.findings import shortened
 
 _MOST = 1 << 20
-"""Bytes of one answer; an answer of one value has a few hundred."""
+"""Most bytes of an answer; an answer of one value has a few hundred."""
 _QUERY_ERRORS = (HTTPStatus.BAD_REQUEST, HTTPStatus.UNPROCESSABLE_ENTITY)
 """Statuses of a query that cannot be right (Prometheus, web/api/v1: bad_data and execution)."""
 
@@ -33,8 +33,8 @@ class PrometheusServer:
     def ask(self, query: str) -> float:
         """Return the one value of a query now.
 
-        Raises InvalidInput when the query or its answer is wrong, and Transient when there is no answer or the server
-        does not let us ask.
+        Raises InvalidInput when the query or its answer is wrong, and Transient when the server does not answer or
+        denies access.
         """
         answer = self._get(query)
         document = _json(answer)

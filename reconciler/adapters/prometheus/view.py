@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
 from threading import Condition, Thread
 from time import monotonic
 from typing import Protocol
 
+from reconciler.bulkhead import Seam, attempt
 from reconciler.core.signals.prometheus import PrometheusQuestion, WatchedQuery, queries_of, questions
-from reconciler.errors import InvalidInput, Problem, Severity, Transient
+from reconciler.errors import Bug, InvalidInput, Problem, Severity, Transient
 from reconciler.model.capacity import Observed
 from reconciler.model.ids import WorkloadId
 from reconciler.model.policy import Desired
@@ -38,8 +40,8 @@ class PrometheusAddress(Protocol):
 class PrometheusSignals:
     """Asks each query in rounds, and keeps the last answers (a `ports.ClusterView`).
 
-    Levels of replicas count since this process has watched them. For a new question Prometheus is asked once for the
-    least value throughout the question's window; where it has none, replicas only wait longer. The thread starts with
+    Levels of replicas count from the start of this process's watch. For a new question Prometheus is asked once for the
+    least value throughout the question's window; without that value replicas only wait longer. The thread starts with
     the first question.
     """
 
@@ -52,10 +54,10 @@ class PrometheusSignals:
         patience: timedelta = timedelta(),
         every: timedelta = EVERY,
     ) -> None:
-        """Ask nothing yet.
+        """Start without questions.
 
-        `wake` is called, from the thread, when a number of replicas has changed. `patience` is how long `follow` may
-        wait for first answers; a daemon has none, since it is woken.
+        `wake` is called, from the thread, when a number of replicas has changed. `patience`
+        bounds the wait of `follow` for first answers; it is zero in a daemon, which is woken instead.
         """
         self._server = server
         self._clock = clock
@@ -71,6 +73,7 @@ class PrometheusSignals:
         self._trouble = ""
         self._first = ""
         self._observed = Observed()
+        self._bug: Bug | None = None
         self._thread: Thread | None = None
         self._closing = False
 
@@ -98,7 +101,10 @@ class PrometheusSignals:
 
     def observe(self) -> Observed:
         """Return the last answers; never wait for new ones."""
-        return self._observed
+        observed, bug = self._observed, self._bug
+        if bug is None:
+            return observed
+        return replace(observed, problems=(*observed.problems, bug.problem(bug.item)))
 
     def close(self) -> None:
         """Ask nothing more. A second call does nothing."""
@@ -120,7 +126,8 @@ class PrometheusSignals:
                 self._server.close()
                 return
             start = monotonic()
-            self._round(asked)
+            outcome = attempt(Seam.SIGNAL, "prometheus", partial(self._round, asked))
+            self._bug = outcome  # the next round is another try; until then the answers grow old
             with self._changed:
                 rest = self._every - (monotonic() - start)
                 self._changed.wait_for(partial(self._must_act, asked), max(0.0, rest))
@@ -141,7 +148,8 @@ class PrometheusSignals:
             if self._closing:
                 return
             try:
-                answers[text] = self._server.ask(text)
+                value = attempt(Seam.SIGNAL, text, partial(self._server.ask, text))
+                answers[text] = InvalidInput(value.summary) if isinstance(value, Bug) else value
             except InvalidInput as error:
                 answers[text] = error
             except Transient as error:
@@ -192,7 +200,7 @@ class PrometheusSignals:
         self._observed = Observed(asks=asks, freshness=freshness, problems=(*self._unaskable, *self._problems()))
 
     def _problems(self) -> tuple[Problem, ...]:
-        """Return one problem if the server does not answer, and one for each query whose last answer was of no use."""
+        """Return a problem if the server does not answer, and one for each query whose last answer was unusable."""
         message = f"cannot be asked: {self._trouble}"
         server = (Problem(path="prometheus", message=message, severity=Severity.WARNING),) if self._trouble else ()
         # A query belongs to many workloads; its problem is listed once.
@@ -231,7 +239,7 @@ class NoPrometheus:
         self._observed = Observed(problems=(problem,) if names else ())
 
     def observe(self) -> Observed:
-        """Return the warning, if there is one."""
+        """Return the warning, if any."""
         return self._observed
 
 
