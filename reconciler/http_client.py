@@ -118,7 +118,7 @@ class HttpClient:
             )
             response = self._client.send(request, stream=True)
             try:
-                content = b"".join(_bounded(response, limit, patience))
+                content = b"".join(_read_bounded(response, limit, patience))
             finally:
                 response.close()
         except (httpx2.HTTPError, httpx2.InvalidURL, OSError, ValueError) as error:
@@ -143,7 +143,7 @@ def _tls(authorities: Path | None, setting: str) -> ssl.SSLContext:
         ) from error
 
 
-def _bounded(response: httpx2.Response, limit: int, patience: float) -> Iterator[bytes]:
+def _read_bounded(response: httpx2.Response, limit: int, patience: float) -> Iterator[bytes]:
     """Read a body up to `limit`, within a time limit as well, since a slow server could go on for ever."""
     deadline = time.monotonic() + patience
     size = 0
@@ -171,7 +171,7 @@ def _no_answer(error: Exception, authorities_from: str) -> NoAnswer:
         if isinstance(cause, TimeoutError | httpx2.TimeoutException):
             return NoAnswer("it does not answer in time")
         if isinstance(cause, OSError) and cause.strerror:
-            return NoAnswer(_lowered(cause.strerror))
+            return NoAnswer(_lower_first(cause.strerror))
     return NoAnswer(_first_line(error))
 
 
@@ -185,8 +185,8 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
 
 def _first_line(error: Exception) -> str:
     lines = str(error).splitlines()
-    return _lowered(lines[0] if lines else type(error).__name__)
+    return _lower_first(lines[0] if lines else type(error).__name__)
 
 
-def _lowered(text: str) -> str:
+def _lower_first(text: str) -> str:
     return shortened(text[:1].lower() + text[1:], _MOST_WORDS)

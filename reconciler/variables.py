@@ -17,7 +17,7 @@ from reconciler.core.engines.webhook import read_endpoint
 from reconciler.environment import PREFIX
 from reconciler.errors import Problem
 from reconciler.model.event import Endpoint
-from reconciler.model.units import parse_duration
+from reconciler.model.units import ONE, parse_duration, parse_quantity
 
 _BRANCH = re.compile(r"(?!.*(\.\.|@\{|//|\.lock(/|$)|/\.))[A-Za-z0-9_][\w./@+-]*(?<![/.])", re.ASCII)
 _LISTEN = re.compile(r"(?:\[([0-9a-fA-F:.]+)\]|([^\s:/\[\]]*)):(\d{1,5})")
@@ -90,6 +90,21 @@ class Reader:
             self.refuse(name, f"{value!r} is shorter than a second", "30s")
             return default
         return duration
+
+    def size(self, name: str, default: int) -> int:
+        """Read a number of bytes as Kubernetes writes it, of at least a mebibyte."""
+        value = self.env.get(PREFIX + name)
+        if value is None:
+            return default
+        try:
+            size = parse_quantity(value) // ONE
+        except ValueError as error:
+            self.refuse(name, str(error), "1Gi")
+            return default
+        if size < 1 << 20:
+            self.refuse(name, f"{value!r} is less than 1Mi", "1Gi")
+            return default
+        return size
 
     def listen(self, name: str) -> Listen | None:
         """Read ``host:port``, ``:port`` (all interfaces) or ``[address]:port``."""

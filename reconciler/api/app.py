@@ -59,7 +59,7 @@ def create_app(
             app.include_router(part.router(callers, backend))
     app.include_router(whoami.router(callers))
     app.include_router(observations.router(pushed, wake, clock, token=push_token))
-    app.include_router(webhooks.router(wake, clock, secret=webhook_secret, branches=branches))
+    app.include_router(webhooks.router(callers, wake, clock, secret=webhook_secret, branches=branches))
     app.include_router(health.router(vitals))
     egs_openapi.describe(app)
     app.include_router(page.router(app.openapi))

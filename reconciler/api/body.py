@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 from asyncio import timeout
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from functools import partial
 from http import HTTPStatus
 from typing import TypeVar
 
 from fastapi import Request
 from starlette.concurrency import run_in_threadpool
+from starlette.requests import ClientDisconnect
 
 from reconciler.api.refusal import HttpError
+from reconciler.bulkhead import Seam, attempt
 from reconciler.core.schema import yaml
-from reconciler.errors import InvalidInput
+from reconciler.daemon.bug_log import BUGS
+from reconciler.errors import Bug, InvalidInput
 from reconciler.model.workload import Json
 from reconciler.text.findings import Finding, shortened
+
+T = TypeVar("T")
 
 
 def answer(data: Json, *, status: HTTPStatus = HTTPStatus.OK, message: str = "Success") -> dict[str, Json]:
@@ -22,16 +28,23 @@ def answer(data: Json, *, status: HTTPStatus = HTTPStatus.OK, message: str = "Su
     return {"statusCode": int(status), "status": "OK", "message": message, "data": data}
 
 
+def documents(items: Iterable[T], convert: Callable[[T], Json], name: Callable[[T], object]) -> list[Json]:
+    """Convert the items of a list; one that meets an unforeseen exception is left out, and logged by its name."""
+    converted = [attempt(Seam.STATUS, name(item), partial(convert, item)) for item in items]
+    for document in converted:
+        if isinstance(document, Bug):
+            BUGS.note(document)
+    return [document for document in converted if not isinstance(document, Bug)]
+
+
 MAX_BODY = 1 << 20
-"""Bytes of one body; a file of the fleet repository has the same limit."""
+"""Most bytes of a body; a file of the fleet repository has the same limit."""
 _MOST_READ = 32 << 20
 """Bytes that are read and dropped of an oversized body with a Content-Length, so that its sender receives the 413.
 
 A connection that closes while the client still sends loses the answer."""
 _SMALL = 16 << 10
 _SECONDS = 10
-
-T = TypeVar("T")
 
 
 async def read_body(request: Request) -> bytes:
@@ -54,6 +67,8 @@ async def read_body(request: Request) -> bytes:
                     parts.append(part)
     except TimeoutError as error:
         raise HttpError(HTTPStatus.REQUEST_TIMEOUT, f"the body took longer than {_SECONDS} s") from error
+    except ClientDisconnect as error:
+        raise HttpError(HTTPStatus.BAD_REQUEST, "the connection was closed before the body was complete") from error
     if size > MAX_BODY:
         raise too_large
     return b"".join(parts)

@@ -9,14 +9,14 @@ from __future__ import annotations
 from datetime import datetime
 
 from reconciler.core.explain.gprs import GprView
-from reconciler.core.explain.inventory import GpuAllocation, GpuInventory, GpuNode, Health
+from reconciler.core.explain.inventory import GpuAllocation, GpuInventory, Health, InventoryNode
 from reconciler.core.explain.wait_time import WaitEstimate, write_wait
 from reconciler.model.units import format_duration
 from reconciler.model.workload import Json
 from reconciler.text.timestamps import format_time
 
 
-def gpr_document(gpr: GprView) -> dict[str, Json]:
+def gpr_document(gpr: GprView, now: datetime) -> dict[str, Json]:
     """Convert one GPR."""
     return {
         "gprId": gpr.id,
@@ -42,6 +42,8 @@ def gpr_document(gpr: GprView) -> dict[str, Json]:
             "completionTimestamp": _moment(gpr.completed_at),
             "expiresAt": _moment(gpr.exit_at),
             "remainingDuration": None if gpr.left is None else format_duration(gpr.left),
+            "estimatedStartTime": _moment(gpr.starts_at),
+            "estimatedWaitTime": None if gpr.starts_at is None else write_wait(gpr.starts_at - now),
         },
     }
 
@@ -70,7 +72,7 @@ def inventory_document(inventory: GpuInventory) -> dict[str, Json]:
     }
 
 
-def _node(node: GpuNode) -> Json:
+def _node(node: InventoryNode) -> Json:
     free = node.free > 0 and node.health is Health.HEALTHY
     return {
         "gpuNodeName": node.node,

@@ -1,4 +1,4 @@
-"""Requests and bursts that a caller may see: one by name, or a page of those that match a filter."""
+"""Requests and bursts that a caller may see: a single item by name, or a page of the items that match a filter."""
 
 from __future__ import annotations
 
@@ -105,4 +105,7 @@ def _clusters_of(snapshot: Snapshot, item: CatalogueItem) -> Collection[str]:
     """List the clusters that an item runs on or requests."""
     if isinstance(item.subject, Placement):
         return (item.subject.cluster,)
-    return {*item.subject.request.clusters, *snapshot.view.ledger.placements.of(item.subject.workload).clusters}
+    return {
+        *item.subject.request.clusters,
+        *snapshot.decision.inputs.ledger.placements.of(item.subject.workload).clusters,
+    }

@@ -34,7 +34,7 @@ class _ExtensibleModel(BaseModel):
 
 
 class Answered(_CamelModel, Generic[T]):
-    """EGS's envelope around what was asked for."""
+    """EGS's envelope around the data of an answer."""
 
     status_code: int = Field(examples=[200])
     status: Literal["OK"]
@@ -42,15 +42,15 @@ class Answered(_CamelModel, Generic[T]):
     data: T
 
 
-class Step(_CamelModel):
-    """One step of what is deployed."""
+class StepDocument(_CamelModel):
+    """A step of a deployment, in order."""
 
     name: str
     type: StepType
 
 
 class Condition(_CamelModel):
-    """One thing that is so, or is not, since when and why."""
+    """A condition as Kubernetes writes them: its status, since when, and why."""
 
     type: str = Field(examples=["Available"])
     status: Literal["True", "False", "Unknown"]
@@ -60,7 +60,7 @@ class Condition(_CamelModel):
 
 
 class Status(_CamelModel):
-    """The two axes of state, never mixed: of the GPUs, and of the workload."""
+    """The state of the GPUs and, apart from it, the phase of the workload."""
 
     provisioning_status: Provisioning
     phase: Phase
@@ -69,8 +69,8 @@ class Status(_CamelModel):
     last_updated: datetime
 
 
-class Placement(_ExtensibleModel):
-    """A workload placement: what somebody asked for, or what demand brought (`origin`)."""
+class PlacementDocument(_ExtensibleModel):
+    """A workload placement: a request of a person, or a burst of demand (`origin`)."""
 
     name: str
     workspace_name: str
@@ -80,7 +80,7 @@ class Placement(_ExtensibleModel):
     helm_configs: list[dict[str, Any]]
     manifest_resources: list[dict[str, Any]]
     cmd_exec: list[dict[str, Any]]
-    steps: list[Step]
+    steps: list[StepDocument]
     status: Status
     created_at: datetime
     updated_at: datetime | None = None
@@ -88,26 +88,26 @@ class Placement(_ExtensibleModel):
 
 
 class Following(_CamelModel):
-    """How many entries there are in all, and how to ask for the next page; `continue` is empty on the last one."""
+    """The number of all entries, and the token of the next page; `continue` is empty on the last page."""
 
     total: int
     limit: int
     continue_: str = Field(alias="continue")
 
 
-class PlacementList(Answered[list[Placement]]):
-    """One page of a list."""
+class PlacementList(Answered[list[PlacementDocument]]):
+    """A page of a list."""
 
     metadata: Following
 
 
 class Written(_CamelModel):
-    """What was written, and the commit of the output branch that carries it; it has been pushed."""
+    """An object that was written, and the commit of the output branch that carries it. The commit has been pushed."""
 
     name: str
     workspace_name: str
     commit: str = Field(examples=["8d0c8d0c8d0c8d0c8d0c8d0c8d0c8d0c8d0c8d0c"])
-    warnings: list[str] = Field([], description="What is taken to be so because it was not said.")
+    warnings: list[str] = Field([], description="Defaults that were assumed for fields that are not set.")
 
 
 class Onboarded(_CamelModel):
@@ -118,7 +118,7 @@ class Onboarded(_CamelModel):
 
 
 class WorkspaceEntry(_CamelModel):
-    """A workspace in EGS's words, and its primary cluster."""
+    """A workspace with EGS's fields, and its primary cluster."""
 
     name: str
     overlay_network_deployment_mode: str
@@ -130,13 +130,13 @@ class WorkspaceEntry(_CamelModel):
 
 
 class Workspaces(_CamelModel):
-    """The workspaces that the caller may see."""
+    """The workspaces that the caller may read."""
 
     workspaces: list[WorkspaceEntry]
 
 
 class Template(_ExtensibleModel):
-    """A workload template, and the file of the source branch that it is in."""
+    """A workload template, and its file in the source branch."""
 
     name: str
     workspace_name: str
@@ -145,13 +145,13 @@ class Template(_ExtensibleModel):
     helm_configs: list[dict[str, Any]]
     manifest_resources: list[dict[str, Any]]
     cmd_exec: list[dict[str, Any]]
-    steps: list[Step]
+    steps: list[StepDocument]
     path: str = Field(examples=["templates/vllm.yaml"])
     line: int
 
 
 class RefusedCluster(_ExtensibleModel):
-    """One cluster that cannot be used now: why, and what would change it."""
+    """A cluster that cannot be used now, with the reason and the remedy."""
 
     cluster: str
     subset: str
@@ -161,7 +161,7 @@ class RefusedCluster(_ExtensibleModel):
 
 
 class HeldBack(_ExtensibleModel):
-    """What is asked for and not done: why, and when it is looked at again, if that is known."""
+    """A change that demand asks for and that is not made: the reason and, if known, the next attempt."""
 
     reason: Reason
     message: str
@@ -171,7 +171,7 @@ class HeldBack(_ExtensibleModel):
 
 
 class Assessed(_ExtensibleModel):
-    """One cluster, or a subset's part of it, as the workload sees it: what fits there, or why it is refused."""
+    """A cluster, or its part for a subset, assessed for a workload: the replicas that fit, or the refusal."""
 
     cluster: str
     subset: str
@@ -183,7 +183,7 @@ class Assessed(_ExtensibleModel):
 
 
 class Explained(_ExtensibleModel):
-    """Why a workload is where it is; as `overspill explain -o json` prints it."""
+    """The explanation of a workload's placements, as `overspill explain -o json` prints it."""
 
     workload: str
     primary: str
@@ -199,8 +199,8 @@ class Explained(_ExtensibleModel):
     request: dict[str, Any] | None
 
 
-class GprStatus(_CamelModel):
-    """How far a GPR is with its GPUs, and when."""
+class GprStatusDocument(_CamelModel):
+    """The state of a GPR, with its times."""
 
     provisioning_status: GprState
     message: str
@@ -209,10 +209,12 @@ class GprStatus(_CamelModel):
     completion_timestamp: datetime | None
     expires_at: datetime | None
     remaining_duration: str | None = Field(examples=["9m58s"])
+    estimated_start_time: datetime | None = Field(description="When one that waits gets room, by what is known.")
+    estimated_wait_time: str | None = Field(examples=["0h2m40s"])
 
 
 class GprDocument(_CamelModel):
-    """A GPR: the GPUs that a placement has, or that a workload waits for."""
+    """A GPR: GPUs that a placement has, or that a workload waits for."""
 
     gpr_id: str = Field(examples=["gpr-72b2aba0"])
     gpr_name: str
@@ -229,34 +231,34 @@ class GprDocument(_CamelModel):
     enable_eviction: bool
     requeue_on_failure: bool
     evicted_by: str
-    status: GprStatus
+    status: GprStatusDocument
 
 
 class GprList(Answered[list[GprDocument]]):
-    """One page of a list."""
+    """A page of a list."""
 
     metadata: Following
 
 
 class WaitDocument(_CamelModel):
-    """When one cluster could have what is asked for; null where nothing that is known brings it."""
+    """The estimated wait for GPUs on a cluster; null where no known event frees them."""
 
     cluster_name: str
     estimated_wait_time: str | None = Field(examples=["0h2m40s"])
     estimated_start_time: datetime | None
-    ahead: list[str] = Field(description="The workloads that come first there.")
+    ahead: list[str] = Field(description="The workloads that are ahead in the queue of the cluster.")
     reasons: list[str]
 
 
 class GpuNodeDocument(_CamelModel):
-    """The GPUs of one kind on one node."""
+    """The GPUs of one model on a node."""
 
     gpu_node_name: str
     cluster_name: str
     gpu_shape: str
     gpu_model_name: str
     instance_type: str
-    memory: int = Field(description="Of one GPU, in GB; 0 where it is not known.")
+    memory: int = Field(description="Memory of a GPU in GB; 0 where unknown.")
     gpu_count: int | None
     available_gpus: int = Field(alias="availableGPUs")
     region: str
@@ -268,7 +270,7 @@ class GpuNodeDocument(_CamelModel):
 
 
 class AllocationDocument(_CamelModel):
-    """GPUs that one placement has on a cluster; on which node nobody observes."""
+    """GPUs that a placement has on a cluster. Their nodes are not observed."""
 
     cluster_name: str
     placement_name: str
@@ -281,7 +283,7 @@ class AllocationDocument(_CamelModel):
 
 
 class SightDocument(_CamelModel):
-    """When a cluster was seen last, and why it counts as unseen, if it does."""
+    """The last observation of a cluster, and the reason if the cluster counts as unseen."""
 
     cluster_name: str
     observed_at: datetime | None
@@ -289,7 +291,7 @@ class SightDocument(_CamelModel):
 
 
 class InventoryDocument(_CamelModel):
-    """The GPU nodes of the clusters that some workspace has, those of others, and what placements have."""
+    """The GPU nodes of clusters in a workspace and of other clusters, and the GPUs of placements."""
 
     managed_nodes: list[GpuNodeDocument]
     unmanaged_nodes: list[GpuNodeDocument]

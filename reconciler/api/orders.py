@@ -12,7 +12,7 @@ import structlog
 from fastapi import Header
 
 from reconciler.access.rights import Caller
-from reconciler.api.refusal import ErrorDetail, HttpError
+from reconciler.api.refusal import BUG, ErrorDetail, HttpError
 from reconciler.core.decide.state.order import Order
 from reconciler.daemon.order_queue import OrderQueue, OrderResult
 from reconciler.errors import OverspillError, Transient
@@ -24,7 +24,7 @@ PATIENCE = 30.0
 _RETRY_AFTER = 5
 _MOST_KEY = 200
 _NO_MAIL = "users.noreply.overspill.dev"
-"""Domain of authors whose token holds no mail address; it delivers none."""
+"""Domain of authors whose token holds no mail address; it delivers no mail."""
 
 KEY = "Idempotency-Key"
 Key = Annotated[
@@ -41,6 +41,7 @@ _RETRY_HINTS = {
     Verb.CREATE: "with the same Idempotency-Key a retry is safe whatever became of this one",
     Verb.UPDATE: "the same update a second time changes nothing more",
     Verb.DELETE: "a 404 then says that it is gone",
+    Verb.RELEASE: "a 409 then says that it is over",
 }
 """Why a retry is safe after an answer was lost, by verb."""
 
@@ -75,7 +76,7 @@ async def execute(queue: OrderQueue, order: Order) -> OrderResult:
         raise _unavailable(reason, order.verb) from error
     except Exception as error:
         # The loop has logged the traceback.
-        raise HttpError(HTTPStatus.INTERNAL_SERVER_ERROR, "this is a bug in Overspill; its log says more") from error
+        raise HttpError(HTTPStatus.INTERNAL_SERVER_ERROR, BUG) from error
     if receipt.answer.denial is not None:
         raise denial_error(receipt.answer.denial, order.name, receipt.answer)
     return receipt
@@ -97,7 +98,7 @@ def denial_error(denial: Denial, name: str, answer: Answer) -> HttpError:
     return HttpError(
         status,
         message or answer.message,
-        hint=_WAYS_OUT.get(denial, ""),
+        hint=answer.hint or _WAYS_OUT.get(denial, ""),
         problems=answer.problems,
         detail=ErrorDetail(
             key=detail.key,
@@ -113,6 +114,7 @@ def denial_error(denial: Denial, name: str, answer: Answer) -> HttpError:
 _WAYS_OUT = {
     Denial.EXISTS: "change or delete it, or take another name",
     Denial.MISSING: "GET /api/v1/workload-placement lists those that you may see",
+    Denial.KEY_REUSED: "send the body of that call again, or take another Idempotency-Key",
 }
 """Hints for denials for which EGS has a message alone."""
 
@@ -158,4 +160,5 @@ _ERRORS: dict[Denial, tuple[HTTPStatus, str, ErrorDetail]] = {
     ),
     Denial.INVALID: (HTTPStatus.UNPROCESSABLE_ENTITY, "", ErrorDetail(key="Invalid", reason="Invalid")),
     Denial.KEY_REUSED: (HTTPStatus.UNPROCESSABLE_ENTITY, "", ErrorDetail(key="KeyReused", reason="KeyReused")),
+    Denial.BUG: (HTTPStatus.INTERNAL_SERVER_ERROR, BUG, ErrorDetail(text=BUG)),
 }

@@ -48,5 +48,5 @@ def _is_hidden(name: str, snapshot: Snapshot, caller: Caller) -> bool:
     """Tell whether a name is a workload (``llm/vllm``) or a placement of a workspace that the caller may not read."""
     workspace, slash, _ = name.partition("/")
     owner = WorkspaceName(workspace) if slash else snapshot.owners.get(name)
-    is_workspace = owner in snapshot.view.desired.workspaces or owner in snapshot.catalogue.workspaces
+    is_workspace = owner in snapshot.decision.inputs.desired.workspaces or owner in snapshot.catalogue.workspaces
     return owner is not None and is_workspace and not has_role(caller, AccessRole.VIEWER, owner)

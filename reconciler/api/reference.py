@@ -1,7 +1,7 @@
 """The content of the reference page: operations in order, schemas as lists of fields.
 
-Pure: an OpenAPI document in, values out. It reads as much of OpenAPI 3.1 as FastAPI writes and our routes add. A schema
-that refers to itself is listed once.
+Pure: an OpenAPI document in, values out. The supported part of OpenAPI 3.1 is the output of FastAPI and our routes. A
+schema that refers to itself is listed once.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class FieldRow:
     name: str
     """A parameter's name, or the dotted path of a field."""
     kind: str
-    """Its type in words, such as ``list of string``."""
+    """The type in words, such as ``list of string``."""
     required: bool
     description: str
 
@@ -53,7 +53,7 @@ class OperationBody:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OperationAnswer:
-    """One status of an operation's answers."""
+    """An answer of an operation, by its status."""
 
     status: str
     description: str
@@ -61,28 +61,28 @@ class OperationAnswer:
 
     @property
     def good(self) -> bool:
-        """Whether it is a status of success."""
+        """Whether the status means success."""
         return self.status.startswith("2")
 
     @property
     def plain(self) -> bool:
-        """Whether its description only repeats the status."""
+        """Whether the description only repeats the status."""
         return not self.body.examples and self.description == _phrase(self.status)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operation:
-    """One call of the API."""
+    """A call of the API."""
 
     name: str
     method: str
     path: str
     title: str
-    """Its purpose in one sentence."""
+    """The purpose in one sentence."""
     description: str
-    """Whatever follows the title in its docstring."""
+    """The docstring's text after the title."""
     guarded: bool
-    """Whether it needs a bearer token."""
+    """Whether the call needs a bearer token."""
     parameters: tuple[FieldRow, ...]
     body: OperationBody | None
     answers: tuple[OperationAnswer, ...]
@@ -98,7 +98,7 @@ class Chapter:
 
 
 def chapters(document: SchemaNode) -> tuple[Chapter, ...]:
-    """Read all operations of a document by tag; those without one go by the resource in their path."""
+    """Read all operations of a document by tag; operations without a tag are grouped by the resource in their path."""
     by_tag: dict[str, list[Operation]] = {}
     reader = _OpenApiReader(document)
     for path, item in document.get("paths", {}).items():
@@ -130,14 +130,14 @@ class _OpenApiReader:
 
     def operation(self, method: str, path: str, node: SchemaNode) -> Operation:
         """Read one operation."""
-        body = self._body(self._resolved(node["requestBody"])) if "requestBody" in node else None
-        parameters = [self._resolved(parameter) for parameter in node.get("parameters", ())]
+        body = self._body(self._resolve(node["requestBody"])) if "requestBody" in node else None
+        parameters = [self._resolve(parameter) for parameter in node.get("parameters", ())]
         guarded = bool(node.get("security", self._document.get("security")))
         answers = [
             OperationAnswer(
                 status=str(status),
                 description=_description(answer, str(status)),
-                body=self._body(self._resolved(answer)),
+                body=self._body(self._resolve(answer)),
             )
             for status, answer in sorted(node.get("responses", {}).items())
         ]
@@ -157,7 +157,7 @@ class _OpenApiReader:
         )
 
     def _parameter(self, node: SchemaNode) -> FieldRow:
-        schema = self._dereferenced(node.get("schema", {}))
+        schema = self._dereference(node.get("schema", {}))
         return FieldRow(
             name=str(node["name"]),
             kind=f"{node['in']}, {self._kind(schema)}",
@@ -175,7 +175,7 @@ class _OpenApiReader:
         """Yield the fields below a schema, depth first; `shown` is the path where each named schema was listed."""
         if above.count(".") >= _DEEPEST or (self._ref(schema) and shown.setdefault(self._ref(schema), above) != above):
             return
-        schema = self._dereferenced(schema)
+        schema = self._dereference(schema)
         for part in schema.get("allOf", ()):
             yield from self._fields(part, above, shown)
         forms = (*schema.get("anyOf", ()), *schema.get("oneOf", ()))
@@ -185,7 +185,7 @@ class _OpenApiReader:
                 yield replace(field, required=False) if field.name in optional else field
         required = schema.get("required", ())
         for name, inner in schema.get("properties", {}).items():
-            resolved = self._dereferenced(inner)
+            resolved = self._dereference(inner)
             path = f"{above}{name}"
             before = shown.get(self._ref(inner) or self._ref(resolved.get("items", {})), "").rstrip(".[]")
             same = f"The same as `{before}`" if before else ""
@@ -203,26 +203,26 @@ class _OpenApiReader:
 
     def _optional(self, forms: Iterable[SchemaNode]) -> set[str]:
         """List the fields that only some forms of an object require."""
-        objects = [form for form in map(self._dereferenced, forms) if form.get("type") == "object"]
+        objects = [form for form in map(self._dereference, forms) if form.get("type") == "object"]
         required = [set(form.get("required", ())) for form in objects]
         return set().union(*required) - set.intersection(*required) if required else set()
 
     def _ref(self, schema: SchemaNode) -> str:
-        """Return the reference of a schema, also of one that may be null; empty for an inline schema."""
+        """Return the reference of a schema, also of a nullable schema; empty for an inline schema."""
         several = [part for part in schema.get("anyOf", ()) if part != _NULL]
         return str((several[0] if len(several) == 1 else schema).get("$ref", ""))
 
-    def _dereferenced(self, schema: SchemaNode) -> SchemaNode:
+    def _dereference(self, schema: SchemaNode) -> SchemaNode:
         """Follow a reference, and drop the null of a nullable schema."""
-        schema = self._resolved(schema)
+        schema = self._resolve(schema)
         several = [part for part in schema.get("anyOf", ()) if part != _NULL]
         if len(several) != 1:
             return schema
-        return {**self._dereferenced(several[0]), **{word: value for word, value in schema.items() if word != "anyOf"}}
+        return {**self._dereference(several[0]), **{word: value for word, value in schema.items() if word != "anyOf"}}
 
     def _kind(self, schema: SchemaNode) -> str:
         """Describe the type of a schema in words; null is left out, since it means the same as a missing field."""
-        schema = self._dereferenced(schema)
+        schema = self._dereference(schema)
         if "const" in schema:
             return json.dumps(schema["const"])
         if "enum" in schema:
@@ -240,12 +240,12 @@ class _OpenApiReader:
 
     def _examples(self, node: SchemaNode) -> Iterator[Example]:
         for name, example in node.get("examples", {}).items():
-            resolved = self._resolved(example)
+            resolved = self._resolve(example)
             yield Example(title=str(resolved.get("summary") or name), text=_pretty(resolved.get("value")))
         if "example" in node:
             yield Example(title="Example", text=_pretty(node["example"]))
 
-    def _resolved(self, node: Any) -> SchemaNode:
+    def _resolve(self, node: Any) -> SchemaNode:
         """Follow a reference within the document; anything but a schema reads as an empty one."""
         while isinstance(node, Mapping) and "$ref" in node:
             target: Any = self._document

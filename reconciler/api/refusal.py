@@ -1,8 +1,9 @@
-"""Errors of the API: one envelope for all, their OpenAPI, and their log."""
+"""Errors of the API: their envelope, their OpenAPI, and their log."""
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -14,8 +15,10 @@ from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
-from starlette.routing import Match
+from starlette.routing import compile_path
 
+from reconciler.bulkhead import Seam, bug_of
+from reconciler.daemon.bug_log import BUGS
 from reconciler.errors import Problem
 from reconciler.ports import Clock
 from reconciler.text.findings import shortened
@@ -28,7 +31,11 @@ log = structlog.get_logger()
 _LOG_EVERY = timedelta(minutes=1)
 _MOST_KINDS = 10_000
 _MOST_WORDS = 300
-_REFERENCE = "docs/api.md#errors"
+_REFERENCE = "/docs#errors"
+"""The page that the daemon itself serves."""
+
+BUG = "this is a bug in Overspill; its log says more"
+"""The answer to a caller after an unforeseen exception."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,9 +155,9 @@ SCHEMA: Mapping[str, Any] = {
 
 
 class _RefusalLog:
-    """Logs the first refusal of a kind in each minute, and the number of those that were left out before it.
+    """Logs the first refusal of a kind in each minute, and the number of refusals left out before it.
 
-    A kind is a route, a status, and the caller where it is known. The path of a request makes no new kind, so that
+    A kind is a route, a status, and the caller where it is known. The path of a request is no part of the kind, so that
     callers without access can fill neither the log nor the memory.
     """
 
@@ -208,7 +215,12 @@ def install(app: FastAPI, clock: Clock) -> None:
         headers = error.headers
         if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
             headers = {"Allow": ", ".join(_methods(app, request))}
-        hint = "GET /docs shows every call" if error.status_code == HTTPStatus.NOT_FOUND else ""
+        hint = _replacement(request.method, request.url.path)
+        if not hint and error.status_code == HTTPStatus.NOT_FOUND:
+            hint = "GET /docs shows every call"
+        elif not hint and headers:
+            allowed = f"try {headers['Allow']}; " if headers.get("Allow") else ""
+            hint = f"{allowed}GET /docs shows every call"
         return JSONResponse(
             envelope(error.status_code, str(error.detail), hint=hint), error.status_code, headers=headers
         )
@@ -220,9 +232,9 @@ def install(app: FastAPI, clock: Clock) -> None:
         return JSONResponse(envelope(status, "the request is not what this address takes", problems=problems), status)
 
     async def bug(request: Request, error: Exception) -> JSONResponse:
-        log.error("bug in answering a request", path=request.url.path, exc_info=error)
+        BUGS.note(bug_of(Seam.REQUEST, f"{request.method} {_route(request) or 'an unknown path'}", error))
         status = HTTPStatus.INTERNAL_SERVER_ERROR
-        return JSONResponse(envelope(status, "this is a bug in Overspill; its log says more"), status)
+        return JSONResponse(envelope(status, BUG), status)
 
     app.add_exception_handler(HttpError, refused)
     app.add_exception_handler(HTTPException, unknown)
@@ -230,15 +242,55 @@ def install(app: FastAPI, clock: Clock) -> None:
     app.add_exception_handler(Exception, bug)
 
 
+_FLEET_FILE = "{} is a file of the fleet repository; change it by a pull request"
+_REPLACEMENTS: tuple[tuple[str, str], ...] = (
+    (
+        r"POST /api/v1/gpr/?",
+        "a GPUProvisioningRequest is a file of the fleet repository; a placement's gprDetails ask for GPUs here",
+    ),
+    (r"DELETE /api/v1/gpr(/.*)?", 'PUT /api/v1/gpr with {"gprId": ..., "earlyRelease": true} gives its GPUs back'),
+    (r"PUT /api/v1/gpr/.+", "PUT /api/v1/gpr takes the gprId in its body"),
+    (
+        r"\w+ /api/v1/(auth|login|token|api-key)(/.*)?",
+        "there is no call to log in: send Authorization: Bearer with a token that `overspill token` makes",
+    ),
+    (
+        r"\w+ (/api/v1)?(/workload-placement/[^/]+)?/enable-egs(/.*)?",
+        "a placement with gprDetails needs no call to enable EGS",
+    ),
+    (r"\w+ (/api/v1)?/workspace-polic(y|ies)(/.*)?", _FLEET_FILE.format("a WorkspacePolicy")),
+    (r"\w+ (/api/v1)?/gpr-template-bindings?(/.*)?", _FLEET_FILE.format("a GPRTemplateBinding")),
+    (r"\w+ (/api/v1)?/gpr-templates?(/.*)?", _FLEET_FILE.format("a GPRTemplate")),
+    (r"\w+ (/api/v1)?/slice-workspace(/.*)?", "GET /api/v1/slice-workspace/list lists workspaces; each is a file"),
+    (r"\w+ (/api/v1)?/(continuum-group|prices)(/.*)?", "clusters and their prices are Cluster files"),
+    (r"\w+ (/api/v1)?/inventory(/.*)?", "GET /api/v1/inventory/list lists the nodes with GPUs"),
+    (
+        r"\w+ /(workload-placement|workload-template|gpr|inventory|slice-workspace)(/.*)?",
+        "every call begins with /api/v1",
+    ),
+)
+"""Calls of EGS that are not served, by method and path, and their replacements (docs/egs.md, "REST: calls").
+
+The first that matches counts.
+"""
+
+
+def _replacement(method: str, path: str) -> str:
+    """Return what replaces a call of EGS that is not served; empty for any other call."""
+    call = f"{method} {path}"
+    return next((text for pattern, text in _REPLACEMENTS if re.fullmatch(pattern, call)), "")
+
+
 def _methods(app: FastAPI, request: Request) -> list[str]:
-    """List the methods of a path; Starlette names those of its first route alone."""
-    document = app.openapi()["paths"]
-    return sorted(
-        method.upper()
-        for route in app.routes
-        if route.matches(request.scope)[0] is not Match.NONE
-        for method in document.get(getattr(route, "path", ""), ())
-    )
+    """List the methods of the path that a request names; Starlette names those of its first route alone.
+
+    Where several paths match, the one with the fewest parameters is meant:
+    https://spec.openapis.org/oas/v3.1.1.html#path-templating-matching
+    """
+    matching = [path for path in app.openapi()["paths"] if compile_path(path)[0].match(request.url.path)]
+    if not matching:
+        return []
+    return sorted(method.upper() for method in app.openapi()["paths"][min(matching, key=lambda path: path.count("{"))])
 
 
 def _parameters(app: FastAPI, request: Request) -> list[Mapping[str, Any]]:

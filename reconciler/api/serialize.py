@@ -5,16 +5,19 @@ from __future__ import annotations
 import json
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
+from functools import partial
 from threading import Lock
 
 from reconciler.access.rights import Caller
 from reconciler.api.redact import redact_status
+from reconciler.bulkhead import Seam, attempt
 from reconciler.core.explain.catalogue import CatalogueItem, Key
 from reconciler.core.ledger.placement_record import read_spec
 from reconciler.core.schema.egs.resource import rest_document
-from reconciler.daemon.item_status import ItemStatus
+from reconciler.daemon.bug_log import BUGS
+from reconciler.daemon.item_status import ItemStatus, unknown_status
 from reconciler.daemon.snapshot import Snapshot
-from reconciler.errors import InvalidInput
+from reconciler.errors import Bug, InvalidInput
 from reconciler.model.ids import BlobId, TemplateName
 from reconciler.model.placement import Placement
 from reconciler.model.request import Request, RequestRecord
@@ -42,7 +45,7 @@ class ItemSerializer:
     ) -> list[bytes]:
         """Serialize items in their order, redacted for the caller; None stands for a reader of git, who sees all."""
         states = [(item, self._status(snapshot, item, caller)) for item in items]
-        texts = [self._cached(item, status) for item, status in states]
+        texts = [self._from_cache(item, status) for item, status in states]
         specs = self._specs(snapshot, [item for item, text in zip(items, texts, strict=True) if text is None])
         return [
             self._serialize(item, status, specs.get(item.key)) if text is None else text
@@ -52,19 +55,29 @@ class ItemSerializer:
     @staticmethod
     def _status(snapshot: Snapshot, item: CatalogueItem, caller: Caller | None) -> ItemStatus:
         status = snapshot.status(item)
-        return status if caller is None else redact_status(status, snapshot, caller)
+        if caller is None:
+            return status
+        redacted = attempt(
+            Seam.STATUS, "/".join(filter(None, item.key)), partial(redact_status, status, snapshot, caller)
+        )
+        if isinstance(redacted, Bug):
+            BUGS.note(redacted)
+            return unknown_status(item.subject, redacted)
+        return redacted
 
     def _serialize(self, item: CatalogueItem, status: ItemStatus, spec: DeploySpec | None) -> bytes:
-        """Serialize an item. A burst whose spec cannot be read has an empty one, and is not cached."""
-        if isinstance(item.subject, RequestRecord):
-            return self._cache(item, status, _encoded({**rest_document(item.subject.request), **_state(item, status)}))
-        document = rest_document(
-            _as_request(item.subject, spec or DeploySpec(deletion_policy=item.subject.deletion_policy))
-        )
-        text = _encoded({**document, **_state(item, status)})
-        return text if spec is None else self._cache(item, status, text)
+        """Serialize an item.
 
-    def _cached(self, item: CatalogueItem, status: ItemStatus) -> bytes | None:
+        A burst whose spec cannot be read has an empty one, and so has an item that meets an unforeseen exception, with
+        the bug as its message. Neither is cached.
+        """
+        text = attempt(Seam.STATUS, "/".join(filter(None, item.key)), partial(_item_text, item, status, spec))
+        if isinstance(text, Bug):
+            BUGS.note(text)
+            return _encode({**rest_document(_bare_request(item)), **_state(item, unknown_status(item.subject, text))})
+        return text if spec is None and isinstance(item.subject, Placement) else self._cache(item, status, text)
+
+    def _from_cache(self, item: CatalogueItem, status: ItemStatus) -> bytes | None:
         with self._lock:
             entry = self._entries.get(item.key)
             if entry is None or entry[0] is not item.subject or entry[1] != status:
@@ -94,10 +107,31 @@ class ItemSerializer:
         specs: dict[Key, DeploySpec] = {}
         for key, (blob, path) in blobs.items():
             try:
-                specs[key] = read_spec(contents[blob], path)
+                spec = attempt(Seam.STATUS, path, partial(read_spec, contents[blob], path))
             except (KeyError, InvalidInput):
                 continue  # the mirror was fetched anew, or a manual change has yet to be reverted
+            if isinstance(spec, Bug):
+                BUGS.note(spec)
+            else:
+                specs[key] = spec
         return specs
+
+
+def _item_text(item: CatalogueItem, status: ItemStatus, spec: DeploySpec | None) -> bytes:
+    """Write an item as JSON; `spec` is that of a burst."""
+    if isinstance(item.subject, RequestRecord):
+        return _encode({**rest_document(item.subject.request), **_state(item, status)})
+    empty = DeploySpec(deletion_policy=item.subject.deletion_policy)
+    return _encode({**rest_document(_as_request(item.subject, spec or empty)), **_state(item, status)})
+
+
+def _bare_request(item: CatalogueItem) -> Request:
+    """Return the request of an item without what it deploys."""
+    if isinstance(item.subject, Placement):
+        return _as_request(item.subject, DeploySpec(deletion_policy=item.subject.deletion_policy))
+    workload = item.subject.workload
+    request = item.subject.request
+    return Request(name=workload.name, workspace=workload.workspace, namespace=request.namespace, spec=DeploySpec())
 
 
 def _as_request(burst: Placement, spec: DeploySpec) -> Request:
@@ -124,7 +158,7 @@ def _state(item: CatalogueItem, status: ItemStatus) -> dict[str, Json]:
             "message": status.message,
             "conditions": [
                 {
-                    "type": "Available",
+                    "type": condition.type,
                     "status": condition.status,
                     "lastTransitionTime": format_time(condition.since),
                     "reason": condition.reason,
@@ -139,5 +173,5 @@ def _state(item: CatalogueItem, status: ItemStatus) -> dict[str, Json]:
     }
 
 
-def _encoded(document: Json) -> bytes:
+def _encode(document: Json) -> bytes:
     return json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode()

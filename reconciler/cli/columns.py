@@ -48,7 +48,7 @@ def fitted(headers: Sequence[str], rows: Sequence[Sequence[str]], width: int) ->
     if sum(least) > room:
         yield from _below(headers, rows, widths, width)
         return
-    for column, share in zip(prose, _shared(room, least, [widths[column] for column in prose]), strict=True):
+    for column, share in zip(prose, _share_width(room, least, [widths[column] for column in prose]), strict=True):
         widths[column] = share
     for row in (headers, *rows):
         cells = [wrapped(text, widths[column]) if column in prose else [text] for column, text in enumerate(row)]
@@ -79,7 +79,7 @@ def _below(headers: Sequence[str], rows: Sequence[Sequence[str]], widths: Sequen
         yield _line([row[column] for column in shown], [widths[column] for column in shown])
         if number == 0:
             continue
-        for line in _filled([f"{headers[column]}: {row[column]}" for column in rest], width - len(_INDENT)):
+        for line in _wrap([f"{headers[column]}: {row[column]}" for column in rest], width - len(_INDENT)):
             yield _INDENT + line
         for column in prose:
             if row[column] != NONE:
@@ -87,7 +87,7 @@ def _below(headers: Sequence[str], rows: Sequence[Sequence[str]], widths: Sequen
                     yield _INDENT + line
 
 
-def _filled(items: Sequence[str], width: int) -> list[str]:
+def _wrap(items: Sequence[str], width: int) -> list[str]:
     """Put items beside each other while there is room, else in another line; no item is broken."""
     lines: list[str] = []
     for item in items:
@@ -98,7 +98,7 @@ def _filled(items: Sequence[str], width: int) -> list[str]:
     return lines
 
 
-def _shared(room: int, least: Sequence[int], most: Sequence[int]) -> list[int]:
+def _share_width(room: int, least: Sequence[int], most: Sequence[int]) -> list[int]:
     """Give each column its least, and share out the rest of the room evenly, to none more than its most."""
     widths, spare = list(least), room - sum(least)
     wanting = sorted(range(len(widths)), key=lambda column: most[column] - least[column])

@@ -49,13 +49,13 @@ class _Object:
 
 
 def _completer(names: Callable[[click.Context], Iterable[str]]) -> Completer:
-    """Make a completer of names; it offers none where they cannot be read."""
+    """Make a completer of names; unreadable names are not offered."""
 
     @functools.wraps(names)
     def complete(ctx: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
         try:
             return sorted({name for name in names(ctx) if name.startswith(incomplete)})
-        except Exception:  # noqa: BLE001 - an error message in the middle of a command line helps nobody
+        except Exception:  # noqa: BLE001 - an error message would break the command line being typed
             return []
 
     return complete

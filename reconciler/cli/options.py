@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, TypeAlias, TypedDict, TypeVar
 
 import click
 
@@ -27,6 +27,15 @@ P = ParamSpec("P")
 C = TypeVar("C", bound=click.Command)
 Output: TypeAlias = Literal["table", "json"]
 
+
+class CommitFlags(TypedDict):
+    """Flags of all commands that commit what a person orders."""
+
+    author: str | None
+    dry_run: bool
+    form: Output
+
+
 _FLAGS: dict[str, tuple[str, str]] = {
     "REPO": ("--repo", "URL"),
     "SOURCE_BRANCH": ("--source-branch", "NAME"),
@@ -38,6 +47,9 @@ _FLAGS: dict[str, tuple[str, str]] = {
     "LISTEN": ("--listen", "HOST:PORT"),
     "STRICT_EGS_API": ("--strict-egs-api", ""),
     "NOTIFY": ("--notify", "ENGINE=URL"),
+    "RECORD": ("--record", "DIR"),
+    "RECORD_MAX_SIZE": ("--record-max-size", "SIZE"),
+    "RECORD_MAX_AGE": ("--record-max-age", "DURATION"),
     "LOG_FORMAT": ("--log-format", "FORMAT"),
 }
 """By setting: the flag, and the placeholder of its value; empty for a flag without a value."""
@@ -125,7 +137,7 @@ def at(command: Callable[P, None]) -> Callable[P, None]:
 
 
 def _past_is_noted(_ctx: click.Context, _parameter: click.Parameter, value: datetime | None) -> datetime | None:
-    """Say that a moment has passed. It is no error: observations that tell of that moment can be looked at then."""
+    """Warn that a moment has passed. A past moment is allowed: it suits observations of that moment."""
     if value is not None and value < SystemClock().now():
         from reconciler.cli import printing
 

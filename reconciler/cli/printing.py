@@ -15,6 +15,7 @@ from datetime import datetime, timedelta
 import click
 
 from reconciler.cli.columns import NONE, aligned, fitted, wrapped
+from reconciler.cli.exit_codes import MET_A_BUG
 from reconciler.errors import Problem, Severity
 from reconciler.model.units import format_duration
 from reconciler.text.redaction import redacted
@@ -60,7 +61,7 @@ def say(text: str) -> None:
 
 
 def sentence(text: str) -> None:
-    """Print a sentence; on a terminal it is broken between words, so that no name in it is, and keeps its indent."""
+    """Print a sentence; on a terminal it is wrapped between words, never within a name, and keeps its indent."""
     shown = printable(text)
     if not sys.stdout.isatty():
         click.echo(shown)
@@ -99,17 +100,30 @@ def note(text: str) -> None:
 
 
 def problems(findings: Iterable[Problem]) -> bool:
-    """Print problems by path and line, each once, on the error stream; return whether one of them is an error."""
-    errors = False
+    """Print problems by path and line, each once, on the error stream; return whether one of them is an error.
+
+    Tracebacks of bugs follow; the command does all other work, then exits with the code of a bug.
+    """
+    errors, findings = False, tuple(findings)
     for problem in sorted(set(findings)):
         error = problem.severity is Severity.ERROR
         errors |= error
         (complain if error else warn)(str(problem))
+    bugs(findings)
     return errors
 
 
+def bugs(findings: Iterable[Problem]) -> None:
+    """Print the traceback of each bug on the error stream, and have the command exit with the code of a bug."""
+    for bug in sorted({problem.bug for problem in findings if problem.bug is not None}):
+        note(f"{bug}\n{bug.trace.rstrip()}")
+        context = click.get_current_context(silent=True)
+        if context is not None:
+            context.meta[MET_A_BUG] = True
+
+
 def _width() -> int:
-    # A terminal of a few columns shows nothing that could be read; it must not stop the answer either.
+    # A terminal of a few columns shows nothing readable, but must not stop the answer.
     return max(20, shutil.get_terminal_size().columns)
 
 

@@ -25,8 +25,9 @@ SECTIONS: Mapping[str, Mapping[str, tuple[str, str]]] = {
     },
     "State": {
         "status": ("state", "Show every workload's demand and every placement."),
-        "explain": ("state", "Explain one workload: filter, fit and score of each cluster."),
+        "explain": ("state", "Explain one workload: filter, fit and rank of each cluster."),
         "history": ("state", "List past and present placements with their reasons."),
+        "cost": ("state", "Add up the GPU-hours and the money of placements."),
         "gprs": ("gprs", "List GPRs: GPUs in use elsewhere, and workloads that wait."),
         "wait-time": ("gprs", "Estimate when GPUs can be had on each cluster."),
         "inventory": ("gprs", "List the GPU nodes with their GPUs, and the free ones."),
@@ -34,8 +35,13 @@ SECTIONS: Mapping[str, Mapping[str, tuple[str, str]]] = {
     "Placements": {
         "placements": ("placements", "Ask for placements by name, and follow them."),
         "revert": ("steer", "End placements now."),
+        "release": ("steer", "End the holds and cool-downs of a workload."),
         "extend": ("steer", "Let a placement run longer, or end it earlier."),
+        "confirm": ("steer", "Confirm a mass deletion, and end its placements."),
         "rebalance": ("steer", "Distribute a workload's bursts over the clusters anew."),
+    },
+    "Lab": {
+        "lab": ("lab", "Try a policy in a simulated world before it is merged."),
     },
     "Setup": {
         "bootstrap": ("bootstrap", "Print the objects that an admin applies once for an engine."),

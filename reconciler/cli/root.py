@@ -15,10 +15,9 @@ from click.shell_completion import CompletionItem
 
 import reconciler
 from reconciler.cli import options
+from reconciler.cli.exit_codes import BUG, INTERRUPTED, MET_A_BUG, REFUSED
 from reconciler.cli.register import HELP, SECTIONS, Register
 from reconciler.errors import Conflict, InvalidInput, Transient
-
-REFUSED, USAGE, BUG, INTERRUPTED = 1, 2, 3, 130
 
 
 class Commands(click.Group):
@@ -44,9 +43,9 @@ class Commands(click.Group):
         return names + click.Command.shell_complete(self, ctx, incomplete)
 
     def main(self, args: Sequence[str] | None = None, *positional: Any, **extra: Any) -> Any:
-        """Run a command and leave the process with what it came to.
+        """Run a command and exit with its result.
 
-        0 done, 1 refused input or a world that is away, 2 usage, 3 bug, 130 interrupted.
+        0 done, 1 refused input or an unreachable service, 2 usage, 3 bug, 130 interrupted.
         """
         for stream in (sys.stdout, sys.stderr):
             if isinstance(stream, io.TextIOWrapper):
@@ -54,20 +53,34 @@ class Commands(click.Group):
                 stream.reconfigure(errors="backslashreplace")
         sys.exit(self._run(args, *positional, **{**extra, "standalone_mode": False}))
 
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run a command; if a bug cost part of its result, it exits with the code of a bug, whatever else happened."""
+        try:
+            code = super().invoke(ctx)
+        except click.exceptions.Exit as error:
+            code = error.exit_code
+        except InvalidInput as error:
+            if any(problem.bug for problem in error.problems):
+                _report(error)
+                return BUG
+            raise
+        return BUG if ctx.meta.get(MET_A_BUG) else code
+
     def _run(self, *args: Any, **extra: Any) -> int:
         try:
             code = super().main(*args, **extra)
             sys.stdout.flush()
         except click.UsageError as error:
             error.show()
-            return USAGE
+            return error.exit_code  # 2, unless that means something else to the command
         except click.ClickException as error:
             error.show()
             return REFUSED
         except (KeyboardInterrupt, click.Abort):
             return INTERRUPTED
         except BrokenPipeError:
-            # `overspill history | head`: who reads has had enough. What is left must not fail once more at exit.
+            # `overspill history | head`: the reader has closed the pipe. Buffered output must not fail once more at
+            # exit.
             with contextlib.suppress(OSError):
                 os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return REFUSED
@@ -89,7 +102,7 @@ def _report(error: Exception) -> int:
             printing.complain(f"{error} (try again)")
             return REFUSED
         case Conflict():
-            printing.complain(f"{error} (somebody else was first; try again)")
+            printing.complain(f"{error} (another push was first; try again)")
             return REFUSED
         case _:
             traceback.print_exception(error)

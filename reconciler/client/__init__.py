@@ -1,8 +1,7 @@
-"""A daemon's HTTP interface as typed calls, for the command line and for programs of yours.
+"""A daemon's HTTP interface as typed calls, for the command line and for your programs.
 
-`Client` is all there is to call; what it returns are frozen values, what it raises are the errors of `errors`. It knows
-of the daemon only what its OpenAPI says: nothing of ours is imported but the model and the errors, and nothing in here
-reads the environment, prints or logs.
+`Client` has all calls; they return frozen values and raise the errors of `errors`. The client follows the daemon's
+OpenAPI alone: it imports only the model and the errors, and neither reads the environment nor prints or logs.
 """
 
 from __future__ import annotations

@@ -104,7 +104,7 @@ class Client:
         limit: int = _PAGE,
         after: str = "",
     ) -> Page:
-        """Get the first page of the list, or the one after the page whose `following` is `after`.
+        """Get the first page of the list, or the page after the one whose `following` is `after`.
 
         `status` is a provisioningStatus, `origin` is request or burst; an empty filter matches all.
         """
@@ -147,7 +147,7 @@ class Client:
         return replace(read(INVENTORY, document, where="/api/v1/inventory/list"), document=document)
 
     def explain(self, workload: str) -> Mapping[str, Any]:
-        """Explain a workload, as ``overspill explain -o json`` does. It is named ``workspace/name``."""
+        """Explain a workload, named ``workspace/name``, as ``overspill explain -o json`` does."""
         return self._got("/api/v1/explain", {"workload": workload})
 
     def templates(self, *, workspace: str = "") -> list[Mapping[str, Any]]:

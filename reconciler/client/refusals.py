@@ -30,7 +30,7 @@ class Refused(InvalidInput):
         self.hint = hint
         """The way out, which is part of the text as well."""
         self.unheard = False
-        """Whether an earlier try got no answer, and so may have been carried out."""
+        """Whether an earlier try got no answer, so that the daemon may have carried it out."""
 
 
 def refusal(status: int, body: bytes, *, asked: str, nameless: bool = False) -> Refused:

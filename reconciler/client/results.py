@@ -32,7 +32,7 @@ class PlacementState:
 @with_config(_SPELLING)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlacementItem:
-    """One placement: a request or a burst."""
+    """A placement: a request or a burst."""
 
     name: str
     workspace_name: str = ""
@@ -50,7 +50,7 @@ class PlacementItem:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page:
-    """One page of a list of placements."""
+    """A page of a list of placements."""
 
     items: tuple[PlacementItem, ...]
     total: int
@@ -80,7 +80,7 @@ RECEIPT = TypeAdapter(Receipt)
 @with_config(_SPELLING)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GprStatus:
-    """How far a GPR is with its GPUs, and when; durations as ``9m58s``."""
+    """The status of a GPR, with its times; durations as ``9m58s``, waits as ``0h2m40s``."""
 
     provisioning_status: str = ""
     message: str = ""
@@ -89,12 +89,14 @@ class GprStatus:
     completion_timestamp: datetime | None = None
     expires_at: datetime | None = None
     remaining_duration: str | None = None
+    estimated_start_time: datetime | None = None
+    estimated_wait_time: str | None = None
 
 
 @with_config(_SPELLING)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gpr:
-    """GPUs that a placement has, or that a workload waits for: so many on each node. Memory is in GB of one."""
+    """GPUs that a placement has, or that a workload waits for, on each node. Memory is in GB of one GPU."""
 
     gpr_id: str
     gpr_name: str = ""
@@ -118,25 +120,28 @@ class Gpr:
 @with_config(_SPELLING)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WaitTime:
-    """When a cluster could have what is asked for, None where nobody knows, and which workloads come first there."""
+    """The estimated wait for GPUs on a cluster."""
 
     cluster_name: str
     estimated_wait_time: str | None = None
+    """None where no known event frees the GPUs."""
     estimated_start_time: datetime | None = None
     ahead: tuple[str, ...] = ()
+    """The workloads that are ahead in the queue of the cluster."""
     reasons: tuple[str, ...] = ()
 
 
 @with_config(_SPELLING)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GpuNode:
-    """The GPUs of one kind on one node; memory in GB of one, 0 where it is not known."""
+    """The GPUs of one model on a node."""
 
     gpu_node_name: str
     cluster_name: str
     gpu_model_name: str = ""
     instance_type: str = ""
     memory: int = 0
+    """Memory of a GPU in GB; 0 where unknown."""
     gpu_count: int | None = None
     available_gpus: Annotated[int, Field(alias="availableGPUs")] = 0
     region: str = ""
@@ -162,7 +167,7 @@ class Allocation:
 @with_config(_SPELLING)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sight:
-    """When a cluster was seen last, and why it counts as unseen, if it does."""
+    """The last observation of a cluster, and the reason if the cluster counts as unseen."""
 
     cluster_name: str
     observed_at: datetime | None = None
@@ -172,7 +177,7 @@ class Sight:
 @with_config(_SPELLING)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inventory:
-    """The GPU nodes of the clusters that a workspace has, those of others, and what placements have."""
+    """The GPU nodes of clusters in a workspace and of other clusters, and the GPUs of placements."""
 
     managed_nodes: tuple[GpuNode, ...] = ()
     unmanaged_nodes: tuple[GpuNode, ...] = ()
@@ -184,7 +189,7 @@ class Inventory:
 @with_config(_SPELLING)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bearer:
-    """Whose token it is, and the role that it gives in each workspace; ``*`` is all of them."""
+    """The owner of a token, and its role in each workspace; ``*`` stands for all workspaces."""
 
     name: str
     email: str = ""

@@ -34,11 +34,11 @@ def server_address(text: str) -> str:
         parts = urlsplit(text)
         whole = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
     except ValueError:  # an invalid port or IPv6 address
-        raise _refused(text) from None
+        raise _invalid_address(text) from None
     if "@" in parts.netloc:
         raise InvalidInput("the server's address holds a user or a password (try it without, and OVERSPILL_TOKEN_FILE)")
     if not whole or parts.query or parts.fragment or re.search(r"[^!-~]", text):
-        raise _refused(text)
+        raise _invalid_address(text)
     if parts.scheme == "http" and not is_loopback(parts.hostname or ""):
         raise InvalidInput(f"{text}: a token is sent by https only, but to this machine (try https://{parts.netloc})")
     return text.rstrip("/")
@@ -54,12 +54,14 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-def _refused(text: str) -> InvalidInput:
+def _invalid_address(text: str) -> InvalidInput:
     return InvalidInput(f"{text!r} is not the address of a server ({_EXAMPLE})")
 
 
 _MOST = 64 << 20
-"""Bytes of one answer: a page of a hundred placements whose bodies are as large as a daemon takes them, and less."""
+"""
+Most bytes of an answer: a page of a hundred placements, each with the largest body that a daemon accepts, is smaller.
+"""
 _BUSY = (HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_MANY_REQUESTS)
 
 
@@ -120,9 +122,10 @@ class Transport:
     ) -> Mapping[str, Any]:
         """Call, and return the answer's envelope.
 
-        Reads are tried again, and so are writes with a `key`, by which the daemon recognises a second try, and
-        those that are `safe` to do twice, whatever their method. Raises Refused when the daemon refuses, Transient when
-        it gives no answer or is busy for longer than the pace has patience, and InvalidInput when the address is wrong.
+        Reads are tried again, and so are writes with a `key`, by which the
+        daemon recognises a second try, and calls that are `safe` to repeat, whatever their method. Raises Refused when
+        the daemon refuses, Transient when it gives no answer or is busy for longer than the pace has patience, and
+        InvalidInput when the address is wrong.
         """
         headers = {"Idempotency-Key": key} if key else {}
         content = None

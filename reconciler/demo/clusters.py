@@ -26,7 +26,7 @@ _MANIFEST = 5
 
 
 class SimulatedCluster:
-    """One cluster with our replicas: those applied by the engine, and those of them that are bound to a node."""
+    """A cluster with our replicas: those applied by the engine, and those of them that are bound to a node."""
 
     def __init__(self, seen: Json, replica: Json) -> None:
         """Start from an Observation document; `replica` are the requests of each of our replicas."""
@@ -74,12 +74,12 @@ class SimulatedCluster:
         seen["observedAt"] = format_time(now)
         for pool in seen["pools"]:
             for node in pool["nodes"]:
-                amounts = self._used(node).amounts
+                amounts = self._used_resources(node).amounts
                 node["used"] = {name: format_quantity(amount) for name, amount in sorted(amounts.items())}
-        seen["placements"] = [self._placed(name) for name in sorted({*self._seats, *self._applied})]
+        seen["placements"] = [self._placement_status(name) for name in sorted({*self._seats, *self._applied})]
         return seen
 
-    def _placed(self, name: str) -> Json:
+    def _placement_status(self, name: str) -> Json:
         """Write the status of a placement: bound pods, and since when the others are pending."""
         bound = self.bound.get(name, 0)
         waiting = self._applied.get(name, 0) - bound
@@ -96,12 +96,12 @@ class SimulatedCluster:
                 if node.get("ready", True) and not node.get("cordoned", False):
                     yield {"allocatable": pool["allocatable"], **node}
 
-    def _used(self, node: Json) -> Resources:
+    def _used_resources(self, node: Json) -> Resources:
         here = sum(seats.count(node["name"]) for seats in self._seats.values())
         return total([_resources(node.get("used", {})), self._requests.times(here)])
 
     def _free(self, node: Json) -> Resources:
-        return _resources(node["allocatable"]).minus(self._used(node))
+        return _resources(node["allocatable"]).minus(self._used_resources(node))
 
 
 class Primary:

@@ -54,7 +54,7 @@ def demo(out: Path, *, tempo: float = 1.0) -> int:
 
 
 class _DemoRun:
-    """One run of the demo: the lines printed so far, and the first commit of the branch."""
+    """A run of the demo: the lines printed so far, and the first commit of the branch."""
 
     def __init__(self, stage: DemoDirectory, narrator: Narrator) -> None:
         self._stage = stage
@@ -76,8 +76,7 @@ class _DemoRun:
         if act.status:
             self._ask("status")
         until = time.monotonic() + act.within
-        quiet = time.monotonic() + act.lasting
-        while time.monotonic() < quiet or not self._reached(act):
+        while not self._is_over(act):
             if daemon.ended() is not None:
                 raise MissedStepError(f"step '{act.title}': the daemon has left with exit code {daemon.ended()}")
             if time.monotonic() > until:
@@ -86,21 +85,17 @@ class _DemoRun:
                     f"step '{act.title}': expected {_counts(act.placed)}{line} within {act.within} s, and there is"
                     f" {_counts(self._world.placed)}"
                 )
-            if act.lasting and self._world.placed != act.placed:
-                raise MissedStepError(
-                    f"step '{act.title}': expected {_counts(act.placed)}, and there is {_counts(self._world.placed)}"
-                )
             time.sleep(_TURN)
             self._turn(daemon)
 
     def finish(self) -> None:
         """Check the output branch, print its log, and name what to look at."""
         stage, narrator = self._stage, self._narrator
-        narrator.title("7. What is left")
+        narrator.title("8. What is left")
         before, after = self._files(self._begin), self._files(self._world.tip)
         if before != after:
             raise MissedStepError(
-                f"step '7. What is left': clusters/ is not what it was before: {join_names(after or before)}"
+                f"step '8. What is left': clusters/ is not what it was before: {join_names(after or before)}"
             )
         narrator.say(
             "check",
@@ -109,7 +104,7 @@ class _DemoRun:
         )
         wrong = stage.git("fsck", "--strict", "--no-dangling", directory=stage.remote)
         if wrong:
-            raise MissedStepError(f"step '7. What is left': git fsck --strict says: {wrong}")
+            raise MissedStepError(f"step '8. What is left': git fsck --strict says: {wrong}")
         narrator.say("check", "git fsck --strict finds nothing wrong with the repository.")
         stage.git("fetch", "-q", "origin")
         narrator.title(f"git log --reverse {OUTPUT}")
@@ -118,7 +113,7 @@ class _DemoRun:
         for entry in log.split("\0")[1:]:
             narrator.commit(entry)
         narrator.title("What lies here, and what to try")
-        narrator.plain(_closing(stage, self._clock.now()))
+        narrator.plain(_next_commands(stage, self._clock.now()))
 
     def _turn(self, daemon: Daemon) -> None:
         """Advance the world by one turn, and print its changes."""
@@ -136,7 +131,7 @@ class _DemoRun:
             for reason in self._reasons(f"{since}..{self._world.tip}"):
                 self._narrator.say("why", reason)
 
-    def _reached(self, act: Act) -> bool:
+    def _is_over(self, act: Act) -> bool:
         """Tell whether an act is over: the engine has applied the branch, and the placement is the expected one."""
         world = self._world
         return bool(world.tip) and world.settled and world.placed == act.placed and act.expected_line in self._heard
@@ -175,14 +170,15 @@ def _commit_fleet(stage: DemoDirectory, narrator: Narrator, script: Timing) -> N
 
 def _run(stage: DemoDirectory) -> tuple[str, ...]:
     repo, seen = str(stage.remote), str(stage.observations)
-    return (*PROGRAM, "run", "--repo", repo, "--observations", seen, "--poll-interval", "1s")
+    recording = ("--record", str(stage.recording))
+    return (*PROGRAM, "run", "--repo", repo, "--observations", seen, "--poll-interval", "1s", *recording)
 
 
 def _counts(placed: Mapping[str, int]) -> str:
     return join_names(f"{replicas} on {cluster}" for cluster, replicas in placed.items()) or "nothing placed"
 
 
-def _closing(stage: DemoDirectory, now: datetime) -> str:
+def _next_commands(stage: DemoDirectory, now: datetime) -> str:
     """Describe the files of the demo and commands to try; its observations are fresh only with ``--at``."""
     remote, fleet, seen = _short_path(stage.remote), _short_path(stage.fleet), _short_path(stage.observations)
     overspill = _program()
@@ -191,12 +187,14 @@ def _closing(stage: DemoDirectory, now: datetime) -> str:
         fleet: "Ann's clone: clusters, workspace, policy and templates to look at",
         seen: "what the simulated clusters reported last",
         _short_path(stage.log): "what the daemon said",
+        _short_path(stage.recording): "what each pass saw and decided",
     }
     width = max(map(len, lies))
     commands = (
         f"git -C {fleet} log origin/{OUTPUT}",
         f"{overspill} history --repo {remote}",
         f"{overspill} explain {WORKLOAD} --repo {remote} --observations {seen} --at {format_time(now)}",
+        f"{overspill} lab replay {_short_path(stage.recording)} --repo {remote}",
     )
     lines = [f"  {path:<{width}}  {what}" for path, what in lies.items()]
     return "\n".join(["", *lines, "", *(f"  {command}" for command in commands)])

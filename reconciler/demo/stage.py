@@ -46,6 +46,11 @@ class DemoDirectory:
         return self.out / "observations"
 
     @property
+    def recording(self) -> Path:
+        """The passes of the daemon."""
+        return self.out / "passes"
+
+    @property
     def log(self) -> Path:
         """The output of the daemon."""
         return self.out / "daemon.log"

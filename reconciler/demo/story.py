@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from reconciler.model.plan import Reason
-
 WORKLOAD = "llm/vllm"
 PRIMARY = "worker-1"
 OTHERS = ("worker-2", "worker-3")
 
-_SCALE_UP, _SCALE_DOWN, _BURST, _COOL_DOWN = 3, 4, 27, 60
+_SCALE_UP, _SCALE_DOWN, _BURST, _LONGEST, _COOL_DOWN = 3, 4, 20, 40, 60
 _SLACK = 30
 """Seconds of a step beyond its windows, for busy machines."""
 
@@ -23,6 +21,7 @@ class Timing:
     scale_up: int
     scale_down: int
     burst: int
+    longest: int
     cool_down: int
 
     @property
@@ -32,9 +31,13 @@ class Timing:
             "policies/serving.yaml": {
                 "spec.scaleUp.window": f"{self.scale_up}s",
                 "spec.scaleDown.window": f"{self.scale_down}s",
+                "spec.headroom": "0",
                 "spec.coolDown": f"{self.cool_down}s",
+                "spec.duration.default": f"{self.burst}s",
+                "spec.duration.max": f"{self.longest}s",
             },
             "templates/vllm.yaml": {"spec.burstDuration": f"{self.burst}s"},
+            "templates/vllm-helm.yaml": {"spec.burstDuration": f"{self.burst}s"},
         }
 
 
@@ -44,13 +47,14 @@ def timing(tempo: float) -> Timing:
         scale_up=max(1, round(_SCALE_UP * tempo)),
         scale_down=max(1, round(_SCALE_DOWN * tempo)),
         burst=max(1, round(_BURST * tempo)),
+        longest=max(2, round(_LONGEST * tempo)),
         cool_down=_COOL_DOWN,
     )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Act:
-    """One step of the demo: the missing replicas of the workload, and the placement that Overspill makes of them."""
+    """A step of the demo: the missing replicas of the workload, and the placement that Overspill makes of them."""
 
     title: str
     says: str
@@ -60,8 +64,6 @@ class Act:
     """Replicas with a node that the output branch leads to, by cluster."""
     within: int
     """Seconds after which the step has failed."""
-    lasting: int = 0
-    """Seconds for which `placed` must not change."""
     expected_line: str = ""
     """Words that the daemon must have logged by then."""
     status: bool = False
@@ -99,18 +101,27 @@ def acts(timing: Timing) -> tuple[Act, ...]:
             within=timing.scale_down + _SLACK,
         ),
         Act(
-            title="5. The time is up",
-            says=f"4 replicas are still missing, but a burst lasts {timing.burst}s (burstDuration), and no longer.",
+            title="5. Needed for longer",
+            says=f"4 replicas are still missing. A burst lasts {timing.burst}s (burstDuration), and as long again while"
+            " it is needed (renew: WhileNeeded).",
             missing=4,
+            placed={first: 4},
             within=timing.burst + _SLACK,
+            expected_line=f"extend({WORKLOAD})",
             status=True,
         ),
         Act(
-            title="6. Cooling down",
-            says="4 replicas are still missing. If they were placed anew at once, the expiry would mean nothing.",
+            title="6. The time is up",
+            says=f"4 replicas are still missing, but {timing.longest}s are the most that a burst may last in one place"
+            f" (duration.max): {first} rests, and {second} has room.",
             missing=4,
-            within=_SLACK,
-            lasting=3,
-            expected_line=f"reason={Reason.COOLING_DOWN}",
+            placed={second: 4},
+            within=timing.longest + _SLACK,
+        ),
+        Act(
+            title="7. The demand goes",
+            says="all replicas have a node at home again.",
+            missing=0,
+            within=timing.scale_down + _SLACK,
         ),
     )

@@ -107,8 +107,8 @@ def credential(text: str, name: str = "") -> str:
         return FORMS[int((match.lastgroup or "f0")[1:])][0]
     if "\n" in text or _POINTS.fullmatch(text.strip()):
         return ""
-    promised = _promised(name[-_MAX_NAME:])
-    if promised == "a password" or (promised and _mixed(text)):
+    promised = _credential_kind(name[-_MAX_NAME:])
+    if promised == "a password" or (promised and _looks_random(text)):
         return promised
     if _WORD.fullmatch(text) and not _SAFE.match(text) and _random(text):
         return "a random key"
@@ -130,15 +130,15 @@ def redacted(text: str) -> str:
         return _TOKEN_LIKE.sub(REDACTED, text)
     if _PART.search(text) is None:
         return text
-    return _LONG.sub(_cleared, text)
+    return _LONG.sub(_clear, text)
 
 
-def _cleared(word: re.Match[str]) -> str:
+def _clear(word: re.Match[str]) -> str:
     return _TOKEN_LIKE.sub(REDACTED, word[0])
 
 
 @lru_cache(maxsize=1024)
-def _promised(name: str) -> str:
+def _credential_kind(name: str) -> str:
     """Return the kind of credential that a name stands for; cached, since the items of a list share one name."""
     key = re.sub(r"[^a-z]", "", name.lower())
     if _PASSWORD.search(key):
@@ -146,8 +146,8 @@ def _promised(name: str) -> str:
     return "a token" if _TOKEN.search(key) and not key.startswith("existing") else ""
 
 
-def _mixed(text: str) -> bool:
-    """Distinguish a token from the name of a Secret: one word with a digit, and not short parts joined by dashes."""
+def _looks_random(text: str) -> bool:
+    """Distinguish a token from the name of a Secret: a word with a digit, and not short parts joined by dashes."""
     if len(text) < _SHORTEST or any(char.isspace() for char in text) or not any(char.isdigit() for char in text):
         return False
     return max(len(part) for part in re.split(r"[-./]", text)) >= _SHORTEST or text != text.lower()

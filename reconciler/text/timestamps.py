@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime
+from functools import lru_cache
 
 YEARS = (2000, 2200)
 """The valid years. A later one comes from a broken clock, and adding a duration to it may overflow."""
@@ -12,6 +13,7 @@ NO_SUCH_YEAR = f"is not between the years {YEARS[0]} and {YEARS[1]}"
 _MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", re.ASCII)
 
 
+@lru_cache(maxsize=4096)
 def format_time(at: datetime) -> str:
     """Write a timestamp; fractions of a second are dropped."""
     return f"{at.astimezone(UTC).isoformat(timespec='seconds')[:19]}Z"
@@ -25,7 +27,7 @@ def is_plausible(at: datetime) -> bool:
 def parse_time(text: str) -> datetime:
     """Read the output of `format_time`. Raises ValueError for every other form of the same moment.
 
-    Only one form is valid, so that a record that is read and written again has the same bytes.
+    A single form is valid, so that a record that is read and written again has the same bytes.
     """
     if _MOMENT.fullmatch(text) is None:
         raise ValueError(f"{text!r} is not a time")

@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from enum import Enum
 from typing import get_args
 
+from reconciler.errors import Bug
 from reconciler.model.demand import Demand, Sample
 from reconciler.model.ids import WorkloadId
 from reconciler.model.plan import Change
@@ -19,6 +20,8 @@ from reconciler.text.timestamps import format_time
 _CHANGES = get_args(Change)
 _PUBLISHED = {"missing": "deficit", "stale": "unheard"}
 """Fields of a Demand and its samples with another published name."""
+_BUG = "bug"
+"""The field of an exception that nothing foresaw, which is left out where there is none."""
 
 
 def json_value(value: object) -> Json:
@@ -39,14 +42,14 @@ def json_value(value: object) -> Json:
             return format_time(value)
         case timedelta():
             return format_duration(value)
-        case WorkloadId():
+        case WorkloadId() | Bug():
             return str(value)
         case Resources():
             return {name: format_quantity(amount) for name, amount in sorted(value.amounts.items())}
         case Demand():
-            return json_value(
-                {_PUBLISHED.get(name, camel_case(name)): inner for name, inner in value._asdict().items()}
-            )
+            parts = value._asdict()
+            del parts["past"]  # days of it; its forecasts say what came of it
+            return json_value({_PUBLISHED.get(name, camel_case(name)): inner for name, inner in parts.items()})
         case Mapping():
             return {str(key): json_value(inner) for key, inner in value.items()}
         case list() | tuple():
@@ -55,7 +58,9 @@ def json_value(value: object) -> Json:
         return str(value)
     names = _PUBLISHED if isinstance(value, Sample) else {}
     plain = {
-        names.get(field.name, camel_case(field.name)): json_value(getattr(value, field.name)) for field in fields(value)
+        names.get(field.name, camel_case(field.name)): json_value(getattr(value, field.name))
+        for field in fields(value)
+        if field.name != _BUG or getattr(value, _BUG) is not None
     }
     return {"action": type(value).__name__, **plain} if isinstance(value, _CHANGES) else plain
 

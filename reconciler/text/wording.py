@@ -18,7 +18,7 @@ WIDTH = 100
 """Columns of a commit message's body."""
 
 MAX_TEXT = 300
-"""Characters of one quoted text; the rest is in the logs of its author."""
+"""Most characters of a quoted text; the rest is in the logs of its author."""
 
 _TRAILER = re.compile(r"(?i)\boverspill-(?=[a-z0-9-]*\s*:)")
 _MODEL = re.compile(r"gpu[.-]?(product|model|name|type)|accelerator(?!.*count)")
@@ -98,10 +98,11 @@ def join_names(names: Iterable[str], limit: int = 5) -> str:
 
 
 def is_gpu(resource: str) -> bool:
-    """Return whether a resource is a GPU or a part of one, by the names of vendors' device plugins and DRA classes.
+    """Return whether a resource is a GPU or a part of a GPU, by the names of vendors' device plugins and DRA classes.
 
     ``nvidia.com/gpu``, ``nvidia.com/gpu.shared`` (time slices), ``nvidia.com/mig-1g.10gb``, ``amd.com/gpu``,
-    ``amd.com/cpx_nps4`` (partitions), ``gpu.intel.com/i915``, ``gpu.intel.com/xe``. Intel's ``xe_monitoring`` is none.
+    ``amd.com/cpx_nps4`` (partitions), ``gpu.intel.com/i915``, ``gpu.intel.com/xe``. Intel's ``xe_monitoring`` is no
+    GPU.
     """
     vendor, _, kind = resource.rpartition("/")
     return (

@@ -39,7 +39,7 @@ def router(callers: Callers, backend: Backend) -> APIRouter:
         tags=["fleet"],
     )
     def explained(request: Request, workload: Annotated[str, _NAME]) -> dict[str, Any]:
-        """Tell what each cluster could give a workload, what holds it back, and what would change that."""
+        """Explain the room of each cluster for a workload, the obstacles, and the changes that would remove them."""
         workspace, _, name = workload.partition("/")
         snapshot = backend.snapshot()
         require_role(caller_of(request), AccessRole.VIEWER, WorkspaceName(workspace))
@@ -51,13 +51,13 @@ def router(callers: Callers, backend: Backend) -> APIRouter:
 
 def _explain_workload(snapshot: Snapshot, workspace: WorkspaceName, name: TemplateName) -> Explanation:
     """Explain the request of that name, else the template; raises HttpError 404 where neither exists."""
-    view = snapshot.view
-    record = view.ledger.requests.get(WorkloadId(workspace, name, request=True))
+    decision = snapshot.decision
+    record = decision.inputs.ledger.requests.get(WorkloadId(workspace, name, request=True))
     if record is not None:
-        return explain_request(record, view, view.plan)
+        return explain_request(record, decision.inputs, decision.plan)
     template = WorkloadId(workspace, name)
-    if template in view.desired.templates:
-        return explain(template, view, view.plan)
+    if template in decision.inputs.desired.templates:
+        return explain(template, decision.inputs, decision.plan)
     raise HttpError(
         HTTPStatus.NOT_FOUND,
         f"the workspace {workspace} has no such workload",

@@ -13,7 +13,7 @@ from starlette.concurrency import run_in_threadpool
 from reconciler.access.rights import AccessRole, Caller, has_role
 from reconciler.api import egs_openapi, orders, paging
 from reconciler.api.backend import Backend
-from reconciler.api.body import answer, read_validated
+from reconciler.api.body import answer, documents, read_validated
 from reconciler.api.gpr_document import gpr_document, inventory_document, wait_document
 from reconciler.api.lookup import readable_workspaces
 from reconciler.api.models import Answered, GprDocument, GprList, InventoryDocument, WaitDocument, Written
@@ -26,8 +26,9 @@ from reconciler.core.explain.inventory import build_inventory
 from reconciler.core.explain.wait_time import GpuDemand, estimate_waits
 from reconciler.core.schema import validation_findings
 from reconciler.core.schema.egs.gpr_bodies import ReleaseBody, WaitBody
+from reconciler.daemon.bug_log import BUGS
 from reconciler.daemon.snapshot import Snapshot
-from reconciler.model.gpr import DEFAULT_PRIORITY, GprState
+from reconciler.model.gpr import GprState
 from reconciler.model.ids import ClusterName, WorkspaceName
 from reconciler.model.request import Verb
 from reconciler.model.workload import Json
@@ -43,7 +44,7 @@ def read_gpu_demand(body: Json) -> GpuDemand | tuple[Finding, ...]:
     return GpuDemand(
         workspace=WorkspaceName(asked.workspace),
         ask=asked.ask(),
-        priority=DEFAULT_PRIORITY if asked.priority is None else asked.priority,
+        priority=asked.priority,
         clusters=tuple(dict.fromkeys(map(ClusterName, asked.named))),
         dedicated=asked.dedicated_nodes,
     )
@@ -67,6 +68,7 @@ _BODY = error_responses(
     HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
 )
 _RELEASE = error_responses(HTTPStatus.CONFLICT, HTTPStatus.UNPROCESSABLE_ENTITY, HTTPStatus.INTERNAL_SERVER_ERROR)
+_OVER = frozenset({GprState.EARLY_RELEASED, GprState.COMPLETED, GprState.FAILED, GprState.DRAINING})
 _HAS_GPUS = frozenset({GprState.PENDING, GprState.PROVISIONING, GprState.SUCCESSFUL})
 
 
@@ -94,7 +96,7 @@ class _GprCache:
         """List the GPRs of a snapshot, the most urgent first."""
         last = self._last
         if last is None or last[0] is not snapshot:
-            last = self._last = snapshot, gpr_views(snapshot.view, snapshot.view.plan)
+            last = self._last = snapshot, gpr_views(snapshot.decision.inputs, snapshot.decision.plan, BUGS.note)
         return last[1]
 
 
@@ -113,10 +115,14 @@ def router(callers: Callers, backend: Backend) -> APIRouter:
         start = paging.read_offset(filters.continue_)
         end = start + filters.limit
         following = paging.offset_token(end) if end < len(gpr_views) else ""
+        caller, now = caller_of(request), snapshot.decision.inputs.now
+        page = documents(
+            gpr_views[start:end],
+            lambda gpr_view: redact(gpr_document(gpr_view, now), snapshot, caller),
+            lambda gpr_view: gpr_view.id,
+        )
         return {
-            **answer(
-                redact([gpr_document(gpr_view) for gpr_view in gpr_views[start:end]], snapshot, caller_of(request))
-            ),
+            **answer(page),
             "metadata": {"total": len(gpr_views), "limit": filters.limit, "continue": following},
         }
 
@@ -130,7 +136,13 @@ def router(callers: Callers, backend: Backend) -> APIRouter:
     def one(request: Request, gpr_id: str) -> dict[str, Any]:
         """Read one GPR."""
         snapshot, caller = backend.snapshot(), caller_of(request)
-        return answer(redact(gpr_document(_find_gpr(cache.of(snapshot), caller, gpr_id)), snapshot, caller))
+        return answer(
+            redact(
+                gpr_document(_find_gpr(cache.of(snapshot), caller, gpr_id), snapshot.decision.inputs.now),
+                snapshot,
+                caller,
+            )
+        )
 
     @routes.put(
         PATH,
@@ -149,8 +161,8 @@ def router(callers: Callers, backend: Backend) -> APIRouter:
         require_role(caller, AccessRole.EDITOR, gpr.workspace)
         order = Order(
             number=0,
-            verb=Verb.DELETE,
-            name=_placement_to_delete(gpr, gpr_views),
+            verb=Verb.RELEASE,
+            name=_placement_to_release(gpr, gpr_views),
             workspace=gpr.workspace,
             author=orders.author(caller),
             within=None,
@@ -172,9 +184,16 @@ def router(callers: Callers, backend: Backend) -> APIRouter:
         asking = await read_validated(read_gpu_demand, request)
         require_role(caller_of(request), AccessRole.VIEWER, asking.workspace)
         snapshot = backend.snapshot()
-        wait_estimates = await run_in_threadpool(estimate_waits, asking, snapshot.view, snapshot.view.plan)
+        wait_estimates = await run_in_threadpool(
+            estimate_waits, asking, snapshot.decision.inputs, snapshot.decision.plan, BUGS.note
+        )
+        caller = caller_of(request)
         return answer(
-            redact([wait_document(wait_estimate) for wait_estimate in wait_estimates], snapshot, caller_of(request))
+            documents(
+                wait_estimates,
+                lambda estimate: redact(wait_document(estimate), snapshot, caller),
+                lambda estimate: f"cluster {estimate.cluster}",
+            )
         )
 
     @routes.get(
@@ -184,9 +203,11 @@ def router(callers: Callers, backend: Backend) -> APIRouter:
         tags=["gprs"],
     )
     def stock(request: Request) -> dict[str, Any]:
-        """List the GPU nodes of the clusters that the caller's workspaces have, and what placements have there."""
+        """List the GPU nodes of the clusters of the caller's workspaces, and the GPUs that placements have there."""
         within = readable_workspaces(caller_of(request))
-        gpu_inventory = build_inventory(backend.snapshot().view, None if within is None else frozenset(within))
+        gpu_inventory = build_inventory(
+            backend.snapshot().decision.inputs, None if within is None else frozenset(within), BUGS.note
+        )
         return answer(inventory_document(gpu_inventory))
 
     return routes
@@ -206,11 +227,12 @@ def _find_gpr(gprs_known: tuple[GprView, ...], caller: Caller, gpr_id: str) -> G
     for gpr in gprs_known:
         if gpr.id == gpr_id and has_role(caller, AccessRole.VIEWER, gpr.workspace):
             return gpr
-    raise HttpError(HTTPStatus.NOT_FOUND, "GPR not found", hint=f"GET {PATH} lists them")
+    hint = f"GET {PATH} lists them; `overspill history` has the bursts that have ended, with when, why and by whom"
+    raise HttpError(HTTPStatus.NOT_FOUND, "GPR not found", hint=hint)
 
 
-def _placement_to_delete(gpr: GprView, gprs_known: tuple[GprView, ...]) -> str:
-    """Name the placement or request whose deletion frees the GPUs of a GPR.
+def _placement_to_release(gpr: GprView, gprs_known: tuple[GprView, ...]) -> str:
+    """Name the placement or request whose end frees the GPUs of a GPR.
 
     Raises HttpError 409 for a GPR without GPUs, and for one whose workload has GPUs on several clusters.
     """
@@ -224,9 +246,16 @@ def _placement_to_delete(gpr: GprView, gprs_known: tuple[GprView, ...]) -> str:
 
 
 def _not_releasable(message: str, gpr: GprView) -> HttpError:
+    delete = f"DELETE /api/v1/workload-placement/{gpr.name}"
+    if gpr.state not in _OVER:
+        way_out = f"{delete} ends a request, wherever it is and whether or not it waits"
+    elif gpr.workload.request:
+        way_out = f"its GPUs are given back already; {delete} frees its name"
+    else:
+        way_out = f"its GPUs are given back already; `overspill history {gpr.workload}` tells its life"
     return HttpError(
         HTTPStatus.CONFLICT,
         "Field update not allowed",
-        hint=f"DELETE /api/v1/workload-placement/{gpr.name} ends a request, wherever it is and whether or not it waits",
+        hint=way_out,
         detail=ErrorDetail(key="InvalidUpdate", text=message, reason="Conflict", details="Modification restricted"),
     )

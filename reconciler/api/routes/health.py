@@ -15,7 +15,7 @@ _NOT_NOW: dict[int | str, dict[str, Any]] = {503: {"description": "Not so; the r
 
 
 def router(vitals: Callable[[], Vitals]) -> APIRouter:
-    """Build the two routes. They need no token and give no reasons; those are in the log."""
+    """Build the two routes. The routes need no token and give no reasons, which are in the log."""
     routes = APIRouter()
 
     @routes.get("/healthz", operation_id="healthz", responses=_NOT_NOW)

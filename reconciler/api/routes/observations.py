@@ -22,7 +22,7 @@ from reconciler.ports import Clock, Wake
 
 _TYPES = frozenset({"application/json", "application/yaml", "application/x-yaml", "text/yaml", "text/x-yaml"})
 _AHEAD = timedelta(minutes=1)
-"""How far a sender's clock may be ahead: an observation of the future would keep out all others until then."""
+"""Bound on the lead of a sender's clock: an observation of the future would keep out all others until then."""
 
 
 _BEARER = HTTPBearer(auto_error=False, scheme_name="push", description="The token of OVERSPILL_PUSH_TOKEN.")
@@ -90,7 +90,7 @@ def router(pushed: PushedObservations, wake: Wake, clock: Clock, *, token: str) 
         dependencies=[Security(_BEARER)],
     )
     async def push(request: Request) -> dict[str, Any]:
-        """Take what was seen of one or more clusters."""
+        """Take observations of one or more clusters."""
         _authorize(request, token)
         kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
         if kind not in _TYPES:

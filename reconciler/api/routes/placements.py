@@ -21,7 +21,7 @@ from reconciler.api import egs_openapi, orders
 from reconciler.api.backend import Backend
 from reconciler.api.body import answer, read_validated
 from reconciler.api.lookup import ItemFilters, find_item, list_items
-from reconciler.api.models import Answered, Placement, PlacementList, Written
+from reconciler.api.models import Answered, PlacementDocument, PlacementList, Written
 from reconciler.api.orders import KEY
 from reconciler.api.refusal import HttpError, error_responses
 from reconciler.api.security.callers import Callers, caller_of, guarded_router, require_role
@@ -47,10 +47,10 @@ def read_create(body: Json) -> RequestDraft | tuple[Finding, ...]:
 
 
 def read_update(body: Json) -> RequestDraft | tuple[Finding, ...]:
-    """Read the body of a PUT; returns the problems of an invalid one. `said` of the draft are the fields in the body.
+    """Read the body of a PUT; returns the problems of an invalid one. `fields_set` of the draft names its fields.
 
-    ``name`` and ``workspaceName`` are among those, so that a change of either can be refused. ``namespace`` is not: it
-    is ignored (docs/egs.md, R20).
+    ``name`` and ``workspaceName`` are included, so that a change of either can be refused. ``namespace`` is left out:
+    it is ignored (docs/egs.md, R20).
     """
     file = _validate(body, UpdateBody)
     return file if isinstance(file, tuple) else _draft_or_errors(*update_draft(file, _flattened_manifests(body)))
@@ -160,13 +160,13 @@ def _add_read_routes(routes: APIRouter, backend: Backend) -> None:
         tags=["placements"],
     )
     def placements_of(request: Request, workspace: str, filters: Annotated[ItemFilters, Query()]) -> Response:
-        """List those of one workspace, as EGS's SDK asks for them."""
+        """List the placements of one workspace, by the path that EGS's SDK calls."""
         return page(request, filters.model_copy(update={"workspace_name": workspace}))
 
     @routes.get(
         f"{PATH}/get/{{name}}",
         operation_id="getPlacementByName",
-        response_model=Answered[Placement],
+        response_model=Answered[PlacementDocument],
         responses=_FIND,
         tags=["placements"],
     )
@@ -177,7 +177,7 @@ def _add_read_routes(routes: APIRouter, backend: Backend) -> None:
     @routes.get(
         f"{PATH}/{{name}}",
         operation_id="getPlacement",
-        response_model=Answered[Placement],
+        response_model=Answered[PlacementDocument],
         responses={**_FIND, **egs_openapi.READ},
         tags=["placements"],
     )
@@ -213,7 +213,7 @@ def _add_write_routes(routes: APIRouter, callers: Callers, backend: Backend) -> 
         return await written(order)
 
     plain = fast_route(create, callers)
-    # One version of EGS's SDK calls the path with a slash at its end.
+    # A version of EGS's SDK calls the path with a slash at its end.
     routes.add_api_route(f"{PATH}/", create, methods=["POST"], include_in_schema=False, route_class_override=plain)
     routes.add_api_route(
         PATH,
@@ -236,7 +236,7 @@ def _add_write_routes(routes: APIRouter, callers: Callers, backend: Backend) -> 
         tags=["placements"],
     )
     async def update(request: Request, name: str, workspace: Workspace = "") -> Response:
-        """Change what is given: anything while it waits, its duration and its deletion policy once it is placed."""
+        """Change the given fields: any while a placement waits, its duration and deletion policy once it is placed."""
         caller = caller_of(request)
         place = await _editable_workspace(backend, caller, name, workspace)
         draft = await read_validated(read_update, request)
@@ -248,7 +248,7 @@ def _add_write_routes(routes: APIRouter, callers: Callers, backend: Backend) -> 
             author=orders.author(caller),
             within=None,
             draft=draft,
-            given=draft.said,
+            given=draft.fields_set,
         )
         return await written(order, "Workload Placement updated successfully")
 

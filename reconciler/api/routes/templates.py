@@ -9,7 +9,7 @@ from fastapi import APIRouter, Query, Request
 
 from reconciler.access.rights import AccessRole, visible_workspaces
 from reconciler.api.backend import Backend
-from reconciler.api.body import answer
+from reconciler.api.body import answer, documents
 from reconciler.api.models import Answered, Template
 from reconciler.api.refusal import HttpError, error_responses
 from reconciler.api.security.callers import Callers, caller_of, guarded_router, require_role
@@ -26,7 +26,7 @@ _READ = error_responses(HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT, HTTPStatus.UN
 
 
 def router(callers: Callers, backend: Backend) -> APIRouter:
-    """Build the routes; those that would write answer with the file to change."""
+    """Build the routes; the routes for writes answer with the file to change."""
     routes = guarded_router(callers)
 
     @routes.get(
@@ -39,9 +39,10 @@ def router(callers: Callers, backend: Backend) -> APIRouter:
     def templates(request: Request, workspace: _Workspace = "") -> dict[str, Any]:
         """List the templates that are in force.
 
-        They are files of the fleet repository and changed by pull requests there: whoever tries it here is told where.
+        Templates are files of the fleet repository, changed by pull requests; a write here answers with the file.
         """
-        return answer([_template_document(template) for template in _visible_templates(request, backend, workspace)])
+        templates = _visible_templates(request, backend, workspace)
+        return answer(documents(templates, _template_document, lambda template: template.name))
 
     @routes.get(
         f"{PATH}/{{name}}",
@@ -92,8 +93,8 @@ def _by_pull_request(backend: Backend, what: str, allowed: str) -> HttpError:
 
 
 def _visible_templates(request: Request, backend: Backend, workspace: str) -> list[WorkloadTemplate]:
-    """List the templates that a caller may see, by workspace and name; those that stand for requests are left out."""
-    desired, caller = backend.snapshot().view.desired, caller_of(request)
+    """List the templates that a caller may see, by workspace and name; templates of requests are left out."""
+    desired, caller = backend.snapshot().decision.inputs.desired, caller_of(request)
     if workspace:
         require_role(caller, AccessRole.VIEWER, WorkspaceName(workspace))
     workspaces = {WorkspaceName(workspace)} if workspace else {*visible_workspaces(caller, desired.workspaces)}

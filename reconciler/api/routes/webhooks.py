@@ -1,6 +1,6 @@
 """Webhooks of git hosts: a push starts a pass at once instead of at the next poll.
 
-The payload is never trusted. It only causes a fetch, so a lost, forged or repeated delivery does no other harm.
+The payload is never trusted. A delivery only causes a fetch, so a lost, forged or repeated one does no other harm.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from fastapi.responses import JSONResponse
 from reconciler.api.body import read_body
 from reconciler.api.refusal import HttpError, error_responses
 from reconciler.api.security import signature
+from reconciler.api.security.callers import Callers
 from reconciler.ports import Clock, Wake
 
 _REMEMBERED = 1024
@@ -32,6 +33,7 @@ _ANSWERS = {
         HTTPStatus.FORBIDDEN,
         HTTPStatus.REQUEST_TIMEOUT,
         HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+        HTTPStatus.TOO_MANY_REQUESTS,
     ),
 }
 
@@ -80,8 +82,11 @@ class _Deliveries:
         return True
 
 
-def router(wake: Wake, clock: Clock, *, secret: str, branches: Collection[str]) -> APIRouter:
-    """Build the routes. Pushes to `branches` wake the loop. Without a `secret` every delivery is refused."""
+def router(callers: Callers, wake: Wake, clock: Clock, *, secret: str, branches: Collection[str]) -> APIRouter:
+    """Build the routes. Pushes to `branches` wake the loop. Without a `secret` every delivery is refused.
+
+    Deliveries that prove nothing count as failed logins of their address.
+    """
     routes = APIRouter()
     deliveries = _Deliveries()
     refs = frozenset(f"refs/heads/{branch}" for branch in branches)
@@ -94,8 +99,13 @@ def router(wake: Wake, clock: Clock, *, secret: str, branches: Collection[str]) 
                 hint="set OVERSPILL_WEBHOOK_SECRET_FILE or OVERSPILL_WEBHOOK_SECRET and start again",
             )
         host = HOSTS[name]
-        body = await read_body(request)
+        try:
+            body = await read_body(request)
+        except HttpError:
+            callers.count_failure(request)
+            raise
         if not host.check(request.headers, body, secret, clock.now()):
+            callers.count_failure(request)
             raise HttpError(
                 HTTPStatus.UNAUTHORIZED,
                 "the signature is missing, wrong or too old",

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Request
 
 from reconciler.access.rights import visible_workspaces
 from reconciler.api.backend import Backend
-from reconciler.api.body import answer
+from reconciler.api.body import answer, documents
 from reconciler.api.models import Answered, Workspaces
 from reconciler.api.security.callers import Callers, caller_of, guarded_router
 from reconciler.model.policy import Workspace
@@ -27,15 +27,16 @@ def router(callers: Callers, backend: Backend) -> APIRouter:
     )
     def workspaces(request: Request) -> dict[str, Any]:
         """List the workspaces that the caller has a role in."""
-        workspaces_in_force = backend.snapshot().view.desired.workspaces
+        workspaces_in_force = backend.snapshot().decision.inputs.desired.workspaces
         shown = visible_workspaces(caller_of(request), sorted(workspaces_in_force))
-        return answer({"workspaces": [_workspace_document(workspaces_in_force[name]) for name in shown]})
+        workspaces = [workspaces_in_force[name] for name in shown]
+        return answer({"workspaces": documents(workspaces, _workspace_document, lambda workspace: workspace.name)})
 
     return routes
 
 
 def _workspace_document(workspace: Workspace) -> dict[str, Json]:
-    """Convert a workspace to EGS's JSON. It has no overlay network, and its clusters are the maximum."""
+    """Convert a workspace to EGS's JSON. A workspace has no overlay network, and its clusters are the maximum."""
     clusters = list(workspace.clusters)
     namespaces = [{"namespace": namespace, "clusters": clusters} for namespace in workspace.namespaces]
     return {

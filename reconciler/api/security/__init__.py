@@ -1,5 +1,5 @@
-"""Who and what gets to the routes: authentication, rate limits, signatures of webhooks, TLS, bounds on connections.
+"""Access to the routes: authentication, rate limits, signatures of webhooks, TLS, bounds on connections.
 
-`entry` builds it all from the settings, for `app`; `callers` stands before the routes of the management API. Nothing in
-here knows what a route does. Roles and claims themselves are judged in `reconciler.access`.
+`app` builds all of it from the settings; `callers` stands before the routes of the management API. The package does not
+know the purpose of a route. Roles and claims are judged in `reconciler.access`.
 """

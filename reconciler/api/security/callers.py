@@ -26,7 +26,7 @@ from reconciler.text.findings import shortened
 
 DEFAULT_RATE = "50/s"
 _FAILURES = Rate(per_second=1 / 6, burst=10)
-"""Failed logins of one address. They cannot guess 256 bits, but they cost work."""
+"""Failed logins of one address, which cannot guess 256 bits, but cost work."""
 _AGAIN = 5
 """Seconds after which a client may try again while the issuer is away."""
 _BEARER = HTTPBearer(auto_error=False, scheme_name="bearer", description="A token of ours, or one of the OIDC issuer.")
@@ -34,14 +34,12 @@ _BEARER = HTTPBearer(auto_error=False, scheme_name="bearer", description="A toke
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IssuerLogin:
-    """An OpenID Connect issuer, and the check of its signatures.
-
-    `claims` returns the claims of a token; it raises NotAdmitted for a token that the issuer has not signed, and
-    Transient while its keys are not known.
-    """
+    """An OpenID Connect issuer, and the check of its signatures."""
 
     issuer: Issuer
     claims: Callable[[str], Mapping[str, Json]]
+    """Returns the claims of a token. Raises NotAdmitted for a token that the issuer has not signed, and Transient while
+    its keys are unknown."""
 
 
 class Callers:
@@ -87,7 +85,7 @@ class Callers:
             caller = self._caller(token)
         except NotAdmitted as error:
             request.state.bearer = error.name
-            self._bound(self._failures, _client_address(request), "too many failed logins from this address")
+            self.count_failure(request)
             raise _unauthorized(str(error), error.hint, 'Bearer realm="overspill", error="invalid_token"') from error
         except Transient as error:
             raise HttpError(  # the reason stands in the log already
@@ -100,6 +98,10 @@ class Callers:
         self._bound(self._calls, (caller.kind, caller.name), "too many calls")
         request.state.caller = caller
 
+    def count_failure(self, request: Request) -> None:
+        """Count a failed login, or a webhook's delivery that proves nothing; raises HttpError for one too many."""
+        self._bound(self._failures, _client_address(request), "too many failed logins from this address")
+
     def _caller(self, token: str) -> Caller:
         """Return the caller of a token. Raises NotAdmitted and Transient."""
         access = self._access() if self._access is not None else Access()
@@ -109,7 +111,7 @@ class Callers:
         return caller_of_claims(claims, self._login.issuer, access.rules, self._clock.now())
 
     def _bound(self, buckets: Buckets, caller: Hashable, message: str) -> None:
-        """Count one more call; raises HttpError when it is one too many."""
+        """Count a call; raises HttpError when it exceeds the limit."""
         with self._lock:
             wait = buckets.take(caller, self._ticks())
         if wait:

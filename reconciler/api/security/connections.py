@@ -19,7 +19,7 @@ _BUSY = PlainTextResponse("Service Unavailable", HTTPStatus.SERVICE_UNAVAILABLE,
 
 
 class Connections:
-    """The open connections of one server. To be used from its event loop alone."""
+    """The open connections of one server, for use in its event loop alone."""
 
     def __init__(self, *, patience: float, most: int, most_requests: int) -> None:
         """Take the seconds for each request's header, and how many connections and requests there may be at a time."""
@@ -36,7 +36,7 @@ class Connections:
     def limited(self, app: ASGIApp) -> ASGIApp:
         """Answer 503 to requests beyond the bound, except to health checks, which are always answered.
 
-        It has to be the outermost application: it finds a request's connection by the address of its client.
+        This has to be the outermost application: a request's connection is found by the address of its client.
         """
 
         async def answer(scope: Scope, receive: Receive, send: Send) -> None:

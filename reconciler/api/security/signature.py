@@ -1,6 +1,6 @@
 """Signatures of webhooks of three git hosts, over the body's raw bytes.
 
-Header names are in lower case. Each check tells whether the sender knows the secret, and nothing else.
+Header names are in lower case. Each check only proves that the sender knows the secret.
 """
 
 from __future__ import annotations

@@ -66,7 +66,7 @@ class Certificate:
             context.load_cert_chain(self._certificate, self._key, password=_refuse_password)
         except (OSError, ValueError) as error:
             raise InvalidInput(
-                f"reading {self._certificate} and {self._key}: {_why(error)}"
+                f"reading {self._certificate} and {self._key}: {_describe_ssl_error(error)}"
                 " (try a certificate with its chain and its unencrypted key, both as PEM)"
             ) from error
         return context
@@ -77,7 +77,7 @@ def _refuse_password() -> str:
     raise ValueError("the key is encrypted")
 
 
-def _why(error: Exception) -> str:
+def _describe_ssl_error(error: Exception) -> str:
     """Say in words what OpenSSL says in a code."""
     if not isinstance(error, ssl.SSLError):
         return str(error)

@@ -27,10 +27,16 @@ KIND = "WorkloadPlacement"
 _READ_ONLY = frozenset({"status", "createdAt", "updatedAt", "origin"})
 """Fields that a daemon writes and does not read: the answer of `get` may be sent back."""
 
+_OPEN_GROUP = "aiops.kubeslice.io/"
+"""The group whose placements go to any cluster of their workspace where they name none, as in a file of the fleet."""
+_DESTINATIONS = frozenset(
+    {"clusterNames", "clusterName", "ClusterName", "clusters", "autoSelectCluster", "enableBurst"}
+)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestedPlacement:
-    """One placement that a file asks for."""
+    """A placement requested by a file."""
 
     body: Mapping[str, Json]
     """The fields for the daemon."""
@@ -45,17 +51,18 @@ class RequestedPlacement:
         return str(self.body.get("name") or "")
 
     def problems(self, refused: Refused) -> tuple[Problem, ...]:
-        """Locate the problems that a daemon found in the file; one without a field is about the whole object."""
+        """Locate a daemon's problem in the file; a problem without a field is about the whole object."""
         message = f"{self.name}: {refused}" if self.name else str(refused)
         whole = Problem(path=self.document.path, line=self.document.line(self.root), message=message)
-        return tuple(self._located(problem) for problem in refused.problems) or (whole,)
+        return tuple(self._locate(problem) for problem in refused.problems) or (whole,)
 
-    def _located(self, problem: Problem) -> Problem:
+    def _locate(self, problem: Problem) -> Problem:
         words = re.findall(r"[^.\[\]]+", problem.field)
         below = tuple(int(word) if word.isdecimal() else word for word in words)
         field = ".".join(filter(None, (*(str(part) for part in self.root), problem.field)))
         line = self.document.line((*self.root, *below))
-        return Problem(path=self.document.path, line=line, field=field, message=problem.message, hint=problem.hint)
+        hint = problem.hint or ("try --workspace" if words == ["workspaceName"] else "")
+        return Problem(path=self.document.path, line=line, field=field, message=problem.message, hint=hint)
 
 
 def read_bodies(files: tuple[str, ...]) -> tuple[RequestedPlacement, ...]:
@@ -118,7 +125,10 @@ def _placement(value: Json, document: Document, root: Loc) -> RequestedPlacement
         return _wrong(
             document, (*root, missing), "is required", "`overspill schema WorkloadPlacement` shows the fields"
         )
-    return RequestedPlacement(body={"name": metadata.get("name"), **spec}, document=document, root=(*root, "spec"))
+    body = {"name": metadata.get("name"), **spec}
+    if str(value.get("apiVersion")).startswith(_OPEN_GROUP) and not body.keys() & _DESTINATIONS:
+        body["autoSelectCluster"] = True
+    return RequestedPlacement(body=body, document=document, root=(*root, "spec"))
 
 
 def _wrong(document: Document, loc: Loc, message: str, hint: str) -> Problem:

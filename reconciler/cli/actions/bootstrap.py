@@ -2,20 +2,34 @@
 
 from __future__ import annotations
 
+import re
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
 import click
 
 from reconciler import app
 from reconciler.core.engines import ENGINES
-from reconciler.daemon.source import missing_branch
+from reconciler.core.engines.grants import grants, widening
+from reconciler.core.schema import yaml
+from reconciler.daemon.source import SourceReader, missing_branch
 from reconciler.daemon.steer import survey
 from reconciler.errors import InvalidInput, Severity
-from reconciler.model.ids import ClusterName
-from reconciler.model.policy import EngineName
+from reconciler.model.ids import ClusterName, CommitId
+from reconciler.model.policy import Desired, EngineName
+from reconciler.ports import Repository
 from reconciler.settings import Settings
 
+_COMMIT = re.compile(r"[0-9a-f]{4,64}")
+_SHORT = 12
+"""Characters of a commit that are printed."""
+_HISTORY = 10_000
+"""Commits of the source branch that are looked through for a name."""
 
-def bootstrap(settings: Settings, engine: str, cluster: str | None) -> None:
-    """Print the objects of an engine for the fleet as it stands."""
+
+def bootstrap(settings: Settings, engine: str, cluster: str | None, since: str | None) -> None:
+    """Print the objects of an engine for the fleet as it stands, with what they grant beyond earlier ones."""
     chosen = ENGINES[EngineName(engine)].bootstrap
     if chosen is None:
         raise click.UsageError(f"the engine {engine} needs no objects of an admin.")
@@ -23,12 +37,55 @@ def bootstrap(settings: Settings, engine: str, cluster: str | None) -> None:
         hint = "it is written for one cluster" if chosen.per_cluster else "one text is for all clusters"
         raise click.UsageError(f"bootstrap {engine} {'needs' if chosen.per_cluster else 'takes no'} --cluster: {hint}.")
     with app.connected(settings) as (world, memory):
-        view = survey(world, memory)
-        if view.tips.source is None:
+        decision = survey(world, memory)
+        if decision.tips.source is None:
             raise missing_branch(world.repository, settings.source_branch)
-    desired = view.desired
+        earlier = None if since is None else _earlier(since, world.repository, decision.tips.source)
+    desired = decision.inputs.desired
     errors = tuple(problem for problem in desired.problems if problem.severity is Severity.ERROR)
     if errors:
         raise InvalidInput(problems=errors)
     name = ClusterName(cluster) if cluster is not None else None
-    click.echo(chosen.text(desired, name, output_branch=settings.output_branch), nl=False)
+
+    def text(fleet: Desired) -> str:
+        return chosen.text(fleet, name, output_branch=settings.output_branch)
+
+    printed = text(desired)
+    if earlier is not None:
+        click.echo(f"# From commit {desired.commit[:_SHORT]} of {settings.source_branch}.")
+        before = earlier if isinstance(earlier, str) else _text_or_nothing(text, earlier)
+        what = f"commit {earlier.commit[:_SHORT]}" if isinstance(earlier, Desired) else _file_name(since)
+        click.echo(widening(_grants(before, what), _grants(printed, "bootstrap"), what) + "#")
+    click.echo(printed, nl=False)
+
+
+def _earlier(since: str, repository: Repository, tip: CommitId) -> str | Desired:
+    """Read what was applied before: a file, standard input, or the fleet at an earlier commit of the source branch."""
+    path = Path(since)
+    if since == "-" or path.is_file():
+        try:
+            return sys.stdin.read() if since == "-" else path.read_text()
+        except (OSError, UnicodeError) as error:
+            raise InvalidInput(f"reading {since}: {error}") from error
+    ids = [commit.id for commit in repository.log(tip, limit=_HISTORY)] if _COMMIT.fullmatch(since) else []
+    named = [commit for commit in ids if commit.startswith(since)]
+    if len(named) != 1:
+        hint = "try the file that was applied, - for what kubectl prints, or a commit of the source branch"
+        raise InvalidInput(f"--since {since}: no file and no commit of the source branch has this name ({hint})")
+    return SourceReader(repository).desired(named[0])
+
+
+def _text_or_nothing(text: Callable[[Desired], str], desired: Desired) -> str:
+    """Write the objects of an earlier fleet; none where it had nothing for the engine yet."""
+    try:
+        return text(desired)
+    except InvalidInput:
+        return ""
+
+
+def _grants(text: str, path: str) -> frozenset[str]:
+    return grants(document.value for document in yaml.parse(text.encode(), path))
+
+
+def _file_name(since: str | None) -> str:
+    return "what was read" if since == "-" else f"{since}"

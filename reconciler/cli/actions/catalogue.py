@@ -15,9 +15,9 @@ from reconciler.core.explain.request_state import suppressed_by_request
 from reconciler.daemon.reconcile import draft
 from reconciler.daemon.snapshot import Snapshot
 from reconciler.errors import InvalidInput
-from reconciler.forecast import view_at
 from reconciler.model.ids import WorkspaceName
 from reconciler.model.placement import Placement
+from reconciler.preview import decision_at
 from reconciler.settings import Settings
 from reconciler.text.wording import join_names
 
@@ -38,14 +38,14 @@ class ListFilter:
 
 def all_placements(settings: Settings, filters: ListFilter) -> list[Document]:
     """List requests and bursts in the order of workspace and name."""
-    with _reading(settings) as (reading, serializer):
+    with _open_snapshot(settings) as (reading, serializer):
         items = reading.catalogue.page(None, wanted=lambda item: _passes(reading, item, filters), limit=_ALL).items
         return [json.loads(text) for text in serializer.serialize(reading, items)]
 
 
 def one_placement(settings: Settings, name: str, workspace: str) -> Document:
     """Return a placement by its name. Raises InvalidInput where there is none, or where several workspaces have one."""
-    with _reading(settings) as (reading, serializer):
+    with _open_snapshot(settings) as (reading, serializer):
         items = reading.catalogue.find(name, [WorkspaceName(workspace)] if workspace else None)
         if not items:
             raise InvalidInput(f"looking for {name!r}: there is no such placement (try `overspill placements list`)")
@@ -61,16 +61,16 @@ _ALL = 1 << 31
 
 
 @contextmanager
-def _reading(settings: Settings) -> Iterator[tuple[Snapshot, ItemSerializer]]:
+def _open_snapshot(settings: Settings) -> Iterator[tuple[Snapshot, ItemSerializer]]:
     """Look once, as a pass would, and open the files of the placements."""
     with app.connected(settings) as (world, memory):
-        view, _ = draft(world, view_at(world, memory, None))
-        ledger = view.ledger
+        decision, _ = draft(world, decision_at(world, memory, None))
+        ledger = decision.inputs.ledger
         reading = Snapshot(
-            view=view,
+            decision=decision,
             blobs=memory.branch.blobs,
             catalogue=Catalogue(ledger.requests, ledger.placements),
-            held=suppressed_by_request(view.plan),
+            held=suppressed_by_request(decision.plan),
         )
         yield reading, ItemSerializer(world.repository)
 
@@ -88,5 +88,5 @@ def _clusters(reading: Snapshot, item: CatalogueItem) -> frozenset[str]:
     """Name the clusters that a placement is on or a request asks for."""
     if isinstance(item.subject, Placement):
         return frozenset({item.subject.cluster})
-    placed = reading.view.ledger.placements.of(item.subject.workload).clusters
+    placed = reading.decision.inputs.ledger.placements.of(item.subject.workload).clusters
     return frozenset({*item.subject.request.clusters, *placed})

@@ -51,13 +51,13 @@ def _file(path: str, before: bytes | None, after: bytes | None) -> Iterator[byte
     """Write the change of one file; nothing when there is none."""
     if before == after:
         return
-    yield f"diff --git {_quoted(f'a/{path}')} {_quoted(f'b/{path}')}\n".encode()
+    yield f"diff --git {_quote(f'a/{path}')} {_quote(f'b/{path}')}\n".encode()
     if before is None:
         yield b"new file mode 100644\n"
     if after is None:
         yield b"deleted file mode 100644\n"
-    old = "/dev/null" if before is None else _quoted(f"a/{path}")
-    new = "/dev/null" if after is None else _quoted(f"b/{path}")
+    old = "/dev/null" if before is None else _quote(f"a/{path}")
+    new = "/dev/null" if after is None else _quote(f"b/{path}")
     if b"\0" in (before or b"") + (after or b""):
         yield f"Binary files {old} and {new} differ\n".encode()
         return
@@ -71,8 +71,8 @@ def _file(path: str, before: bytes | None, after: bytes | None) -> Iterator[byte
 def _hunks(before: list[bytes], after: list[bytes]) -> Iterator[bytes]:
     if not before or not after:
         yield b"@@ -%b +%b @@\n" % (_whole(before), _whole(after))
-        yield from _marked(b"-", before)
-        yield from _marked(b"+", after)
+        yield from _mark(b"-", before)
+        yield from _mark(b"+", after)
         return
     body = difflib.diff_bytes(difflib.unified_diff, before, after)
     for line in list(body)[2:]:
@@ -83,7 +83,7 @@ def _whole(lines: list[bytes]) -> bytes:
     return b"1,%d" % len(lines) if lines else b"0,0"
 
 
-def _marked(mark: bytes, lines: Iterable[bytes]) -> Iterator[bytes]:
+def _mark(mark: bytes, lines: Iterable[bytes]) -> Iterator[bytes]:
     for line in lines:
         yield mark + line if line.endswith(b"\n") else mark + line + b"\n" + _NO_NEWLINE
 
@@ -94,7 +94,7 @@ def _lines(data: bytes) -> list[bytes]:
     return [line + b"\n" for line in whole] + ([rest] if rest else [])
 
 
-def _quoted(path: str) -> str:
+def _quote(path: str) -> str:
     """Quote a path as git does where it holds more than plain characters."""
     if not _ODD.search(path):
         return path

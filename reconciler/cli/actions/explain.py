@@ -1,4 +1,4 @@
-"""`explain`: one workload, as a daemon or this machine explains it.
+"""`explain`: the explanation of one workload, by a daemon or by this machine.
 
 Both answers are printed from their JSON, so that they read alike.
 """
@@ -11,18 +11,19 @@ from typing import Any, TypeAlias
 
 from reconciler import app
 from reconciler.cli import options, printing
-from reconciler.cli.actions.plan import problems_of
 from reconciler.cli.actions.visibility import warn_of_old_observations, warn_without_observations
 from reconciler.core.explain.request import explain_request
 from reconciler.core.explain.workload import explain as explain_workload
 from reconciler.daemon.reconcile import draft
 from reconciler.errors import InvalidInput
-from reconciler.forecast import view_at
 from reconciler.model.ids import TemplateName, WorkloadId, WorkspaceName
-from reconciler.model.placement import place_name
+from reconciler.model.placement import RestraintKind, place_name
 from reconciler.model.plan import Reason
+from reconciler.model.score import Score, ScorerName
 from reconciler.model.units import Resources, parse_quantity
+from reconciler.preview import decision_at
 from reconciler.settings import Settings
+from reconciler.text.scores import describe_scores
 from reconciler.text.to_json import json_value
 from reconciler.text.wording import amounts
 
@@ -36,12 +37,14 @@ _PLACEABLE = frozenset({Reason.NOTHING_FITS.value, Reason.SCALE_DOWN_WINDOW.valu
 def explain(settings: Settings, workload: str, at: datetime | None, *, by_name: bool, form: options.Output) -> None:
     """Explain one workload or request; `by_name` is for the request where a template has the same name."""
     with app.connected(settings) as (world, memory):
-        view, _ = draft(world, view_at(world, memory, at))
-    records = view.enrolment.records if view.enrolment is not None else {}
-    templates = (template for template in view.desired.templates if not template.request)
+        decision, _ = draft(world, decision_at(world, memory, at))
+    records = decision.inputs.enrolment.records if decision.inputs.enrolment is not None else {}
+    templates = (template for template in decision.inputs.desired.templates if not template.request)
     name = _workload(workload, (*templates, *records), by_name=by_name)
     explanation = (
-        explain_request(records[name], view, view.plan) if name in records else explain_workload(name, view, view.plan)
+        explain_request(records[name], decision.inputs, decision.plan)
+        if name in records
+        else explain_workload(name, decision.inputs, decision.plan)
     )
     if form == "json":
         printing.json_out(explanation)
@@ -49,7 +52,7 @@ def explain(settings: Settings, workload: str, at: datetime | None, *, by_name: 
         print_explanation(json_value(explanation))
     warn_without_observations(settings)
     warn_of_old_observations(settings, explanation.suppressed)
-    printing.problems(problems_of(view))
+    printing.problems(decision.problems)
 
 
 def _workload(text: str, workloads: tuple[WorkloadId, ...], *, by_name: bool) -> WorkloadId:
@@ -86,6 +89,11 @@ def print_explanation(explanation: ExplanationDocument) -> None:
             printing.sentence(f"    {note}")
     for restraint in explanation["restraints"]:
         place = place_name(restraint["cluster"], restraint["subset"]) if restraint["cluster"] else "every cluster"
+        if restraint["kind"] == RestraintKind.TURN:
+            printing.sentence(
+                f"  waits beside others of its priority since {restraint['until']}: {restraint['reason']}"
+            )
+            continue
         printing.sentence(f"  held back on {place} until {restraint['until']}: {restraint['reason']}")
     printing.heading("Clusters")
     printing.table(
@@ -93,9 +101,21 @@ def print_explanation(explanation: ExplanationDocument) -> None:
         [_row(assessment, placeable=not _held_back(explanation)) for assessment in explanation["assessments"]],
         empty="No cluster was looked at: nothing says what one replica needs.",
     )
+    scored = [assessment for assessment in explanation["assessments"] if assessment.get("scores")]
+    if scored:
+        printing.heading("Scores")
+    for assessment in scored:
+        scores = describe_scores([_score(score) for score in assessment["scores"]])
+        printing.sentence(f"{place_name(assessment['cluster'], assessment['subset'])} {scores}")
     printing.heading("Conclusion")
     for sentence in explanation["conclusion"]:
         printing.sentence(sentence)
+
+
+def _score(score: ExplanationDocument) -> Score:
+    return Score(
+        scorer=ScorerName(score["scorer"]), weight=score["weight"], value=score["value"], detail=score["detail"]
+    )
 
 
 def _head(explanation: ExplanationDocument) -> None:

@@ -12,45 +12,73 @@ from pathlib import Path
 
 import click
 
-import reconciler
 from reconciler.adapters.git import checkout
-from reconciler.cli import options, printing
+from reconciler.adapters.observation_files import FileObservations
+from reconciler.cli import options, package_files, printing
+from reconciler.core.fleet.assemble import is_ignored, without_definitions_elsewhere
 from reconciler.core.fleet.file import ParsedFile
-from reconciler.core.fleet.read_file import assemble, is_read, parse_file
+from reconciler.core.fleet.read_file import ENDINGS, assemble, is_read, parse_file
+from reconciler.core.fleet.unread_files import UnreadFile, folder_summary, unread_file
+from reconciler.core.observe.template_differences import with_template_differences
 from reconciler.core.schema import KINDS, json_schema
 from reconciler.core.schema.policy import BurstPolicyFile
+from reconciler.core.validation.objects import unchecked_kinds
 from reconciler.errors import InvalidInput, Problem, Severity
+from reconciler.model.capacity import Observed
 from reconciler.model.ids import CommitId
 from reconciler.model.policy import Desired
-from reconciler.text.wording import count
+from reconciler.model.tree import Identity
+from reconciler.text.wording import count, join_names
 
 
 def init(directory: Path, *, with_git: bool) -> None:
-    """Copy the recommended layout into a directory."""
-    names = sorted(entry.name for entry in directory.iterdir()) if directory.exists() else []
-    others = [name for name in names if name != ".git"]
-    if others:
-        raise InvalidInput(f"{directory} is not empty: it holds {others[0]} (try a new directory)")
-    if with_git and ".git" in names:
-        raise InvalidInput(f"{directory} is a git repository already (try without --git)")
-    try:
-        # Contents only: a package that was installed read-only must not make a repository that is.
-        shutil.copytree(_layout(), directory, dirs_exist_ok=True, copy_function=shutil.copyfile)
-    except OSError as error:
-        raise InvalidInput(f"writing {directory}: {error.strerror or error}") from error
-    if with_git:
-        checkout.create(directory, "main", "Begin the fleet repository")
-    number = sum(1 for path in _walk(directory))
-    printing.say(f"Wrote {count(number, 'file')} to {directory}{' and committed them to main' if with_git else ''}.")
+    """Copy the recommended layout into a directory; go on where an earlier call was broken off.
+
+    A file of the layout that is there already, unchanged, is left as it is. Raises InvalidInput, before the first file
+    is written, where anything else lies in the way.
+    """
+    state = checkout.state(directory) if with_git else None
+    layout = package_files.layout()
+    files = sorted(path.relative_to(layout) for path in layout.rglob("*") if path.is_file())
+    missing = _missing_files(files, layout, directory)
+    if state is checkout.State.HAS_COMMITS and missing:
+        raise InvalidInput(f"{directory} is a git repository with commits already (try without --git)")
+    for path in missing:
+        _copy(layout / path, directory / path)
+    number = count(len(files), "file")
+    if not missing and state in {None, checkout.State.HAS_COMMITS}:
+        printing.say(f"{directory} holds the {number} of the layout already.")
+    elif state is None:
+        printing.say(f"Wrote {number} to {directory}.")
+    else:
+        author = checkout.create(directory, "main", "Begin the fleet repository", fallback=_SCAFFOLD_AUTHOR)
+        printing.say(f"Wrote {number} to {directory} and committed them to main.")
+        if author is _SCAFFOLD_AUTHOR:
+            printing.say(
+                f"git knows no user.name and user.email here: the author of that commit is {author.name}. Before the"
+                " next commit: git config --global user.name 'Ada Lovelace', and user.email."
+            )
     printing.say(f"Next: describe your clusters and templates there, then `overspill check {directory}`.")
 
 
-def check(path: Path, form: options.Output) -> None:
-    """Print all problems of the files of a directory; exit with 1 when there is an error."""
+def check(path: Path, observations: Path | None, form: options.Output) -> None:
+    """Print all problems of the files of a directory; exit with 1 when there is an error.
+
+    With `observations`, templates are compared with what their primaries run.
+    """
     files, unreadable = _read(path)
     desired = assemble(CommitId(""), files)
-    problems = [replace(problem, path=os.path.normpath(path / problem.path)) for problem in desired.problems]
-    problems = sorted({*problems, *unreadable}, key=lambda problem: (problem.severity is Severity.WARNING, problem))
+    unread = _unread_files(path, without_definitions_elsewhere(files))
+    specs = [template.spec for template in desired.templates.values()]
+    specs += [request.spec for request in desired.requests.values()]
+    unchecked = unchecked_kinds(specs, desired.schemas)
+    seen = Observed() if observations is None else FileObservations(observations).observe()
+    parted = with_template_differences(replace(seen, problems=()), desired).problems
+    reported = (*desired.problems, *parted, *(file.problem for file in unread if file.problem is not None))
+    problems = [replace(problem, path=os.path.normpath(path / problem.path)) for problem in reported]
+    problems = sorted(
+        {*problems, *unreadable, *seen.problems}, key=lambda problem: (problem.severity is Severity.WARNING, problem)
+    )
     declared = [file for file in files.values() if file.objects or file.problems]
     if not declared and not problems:
         raise InvalidInput(
@@ -60,12 +88,27 @@ def check(path: Path, form: options.Output) -> None:
     counts = _counts(desired, files, len(declared))
     if form == "json":
         numbers = {name: number for name, (number, _, _) in counts.items()}
-        printing.json_out({**numbers, "errors": errors, "warnings": len(problems) - errors, "problems": problems})
+        printing.json_out(
+            {
+                **numbers,
+                "errors": errors,
+                "warnings": len(problems) - errors,
+                "problems": problems,
+                "unread": [{"path": file.path, "content": file.content} for file in unread],
+                "unchecked": unchecked,
+            }
+        )
     else:
         _print_problems(problems, errors)
+        if foreign := folder_summary(unread):
+            printing.say(f"Not read: {foreign}")
+        if unchecked:
+            kinds = join_names(unchecked)
+            printing.say(f"Not checked, for want of a CustomResourceDefinition in the fleet repository: {kinds}")
         shown = [words for name, words in counts.items() if words[0] or name not in _SELDOM]
         things = ", ".join(f"{number} {singular if number == 1 else plural}" for number, singular, plural in shown)
         printing.say(f"{things}: {count(errors, 'error')}, {count(len(problems) - errors, 'warning')}")
+    printing.bugs(problems)
     if errors:
         raise click.exceptions.Exit(1)
 
@@ -95,11 +138,61 @@ _SELDOM = frozenset({"requests", "gprTemplates", "bindings", "limits", "kinds"})
 """Counts that are left out of the last line where they are 0: many fleets have none of these."""
 
 
-def _layout() -> Path:
-    """Return the layout to copy: inside the installed package, or beside it in a checkout of this project."""
-    package = Path(reconciler.__file__).parent
-    inside = package / "repo-layout"
-    return inside if inside.is_dir() else package.parent / "repo-layout"
+_SCAFFOLD_AUTHOR = Identity(name="Overspill", email="overspill@overspill.dev")
+"""Author of the first commit if git has no user: all its files are the project's."""
+
+
+def _missing_files(files: list[Path], layout: Path, directory: Path) -> list[Path]:
+    """List the files of the layout that a directory lacks, as paths below it.
+
+    Raises InvalidInput where the directory holds anything but files of the layout, unchanged, and `.git`.
+    """
+    folders = {parent for path in files for parent in path.parents}
+    partial = {_partial(path) for path in files}
+    missing = set(files)
+    for top, names, present in os.walk(directory):
+        folder = Path(top).relative_to(directory)
+        if folder == Path():
+            names[:] = [name for name in names if name != ".git"]
+        names.sort()
+        for name in names:
+            if folder / name not in folders:
+                raise InvalidInput(_in_the_way(directory, folder / name))
+        for name in sorted(present):
+            path = folder / name
+            if path in missing and _same(layout / path, directory / path):
+                missing.remove(path)
+            elif path not in partial and path != Path(".git"):
+                raise InvalidInput(_in_the_way(directory, path))
+    return sorted(missing)
+
+
+def _in_the_way(directory: Path, path: Path) -> str:
+    """Say which file keeps the layout out of a directory."""
+    return f"{directory} is not empty: it holds {path} (try a new directory)"
+
+
+def _same(source: Path, copy: Path) -> bool:
+    """Tell whether a file is an unchanged copy."""
+    return stat.S_ISREG(copy.lstat().st_mode) and copy.read_bytes() == source.read_bytes()
+
+
+def _partial(path: Path) -> Path:
+    """Return the name of a file while it is written."""
+    return path.with_name(f".{path.name}.partial")
+
+
+def _copy(source: Path, target: Path) -> None:
+    """Copy the content of a file, whole or not at all.
+
+    Only the content: a package that was installed read-only must not make a repository that is.
+    """
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(source, _partial(target))
+        _partial(target).replace(target)
+    except OSError as error:
+        raise InvalidInput(f"writing {target}: {error.strerror or error}") from error
 
 
 def _read(top: Path) -> tuple[dict[str, ParsedFile], list[Problem]]:
@@ -119,10 +212,27 @@ def _read(top: Path) -> tuple[dict[str, ParsedFile], list[Problem]]:
     return files, unreadable
 
 
-def _walk(top: Path) -> Iterator[Path]:
-    """Yield the regular files below a directory, sorted; no links and no hidden directories, as the daemon has it."""
+def _unread_files(top: Path, files: dict[str, ParsedFile]) -> list[UnreadFile]:
+    """List the YAML and JSON files that hold nothing of ours, but for those that the Fleet ignores."""
+    ours = {name.rpartition("/")[0] for name, file in files.items() if file.objects or file.problems}
+    charts = {name.rpartition("/")[0] for name in files if name.rpartition("/")[2] == "Chart.yaml"}
+    unread = [
+        unread_file(name, (top / name).read_bytes(), ours, charts)
+        for name, file in files.items()
+        if not (file.objects or file.problems or file.blank or is_ignored(name, files))
+    ]
+    names = (path.relative_to(top).as_posix() for path in _walk(top, hidden=True))
+    hidden = (name for name in names if name not in files and name.endswith(ENDINGS))
+    return [*unread, *(UnreadFile(path=name, content="a hidden directory") for name in hidden)]
+
+
+def _walk(top: Path, *, hidden: bool = False) -> Iterator[Path]:
+    """Yield the regular files below a directory, sorted; no links, as the daemon has it.
+
+    Of `hidden` directories, which the daemon passes over, those of git are left out.
+    """
     for directory, names, files in os.walk(top):
-        names[:] = sorted(name for name in names if not name.startswith("."))
+        names[:] = sorted(name for name in names if not name.startswith(".") or (hidden and name != ".git"))
         for name in sorted(files):
             path = Path(directory, name)
             if stat.S_ISREG(path.lstat().st_mode):

@@ -2,34 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Unpack
 
 from reconciler import app
 from reconciler.cli import options, printing
 from reconciler.cli.actions import remote
-from reconciler.cli.actions.plan import problems_of
 from reconciler.cli.actions.visibility import warn_without_observations
 from reconciler.core.explain.gprs import GprView
 from reconciler.core.explain.gprs import gpr_views as list_gprs
-from reconciler.core.explain.inventory import GpuInventory, GpuNode
+from reconciler.core.explain.inventory import GpuInventory, InventoryNode
 from reconciler.core.explain.inventory import build_inventory as take_inventory
 from reconciler.core.explain.wait_time import GpuDemand, WaitEstimate, estimate_waits, write_wait
-from reconciler.daemon.reconcile import View, draft
-from reconciler.errors import InvalidInput
-from reconciler.forecast import view_at
+from reconciler.daemon.reconcile import PassDecision, draft
+from reconciler.errors import Bug, InvalidInput
 from reconciler.model.ids import ClusterName, WorkspaceName
+from reconciler.preview import decision_at
 from reconciler.settings import Settings
 
 
 def gprs(settings: Settings, workspace: str | None, state: str | None, form: options.Output) -> None:
     """Print the GPRs of the repository and its clusters."""
     wanted_state = remote.state_of(state)
-    view = _look(settings)
+    decision = _look(settings)
     if workspace is not None:
-        _workspace(view, workspace)
+        _workspace(decision, workspace)
+    bugs: list[Bug] = []
     rows = [
         gpr
-        for gpr in list_gprs(view, view.plan)
+        for gpr in list_gprs(decision.inputs, decision.plan, bugs.append)
         if workspace in (None, gpr.workspace) and wanted_state in (None, gpr.state)
     ]
     if form == "json":
@@ -38,59 +39,61 @@ def gprs(settings: Settings, workspace: str | None, state: str | None, form: opt
         empty = "No GPRs: no workload has GPUs elsewhere, and none waits for any."
         filtered = "No GPRs like that." if state or workspace else empty
         printing.table(remote.GPRS, [_gpr_row(gpr) for gpr in rows], empty=filtered)
-    _print_warnings(settings, view)
+    _print_warnings(settings, decision, bugs)
 
 
 def wait_time(settings: Settings, *, form: options.Output, **wait_options: Unpack[remote.WaitTimeOptions]) -> None:
     """Print an estimate for each cluster of a workspace."""
-    view = _look(settings)
+    decision = _look(settings)
     demand = GpuDemand(
-        workspace=_workspace(view, wait_options["workspace"]),
+        workspace=_workspace(decision, wait_options["workspace"]),
         ask=remote.ask_of(wait_options),
         priority=wait_options["priority"],
         clusters=tuple(ClusterName(name) for name in wait_options["clusters"]),
         dedicated=wait_options["dedicated"],
     )
-    estimates = estimate_waits(demand, view, view.plan)
+    bugs: list[Bug] = []
+    estimates = estimate_waits(demand, decision.inputs, decision.plan, bugs.append)
     if form == "json":
         printing.json_out(estimates)
     else:
-        printing.sentence(remote.asked_for(wait_options))
+        printing.sentence(remote.asked_for(wait_options, demand.urgency(decision.inputs.desired)))
         printing.table(
             remote.WAITS,
             [_wait_row(estimate) for estimate in estimates],
             empty="The workspace has no clusters.",
         )
-    _print_warnings(settings, view)
+    _print_warnings(settings, decision, bugs)
 
 
 def inventory(settings: Settings, workspace: str | None, form: options.Output) -> None:
     """Print the GPU nodes and the placements on their clusters."""
-    view = _look(settings)
-    within = None if workspace is None else frozenset({_workspace(view, workspace)})
-    stock = take_inventory(view, within)
+    decision = _look(settings)
+    within = None if workspace is None else frozenset({_workspace(decision, workspace)})
+    bugs: list[Bug] = []
+    stock = take_inventory(decision.inputs, within, bugs.append)
     if form == "json":
         printing.json_out(stock)
     else:
         _inventory_tables(stock)
-    _print_warnings(settings, view)
+    _print_warnings(settings, decision, bugs)
 
 
-def _look(settings: Settings) -> View:
+def _look(settings: Settings) -> PassDecision:
     with app.connected(settings) as (world, memory):
-        view, _ = draft(world, view_at(world, memory, None))
-    return view
+        decision, _ = draft(world, decision_at(world, memory, None))
+    return decision
 
 
-def _print_warnings(settings: Settings, view: View) -> None:
+def _print_warnings(settings: Settings, decision: PassDecision, bugs: Sequence[Bug]) -> None:
     warn_without_observations(settings)
-    printing.problems(problems_of(view))
+    printing.problems((*decision.problems, *(bug.problem(bug.item) for bug in bugs)))
 
 
-def _workspace(view: View, workspace: str) -> WorkspaceName:
+def _workspace(decision: PassDecision, workspace: str) -> WorkspaceName:
     name = WorkspaceName(workspace)
-    if name not in view.desired.workspaces:
-        names = ", ".join(sorted(view.desired.workspaces)) or "none"
+    if name not in decision.inputs.desired.workspaces:
+        names = ", ".join(sorted(decision.inputs.desired.workspaces)) or "none"
         raise InvalidInput(f"looking for workspace {workspace!r}: there is none of this name (there are: {names})")
     return name
 
@@ -139,7 +142,7 @@ def _inventory_tables(stock: GpuInventory) -> None:
         )
 
 
-def _node_row(node: GpuNode) -> tuple[object, ...]:
+def _node_row(node: InventoryNode) -> tuple[object, ...]:
     return (
         node.node, node.cluster, node.count, node.free, node.model, node.memory or None, node.resource,
         node.instance_type, node.region, node.zone, node.health,

@@ -8,11 +8,11 @@ from datetime import datetime
 
 from reconciler import app
 from reconciler.cli import options, printing
-from reconciler.core.commits.history import BurstHistory, bursts
+from reconciler.core.commits.history import BurstHistory, bursts, own
+from reconciler.daemon.reconcile import World
 from reconciler.daemon.steer import survey
-from reconciler.errors import InvalidInput
+from reconciler.errors import Bug, InvalidInput
 from reconciler.model.ids import CommitId
-from reconciler.ports import Repository
 from reconciler.settings import Settings
 from reconciler.text.timestamps import format_time
 
@@ -26,14 +26,18 @@ def history(settings: Settings, workload: str | None, since: datetime | None, li
         if workload is None:
             tip, selection = world.repository.fetch().output, _Selection(since=since, limit=limit)
         else:
-            view = survey(world, memory)
-            fleet = tuple(dict.fromkeys(map(str, (*view.desired.templates, *view.ledger.requests))))
+            decision = survey(world, memory)
+            fleet = tuple(
+                dict.fromkeys(map(str, (*decision.inputs.desired.templates, *decision.inputs.ledger.requests)))
+            )
             matches = tuple(name for name in fleet if workload in (name, name.partition("/")[2]))
-            tip = view.tips.output
+            tip = decision.tips.output
             selection = _Selection(since=since, limit=limit, name=workload, matches=matches, fleet=fleet)
-        rows, more = _bursts(world.repository, tip, selection)
+        bugs: list[Bug] = []
+        rows, more = _bursts(world, tip, selection, bugs)
     if form == "json":
         printing.json_out({"placements": rows, "more": more})
+        printing.problems(bug.problem(bug.item) for bug in bugs)
         return
     about = f"No placement of {workload}" if workload else "No placement"
     so_far = "it has not burst yet" if workload else "nothing has burst yet"
@@ -44,6 +48,7 @@ def history(settings: Settings, workload: str | None, since: datetime | None, li
     )
     if more:
         printing.note("There are more; raise --limit to see them.")
+    printing.problems(bug.problem(bug.item) for bug in bugs)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,9 +80,9 @@ class _Selection:
 
 
 def _bursts(
-    repository: Repository, tip: CommitId | None, selection: _Selection
+    world: World, tip: CommitId | None, selection: _Selection, bugs: list[Bug]
 ) -> tuple[tuple[BurstHistory, ...], bool]:
-    """Read placements back, newest first, and tell whether there are more than the limit.
+    """Read past placements, newest first, and whether more than the limit exist; adds bugs to `bugs`.
 
     The log may be years long, so it is read in growing pieces, until each placement that is shown has its beginning.
     Raises InvalidInput for a name that neither the fleet nor the whole log has, or that the fleet has twice.
@@ -87,8 +92,9 @@ def _bursts(
     limit, since, size = selection.limit, selection.since, max(_AT_LEAST, 10 * selection.limit)
     history: tuple[BurstHistory, ...] = ()
     while tip is not None:
-        log = repository.log(tip, limit=size)
-        history = bursts(log)
+        log = world.repository.log(tip, limit=size)
+        bugs.clear()
+        history = bursts(own(log, world.author), bugs.append)
         named = [burst for burst in history if selection.is_of(burst)]
         recent = [burst for burst in named if selection.is_recent(burst)]
         exists = bool(named or selection.matches or not selection.name)
@@ -115,7 +121,7 @@ def _burst_row(burst: BurstHistory) -> tuple[object, ...]:
     began = burst.steps[0].reasons.split("\n")[0] if burst.steps else ""
     why = f"{burst.why}; began: {began}" if burst.why else began
     return (
-        burst.id, burst.workload, burst.where, burst.started_at,
+        burst.id.partition("/")[2], burst.workload, burst.where, burst.started_at,
         burst.ended_at or (f"until {format_time(burst.expires_at)}" if burst.expires_at else None),
         len(burst.steps), why,
     )  # fmt: skip # a row as it is printed

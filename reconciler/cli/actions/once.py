@@ -42,11 +42,14 @@ def print_outcome(settings: Settings, outcome: Outcome, form: options.Output, *,
     if form == "json":
         branches = {advance.cluster: advance.new for advance in outcome.branches}
         printing.json_out(
-            {**plan_document(outcome.view, outcome.rendered), "pushed": outcome.commits, "branches": branches}
+            {**plan_document(outcome.decision, outcome.rendered), "pushed": outcome.commits, "branches": branches}
         )
         return
     if not outcome.commits and not outcome.branches:
         printing.say(empty)
+    first = len(outcome.rendered.commits) - len(outcome.rendered.changes)
+    for commit in outcome.rendered.commits[:first] if outcome.commits else ():
+        printing.say(commit.message.partition("\n")[0])
     for event in outcome.events:
         printing.say(event.line)
     if not outcome.commits:

@@ -125,9 +125,9 @@ class _Words(NamedTuple):
     """The words that are printed for a commit."""
 
     done: str
-    """What was done to the placement, as in "changed"."""
+    """The past participle of the change, such as "changed"."""
     following: str
-    """What happens next, once for all placements."""
+    """The next step, printed once for all placements."""
 
 
 _WAITING = "`overspill placements get NAME` tells when it has its GPUs, and what it waits for."
@@ -159,7 +159,7 @@ def update(
     workspace: str,
     form: options.Output,
 ) -> None:
-    """Change the fields of one placement that a file or an option gives; an option overrides the file."""
+    """Change the fields of one placement that are set by a file or an option; an option overrides the file."""
     flags = {"burstDuration": format_duration(burst_duration)} if burst_duration else {}
     flags |= {"deletionPolicy": deletion_policy} if deletion_policy else {}
     if not flags and file is None:

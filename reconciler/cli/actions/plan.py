@@ -8,17 +8,19 @@ from datetime import datetime
 import click
 
 from reconciler import app
+from reconciler.bulkhead import Seam, attempt
 from reconciler.cli import options, printing
 from reconciler.cli.actions.diff import patch
 from reconciler.cli.actions.visibility import warn_of_old_observations, warn_without_observations
+from reconciler.cli.exit_codes import REFUSED, WOULD_CHANGE
 from reconciler.core.commits import message_parts
 from reconciler.core.commits.messages import held, reason_clause
 from reconciler.core.commits.templates import written
 from reconciler.core.commits.write import RenderedPlan
 from reconciler.core.explain.workload import describe_injection
-from reconciler.daemon.reconcile import View, draft
-from reconciler.errors import Problem
-from reconciler.forecast import view_at
+from reconciler.core.observe.supposition import ClusterDown, Supposition
+from reconciler.daemon.reconcile import PassDecision, draft
+from reconciler.errors import Bug
 from reconciler.model.ledger import Drift
 from reconciler.model.placement import RestraintKind
 from reconciler.model.plan import (
@@ -37,42 +39,71 @@ from reconciler.model.plan import (
 )
 from reconciler.model.tree import Commit
 from reconciler.ports import Repository
+from reconciler.preview import decision_at, suppose_world
 from reconciler.settings import Settings
 from reconciler.text.timestamps import format_time
 from reconciler.text.wording import as_clause, count
 
 
-def plan(settings: Settings, at: datetime | None, *, as_diff: bool, form: options.Output) -> None:
+def plan(
+    settings: Settings,
+    at: datetime | None,
+    what_if: Sequence[Supposition],
+    *,
+    as_diff: bool,
+    detailed_exitcode: bool,
+    form: options.Output,
+) -> None:
     """Print the commits that `run` would make, and the replicas that are held back."""
+    supposed: tuple[str, ...] = ()
     with app.connected(settings) as (world, memory):
-        view, rendered = draft(world, view_at(world, memory, at))
-        files = _before(world.repository, view, rendered.commits) if as_diff else {}
-    if as_diff and form != "json":
-        click.echo(patch(rendered.commits, files), nl=False)
+        if what_if:
+            world, memory, supposed = suppose_world(world, memory, what_if)  # noqa: PLW2901 - the world from here on
+        decision, rendered = draft(world, decision_at(world, memory, at))
+        files = _before(world.repository, decision, rendered.commits) if as_diff else {}
+    if form == "json":
+        printing.json_out({"supposed": supposed, **plan_document(decision, rendered)})
     else:
-        print_plan(view, rendered, form)
+        _questions(supposed)
+        if as_diff:
+            click.echo(patch(rendered.commits, files), nl=False)
+        else:
+            print_plan(decision, rendered, form)
     warn_without_observations(settings)
-    warn_of_old_observations(settings, rendered.suppressed)
-    if printing.problems(problems_of(view)):
-        raise click.exceptions.Exit(1)
+    if not any(isinstance(supposition, ClusterDown) for supposition in what_if):
+        warn_of_old_observations(settings, rendered.suppressed)
+    if printing.problems((*decision.problems, *rendered.problems)):
+        raise click.exceptions.Exit(REFUSED)
+    if detailed_exitcode and rendered.commits:
+        raise click.exceptions.Exit(WOULD_CHANGE)
 
 
-def print_plan(view: View, rendered: RenderedPlan, form: options.Output, *, empty: str = "Nothing to change.") -> None:
+def _questions(supposed: Sequence[str]) -> None:
+    """Print what is supposed, with a blank line before what follows."""
+    for question in supposed:
+        printing.sentence(question)
+    if supposed:
+        click.echo()
+
+
+def print_plan(
+    decision: PassDecision, rendered: RenderedPlan, form: options.Output, *, empty: str = "Nothing to change."
+) -> None:
     """Print the commits of a plan and the replicas that are held back, as tables or as JSON."""
     if form == "json":
-        printing.json_out(plan_document(view, rendered))
+        printing.json_out(plan_document(decision, rendered))
     else:
-        _tables(view, rendered, empty)
+        _tables(decision, rendered, empty)
 
 
-def plan_document(view: View, rendered: RenderedPlan) -> dict[str, object]:
+def plan_document(decision: PassDecision, rendered: RenderedPlan) -> dict[str, object]:
     """Return a plan for JSON: every commit with its files, the suppressed replicas, and the problems."""
     first = len(rendered.commits) - len(rendered.changes)
     changes: list[Change | None] = [*([None] * first), *rendered.changes]
     return {
-        "at": view.now,
-        "source": view.tips.source,
-        "output": view.tips.output,
+        "at": decision.inputs.now,
+        "source": decision.tips.source,
+        "output": decision.tips.output,
         "commits": [
             {
                 "subject": commit.message.partition("\n")[0],
@@ -82,19 +113,14 @@ def plan_document(view: View, rendered: RenderedPlan) -> dict[str, object]:
                 "removes": commit.removes,
                 "writes": commit.writes,
                 "change": change,
-                "notes": [*_notes(view, change)],
+                "notes": [*_notes(decision, change)],
             }
             for commit, change in zip(rendered.commits, changes, strict=True)
         ],
         "suppressed": rendered.suppressed,
-        "problems": problems_of(view),
-        "wakeAt": view.plan.wake_at,
+        "problems": (*decision.problems, *rendered.problems),
+        "wakeAt": decision.plan.wake_at,
     }
-
-
-def problems_of(view: View) -> tuple[Problem, ...]:
-    """Return the problems of the files of both branches and of the observations."""
-    return (*view.desired.problems, *view.ledger.problems, *view.observed.problems)
 
 
 def print_suppressed(suppressed: Sequence[Suppressed]) -> None:
@@ -116,26 +142,26 @@ def print_suppressed(suppressed: Sequence[Suppressed]) -> None:
         )
 
 
-def _tables(view: View, rendered: RenderedPlan, empty: str) -> None:
+def _tables(decision: PassDecision, rendered: RenderedPlan, empty: str) -> None:
     headers = ("ACTION", "WORKLOAD", "PLACEMENT", "CLUSTER", "REPLICAS", "UNTIL", "WHY")
     first = rendered.commits[: len(rendered.commits) - len(rendered.changes)]
-    rows = [*map(_beginning, first), *map(_row, rendered.changes)]
+    rows = [*map(_first_commit_row, first), *map(_row, rendered.changes)]
     printing.table(headers, rows, empty=empty)
-    _subsets(view, rendered)
+    _subsets(decision, rendered)
     print_suppressed(rendered.suppressed)
     counts = [count(len(rendered.commits), "commit"), f"{len(rendered.suppressed)} held back"]
-    if view.plan.wake_at is not None:
-        counts.append(f"the next look is due at {format_time(view.plan.wake_at)}")
+    if decision.plan.wake_at is not None:
+        counts.append(f"the next look is due at {format_time(decision.plan.wake_at)}")
     click.echo()
-    printing.sentence(f"At {format_time(view.now)}: {', '.join(counts)}.")
+    printing.sentence(f"At {format_time(decision.inputs.now)}: {', '.join(counts)}.")
 
 
-def _subsets(view: View, rendered: RenderedPlan) -> None:
+def _subsets(decision: PassDecision, rendered: RenderedPlan) -> None:
     """Print the changes of subsets to the pods of placements that are written."""
     rows = [
         (placement.workload, placement.name, placement.where, note)
         for change in rendered.changes
-        for note in _notes(view, change)
+        for note in _notes(decision, change)
         if (placement := written(change)) is not None
     ]
     if rows:
@@ -143,15 +169,21 @@ def _subsets(view: View, rendered: RenderedPlan) -> None:
         printing.table(("WORKLOAD", "PLACEMENT", "CLUSTER", "WHAT IS CHANGED"), list(dict.fromkeys(rows)))
 
 
-def _notes(view: View, change: Change | None) -> Iterator[str]:
+def _notes(decision: PassDecision, change: Change | None) -> Iterator[str]:
     """Yield the changes of a subset to the pods of the placement that a change writes."""
     placement = None if change is None else written(change)
-    if placement is not None:
-        yield from describe_injection(view.desired, placement)
+    if placement is None:
+        return
+    notes = attempt(Seam.STATUS, placement.path, lambda: (*describe_injection(decision.inputs.desired, placement),))
+    if isinstance(notes, Bug):
+        printing.bugs((notes.problem(notes.item),))
+        yield notes.summary
+    else:
+        yield from notes
 
 
-def _beginning(commit: Commit) -> tuple[object, ...]:
-    """Return the row of a commit before any change: it begins a branch or a directory, which its subject names."""
+def _first_commit_row(commit: Commit) -> tuple[object, ...]:
+    """Return the row of a commit that only begins a branch or a directory, which its subject names."""
     return ("Start", None, None, None, None, None, commit.message.partition("\n")[0].partition(": ")[2])
 
 
@@ -168,13 +200,13 @@ def _row(change: Change) -> tuple[object, ...]:
                 f"{as_clause(detail) or 'asked for by name'}{reason_clause(choice)}",
             )
         case Place(placement=placement, shortage=Shortage() as shortage, choice=choice):
-            missing = f"{message_parts.missing(shortage)}{message_parts.causes(shortage, placement)}"
+            missing = f"{message_parts.describe_missing(shortage)}{message_parts.describe_causes(shortage, placement)}"
             cells = (placement.replicas, placement.expires_at, f"{missing}{reason_clause(choice)}")
         case Resize(before=before, after=placement, detail=detail, shortage=shortage, choice=choice):
             cells = (
                 f"{before.replicas} -> {placement.replicas}",
                 placement.expires_at,
-                f"{as_clause(detail)}{message_parts.signals(shortage, placement)}{reason_clause(choice)}",
+                f"{as_clause(detail)}{message_parts.describe_signals(shortage, placement)}{reason_clause(choice)}",
             )
         case Extend(after=placement, detail=detail):
             cells = (placement.replicas, placement.expires_at, detail)
@@ -204,14 +236,14 @@ def _request_row(change: RequestChange) -> tuple[object, ...]:
     """Return the row of a change to the record of a request."""
     record = message_parts.record_of(change)
     clusters = ", ".join(record.request.clusters)
-    return (type(change).__name__, record.workload, None, clusters, None, None, message_parts.why(change))
+    return (type(change).__name__, record.workload, None, clusters, None, None, message_parts.request_reason(change))
 
 
-def _before(repository: Repository, view: View, commits: Sequence[Commit]) -> dict[str, bytes]:
+def _before(repository: Repository, decision: PassDecision, commits: Sequence[Commit]) -> dict[str, bytes]:
     """Read the files that the commits touch as they are at the output branch's tip."""
     touched = sorted({path for commit in commits for path in (*commit.removes, *commit.writes)})
-    if view.tips.output is None or not touched:
+    if decision.tips.output is None or not touched:
         return {}
-    entries = repository.entries(view.tips.output, under=touched)
+    entries = repository.entries(decision.tips.output, under=touched)
     contents = repository.read({entry.blob for entry in entries})
     return {entry.path: contents[entry.blob] for entry in entries}

@@ -76,7 +76,7 @@ def wait_time(client: Client, *, form: options.Output, **wanted: Unpack[WaitTime
     if form == "json":
         printing.json_out(estimates)
     else:
-        printing.sentence(asked_for(wanted))
+        printing.sentence(asked_for(wanted, wanted["priority"]))
         printing.table(WAITS, [_wait(estimate) for estimate in estimates], empty="The workspace has no clusters.")
 
 
@@ -87,9 +87,10 @@ _FIELDS = {
 """The fields of the API for options of another name."""
 
 
-def asked_for(wanted: WaitTimeOptions) -> str:
-    """Return the line above the estimates: the GPUs, the priority and the workspace."""
-    return f"{describe_gpus(ask_of(wanted))}, priority {wanted['priority']}, in {wanted['workspace']}:"
+def asked_for(wanted: WaitTimeOptions, priority: int | None) -> str:
+    """Return the line above the estimates: the GPUs, the priority where it is known, and the workspace."""
+    urgency = "" if priority is None else f", priority {priority}"
+    return f"{describe_gpus(ask_of(wanted))}{urgency}, in {wanted['workspace']}:"
 
 
 def inventory(client: Client, *, workspace: str | None, form: options.Output) -> None:
@@ -97,7 +98,7 @@ def inventory(client: Client, *, workspace: str | None, form: options.Output) ->
     stock = client.inventory()
     within = None if workspace is None else _clusters(client, workspace)
     if form == "json":
-        printing.json_out(stock.document if within is None else _narrowed(stock.document, within))
+        printing.json_out(stock.document if within is None else _narrow(stock.document, within))
         return
     managed = [node for node in stock.managed_nodes if within is None or node.cluster_name in within]
     printing.heading("Nodes of workspaces' clusters", first=True)
@@ -157,7 +158,7 @@ def _clusters(client: Client, workspace: str) -> frozenset[str]:
     return frozenset(map(str, workspaces[workspace].get("clusters") or ()))
 
 
-def _narrowed(document: object, within: frozenset[str]) -> object:
+def _narrow(document: object, within: frozenset[str]) -> object:
     """Leave the rows of other clusters out of an inventory."""
     if not isinstance(document, dict):
         return document

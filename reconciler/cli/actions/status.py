@@ -10,7 +10,8 @@ from reconciler.cli.actions.visibility import warn_without_observations
 from reconciler.daemon.reconcile import draft
 from reconciler.daemon.status import FleetStatus, RequestStatus
 from reconciler.daemon.status import status as status_of
-from reconciler.forecast import view_at
+from reconciler.model.budget import BudgetState
+from reconciler.preview import decision_at
 from reconciler.settings import Settings
 from reconciler.text.timestamps import format_time
 
@@ -18,8 +19,8 @@ from reconciler.text.timestamps import format_time
 def status(settings: Settings, at: datetime | None, form: options.Output) -> None:
     """Print every workload's demand and every placement."""
     with app.connected(settings) as (world, memory):
-        view, _ = draft(world, view_at(world, memory, at))
-        fleet = status_of(view)
+        decision, _ = draft(world, decision_at(world, memory, at))
+        fleet = status_of(decision)
     if form == "json":
         printing.json_out(fleet)
     else:
@@ -38,7 +39,10 @@ def _tables(fleet: FleetStatus) -> None:
             (
                 workload.workload, workload.primary, workload.policy, workload.wanted, workload.running,
                 workload.deficit, workload.placed,
-                workload.message or "; ".join(f"{entry.reason}: {entry.message}" for entry in workload.suppressed),
+                "; ".join([
+                    *([workload.message] if workload.message else []),
+                    *(f"{entry.reason}: {entry.message}" for entry in workload.suppressed),
+                ]),
             )
             for workload in fleet.workloads
         ],
@@ -65,6 +69,18 @@ def _tables(fleet: FleetStatus) -> None:
             [(placement.name, placement.cluster, placement.pods, placement.message) for placement in fleet.leaving],
             empty="",
         )
+    if fleet.budgets:
+        printing.heading("Budgets")
+        printing.table(
+            ("BUDGET", "FOR", "SPENT", "OF", "ANEW", "NOTE"),
+            [
+                (
+                    budget.owner, budget.period, f"{budget.spent:.2f} $", f"{budget.limit:.2f} $", budget.ends_at,
+                    _budget_note(budget),
+                )
+                for budget in fleet.budgets
+            ],
+        )  # fmt: skip # a row as it is printed
     printing.heading("Clusters")
     printing.table(
         ("CLUSTER", "REACHED BY", "LAST SEEN", "ENGINE", "ENGINE SEEN", "NOTE"),
@@ -77,6 +93,12 @@ def _tables(fleet: FleetStatus) -> None:
         ],
         empty="No clusters: no Cluster is in the fleet repository (`overspill init` shows one).",
     )  # fmt: skip # a row as it is printed
+
+
+def _budget_note(budget: BudgetState) -> str:
+    unpriced = f"{budget.unpriced_gpu_hours:.2f} GPU-hours have no price" if budget.unpriced_gpu_hours else ""
+    held = "used up: nothing new is placed" if budget.is_used_up else ""
+    return "; ".join(filter(None, (held or f"{100 * budget.spent / budget.limit:.0f} %", unpriced)))
 
 
 def _request_table(requests: tuple[RequestStatus, ...]) -> None:

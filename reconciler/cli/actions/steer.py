@@ -1,4 +1,4 @@
-"""`revert`, `extend`, `rebalance` and `sweep`: commits that a person or a schedule asks for.
+"""`revert`, `release`, `extend`, `rebalance` and `sweep`: commits that a person or a schedule asks for.
 
 Each drafts commits and pushes them, or with ``--dry-run`` prints them as `plan` does.
 """
@@ -9,6 +9,7 @@ import random
 from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta
 from functools import partial
+from typing import Unpack
 
 import click
 
@@ -16,15 +17,23 @@ from reconciler import app
 from reconciler.adapters.git import checkout
 from reconciler.cli import options, printing
 from reconciler.cli.actions.once import print_outcome
-from reconciler.cli.actions.plan import print_plan, problems_of
+from reconciler.cli.actions.plan import print_plan
 from reconciler.cli.actions.visibility import warn_without_observations
-from reconciler.core.decide.decide import sweep as revert_expired
+from reconciler.core.decide.orders.rebalance import rebalance as rebalance_shares
+from reconciler.core.decide.orders.steer import find_placement, find_workload, plan_extension, plan_release, plan_revert
 from reconciler.core.decide.state.pass_input import PassInput
-from reconciler.core.decide.steps.rebalance import rebalance as rebalance_shares
-from reconciler.core.decide.steps.steer import find, find_workload, prolong, withdraw
-from reconciler.daemon.reconcile import Memory, View, World
-from reconciler.daemon.steer import CommitDraft, carry_out, draft_from_clusters, draft_from_git, retry_conflicts
+from reconciler.core.decide.steps.mass_deletion import end_deleted
+from reconciler.daemon.reconcile import Memory, PassDecision, World
+from reconciler.daemon.steer import (
+    CommitDraft,
+    carry_out,
+    draft_from_clusters,
+    draft_from_git,
+    draft_sweep,
+    retry_conflicts,
+)
 from reconciler.errors import InvalidInput, Problem
+from reconciler.model.ids import ClusterName
 from reconciler.model.plan import Plan
 from reconciler.model.tree import Identity
 from reconciler.settings import Settings
@@ -38,25 +47,28 @@ def revert(
     *,
     reason: str,
     everywhere: bool,
-    author: str | None,
-    dry_run: bool,
-    form: options.Output,
+    **flags: Unpack[options.CommitFlags],
 ) -> None:
     """End placements, and hold their workloads back."""
-    person = _person(author)
 
-    def decide(inputs: PassInput) -> Plan:
-        named = (find(inputs.ledger, text) for text in placements)
+    def decide(inputs: PassInput, person: Identity) -> Plan:
+        named = (find_placement(inputs.ledger, text) for text in placements)
         by_path = {placement.path: placement for placement in named}
-        return withdraw(inputs, tuple(by_path.values()), by=person.name, reason=reason, everywhere=everywhere)
+        return plan_revert(inputs, tuple(by_path.values()), by=person.name, reason=reason, everywhere=everywhere)
 
-    _carry_out(
-        settings,
-        partial(draft_from_git, decide=decide, person=person),
-        form,
-        dry_run=dry_run,
-        empty="Nothing to revert.",
-    )
+    _commit_order(settings, decide, empty="Nothing to revert.", **flags)
+
+
+def release(
+    settings: Settings, workload: str, *, cluster: str | None, reason: str, **flags: Unpack[options.CommitFlags]
+) -> None:
+    """End what holds a workload back."""
+
+    def decide(inputs: PassInput, person: Identity) -> Plan:
+        name = None if cluster is None else ClusterName(cluster)
+        return plan_release(inputs, find_workload(inputs, workload), name, by=person, reason=reason)
+
+    _commit_order(settings, decide, empty="Nothing to release.", **flags)
 
 
 def extend(
@@ -66,54 +78,72 @@ def extend(
     by: timedelta | None,
     until: datetime | None,
     reason: str,
-    author: str | None,
-    dry_run: bool,
-    form: options.Output,
+    **flags: Unpack[options.CommitFlags],
 ) -> None:
     """Give a placement a new end."""
     if (by is None) == (until is None):
         raise click.UsageError("say either --by or --until")
-    person = _person(author)
 
-    def decide(inputs: PassInput) -> Plan:
-        subject = find(inputs.ledger, placement)
+    def decide(inputs: PassInput, person: Identity) -> Plan:
+        subject = find_placement(inputs.ledger, placement)
         end = until if until is not None else subject.expires_at + (by or timedelta())
-        return prolong(inputs, subject, end, by=person.name, reason=reason)
+        return plan_extension(inputs, subject, end, by=person.name, reason=reason)
 
-    _carry_out(
-        settings,
-        partial(draft_from_git, decide=decide, person=person),
-        form,
-        dry_run=dry_run,
-        empty="Nothing to extend.",
-    )
+    _commit_order(settings, decide, empty="Nothing to extend.", **flags)
 
 
-def rebalance(
-    settings: Settings, workload: str, *, reason: str, author: str | None, dry_run: bool, form: options.Output
-) -> None:
+def rebalance(settings: Settings, workload: str, *, reason: str, **flags: Unpack[options.CommitFlags]) -> None:
     """Distribute a workload's bursts over the clusters anew."""
-    person = _person(author)
 
-    def decide(inputs: PassInput) -> Plan:
+    def decide(inputs: PassInput, person: Identity) -> Plan:
         return rebalance_shares(inputs, find_workload(inputs, workload), by=person.name, reason=reason)
 
-    _carry_out(
+    _commit_order(
         settings,
-        partial(draft_from_clusters, decide=decide, person=person),
-        form,
-        dry_run=dry_run,
+        decide,
         empty="Nothing to rebalance: each cluster has its share.",
-        problems=problems_of,
+        draft=draft_from_clusters,
+        problems=lambda decision: decision.problems,
+        **flags,
     )
     warn_without_observations(settings)
 
 
+def confirm(settings: Settings, **flags: Unpack[options.CommitFlags]) -> None:
+    """End what a mass deletion of the fleet repository would have ended."""
+
+    def decide(inputs: PassInput, person: Identity) -> Plan:
+        return end_deleted(inputs, by=person)
+
+    empty = "Nothing to confirm: the fleet repository has lost no half of its workloads."
+    _commit_order(settings, decide, empty=empty, **flags)
+
+
 def sweep(settings: Settings, *, dry_run: bool, form: options.Output) -> None:
     """Revert expired placements."""
-    _carry_out(
-        settings, partial(draft_from_git, decide=revert_expired), form, dry_run=dry_run, empty="Nothing has lapsed."
-    )
+    _carry_out(settings, draft_sweep, form, dry_run=dry_run, empty="Nothing has lapsed.")
+
+
+def _ledger_problems(decision: PassDecision) -> Iterable[Problem]:
+    """Return the problems of a pass that has looked at no cluster."""
+    return *decision.inputs.ledger.problems, *decision.bug_problems
+
+
+def _commit_order(
+    settings: Settings,
+    decide: Callable[[PassInput, Identity], Plan],
+    *,
+    empty: str,
+    author: str | None,
+    dry_run: bool,
+    form: options.Output,
+    draft: Callable[..., CommitDraft] = draft_from_git,
+    problems: Callable[[PassDecision], Iterable[Problem]] = _ledger_problems,
+) -> None:
+    """Carry out the plan that a person orders, in the person's name."""
+    person = _person(author)
+    make_draft = partial(draft, decide=lambda inputs: decide(inputs, person), person=person)
+    _carry_out(settings, make_draft, form, dry_run=dry_run, empty=empty, problems=problems)
 
 
 def _carry_out(
@@ -123,23 +153,23 @@ def _carry_out(
     *,
     dry_run: bool,
     empty: str,
-    problems: Callable[[View], Iterable[Problem]] = lambda view: view.ledger.problems,
+    problems: Callable[[PassDecision], Iterable[Problem]] = _ledger_problems,
 ) -> None:
     """Push the commits of a draft, made anew whenever the branch moves under it; with `dry_run` only print them."""
     with app.connected(settings) as (world, memory):
         if dry_run:
             draft = make_draft(world, memory)
-            print_plan(draft.view, draft.rendered, form, empty=empty)
-            view = draft.view
+            print_plan(draft.decision, draft.rendered, form, empty=empty)
+            decision, rendered = draft.decision, draft.rendered
         else:
             outcome = retry_conflicts(lambda: carry_out(world, memory, make_draft(world, memory)), random=random.random)
             print_outcome(settings, outcome, form, empty=empty)
-            view = outcome.view
-    printing.problems(problems(view))
+            decision, rendered = outcome.decision, outcome.rendered
+    printing.problems((*problems(decision), *rendered.problems))
 
 
 def _person(author: str | None) -> Identity:
-    """Return the author of a commit: the one given, or git's user."""
+    """Return the author of a commit: the option's value, or git's user."""
     if author is not None:
         identity = checkout.parse_identity(author)
         if identity is None:

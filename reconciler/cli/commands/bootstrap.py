@@ -18,6 +18,7 @@ BOOTSTRAPPED = ("argocd", "flux")
 @options.examples(
     "overspill bootstrap argocd --repo https://git.example.com/ml/fleet.git",
     "overspill bootstrap argocd | kubectl apply -n argocd -f -",
+    "kubectl get appproject overspill -n argocd -o yaml | overspill bootstrap argocd --since -",
     "overspill bootstrap flux --cluster worker-2 | kubectl --context worker-2 apply -f -",
 )
 @click.command()
@@ -28,8 +29,14 @@ BOOTSTRAPPED = ("argocd", "flux")
     help="The cluster that Flux runs in; for flux only.",
     shell_complete=completion.clusters,
 )
+@click.option(
+    "--since",
+    metavar="FILE|COMMIT",
+    help="What was applied before: its file, - for standard input, or a commit of the source branch. What is granted "
+    "beyond it is told at the top.",
+)
 @options.connected()
-def bootstrap(settings: Settings, engine: str, cluster: str | None) -> None:
+def bootstrap(settings: Settings, engine: str, cluster: str | None, since: str | None) -> None:
     """Print the objects that an admin applies once for an engine.
 
     With them the engine follows the output branch. For argocd they are an AppProject, which bounds what a placement
@@ -40,4 +47,4 @@ def bootstrap(settings: Settings, engine: str, cluster: str | None) -> None:
     """
     from reconciler.cli.actions import bootstrap as action
 
-    action.bootstrap(settings, engine, cluster)
+    action.bootstrap(settings, engine, cluster, since)

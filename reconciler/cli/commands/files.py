@@ -26,7 +26,7 @@ def init(directory: Path, *, with_git: bool) -> None:
     """Begin a fleet repository in DIRECTORY.
 
     Copies the recommended layout there, to be changed. DIRECTORY must be empty or not exist yet; a fresh clone of an
-    empty repository will do.
+    empty repository will do. Broken off, the same command goes on where it stopped.
     """
     from reconciler.cli.actions import files as action
 
@@ -36,12 +36,18 @@ def init(directory: Path, *, with_git: bool) -> None:
 @options.examples(
     "overspill check",
     "overspill check fleet/",
+    "overspill check fleet/ --observations observations/",
     "overspill check -o json | jq '.problems[] | select(.severity == \"error\")'",
 )
 @click.command()
 @click.argument("path", type=click.Path(exists=True, file_okay=False, path_type=Path), default=".")
+@click.option(
+    "--observations",
+    type=click.Path(exists=True, path_type=Path),
+    help="A file or directory of observations: templates are compared with what their primaries run.",
+)
 @options.output
-def check(path: Path, form: options.Output) -> None:
+def check(path: Path, observations: Path | None, form: options.Output) -> None:
     """Check every file of a fleet repository as the daemon would.
 
     Prints all problems at once, as path:line: field: message (try ...), errors first. Exits with 1 when there is an
@@ -49,7 +55,7 @@ def check(path: Path, form: options.Output) -> None:
     """
     from reconciler.cli.actions import files as action
 
-    action.check(path, form)
+    action.check(path, observations, form)
 
 
 @options.examples(

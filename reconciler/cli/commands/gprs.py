@@ -78,9 +78,8 @@ def _estimate_remotely(client: Client, **flags: Any) -> None:
 @click.option(
     "--priority",
     type=click.IntRange(_FIRST, _LAST),
-    default=DEFAULT_PRIORITY,
-    show_default=True,
-    help="Priority in the queue; a higher number goes first.",
+    help=f"Priority in the queue; a higher number goes first. By default {DEFAULT_PRIORITY}, or the nearest that the"
+    " workspace allows.",
 )
 @options.output
 def wait_time(settings: Settings, *, form: options.Output, **demand: Unpack[WaitTimeOptions]) -> None:

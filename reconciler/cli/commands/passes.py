@@ -39,12 +39,14 @@ def once(settings: Settings, form: options.Output) -> None:
     "overspill run --observations observations/",
     "overspill run --kubeconfig clusters.kubeconfig --prometheus http://prometheus.monitoring:9090",
     "overspill run --repo https://git.example.com/ml/fleet.git --listen :8080 --log-format json",
+    "overspill run --observations observations/ --record passes/",
     "OVERSPILL_PUSH_TOKEN_FILE=/run/secrets/push overspill run --listen :8080 --poll-interval 1m",
 )
 @click.command()
 @options.connected(
-    "OBSERVATIONS", "KUBECONFIG", "PROMETHEUS", "POLL_INTERVAL", "LISTEN", "STRICT_EGS_API", "NOTIFY", "LOG_FORMAT"
-)
+    "OBSERVATIONS", "KUBECONFIG", "PROMETHEUS", "POLL_INTERVAL", "LISTEN", "STRICT_EGS_API", "NOTIFY", "RECORD",
+    "RECORD_MAX_SIZE", "RECORD_MAX_AGE", "LOG_FORMAT",
+)  # fmt: skip # one list
 def run(settings: Settings) -> None:
     """Run the daemon: watch, and commit each change.
 
@@ -52,7 +54,9 @@ def run(settings: Settings) -> None:
     and Ctrl-C finish the push under way and exit; SIGHUP starts a pass at once. With --listen the daemon takes
     observations (POST /api/v1/observations) and push hints of GitHub, GitLab and Gitea, and answers /healthz and
     /readyz. With --prometheus it runs the queries of the policies' signals, and with --notify it tells engines of each
-    push, so that they need not poll. Tokens and secrets come from the environment or from files only.
+    push, so that they need not poll. With --record it keeps what each pass saw and decided, for `overspill lab replay`:
+    as much as --record-max-size says, 1Gi by default, and no longer than --record-max-age, 7d. Tokens and secrets come
+    from the environment or from files only.
     """
     from reconciler import app
 

@@ -1,9 +1,9 @@
-"""`status`, `explain` and `history`: demand and placements now, the reasons, and the past."""
+"""`status`, `explain`, `history` and `cost`: demand and placements now, the reasons, the past, and the money."""
 
 from __future__ import annotations
 
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
@@ -13,6 +13,8 @@ from reconciler.cli.connection import asking
 if TYPE_CHECKING:
     from reconciler.client import Client
     from reconciler.settings import Settings
+
+CostForm = Literal["table", "json", "markdown"]
 
 
 @options.examples(
@@ -49,7 +51,7 @@ def _explain_remotely(client: Client, workload: str, **flags: Any) -> None:
 @options.at
 @options.output
 def explain(settings: Settings, workload: str, at: datetime | None, *, by_name: bool, form: options.Output) -> None:
-    """Explain one workload: filter, fit and score of each cluster.
+    """Explain one workload: filter, fit and rank of each cluster.
 
     The answer ends with the changes that would free capacity. WORKLOAD is <workspace>/<template> or
     <workspace>/<request>; the name alone will do where only one workspace has it.
@@ -79,3 +81,39 @@ def history(settings: Settings, workload: str | None, since: datetime | None, li
     from reconciler.cli.actions import history as action
 
     action.history(settings, workload, since, limit, form)
+
+
+@options.examples(
+    "overspill cost",
+    "overspill cost --since 2026-10-01T00:00:00Z --until 2026-11-01T00:00:00Z --by workspace --by cluster",
+    "overspill cost --since 7d --by day -o markdown",
+)
+@click.command()
+@options.connected()
+@click.option("--since", type=options.PAST, default="30d", help="From when on: 2026-11-01T00:00:00Z, or 30d ago.")
+@click.option("--until", type=options.PAST, help="Until when, in the same form; until now by default.")
+@click.option(
+    "--by",
+    type=click.Choice(["workspace", "workload", "cluster", "day", "month"]),
+    multiple=True,
+    default=("workspace",),
+    show_default=True,
+    help="What is told apart; several are combined.",
+)
+@click.option(
+    "-o",
+    "--output",
+    "form",
+    type=click.Choice(["table", "json", "markdown"]),
+    default="table",
+    help="The form of the answer.",
+)
+def cost(settings: Settings, since: datetime, until: datetime | None, by: tuple[str, ...], form: CostForm) -> None:
+    """Add up the GPU-hours and the money of placements.
+
+    All is read from the two branches: how many GPUs each placement had when, and the prices of the Cluster files that
+    held then. What runs counts up to now. Days and months are those of UTC.
+    """
+    from reconciler.cli.actions import cost as action
+
+    action.cost(settings, since, until, by, form)

@@ -1,9 +1,9 @@
-"""`revert`, `extend` and `rebalance`: commits that a person asks for."""
+"""`revert`, `release`, `extend`, `rebalance` and `confirm`: commits that a person asks for."""
 
 from __future__ import annotations
 
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Unpack
 
 import click
 
@@ -39,9 +39,7 @@ def revert(
     *,
     reason: str,
     everywhere: bool,
-    author: str | None,
-    dry_run: bool,
-    form: options.Output,
+    **flags: Unpack[options.CommitFlags],
 ) -> None:
     """End placements now.
 
@@ -50,7 +48,38 @@ def revert(
     """
     from reconciler.cli.actions import steer as action
 
-    action.revert(settings, placements, reason=reason, everywhere=everywhere, author=author, dry_run=dry_run, form=form)
+    action.revert(settings, placements, reason=reason, everywhere=everywhere, **flags)
+
+
+@options.examples(
+    "overspill release llm/vllm",
+    "overspill release llm/vllm --cluster worker-2 --reason 'the audit is over'",
+    "overspill release vllm --dry-run",
+)
+@click.command()
+@click.argument("workload", metavar="WORKSPACE/WORKLOAD", shell_complete=completion.workloads)
+@options.connected()
+@click.option("--cluster", help="End only what holds it back on this cluster.", shell_complete=completion.clusters)
+@_REASON
+@_AUTHOR
+@options.dry_run
+@options.output
+def release(
+    settings: Settings,
+    workload: str,
+    *,
+    cluster: str | None,
+    reason: str,
+    **flags: Unpack[options.CommitFlags],
+) -> None:
+    """End the holds and cool-downs of a workload.
+
+    It may burst again in the next pass, wherever it was held back. WORKLOAD is the name of its template; the workspace
+    may be left out where only one has it.
+    """
+    from reconciler.cli.actions import steer as action
+
+    action.release(settings, workload, cluster=cluster, reason=reason, **flags)
 
 
 @options.examples(
@@ -73,9 +102,7 @@ def extend(
     by: timedelta | None,
     until: datetime | None,
     reason: str,
-    author: str | None,
-    dry_run: bool,
-    form: options.Output,
+    **flags: Unpack[options.CommitFlags],
 ) -> None:
     """Let a placement run longer, or end it earlier.
 
@@ -83,7 +110,7 @@ def extend(
     """
     from reconciler.cli.actions import steer as action
 
-    action.extend(settings, placement, by=by, until=until, reason=reason, author=author, dry_run=dry_run, form=form)
+    action.extend(settings, placement, by=by, until=until, reason=reason, **flags)
 
 
 @options.examples(
@@ -98,9 +125,7 @@ def extend(
 @_AUTHOR
 @options.dry_run
 @options.output
-def rebalance(
-    settings: Settings, workload: str, *, reason: str, author: str | None, dry_run: bool, form: options.Output
-) -> None:
+def rebalance(settings: Settings, workload: str, *, reason: str, **flags: Unpack[options.CommitFlags]) -> None:
     """Distribute a workload's bursts over the clusters anew.
 
     Passes leave running placements where they are. A rebalance gives each cluster the share that the policy would give
@@ -109,4 +134,24 @@ def rebalance(
     """
     from reconciler.cli.actions import steer as action
 
-    action.rebalance(settings, workload, reason=reason, author=author, dry_run=dry_run, form=form)
+    action.rebalance(settings, workload, reason=reason, **flags)
+
+
+@options.examples(
+    "overspill confirm --dry-run",
+    "overspill confirm --author 'Ada Lovelace <ada@example.com>'",
+)
+@click.command()
+@options.connected()
+@_AUTHOR
+@options.dry_run
+@options.output
+def confirm(settings: Settings, **flags: Unpack[options.CommitFlags]) -> None:
+    """Confirm a mass deletion, and end its placements.
+
+    When half of the workloads that burst, or more, lose their template or policy at once, or half of the requests their
+    files, their placements stay until they expire: it may be an accident. This command ends them.
+    """
+    from reconciler.cli.actions import steer as action
+
+    action.confirm(settings, **flags)

@@ -1,15 +1,17 @@
-"""The world at another moment if nothing in it changed, as the commands with ``--at`` show it.
+"""The world at another moment if nothing in it changed, or as somebody supposes it to be.
 
-Called by the actions of the command line. Time moves, and nothing is fetched or written.
+Called by the actions of the command line, for ``--at`` and ``--what-if``. Nothing is written.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from reconciler.core.observe.demand import next_signal_change
-from reconciler.daemon.reconcile import Memory, View, World, look
+from reconciler.core.observe.supposition import Supposition, suppose
+from reconciler.daemon.reconcile import Memory, PassDecision, World, observe_and_decide, read_input
 from reconciler.model.capacity import Observed
 from reconciler.model.policy import Desired
 from reconciler.model.signal import SignalFreshness
@@ -19,30 +21,46 @@ _MAX_CHANGES = 100
 """Moments between now and ``--at`` at which a pass is simulated."""
 
 
-def view_at(world: World, memory: Memory, at: datetime | None) -> View:
+def decision_at(world: World, memory: Memory, at: datetime | None) -> PassDecision:
     """Observe the world now or, with `at`, as it would be then if nothing changed.
 
     Two passes let the windows measure how long demand has lasted: a value that is the same now and then counts as
     steady. Schedules are not, so there is a pass at each begin and end of a planned burst on the way.
     """
-    view = look(world, memory)
+    decision = observe_and_decide(world, memory)
     if at is None:
-        return view
-    fresh = view.desired.fleet.observation_max_age
-    ahead = view
-    for moment in (*_burst_changes(view, at), at):
-        seen = ForecastView(view=world.clusters, now=view.now, fresh=fresh, later=moment - view.now)
+        return decision
+    fresh = decision.inputs.desired.fleet.observation_max_age
+    ahead = decision
+    for moment in (*_burst_changes(decision, at), at):
+        seen = PreviewView(
+            view=world.clusters, now=decision.inputs.now, fresh=fresh, later=moment - decision.inputs.now
+        )
         still = replace(world, clock=FixedClock(at=moment), clusters=seen)
-        ahead = look(still, memory, fetch=False)
+        ahead = observe_and_decide(still, memory, fetch=False)
     return ahead
 
 
-def _burst_changes(view: View, at: datetime) -> list[datetime]:
+def suppose_world(
+    world: World, memory: Memory, suppositions: Sequence[Supposition]
+) -> tuple[World, Memory, tuple[str, ...]]:
+    """Return the world with suppositions, what a process there remembers, and each supposition as a question.
+
+    Raises InvalidInput for a name that does not exist.
+    """
+    inputs = read_input(world, replace(memory), world.repository.fetch(), ())
+    supposed = suppose(inputs.observed, inputs.desired, suppositions, inputs.now)
+    view = SupposedView(view=world.clusters, suppositions=suppositions, now=inputs.now, desired=inputs.desired)
+    lost = {**memory.lost, **supposed.lost}
+    return replace(world, clusters=view), replace(memory, lost=lost), supposed.questions
+
+
+def _burst_changes(decision: PassDecision, at: datetime) -> list[datetime]:
     """List the begins and ends of planned bursts before `at`, as far back as a window reaches from there."""
-    policies = view.reach.scheduled()
+    policies = decision.inputs.reach.scheduled()
     windows = [policy.scale_down_window for policy in policies]
-    moment = max(view.now, at - max(windows, default=timedelta()))
-    turns = [moment] if view.now < moment < at else []
+    moment = max(decision.inputs.now, at - max(windows, default=timedelta()))
+    turns = [moment] if decision.inputs.now < moment < at else []
     while len(turns) < _MAX_CHANGES and (turn := next_signal_change(policies, moment)) is not None and turn < at:
         turns.append(turn)
         moment = turn
@@ -60,8 +78,27 @@ class FixedClock:
         return self.at
 
 
+@dataclass(slots=True, kw_only=True)
+class SupposedView:
+    """The observations of a view with suppositions (a `ports.ClusterView`)."""
+
+    view: ClusterView
+    suppositions: Sequence[Supposition]
+    now: datetime
+    desired: Desired
+
+    def follow(self, desired: Desired) -> None:
+        """Pass the fleet on to the view, and suppose by its policies."""
+        self.desired = desired
+        self.view.follow(desired)
+
+    def observe(self) -> Observed:
+        """Return the newest observation of each cluster with what is supposed of it."""
+        return suppose(self.view.observe(), self.desired, self.suppositions, self.now).observed
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ForecastView:
+class PreviewView:
     """The observations of a view as if they were the same at a later time (a `ports.ClusterView`).
 
     Observations and signals that are fresh now count as fresh then. The times of others stay: files of another moment
@@ -86,18 +123,19 @@ class ForecastView:
             name: replace(
                 observation,
                 observed_at=observation.observed_at + self.later,
-                stale=tuple(self._moved(freshness) for freshness in observation.stale),
+                stale=tuple(self._move_time(freshness) for freshness in observation.stale),
             )
             if abs(self.now - observation.observed_at) <= self.fresh
             else observation
             for name, observation in seen.clusters.items()
         }
         freshness = {
-            workload: tuple(self._moved(answer) for answer in answers) for workload, answers in seen.freshness.items()
+            workload: tuple(self._move_time(answer) for answer in answers)
+            for workload, answers in seen.freshness.items()
         }
         return replace(seen, clusters=clusters, freshness=freshness)
 
-    def _moved(self, freshness: SignalFreshness) -> SignalFreshness:
+    def _move_time(self, freshness: SignalFreshness) -> SignalFreshness:
         """Move the time of a signal that is fresh now."""
         if freshness.at is None or abs(self.now - freshness.at) > self.fresh:
             return freshness

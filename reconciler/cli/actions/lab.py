@@ -1,0 +1,144 @@
+"""`lab run`: policies in scenarios, with progress on the error stream."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from reconciler.cli import options, printing
+from reconciler.cli.package_files import layout, ready_made_policies
+from reconciler.errors import InvalidInput
+from reconciler.lab import report
+from reconciler.lab.page import page
+from reconciler.lab.picture import draw_alone
+from reconciler.lab.runs import chosen_scenarios, compare
+from reconciler.lab.standard import MADE_UP, TRACES
+from reconciler.lab.sweep import in_order, on_ray, on_this_machine, read_varied, summaries, summary_row, tasks
+
+if TYPE_CHECKING:
+    from reconciler.cli.commands.lab import LabForm
+
+_NEEDS = ("highspy", "numpy")
+_DEFAULT = "init"
+
+
+def list_scenarios() -> None:
+    """Print the names of the standard set."""
+    rows = [(name, make().about) for name, make in MADE_UP.items()]
+    rows += [(name, f"an hour of production traffic (--traces, {file})") for name, (file, _) in TRACES.items()]
+    printing.table(("SCENARIO", "DEMAND"), rows)
+
+
+def run(
+    scenarios: Sequence[str],
+    policies: Sequence[str],
+    traces: Path | None,
+    *,
+    peers: bool,
+    best: bool,
+    form: LabForm,
+    html: Path | None,
+    pictures: Path | None,
+) -> None:
+    """Run policies in scenarios, and print a row for each."""
+    if best and any(find_spec(name) is None for name in _NEEDS):
+        printing.note(
+            "The optimum is left out: it needs packages that are not installed (pip install 'overspill[lab]')."
+        )
+        best = False
+    documents = [_policy(name) for name in policies or (_DEFAULT,)]
+    comparisons = [
+        compare(scenario, documents, peers=peers, best=best, progress=_show_progress)
+        for scenario in chosen_scenarios(scenarios, traces)
+    ]
+    _show_progress("", 1.0)
+    if html is not None:
+        _write(html, page(comparisons), "--html")
+    if pictures is not None:
+        _write_pictures(pictures, comparisons)
+    if form == "json":
+        click.echo(json.dumps([report.to_json(comparison) for comparison in comparisons], indent=2))
+    elif form == "markdown":
+        click.echo(report.markdown(comparisons))
+    else:
+        rows = [row for comparison in comparisons for row in report.rows(comparison)]
+        printing.table(report.HEADERS, rows, empty="No scenario.")
+
+
+def sweep(
+    scenarios: Sequence[str],
+    vary: Sequence[str],
+    policy: str,
+    traces: Path | None,
+    *,
+    workers: int | None,
+    address: str | None,
+    form: options.Output,
+) -> None:
+    """Run all combinations of the varied fields, and print a row for each."""
+    varied = read_varied(vary)
+    chosen = tuple(chosen_scenarios(scenarios, traces))
+    todo = tasks(chosen, _policy(policy)[1], varied)
+    number = workers or os.cpu_count() or 1
+    results = in_order(
+        on_ray(todo, address) if address is not None else on_this_machine(todo, min(number, len(todo))),
+        lambda done: _show_progress(f"{done} of {len(todo)} runs", done / len(todo)),
+    )
+    _show_progress("", 1.0)
+    figures = summaries(todo, results)
+    if form == "json":
+        printing.json_out([asdict(figure) for figure in figures])
+        return
+    headers = (*varied, "UNMET", "GPU-H", "DOLLARS", "STARTS", "COMMITS", "JAIN", "WORST")
+    printing.table(headers, [summary_row(figure) for figure in figures])
+
+
+def _write_pictures(directory: Path, comparisons: Sequence[report.Comparison]) -> None:
+    """Write a picture of each run, named after its scenario and its rule."""
+    for comparison in comparisons:
+        for result in comparison.results:
+            name = re.sub(r"[^\w.]+", "-", f"{comparison.scenario} {result.controller}")
+            drawn = draw_alone(result, comparison.length, comparison.about)
+            _write(directory / f"{name}.svg", drawn, "--pictures")
+
+
+def _write(path: Path, text: str, option: str) -> None:
+    """Write a file, and its directory. Raises InvalidInput where it cannot be written."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise InvalidInput(f"writing {path}: {error.strerror} (try another {option})") from error
+
+
+def _policy(name: str) -> tuple[str, bytes]:
+    """Read a policy by path, or by name of a ready-made one."""
+    if name == _DEFAULT:
+        return "overspill", (layout() / "policies" / "serving.yaml").read_bytes()
+    path = Path(name)
+    if not path.is_file():
+        ready_made = ready_made_policies()
+        path = ready_made / f"{name}.yaml"
+        if not path.is_file():
+            names = ", ".join(sorted(file.stem for file in ready_made.glob("*.yaml")))
+            raise InvalidInput(f"no policy {name!r} (there are: {_DEFAULT}, {names}, or a file)")
+    try:
+        return path.stem, path.read_bytes()
+    except OSError as error:
+        raise InvalidInput(f"reading {path}: {error.strerror}") from error
+
+
+def _show_progress(what: str, part: float) -> None:
+    """Show what runs on a terminal's error stream, in one line that is written over."""
+    if sys.stderr.isatty():
+        line = f"{what}: {part:4.0%}" if what else ""
+        click.echo(f"\r\033[K{line}", nl=False, err=True)

@@ -1,0 +1,23 @@
+"""Files that come with the package: the recommended layout, and the ready-made policies."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import reconciler
+
+
+def layout() -> Path:
+    """Return the layout of a fleet repository."""
+    return _packaged("repo-layout")
+
+
+def ready_made_policies() -> Path:
+    """Return the directory of the ready-made policies."""
+    return _packaged("policies")
+
+
+def _packaged(name: str) -> Path:
+    """Return a directory inside the installed package, or beside it in a checkout of this project."""
+    package = Path(reconciler.__file__).parent
+    return package / name if (package / name).is_dir() else package.parent / name
