@@ -1,12 +1,20 @@
-# 1. The wheel, and everything that it needs, in an environment of its own.
-FROM python:3.13-slim-bookworm AS build
+# The base by its digest, since a tag can be moved. `docker buildx imagetools inspect` names the newest of a tag.
+ARG PYTHON=python:3.13-slim-bookworm@sha256:01f42367a0a94ad4bc17111776fd66e3500c1d87c15bbd6055b7371d39c124fb
+
+# 1. The wheel, and everything that it needs, in an environment of its own. `make requirements` wrote the hashes.
+FROM ${PYTHON} AS build
+ENV PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1
 WORKDIR /src
 COPY . .
-RUN python -m venv /opt/overspill \
- && /opt/overspill/bin/pip install --no-cache-dir --disable-pip-version-check --constraint constraints.txt .
+RUN python -m venv /opt/build \
+ && /opt/build/bin/pip install --require-hashes --requirement requirements/build.txt \
+ && /opt/build/bin/pip wheel --no-build-isolation --no-deps --wheel-dir /opt/wheels . \
+ && python -m venv /opt/overspill \
+ && /opt/overspill/bin/pip install --require-hashes --requirement requirements/image.txt \
+ && /opt/overspill/bin/pip install --no-deps /opt/wheels/*.whl
 
 # 2. Git, ssh, that environment, and a user who owns nothing but the cache.
-FROM python:3.13-slim-bookworm
+FROM ${PYTHON}
 RUN apt-get update \
  && apt-get install --yes --no-install-recommends ca-certificates git openssh-client \
  && rm -rf /var/lib/apt/lists/* \
