@@ -5,17 +5,24 @@ RUN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 CONTRACT := .venv-contract
 
-.PHONY: help demo test check e2e contract times bench schemas clean
+.PHONY: help demo test properties check e2e contract times bench lab lab-docs chaos fuzz schemas requirements kubernetes-kinds clean
 
 help:
 	@echo "make demo    a GPU shortage, from burst to return, on this machine (demo-out/)"
 	@echo "make test    all tests"
+	@echo "make properties tries fifteen times as many examples of each property as make test"
 	@echo "make check   ruff, mypy --strict, import-linter"
 	@echo "make e2e     tests against real control planes, which it builds once where Go is"
 	@echo "make contract tries a running daemon on its own OpenAPI, with schemathesis"
 	@echo "make times   how long a burst takes over real control planes, step by step"
 	@echo "make bench   the figures, one a line: name value bound"
+	@echo "make lab     the figures of the lab with the policy of init; TRACES=DIRECTORY has logs of real traffic"
+	@echo "make lab-docs writes the figures of docs/policies.md and the pictures of docs/lab.md anew"
+	@echo "make chaos   kills, cut transfers, signals and thousands of passes; half an hour"
+	@echo "make fuzz    half an hour of CPU on files, templates, observations and HTTP bodies that nobody foresaw"
 	@echo "make schemas write repo-layout/schemas anew"
+	@echo "make requirements write the hashes of the packages in the image anew"
+	@echo "make kubernetes-kinds writes the kinds of Kubernetes anew, from a package that it downloads"
 
 $(STAMP): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Overspill needs Python 3.11 or newer: make PYTHON=python3.11 $(MAKECMDGOALS)"; exit 1; }
@@ -33,6 +40,9 @@ demo: $(STAMP)
 test: $(STAMP)
 	env -u PYTHONDONTWRITEBYTECODE $(RUN)/pytest -n $$($(RUN)/python -c 'import os; print(2 + (os.cpu_count() or 1))') --dist worksteal -q
 
+properties: $(STAMP)
+	$(RUN)/pytest -m hypothesis --hypothesis-profile=thorough -n $$($(RUN)/python -c 'import os; print(os.cpu_count() or 1)') --dist worksteal -q
+
 check: $(STAMP)
 	$(RUN)/ruff check .
 	$(RUN)/ruff format --check .
@@ -42,6 +52,7 @@ check: $(STAMP)
 # Six control planes with their engines on two cores are late at times. What failed beside others is asked once more, by
 # itself: what is wrong fails again, and what it said the first time stays to be read.
 e2e: $(STAMP)
+	@$(RUN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev,ray]'
 	@$(RUN)/python -m tests.e2e.components
 	$(RUN)/pytest tests/e2e -q -n 2 --dist loadgroup || $(RUN)/pytest tests/e2e -q --last-failed --last-failed-no-failures=none
 
@@ -60,8 +71,42 @@ times: $(STAMP)
 bench: $(STAMP)
 	@$(RUN)/python -m tests.bench
 
+TRACES ?= $(wildcard ../shared/traces)
+lab: $(STAMP)
+	@$(RUN)/python -m tests.bench.lab $(TRACES)
+
+lab-docs: $(STAMP)
+	$(RUN)/python -m tests.docs.policy_tables
+	$(RUN)/overspill lab run owners --no-optimum --pictures docs/pictures
+
+chaos: $(STAMP)
+	@$(RUN)/python -m tests.chaos
+
+MINUTES ?= 30
+fuzz: $(STAMP)
+	@$(RUN)/python -m tests.fuzz --cpu-minutes $(MINUTES)
+
 schemas: $(STAMP)
 	$(RUN)/overspill schema --all --out repo-layout/schemas
 
+# uv resolves for all platforms at once, and knows the hashes of all files of a release.
+requirements: $(STAMP)
+	@$(PYTHON) -m venv .venv-requirements
+	.venv-requirements/bin/pip install --quiet --disable-pip-version-check uv
+	for name in image build; do \
+	  .venv-requirements/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --constraint constraints.txt \
+	    --no-annotate --no-header --no-emit-index-url --output-file requirements/$$name.txt \
+	    $$(if [ $$name = image ]; then echo pyproject.toml; else echo requirements/build.in; fi); \
+	done
+	rm -r .venv-requirements
+
+# A package of 22 MB, of which 85 kB are kept (docs/decisions/0018). Another version is another release of Kubernetes.
+KINDS := .venv-kinds
+KUBERNETES_VALIDATE := 1.37.0
+kubernetes-kinds: $(STAMP)
+	@$(PYTHON) -m venv $(KINDS)
+	$(KINDS)/bin/pip install --quiet --disable-pip-version-check --no-deps kubernetes-validate==$(KUBERNETES_VALIDATE)
+	$(RUN)/python -m tests.validation.write_kubernetes_kinds $(KINDS)/lib/python3*/site-packages/kubernetes_validate/kubernetes-json-schema/v$(KUBERNETES_VALIDATE)-local/_definitions.json $(KUBERNETES_VALIDATE)
+
 clean:
-	rm -rf $(VENV) $(CONTRACT) demo-out dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) $(CONTRACT) $(KINDS) .venv-requirements demo-out dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,7 +1,10 @@
-"""What every test may use: a bare remote, and our adapter on it."""
+"""What every test may use: a bare remote, and our adapter on it. And what keeps a run of all tests short."""
 
 from __future__ import annotations
 
+import contextlib
+import gc
+import importlib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,12 +12,65 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from reconciler.adapters.git import GitRepository
+from tests.builders.certificates import write_pair
 from tests.builders.remote import Remote
 
-# How long an example takes says how busy the machine is; speed is measured in tests/bench. Fifty examples of what is no
-# search keep all tests together within five minutes.
-settings.register_profile("untimed", max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("untimed")
+# How long an example takes says how busy the machine is; speed is measured in tests/bench. Each property gets few new
+# examples in each run of all tests, and many in `make properties`.
+for profile, examples in (("quick", 10), ("thorough", 150)):
+    settings.register_profile(
+        profile, max_examples=examples, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+    )
+settings.load_profile("quick")
+
+TESTS = Path(__file__).parent
+LONGEST = frozenset({"test_demo_story.py", "test_killed.py", "test_mute_watches.py"})
+"""Modules whose tests wait for clocks and processes, half a minute each."""
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection(session: pytest.Session) -> Iterator[object]:
+    """Collect tests with no collection of garbage, and spare later ones the modules and items that stay to the end."""
+    gc.disable()
+    try:
+        if session.config.args_source is pytest.Config.ArgsSource.TESTPATHS:
+            _import_modules(session.config)
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.set_threshold(20_000, 20, 20)
+        gc.enable()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with the longest waits: at the end the other workers would have nothing to do meanwhile."""
+    items.sort(key=lambda item: item.path.name not in LONGEST)
+
+
+def _import_modules(config: pytest.Config) -> None:
+    """Import all modules of tests, in each worker from another one on.
+
+    pytest rewrites the assertions of a module that it has not seen before, which costs more than all else of a
+    collection. So each worker rewrites a share, and reads what the others wrote. A module that fails to import is left
+    to the collection, which reports it.
+    """
+    own = getattr(config, "workerinput", {"workerid": "gw0", "workercount": 1})
+    apart = config.getini("norecursedirs")
+    modules = [path for path in sorted(TESTS.glob("*/test_*.py")) if path.parent.name not in apart]
+    begin = int(own["workerid"].removeprefix("gw")) * len(modules) // own["workercount"]
+    for path in (*modules[begin:], *modules[:begin]):
+        with contextlib.suppress(Exception, pytest.skip.Exception):
+            importlib.import_module(f"tests.{path.parent.name}.{path.stem}")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def authorities(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Trust one authority, which signs nothing. To read those of the system takes each HTTP client 20 ms."""
+    directory = tmp_path_factory.mktemp("authorities")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SSL_CERT_FILE", str(write_pair(directory, "nobody")[0]))
+        patch.setenv("SSL_CERT_DIR", str(directory / "none"))
+        yield
 
 
 @pytest.fixture

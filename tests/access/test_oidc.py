@@ -159,7 +159,7 @@ def test_expired_token_is_refused_by_the_clock_of_the_day(issuer: Issuer, secure
 def test_token_for_somebody_else_is_refused_and_kept_out_of_the_log(issuer: Issuer, secured: SecuredApi) -> None:
     token = issuer.token(aud="others")
     with capture_logs() as logs:
-        assert secured.call(token=token).body["message"] == "the token is made for somebody else"
+        assert secured.call(token=token).body["message"] == "the token is made for another service"
     assert token not in str(logs)
 
 

@@ -20,7 +20,7 @@ def running(remote: Remote, tmp_path: Path) -> Iterator[Daemon]:
 
 @pytest.fixture(scope="module")
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
-    """Run one daemon for all tests of a module."""
+    """Run one daemon for all tests of a module that write nothing, or clear it."""
     path = tmp_path_factory.mktemp("shared")
     with daemon(Remote(path / "remote.git"), path / "cache") as one:
         yield one

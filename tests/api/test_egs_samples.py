@@ -55,7 +55,7 @@ def test_sample_is_created(running: Daemon) -> None:
             "name": NAME,
             "workspaceName": "abc",
             "commit": reply.body["data"]["commit"],
-            "warnings": ["nobody knows what chart cuda needs, which counts as nothing"],
+            "warnings": ["the needs of chart cuda are unknown, so they count as nothing"],
         },
     }
 
@@ -64,7 +64,7 @@ def test_what_a_body_does_not_say_is_told_to_who_sends_it_and_when_they_send_it_
     endless = {name: value for name, value in ASKED.items() if name != "burstDuration"}
     for _ in range(2):
         told = running.call("POST", PATH, endless, Idempotency_Key="once").body["data"]["warnings"]
-        assert told[0] == "nobody knows what chart cuda needs, which counts as nothing"
+        assert told[0] == "the needs of chart cuda are unknown, so they count as nothing"
         assert told[1].startswith("it does not say for how long: it ends after ")
 
 
@@ -80,7 +80,7 @@ def test_sample_that_is_there_already_is_refused(asked: Daemon) -> None:
             "Details": "",
         },
         "StatusCode": 409,
-        "ReferenceDocumentation": "docs/api.md#errors",
+        "ReferenceDocumentation": "/docs#errors",
     }
 
 
@@ -88,7 +88,7 @@ def test_sample_is_listed_as_it_was_asked_for(asked: Daemon) -> None:
     reply = asked.call("GET", PATH)
     (shown,) = reply.body["data"]
     assert {name: shown[name] for name in ASKED} == ASKED
-    assert shown["status"]["provisioningStatus"] == "Successful"
+    assert shown["status"]["provisioningStatus"] == "Pending"
     assert shown["createdAt"] <= shown["updatedAt"]
     assert reply.body["metadata"] == {"total": 1, "limit": 100, "continue": ""}
 
@@ -97,7 +97,7 @@ def test_sample_says_how_it_stands(asked: Daemon) -> None:
     shown = asked.call("GET", ONE).body["data"]
     status = shown["status"]
     assert list(status) == ["provisioningStatus", "phase", "message", "conditions", "lastUpdated"]
-    assert (status["provisioningStatus"], status["phase"]) == ("Successful", "Pending")
+    assert (status["provisioningStatus"], status["phase"]) == ("Pending", "Pending")
     assert status["message"].startswith("on worker-1 until ")
     (condition,) = status["conditions"]
     assert set(condition) == {"type", "status", "lastTransitionTime", "reason", "message"}
@@ -121,7 +121,7 @@ def test_sample_that_is_not_there_is_not_found(running: Daemon, method: str) -> 
         "Status": 404,
         "DetailedError": {"Errormessage": "resource not found", "Reason": "NotFound", "Details": ""},
         "StatusCode": 404,
-        "ReferenceDocumentation": "docs/api.md#errors",
+        "ReferenceDocumentation": "/docs#errors",
     }
 
 
@@ -184,6 +184,9 @@ def test_update_of_what_is_fixed_is_refused(asked: Daemon, update: dict[str, obj
     detailed = inner(reply)["DetailedError"]
     assert inner(reply)["Message"] == "Invalid field update"
     assert (detailed["Reason"], detailed["Details"]) == ("Conflict", "Modification restricted")
+    renames = not {"name", "workspaceName"}.isdisjoint(update)
+    way_out = "delete it, and ask for it under " if renames else "ask for it under "
+    assert reply.body["error"]["hint"].startswith(way_out)
 
 
 @pytest.mark.parametrize(

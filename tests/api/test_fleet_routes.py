@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -56,6 +57,13 @@ def test_template_is_written_by_a_pull_request(shared: Daemon, method: str, path
     assert reply.body["message"] == "a template is changed by a pull request to the fleet repository"
     assert reply.body["error"]["hint"].endswith("on the branch main")
     assert ("template.yaml" in reply.body["error"]["hint"]) == (path == "/vllm")
+
+
+def test_every_path_allows_the_methods_of_its_operations(shared: Daemon) -> None:
+    paths = shared.call("GET", "/api/v1/openapi.json").body["paths"]
+    for path, operations in paths.items():
+        reply = shared.call("OPTIONS", re.sub(r"{\w+}", "x", path))
+        assert (reply.status, reply.headers["Allow"].split(", ")) == (405, sorted(map(str.upper, operations))), path
 
 
 def test_workload_is_explained(shared: Daemon) -> None:

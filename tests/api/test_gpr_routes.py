@@ -14,9 +14,21 @@ FOUR = {"numberOfGPUs": 4, "enableAutoGpuSelection": True}
 TOO_MANY = {"numberOfGPUs": 64, "enableAutoGpuSelection": True}
 
 
+STANDING = [
+    ("both", "worker-1", "Provisioning"),
+    ("both", "worker-2", "Provisioning"),
+    ("one", "worker-1", "Provisioning"),
+    ("vllm", "worker-2", "Provisioning"),
+    ("waiting", None, "Queued"),
+]
+"""What stands on the daemon: each GPR with its cluster and its state."""
+
+
 @pytest.fixture
 def several(shared: Daemon) -> Daemon:
     """Have a burst, a request with GPUs on one cluster, one with some on two, and one that waits; nothing else."""
+    if standing(shared) == STANDING:  # no test before has changed it
+        return shared
     shared.clear()
     shared.sight.missing = 2
     shared.wake("observation")
@@ -28,6 +40,11 @@ def several(shared: Daemon) -> Daemon:
     ):
         assert shared.call("POST", PATH, body).status == 200
     return shared
+
+
+def standing(running: Daemon) -> list[tuple[str, str | None, str]]:
+    seen = [(one["gprName"], one["clusterName"], one["status"]["provisioningStatus"]) for one in named(running)]
+    return sorted(one for one in seen if one[2] != "EarlyReleased")
 
 
 def named(running: Daemon, query: str = "", **more: Any) -> list[dict[str, Any]]:
@@ -84,23 +101,6 @@ def test_only_gprs_of_ones_own_workspaces_are_seen(several: Daemon) -> None:
     assert several.call("GET", f"{GPRS}/{gpr(several, 'one')['gprId']}", token=STRANGER).status == 404
 
 
-def test_gpus_of_a_request_are_given_back_early(several: Daemon) -> None:
-    release = {"gprId": gpr(several, "one")["gprId"], "earlyRelease": True}
-    assert several.call("PUT", GPRS, release, VIEWER).status == 403
-    assert several.call("PUT", GPRS, release, STRANGER).status == 404
-    reply = several.call("PUT", GPRS, release, EDITOR)
-    assert (reply.status, reply.body["data"]["name"]) == (200, "one")
-    assert several.remote.git("log", "-1", "--format=%an", reply.body["data"]["commit"]) == "Ed"
-    assert several.call("GET", f"{PATH}/one").status == 404
-
-
-def test_gpus_of_a_burst_are_given_back_early(several: Daemon) -> None:
-    burst = gpr(several, "vllm")
-    reply = several.call("PUT", GPRS, {"gprId": burst["gprId"], "earlyRelease": True})
-    assert (reply.status, reply.body["data"]["name"]) == (200, burst["placementName"])
-    assert several.call("GET", f"{PATH}/{burst['placementName']}").status == 404
-
-
 @pytest.mark.parametrize("name", ["waiting", "both"])
 def test_gpus_that_are_not_had_or_not_had_alone_are_not_given_back(several: Daemon, name: str) -> None:
     reply = several.call("PUT", GPRS, {"gprId": gpr(several, name)["gprId"], "earlyRelease": True})
@@ -110,7 +110,11 @@ def test_gpus_that_are_not_had_or_not_had_alone_are_not_given_back(several: Daem
 
 @pytest.mark.parametrize("body", [{}, {"gprId": "gpr-1", "earlyRelease": False}, {"gprId": "gpr-1", "priority": 3}])
 def test_nothing_but_an_early_release_is_taken(several: Daemon, body: dict[str, object]) -> None:
-    assert several.call("PUT", GPRS, body).status == 400
+    reply = several.call("PUT", GPRS, body)
+    assert reply.status == 400
+    if "priority" in body:
+        hints = {problem["field"]: problem["hint"] for problem in reply.body["error"]["problems"]}
+        assert "gprDetails by PUT /api/v1/workload-placement/{name}" in hints["priority"]
 
 
 def test_wait_is_estimated_by_cluster(shared: Daemon) -> None:
@@ -145,6 +149,45 @@ def test_inventory_shows_the_nodes_of_ones_own_clusters(several: Daemon) -> None
     mine = several.call("GET", "/api/v1/inventory/list", token=VIEWER).body["data"]
     assert {node["clusterName"] for node in mine["managedNodes"]} == {"worker-1", "worker-2"}
     assert {one["workspaceName"] for one in mine["allocations"]} == {"abc"}
+
+
+def test_gpus_of_a_request_are_given_back_early(several: Daemon) -> None:
+    release = {"gprId": gpr(several, "one")["gprId"], "earlyRelease": True}
+    assert several.call("PUT", GPRS, release, VIEWER).status == 403
+    assert several.call("PUT", GPRS, release, STRANGER).status == 404
+    reply = several.call("PUT", GPRS, release, EDITOR)
+    assert (reply.status, reply.body["data"]["name"]) == (200, "one")
+    commit = several.remote.git("log", "-1", "--format=%an|%s|%b", reply.body["data"]["commit"])
+    assert commit.startswith("Ed|request(abc/one): completed|Released early by Ed.")
+    gone = several.call("GET", f"{GPRS}/{release['gprId']}").body["data"]["status"]
+    assert (gone["provisioningStatus"], gone["message"]) == ("EarlyReleased", "released early by Ed")
+    assert several.call("GET", f"{PATH}/one").body["data"]["status"]["provisioningStatus"] == "Completed"
+    again = several.call("PUT", GPRS, release, EDITOR)
+    assert (again.status, again.body["error"]["errorKey"]) == (409, "InvalidUpdate")
+    assert "given back already" in again.body["error"]["hint"]
+
+
+def test_gpus_of_a_burst_are_given_back_early(several: Daemon) -> None:
+    burst = gpr(several, "vllm")
+    reply = several.call("PUT", GPRS, {"gprId": burst["gprId"], "earlyRelease": True})
+    assert (reply.status, reply.body["data"]["name"]) == (200, burst["placementName"])
+    assert several.call("GET", f"{PATH}/{burst['placementName']}").status == 404
+    over = several.call("GET", f"{GPRS}/{burst['gprId']}").body["data"]
+    assert (over["placementName"], over["clusterName"], over["numberOfGPUs"]) == (
+        burst["placementName"],
+        burst["clusterName"],
+        0,
+    )
+    assert over["status"]["provisioningStatus"] == "EarlyReleased"
+    assert over["status"]["completionTimestamp"] is not None
+    assert "was ended by" in over["status"]["message"]
+    assert "released early by" in over["status"]["message"]
+    again = several.call("PUT", GPRS, {"gprId": burst["gprId"], "earlyRelease": True})
+    assert (again.status, again.body["error"]["errorKey"]) == (409, "InvalidUpdate")
+    assert "`overspill history llm/vllm`" in again.body["error"]["hint"]
+    unknown = several.call("GET", f"{GPRS}/gpr-00000000")
+    assert unknown.status == 404
+    assert "`overspill history`" in unknown.body["error"]["hint"]
 
 
 def test_gpus_that_a_file_reserves_are_shown_and_are_given_back_by_a_pull_request(shared: Daemon) -> None:

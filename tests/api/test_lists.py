@@ -52,7 +52,7 @@ def test_everything_stands_in_the_order_of_workspace_and_name(several: Daemon) -
         ("/workspace/llm?origin=request", ["llm/cart"]),
         ("?cluster=worker-2&origin=request", ["abc/bookinfo-2"]),
         ("?provisioningStatus=Queued", ["abc/queued"]),
-        ("?provisioningStatus=Successful&name=cart", ["abc/cart", "llm/cart"]),
+        ("?provisioningStatus=Pending&name=cart", ["abc/cart", "llm/cart"]),
         ("?phase=Failed", []),
         ("?name=z", []),
     ],

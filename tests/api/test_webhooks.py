@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import hashlib
 import hmac
@@ -12,6 +13,7 @@ from urllib.parse import urlencode
 
 import pytest
 from starlette.testclient import TestClient
+from structlog.testing import capture_logs
 
 from reconciler.adapters.pushed_observations import PushedObservations
 from reconciler.api.app import create_app
@@ -218,3 +220,39 @@ def test_signed_nonsense_is_told_so(body: bytes) -> None:
 def test_signed_push_of_no_branch_is_passed_over(body: bytes) -> None:
     hooks = Hooks()
     assert hooks.post("github", body, by_github(body)) == 204
+
+
+def test_deliveries_that_prove_nothing_are_refused_without_a_look_after_a_while() -> None:
+    hooks = Hooks()
+    statuses = [hooks.post("github", push_to(), {"X-GitHub-Event": "push"}) for _ in range(300)]
+    assert statuses[0] == 401
+    assert statuses[-1] == 429
+    assert not hooks.woken
+
+
+@pytest.mark.parametrize("path", ["/api/v1/webhooks/github", "/api/v1/observations"])
+def test_connection_that_is_closed_within_a_body_is_one_line_of_log(path: str) -> None:
+    app = Hooks().client.app
+    scope = {
+        "type": "http", "http_version": "1.1", "method": "POST", "path": path, "raw_path": path.encode(),
+        "query_string": b"",
+        "headers": [(b"content-length", b"1000"), (b"authorization", b"Bearer " + SECRET.encode())], "scheme": "http",
+        "client": ("192.0.2.1", 1), "server": ("127.0.0.1", 80), "root_path": "",
+    }  # fmt: skip # a request, filled line by line
+    sent: list[dict[str, object]] = []
+
+    async def half(messages: list[dict[str, object]]) -> dict[str, object]:
+        return messages.pop(0)
+
+    async def send(message: dict[str, object]) -> None:
+        sent.append(message)
+
+    async def ask() -> None:
+        messages = [{"type": "http.request", "body": b"{", "more_body": True}, {"type": "http.disconnect"}]
+        await app(dict(scope), lambda: half(messages), send)
+
+    with capture_logs() as log:
+        for _ in range(50):
+            asyncio.run(ask())
+    assert len(log) <= 2
+    assert not any("exception" in entry or "exc_info" in entry for entry in log)

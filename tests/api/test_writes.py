@@ -151,8 +151,8 @@ def test_key_of_one_caller_is_not_that_of_another(running: Daemon) -> None:
 
 
 @pytest.mark.parametrize("key", ["x" * 201, "caf\xe9"])
-def test_key_that_is_too_long_or_no_plain_text_is_refused(running: Daemon, key: str) -> None:
-    reply = running.call("POST", PATH, small("settings"), Idempotency_Key=key)
+def test_key_that_is_too_long_or_no_plain_text_is_refused(shared: Daemon, key: str) -> None:
+    reply = shared.call("POST", PATH, small("settings"), Idempotency_Key=key)
     assert reply.status == 422
     assert reply.body["error"]["problems"][0]["field"] == "Idempotency-Key"
 
@@ -229,29 +229,29 @@ def test_request_of_a_file_is_shown_and_is_changed_by_a_pull_request(running: Da
         (b"[" * 100_000, 400, ""),
     ],
 )
-def test_body_that_is_none_is_refused_with_its_place(running: Daemon, raw: bytes, status: int, told: str) -> None:
-    reply = running.call("POST", PATH, raw=raw)
+def test_body_that_is_none_is_refused_with_its_place(shared: Daemon, raw: bytes, status: int, told: str) -> None:
+    reply = shared.call("POST", PATH, raw=raw)
     assert reply.status == status
     assert told in reply.body["message"]
 
 
-def test_every_field_that_is_wrong_is_told_at_once(running: Daemon) -> None:
-    reply = running.call("POST", PATH, {**ASKED, "burstDuration": "4 hours", "clustres": ["worker-1"], "steps": {}})
+def test_every_field_that_is_wrong_is_told_at_once(shared: Daemon) -> None:
+    reply = shared.call("POST", PATH, {**ASKED, "burstDuration": "4 hours", "clustres": ["worker-1"], "steps": {}})
     assert reply.status == 400
     assert {"burstDuration", "clustres", "steps"} <= {problem["field"] for problem in reply.body["error"]["problems"]}
 
 
-def test_what_a_workspace_does_not_allow_is_refused_by_the_pass(running: Daemon) -> None:
-    before = running.remote.tip("placements")
-    reply = running.call("POST", PATH, small("settings", clusters=["worker-3"]))
+def test_what_a_workspace_does_not_allow_is_refused_by_the_pass(shared: Daemon) -> None:
+    before = shared.remote.tip("placements")
+    reply = shared.call("POST", PATH, small("settings", clusters=["worker-3"]))
     assert reply.status == 422
     (problem,) = reply.body["error"]["problems"]
     assert (problem["field"], problem["message"]) == ("clusters[0]", "worker-3 is no cluster of workspace abc")
-    assert running.remote.tip("placements") == before
+    assert shared.remote.tip("placements") == before
 
 
-def test_body_of_another_type_is_refused(running: Daemon) -> None:
-    assert running.call("POST", PATH, small("settings"), Content_Type="text/plain").status == 415
+def test_body_of_another_type_is_refused(shared: Daemon) -> None:
+    assert shared.call("POST", PATH, small("settings"), Content_Type="text/plain").status == 415
 
 
 def test_slash_at_the_end_makes_no_difference(running: Daemon) -> None:

@@ -1,7 +1,7 @@
-"""A thousand workloads over a hundred clusters of fifty nodes: everything at once, one cluster changed, one workload.
+"""Thousands of workloads over hundreds of clusters of fifty nodes: everything at once, one cluster changed, nothing.
 
-A quarter of the workloads each is in order, by weight, by free capacity, and on the fewest clusters. Together they ask
-for a little more than there is, so that some wait, and are looked at anew in each pass.
+A quarter of the workloads each is in order, by weight, by free capacity, and on the fewest clusters. Where they ask
+together for more than there is, some wait, and are looked at anew in each pass.
 """
 
 from __future__ import annotations
@@ -12,10 +12,14 @@ import statistics
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import timedelta
+from itertools import accumulate
 from time import perf_counter
 
+import numpy as np
+
+from reconciler.app import GARBAGE
 from reconciler.core.decide.decide import decide
 from reconciler.core.decide.state.enrolment import Enrolment
 from reconciler.core.decide.state.pass_input import PassInput
@@ -40,10 +44,37 @@ from reconciler.model.workload import WorkloadRef
 from tests.bench.fleet import FLEET, GPU, HOME, START, TEMPLATE
 from tests.bench.peak import peak
 
-WORKLOADS, CLUSTERS, NODES, GPUS = 1000, 100, 50, 8
-WANTED = 41
-"""Replicas of one GPU that each workload lacks: 41,000 for 40,000 GPUs."""
+NODES, GPUS = 50, 8
 CHANGES = 120
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scale:
+    """The size of a fleet, and what is missing in it."""
+
+    workloads: int
+    clusters: int
+    wanted: int
+    """Replicas that each workload lacks."""
+    gpus: tuple[int, ...] = (1,)
+    """GPUs of a replica, for one workload after the other."""
+    nodes: tuple[int, ...] = (GPUS,)
+    """GPUs of a node, for one node after the other."""
+
+    @property
+    def names(self) -> tuple[ClusterName, ...]:
+        """The clusters beside the primary."""
+        return tuple(ClusterName(f"gpu-{index:03d}") for index in range(self.clusters))
+
+
+SHORT = Scale(workloads=1000, clusters=100, wanted=41)
+"""41,000 GPUs wanted, and 40,000 there."""
+SATURATED = Scale(workloads=4000, clusters=100, wanted=6, gpus=(1, 2, 4), nodes=(4, 8))
+"""56,000 GPUs wanted, and 30,000 there: nearly all bursts wait, of several shapes, on nodes of two kinds."""
+LARGE = Scale(workloads=4000, clusters=400, wanted=12)
+"""48,000 GPUs wanted, and 160,000 there."""
+ROOMY = tuple(Scale(workloads=500, clusters=clusters, wanted=20) for clusters in (100, 400))
+"""Room for all, on few clusters and on many."""
 CLUSTER = """\
 apiVersion: overspill.dev/v1alpha1
 kind: Cluster
@@ -66,15 +97,15 @@ kind: Workspace
 metadata: {{name: bench}}
 spec: {{primaryCluster: {home}, clusters: [{clusters}], namespaces: [serving]}}
 """
-_NAMES = tuple(ClusterName(f"gpu-{index:03d}") for index in range(CLUSTERS))
-_SHAPE = ReplicaShape(requests=Resources(amounts={GPU: ONE}))
 
 
 class Deciding:
     """Passes over the whole fleet, each a second after the one before; what is placed has its nodes by the next."""
 
-    def __init__(self) -> None:
-        files = {path: parse_file(text.encode()) for path, text in _files()}
+    def __init__(self, scale: Scale = SHORT) -> None:
+        self._scale = scale
+        self._names = scale.names
+        files = {path: parse_file(text.encode()) for path, text in _files(scale)}
         self._desired = assemble(CommitId("5" * 40), files)
         if self._desired.problems:
             raise RuntimeError(f"the fleet was meant to be whole: {self._desired.problems[:3]}")
@@ -87,7 +118,7 @@ class Deciding:
 
     def add_node(self, cluster: int) -> None:
         """Let one cluster have a node more."""
-        self._more[_NAMES[cluster]] += 1
+        self._more[self._names[cluster]] += 1
 
     def run(self) -> tuple[float, Plan]:
         """Decide once; returns the seconds that it took, and the plan, whose placements stand from here on."""
@@ -96,8 +127,8 @@ class Deciding:
         gc.collect()
         began = perf_counter()
         demands = demand.measure(self._desired, observed, self._history, self._now)
-        self._history = demand.remembered(demands)
-        self._enrolment = self._enrolment.following(self._desired, self._ledger.requests)
+        self._history = demand.next_history(demands)
+        self._enrolment = self._enrolment.updated(self._desired, self._ledger.requests)
         plan = decide(
             PassInput(
                 desired=self._enrolment.desired,
@@ -126,39 +157,105 @@ class Deciding:
     def _observed(self) -> Observed:
         """Show every cluster as it is by now; one that is as before is shown as it was, a second later."""
         clusters = {}
-        for name in _NAMES:
+        for name in self._names:
             there = self._ledger.placements.on(name).placements
             known = self._seen.get(name)
             if known is None or known[0] != (there, self._more[name]):
-                known = self._seen[name] = (there, self._more[name]), _cluster(name, there, NODES + self._more[name])
+                nodes = [self._scale.nodes[index % len(self._scale.nodes)] for index in range(NODES + self._more[name])]
+                known = self._seen[name] = (there, self._more[name]), _cluster(name, there, nodes)
             clusters[name] = replace(known[1], observed_at=self._now)
-        workloads = tuple(_missing(index) for index in range(WORKLOADS))
+        workloads = tuple(_missing(self._scale, index) for index in range(self._scale.workloads))
         clusters[HOME] = ClusterObservation(cluster=HOME, observed_at=self._now, workloads=workloads)
         return Observed(clusters=clusters)
 
 
 def figures() -> dict[str, float]:
-    """Measure a pass after one cluster has changed, in percent of the first; and what of one workload is decided in."""
+    """Measure passes: each against the first of its fleet, that one against a count of all nodes, and two fleets."""
+    return {**_short(), **_saturated(), "large_mb": _large(), "many_over_few": _many_over_few()}
+
+
+def _short() -> dict[str, float]:
+    """Measure a first pass, and those after one cluster has changed, in percent of it."""
     before = peak()
     passes = Deciding()
     first, plan = passes.run()
-    if (taken := _taken(plan)) != CLUSTERS * NODES * GPUS:
+    if (taken := _taken(plan)) != SHORT.clusters * NODES * GPUS:
         raise RuntimeError(f"every GPU was meant to be taken, not {taken}")
     passes.run()  # what was placed has come
     took: list[float] = []
     for index in range(CHANGES):
-        passes.add_node(index % CLUSTERS)
+        passes.add_node(index % SHORT.clusters)
         seconds, plan = passes.run()
         if _taken(plan) != GPUS:
             raise RuntimeError(f"what waits was meant to take the new node: {plan.changes}")
         took.append(seconds)
     again, p99 = statistics.median(took), statistics.quantiles(took, n=100)[-1]
+    floor = _count_all_nodes(SHORT)
     print(
-        f"# deciding for {WORKLOADS} workloads: first {first:.2f} s ({1e3 * first / WORKLOADS:.1f} ms each),"
-        f" one cluster changed {1e3 * again:.0f} ms, P99 {1e3 * p99:.0f} ms",
+        f"# deciding for {SHORT.workloads} workloads: first {first:.2f} s ({1e3 * first / SHORT.workloads:.1f} ms each;"
+        f" their nodes are counted in {floor:.3f} s), one cluster changed {1e3 * again:.0f} ms, P99 {1e3 * p99:.0f} ms",
         file=sys.stderr,
     )
-    return {"again": 100 * again / first, "p99": 100 * p99 / first, "mb": peak() - before}
+    return {
+        "again": 100 * again / first,
+        "p99": 100 * p99 / first,
+        "mb": peak() - before,
+        "over_count": first / floor,
+    }
+
+
+def _saturated() -> dict[str, float]:
+    """Measure passes in which thousands of bursts wait, in percent of the first."""
+    passes = Deciding(SATURATED)
+    first, _ = passes.run()
+    passes.run()
+    unchanged, changed = [], []
+    for index in range(3):
+        seconds, plan = passes.run()
+        if plan.changes or len(plan.suppressed) < SATURATED.workloads * 3 // 4:
+            raise RuntimeError(f"three of four bursts were meant to wait, not {len(plan.suppressed)}")
+        unchanged.append(seconds)
+        passes.add_node(index)
+        seconds, plan = passes.run()
+        if not plan.changes:
+            raise RuntimeError("what waits was meant to take the new node")
+        changed.append(seconds)
+        passes.run()
+    idle, again = statistics.median(unchanged), statistics.median(changed)
+    print(
+        f"# {len(plan.suppressed)} of {SATURATED.workloads} bursts wait: first {first:.2f} s, unchanged"
+        f" {1e3 * idle:.0f} ms, one cluster changed {1e3 * again:.0f} ms",
+        file=sys.stderr,
+    )
+    return {"waiting": 100 * idle / first, "waiting_again": 100 * again / first}
+
+
+def _large() -> float:
+    """Measure the memory of passes over a large fleet in a process that has decided for others before, in MB."""
+    before = peak()
+    passes = Deciding(LARGE)
+    passes.run()
+    passes.run()
+    return peak() - before
+
+
+def _many_over_few() -> float:
+    """Compare a first pass over many clusters with one over few: how much dearer a workload is."""
+    few, many = (min(Deciding(scale).run()[0] for _ in range(2)) for scale in ROOMY)
+    print(f"# with room for all: {few:.2f} s, on four times as many clusters {many:.2f} s", file=sys.stderr)
+    return many / few
+
+
+def _count_all_nodes(scale: Scale) -> float:
+    """Time the floor of a first pass: each workload's replicas counted on all nodes, with arrays of four resources."""
+    free = [np.full(scale.clusters * NODES, GPUS * ONE, dtype=np.int64) for _ in range(4)]
+    began = perf_counter()
+    for _ in range(scale.workloads):
+        fits = free[0] // ONE
+        for amounts in free[1:]:
+            np.minimum(fits, amounts // ONE, out=fits)
+        fits.sum()
+    return perf_counter() - began
 
 
 def _taken(plan: Plan) -> int:
@@ -171,19 +268,21 @@ def _name(index: int) -> str:
     return f"serving-{index:04d}"
 
 
-def _files() -> Iterator[tuple[str, str]]:
+def _files(scale: Scale) -> Iterator[tuple[str, str]]:
     yield "fleet.yaml", FLEET
-    for number, name in enumerate((HOME, *_NAMES)):
+    for number, name in enumerate((HOME, *scale.names)):
         yield f"clusters/{name}.yaml", CLUSTER.format(name=name, region=f"region-{number % 4}")
     for strategy in StrategyName:
-        own = [_name(index) for index in range(WORKLOADS) if strategy is _strategy(index)]
+        own = [_name(index) for index in range(scale.workloads) if strategy is _strategy(index)]
         yield (
             f"policies/{strategy}.yaml".lower(),
-            POLICY.format(name=strategy.lower(), strategy=strategy, templates=", ".join(own), clusters=_listed(_NAMES)),
+            POLICY.format(
+                name=strategy.lower(), strategy=strategy, templates=", ".join(own), clusters=_listed(scale.names)
+            ),
         )
-    for index in range(WORKLOADS):
+    for index in range(scale.workloads):
         yield f"templates/{_name(index)}.yaml", TEMPLATE.format(name=_name(index))
-    yield "workspaces/bench.yaml", WORKSPACE.format(home=HOME, clusters=", ".join((HOME, *_NAMES)))
+    yield "workspaces/bench.yaml", WORKSPACE.format(home=HOME, clusters=", ".join((HOME, *scale.names)))
 
 
 def _listed(names: Iterable[ClusterName]) -> str:
@@ -194,35 +293,36 @@ def _strategy(index: int) -> StrategyName:
     return tuple(StrategyName)[index % len(StrategyName)]
 
 
-def _cluster(name: ClusterName, there: Sequence[Placement], nodes: int) -> ClusterObservation:
+def _cluster(name: ClusterName, there: Sequence[Placement], nodes: Sequence[int]) -> ClusterObservation:
     """Observe a cluster whose placements take the GPUs of one node after the other."""
-    taken = sum(placement.replicas for placement in there)
-    room = [max(0, min(GPUS, GPUS * (index + 1) - taken)) for index in range(nodes)]
-    whole = Resources(amounts={GPU: Quantity(GPUS * ONE)})
+    taken = sum(placement.replicas * (placement.shape.requests.amounts[GPU] // ONE) for placement in there)
+    room = [max(0, min(gpus, end - taken)) for gpus, end in zip(nodes, accumulate(nodes), strict=True)]
     pool = Pool(
         name="gpu",
         nodes=tuple(
             Node(
                 name=f"node-{index:02d}",
                 free=Resources(amounts={GPU: Quantity(free * ONE)}),
-                allocatable=whole,
+                allocatable=Resources(amounts={GPU: Quantity(gpus * ONE)}),
             )
-            for index, free in enumerate(room)
+            for index, (gpus, free) in enumerate(zip(nodes, room, strict=True))
         ),
     )
     replicas = {placement.name: placement.replicas for placement in there}
     return ClusterObservation(cluster=name, observed_at=START, pools=(pool,), bound=replicas, ready=replicas)
 
 
-def _missing(index: int) -> WorkloadObservation:
+def _missing(scale: Scale, index: int) -> WorkloadObservation:
+    gpus = scale.gpus[index % len(scale.gpus)]
     return WorkloadObservation(
         ref=WorkloadRef(namespace="serving", name=_name(index), kind="Deployment"),
-        wanted=4 + WANTED,
+        wanted=4 + scale.wanted,
         running=4,
-        waiting=(MissingReplicas(replicas=WANTED, since=START - timedelta(minutes=1)),),
-        shape=_SHAPE,
+        waiting=(MissingReplicas(replicas=scale.wanted, since=START - timedelta(minutes=1)),),
+        shape=ReplicaShape(requests=Resources(amounts={GPU: Quantity(gpus * ONE)})),
     )
 
 
 if __name__ == "__main__":
+    gc.set_threshold(GARBAGE)
     json.dump(figures(), sys.stdout)

@@ -64,9 +64,11 @@ def _median(requests: int) -> float:
 @contextmanager
 def _serving(requests: int) -> Iterator[http.client.HTTPConnection]:
     repository, clock = MemoryRepository(SOURCE_FILES), SystemClock()
-    view = replace(Passes(repository).look(), ledger=Ledger(commit=CommitId("7" * 40), requests=_records(requests)))
+    decision = Passes(repository).look()
+    ledger = Ledger(commit=CommitId("7" * 40), requests=_records(requests))
+    decision = replace(decision, inputs=replace(decision.inputs, ledger=ledger))
     latest = LatestSnapshot(BranchReader(repository))
-    latest.post(Outcome(view=view, rendered=RenderedPlan(commits=(), changes=(), suppressed=()), commits=()))
+    latest.post(Outcome(decision=decision, rendered=RenderedPlan(commits=(), changes=(), suppressed=()), commits=()))
     access = Access(tokens=(Token(name="bench", digest=digest(_TOKEN), roles={"*": AccessRole.VIEWER}),))
     app = create_app(
         pushed=PushedObservations(),

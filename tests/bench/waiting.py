@@ -45,7 +45,7 @@ class Waiting:
     def run(self) -> Plan:
         """Decide once, a second after the time before."""
         self._now += timedelta(seconds=1)
-        self._enrolment = self._enrolment.following(self._desired, self._ledger.requests)
+        self._enrolment = self._enrolment.updated(self._desired, self._ledger.requests)
         clusters = {name: replace(seen, observed_at=self._now) for name, seen in self._seen.items()}
         return decide(
             PassInput(

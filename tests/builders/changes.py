@@ -16,6 +16,7 @@ from reconciler.model.plan import (
     Change,
     Choice,
     Close,
+    EndReason,
     Extend,
     Forget,
     Hold,
@@ -29,7 +30,6 @@ from reconciler.model.plan import (
     Restore,
     Revert,
     Shortage,
-    Why,
 )
 from reconciler.model.request import Asker, Ended, Provisioning, Request, RequestRecord
 from reconciler.model.tree import Identity, LoggedCommit
@@ -82,7 +82,7 @@ MOVED = replace(
 MOVE = Move(
     before=LONGER,
     after=MOVED,
-    why=Why.POLICY,
+    why=EndReason.POLICY,
     detail="worker-2 is draining",
     choice=Choice(cluster=WORKER_3, rank=1, fits=8, free=gpus(8), limit=8),
 )
@@ -93,7 +93,7 @@ COOL_DOWN = restraint(
     until=LONGER.expires_at + timedelta(minutes=5),
     reason="vllm-7f3a90c1 on worker-2 ended: expired",
 )
-REVERT = Revert(placement=LONGER, why=Why.EXPIRED, detail="its 40m are over", restraint=COOL_DOWN)
+REVERT = Revert(placement=LONGER, why=EndReason.EXPIRED, detail="its 40m are over", restraint=COOL_DOWN)
 HOLD = Hold(workload=VLLM, placement=GROWN, restraint=restraint())
 RELEASE = Release(workload=VLLM, restraints=(restraint(),), detail="nothing is missing on worker-1 any more")
 RESTORE = Restore(drifted=Drift(placement=GROWN, removed=False, files={}), detail="its files were edited by hand")

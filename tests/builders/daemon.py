@@ -33,8 +33,8 @@ from reconciler.daemon.pass_runner import PassRunner
 from reconciler.daemon.reconcile import Memory, Outcome, World
 from reconciler.daemon.snapshot import LatestSnapshot
 from reconciler.daemon.source import SourceReader
-from reconciler.model.capacity import ClusterObservation, MissingReplicas, Observed, WorkloadObservation
-from reconciler.model.ids import ClusterName, WorkspaceName
+from reconciler.model.capacity import ClusterObservation, MissingReplicas, Observed, SucceededPods, WorkloadObservation
+from reconciler.model.ids import ClusterName, PlacementName, WorkspaceName
 from reconciler.model.workload import WorkloadRef
 from tests.builders.egs_samples import body
 from tests.builders.inputs import free, shape
@@ -55,13 +55,14 @@ spec:
   clusters: [worker-1, worker-2]
   namespaces: [bookinfo]
   allowUnpinnedCharts: true
+  allowUnknownNeeds: true
 """
 """The workspace of the seed's samples."""
 
 FILES = {
     **SOURCE_FILES,
     "fleet.yaml": SOURCE_FILES["fleet.yaml"].replace("manifests", "argocd"),
-    "abc.yaml": ABC_FILE,
+    "workspaces/abc.yaml": ABC_FILE,
 }
 
 
@@ -103,6 +104,8 @@ class Sight:
     def __init__(self) -> None:
         self.free = {"worker-1": 80, "worker-2": 40, "worker-3": 40}
         self.missing = 0
+        self.complete: dict[str, str] = {}
+        """The placement of a cluster whose run has just been complete."""
 
     def follow(self, desired: object) -> None:
         """Show the same whatever is asked for."""
@@ -118,7 +121,17 @@ class Sight:
             shape=shape(),
         )
         seen: list[ClusterObservation] = [
-            free(name, *[8] * (gpus // 8), at=now, workloads=(short,) if name == "worker-1" else ())
+            free(
+                name,
+                *[8] * (gpus // 8),
+                at=now,
+                workloads=(short,) if name == "worker-1" else (),
+                succeeded={
+                    PlacementName(placement): SucceededPods(pods=None, at=now)
+                    for cluster, placement in self.complete.items()
+                    if cluster == name
+                },
+            )
             for name, gpus in self.free.items()
         ]
         return Observed(clusters={ClusterName(one.cluster): one for one in seen})
@@ -176,7 +189,7 @@ class Daemon:
         """Change files of the source branch, and have them looked at."""
         tip = self.remote.commit("main", files)
         self.wake("hint")
-        self.until(lambda: self.latest.read().view.tips.source == tip)
+        self.until(lambda: self.latest.read().decision.tips.source == tip)
 
     def until(self, condition: Callable[[], object]) -> None:
         """Wait for something that comes of itself."""
@@ -184,6 +197,10 @@ class Daemon:
         while not condition():
             assert time.monotonic() < deadline, "it never came"
             time.sleep(0.02)
+
+
+_CONTRACTS: dict[bool, Contract] = {}
+"""What daemons promise, by whether they are strict: to write it down takes longer than most tests."""
 
 
 @contextmanager
@@ -205,6 +222,7 @@ def daemon(
             alarm=_Silent(),
             tell=lambda _: None,
             maintain=repository.maintain,
+            keep=memory.branch.keep,
             random=random.random,
             poll=poll,
             longest_backoff=timedelta(milliseconds=200),
@@ -220,7 +238,9 @@ def daemon(
             callers=Callers(clock, access=lambda: ACCESS, rate=parse_rate("10000/s")),
             backend=backend,
         )
-        running.contract = Contract(app)
+        if strict not in _CONTRACTS:
+            _CONTRACTS[strict] = Contract(app)
+        running.contract = _CONTRACTS[strict]
         server = HttpServer(app, host="127.0.0.1", port=0)
         server.start()
         running.port = server.port

@@ -49,15 +49,15 @@ def egs(kind: str, spec: str, *, name: str = "llm") -> str:
 
 def fleet(*objects: str, more: Mapping[str, str] | None = None) -> Desired:
     """Load a small fleet with these objects, one file each: 0.yaml, 1.yaml and so on."""
-    return load({**FLEET, **{f"{number}.yaml": one for number, one in enumerate(objects)}, **(more or {})})
+    return load({**FLEET, **{f"policies/{number}.yaml": one for number, one in enumerate(objects)}, **(more or {})})
 
 
 def open_fleet(*objects: str, jobs: str = "", namespaces: str = "[]") -> Desired:
     """Load a fleet whose only workspace, abc, lets charts be unpinned and takes any namespace."""
-    spec = "\n".join(["allowUnpinnedCharts: true", *filter(None, [jobs])])
+    spec = "\n".join(["allowUnpinnedCharts: true", "allowUnknownNeeds: true", *filter(None, [jobs])])
     files = {
-        "worker-1.yaml": cluster("worker-1"),
-        "worker-2.yaml": cluster("worker-2"),
-        "abc.yaml": workspace("abc", spec).replace("[abc-demo]", namespaces),
+        "clusters/worker-1.yaml": cluster("worker-1"),
+        "clusters/worker-2.yaml": cluster("worker-2"),
+        "workspaces/abc.yaml": workspace("abc", spec).replace("[abc-demo]", namespaces),
     }
-    return load({**files, **{f"{number}.yaml": one for number, one in enumerate(objects)}})
+    return load({**files, **{f"policies/{number}.yaml": one for number, one in enumerate(objects)}})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from textwrap import dedent
 
 from reconciler.core.fleet.read_file import assemble, parse_file
@@ -63,15 +64,18 @@ TEMPLATE = text("""
         manifest:
           apiVersion: apps/v1
           kind: Deployment
-          metadata:
-            name: vllm
-            namespace: llm-demo
+          metadata: {name: vllm, namespace: llm-demo}
           spec:
+            selector: {matchLabels: {app: vllm}}
+            template: {metadata: {labels: {app: vllm}}, spec: {containers: [{name: server}]}}
             replicas: "{{ replicas }}"
       steps:
       - name: server
         type: manifest
     """)
+
+PODS = "        template: {metadata: {labels: {app: vllm}}, spec: {containers: [{name: server}]}}\n"
+"""The line of the template's pods."""
 
 FLEET: Mapping[str, str] = {
     "clusters/worker-1.yaml": cluster("worker-1"),
@@ -82,9 +86,13 @@ FLEET: Mapping[str, str] = {
 }
 
 
+_parsed = lru_cache(maxsize=200)(parse_file)
+"""Most files of most fleets are the same; the source reader keeps what it has read as well."""
+
+
 def load(files: Mapping[str, str | bytes] = FLEET) -> Desired:
     data = {path: content.encode() if isinstance(content, str) else content for path, content in files.items()}
-    return assemble(CommitId("c" * 40), {path: parse_file(content) for path, content in data.items()})
+    return assemble(CommitId("c" * 40), {path: _parsed(content) for path, content in data.items()})
 
 
 def with_template(template: str) -> Desired:

@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from reconciler.core.decide.decide import decide
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.fleet.cluster_order import ClusterOrder
-from reconciler.core.observe.demand import DemandHistory, Demands, measure
+from reconciler.core.observe.demand import DemandHistory, Demands, PastDemand, measure
 from reconciler.model.capacity import (
     ClusterObservation,
     MissingReplicas,
@@ -20,11 +20,11 @@ from reconciler.model.capacity import (
     WorkloadObservation,
 )
 from reconciler.model.ids import ClusterName, CommitId, PlacementName, TemplateName, WorkloadId, WorkspaceName
+from reconciler.model.kubernetes.scheduling import Taint
 from reconciler.model.ledger import Ledger, Placements
 from reconciler.model.placement import Placement
 from reconciler.model.plan import Plan
 from reconciler.model.policy import BurstPolicy, Cluster, ClusterPreference, Desired, EngineName, Workspace
-from reconciler.model.scheduling import Taint
 from reconciler.model.units import ONE, Quantity, Resources
 from reconciler.model.workload import (
     DeletionPolicy,
@@ -77,6 +77,7 @@ def short(
     primary: str = "worker-1",
     replica: ReplicaShape | None = None,
     deficit_since: datetime | None = None,
+    held: bool = False,
 ) -> ClusterObservation:
     """Observe the full primary, where so many replicas of the workload are unschedulable."""
     seen = WorkloadObservation(
@@ -86,6 +87,7 @@ def short(
         waiting=(MissingReplicas(replicas=missing, since=since),) if missing else (),
         deficit_since=deficit_since,
         shape=replica or shape(),
+        held=held,
     )
     return ClusterObservation(cluster=ClusterName(primary), observed_at=at, workloads=(seen,))
 
@@ -183,10 +185,11 @@ def inputs(
     there: Ledger | None = None,
     now: datetime = NOW,
     history: DemandHistory | None = None,
+    past: PastDemand | None = None,
 ) -> PassInput:
     seen = Observed(clusters={observation.cluster: observation for observation in observations})
     wanted = wanted or desired()
-    demands: Demands = measure(wanted, seen, history or {}, now)
+    demands: Demands = measure(wanted, seen, history or {}, now, past or {})
     return PassInput(
         desired=wanted, ledger=there or ledger(), observed=seen, demands=demands, now=now, reach=ClusterOrder(wanted)
     )

@@ -9,16 +9,12 @@ from urllib.parse import urlsplit
 from fastapi import FastAPI
 from jsonschema import Draft202012Validator
 
-_DOCUMENTS: dict[frozenset[str], dict[str, Any]] = {}
-"""The documents by the routes that they describe: to make one takes longer than most tests."""
-
 
 class Contract:
     """The OpenAPI document of an application."""
 
     def __init__(self, app: FastAPI) -> None:
-        routes = frozenset(str(route) for route in app.routes)
-        self.document = _DOCUMENTS.get(routes) or _DOCUMENTS.setdefault(routes, app.openapi())
+        self.document = app.openapi()
         # A path without parameters goes before one that would take its last part for one.
         by_length = sorted(self.document["paths"], key=lambda path: path.count("{"))
         self._paths = [(re.compile(re.sub(r"\{\w+\}", "[^/]+", path)), path) for path in by_length]

@@ -7,14 +7,14 @@ from datetime import UTC, datetime, timedelta
 from reconciler.adapters.helm import Helm
 from reconciler.core.decide.state.order import Order
 from reconciler.daemon.branch import BranchReader
-from reconciler.daemon.reconcile import Memory, Outcome, View, World, look, reconcile_once
+from reconciler.daemon.reconcile import Memory, Outcome, PassDecision, World, observe_and_decide, reconcile_once
 from reconciler.daemon.source import SourceReader
 from reconciler.errors import Conflict
 from reconciler.model.capacity import ClusterObservation, MissingReplicas, Observed, WorkloadObservation
 from reconciler.model.ids import ClusterName
 from reconciler.model.placement import Placement
 from reconciler.model.workload import WorkloadRef
-from reconciler.ports import Repository
+from reconciler.ports import Recording, Repository
 from tests.builders.inputs import free, shape
 from tests.fakes.memory_repository import OURS
 
@@ -30,13 +30,13 @@ spec: {engine: manifests}
         f"apiVersion: overspill.dev/v1alpha1\nkind: Cluster\nmetadata: {{name: worker-{number}}}\nspec: {{}}\n"
         for number in (1, 2, 3)
     ),
-    "workspace.yaml": """\
+    "workspaces.yaml": """\
 apiVersion: overspill.dev/v1alpha1
 kind: Workspace
 metadata: {name: llm}
 spec: {primaryCluster: worker-1, clusters: [worker-1, worker-2, worker-3], namespaces: [demo]}
 """,
-    "policy.yaml": """\
+    "policies.yaml": """\
 apiVersion: overspill.dev/v1alpha1
 kind: BurstPolicy
 metadata: {name: gpu}
@@ -70,13 +70,16 @@ spec:
 """,
 }
 
-QUIET = {name: text for name, text in SOURCE_FILES.items() if name not in ("policy.yaml", "template.yaml")}
+QUIET = {name: text for name, text in SOURCE_FILES.items() if name not in ("policies.yaml", "template.yaml")}
 """The fleet in which nothing bursts."""
 
 BRANCHES = {
     "fleet.yaml": SOURCE_FILES["fleet.yaml"].replace("engine: manifests", "engine: manifests, branchPerCluster: true")
 }
 """The fleet with a branch for each cluster, to be put over `SOURCE_FILES`."""
+
+RENEWING = {"policies.yaml": SOURCE_FILES["policies.yaml"] + "  duration: {renew: WhileNeeded}\n"}
+"""The policy by which a burst lasts as long as it is needed, to be put over `SOURCE_FILES`."""
 
 
 def seconds(number: float) -> timedelta:
@@ -100,6 +103,7 @@ class Passes:
         self.bound: dict[str, int] = {}
         self.blind: frozenset[str] = frozenset()
         self.orders: tuple[Order, ...] = ()
+        self.recording: Recording | None = None
         self._observed = Observed()
         self.restart()
 
@@ -133,13 +137,20 @@ class Passes:
         self._observed = self._look(observed_at or self.moment)
         return reconcile_once(self.world(), self.memory, orders=self.orders)
 
-    def look(self) -> View:
+    def look(self) -> PassDecision:
         """Decide on what is to be seen now, and change nothing."""
         self._observed = self._look(self.moment)
-        return look(self.world(), self.memory)
+        return observe_and_decide(self.world(), self.memory)
 
     def world(self) -> World:
-        return World(repository=self.repository, clusters=self, charts=Helm(), clock=self, author=OURS)
+        return World(
+            repository=self.repository,
+            clusters=self,
+            charts=Helm(),
+            clock=self,
+            author=OURS,
+            recording=self.recording,
+        )
 
     def run(self, observed_at: datetime | None = None) -> Outcome:
         """Run passes until one changes nothing, as the loop would; a moved tip is tried again."""

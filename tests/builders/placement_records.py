@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from reconciler.core.ledger.placement_record import digest, write_placement
 from reconciler.model.capacity import DeviceOption, DeviceRequest, ReplicaShape
 from reconciler.model.ids import ClusterName, CommitId, PlacementName, TemplateName, WorkloadId, WorkspaceName
+from reconciler.model.kubernetes.scheduling import NodeRequirement, NodeTerm, Toleration
 from reconciler.model.placement import Origin, Placement, Restraint, RestraintKind
 from reconciler.model.policy import EngineName
-from reconciler.model.scheduling import NodeRequirement, NodeTerm, Toleration
 from reconciler.model.units import ONE, Quantity, Resources
 from reconciler.model.workload import (
     Command,
@@ -209,4 +209,5 @@ restraints = st.builds(
     until=moments,
     reason=text,
     placement=placement_names.map(PlacementName),
+    move=st.booleans(),
 )

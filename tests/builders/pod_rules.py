@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from reconciler.core.capacity.room import ClusterCapacity
+from reconciler.core.capacity.cluster import ClusterCapacity
 from reconciler.core.observe.kubernetes.cluster_state import ClusterState
 from reconciler.core.observe.kubernetes.resources import Resource
-from reconciler.core.workloads.pod_shape import replica_shape
+from reconciler.core.pods.pod_shape import replica_shape
 from reconciler.model.capacity import ClusterObservation
 from reconciler.model.ids import ClusterName
 from tests.builders.inputs import NOW

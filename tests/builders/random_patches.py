@@ -8,7 +8,7 @@ from __future__ import annotations
 from random import Random
 from typing import Any
 
-from reconciler.core.workloads.strategic_merge import FLAT, TYPES, PodField
+from reconciler.core.pods.strategic_merge import FLAT, TYPES, PodField
 
 Json = Any
 LETTERS = "abcde"

@@ -10,10 +10,10 @@ from reconciler.core.spread.inject import inject_subset
 from reconciler.core.spread.subset_pods import Injection, injection, patch_template
 from reconciler.errors import InvalidInput
 from reconciler.model.ids import ClusterName, WorkspaceName
+from reconciler.model.kubernetes.scheduling import NodeRequirement, NodeTerm, Toleration
+from reconciler.model.kubernetes.workload_spread import Subset, WorkloadSpread
 from reconciler.model.policy import Cluster, Workspace
-from reconciler.model.scheduling import NodeRequirement, NodeTerm, Toleration
 from reconciler.model.workload import WorkloadRef
-from reconciler.model.workload_spread import Subset, WorkloadSpread
 
 SUBSET = Subset(
     name="spot",

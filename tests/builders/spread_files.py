@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from textwrap import indent
 
 from reconciler.model.ids import WorkloadId
+from reconciler.model.kubernetes.workload_spread import WorkloadSpread
 from reconciler.model.policy import Desired
-from reconciler.model.workload_spread import WorkloadSpread
 from tests.builders.fleet_files import FLEET, TEMPLATE, cluster, errors, load, text, warnings, workspace
 
 HEAD = text("""
@@ -76,7 +76,7 @@ def fleet_for(kind: str, api_version: str, name: str, namespace: str) -> dict[st
             )
             for worker, zone in zones.items()
         },
-        "templates/vllm.yaml": template.replace("        name: vllm", f"        name: {name}"),
+        "templates/vllm.yaml": template.replace("{name: vllm,", f"{{name: {name},"),
         "workspaces/llm.yaml": workspace()
         .replace("llm-demo", namespace)
         .replace("[worker-1, worker-2]", f"[{', '.join(zones)}]"),

@@ -11,12 +11,12 @@ from reconciler.core.decide.distribution.subsets import Layer, give_back, share_
 from reconciler.core.observe.demand import DemandHistory, Sample
 from reconciler.model.capacity import ClusterObservation, Node, Pool
 from reconciler.model.ids import ClusterName
+from reconciler.model.kubernetes.scheduling import NodeRequirement, NodeTerm
+from reconciler.model.kubernetes.workload_spread import Bound, Subset, WorkloadSpread
 from reconciler.model.placement import Placement
 from reconciler.model.plan import Place, Plan, Resize, Revert
 from reconciler.model.policy import BurstPolicy, Cluster, Desired
-from reconciler.model.scheduling import NodeRequirement, NodeTerm
 from reconciler.model.workload import Json, WorkloadRef
-from reconciler.model.workload_spread import Bound, Subset, WorkloadSpread
 from tests.builders.inputs import NOW, VLLM, cluster, desired, gpus, placement
 
 POOL, TIER = "pool", "tier"
@@ -71,7 +71,7 @@ def with_pods(made: Desired, template: Mapping[str, Json]) -> Desired:
     """Let the pods of the workload be made from this template."""
     (one,) = made.templates.values()
     (resource,) = one.spec.manifests
-    manifest = {**resource.manifest, "spec": {**resource.manifest["spec"], "template": template}}
+    manifest = {**resource.manifest, "spec": {"selector": {}, **resource.manifest["spec"], "template": template}}
     spec = replace(one.spec, manifests=(replace(resource, manifest=manifest),))
     return replace(made, templates={VLLM: replace(one, spec=spec)})
 

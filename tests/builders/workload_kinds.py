@@ -23,6 +23,8 @@ def template(gpus: int = 0, name: str = "main") -> Json:
 
 def workload(api_version: str, kind: str, spec: Json, **metadata: Json) -> Json:
     named = {"name": "model", "namespace": "demo", **metadata}
+    if api_version == "apps/v1":
+        spec = {"selector": {"matchLabels": {"app": "model"}}, **spec}
     return {"apiVersion": api_version, "kind": kind, "metadata": named, "spec": spec}
 
 
@@ -133,8 +135,30 @@ SAMPLES: dict[str, tuple[Json, Pods]] = {
     "StatefulSet": (workload("apps/v1", "StatefulSet", _SET), {1: 3}),
     "DaemonSet": (workload("apps/v1", "DaemonSet", {"template": template(1)}), {}),
     "Job": (workload("batch/v1", "Job", {"parallelism": 4, "completions": 3, "template": template(1)}), {1: 3}),
-    "CronJob": (workload("batch/v1", "CronJob", {"jobTemplate": {"spec": {"template": template(1)}}}), {}),
+    "CronJob": (
+        workload("batch/v1", "CronJob", {"schedule": "@daily", "jobTemplate": {"spec": {"template": template(1)}}}),
+        {},
+    ),
     "CloneSet": (workload("apps.kruise.io/v1alpha1", "CloneSet", _SET), {1: 3}),
+    "StatefulSet of OpenKruise": (workload("apps.kruise.io/v1beta1", "StatefulSet", _SET), {1: 3}),
+    "DaemonSet of OpenKruise": (workload("apps.kruise.io/v1beta1", "DaemonSet", {"template": template(1)}), {}),
+    "UnitedDeployment": (
+        workload(
+            "apps.kruise.io/v1alpha1",
+            "UnitedDeployment",
+            {"replicas": 3, "template": {"advancedStatefulSetTemplate": {"spec": {"template": template(1)}}}},
+        ),
+        {1: 3},
+    ),
+    "BroadcastJob": (workload("apps.kruise.io/v1alpha1", "BroadcastJob", {"template": template(1)}), {}),
+    "AdvancedCronJob": (
+        workload(
+            "apps.kruise.io/v1alpha1",
+            "AdvancedCronJob",
+            {"template": {"jobTemplate": {"spec": {"template": template(1)}}}},
+        ),
+        {},
+    ),
     "Rollout": (workload("argoproj.io/v1alpha1", "Rollout", _SET), {1: 3}),
     "LeaderWorkerSet": (lws(), {8: 8}),
     "LeaderWorkerSet with a leader of its own": (lws(leader=1), {1: 2, 8: 6}),

@@ -11,16 +11,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.core.capacity.admission_defaults import with_admission_defaults
-from reconciler.core.capacity.room import ClusterCapacity
+from reconciler.core.capacity.cluster import ClusterCapacity
 from reconciler.core.explain.workload import explain
-from reconciler.core.workloads.pod_requests import pod_requests
-from reconciler.core.workloads.pod_shape import replica_shape
+from reconciler.core.pods.pod_requests import pod_requests
+from reconciler.core.pods.pod_shape import replica_shape
 from reconciler.model.capacity import ClusterObservation, Node, Pool, ReplicaShape
 from reconciler.model.ids import ClusterName
+from reconciler.model.kubernetes.scheduling import RuntimeClass, Taint, Toleration
 from reconciler.model.plan import Move, Place, Plan, Reason
 from reconciler.model.policy import Availability
 from reconciler.model.request import Request
-from reconciler.model.scheduling import RuntimeClass, Taint, Toleration
 from reconciler.model.units import Resources, parse_quantity
 from reconciler.model.workload import Json
 from tests.builders.inputs import (
@@ -36,6 +36,7 @@ from tests.builders.inputs import (
     plan,
     short,
 )
+from tests.builders.plans import begun
 from tests.builders.platform_objects import bursting_fleet, obj
 from tests.builders.requests import deployment, holds, manifests, record, request, wants
 
@@ -101,7 +102,7 @@ def test_its_node_selector_holds_and_its_tolerations_help() -> None:
 def test_what_nobody_knows_of_a_runtime_class_fits_nowhere_and_says_so() -> None:
     pod = shaped(container(gpu="1"), runtimeClassName="kata")
     assert why_not(pod, replace(there(), runtime_classes=None)) == (
-        "nobody says what RuntimeClass kata adds to pods there",
+        "RuntimeClass kata is unknown there",
         "let its RuntimeClasses be seen: by the rights of bootstrap/rbac.yaml, or in its observation",
     )
     assert why_not(pod, there()) == ("has no RuntimeClass kata", "create RuntimeClass kata there")
@@ -149,7 +150,7 @@ def test_where_limit_ranges_cannot_be_seen_pods_that_request_too_little_fit_nowh
     blind = replace(there(), limit_ranges=None)
     assert fitting(shaped(container(gpu="1", cpu="1", memory="1Gi")), blind) == 8
     assert why_not(shaped(container(gpu="1", cpu="1")), blind) == (
-        "nobody says what LimitRanges give to containers there that request no cpu or memory",
+        "LimitRanges are unknown there, and a container requests no cpu or memory",
         "give Overspill the rights of bootstrap/rbac.yaml there, or state requests in every container",
     )
 
@@ -305,7 +306,7 @@ def test_a_request_is_counted_with_what_its_clusters_add() -> None:
     made = plan(replace(free("worker-2", 8), runtime_classes=None), wanted=wants(asked), there=holds(record(asked)))
     (held,) = made.suppressed
     assert held.reason is Reason.NOTHING_FITS
-    assert "nobody says what RuntimeClass kata adds to pods there" in str(held.refusals)
+    assert "RuntimeClass kata is unknown there" in str(held.refusals)
     for free_, placed in ((there(3), 0), (there(6), 1)):
         seen = replace(free_, runtime_classes={"kata": KATA})
         made = plan(seen, wanted=wants(asked), there=holds(record(asked)))
@@ -320,7 +321,7 @@ def test_requests_whose_parts_have_swapped_namespaces_are_not_told_the_same() ->
     first, second = asks("first", "costly", "plain"), asks("second", "plain", "costly")
     where = there(limit_ranges={"costly": amounts(cpu="6")})
     made = plan(where, wanted=wants(first, second), there=holds(record(first), record(second)))
-    assert [change.placement.workload.name for change in made.changes if isinstance(change, Place)] == ["second"]
+    assert [placement.workload.name for placement in begun(made)] == ["second"]
 
 
 @pytest.mark.parametrize(("cpu", "fits"), [("0", True), ("2", False)])
@@ -347,7 +348,7 @@ def test_a_runtime_class_in_a_template_that_nobody_can_read_ends_no_pass(told: J
     missing = short(5, replica=shaped(container(gpu="1"), runtimeClassName="kata"))
     made = plan(missing, replace(free("worker-2", 8), runtime_classes={}), wanted=fleet)
     (held,) = made.suppressed
-    assert "nobody can read what its RuntimeClass kata adds to pods" in str(held.refusals)
+    assert "its RuntimeClass kata is unreadable" in str(held.refusals)
 
 
 def test_explain_tells_what_each_cluster_adds() -> None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.core.capacity.room import ClusterCapacity
+from reconciler.core.capacity.cluster import ClusterCapacity
 from reconciler.core.decide.decide import decide
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.model.ids import PlacementName
@@ -69,5 +69,5 @@ def test_as_many_parts_fit_together_as_find_room_one_after_the_other(nodes: list
         room.take(one, replicas)
         fitting += 1
     fresh = ClusterCapacity(free("worker-2", *nodes))
-    assert fresh.together(wanted) == fitting
+    assert fresh.fitting_in_order(wanted) == fitting
     assert fresh.free(shape()) == ClusterCapacity(free("worker-2", *nodes)).free(shape())

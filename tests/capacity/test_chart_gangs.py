@@ -29,6 +29,7 @@ from tests.builders.group_bursts import burst, lacks, roomy
 from tests.builders.inputs import NOW, VLLM, cluster, desired, free, inputs, ledger, ordering, plan, seconds, shape
 from tests.builders.kube_objects import NO_GPU, pod
 from tests.builders.kube_objects import workload as made_by_server
+from tests.builders.plans import begun
 from tests.builders.subsets import wanted_before
 from tests.builders.workload_kinds import lws
 
@@ -144,7 +145,7 @@ def test_a_kind_that_nobody_names_is_known_by_its_pods() -> None:
 def test_pods_of_a_chart_that_run_in_no_groups_are_lent_one_by_one() -> None:
     seen = shows(5, kind="Deployment")
     made = plan(seen, free("worker-2", *[8] * 3), free("worker-3", *[8] * 8), wanted=charted(""))
-    assert [change.placement.replicas for change in made.changes if isinstance(change, Place)] == [3, 2]
+    assert [placement.replicas for placement in begun(made)] == [3, 2]
 
 
 RAY = ((CPU, 1), (shape(8), 3))
@@ -181,8 +182,8 @@ def test_the_minimum_of_several_groups_is_that_of_each() -> None:
 def test_where_nobody_says_how_many_pods_a_replica_is_nothing_is_lent_and_the_way_out_is_told() -> None:
     seen = shows(4, *RAY, kind="RayCluster", running=0)
     assert held(plan(seen, roomy("worker-2", 8, 8, 8), wanted=charted("RayCluster"))) == (
-        "nobody says of how many pods one replica is (annotate its template: overspill.dev/group-size), so nobody knows"
-        " where all of it fits"
+        "cannot compute fit: the number of pods of one replica is unknown "
+        "(annotate its template: overspill.dev/group-size)"
     )
 
 
@@ -388,16 +389,16 @@ spec:
 """
 
 
-def test_a_spread_of_what_a_chart_deploys_in_groups_is_told_and_without_effect() -> None:
+def test_a_spread_of_what_a_chart_deploys_in_groups_bounds_its_clusters_and_is_told() -> None:
     text = TEMPLATE.format(workload="LeaderWorkerSet/llm-demo/vllm", size="4")
     found = load({**FLEET, "templates/vllm.yaml": text, "spread.yaml": SPREAD})
-    assert any("runs in groups and has one cluster, so that it cannot be spread" in one for one in warnings(found))
-    assert [policy.spread for policy in found.policies.values()] == [None]
+    assert any("runs in groups and has one cluster, so that subsets only bound its" in one for one in warnings(found))
+    assert [(policy.spread, policy.bounds is None) for policy in found.policies.values()] == [(None, False)]
 
 
-def test_a_chart_of_pods_for_themselves_is_still_told_that_it_has_no_share() -> None:
+def test_a_chart_of_pods_for_themselves_is_told_that_it_is_placed_in_copies() -> None:
     unsaid = TEMPLATE.replace('    overspill.dev/group-size: "{size}"\n', "")
     for kind, told in (("Deployment", 1), (LWS, 0)):
         text = unsaid.format(workload=f"{kind}/llm-demo/vllm")
-        found = [one for one in warnings(load({**FLEET, "templates/vllm.yaml": text})) if "reads replicas" in one]
+        found = [one for one in warnings(load({**FLEET, "templates/vllm.yaml": text})) if "one copy of" in one]
         assert len(found) == told

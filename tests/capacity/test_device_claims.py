@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from reconciler.core.capacity.pod_needs import pods_of_request, request_requirements
-from reconciler.core.capacity.room import ClusterCapacity
+from reconciler.core.capacity.cluster import ClusterCapacity
+from reconciler.core.capacity.pod_requirements import pods_of_request, request_requirements
 from reconciler.model.capacity import DeviceOption, DeviceRequest, ReplicaShape
 from reconciler.model.workload import Json
 from tests.builders.inputs import free
@@ -48,7 +48,7 @@ def test_what_a_template_in_the_cluster_claims_nobody_knows() -> None:
 
 def test_a_group_that_has_to_be_in_one_topology_domain_fits_nowhere_and_says_why() -> None:
     (shape,) = shapes(job(4, **{TOPOLOGY: "cloud.provider.com/rack"}))
-    assert shape.obstacle == f"wants its pods in one topology domain ({TOPOLOGY}), which nobody counts here"
+    assert shape.obstacle == f"wants its pods in one topology domain ({TOPOLOGY}), which cannot be counted here"
     assert ClusterCapacity(free("worker-2", 8)).count(shape, 4) == 0
     assert ClusterCapacity(free("worker-2", 8)).shortfall(shape) == shape.obstacle
 
@@ -88,12 +88,12 @@ def test_pods_of_one_nvlink_domain_fit_nowhere_and_say_why() -> None:
     channel = {"numNodes": 4, "channel": {"resourceClaimTemplate": {"name": "model"}}}
     domain = obj("resource.nvidia.com/v1beta1", "ComputeDomain", "rack", channel)
     (shape,) = shapes(deployment(CLAIMING, replicas=4), domain)
-    assert shape.obstacle == "wants its pods in one NVLink domain (ComputeDomain rack), which nobody counts here"
+    assert shape.obstacle == "wants its pods in one NVLink domain (ComputeDomain rack), which cannot be counted here"
 
 
 def test_a_part_of_a_gpu_that_only_kai_hands_out_fits_nowhere_and_says_why() -> None:
     (shape,) = shapes(deployment(replicas=1, metadata={"annotations": {"gpu-fraction": "0.5"}}))
-    assert shape.obstacle == "asks for a part of a GPU (gpu-fraction), which nobody counts here"
+    assert shape.obstacle == "asks for a part of a GPU (gpu-fraction), which cannot be counted here"
 
 
 def test_gpr_details_say_what_nobody_can_count() -> None:

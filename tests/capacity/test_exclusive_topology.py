@@ -9,8 +9,8 @@ import pytest
 from reconciler.core.capacity.exclusive_topology import SUBGROUPS, subgroup_of
 from reconciler.model.capacity import ClosedNode, ClusterObservation, Node, Pool
 from reconciler.model.ids import ClusterName
+from reconciler.model.kubernetes.scheduling import PodOnNode
 from reconciler.model.plan import Place, Plan, Reason
-from reconciler.model.scheduling import PodOnNode
 from reconciler.model.workload import Json
 from tests.builders.group_bursts import fleet, lacks
 from tests.builders.inputs import NOW, free, gpus, plan, shape
@@ -263,7 +263,7 @@ def test_a_domain_of_which_nobody_says_which_pods_are_there_is_none() -> None:
     seen = racks(EIGHT)
     (pool,) = seen.pools
     unknown = replace(seen, pools=(replace(pool, nodes=(*pool.nodes[:3], replace(pool.nodes[3], pods=None))),))
-    told = "needs 1 domain of rack, one for each group: 0 of 1 there can hold one, and nobody says which pods are in 1"
+    told = "needs 1 domain of rack, one for each group: 0 of 1 there can hold one, and the pods in 1 are unknown"
     assert refused(decided(unknown, SET)) == told
 
 

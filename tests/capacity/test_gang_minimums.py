@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.core.capacity.pod_needs import pods_of_request, pods_of_spec, requirements_of
-from reconciler.core.capacity.room import ClusterCapacity
+from reconciler.core.capacity.cluster import ClusterCapacity
+from reconciler.core.capacity.pod_requirements import pods_of_request, pods_of_spec, requirements_of
 from reconciler.core.decide.candidates.gang_start import start
 from reconciler.model.policy import Desired
 from reconciler.model.workload import Json

@@ -62,7 +62,7 @@ def test_a_gpr_counts_the_gpus_of_all_pods():
     ):
         asked = request("worker-2", spec=manifests(made))
         seen = inputs(free("worker-2", 0), wanted=wants(asked), there=holds(record(asked)))
-        seen = seen.enrolling(holds(record(asked)).requests)
+        seen = seen.with_requests(holds(record(asked)).requests)
         (one,) = gpr_views(seen, plan(free("worker-2", 0), wanted=wants(asked), there=holds(record(asked))))
         assert (one.gpus, one.nodes) == (gpus, nodes)
 
@@ -70,7 +70,7 @@ def test_a_gpr_counts_the_gpus_of_all_pods():
 def test_explain_says_what_runs_only_together():
     asked = request("worker-2", spec=manifests(lws(2, 4, leader=1), SAMPLES["Job of Volcano"][0]))
     open_ = record(asked)
-    seen = inputs(free("worker-2", 1), wanted=wants(asked), there=holds(open_)).enrolling({BOOKINFO: open_})
+    seen = inputs(free("worker-2", 1), wanted=wants(asked), there=holds(open_)).with_requests({BOOKINFO: open_})
     told = explain_request(open_, seen, plan(free("worker-2", 1), wanted=wants(asked), there=holds(open_)))
     (groups,) = (line for line in told.conclusion if line.startswith("LeaderWorkerSet model"))
     assert groups == (

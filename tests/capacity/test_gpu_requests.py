@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from reconciler.core.capacity.cluster import ClusterCapacity
 from reconciler.core.capacity.gpu_requests import gpu_shapes, missing_gpus
-from reconciler.core.capacity.room import ClusterCapacity
 from reconciler.model.capacity import ClusterObservation, DeviceKind, DeviceStock, Node, Pool
 from reconciler.model.gpr import GpuAsk
-from reconciler.model.scheduling import Taint
+from reconciler.model.kubernetes.scheduling import Taint
 from reconciler.model.units import Resources
 from tests.builders.gpu_nodes import H100, L40S, cluster_of, h100, nodes
 from tests.builders.inputs import shape

@@ -30,7 +30,9 @@ def of(workload: str, made: str = "apps/v1, kind: Deployment", *, name: str = "v
         "kubeslice-acme\n", f"kubeslice-acme\n  annotations: {{overspill.dev/workload: {workload}}}\n"
     )
     head = head.replace("apps/v1", version).replace("kind: Deployment", f"kind: {kind}")
-    return {**FLEET, "templates/vllm.yaml": head.replace("            name: vllm", f"            name: {name}")}
+    if version == "batch/v1":
+        head = head.replace("replicas:", "parallelism:")
+    return {**FLEET, "templates/vllm.yaml": head.replace("{name: vllm,", f"{{name: {name},")}
 
 
 def ref(files: dict[str, str]) -> WorkloadRef | None:
@@ -66,7 +68,8 @@ def test_a_chart_may_make_a_job_of_any_group() -> None:
     beside = (
         "  manifestResources:\n"
         "    - name: own\n"
-        "      manifest: {apiVersion: batch/v1, kind: Job, metadata: {name: NAME, namespace: llm-demo}}\n  steps:\n"
+        "      manifest: {apiVersion: batch/v1, kind: Job, metadata: {name: NAME, namespace: llm-demo},\n"
+        "        spec: {template: {spec: {containers: [{name: own}]}}}}\n  steps:\n"
         "    - {name: own, type: manifest}\n"
     )
     for name, group in (("other", ""), ("vllm", "batch")):
@@ -79,7 +82,7 @@ def test_a_chart_may_make_a_job_of_any_group() -> None:
 )
 def test_a_group_that_nobody_knows_is_told_with_the_nearest(kind: str, meant: str) -> None:
     (told,) = warnings(load(of(f"{kind}/llm-demo/vllm")))
-    assert f"nobody knows a kind '{kind}' (try '{meant}/llm-demo/vllm'; known are CloneSet, " in told
+    assert f"unknown kind '{kind}' (try '{meant}/llm-demo/vllm'; known are AdvancedCronJob, " in told
 
 
 def test_a_group_without_a_kind_names_no_object() -> None:

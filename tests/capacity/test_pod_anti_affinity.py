@@ -7,14 +7,15 @@ from typing import Any
 
 import pytest
 
-from reconciler.core.capacity.room import ClusterCapacity
+from reconciler.core.capacity.cluster import ClusterCapacity
 from reconciler.core.observe.observation_file import read
-from reconciler.core.workloads.pod_shape import replica_shape
+from reconciler.core.pods.pod_shape import replica_shape
 from reconciler.model.capacity import ClusterObservation
 from reconciler.model.plan import Move, Place, Plan
 from reconciler.model.policy import Availability
 from reconciler.model.workload import Json
 from tests.builders.inputs import NOW, cluster, desired, free, ledger, placement, plan, seconds, shape, short
+from tests.builders.plans import begun
 from tests.builders.pod_rules import HOST, LABELS, ZONE, apart, counted, node, other, pod, seen, term, why_not
 from tests.builders.requests import deployment, holds, manifests, record, request, wants
 from tests.builders.subsets import RENTED, fleet, out, with_pods
@@ -79,7 +80,7 @@ def test_of_pods_on_their_way_nobody_knows_where_they_will_keep_it_off() -> None
     room.take(counted_shape(LABELS, **apart(HOST)), 1)
     assert room.count(alike, 9) == 0
     assert room.shortfall(alike) == (
-        "pods that are on their way keep it away by their anti-affinity, and nobody knows from which nodes"
+        "pods that are on their way keep it away by their anti-affinity, from unknown nodes"
     )
     assert room.count(counted_shape({"app": "web"}), 99) == 15
 
@@ -126,7 +127,7 @@ def test_requests_that_are_alike_but_for_their_labels_are_not_told_the_same() ->
     there = holds(record(one), record(two))
     full = seen([node("a", 8, pods=[keeping()]), node("b", 1)])
     made = plan(full, wanted=wants(one, two), there=there)
-    assert [str(change.placement.workload.name) for change in made.changes if isinstance(change, Place)] == ["web"]
+    assert [str(placement.workload.name) for placement in begun(made)] == ["web"]
 
 
 def test_nor_are_they_where_pods_that_are_on_their_way_keep_one_of_them_off() -> None:
@@ -136,7 +137,7 @@ def test_nor_are_they_where_pods_that_are_on_their_way_keep_one_of_them_off() ->
     asked = [request("worker-2", name=name, spec=manifests(one)) for name, one in made.items()]
     there = holds(*(record(one, at=NOW + seconds(place)) for place, one in enumerate(asked)))
     decided = plan(seen([node("a", 8), node("b", 8)]), wanted=wants(*asked), there=there)
-    assert [change.placement.workload.name for change in decided.changes if isinstance(change, Place)] == [
+    assert [placement.workload.name for placement in begun(decided)] == [
         "guard",
         "web",
     ]

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from reconciler.core.capacity.room import ClusterCapacity
-from reconciler.core.explain.wait_time import with_added_nodes
-from reconciler.core.workloads.pod_shape import replica_shape
+from reconciler.core.capacity.cluster import ClusterCapacity
+from reconciler.core.capacity.scalable_nodes import with_added_nodes
+from reconciler.core.pods.pod_shape import replica_shape
 from reconciler.model.capacity import ClosedNode, ClusterObservation, ReplicaShape
 from reconciler.model.cluster import ScalableNodes
 from reconciler.model.ids import ClusterName
@@ -121,7 +121,7 @@ def test_the_number_of_pods_a_node_takes_counts_with_those_that_are_there() -> N
 )
 def test_what_only_the_scheduler_can_judge_fits_nowhere(fields: Raw, said: str) -> None:
     assert counted([node("a", 8, zone="a")], pod(**fields)) == 0
-    assert why_not([node("a", 8, zone="a")], pod(**fields)) == f"{said}: nobody but the scheduler can count that"
+    assert why_not([node("a", 8, zone="a")], pod(**fields)) == f"{said}: only the scheduler can count that"
 
 
 @pytest.mark.parametrize(
@@ -163,7 +163,7 @@ def test_while_pods_are_on_their_way_no_more_of_them_are_promised() -> None:
     room = ClusterCapacity(seen([node(name, 8) for name in "abcd"]))
     room.take(shape(pod(**apart(HOST))), 2)
     assert room.count(shape(pod(**apart(HOST))), 9) == 0
-    assert room.shortfall(shape(pod(**apart(HOST)))).endswith("on their way, and nobody knows to or from which nodes")
+    assert room.shortfall(shape(pod(**apart(HOST)))).endswith("on their way, to or from unknown nodes")
     assert room.count(shape(pod("web", {"app": "web"}, ports=[{"hostPort": 1, "containerPort": 1}])), 9) == 4
     assert room.count(shape(pod("web", {"app": "web"})), 99) == 30, "each of the two has a node of its own"
     assert room.count(shape(pod()), 99) == 0, "and lets no pod like it come there"
@@ -172,7 +172,7 @@ def test_while_pods_are_on_their_way_no_more_of_them_are_promised() -> None:
 def test_where_nobody_says_which_pods_are_there_rules_find_no_room_and_others_do() -> None:
     room = ClusterCapacity(free("worker-2", 8, 8))
     assert room.count(shape(pod(**apart(HOST))), 9) == 0
-    assert room.shortfall(shape(pod(**apart(HOST)))).endswith("and nobody says which pods are on its nodes")
+    assert room.shortfall(shape(pod(**apart(HOST)))).endswith("and the pods on its nodes are unknown")
     assert room.count(shape(pod()), 9) == 9
 
 
@@ -186,10 +186,10 @@ def test_nodes_that_an_autoscaler_would_add_are_a_node_each() -> None:
 def test_who_gives_way_holds_its_place_until_it_is_gone() -> None:
     nodes = [node("a", 8, zone="a", pods=[other(LABELS)]), node("b", 8, zone="b")]
     room = ClusterCapacity(seen(nodes))
-    room.vacate(one_gpu(8), 1, shape(pod(**apart(HOST))))
+    room.release_evicted(one_gpu(8), 1, shape(pod(**apart(HOST))))
     assert room.count(shape(pod(**apart(HOST))), 9) == 1
     spread = shape(pod(topologySpreadConstraints=[evenly(ZONE)]))
-    room.vacate(one_gpu(8), 1, spread)
+    room.release_evicted(one_gpu(8), 1, spread)
     assert room.count(spread, 9) == 0
 
 
@@ -210,4 +210,4 @@ def test_a_burst_goes_as_far_as_its_rules_let_it_and_says_so() -> None:
     assert (change.placement.cluster, change.placement.replicas) == ("worker-2", 2)
     assert change.placement.shape.rules == wanted.rules
     said = {refusal.cluster: refusal.message for one in made.suppressed for refusal in one.refusals}
-    assert said["worker-3"] == f"wants one pod in each {HOST}, and nobody says which pods are on its nodes"
+    assert said["worker-3"] == f"wants one pod in each {HOST}, and the pods on its nodes are unknown"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from reconciler.core.capacity.room import ClusterCapacity
+from reconciler.core.capacity.cluster import ClusterCapacity
 from reconciler.core.observe.kubernetes.pod_failures import scheduling_shortage
 from reconciler.model.capacity import ClusterObservation, Node, Pool, ReplicaShape
 from reconciler.model.ids import ClusterName

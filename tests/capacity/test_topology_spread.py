@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.builders.examples import examples
 from tests.builders.pod_rules import (
     HOST,
     LABELS,
@@ -106,7 +107,7 @@ pods = st.builds(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@examples(4)
 @given(clusters(), pods)
 def test_no_more_pods_are_promised_than_the_worst_choice_of_nodes_leaves_room_for(
     nodes: list[Raw], wanted: Raw
@@ -133,7 +134,7 @@ simple = st.one_of(
 )
 
 
-@settings(max_examples=100, deadline=None)
+@examples(2)
 @given(labelled(), simple)
 def test_with_one_spread_the_count_is_what_the_worst_choice_leaves(nodes: list[Raw], fields: Raw) -> None:
     assert counted(nodes, pod(**fields)) == worst(nodes, pod(**fields))

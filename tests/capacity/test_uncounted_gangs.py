@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from reconciler.core.capacity.pod_needs import pods_of_request
+from reconciler.core.capacity.pod_requirements import pods_of_request
 from reconciler.core.decide.candidates.gang import gang_of
 from reconciler.core.decide.decide import decide
 from reconciler.core.workloads import pod_counts

@@ -95,7 +95,9 @@ spec:
   subsets:
 """
     return {
-        "policy.yaml": SOURCE_FILES["policy.yaml"].replace("  clusters: [{name: worker-2}, {name: worker-3}]\n", ""),
+        "policies.yaml": SOURCE_FILES["policies.yaml"].replace(
+            "  clusters: [{name: worker-2}, {name: worker-3}]\n", ""
+        ),
         "spread.yaml": spread + "".join(f"  - {{{one}}}\n" for one in subsets),
     }
 

@@ -12,7 +12,7 @@ from reconciler.cli import printing
 from reconciler.errors import Problem, Severity
 from reconciler.model.demand import Demand
 from reconciler.model.ids import ClusterName
-from reconciler.model.plan import Extend, Revert, Why
+from reconciler.model.plan import EndReason, Extend, Revert
 from reconciler.model.units import ONE, Quantity, Resources
 from reconciler.text.to_json import json_value
 from tests.builders.placement_records import PLACEMENT, VLLM
@@ -25,7 +25,7 @@ from tests.builders.placement_records import PLACEMENT, VLLM
         (True, True),
         (3, 3),
         (2.99, 2.99),
-        (Why.DEMAND_GONE, "demand-gone"),
+        (EndReason.DEMAND_GONE, "demand-gone"),
         (datetime(2026, 11, 20, 10, 15, tzinfo=UTC), "2026-11-20T10:15:00Z"),
         (timedelta(minutes=90), "1h30m"),
         (VLLM, "llm/vllm"),
@@ -45,12 +45,12 @@ def test_fields_are_in_camel_case_and_complete() -> None:
     assert set(plain) == {
         "name", "cluster", "workload", "replicas", "createdAt", "changedAt", "expiresAt", "engine", "policy",
         "deletionPolicy", "sourceCommit", "namespace", "targetNamespace", "shape", "origin", "templateVersion",
-        "digest", "subset", "firstOrdinal",
+        "digest", "subset", "firstOrdinal", "fixedEnd",
     }  # fmt: skip # a list of words, filled line by line
 
 
 def test_change_says_which_kind_it_is() -> None:
-    revert = Revert(placement=PLACEMENT, why=Why.EXPIRED, detail="its 10m are over")
+    revert = Revert(placement=PLACEMENT, why=EndReason.EXPIRED, detail="its 10m are over")
     extend = Extend(before=PLACEMENT, after=PLACEMENT, detail="asked for")
     assert [json_value(change)["action"] for change in (revert, extend)] == ["Revert", "Extend"]
     assert json.loads(json.dumps(json_value(revert)))["placement"]["name"] == PLACEMENT.name
@@ -71,7 +71,7 @@ def test_stale_signals_of_a_demand_are_published_as_unheard() -> None:
     )
     assert list(json_value(demand)) == [
         "workload", "primary", "wanted", "running", "deficit", "waiting", "shape", "history", "observedAt", "reported",
-        "unheard", "unit",
+        "note", "unheard", "podsAtHome", "held", "unit", "forecasts",
     ]  # fmt: skip # a list of words, filled line by line
     assert json_value(demand)["unheard"] == ["prometheus queue has not answered"]
 

@@ -39,7 +39,7 @@ def written(path: Path, text: str) -> str:
     [
         ("gpr", "clusterNames: [worker-1, worker-2]", {"clusterNames": ["worker-1", "worker-2"]}),
         ("worker", "clusterName: worker-1", {"clusterName": "worker-1"}),
-        ("aiops", "duration: 15m", {"duration": "15m"}),
+        ("aiops", "duration: 15m", {"duration": "15m", "autoSelectCluster": True}),
     ],
 )
 def test_file_of_any_group_is_a_body_of_its_name_and_spec(tmp_path: Path, group: str, where: str, given: dict) -> None:
@@ -93,7 +93,7 @@ def test_what_a_daemon_finds_wrong_is_told_by_line(tmp_path: Path) -> None:
     assert [str(one) for one in asked.problems(Refused("3 problems", status=400, problems=found))] == [
         f"{file}:11: spec.helmConfig[0].chart: is no chart (try vllm/vllm-stack)",
         f"{file}:8: spec.burstDuration: is not a duration",
-        f"{file}:7: spec.workspaceName: is required",
+        f"{file}:7: spec.workspaceName: is required (try --workspace)",
     ]
 
 
@@ -102,3 +102,20 @@ def test_refusal_without_fields_is_about_the_placement(tmp_path: Path) -> None:
     assert [str(one) for one in asked.problems(Refused("Already Exists", status=409))] == [
         f"{tmp_path}/asked.yaml:3: a: Already Exists"
     ]
+
+
+@pytest.mark.parametrize(
+    ("group", "spec", "expected"),
+    [("aiops", {}, True), ("aiops", {"clusterName": "worker-2"}, None), ("gpr", {}, None)],
+    ids=["aiops without a cluster", "aiops with one", "gpr"],
+)
+def test_a_placement_of_aiops_without_a_cluster_goes_to_any_as_its_file_does(
+    tmp_path: Path, group: str, spec: dict, expected: bool | None
+) -> None:
+    path = tmp_path / "placement.yaml"
+    path.write_text(
+        f"apiVersion: {group}.kubeslice.io/v1alpha1\nkind: WorkloadPlacement\n"
+        f"metadata: {{name: settings}}\nspec: {json.dumps(spec)}\n"
+    )
+    (body,) = read_bodies((str(path),))
+    assert body.body.get("autoSelectCluster") is expected

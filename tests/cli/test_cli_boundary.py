@@ -39,7 +39,7 @@ def failing(error: BaseException) -> click.testing.Result:
     [
         (InvalidInput("reading x: it is broken"), 1, "error: reading x: it is broken\n"),
         (Transient("fetching x: no answer"), 1, "error: fetching x: no answer (try again)\n"),
-        (Conflict("pushing x: it moved"), 1, "error: pushing x: it moved (somebody else was first; try again)\n"),
+        (Conflict("pushing x: it moved"), 1, "error: pushing x: it moved (another push was first; try again)\n"),
         (InvalidInput("two lines\nthe second"), 1, "error: two lines\n  the second\n"),
         (click.UsageError("no such thing"), 2, "Error: no such thing"),
         (KeyboardInterrupt(), 130, ""),

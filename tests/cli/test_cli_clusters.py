@@ -70,7 +70,7 @@ def test_once_bursts_what_is_unschedulable_and_names_the_cause(
 ) -> None:
     clusters.scale(6)
     lines = terminal.done("once").splitlines()
-    assert [line.partition(" for 10m (")[0] for line in lines[:2]] == [
+    assert [line.partition(" for 10m (")[0] for line in lines[1:3]] == [
         "burst(llm/vllm): 2 replicas on worker-2",
         "burst(llm/vllm): 3 replicas on worker-3",
     ]
@@ -87,6 +87,17 @@ def test_command_waits_for_the_clusters_and_tells_which_it_cannot_see(terminal: 
         "worker-2"
     ]
     assert "warning: cluster worker-3: cannot be watched: does not take our credentials" in result.stderr
+
+
+def test_what_is_supposed_comes_on_top_of_what_is_watched(terminal: Terminal) -> None:
+    assert [one for one in terminal.answer("plan")["commits"] if one["change"]] == []
+    for supposition, expected in (
+        ("cluster/worker-2=down", [("worker-3", 3)]),
+        ("cluster/worker-2/gpu-1+1", [("worker-2", 3)]),
+    ):
+        answer = terminal.answer("plan", "--what-if", "llm/vllm+3", "--what-if", supposition)
+        places = [one["change"]["placement"] for one in answer["commits"] if one["change"]]
+        assert [(place["cluster"], place["replicas"]) for place in places] == expected
 
 
 def test_cluster_without_a_context_is_told_and_left_to_other_sources(terminal: Terminal, clusters: Clusters) -> None:

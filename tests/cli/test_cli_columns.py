@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.cli.columns import aligned, fitted
@@ -63,7 +63,6 @@ def test_columns_for_which_there_is_no_room_go_below_their_row_by_name() -> None
     ]
 
 
-@settings(deadline=None)
 @given(rows=st.lists(st.tuples(NAMES, NAMES, NAMES, WORDS, WORDS), min_size=1, max_size=4), width=st.integers(44, 140))
 def test_no_name_and_no_word_is_broken_at_any_width(rows: list[tuple[str, ...]], width: int) -> None:
     lines = list(fitted(HEADERS, rows, width))

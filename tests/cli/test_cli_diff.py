@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.cli.actions.diff import apply, patch
@@ -44,7 +44,6 @@ def applied_by_git(before: Mapping[str, bytes], text: bytes) -> dict[str, bytes]
         return {path.relative_to(tree).as_posix(): path.read_bytes() for path in tree.rglob("*") if path.is_file()}
 
 
-@settings(max_examples=40, deadline=None)
 @given(before=FILES, commit=commits())
 def test_git_applies_a_patch_to_what_the_commit_makes(before: dict[str, bytes], commit: Commit) -> None:
     after = apply(commit, before)

@@ -20,12 +20,12 @@ clusters: [{name: worker-2, weight: 2}, {name: worker-3}]
 
 @pytest.fixture
 def weighted(fleet: Remote) -> Remote:
-    fleet.commit("main", {**files(), "policy.yaml": policy(WEIGHTED)}, message="share by weight")
+    fleet.commit("main", {**files(), "policies.yaml": policy(WEIGHTED)}, message="share by weight")
     return fleet
 
 
 def policy(clusters: str) -> bytes:
-    return SOURCE_FILES["policy.yaml"].replace(CLUSTERS, clusters).encode()
+    return SOURCE_FILES["policies.yaml"].replace(CLUSTERS, clusters).encode()
 
 
 def files() -> dict[str, bytes]:
@@ -65,7 +65,7 @@ def test_explain_says_nothing_of_it_where_clusters_are_filled_in_order(overspill
 
 def test_check_refuses_a_weight_that_nothing_goes_by(overspill: Terminal, tmp_path: Path) -> None:
     idle = policy("clusters: [{name: worker-2, weight: 2}, {name: worker-3}]")
-    for path, data in {**files(), "policy.yaml": idle}.items():
+    for path, data in {**files(), "policies.yaml": idle}.items():
         (tmp_path / path).write_bytes(data)
     result = overspill("check", str(tmp_path))
     assert result.exit_code == 1

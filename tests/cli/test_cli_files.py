@@ -63,12 +63,66 @@ def test_init_with_git_commits_everything_to_main(terminal: Terminal, tmp_path: 
     assert len(remote.files("main")) == sum(path.is_file() for path in LAYOUT.rglob("*"))
 
 
-def test_init_passes_on_what_git_says(terminal: Terminal, tmp_path: Path) -> None:
-    terminal.env |= {"GIT_AUTHOR_NAME": "", "GIT_AUTHOR_EMAIL": "", "EMAIL": ""}
-    result = terminal("init", str(tmp_path / "fleet"), "--git")
+NOBODY = {
+    "GIT_AUTHOR_NAME": "",
+    "GIT_AUTHOR_EMAIL": "",
+    "GIT_COMMITTER_NAME": "",
+    "GIT_COMMITTER_EMAIL": "",
+    "EMAIL": "",
+}
+
+
+def test_init_commits_without_an_identity_of_git(terminal: Terminal, tmp_path: Path) -> None:
+    terminal.env |= NOBODY
+    printed = terminal.done("init", str(tmp_path / "fleet"), "--git")
+    assert "the author of that commit is Overspill" in printed
+    people = Remote(tmp_path / "fleet" / ".git").git("log", "--format=%an <%ae> %cn <%ce>", "main")
+    assert people == "Overspill <overspill@overspill.dev> Overspill <overspill@overspill.dev>"
+
+
+def test_init_passes_on_what_git_says_and_goes_on_afterwards(terminal: Terminal, tmp_path: Path) -> None:
+    terminal.env |= NOBODY
+    fleet, template = tmp_path / "fleet", tmp_path / "template"
+    hook = template / "hooks" / "pre-commit"
+    hook.parent.mkdir(parents=True)
+    hook.write_text("#!/bin/sh\necho 'no commits on Fridays' >&2\nexit 1\n")
+    hook.chmod(0o755)
+    terminal.env["GIT_TEMPLATE_DIR"] = str(template)
+    result = terminal("init", str(fleet), "--git")
     assert result.exit_code == 1
-    assert "error: git commit in" in result.stderr
+    assert f"error: git commit in {fleet}: no commits on Fridays" in result.stderr
     assert "Traceback" not in result.stderr
+    for path in (hook, fleet / ".git" / "hooks" / "pre-commit"):
+        path.unlink()
+    terminal.done("init", str(fleet), "--git")
+    assert Remote(fleet / ".git").subjects("main") == ["Begin the fleet repository"]
+
+
+def test_init_goes_on_where_it_was_broken_off(terminal: Terminal, tmp_path: Path) -> None:
+    fleet = tmp_path / "fleet"
+    layout = sorted(path.relative_to(LAYOUT) for path in LAYOUT.rglob("*") if path.is_file())
+    for path in layout[:5]:
+        (fleet / path).parent.mkdir(parents=True, exist_ok=True)
+        (fleet / path).write_bytes((LAYOUT / path).read_bytes())
+    (fleet / layout[5]).with_name(f".{layout[5].name}.partial").write_text("half of")
+    terminal.done("init", str(fleet), "--git")
+    assert (
+        sorted(path.relative_to(fleet) for path in fleet.rglob("*") if path.is_file() and ".git" not in path.parts)
+        == layout
+    )
+    assert "already" in terminal.done("init", str(fleet), "--git")
+    assert len(Remote(fleet / ".git").subjects("main")) == 1
+
+
+def test_init_leaves_changed_files_alone(terminal: Terminal, tmp_path: Path) -> None:
+    fleet = tmp_path / "fleet"
+    terminal.done("init", str(fleet), "--git")
+    (fleet / "clusters" / "worker-1.yaml").write_text("# mine\n")
+    (fleet / "fleet.yaml").unlink()
+    result = terminal("init", str(fleet), "--git")
+    assert (result.exit_code, "it holds clusters/worker-1.yaml" in result.stderr) == (1, True)
+    assert (fleet / "clusters" / "worker-1.yaml").read_text() == "# mine\n"
+    assert not (fleet / "fleet.yaml").exists()
 
 
 def test_init_refuses_a_directory_that_is_not_empty(terminal: Terminal, files: Path) -> None:
@@ -97,27 +151,27 @@ def test_check_counts_what_it_finds(terminal: Terminal, files: Path) -> None:
 
 
 def test_check_takes_the_current_directory(terminal: Terminal, files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (files / "policy.yaml").write_text(SOURCE_FILES["policy.yaml"].replace("1h", "'1 hour'"))
+    (files / "policies.yaml").write_text(SOURCE_FILES["policies.yaml"].replace("1h", "'1 hour'"))
     monkeypatch.chdir(files)
-    assert terminal("check").stdout.startswith("policy.yaml:9: spec.hold: ")
+    assert terminal("check").stdout.startswith("policies.yaml:9: spec.hold: ")
 
 
 def test_check_tells_all_problems_of_all_files_at_once(terminal: Terminal, files: Path) -> None:
-    (files / "policy.yaml").write_text(SOURCE_FILES["policy.yaml"].replace("1h", "'1 hour'").replace("30s", "soon"))
-    (files / "workspace.yaml").write_text(SOURCE_FILES["workspace.yaml"].replace("worker-3", "worker-9"))
+    (files / "policies.yaml").write_text(SOURCE_FILES["policies.yaml"].replace("1h", "'1 hour'").replace("30s", "soon"))
+    (files / "workspaces.yaml").write_text(SOURCE_FILES["workspaces.yaml"].replace("worker-3", "worker-9"))
     result = terminal("check", str(files))
     told = [line.removeprefix(f"{files}/") for line in result.stdout.splitlines() if line.startswith(str(files))]
     assert result.exit_code == 1
     assert [line.split(": ")[:2] for line in told[:3]] == [
-        ["policy.yaml:6", "spec.scaleUp.window"],
-        ["policy.yaml:9", "spec.hold"],
-        ["workspace.yaml:4", "spec.clusters[2]"],
+        ["policies.yaml:6", "spec.scaleUp.window"],
+        ["policies.yaml:9", "spec.hold"],
+        ["workspaces.yaml:4", "spec.clusters[2]"],
     ]
     assert "3 errors" in result.stdout.splitlines()[-1]
 
 
 def test_check_keeps_warnings_apart_and_exits_with_0(terminal: Terminal, files: Path) -> None:
-    (files / "policy.yaml").unlink()
+    (files / "policies.yaml").unlink()
     result = terminal("check", str(files))
     assert result.exit_code == 0
     assert result.stdout.index("Warnings") < result.stdout.index("template.yaml")
@@ -129,9 +183,9 @@ def test_check_as_json_holds_counts_and_problems(terminal: Terminal, files: Path
     assert answer == {
         "files": 5, "clusters": 3, "workspaces": 1, "templates": 1, "policies": 1,
         "requests": 0, "gprTemplates": 0, "bindings": 0, "limits": 0,
-        "kinds": 0, "errors": 0, "warnings": 0, "problems": [],
+        "kinds": 0, "errors": 0, "warnings": 0, "problems": [], "unread": [], "unchecked": [],
     }  # fmt: skip # a table, a row a line
-    (files / "policy.yaml").write_text("apiVersion: overspill.dev/v1alpha1\nkind: BurstPolicy\n")
+    (files / "policies.yaml").write_text("apiVersion: overspill.dev/v1alpha1\nkind: BurstPolicy\n")
     problem = json.loads(terminal("check", str(files), "-o", "json").stdout)["problems"][0]
     assert set(problem) == {"path", "line", "field", "message", "hint", "severity"}
 
@@ -140,7 +194,7 @@ def test_check_counts_requests_and_what_else_is_of_egs_where_there_is_any(termin
     head = "apiVersion: gpr.kubeslice.io/v1alpha1\nkind: GPUProvisioningRequest\nmetadata: {name: tuning}\n"
     spec = "spec: {sliceName: llm, preferredClusters: [worker-2], numberOfGPUNodes: 1, exitDuration: 1h}\n"
     policy = "kind: WorkspacePolicy\nmetadata: {name: llm}\nspec: {priorityRange: high}\n"
-    (files / "tuning.yaml").write_text(f"{head}{spec}---\napiVersion: gpr.kubeslice.io/v1alpha1\n{policy}")
+    (files / "fleet.yaml").write_text(f"{head}{spec}---\napiVersion: gpr.kubeslice.io/v1alpha1\n{policy}")
     last = "1 policy, 1 request, 1 workspace policy: 0 errors, 0 warnings\n"
     assert terminal("check", str(files)).stdout.endswith(last)
     assert terminal.answer("check", str(files))["requests"] == 1
@@ -223,6 +277,33 @@ def test_bootstrap_prints_for_flux_what_one_cluster_needs(overspill: Terminal, f
     assert "no such Cluster is described (try 'worker-2')" in result.stderr, "its engine is not what is wrong"
 
 
+def test_bootstrap_tells_what_it_grants_beyond_what_was_applied(
+    overspill: Terminal, fleet: Remote, tmp_path: Path
+) -> None:
+    engine = SOURCE_FILES["fleet.yaml"].replace("engine: manifests", "engine: argocd, repoURL: https://g/f.git")
+    first = fleet.commit("main", {"fleet.yaml": engine})
+    applied = tmp_path / "applied.yaml"
+    applied.write_text(overspill.done("bootstrap", "argocd"))
+    wider = SOURCE_FILES["workspaces.yaml"].replace("[demo]", "[demo, default], allowedKinds: [a.b/C, a.b/ClusterC]")
+    second = fleet.commit("main", {"workspaces.yaml": wider})
+    for since in (str(applied), first, first[:8]):
+        head, *shown = overspill.done("bootstrap", "argocd", "--since", since).partition("\n#\n")[0].splitlines()
+        assert head == f"# From commit {second[:12]} of main."
+        what = since if since == str(applied) else f"commit {first[:12]}"
+        assert shown[0] == f"# Granted beyond {what}:"
+        assert shown[1:] == [
+            *(f"#   + destination worker-{number}, namespace default" for number in (1, 2, 3)),
+            "#   + kind /Namespace default of the whole cluster",
+            "#   + kind a.b/C",
+            "#   + kind a.b/ClusterC of the whole cluster",
+        ]
+    same = overspill.done("bootstrap", "argocd", "--since", second)
+    assert "no more and no less" in same.splitlines()[1]
+    result = overspill("bootstrap", "argocd", "--since", "0123abcd")
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert "no file and no commit of the source branch has this name" in result.stderr
+
+
 @pytest.mark.parametrize("words", [["flux"], ["argocd", "--cluster", "worker-2"]])
 def test_bootstrap_takes_a_cluster_for_flux_and_only_for_flux(overspill: Terminal, words: list[str]) -> None:
     result = overspill("bootstrap", *words)
@@ -235,3 +316,73 @@ def test_bootstrap_prints_nothing_from_a_broken_fleet(overspill: Terminal, fleet
     result = overspill("bootstrap", "argocd")
     assert (result.exit_code, result.stdout) == (1, "")
     assert "error: fleet.yaml:4: spec.motor" in result.stderr
+
+
+PLAIN = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\n"
+SECRET = "apiVersion: v1\nkind: Secret\nmetadata: {name: a}\nstringData: {a: b}\n"
+UNREAD = {
+    "a plain Deployment": (
+        PLAIN,
+        "web.yaml:1: holds a plain Deployment, which is not read and goes to no cluster (make it the manifest of a ",
+    ),
+    "a plain Secret": (SECRET, "web.yaml:1: holds a plain Secret, which is not read and goes to no cluster (take it"),
+    "a kind of others": (
+        "apiVersion: x.example.com/v1\nkind: Tool\n",
+        "web.yaml:1: holds a plain Tool, which is not read and goes to no cluster (add it to a WorkloadTemplate if",
+    ),
+    "broken YAML": ("foo: [1,2\n", "web.yaml:2: is not read, for it is no YAML: did not find expected"),
+    "values without a kind": ("replicas: 3\n", "web.yaml:1: is not read, for nothing in it has a kind (add apiVersion"),
+}
+
+
+@pytest.mark.parametrize("folder", ["", "templates/"], ids=["beside files of ours", "in a folder for them"])
+@pytest.mark.parametrize(("text", "told"), UNREAD.values(), ids=UNREAD)
+def test_a_file_that_is_not_read_is_a_warning_with_the_way_out(
+    terminal: Terminal, files: Path, text: str, told: str, folder: str
+) -> None:
+    (files / folder).mkdir(exist_ok=True)
+    (files / folder / "web.yaml").write_text(text)
+    printed = terminal.done("check", str(files))
+    assert f"fleet/{folder}{told}" in printed
+    assert printed.endswith(": 0 errors, 1 warning\n")
+
+
+def test_what_is_plainly_foreign_is_one_line(terminal: Terminal, files: Path) -> None:
+    foreign = {
+        ".github/workflows/check.yaml": "on: push\n",
+        "bootstrap/daemon.yaml": PLAIN,
+        "bootstrap/rbac.yaml": "apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: a}\n",
+        "charts/web/Chart.yaml": "apiVersion: v2\nname: web\n",
+        "charts/web/templates/web.yaml": "{{ if .Values.a }}\n",
+        "kustomization.yaml": "kind: Kustomization\nresources: []\n",
+    }
+    for path, text in foreign.items():
+        (files / path).parent.mkdir(parents=True, exist_ok=True)
+        (files / path).write_text(text)
+    printed = terminal.done("check", str(files))
+    assert (
+        "Not read: . (1 file), .github/workflows (1 file), bootstrap (2 files), "
+        "charts/web (1 file), charts/web/templates (1 file)\n"
+    ) in printed
+    assert printed.endswith(": 0 errors, 0 warnings\n")
+    answer = json.loads(terminal.done("check", str(files), "-o", "json"))
+    assert {entry["path"] for entry in answer["unread"]} == {*foreign}
+
+
+def test_kinds_without_a_schema_are_one_line(terminal: Terminal, files: Path) -> None:
+    (path,) = (path for path in files.iterdir() if "kind: WorkloadTemplate" in path.read_text())
+    text = path.read_text()
+    path.write_text(text.replace("apiVersion: apps/v1", "apiVersion: example.com/v1").replace("Deployment", "Tool"))
+    tenants = files / "workspaces.yaml"
+    tenants.write_text(tenants.read_text().replace("[demo]}", "[demo], allowedKinds: [example.com/Tool]}"))
+    told = "Not checked, for want of a CustomResourceDefinition in the fleet repository: example.com/v1 Tool\n"
+    assert told in terminal.done("check", str(files))
+    assert json.loads(terminal.done("check", str(files), "-o", "json"))["unchecked"] == ["example.com/v1 Tool"]
+
+
+def test_a_path_that_the_fleet_ignores_is_not_told(terminal: Terminal, files: Path) -> None:
+    (files / "templates").mkdir()
+    (files / "templates" / "web.yaml").write_text(PLAIN)
+    fleet = "apiVersion: overspill.dev/v1alpha1\nkind: Fleet\nmetadata: {name: f}\nspec: {ignore: [templates/**]}\n"
+    (files / "fleet.yaml").write_text(fleet)
+    assert terminal.done("check", str(files)).endswith(": 0 errors, 0 warnings\n")

@@ -25,13 +25,14 @@ ROOT = Path(__file__).parents[2]
 def test_once_tells_each_change_in_a_line_and_where_it_went(overspill: Terminal, fleet: Remote, see: See) -> None:
     see()
     lines = overspill.done("once").splitlines()
-    assert [line.partition(" for 10m (")[0] for line in lines[:2]] == [
+    assert [line.partition(" for 10m (")[0] for line in lines[:3]] == [
+        "start(demo): the output branch",
         "burst(llm/vllm): 2 replicas on worker-2",
         "burst(llm/vllm): 1 replica on worker-3",
     ]
     tip = fleet.tip("placements")
     assert tip is not None
-    assert lines[2] == f"Pushed 3 commits to placements, now at {tip[:12]}."
+    assert lines[3] == f"Pushed 3 commits to placements, now at {tip[:12]}."
 
 
 def test_once_with_nothing_to_do_commits_nothing(overspill: Terminal, fleet: Remote, see: See) -> None:

@@ -34,9 +34,9 @@ def test_placement_goes_from_a_file_to_a_commit_and_back(laptop: Terminal, runni
         f"abc/bookinfo: asked for, in commit {tip[:12]}.",
         "`overspill placements get NAME` tells when it has its GPUs, and what it waits for.",
     ]
-    running.until(lambda: "Successful" in laptop.done("placements", "list"))
+    running.until(lambda: "on worker-1 until" in laptop.done("placements", "list"))
     (line,) = laptop.done("placements", "list").splitlines()[1:]
-    assert line.split()[:5] == ["bookinfo", "abc", "request", "worker-1", "Successful"]
+    assert line.split()[:5] == ["bookinfo", "abc", "request", "worker-1", "Pending"]
     assert laptop.done("placements", "delete", "bookinfo").startswith("abc/bookinfo: ended, in commit ")
     assert laptop.done("placements", "list") == "No placements.\n"
 

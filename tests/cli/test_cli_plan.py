@@ -136,8 +136,9 @@ def test_plan_at_a_later_moment_ends_what_will_have_lapsed(overspill: Terminal, 
     see()
     overspill.done("once")
     assert overspill.answer("plan")["commits"] == []
+    see(missing=0, watched=False)
     later = overspill.answer("plan", "--at", "+11m")
-    assert [one["change"]["why"] for one in later["commits"]] == ["expired", "expired"]
+    assert {one["change"]["why"] for one in later["commits"]} == {"expired"}
 
 
 def test_plan_at_a_later_moment_counts_the_time_until_then_as_watched(overspill: Terminal, see: See) -> None:
@@ -172,8 +173,73 @@ def test_plan_without_observations_says_how_to_give_them(overspill: Terminal) ->
 
 def test_plan_goes_on_with_a_broken_file_and_exits_with_1(overspill: Terminal, fleet: Remote, see: See) -> None:
     see()
-    fleet.commit("main", {"policy2.yaml": "apiVersion: overspill.dev/v1alpha1\nkind: BurstPolicy\nspec: {a: 1}\n"})
+    fleet.commit("main", {"policies2.yaml": "apiVersion: overspill.dev/v1alpha1\nkind: BurstPolicy\nspec: {a: 1}\n"})
     result = overspill("plan")
     assert result.exit_code == 1
     assert "Place" in result.stdout
-    assert "error: policy2.yaml" in result.stderr
+    assert "error: policies2.yaml" in result.stderr
+
+
+def test_plan_shows_what_would_happen_if_and_commits_nothing(overspill: Terminal, fleet: Remote, see: See) -> None:
+    see(missing=0)
+    assert "Place" not in overspill.done("plan")
+    shown = overspill.done("plan", "--what-if", "llm/vllm+3").splitlines()
+    assert shown[:2] == ["What if 3 more replicas of llm/vllm had been missing on worker-1 for 30s?", ""]
+    assert [row.split()[:2] + row.split()[3:5] for row in shown[4:6]] == [
+        ["Place", "llm/vllm", "worker-2", "2"],
+        ["Place", "llm/vllm", "worker-3", "1"],
+    ]
+    both = overspill.answer("plan", "--what-if", "llm/vllm+3", "--what-if", "cluster/worker-2=down", "--at", "+2m")
+    places = [one["change"] for one in both["commits"] if one["change"]]
+    assert [(place["placement"]["cluster"], place["placement"]["replicas"]) for place in places] == [("worker-3", 3)]
+    assert len(both["supposed"]) == 2
+    wide = overspill.answer("plan", "--what-if", "llm/vllm+9", "--what-if", "cluster/worker-2/gpu+1")
+    assert [one["change"]["placement"]["replicas"] for one in wide["commits"] if one["change"]] == [9]
+    assert "What if worker-2" in overspill.done("plan", "--diff", "--what-if", "cluster/worker-2+1")
+    assert fleet.tip("placements") is None
+
+
+def test_plan_refuses_a_supposition_of_something_that_does_not_exist(overspill: Terminal, see: See) -> None:
+    see()
+    unknown = overspill("plan", "--what-if", "llm/vlm+3")
+    assert unknown.exit_code == 1
+    assert "what if llm/vlm+3: there is no workload llm/vlm (try 'llm/vllm')" in unknown.stderr
+    wrong = overspill("plan", "--what-if", "vllm")
+    assert wrong.exit_code == 2
+    assert "'vllm' is no supposition (try WORKSPACE/TEMPLATE+3" in wrong.stderr
+
+
+def test_detailed_exit_code_tells_whether_something_would_change(overspill: Terminal, see: See) -> None:
+    see()
+    assert overspill("plan").exit_code == 0
+    assert overspill("plan", "--detailed-exitcode").exit_code == 2
+    assert overspill("plan", "--detailed-exitcode", "-o", "json").exit_code == 2
+    overspill.done("once")
+    assert overspill("plan", "--detailed-exitcode").exit_code == 0
+    assert overspill("plan", "--detailed-exitcode", "--what-if", "llm/vllm+1").exit_code == 2
+
+
+def test_replicas_that_are_held_back_alone_are_no_change(overspill: Terminal, see: See) -> None:
+    see(worker_2=0, worker_3=0, missing=0)
+    overspill.done("once")  # begins the branch
+    see(worker_2=0, worker_3=0)
+    held = overspill("plan", "--detailed-exitcode")
+    assert held.exit_code == 0
+    assert "Held back" in held.stdout
+
+
+def test_detailed_exit_code_of_an_error_is_never_that_of_a_change(
+    overspill: Terminal, see: See, observations: Path, tmp_path: Path
+) -> None:
+    see()
+    assert overspill("plan", "--detailed-exitcode", "--what-if", "llm/vlm+3").exit_code == 1
+    for wrong in (["--what-if", "vllm"], ["--bogus"], ["--at", "soon"]):
+        assert overspill("plan", *wrong).exit_code == 2
+        assert overspill("plan", *wrong, "--detailed-exitcode").exit_code == 1
+    nowhere = Terminal(env={"OVERSPILL_CACHE_DIR": str(tmp_path / "mirrors")})
+    assert nowhere("plan").exit_code == 2
+    assert nowhere("plan", "--detailed-exitcode").exit_code == 1
+    (observations / "broken.yaml").write_text("kind: [")
+    broken = overspill("plan", "--detailed-exitcode")
+    assert broken.exit_code == 1
+    assert "Place" in broken.stdout

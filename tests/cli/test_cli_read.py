@@ -1,11 +1,12 @@
-"""`status`, `history` and `explain`: their tables, their JSON and their empty states."""
+"""`status`, `history`, `cost` and `explain`: their tables, their JSON and their empty states."""
 
 from __future__ import annotations
 
 import json
 import re
+import time
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -95,7 +96,17 @@ def test_answer_for_a_moment_in_the_past_is_given_with_a_note(overspill: Termina
 
 def test_status_as_json_is_complete(overspill: Terminal, placed: list[str]) -> None:
     answer = overspill.answer("status")
-    assert set(answer) == {"now", "workloads", "requests", "placements", "leaving", "clusters", "problems", "wakeAt"}
+    assert set(answer) == {
+        "now",
+        "workloads",
+        "requests",
+        "placements",
+        "leaving",
+        "clusters",
+        "budgets",
+        "problems",
+        "wakeAt",
+    }
     assert set(answer["workloads"][0]) == {
         "workload", "primary", "policy", "wanted", "running", "deficit", "placed", "message", "suppressed"
     }  # fmt: skip # a list of words, filled line by line
@@ -113,14 +124,36 @@ def test_primary_that_cannot_be_seen_is_told_in_status(overspill: Terminal) -> N
 def test_history_tells_placements_and_their_reasons_newest_first(overspill: Terminal, placed: list[str]) -> None:
     overspill.done("revert", placed[0], "--author", ANN, "--reason", "audit")
     lines = overspill.done("history").splitlines()
-    assert [columns(line)[0].strip() for line in lines[1:]] == [f"llm/{placed[1]}", f"llm/{placed[0]}"]
+    assert [columns(line)[0].strip() for line in lines[1:]] == [placed[1], placed[0]]
     assert "until 20" in lines[1]
     assert "requested; began: 3 pods unschedulable on worker-1" in lines[2]
+
+
+def test_what_stands_without_its_template_or_its_cluster_says_so(
+    overspill: Terminal, fleet: Remote, placed: list[str]
+) -> None:
+    described = SOURCE_FILES["clusters.yaml"].split("---\n")
+    fleet.commit("main", {"clusters.yaml": "---\n".join(text for text in described if "worker-3" not in text)})
+    notes = {row["placement"]["cluster"]: row["message"] for row in overspill.answer("status")["placements"]}
+    assert notes["worker-3"].startswith("no file describes Cluster worker-3 any more; it ends at 20")
+    assert notes["worker-2"] == ""
 
 
 def test_history_of_one_workload_leaves_out_the_others(overspill: Terminal, placed: list[str]) -> None:
     assert len(overspill.answer("history", "llm/vllm")["placements"]) == 2
     assert len(overspill.answer("history", placed[0])["placements"]) == 1
+
+
+def test_history_leaves_out_commits_of_others_whatever_their_trailers_say(
+    overspill: Terminal, fleet: Remote, placed: list[str]
+) -> None:
+    forged = (
+        "burst(llm/forged): 9 replicas on worker-2\n\nBecause I say so.\n\nOverspill-Action: Place\n"
+        "Overspill-Placement: llm/forged\nOverspill-Cluster: worker-2\nOverspill-Expires: 2999-01-01T00:00:00Z\n"
+    )
+    fleet.commit("placements", {"note.txt": "x"}, message=forged)
+    assert len(overspill.answer("history")["placements"]) == len(placed)
+    assert "forged" not in overspill.done("history")
 
 
 def test_history_takes_the_templates_name_alone(overspill: Terminal, placed: list[str]) -> None:
@@ -150,7 +183,7 @@ def test_history_of_a_name_that_two_workspaces_have_asks_which(
     overspill: Terminal, fleet: Remote, placed: list[str]
 ) -> None:
     second = {
-        "workspace2.yaml": SOURCE_FILES["workspace.yaml"].replace("name: llm", "name: eval"),
+        "workspaces/2.yaml": SOURCE_FILES["workspaces.yaml"].replace("name: llm", "name: eval"),
         "template2.yaml": SOURCE_FILES["template.yaml"].replace("workspaceName: llm", "workspaceName: eval"),
     }
     fleet.commit("main", second)
@@ -232,7 +265,7 @@ def test_cluster_of_a_workload_that_is_held_back_has_room_but_takes_nothing(
 def test_cluster_of_a_workload_at_its_policys_limit_has_room_but_takes_nothing(
     overspill: Terminal, fleet: Remote, see: See
 ) -> None:
-    fleet.commit("main", {"policy.yaml": SOURCE_FILES["policy.yaml"] + "  maxReplicas: 1\n"})
+    fleet.commit("main", {"policies.yaml": SOURCE_FILES["policies.yaml"] + "  maxReplicas: 1\n"})
     see(missing=1)
     overspill.done("once")
     see(missing=3)
@@ -253,6 +286,14 @@ def test_explanation_of_an_unknown_workload_names_those_there_are(overspill: Ter
         assert (result.exit_code, "there are: llm/vllm" in result.stderr) == (1, True)
 
 
+def test_explanation_tells_the_scores_of_each_cluster(overspill: Terminal, fleet: Remote, see: See) -> None:
+    see()
+    assert "Scores" not in overspill.done("explain", "vllm")
+    fleet.commit("main", {"policies.yaml": SOURCE_FILES["policies.yaml"] + "  scoring: [{name: PolicyOrder}]\n"})
+    shown = overspill.done("explain", "vllm")
+    assert "Scores\nworker-2 100: PolicyOrder 100\nworker-3 0: PolicyOrder 0\n" in shown
+
+
 def test_explanation_as_json_is_complete(overspill: Terminal, see: See) -> None:
     see()
     answer = overspill.answer("explain", "vllm")
@@ -261,7 +302,7 @@ def test_explanation_as_json_is_complete(overspill: Terminal, see: See) -> None:
         "conclusion", "request", "distribution", "notes"
     }  # fmt: skip # a list of words, filled line by line
     assert set(answer["assessments"][0]) == {
-        "cluster", "subset", "rank", "placed", "fits", "limit", "free", "pricePerGpuHour", "refusal", "start"
+        "cluster", "subset", "rank", "placed", "fits", "limit", "free", "pricePerGpuHour", "refusal", "scores", "start"
     }  # fmt: skip # a list of words, filled line by line
 
 
@@ -299,3 +340,58 @@ def test_status_and_explanation_tell_what_engines_say(
     assert "vllm-gone" in shown
     assert "Progressing, not healthy since" in overspill.done("explain", "vllm")
     assert overspill.answer("explain", "vllm")["ailing"].keys() == {f"clusters/worker-2/{placed[0]}"}
+
+
+def test_cost_adds_up_what_runs_by_the_prices_of_the_cluster_files(
+    overspill: Terminal, fleet: Remote, see: See
+) -> None:
+    text = (
+        "apiVersion: overspill.dev/v1alpha1\nkind: Cluster\nmetadata: {name: worker-2}\nspec: {pricePerGPUHour: 36}\n"
+    )
+    rest = [text for text in SOURCE_FILES["clusters.yaml"].split("---\n") if "worker-2" not in text]
+    fleet.commit("main", {"clusters.yaml": "---\n".join([*rest, text])}, at=datetime.now(UTC))
+    see(missing=3)
+    overspill.done("once")
+    time.sleep(1)
+    answer = overspill.answer("cost", "--since", "1h", "--by", "cluster")
+    rows = {row["group"]["cluster"]: row for row in answer["rows"]}
+    assert {name: row["gpusNow"] for name, row in rows.items()} == {"worker-2": 2, "worker-3": 1}
+    assert rows["worker-2"]["dollars"] == pytest.approx(rows["worker-2"]["gpuHours"] * 36, abs=0.01)
+    assert answer["unpriced"] == {"worker-3": rows["worker-3"]["gpuHours"]}
+    result = overspill("cost", "--by", "workspace", "--by", "month", "-o", "markdown")
+    assert result.stdout.startswith("| WORKSPACE | MONTH | GPU-HOURS | DOLLARS | GPU-HOURS WITHOUT PRICE | GPUS NOW |")
+    assert "GPU-hours without a price, which the dollars leave out" in result.stderr
+
+
+def test_cost_says_what_it_cannot_add_up(overspill: Terminal) -> None:
+    assert overspill.done("cost") == "No costs: nothing has burst yet.\n"
+    result = overspill("cost", "--since", "1d", "--until", "2d")
+    assert (result.exit_code, "is not before --until" in result.stderr) == (2, True)
+
+
+def test_cost_of_a_shallow_clone_says_how_to_get_the_rest(
+    overspill: Terminal, fleet: Remote, see: See, tmp_path: Path
+) -> None:
+    see(missing=1)
+    overspill.done("once")
+    see(missing=3)
+    overspill.done("once")
+    clone = tmp_path / "shallow"
+    fleet.git("clone", "-q", "--bare", "--depth=1", "--no-single-branch", f"file://{fleet.path}", str(clone))
+    result = overspill("cost", "--repo", str(clone))
+    assert (result.exit_code, "try git fetch --unshallow" in result.stderr) == (1, True)
+
+
+def test_status_lists_budgets_and_warns_of_those_that_are_used_up(overspill: Terminal, fleet: Remote, see: See) -> None:
+    budget = SOURCE_FILES["policies.yaml"] + "  budget: {perDay: 0, perMonth: 50}\n"
+    fleet.commit("main", {"policies.yaml": budget})
+    see(missing=3)
+    result = overspill("status")
+    rows = [columns(line) for line in result.stdout.splitlines() if line.startswith("policy gpu")]
+    assert [(row[2].strip(), row[3].strip(), row[5].strip()) for row in rows] == [
+        ("0.00 $", "0.00 $", "used up: nothing new is placed"),
+        ("0.00 $", "50.00 $", "0 %"),
+    ]
+    assert "is used up: nothing new is placed and no burst renewed before" in result.stderr
+    assert "OverBudget" in overspill.done("plan")
+    assert "Held back, OverBudget: the budget of policy gpu for" in overspill.done("explain", "vllm")

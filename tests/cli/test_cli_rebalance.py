@@ -170,7 +170,7 @@ spec:
   steps: [{name: server, type: manifest}]
 """
     },
-    "it has no policy": {"policy.yaml": None},
+    "it has no policy": {"policies.yaml": None},
 }
 
 
@@ -209,4 +209,4 @@ spec:
     see(missing=0)
     overspill("once")
     result = overspill("rebalance", "llm/eval", "--author", ANN)
-    assert (result.exit_code, "is a request, which stays" in result.stderr) == (1, True), result.stderr
+    assert (result.exit_code, "is a request, whose clusters were chosen" in result.stderr) == (1, True), result.stderr

@@ -15,7 +15,7 @@ from tests.cli.conftest import Terminal
 def placed(running: Daemon) -> None:
     """Let somebody have asked for a placement, and have it."""
     running.call("POST", "/api/v1/workload-placement", small("bookinfo"))
-    running.until(lambda: "Successful" in json.dumps(running.call("GET", "/api/v1/workload-placement").body))
+    running.until(lambda: "on worker-1 until" in json.dumps(running.call("GET", "/api/v1/workload-placement").body))
 
 
 def test_gprs_are_those_that_the_daemon_knows(laptop: Terminal, placed: None) -> None:
@@ -31,7 +31,7 @@ def test_gprs_are_those_that_the_daemon_knows(laptop: Terminal, placed: None) ->
 
 def test_wait_times_are_those_that_the_daemon_estimates(laptop: Terminal) -> None:
     asked, head, *rows = laptop.done("wait-time", "--workspace", "abc", "--gpus", "8").splitlines()
-    assert asked == "1 node with 8 GPUs, priority 101, in abc:"
+    assert asked == "1 node with 8 GPUs, in abc:"
     assert head.split() == ["CLUSTER", "WAIT", "AT", "AHEAD", "WHY"]
     assert [row.split()[:3] for row in rows] == [["worker-1", "none", "-"], ["worker-2", "none", "-"]]
     (only,) = laptop.answer("wait-time", "--workspace", "abc", "--gpus", "8", "--cluster", "worker-2")
@@ -54,7 +54,7 @@ def test_inventory_is_that_of_the_clusters_that_a_token_may_see(laptop: Terminal
 
 def test_explanation_names_the_request_and_every_cluster(laptop: Terminal, placed: None) -> None:
     text = laptop.done("explain", "bookinfo")
-    assert text.startswith("Request abc/bookinfo: Successful, ")
+    assert text.startswith("Request abc/bookinfo: Pending, ")
     assert laptop.answer("explain", "abc/bookinfo")["workload"] == "abc/bookinfo"
     assert laptop.done("explain", "vllm").startswith("llm/vllm: primary worker-1, policy gpu\n")
     refused = laptop("explain", "nothing")

@@ -10,7 +10,7 @@ from reconciler.core.ledger.request_record import read_request
 from reconciler.model.request import Provisioning
 from tests.builders.remote import Remote
 from tests.cli.conftest import ANN, Terminal
-from tests.decide.test_request_passes import ASKED, RECORD
+from tests.steps.test_request_passes import ASKED, RECORD
 
 See = Callable[..., None]
 TWO = ASKED.replace("[worker-2]", "[worker-2, worker-3]")
@@ -44,7 +44,7 @@ def test_status_lists_how_a_request_stands(overspill: Terminal, placed: list[str
     assert (one["request"], one["asker"], one["provisioningStatus"], one["phase"]) == (
         "llm/bookinfo",
         "file",
-        "Successful",
+        "Pending",
         "Pending",
     )
     assert one["placed"] == ["worker-2", "worker-3"]

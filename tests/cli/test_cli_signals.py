@@ -18,7 +18,7 @@ QUERY = 'sum(waiting{namespace="demo",pod=~"vllm-.+"})'
 
 def signals(fleet: Remote, text: str) -> None:
     """Give the fleet's policy signals."""
-    fleet.commit("main", {"policy.yaml": SOURCE_FILES["policy.yaml"] + "  signals:\n" + text})
+    fleet.commit("main", {"policies.yaml": SOURCE_FILES["policies.yaml"] + "  signals:\n" + text})
 
 
 def scheduled(fleet: Remote, start: datetime, *, lasting: str = "1h") -> None:
@@ -64,7 +64,7 @@ def test_the_line_of_a_planned_burst_says_who_planned_it(overspill: Terminal, fl
     scheduled(fleet, start)
     signal = f"schedule demo plans 2 from {format_time(start)} on"
     assert signal in overspill.done("plan")
-    (line, _) = overspill.done("once").splitlines()
+    (_, line, _) = overspill.done("once").splitlines()
     assert signal in line
 
 

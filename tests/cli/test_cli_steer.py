@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
+from reconciler.core.ledger.restraints import ledger_path, write_restraints
+from reconciler.model.ids import PlacementName, TemplateName, WorkloadId, WorkspaceName
+from reconciler.model.placement import Restraint, RestraintKind
 from tests.builders.passes import SOURCE_FILES
 from tests.builders.remote import Remote
 from tests.cli.conftest import ANN, Terminal, push_first, shown_then_done
@@ -122,6 +125,77 @@ def test_revert_keeps_what_a_person_deleted_by_hand_in_mind(
     assert fleet.git("log", "-1", "--skip=1", "--format=%an", "placements") == "Overspill"
 
 
+def test_a_released_hold_lets_the_next_pass_place_there_again(
+    overspill: Terminal, fleet: Remote, placed: list[str], see: See
+) -> None:
+    overspill.done("revert", *placed, "--author", ANN)
+    shown_then_done(overspill, fleet, "release", "llm/vllm", "--author", ANN, "--reason", "the audit is over")
+    assert commit_of(fleet, "%s|%an <%ae>") == f"release(llm/vllm): worker-2 and worker-3|{ANN}"
+    assert "Released by Ann: the audit is over." in commit_of(fleet, "%b").replace("\n", " ")
+    assert fleet.files("placements", "ledger") == {}
+    see()
+    changes = [one["change"] for one in overspill.answer("plan")["commits"]]
+    assert [(one["action"], one["placement"]["cluster"]) for one in changes] == [
+        ("Place", "worker-2"),
+        ("Place", "worker-3"),
+    ]
+
+
+def test_a_release_can_name_one_cluster_of_several(overspill: Terminal, placed: list[str], see: See) -> None:
+    overspill.done("revert", *placed, "--author", ANN)
+    overspill.done("release", "vllm", "--cluster", "worker-3", "--author", ANN)
+    see()
+    changes = [one["change"] for one in overspill.answer("plan")["commits"]]
+    assert {one["placement"]["cluster"] for one in changes} == {"worker-3"}
+    again = overspill("release", "vllm", "--cluster", "worker-3", "--author", ANN)
+    assert (again.exit_code, again.stderr) == (
+        1, "error: releasing llm/vllm: nothing holds it back on worker-3; it is held back on worker-2\n"
+    )  # fmt: skip # an exit code and its message
+
+
+def test_a_hold_on_every_cluster_ends_as_a_whole(overspill: Terminal, placed: list[str]) -> None:
+    overspill.done("revert", placed[0], "--everywhere", "--author", ANN)
+    one = overspill("release", "vllm", "--cluster", "worker-3", "--author", ANN)
+    assert "it is held back on every cluster, and not on worker-3 alone (try it without --cluster)" in one.stderr
+    overspill.done("release", "vllm", "--author", ANN)
+    assert "nothing holds it back (nor any other workload)" in overspill("release", "vllm", "--author", ANN).stderr
+
+
+def test_a_cool_down_is_released_like_a_hold(overspill: Terminal, fleet: Remote, placed: list[str]) -> None:
+    now = datetime.now(UTC).replace(microsecond=0)
+    workload = WorkloadId(WorkspaceName("llm"), TemplateName("vllm"))
+    cooling = Restraint(
+        kind=RestraintKind.COOL_DOWN,
+        cluster=None,
+        since=now,
+        until=now + timedelta(hours=1),
+        reason="its GPUs were idle",
+        placement=PlacementName(placed[0]),
+    )
+    text = write_restraints(workload, [cooling]).decode()
+    fleet.commit("placements", {ledger_path(workload): text}, message="Rest")
+    overspill.done("release", "llm/vllm", "--author", ANN)
+    assert commit_of(fleet, "%s") == "release(llm/vllm): any cluster"
+    assert fleet.files("placements", "ledger") == {}
+
+
+def test_a_hold_of_every_cluster_is_the_reason_and_says_the_way_out(
+    overspill: Terminal, placed: list[str], see: See
+) -> None:
+    overspill.done("revert", *placed, "--author", ANN)
+    see()
+    status = overspill.answer("status")["workloads"][0]["suppressed"]
+    assert [one["reason"] for one in status] == ["Held"]
+    assert "`overspill release llm/vllm --cluster worker-2`" in status[0]["message"]
+    told = overspill.done("explain", "llm/vllm")
+    assert "Held back, Held: worker-2 is held back: " in told.replace("\n", " ")
+
+
+def test_revert_of_nothing_names_what_there_is(overspill: Terminal, placed: list[str]) -> None:
+    told = overspill("revert", "", "--author", ANN).stderr
+    assert told.startswith("error: no placement is named (there are: llm/vllm-")
+
+
 def test_revert_is_tried_again_when_the_branch_moves_under_it(
     overspill: Terminal, fleet: Remote, placed: list[str]
 ) -> None:
@@ -158,8 +232,8 @@ def test_extension_into_the_past_is_refused(overspill: Terminal, placed: list[st
 
 
 def test_extension_beyond_the_policys_maximum_is_refused(overspill: Terminal, fleet: Remote, placed: list[str]) -> None:
-    policy = SOURCE_FILES["policy.yaml"] + "  duration: {default: 10m, max: 20m}\n"
-    fleet.commit("main", {"policy.yaml": policy})
+    policy = SOURCE_FILES["policies.yaml"] + "  duration: {default: 10m, max: 20m}\n"
+    fleet.commit("main", {"policies.yaml": policy})
     result = overspill("extend", placed[0], "--by", "11m", "--author", ANN)
     assert (result.exit_code, "policy gpu allows 20m" in result.stderr) == (1, True)
     overspill.done("extend", placed[0], "--by", "10m", "--author", ANN)
@@ -170,7 +244,7 @@ def test_extension_is_refused_while_the_policy_cannot_be_read(
 ) -> None:
     fresh = Remote(tmp_path / "fresh.git")
     fresh.git("fetch", "-q", fleet.url, "placements:placements")
-    fresh.commit("main", {"policy.yaml": "apiVersion: overspill.dev/v1alpha1\nkind: BurstPolicy\nspec: ["})
+    fresh.commit("main", {"policies.yaml": "apiVersion: overspill.dev/v1alpha1\nkind: BurstPolicy\nspec: ["})
     overspill.env["OVERSPILL_REPO"] = fresh.url
     result = overspill("extend", placed[0], "--by", "1m", "--author", ANN)
     assert (result.exit_code, "its policy cannot be read" in result.stderr) == (1, True)

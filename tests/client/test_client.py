@@ -40,7 +40,7 @@ def test_same_key_is_the_same_request_and_another_one_is_not(client: Client) -> 
 
 def test_change_and_end_are_commits_too(running: Daemon, client: Client) -> None:
     client.create(small("changing"))
-    running.until(lambda: client.placement("changing").status.provisioning_status == "Successful")
+    running.until(lambda: client.placement("changing").status.message.startswith("on "))
     client.update("changing", {"burstDuration": "30m", "deletionPolicy": "Retain"}, workspace="abc")
     assert client.placement("changing").burst_duration == "30m"
     with pytest.raises(Refused) as caught:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from reconciler.adapters.git import GitRepository
-from reconciler.core.commits.cluster_branches import caught_up
+from reconciler.core.commits.cluster_branches import catch_up_message
 from reconciler.core.decide.decide import sweep
 from reconciler.daemon.reconcile import reconcile_once
 from reconciler.daemon.steer import carry_out, draft_from_git, sweep_on_failure
@@ -172,7 +172,7 @@ def test_a_branch_that_somebody_moved_is_put_right_by_the_next_pass(
         assert remote.git("rev-parse", f"{name}~1") == theirs, "nothing is forced"
     assert output is not None
     new = change == "delete"
-    assert remote.run("log", "-1", "--format=%B", name).decode().rstrip("\n") + "\n" == caught_up(
+    assert remote.run("log", "-1", "--format=%B", name).decode().rstrip("\n") + "\n" == catch_up_message(
         ClusterName("worker-2"), output, new=new
     )
     passes.advance(1)
@@ -206,9 +206,9 @@ def test_a_cluster_that_leaves_keeps_its_branch_while_it_has_placements_and_an_e
 ) -> None:
     burst(passes)
     fewer = "---\n".join(part for part in SOURCE_FILES["clusters.yaml"].split("---\n") if "worker-2" not in part)
-    workspace = SOURCE_FILES["workspace.yaml"].replace("worker-2, ", "")
-    policy = SOURCE_FILES["policy.yaml"].replace("{name: worker-2}, ", "")
-    remote.commit("main", {"clusters.yaml": fewer, "workspace.yaml": workspace, "policy.yaml": policy})
+    workspace = SOURCE_FILES["workspaces.yaml"].replace("worker-2, ", "")
+    policy = SOURCE_FILES["policies.yaml"].replace("{name: worker-2}, ", "")
+    remote.commit("main", {"clusters.yaml": fewer, "workspaces.yaml": workspace, "policies.yaml": policy})
     passes.missing = 0
     passes.advance(700)
     passes.run()

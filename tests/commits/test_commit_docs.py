@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
-from reconciler.core.commits.cluster_branches import caught_up
+from reconciler.core.commits.cluster_branches import catch_up_message
 from reconciler.core.commits.messages import message
 from reconciler.core.ledger.placement_record import write_placement, write_restraints
 from reconciler.core.ledger.request_record import RequestAnnotationsRecord, write_request
 from reconciler.core.schema.egs.request import TEMPLATE
+from reconciler.core.signals.past_demand import write_levels
 from reconciler.model.ids import ClusterName, CommitId
-from reconciler.model.plan import Change, Move, Revert, Why
+from reconciler.model.plan import Change, EndReason, Move, Revert
+from reconciler.model.signal import DemandLevel
 from tests.builders.changes import ALL, CLOSED, HISTORY, IN_SUBSET
 from tests.builders.placement_records import PLACEMENT, SOURCE, SPEC, VLLM, restraint
 
@@ -40,11 +43,23 @@ def test_the_page_shows_every_record():
 @pytest.mark.parametrize("new", [True, False])
 def test_the_page_shows_what_only_branches_of_clusters_have(new: bool):
     output = CommitId("3b4708062550ae919793138bef7760443fd82ade")
-    assert ("text", caught_up(ClusterName("worker-2"), output, new=new)) in BLOCKS
+    assert ("text", catch_up_message(ClusterName("worker-2"), output, new=new)) in BLOCKS
+
+
+def test_the_page_shows_the_past_demand_that_commits_carry():
+    begin = datetime(2026, 11, 20, 10, tzinfo=UTC)
+    levels = tuple(
+        DemandLevel(at=begin + timedelta(minutes=later), missing=missing)
+        for later, missing in ((0, 0), (60, 5), (125, 0))
+    )
+    past = write_levels(levels, begin + timedelta(hours=3))
+    *_, written = message(ALL[0], source=SOURCE, demand=past).splitlines(keepends=True)
+    assert ("text", written) in BLOCKS
 
 
 def test_the_page_shows_nothing_that_is_not_written():
-    assert len(BLOCKS) == len(ALL) + 1 + 2 + 3
+    by_people = [text for kind, text in BLOCKS if kind == "text" and "Overspill-Confirm: deletion" in text]
+    assert len(BLOCKS) == len(ALL) + 1 + 2 + 1 + 3 + len(by_people)
 
 
 def test_the_page_tells_every_annotation():
@@ -72,4 +87,4 @@ def test_the_page_tells_every_trailer_and_why():
     table = PAGE.split("| trailer")[1].split("\n\n")[0]
     assert shown == set(re.findall(r"`(Overspill-[A-Za-z-]+)`", table))
     reasons = PAGE.partition("`Overspill-Why` of a `Revert` is ")[2].partition("\n\n")[0]
-    assert all(f"`{why}`" in reasons for why in Why)
+    assert all(f"`{why}`" in reasons for why in EndReason)

@@ -7,8 +7,8 @@ from datetime import timedelta
 
 import pytest
 
-from reconciler.core.commits.history import BurstHistory, bursts, reasons
-from reconciler.model.plan import Why
+from reconciler.core.commits.history import BurstHistory, bursts, reasons_in_body
+from reconciler.model.plan import EndReason
 from reconciler.model.tree import Identity, LoggedCommit
 from tests.builders.changes import (
     EXTEND,
@@ -33,7 +33,7 @@ def test_a_burst_is_told_from_its_first_commit_to_its_end():
     log = (logged(REVERT, 41, HISTORY), *HISTORY)
     (burst,) = bursts(log)
     assert (burst.id, burst.workload, burst.cluster) == ("llm/vllm-7f3a90c1", "llm/vllm", "worker-2")
-    assert (burst.started_at, burst.ended_at, burst.why) == (START + MINUTE, START + 41 * MINUTE, Why.EXPIRED)
+    assert (burst.started_at, burst.ended_at, burst.why) == (START + MINUTE, START + 41 * MINUTE, EndReason.EXPIRED)
     assert burst.expires_at == LONGER.expires_at
     assert [step.action for step in burst.steps] == ["Place", "Resize", "Extend", "Revert"]
     assert burst.commits == tuple(commit.id for commit in reversed(log))
@@ -100,7 +100,7 @@ def test_a_placement_that_came_back_begins_anew():
 def test_a_log_that_begins_later_says_so():
     (burst,) = bursts((logged(REVERT, 41), logged(EXTEND, 3)))
     assert burst.started_at is None
-    assert burst.why == Why.EXPIRED
+    assert burst.why == EndReason.EXPIRED
 
 
 @pytest.mark.parametrize("change", [RELEASE])
@@ -122,8 +122,11 @@ def test_a_restore_is_a_step_of_its_placement():
 
 def test_a_body_without_trailers_is_all_reasons():
     assert (
-        reasons("One line.\n\nAnother: with a colon in it\nand more")
-        == "One line.\nAnother: with a colon in it\nand more"
+        reasons_in_body("One line.\n\nAnother: with a colon in it\nand more")
+        == "One line.\nAnother: with a colon in it and more"
     )
-    assert reasons("") == ""
-    assert reasons("\n\nKey: value\n") == ""
+    assert reasons_in_body("It was wrapped\nhere. It goes on.\nA second one.\n") == (
+        "It was wrapped here. It goes on.\nA second one."
+    )
+    assert reasons_in_body("") == ""
+    assert reasons_in_body("\n\nKey: value\n") == ""

@@ -15,6 +15,7 @@ from reconciler.model.capacity import ReplicaShape
 from reconciler.model.ids import ClusterName, CommitId, PlacementName
 from reconciler.model.placement import Origin
 from reconciler.model.plan import Change, Extend, Move, Reason, Refusal, Release, Resize, Revert
+from reconciler.model.score import Score, ScorerName
 from reconciler.model.units import ONE, Quantity, Resources
 from tests.builders import changes
 from tests.builders.changes import (
@@ -278,3 +279,12 @@ def test_git_reads_exactly_our_trailers(remote: Remote):
 
 def test_every_kind_of_change_is_written():
     assert {type(change) for change in ALL} == set(Change.__args__)
+
+
+def test_scores_are_told_with_their_weights_and_what_they_were_read_from() -> None:
+    scores = (
+        Score(scorer=ScorerName.PRICE, weight=2, value=100.0),
+        Score(scorer=ScorerName.TIME_TO_READY, weight=1, value=88.33, detail="1m10s measured"),
+    )
+    text = " ".join(body(written(replace(changes.PLACE, choice=replace(CHOICE, scores=scores)))))
+    assert "2.99 $/GPU-h, score 96: Price 100 x2, TimeToReady 88 (1m10s measured)." in text

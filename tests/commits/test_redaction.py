@@ -14,7 +14,7 @@ from reconciler.adapters.git.fastimport import stream
 from reconciler.core.commits.messages import line, message
 from reconciler.core.engines.argocd.applications import read_application
 from reconciler.model.ids import NAME, ClusterName, PlacementName, TemplateName, WorkloadId, WorkspaceName
-from reconciler.model.plan import Why
+from reconciler.model.plan import EndReason
 from reconciler.model.tree import Commit, Identity
 from reconciler.text.redaction import FORMS, MIXED, redacted
 from reconciler.text.wording import engine_message
@@ -131,7 +131,7 @@ def test_message_of_an_engine_is_kept_without_credentials(saying: str) -> None:
 
 @pytest.mark.parametrize("saying", SAYINGS)
 def test_no_reason_takes_a_credential_into_a_commit(saying: str) -> None:
-    failed = replace(REVERT, why=Why.FAILED, detail=saying)
+    failed = replace(REVERT, why=EndReason.FAILED, detail=saying)
     asked = replace(PLACE, shortage=replace(SHORTAGE, causes=(saying,), asks=(saying,)))
     for change in (failed, asked):
         for text in (message(change, source=SOURCE), line(change)):

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+
+from tests.conformance.given import given
 
 HERE = Path(__file__).parent
 FOLDER = HERE.parents[2] / "shared" / "conformance"
@@ -62,15 +65,28 @@ def cases(file: str) -> list[Case]:
 
 
 def not_applicable(suite: str) -> dict[str, str]:
-    """Read why cases do not apply, by id; ``<id>/<variant>`` is one variant of a case."""
-    return yaml.safe_load((HERE / "not_applicable.yaml").read_text())[suite]
+    """Tell why cases do not apply, by id; ``<id>/<variant>`` is one variant of a case."""
+    return _not_applicable()[suite]
+
+
+@cache
+def _not_applicable() -> dict[str, dict[str, str]]:
+    """Read why cases do not apply, by suite."""
+    return yaml.load((HERE / "not_applicable.yaml").read_bytes(), yaml.CSafeLoader)
+
+
+@cache
+def ignored_fields(group: str) -> tuple[str, ...]:
+    """Name the fields of a group's cases that no adapter reads."""
+    listed: dict[str, dict[str, str]] = yaml.load((HERE / "ignored_fields.yaml").read_bytes(), yaml.CSafeLoader)
+    return tuple(listed.get(group, {}))
 
 
 def applying(file: str, suite: str, *groups: str) -> list[Any]:
     """Make parameters of a file's cases of some groups, less those that do not apply in a suite."""
     left_out = not_applicable(suite)
     return [
-        pytest.param(case, id=case["id"])
+        pytest.param(case | {"input": given(case["input"])}, id=case["id"])
         for case in cases(file)
         if case["group"] in groups and case["id"] not in left_out
     ]

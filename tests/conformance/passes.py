@@ -12,10 +12,10 @@ from reconciler.core.decide.assign.subset_quota import quotas
 from reconciler.core.decide.decide import decide
 from reconciler.model.capacity import ClusterObservation, PendingPods
 from reconciler.model.ids import ClusterName, PlacementName
+from reconciler.model.kubernetes.workload_spread import Subset
 from reconciler.model.placement import Placement, Restraint
 from reconciler.model.plan import Move, Place, Resize, Revert
 from reconciler.model.policy import Desired
-from reconciler.model.workload_spread import Subset
 from tests.builders.inputs import NOW, VLLM, cluster, free, inputs, ledger, shape, short
 from tests.builders.subsets import fleet, stands, wanted_before
 
@@ -79,13 +79,13 @@ class World:
 
     def _seen(self, name: ClusterName) -> ClusterObservation:
         here = [one for one in self.there if one.cluster == name]
-        homeless = {
+        pending_pods = {
             one.name: PendingPods(replicas=self.stuck[one.subset], shape=shape(), since=NOW - HOUR)
             for one in here
             if self.stuck.get(one.subset)
         }
         bound = {one.name: one.replicas - self.stuck.get(one.subset, 0) for one in here}
-        return free(name, ROOM, bound=bound, homeless=homeless)
+        return free(name, ROOM, bound=bound, pending_pods=pending_pods)
 
 
 def over(*given: Subset, **fields: object) -> Desired:

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from reconciler.core.capacity.pod_needs import pods_of_request
+from reconciler.core.capacity.pod_requirements import pods_of_request
 from reconciler.core.fleet.read_file import assemble, parse_file
 from reconciler.core.workloads.builtin_kinds import kind_of
 from reconciler.core.workloads.paths import replicas_at
 from reconciler.model.ids import CommitId
+from reconciler.model.kubernetes.workload_kind import path
 from reconciler.model.units import parse_quantity
-from reconciler.model.workload_kind import path
 from tests.builders.requests import manifests, request
 from tests.conformance.cases import SUITES, Case, applying, ids, not_applicable, there
 
@@ -68,7 +68,7 @@ def test_replicas_are_read_where_a_spread_the_whitelist_or_the_kind_says(case: C
         "metadata": {"name": "kruise-configuration", "namespace": "kruise-system"},
         "data": {"WorkloadSpread_Watch_Custom_Workload_WhiteList": listed},
     }
-    desired = assemble(CommitId(""), {"kruise.yaml": parse_file(json.dumps(configuration).encode())})
+    desired = assemble(CommitId(""), {"kinds/kruise.yaml": parse_file(json.dumps(configuration).encode())})
     assert desired.problems == ()
     kind = kind_of(made, desired.kinds)
     own = (given["targetFilter"] or {}).get("replicasPathList")

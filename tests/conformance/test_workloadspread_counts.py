@@ -16,13 +16,13 @@ import pytest
 
 from reconciler.core.decide.distribution import ClusterShare
 from reconciler.core.decide.distribution.subsets import Layer, give_back, share_out
-from reconciler.core.decide.steps.rebalance import divide_anew
+from reconciler.core.decide.orders.rebalance import divide_anew
 from reconciler.core.observe.kubernetes.pods import read_pod
 from reconciler.core.spread.subset_selection import selects_pods
 from reconciler.model.ids import ClusterName, PlacementName
+from reconciler.model.kubernetes.workload_spread import Subset
 from reconciler.model.placement import Restraint, RestraintKind
 from reconciler.model.policy import Distribution, StrategyName
-from reconciler.model.workload_spread import Subset
 from tests.builders.inputs import NOW, VLLM
 from tests.builders.subsets import named, subset
 from tests.conformance.cases import Case, applying, ids, not_applicable, there

@@ -14,16 +14,17 @@ from reconciler.core.spread.subset_selection import preference_weight
 from reconciler.errors import InvalidInput
 from reconciler.model.capacity import Node, Pool
 from reconciler.model.ids import ClusterName, WorkspaceName
+from reconciler.model.kubernetes.scheduling import Taint
+from reconciler.model.kubernetes.workload_spread import Bound, Subset, WorkloadSpread
 from reconciler.model.policy import Cluster, Workspace
-from reconciler.model.scheduling import Taint
 from reconciler.model.workload import WorkloadRef
-from reconciler.model.workload_spread import Bound, Subset, WorkloadSpread
 from tests.builders.fleet_files import FLEET, load
 from tests.builders.inputs import free, gpus, plan, short
 from tests.builders.spread_files import governing
 from tests.builders.spread_files import spread as of_a_file
 from tests.builders.subsets import fleet, with_pods
 from tests.conformance.cases import Case, applying, ids, not_applicable, there
+from tests.conformance.given import plain
 
 LISTED = not_applicable("workloadspread_patch")
 CLUSTER = Cluster(name=ClusterName("worker-2"))
@@ -103,7 +104,7 @@ def test_a_node_is_of_a_subset_where_kruise_takes_it_for_one(case: Case) -> None
     Each 10,000 of a score are a preferred term of weight 100. What the rest of it says, which of several subsets a pod
     that is there already was made for, is known here from the commit that placed it.
     """
-    given, expected = case["input"], case["expected"]
+    given, expected = plain(case["input"]), case["expected"]
     written = yaml.safe_dump({"subsets": [given["subset"]]})
     (one,) = governing(load({**FLEET, "s.yaml": of_a_file(written)})).subsets
     node = Node(name="node-0", free=gpus(8), labels=given["node"]["labels"])

@@ -14,8 +14,8 @@ import pytest
 from reconciler.core.spread.subset_selection import selects_pods
 from reconciler.core.workloads.paths import replicas_at
 from reconciler.errors import Problem, Severity
+from reconciler.model.kubernetes.workload_kind import path
 from reconciler.model.policy import Desired
-from reconciler.model.workload_kind import path
 from tests.builders.fleet_files import FLEET, load
 from tests.builders.spread_files import governing
 from tests.conformance.cases import Case, applying, cases, ids, not_applicable, there

@@ -17,7 +17,7 @@ FILES = {
         f"apiVersion: overspill.dev/v1alpha1\nkind: Cluster\nmetadata: {{name: {name}}}\nspec: {{}}\n"
         for name in _CLUSTERS
     ),
-    "workspace.yaml": ABC_FILE,
+    "workspaces.yaml": ABC_FILE,
     "template.yaml": SOURCE_FILES["template.yaml"]
     .replace("kubeslice-demo", "kubeslice-egs")
     .replace("workspaceName: llm", "workspaceName: abc")

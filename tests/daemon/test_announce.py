@@ -9,17 +9,17 @@ from datetime import datetime
 import pytest
 from structlog.testing import capture_logs
 
-from reconciler.adapters.event_log import EventLog
+from reconciler.adapters.logs import EventLog
 from reconciler.core.commits.events import of_push
 from reconciler.core.commits.write import RenderedPlan
 from reconciler.core.observe.rollouts import ClusterRollouts, RolloutFailure, Rollouts, RolloutSigns
 from reconciler.daemon.announce import Announcer
-from reconciler.daemon.reconcile import Outcome, View
+from reconciler.daemon.reconcile import Outcome, PassDecision
 from reconciler.errors import Problem, Severity
 from reconciler.model.capacity import ClusterObservation
 from reconciler.model.event import Event, EventKind, Push
 from reconciler.model.ids import CommitId
-from reconciler.model.plan import Change, Extend, Plan, Reason, Resize, Revert, Suppressed, Why
+from reconciler.model.plan import Change, EndReason, Extend, Plan, Reason, Resize, Revert, Suppressed
 from reconciler.model.rollout import EngineState
 from reconciler.model.tree import Tips
 from tests.builders.inputs import NOW, SOURCE, VLLM, desired, inputs, placement, seconds, short
@@ -38,10 +38,10 @@ def outcome(
 ) -> Outcome:
     plan = Plan(changes=changes, suppressed=suppressed)
     made = inputs(*seen, wanted=desired(problems=problems), now=now)
-    view = View.of(made, Tips(source=source, output=None), plan)
+    decision = PassDecision.of(made, Tips(source=source, output=None), plan)
     commits = (CommitId("c" * 40),) * len(changes)
     rendered = RenderedPlan(commits=(), changes=changes, suppressed=())
-    return Outcome(view=view, rendered=rendered, commits=commits, events=of_push(changes, commits, (), now))
+    return Outcome(decision=decision, rendered=rendered, commits=commits, events=of_push(changes, commits, (), now))
 
 
 def waiting(message: str, reason: Reason = Reason.NOTHING_FITS) -> Suppressed:
@@ -54,7 +54,7 @@ def announcer() -> Announcer:
 
 
 def test_each_event_and_each_push_is_a_line() -> None:
-    made = outcome(Revert(placement=placement(), why=Why.EXPIRED, detail=""))
+    made = outcome(Revert(placement=placement(), why=EndReason.EXPIRED, detail=""))
     push = Push(branch="placements", old=None, new=made.commits[0], commits=1, repo_url="", paths=None)
     with capture_logs() as logs:
         EventLog().publish(made.events, [push])
@@ -132,7 +132,7 @@ def test_suppressed_change_is_told_once_though_its_numbers_move(announcer: Annou
 
 def test_end_of_a_suppression_is_told_by_the_line_of_the_change_if_that_was_made(announcer: Announcer) -> None:
     grown = Resize(before=placement(), after=placement(replicas=9), detail="5 more")
-    ended = Revert(placement=placement(), why=Why.DEMAND_GONE, detail="")
+    ended = Revert(placement=placement(), why=EndReason.DEMAND_GONE, detail="")
     for reason, change in ((Reason.SCALE_UP_WINDOW, grown), (Reason.SCALE_DOWN_WINDOW, ended)):
         announcer.tell(outcome(suppressed=(waiting("not yet", reason),)))
         with capture_logs() as logs:
@@ -142,7 +142,7 @@ def test_end_of_a_suppression_is_told_by_the_line_of_the_change_if_that_was_made
 
 def test_change_that_was_not_waited_for_does_not_hide_the_end_of_a_suppression(announcer: Announcer) -> None:
     longer = Extend(before=placement(), after=placement(), detail="asked for")
-    ended = Revert(placement=placement(), why=Why.EXPIRED, detail="")
+    ended = Revert(placement=placement(), why=EndReason.EXPIRED, detail="")
     for change in (longer, ended):
         announcer.tell(outcome(suppressed=(waiting("not seen", Reason.PRIMARY_UNSEEN),)))
         with capture_logs() as logs:
@@ -186,7 +186,7 @@ def rolled(ailing: RolloutFailure | None = None, arrived: str = "", now: datetim
     ward = ClusterRollouts(arrived={path: arrived} if arrived else {}, ailing={path: ailing} if ailing else {})
     known = Rollouts.of({placement().cluster: ward}, signs)
     told = outcome(now=now)
-    return replace(told, view=replace(told.view, rollouts=known))
+    return replace(told, decision=replace(told.decision, inputs=replace(told.decision.inputs, rollouts=known)))
 
 
 def ailment(state: EngineState, message: str = "2 of 3 ready") -> RolloutFailure:
@@ -230,6 +230,9 @@ def test_resize_that_its_engine_had_at_once_is_no_warning_while_pods_come(announ
 
 def test_resize_that_its_engine_does_not_take_up_is_told_once_after_four_minutes(announcer: Announcer) -> None:
     first = rolled(ailment(EngineState.PENDING, "its engine has not taken this version up"))
-    late = [replace(first, view=replace(first.view, now=NOW + seconds(after))) for after in (239, 240, 300)]
+    late = []
+    for after in (239, 240, 300):
+        inputs = replace(first.decision.inputs, now=NOW + seconds(after))
+        late.append(replace(first, decision=replace(first.decision, inputs=inputs)))
     told = ["Pending: its engine has not taken this version up"]
     assert lines(announcer, rolled(arrived="sha256-old"), first, *late) == told

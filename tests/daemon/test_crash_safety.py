@@ -1,61 +1,19 @@
 """Killed at any step, a pass leaves the branch at the old or the new tip, and the next start completes the work."""
 
 from collections.abc import Callable
-from typing import Any
+from contextlib import suppress
+from functools import cache
 
 import pytest
 
 from reconciler.core.ledger import placement_record
 from reconciler.errors import Conflict
-from tests.builders.passes import BRANCHES, SOURCE_FILES, Passes, seconds
+from tests.builders.passes import BRANCHES, RENEWING, SOURCE_FILES, Passes, seconds
 from tests.fakes.memory_repository import MemoryRepository
+from tests.fakes.mortal_repository import Killed, Mortal
 
-STEPS = range(1, 40)
-
-
-class Killed(BaseException):
-    """Stands for kill -9: nothing of ours may catch it."""
-
-
-class Mortal(MemoryRepository):
-    """Dies at the nth call of its port, before or after the call has had its effect."""
-
-    def __init__(self, *arguments: Any) -> None:
-        super().__init__(*arguments)
-        self.left: int | None = None
-        self.after = False
-
-    def __getattribute__(self, name: str) -> Any:
-        value = super().__getattribute__(name)
-        if name not in {
-            "fetch",
-            "tips",
-            "entries",
-            "changes",
-            "read",
-            "last_written",
-            "log",
-            "earlier",
-            "write",
-            "branches",
-            "directories",
-            "project",
-            "begin_push",
-        }:
-            return value
-
-        def call(*arguments: Any, **named: Any) -> Any:
-            if self.left is None:
-                return value(*arguments, **named)
-            self.left -= 1
-            if self.left == 0 and not self.after:
-                raise Killed
-            result = value(*arguments, **named)
-            if self.left == 0:
-                raise Killed
-            return result
-
-        return call
+STEPS = range(1, 22)
+"""Port calls of a pass, up to one that no pass makes."""
 
 
 def story(passes: Passes, run: Callable[[], None]) -> None:
@@ -89,19 +47,26 @@ def story(passes: Passes, run: Callable[[], None]) -> None:
     run()
 
 
+@cache
+def undisturbed(*, branches: bool) -> MemoryRepository:
+    """Return the repository after a story in which nothing is killed, with or without branches of clusters."""
+    repository = MemoryRepository(SOURCE_FILES | BRANCHES if branches else SOURCE_FILES)
+    passes = Passes(repository)
+    story(passes, passes.run)
+    return repository
+
+
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
 @pytest.mark.parametrize(
     ("step", "files"),
-    [(step, SOURCE_FILES) for step in STEPS] + [(step, SOURCE_FILES | BRANCHES) for step in STEPS[8:32:2]],
-    ids=[*map(str, STEPS), *(f"{step}, one a cluster" for step in STEPS[8:32:2])],
+    [(step, SOURCE_FILES) for step in STEPS] + [(step, SOURCE_FILES | BRANCHES) for step in STEPS[8::2]],
+    ids=[*map(str, STEPS), *(f"{step}, one a cluster" for step in STEPS[8::2])],
 )
 def test_a_pass_killed_at_any_port_call_is_completed_by_the_next_start(
     step: int, after: bool, files: dict[str, str]
 ) -> None:
-    whole = Passes(Mortal(files))
-    story(whole, whole.run)
-
-    broken = Passes(Mortal(files))
+    whole = undisturbed(branches=files is not SOURCE_FILES)
+    broken = Passes(Mortal(MemoryRepository(files)))
 
     def run() -> None:
         repository = broken.repository
@@ -110,16 +75,65 @@ def test_a_pass_killed_at_any_port_call_is_completed_by_the_next_start(
         try:
             broken.run_once()
         except Killed:
+            assert step < STEPS[-1], "passes make more calls: raise STEPS"
             assert repository.heads["output"] == before or repository.pushes == pushes + 1
-        repository.left = None
+        repository.left = 0
         broken.restart()
         broken.run()
         assert files is SOURCE_FILES or repository.right()
 
     story(broken, run)
+    assert broken.repository.subjects() == whole.subjects()
+    assert broken.repository.tree(under="clusters") == whole.tree(under="clusters")
+    assert broken.repository.clusters == whole.clusters
+
+
+def renewal_story(passes: Passes, run: Callable[[], None]) -> None:
+    """A burst that is renewed twice, once by a pass that comes late, and ends when its demand has gone."""
+    passes.missing = 2
+    run()
+    for wait in (460, 590):
+        passes.advance(wait)
+        run()
+        assert sum(placement.replicas for placement in passes.placements()) == 2
+    passes.missing = 0
+    passes.steady_since = passes.moment
+    passes.advance(61)
+    run()
+    assert not passes.placements()
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+@pytest.mark.parametrize("step", STEPS)
+def test_a_renewal_killed_at_any_port_call_lets_no_needed_burst_lapse_and_no_other_live(step: int, after: bool) -> None:
+    whole = Passes(MemoryRepository(SOURCE_FILES | RENEWING))
+    renewal_story(whole, whole.run)
+    broken = Passes(Mortal(MemoryRepository(SOURCE_FILES | RENEWING)))
+
+    def run() -> None:
+        broken.repository.left, broken.repository.after = step, after
+        with suppress(Killed):
+            broken.run_once()
+        broken.repository.left = 0
+        broken.restart()
+        broken.run()
+
+    renewal_story(broken, run)
     assert broken.repository.subjects() == whole.repository.subjects()
-    assert broken.repository.tree(under="clusters") == whole.repository.tree(under="clusters")
-    assert broken.repository.clusters == whole.repository.clusters
+    assert sum(subject.startswith("extend(") for subject in broken.repository.subjects()) == 2
+
+
+def test_two_daemons_renew_a_burst_once() -> None:
+    repository = MemoryRepository(SOURCE_FILES | RENEWING)
+    daemons = [Passes(repository), Passes(repository)]
+    for wait in (0, 460, 600, 600):
+        for passes in daemons:
+            passes.missing = 2
+            passes.advance(wait)
+        for passes in daemons:
+            passes.run()
+    words = [subject.partition("(")[0] for subject in repository.subjects()]
+    assert (words.count("burst"), words.count("extend")) == (1, 3)
 
 
 def test_a_tip_that_moves_before_the_push_is_a_conflict_and_changes_nothing() -> None:

@@ -19,6 +19,9 @@ from pathlib import Path
 import pytest
 
 from reconciler.access.rights import digest
+from reconciler.core.ledger.restraints import ledger_path, write_restraints
+from reconciler.model.ids import TemplateName, WorkloadId, WorkspaceName
+from tests.builders.placement_records import restraint
 from tests.fakes.prometheus import serving
 from tests.fakes.warm_command import overspill
 
@@ -175,7 +178,7 @@ def until_told(process: subprocess.Popen[str], words: str) -> str:
 
 def test_a_queue_that_grows_in_prometheus_wakes_the_daemon_and_is_named_in_the_commit(fleet: Fleet) -> None:
     query = "  signals:\n  - {name: queue, prometheus: {query: queue, perReplica: 10}}\n  scaleUp:\n    window: 1s"
-    fleet.edit("policies/serving.yaml", "  scaleUp:\n    window: 30s", query)
+    fleet.edit("policies/serving.yaml", "  scaleUp:\n    window: 10s", query)
     with serving() as metrics:
         metrics.values["queue"] = 0
         asked = fleet.daemon("--prometheus", metrics.url, "--poll-interval", "1h", OVERSPILL_PROMETHEUS_INTERVAL="1s")
@@ -233,3 +236,55 @@ def test_api_of_the_daemon_takes_a_placement_and_is_as_strict_as_it_was_told(fle
         process.send_signal(signal.SIGTERM)
         assert process.wait(60) == 0
         assert "Traceback" not in process.stdout.read()
+
+
+def test_killed_daemon_has_kept_its_ledger_for_the_next_start_and_for_commands(fleet: Fleet) -> None:
+    held = restraint(since=datetime.now(UTC).replace(microsecond=0), until=datetime(2100, 1, 1, tzinfo=UTC))
+    workloads = [WorkloadId(WorkspaceName("llm"), TemplateName(f"service-{number}")) for number in range(120)]
+    files = [(ledger_path(workload), write_restraints(workload, [held])) for workload in workloads]
+    stream = b"".join(b"M 100644 inline %s\ndata %d\n%s\n" % (path.encode(), len(data), data) for path, data in files)
+    head = b"commit refs/heads/placements\ncommitter Ada <ada@example.com> 1795166000 +0000\ndata 5\nbegin\n"
+    subprocess.run(["git", "-C", fleet.remote, "fast-import", "--quiet"], input=head + stream, check=True)
+
+    def kept() -> bytes:
+        return b"".join(path.read_bytes() for path in (fleet.path / "cache").glob("*/ledger"))
+
+    with fleet.daemon() as daemon:
+        until(kept)
+        daemon.kill()
+        daemon.wait()
+    first = kept()
+    (file,) = (fleet.path / "cache").glob("*/ledger")
+    file.write_bytes(first[:-100])
+    with fleet.daemon() as daemon:
+        until(lambda: len(kept()) >= len(first))
+        daemon.send_signal(signal.SIGTERM)
+        assert daemon.wait(60) == 0
+        assert "Traceback" not in daemon.stdout.read()
+    file.unlink()
+    env = {**os.environ, "OVERSPILL_CACHE_DIR": str(fleet.path / "cache"), "PYTHONPATH": str(LAYOUT.parent)}
+    subprocess.run([*overspill(), "status", "--repo", fleet.remote], env=env, cwd=fleet.path, check=True)
+    assert file.exists()
+
+
+def test_killed_daemon_has_recorded_passes_that_are_decided_the_same_again(fleet: Fleet) -> None:
+    recording = fleet.path / "passes"
+    with fleet.daemon("--record", str(recording)) as daemon:
+        until(fleet.bursts)
+        daemon.kill()
+        daemon.wait()
+
+    def lab(*words: str) -> subprocess.CompletedProcess[str]:
+        arguments = [*overspill(), "lab", *words, "--repo", str(fleet.remote)]
+        env = {**os.environ, "OVERSPILL_CACHE_DIR": str(fleet.path / "cache"), "PYTHONPATH": str(LAYOUT.parent)}
+        return subprocess.run(arguments, env=env, cwd=fleet.path, capture_output=True, text=True, check=False)
+
+    again = lab("replay", str(recording))
+    assert (again.returncode, again.stderr) == (0, "")
+    assert re.fullmatch(r"\d+ pass(es)? from .*Z to .*Z: all decided the same\.\n", again.stdout)
+    assert "is recorded" in lab("replay", str(recording), "--at", "2h").stderr
+    shown = json.loads(lab("replay", str(recording), "--at", "2100-01-01T00:00:00Z", "-o", "json").stdout)
+    assert shown["source"] == git("rev-parse", "main", at=fleet.remote).strip()
+    same = lab("compare", "main", "main", "--recording", str(recording))
+    assert (same.returncode, same.stderr) == (0, "")
+    assert same.stdout.startswith("### What `main` would have changed\n")

@@ -93,10 +93,10 @@ def test_a_daemon_on_an_empty_disk_decides_as_the_one_that_ran_all_along(remote:
             for name in ("moment", "missing", "steady_since", "since", "bound"):
                 setattr(fresh, name, getattr(passes, name))
             empty.fetch()
-            fresh_view, old_view = fresh.look(), passes.look()
-        assert fresh_view.plan == old_view.plan
-        assert type(fresh_view.plan.changes[0]) is Hold
-        assert fresh_view.ledger == old_view.ledger
+            fresh_decision, old_decision = fresh.look(), passes.look()
+        assert fresh_decision.plan == old_decision.plan
+        assert type(fresh_decision.plan.changes[0]) is Hold
+        assert fresh_decision.inputs.ledger == old_decision.inputs.ledger
 
 
 def test_an_observed_cluster_that_no_file_describes_is_told_with_the_name_that_was_meant() -> None:

@@ -42,7 +42,7 @@ def test_a_cluster_begins_with_its_anchor_in_a_commit_of_its_own(passes: Passes)
 def test_a_cluster_that_gets_flux_later_gets_its_anchor_then(passes: Passes) -> None:
     passes.run()
     more = "apiVersion: overspill.dev/v1alpha1\nkind: Cluster\nmetadata: {name: worker-4}\n"
-    passes.repository.person("source", {"more.yaml": more})
+    passes.repository.person("source", {"clusters/more.yaml": more})
     passes.run()
     assert "clusters/worker-4/flux/_anchor.yaml" in passes.repository.tree()
     assert set(passes.repository.tree()) >= ANCHORS

@@ -14,7 +14,7 @@ import structlog
 
 from reconciler.daemon import loop as loops
 from reconciler.daemon.loop import Loop
-from reconciler.errors import Conflict, InvalidInput, Transient
+from reconciler.errors import Bug, Conflict, InvalidInput, Transient
 
 NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
 LONG = timedelta(hours=1)
@@ -25,6 +25,7 @@ class Done:
     wake_at: datetime | None = None
     commits: tuple[str, ...] = ()
     pushes: int = 1
+    bugs: tuple[Bug, ...] = ()
 
 
 @dataclass
@@ -67,19 +68,21 @@ class Running:
     rings: Rings
     told: list[Done]
     maintained: list[int]
+    kept: list[int]
 
 
 @contextmanager
 def running(
     script: Script, *, poll: timedelta = LONG, backoff: timedelta = timedelta(milliseconds=10), luck: float = 0.01
 ) -> Iterator[Running]:
-    rings, told, maintained = Rings(), list[Done](), list[int]()
+    rings, told, maintained, kept = Rings(), list[Done](), list[int](), list[int]()
     loop = Loop(
         script,
         clock=FixedClock(),
         alarm=rings,
         tell=told.append,
         maintain=lambda: maintained.append(len(told)),
+        keep=lambda: kept.append(len(told)),
         random=lambda: luck,
         poll=poll,
         longest_backoff=backoff,
@@ -87,7 +90,7 @@ def running(
     thread = threading.Thread(target=loop.run)
     thread.start()
     try:
-        yield Running(loop, rings, told, maintained)
+        yield Running(loop, rings, told, maintained, kept)
     finally:
         loop.stop()
         thread.join(60)
@@ -283,6 +286,31 @@ def test_house_is_kept_after_as_many_pushes_of_one_pass() -> None:
     with running(script, poll=timedelta(microseconds=1)) as it:
         until(lambda: it.maintained)
     assert it.maintained == [1]
+
+
+def test_what_was_read_is_kept_after_passes_that_ended_well() -> None:
+    script = Script(Done(), Transient("away"), Done())
+    with running(script, poll=timedelta(microseconds=1)) as it:
+        until(lambda: len(it.told) >= 2)
+    assert it.kept[:2] == [1, 2]
+
+
+def test_what_was_read_is_kept_now_and_then_where_there_is_always_a_reason() -> None:
+    class Busy(Script):
+        wake: Callable[[str], None]
+
+        def __call__(self, *, fetch: bool) -> Done:
+            self.wake(loops.OBSERVATION)
+            return super().__call__(fetch=fetch)
+
+    script = Busy(*[Done()] * (loops.KEEP_EVERY + 1))
+    script.wake = lambda _: None
+    with running(script) as it:
+        until(lambda: it.kept)
+        script.wake = it.loop.wake
+        it.loop.wake(loops.OBSERVATION)
+        until(lambda: len(it.kept) > 1)
+    assert it.kept[:2] == [1, loops.KEEP_EVERY]
 
 
 def test_vitals_tell_a_loop_that_is_stuck_from_one_that_waits() -> None:

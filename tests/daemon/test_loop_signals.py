@@ -44,6 +44,7 @@ def run(pass_: Callable[..., Done]) -> list[Done]:
         alarm=Still(),
         tell=told.append,
         maintain=lambda: None,
+        keep=lambda: None,
         random=lambda: 0.5,
         poll=timedelta(hours=1),
     )

@@ -36,8 +36,8 @@ def test_a_draining_cluster_gives_its_placement_to_the_next_in_one_commit() -> N
 def test_a_cluster_that_leaves_the_workspace_sends_its_placement_home_if_nobody_has_room() -> None:
     passes = burst()
     passes.free["worker-3"] = 0
-    workspace = SOURCE_FILES["workspace.yaml"].replace("[worker-1, worker-2, worker-3]", "[worker-1, worker-3]")
-    passes.repository.person("source", {"workspace.yaml": workspace})
+    workspace = SOURCE_FILES["workspaces.yaml"].replace("[worker-1, worker-2, worker-3]", "[worker-1, worker-3]")
+    passes.repository.person("source", {"workspaces.yaml": workspace})
     passes.run()
     assert passes.placements() == []
     (commit,) = passes.repository.log(passes.repository.heads["output"], limit=1)
@@ -47,7 +47,8 @@ def test_a_cluster_that_leaves_the_workspace_sends_its_placement_home_if_nobody_
 
 def test_a_template_that_is_removed_takes_its_bursts_with_it() -> None:
     passes = burst()
-    passes.repository.person("source", removes=("template.yaml",))
+    others = {f"{name}.yaml": SOURCE_FILES["template.yaml"].replace("vllm", name) for name in ("bert", "whisper")}
+    passes.repository.person("source", others, removes=("template.yaml",))
     passes.run()
     assert passes.repository.tree(under="clusters") == {}
 
@@ -119,10 +120,10 @@ def test_two_placements_that_move_to_one_cluster_become_one_and_lose_nothing() -
         + "---\n"
         + SOURCE_FILES["clusters.yaml"].rpartition("---\n")[2].replace("worker-3", "worker-4")
     )
-    workspace = SOURCE_FILES["workspace.yaml"].replace("worker-3]", "worker-3, worker-4]")
-    policy = SOURCE_FILES["policy.yaml"].replace("{name: worker-3}", "{name: worker-3}, {name: worker-4}")
+    workspace = SOURCE_FILES["workspaces.yaml"].replace("worker-3]", "worker-3, worker-4]")
+    policy = SOURCE_FILES["policies.yaml"].replace("{name: worker-3}", "{name: worker-3}, {name: worker-4}")
     passes = Passes(
-        MemoryRepository({**SOURCE_FILES, "clusters.yaml": four, "workspace.yaml": workspace, "policy.yaml": policy})
+        MemoryRepository({**SOURCE_FILES, "clusters.yaml": four, "workspaces.yaml": workspace, "policies.yaml": policy})
     )
     passes.free = {"worker-2": 4, "worker-3": 2, "worker-4": 0}
     passes.missing = 6
@@ -154,17 +155,19 @@ def test_a_move_to_where_the_workload_is_already_lets_that_placement_grow() -> N
 
 def test_a_lowered_limit_of_one_cluster_is_carried_out() -> None:
     passes = burst(missing=3)
-    lower = SOURCE_FILES["policy.yaml"].replace("{name: worker-2}", "{name: worker-2, maxReplicas: 1}")
-    passes.repository.person("source", {"policy.yaml": lower})
+    lower = SOURCE_FILES["policies.yaml"].replace("{name: worker-2}", "{name: worker-2, maxReplicas: 1}")
+    passes.repository.person("source", {"policies.yaml": lower})
     passes.run()
     assert spread(passes) == [("worker-2", 1), ("worker-3", 2)]
 
 
 def test_a_placement_keeps_its_cluster_while_the_policy_it_came_from_cannot_be_read() -> None:
     passes = burst(missing=6)
-    general = SOURCE_FILES["policy.yaml"].replace("name: gpu", "name: general").replace("{name: worker-2}, ", "")
-    passes.repository.person("source", {"general.yaml": general, "policy-2.yaml": "kind: BurstPolicy\nspec: [\n"})
-    passes.repository.person("source", removes=("policy.yaml",))
+    general = SOURCE_FILES["policies.yaml"].replace("name: gpu", "name: general").replace("{name: worker-2}, ", "")
+    passes.repository.person(
+        "source", {"policies/general.yaml": general, "policy-2.yaml": "kind: BurstPolicy\nspec: [\n"}
+    )
+    passes.repository.person("source", removes=("policies.yaml",))
     passes.run()
     assert spread(passes) == [("worker-2", 4), ("worker-3", 2)]
 
@@ -176,6 +179,7 @@ def test_a_burst_on_a_cluster_that_nobody_describes_any_more_holds_up_no_pass() 
     passes.missing, passes.steady_since = 5, passes.moment
     passes.advance(61)
     passes.run()
+    passes.missing = 0
     passes.advance(600)
     passes.run()
     assert passes.placements() == []

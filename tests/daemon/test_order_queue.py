@@ -15,7 +15,7 @@ from reconciler.daemon.reconcile import Outcome
 from reconciler.errors import Conflict, InvalidInput, Transient
 from reconciler.model.ids import CommitId, WorkspaceName
 from reconciler.model.placement import Placement
-from reconciler.model.plan import Plan, Revert, Why
+from reconciler.model.plan import EndReason, Plan, Revert
 from reconciler.model.request import Answer, Denial, Verb
 from reconciler.model.tree import Identity
 from tests.builders.inputs import placement
@@ -31,14 +31,16 @@ def order(name: str = "bookinfo") -> Order:
 
 
 def revert(one: Placement) -> Revert:
-    return Revert(placement=one, why=Why.REQUESTED, detail="by Ada")
+    return Revert(placement=one, why=EndReason.REQUESTED, detail="by Ada")
 
 
 def outcome(*changes: Revert, answers: dict[int, Answer], commits: tuple[CommitId, ...] = ()) -> Outcome:
     """Make what a pass comes to: all its changes written, one commit each."""
-    view = Passes(MemoryRepository(SOURCE_FILES)).look()
-    view = replace(view, plan=Plan(changes=changes, answers=answers), tips=replace(view.tips, output=FIRST))
-    return Outcome(view=view, rendered=RenderedPlan(commits=(), changes=changes, suppressed=()), commits=commits)
+    decision = Passes(MemoryRepository(SOURCE_FILES)).look()
+    decision = replace(decision, plan=Plan(changes=changes, answers=answers), tips=replace(decision.tips, output=FIRST))
+    return Outcome(
+        decision=decision, rendered=RenderedPlan(commits=(), changes=changes, suppressed=()), commits=commits
+    )
 
 
 def agreeing(*, commits: tuple[CommitId, ...] = ()) -> Callable[[tuple[Order, ...]], Outcome]:

@@ -1,7 +1,7 @@
 """Whatever demand, capacity, time and people do: what was burst comes back, on time, and never more than was needed."""
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.core.engines import engine
@@ -54,14 +54,13 @@ def act(passes: Passes, person: str) -> None:
 
 
 @pytest.mark.parametrize("applied_by", ["manifests", "flux"])
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(STEP, min_size=1, max_size=12), SHARED)
 def test_everything_lent_comes_back_and_never_more_than_was_needed(
     applied_by: str, steps: list[dict], shared: str
 ) -> None:
     fleet = SOURCE_FILES["fleet.yaml"].replace("manifests", applied_by)
-    policy = SOURCE_FILES["policy.yaml"].replace(IN_ORDER, shared)
-    passes = Passes(MemoryRepository(SOURCE_FILES | {"fleet.yaml": fleet, "policy.yaml": policy}))
+    policy = SOURCE_FILES["policies.yaml"].replace(IN_ORDER, shared)
+    passes = Passes(MemoryRepository(SOURCE_FILES | {"fleet.yaml": fleet, "policies.yaml": policy}))
     passes.repository.person("output", FOREIGN, at=passes.moment)
     passes.run()  # a cluster with Flux begins with a file of its own
     notes: dict[str, bytes] = passes.repository.tree(under="clusters")

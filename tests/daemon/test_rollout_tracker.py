@@ -45,7 +45,7 @@ class Engine(Passes):
         return self.repository.tips().output or ""
 
     def arrived(self, placement: Placement) -> bool:
-        return self.look().rollouts.has_arrived(placement)
+        return self.look().inputs.rollouts.has_arrived(placement)
 
 
 class Counting(GitRepository):
@@ -93,7 +93,7 @@ def test_commit_from_before_the_placement_was_changed_says_nothing_of_it(engine)
     engine.say(grown, EngineState.FAILED, "the old one failed", revision=before)
     outcome = engine.run_once()
     assert outcome.commits == ()
-    assert outcome.view.rollouts.ailing[grown.path].state is EngineState.PENDING
+    assert outcome.decision.inputs.rollouts.ailing[grown.path].state is EngineState.PENDING
 
 
 def test_commit_that_the_mirror_does_not_know_is_waited_for(engine, remote) -> None:
@@ -154,7 +154,7 @@ def test_daemon_that_starts_anew_reverts_nothing_that_was_healthy_for_long(engin
     engine.say(placed, EngineState.PROGRESSING, "1 of 3 ready")
     outcome = engine.run_once()
     assert outcome.commits == ()
-    ailment = outcome.view.rollouts.ailing[placed.path]
+    ailment = outcome.decision.inputs.rollouts.ailing[placed.path]
     assert ailment.since == engine.moment, "nobody has watched it before"
 
 

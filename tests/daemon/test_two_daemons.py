@@ -29,11 +29,12 @@ A_STEP = 5
 
 
 class Sky:
-    """What both daemons see: at each step a few more workloads are short of a replica, and none ever recovers."""
+    """What both daemons see: at each step a few more workloads are short of a replica, until none is any more."""
 
     def __init__(self) -> None:
         self.moment = START
         self.short = 0
+        self.calm = False
 
     def now(self) -> datetime:
         return self.moment
@@ -46,8 +47,8 @@ class Sky:
             WorkloadObservation(
                 ref=WorkloadRef(namespace="demo", name=f"vllm-{index}"),
                 wanted=2,
-                running=1,
-                waiting=(MissingReplicas(replicas=1, since=START - seconds(60)),),
+                running=2 if self.calm else 1,
+                waiting=() if self.calm else (MissingReplicas(replicas=1, since=START - seconds(60)),),
                 shape=shape(),
             )
             for index in range(self.short)
@@ -63,6 +64,7 @@ def play(remote: Path, cache: Path, barrier: Barrier, workloads: int) -> None:
         world = World(repository=repository, clusters=sky, charts=Helm(), clock=sky, author=OURS)
         memory = Memory(source=SourceReader(repository), branch=BranchReader(repository))
         for step in range(2 * steps):
+            sky.calm = step >= steps
             sky.short = min(workloads, A_STEP * (step + 1))
             sky.moment = START + seconds(10 * (step % steps)) + (timedelta(minutes=10) if step >= steps else seconds(0))
             barrier.wait(300)
@@ -82,8 +84,8 @@ def test_two_daemons_lose_nothing_and_double_nothing(
     template = SOURCE_FILES["template.yaml"]
     names = [f"vllm-{index}" for index in range(workloads)]
     files = {f"templates/{name}.yaml": template.replace("name: vllm", f"name: {name}") for name in names}
-    policy = SOURCE_FILES["policy.yaml"].replace("coolDown: 1m", "coolDown: 2h")
-    remote.commit("main", {**SOURCE_FILES, **files, "template.yaml": template, "policy.yaml": policy, **more})
+    policy = SOURCE_FILES["policies.yaml"].replace("coolDown: 1m", "coolDown: 2h")
+    remote.commit("main", {**SOURCE_FILES, **files, "template.yaml": template, "policies.yaml": policy, **more})
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["tests.daemon.test_two_daemons"])
     barrier = context.Barrier(2)

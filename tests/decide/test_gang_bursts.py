@@ -12,10 +12,10 @@ from reconciler.core.explain.workload import Explanation, explain
 from reconciler.model.capacity import ClusterObservation, MissingReplicas, Node, Pool
 from reconciler.model.gpr import GprTerms, GpuLimits, WorkspaceLimits
 from reconciler.model.ids import ClusterName, TemplateName, WorkloadId, WorkspaceName
+from reconciler.model.kubernetes.scheduling import Taint
 from reconciler.model.ledger import Ledger
 from reconciler.model.plan import Place, Plan, Reason, Resize, Revert
-from reconciler.model.policy import Desired
-from reconciler.model.scheduling import Taint
+from reconciler.model.policy import BurstPolicy, Desired
 from reconciler.model.workload import Json, WorkloadRef
 from tests.builders.group_bursts import SET, burst, fleet, group, lacks, roomy
 from tests.builders.inputs import (
@@ -223,7 +223,7 @@ def test_what_nobody_can_count_is_not_lent() -> None:
     made = plan(lacks(1), free("worker-2", 8), wanted=fleet(train, reads_replicas=False))
     (held,) = made.suppressed
     assert held.reason is Reason.NO_SHAPE
-    assert held.message.startswith("nobody knows what manifest part-0 needs")
+    assert held.message.startswith("cannot compute fit: the needs of manifest part-0 are unknown")
 
 
 def test_a_policy_may_allow_fewer_groups_than_are_missing() -> None:
@@ -369,3 +369,23 @@ def test_what_is_seen_of_another_object_of_the_template_counts_by_that_one() -> 
     )
     made = plan(lacks(4, workload=SERVER), free("worker-2", *[8] * 9), wanted=wanted)
     assert placed(made) == ("worker-2", 2)
+
+
+# Maximums in groups
+
+
+@pytest.mark.parametrize(
+    "policy",
+    [ordering("worker-2", max_replicas=1), ordering(("worker-2", 1)), ordering(("worker-2", 1), ("worker-3", 1))],
+    ids=["of the policy", "of the cluster", "of each cluster"],
+)
+def test_a_maximum_bounds_groups_whoever_has_it(policy: BurstPolicy) -> None:
+    seen = lacks(8), free("worker-2", *[8] * 8), free("worker-3", *[8] * 8)
+    made = plan(*seen, wanted=fleet(SET, policy=policy))
+    assert placed(made) == ("worker-2", 1)
+    assert sum(held.replicas for held in made.suppressed) == 1
+
+
+def test_a_cluster_that_takes_all_groups_goes_before_one_that_may_have_some() -> None:
+    seen = lacks(8), free("worker-2", *[8] * 8), free("worker-3", *[8] * 8)
+    assert placed(plan(*seen, wanted=fleet(SET, policy=ordering(("worker-2", 1), "worker-3")))) == ("worker-3", 2)

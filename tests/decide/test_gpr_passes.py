@@ -122,7 +122,7 @@ def test_what_was_evicted_says_by_whom_in_the_ledger_and_waits(remote: Remote, p
     record = remote.files("placements", "ledger")["ledger/llm/requests/6c/low.yaml"].decode()
     assert "overspill.dev/evicted-by: llm/high" in record
     assert "overspill.dev/began-at" not in record
-    (low,) = [one for one in gpr_views(outcome.view, outcome.plan) if one.name == "low"]
+    (low,) = [one for one in gpr_views(outcome.decision.inputs, outcome.plan) if one.name == "low"]
     assert (low.state, low.evicted_by) == (GprState.QUEUED, "llm/high")
 
 
@@ -133,9 +133,11 @@ def test_a_reservation_holds_from_git_alone_until_it_is_over(remote: Remote, pas
         "request(llm/hold): reserved on worker-2",
         "request(llm/hold): received",
     ]
-    other = SOURCE_FILES["workspace.yaml"].replace("name: llm", "name: vision").replace("[demo]", "[other]")
+    other = SOURCE_FILES["workspaces.yaml"].replace("name: llm", "name: vision").replace("[demo]", "[other]")
     asked = ASKED.format(name="train", priority=250, clusters="[worker-2]").replace("llm", "vision")
-    remote.commit("main", {"vision.yaml": other, "train.yaml": asked.replace("namespace: demo", "namespace: other")})
+    remote.commit(
+        "main", {"workspaces/vision.yaml": other, "train.yaml": asked.replace("namespace: demo", "namespace: other")}
+    )
     passes.restart()
     passes.run()
     assert remote.subjects("placements")[0] == "request(vision/train): received"

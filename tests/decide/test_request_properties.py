@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.core.decide.decide import decide
@@ -21,7 +21,9 @@ from reconciler.model.placement import Placement
 from reconciler.model.plan import Extend, Place, Plan, Revert
 from reconciler.model.request import Request, RequestRecord
 from reconciler.model.rollout import EngineState
+from tests.builders.examples import examples
 from tests.builders.inputs import NOW, free, inputs
+from tests.builders.plans import begun
 from tests.builders.requests import deployment, holds, manifests, request, wants
 
 CLUSTERS = ("worker-1", "worker-2", "worker-3")
@@ -121,11 +123,11 @@ def is_sound(placement: Placement, ledger: Ledger, now: datetime) -> bool:
 
 
 @given(stories)
-@settings(max_examples=150)
+@examples(3)
 def test_a_request_runs_once_at_a_time_on_one_cluster_and_never_after_its_end(story: list[Step]):
     for now, before, _, plan, after in told(story):
         assert max(pairs(after.placements).values(), default=0) <= 1
-        placed = {change.placement.workload for change in plan.changes if isinstance(change, Place)}
+        placed = {placement.workload for placement in begun(plan)}
         assert not placed & ended(before.requests)
         assert not placed & ended(after.requests)
         for placement in after.placements.values():
@@ -136,7 +138,6 @@ def test_a_request_runs_once_at_a_time_on_one_cluster_and_never_after_its_end(st
 
 
 @given(stories)
-@settings(max_examples=60)
 def test_a_pass_leaves_nothing_to_do_and_the_same_inputs_give_the_same_plan(story: list[Step]):
     for now, before, step, plan, after in told(story):
         assert pass_(before, step, now) == plan
@@ -146,7 +147,6 @@ def test_a_pass_leaves_nothing_to_do_and_the_same_inputs_give_the_same_plan(stor
 
 
 @given(stories, st.lists(steps, min_size=1, max_size=4))
-@settings(max_examples=60)
 def test_what_has_ended_stays_as_it_is_while_its_file_stands(story: list[Step], later: list[Step]):
     *_, (now, _, last, _, ledger) = told(story)
     over = {workload: ledger.requests[workload] for workload in ended(ledger.requests)}

@@ -53,18 +53,18 @@ def test_replicas_without_a_node_are_reported_with_the_moment_the_scheduler_firs
     room = cluster.room()
     cluster.apply({"vllm-1": room + 2})
 
-    def homeless() -> dict[str, tuple[int, datetime | None]]:
+    def pending_pods() -> dict[str, tuple[int, datetime | None]]:
         text = yaml.emit(cluster.observation(NOON + timedelta(minutes=1)))
         (seen,) = observation_file.read(text.encode(), "seen.yaml")
-        return {name: (one.replicas, one.since) for name, one in seen.homeless.items()}
+        return {name: (one.replicas, one.since) for name, one in seen.pending_pods.items()}
 
-    assert homeless() == {"vllm-1": (room + 2, None)}
+    assert pending_pods() == {"vllm-1": (room + 2, None)}
     cluster.schedule(NOON)
     cluster.schedule(NOON + timedelta(seconds=30))
-    assert homeless() == {"vllm-1": (2, NOON)}
+    assert pending_pods() == {"vllm-1": (2, NOON)}
     cluster.apply({"vllm-1": room})
     cluster.schedule(NOON + timedelta(seconds=45))
-    assert homeless() == {}
+    assert pending_pods() == {}
 
 
 def test_a_pruned_placement_gives_its_nodes_back(cluster: SimulatedCluster) -> None:
@@ -149,7 +149,9 @@ def test_the_story_fits_in_a_minute_and_its_windows_in_the_burst() -> None:
     windows = 2 * told.scale_up + told.scale_down
     assert windows < told.burst < 45
     assert told.cool_down > told.burst
-    assert all(parse_duration(value) for edits in told.edits.values() for value in edits.values())
+    values = {field: value for edits in told.edits.values() for field, value in edits.items()}
+    assert values.pop("spec.headroom") == "0"
+    assert all(map(parse_duration, values.values()))
     assert len({act.title for act in acts(told)}) == len(acts(told))
 
 

@@ -60,9 +60,9 @@ def _plain(path: str) -> str:
 
 def test_every_call_it_shows_is_answered_as_it_says(remote: Remote, tmp_path: Path) -> None:
     """Make them in their order; the GPR of one of them is nobody's, since ids are made up."""
-    workspace = SOURCE_FILES["workspace.yaml"].replace("[demo]", "[demo, vllm-demo]")
+    workspace = SOURCE_FILES["workspaces.yaml"].replace("[demo]", "[demo, vllm-demo]")
     with daemon(remote, tmp_path / "cache") as running:
-        running.edit({"workspace.yaml": workspace})
+        running.edit({"workspaces.yaml": workspace})
         replies = [(method, path, running.call(method, path, body)) for method, path, body in calls()]
         asked = calls()[0]
         running.call(*asked)
@@ -139,5 +139,5 @@ def test_every_status_of_pushed_observations_is_on_their_page() -> None:
 
 
 def test_reference_of_an_error_is_a_heading_of_the_page() -> None:
-    assert "docs/api.md#errors" in envelope(404, "Not Found")["error"]["data"]
+    assert "/docs#errors" in envelope(404, "Not Found")["error"]["data"]
     assert "\n## Errors\n" in PAGE

@@ -27,7 +27,12 @@ def test_each_command_on_a_page_is_there_with_its_options(page: Path) -> None:
         while words and isinstance(command, click.Group) and not re.match(r"-|[A-Z]", words[0]):
             assert words[0] in command.commands, line
             command = command.commands[words.pop(0)]
-        known = {option for one in (command, main) for parameter in one.params for option in parameter.opts}
+        known = {
+            option
+            for one in (command, main)
+            for parameter in one.params
+            for option in (*parameter.opts, *parameter.secondary_opts)
+        }
         said = {word.partition("=")[0] for word in words if re.match(r"--?[a-z]", word)}
         assert said <= known | {"--help"}, line
 

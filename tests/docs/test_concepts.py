@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from reconciler.model.placement import TRANSITIONS, Phase
-from reconciler.model.plan import Why
+from reconciler.model.plan import EndReason
 
 PAGE = (Path(__file__).parents[2] / "docs" / "concepts.md").read_text()
 
@@ -26,4 +26,4 @@ def test_every_reason_for_an_end_is_named() -> None:
     section = PAGE.partition("What ended a placement stands in its revert, as the trailer `Overspill-Why`")[
         2
     ].partition("\n## ")[0]
-    assert set(re.findall(r"`([a-z-]+)`", section)) == {*Why}
+    assert set(re.findall(r"`([a-z-]+)`", section)) == {*EndReason}

@@ -11,6 +11,7 @@ import ssl
 import subprocess
 import sys
 import threading
+import tomllib
 from collections.abc import Iterator
 from fnmatch import fnmatch
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -47,10 +48,35 @@ def environment() -> dict[str, str]:
 
 
 def test_it_is_built_in_one_stage_and_runs_in_another() -> None:
+    (base,) = of("ARG", final=False)
+    assert re.fullmatch(r"PYTHON=python:3\.\d+-slim-\w+@sha256:[0-9a-f]{64}", base), "a tag can be moved"
     build, run = of("FROM", final=False)
-    assert re.fullmatch(r"python:3\.\d+-slim-\w+ AS build", build)
+    assert build == "${PYTHON} AS build"
     assert run == build.removesuffix(" AS build"), "a virtual environment needs the very Python that made it"
     assert of("COPY") == ["--from=build /opt/overspill /opt/overspill"]
+
+
+PINNED = re.compile(r"^([\w.-]+)==(\S+)(?: ; .*)? \\\n((?:    --hash=sha256:[0-9a-f]{64}(?: \\)?\n)+)", re.MULTILINE)
+
+
+def pins(path: str) -> dict[str, str]:
+    """Read the versions of a file of requirements with hashes, by normalized name; nothing else may be in it."""
+    text = (CHECKOUT / path).read_text()
+    assert PINNED.sub("", text) == "", "a line without a hash"
+    return {match[1].lower().replace("_", "-"): match[2] for match in PINNED.finditer(text)}
+
+
+def test_each_package_in_it_has_a_hash_and_the_version_that_is_tested() -> None:
+    lines = (CHECKOUT / "constraints.txt").read_text().splitlines()
+    tested = dict(line.lower().replace("_", "-").split("==") for line in lines if "==" in line)
+    image = pins("requirements/image.txt")
+    assert {name: tested[name] for name in image if name in tested} == {
+        name: version for name, version in image.items() if name in tested
+    }
+    project = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())["project"]
+    needed = {re.split(r"[^\w.-]", line)[0].lower().replace("_", "-") for line in project["dependencies"]}
+    assert needed <= image.keys(), "run `make requirements`"
+    assert "hatchling" in pins("requirements/build.txt")
 
 
 def test_it_runs_as_a_user_of_its_own_by_number() -> None:
@@ -153,7 +179,14 @@ def test_the_build_sees_what_it_needs_and_nothing_private() -> None:
         return kept
 
     pyproject = (CHECKOUT / "pyproject.toml").read_text()
-    needed = ["pyproject.toml", "constraints.txt", "README.md", "LICENSE", "reconciler/cli/root.py"]
+    needed = [
+        "pyproject.toml",
+        "requirements/image.txt",
+        "requirements/build.txt",
+        "README.md",
+        "LICENSE",
+        "reconciler/cli/root.py",
+    ]
     needed += [f"{name}/x.yaml" for name in re.findall(r'^"([a-z-]+)" = "reconciler/', pyproject, re.MULTILINE)]
     assert [path for path in needed if not sent(path)] == []
     assert [path for path in (".git/config", ".venv/x", "demo-out/x", "tests/x", "secrets/token") if sent(path)] == []

@@ -12,7 +12,7 @@ from reconciler.model.policy import Flux
 
 CHECKOUT = Path(__file__).parents[2]
 BOOTSTRAP = CHECKOUT / "repo-layout" / "bootstrap"
-DEPLOYMENT, SERVICE = yaml.safe_load_all((BOOTSTRAP / "daemon.yaml").read_text())
+DEPLOYMENT, SERVICE, NETWORK = yaml.safe_load_all((BOOTSTRAP / "daemon.yaml").read_text())
 POD = DEPLOYMENT["spec"]["template"]["spec"]
 (CONTAINER,) = POD["containers"]
 DOCKERFILE = (CHECKOUT / "Dockerfile").read_text()
@@ -39,6 +39,14 @@ def test_user_port_and_cache_are_those_of_the_image():
     assert f"OVERSPILL_LISTEN=:{port['containerPort']} " in DOCKERFILE
     assert "OVERSPILL_CACHE_DIR=/cache/" in DOCKERFILE
     assert SERVICE["spec"]["ports"][0]["targetPort"] == port["name"]
+
+
+def test_network_policy_is_for_the_daemon_and_its_port():
+    assert NETWORK["spec"]["podSelector"] == DEPLOYMENT["spec"]["selector"]
+    (callers,) = NETWORK["spec"]["ingress"]
+    (port,) = CONTAINER["ports"]
+    assert callers["ports"] == [{"port": port["containerPort"]}]
+    assert callers["from"], "an empty list is everybody"
 
 
 def test_probes_ask_for_addresses_that_the_daemon_has():

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.core.capacity.pod_needs import pods_of_request
-from reconciler.core.capacity.room import ClusterCapacity
-from reconciler.core.workloads.pod_shape import replica_shape
+from reconciler.core.capacity.cluster import ClusterCapacity
+from reconciler.core.capacity.pod_requirements import pods_of_request
+from reconciler.core.pods.pod_shape import replica_shape
 from tests.builders.inputs import free
 from tests.builders.pod_rules import HOST, LABELS, ZONE, apart, evenly, node, other, pod, seen, term, why_not
 from tests.builders.requests import deployment, manifests, request

@@ -23,6 +23,7 @@ SHARED = {
     "Metadata": "Metadata",
     "TaintFile": "Taints",
     "TolerationFile": "Tolerations",
+    "CheckedTolerationFile": "Tolerations",
     "TermFile": "Node selector terms",
 }
 SAME = "spec.helmConfigs[]"
@@ -49,13 +50,10 @@ def test_every_field_of_a_shared_part_is_listed(model: str, heading: str) -> Non
 
 
 def test_every_kind_has_an_example_that_is_in_force_without_a_complaint() -> None:
-    files = {
-        f"{number}.yaml": text
-        for number, text in enumerate(re.findall(r"^```yaml\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL))
-    }
-    desired = assemble(CommitId(""), {path: parse_file(text.encode()) for path, text in files.items()})
+    text = "---\n".join(re.findall(r"^```yaml\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL))
+    desired = assemble(CommitId(""), {"fleet.yaml": parse_file(text.encode())})
     assert desired.problems == ()
-    kinds = [document.value["kind"] for path, text in files.items() for document in yaml.parse(text.encode(), path)]
+    kinds = [document.value["kind"] for document in yaml.parse(text.encode(), "fleet.yaml")]
     assert {*kinds} == {*KINDS_THERE}
 
 

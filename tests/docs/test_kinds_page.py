@@ -6,19 +6,19 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from reconciler.core.capacity.pod_needs import Gang, ManifestPods, pods_of_request
+from reconciler.core.capacity.pod_requirements import Gang, ManifestPods, pods_of_request
 from reconciler.core.expressions import render
 from reconciler.core.fleet.read_file import assemble, parse_file
 from reconciler.core.safety import rules
 from reconciler.core.schema import yaml
 from reconciler.core.workloads.builtin_kinds import BUILT_IN
 from reconciler.model.ids import CommitId
+from reconciler.model.kubernetes.workload_kind import Count, Mark, PodTemplate, WorkloadKind
+from reconciler.model.kubernetes.workload_kind import Path as Way
 from reconciler.model.placement import PLACEMENT_LABEL
 from reconciler.model.plan import Place
 from reconciler.model.units import ONE
 from reconciler.model.workload import Json
-from reconciler.model.workload_kind import Count, Mark, PodTemplate, WorkloadKind
-from reconciler.model.workload_kind import Path as Way
 from tests.builders.deploy_specs import context
 from tests.builders.gangs import torch
 from tests.builders.group_bursts import fleet, lacks
@@ -65,7 +65,7 @@ def test_what_goes_where_is_what_came_of_the_stories() -> None:
 
 def test_the_examples_are_in_force_and_count_what_the_page_says() -> None:
     _, _, declared, configuration, counted = examples()
-    files = {"a.yaml": declared, "b.yaml": configuration}
+    files = {"kinds/a.yaml": declared, "kinds/b.yaml": configuration}
     desired = assemble(CommitId(""), {path: parse_file(text.encode()) for path, text in files.items()})
     assert desired.problems == ()
     (document,) = yaml.parse(counted.encode(), "c.yaml")
@@ -76,8 +76,12 @@ def test_the_examples_are_in_force_and_count_what_the_page_says() -> None:
 
 
 def test_the_chart_it_shows_has_its_share_where_the_annotation_says() -> None:
-    layout = {path.name: path.read_bytes() for path in LAYOUT.rglob("*.yaml") if path.parent.name != "bootstrap"}
-    files = layout | {"vllm-helm.yaml": examples()[1].encode()}
+    layout = {
+        path.relative_to(LAYOUT).as_posix(): path.read_bytes()
+        for path in LAYOUT.rglob("*.yaml")
+        if path.parent.name != "bootstrap"
+    }
+    files = layout | {"templates/vllm-helm.yaml": examples()[1].encode()}
     desired = assemble(CommitId(""), {path: parse_file(data) for path, data in files.items()})
     assert desired.problems == ()
     (shown,) = (one.spec for workload, one in desired.templates.items() if workload.name == "vllm-helm")

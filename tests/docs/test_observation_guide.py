@@ -39,8 +39,8 @@ def test_example_is_read_as_the_guide_tells_it(example: bytes) -> None:
     assert workload.shape.requests.amounts["nvidia.com/gpu"] == ONE
     assert seen.bound == {PlacementName("vllm-7f3a90c1"): 2}
     assert seen.ready == {PlacementName("vllm-7f3a90c1"): 1}
-    (homeless,) = seen.homeless.values()
-    assert (homeless.replicas, homeless.since) == (1, datetime(2026, 11, 20, 9, 59, 30, tzinfo=UTC))
+    (pending_pods,) = seen.pending_pods.values()
+    assert (pending_pods.replicas, pending_pods.since) == (1, datetime(2026, 11, 20, 9, 59, 30, tzinfo=UTC))
     (report,) = seen.reports.values()
     assert (report.state, report.digest) == (EngineState.PROGRESSING, "sha256-3b1c")
 

@@ -33,7 +33,7 @@ def test_everything_that_a_cluster_can_be_asked_for_is_listed() -> None:
 
 def test_the_cluster_and_the_workspace_that_it_shows_are_in_force() -> None:
     others = "apiVersion: overspill.dev/v1alpha1\nkind: Cluster\nmetadata: {name: worker-1}\n"
-    files = {f"{number}.yaml": text for number, text in enumerate((EXAMPLES[0], EXAMPLES[2], others))}
+    files = {"clusters/a.yaml": EXAMPLES[0], "workspaces/b.yaml": EXAMPLES[2], "clusters/c.yaml": others}
     desired = assemble(CommitId(""), {path: parse_file(text.encode()) for path, text in files.items()})
     assert desired.problems == ()
     assert desired.clusters[ClusterName("worker-2")].provides[Category.QUEUES] == ("ml/*", "research")

@@ -12,11 +12,14 @@ CHECKOUT = Path(__file__).parents[2]
 README = (CHECKOUT / "README.md").read_text()
 BLOCK = re.compile(r"^```sh ?(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 BLOCKS = BLOCK.findall(README)
-NOT_FOR_TESTS = re.compile(r"(make|docker|python3 -m (pip|venv)) ")
+NOT_FOR_TESTS = re.compile(r"(make|mkdir|docker|python3 -m (pip|venv)) ")
 """What needs a network, a container engine or the test suite itself; .ci/run does what it can of it."""
 
 
-def test_every_command_works_in_the_order_in_which_it_is_told(tmp_path: Path, person: dict[str, str]) -> None:
+def test_every_command_works_in_an_empty_home_directory(tmp_path: Path, person: dict[str, str]) -> None:
+    """A fresh machine: git knows no name there, and makes none up from that of the host."""
+    Path(person["HOME"], ".gitconfig").write_text("[user]\n\tuseConfigOnly = true\n")
+    person |= {"GIT_CONFIG_NOSYSTEM": "1"}
     there = tmp_path / "empty"
     there.mkdir()
     script = "\n".join(
@@ -39,11 +42,11 @@ def test_every_command_works_in_the_order_in_which_it_is_told(tmp_path: Path, pe
     ]
     assert subjects == [
         "start(fleet): the output branch",
-        "burst(llm/vllm): 3 replicas on worker-2 for 10m",
-        "extend(llm/vllm): 3 replicas on worker-2 until TIME",
-        'Revert "burst(llm/vllm): 3 replicas on worker-2 for 10m"',
-        "burst(llm/vllm): 3 replicas on worker-3 for 10m",
-        'Revert "burst(llm/vllm): 3 replicas on worker-3 for 10m"',
+        "burst(llm/vllm): 4 replicas on worker-2 for 10m",
+        "extend(llm/vllm): 4 replicas on worker-2 until TIME",
+        'Revert "burst(llm/vllm): 4 replicas on worker-2 for 10m"',
+        "burst(llm/vllm): 4 replicas on worker-3 for 10m",
+        'Revert "burst(llm/vllm): 4 replicas on worker-3 for 10m"',
         "hold(llm/vllm): worker-3 until TIME",
     ]
     branch = subprocess.run(
@@ -105,5 +108,5 @@ def test_the_log_it_shows_is_the_demos() -> None:
 
     lasting = f"for {timing(1.0).burst}s"
     shown = [line for line in README.splitlines() if re.match(r'(burst\(|Revert "burst\()', line)]
-    assert len(shown) == 5
+    assert len(shown) == 7
     assert all(lasting in line for line in shown)

@@ -16,7 +16,7 @@ LAYOUT = CHECKOUT / "repo-layout"
 
 def test_the_request_it_shows_is_in_force_without_a_complaint() -> None:
     (asked,) = re.findall(r"^```yaml\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
-    files = {str(path): path.read_bytes() for path in LAYOUT.rglob("*.yaml")}
+    files = {path.relative_to(LAYOUT).as_posix(): path.read_bytes() for path in LAYOUT.rglob("*.yaml")}
     desired = assemble(
         CommitId(""), {path: parse_file(data) for path, data in {**files, "a.yaml": asked.encode()}.items()}
     )

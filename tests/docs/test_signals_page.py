@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -11,6 +11,7 @@ import pytest
 from reconciler.core.fleet.read_file import assemble, parse_file
 from reconciler.model.ids import CommitId
 from reconciler.model.policy import Desired
+from reconciler.model.signal import DemandLevel
 
 CHECKOUT = Path(__file__).parents[2]
 PAGE = (CHECKOUT / "docs" / "signals.md").read_text()
@@ -18,7 +19,7 @@ LAYOUT = CHECKOUT / "repo-layout"
 POLICIES = re.findall(r"^```yaml\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
 
 
-@pytest.mark.parametrize("policy", POLICIES, ids=("schedule", "prometheus"))
+@pytest.mark.parametrize("policy", POLICIES, ids=("schedule", "forecast", "prometheus"))
 def test_each_policy_it_shows_is_in_force_without_a_complaint(policy: str) -> None:
     desired = fleet(policy)
     assert desired.problems == ()
@@ -39,11 +40,26 @@ def test_its_schedule_plans_what_the_page_says_in_its_words() -> None:
         assert (ask.signal, ask.cause) == ("schedule office-hours", f"plans 3 from {since} on")
 
 
+def test_its_forecast_foresees_what_the_page_says_in_its_words() -> None:
+    (by,) = re.findall(r"`forecast usual foresees 6 missing until (\S+) \(3 more than now\), as at", PAGE)
+    (signal,) = next(iter(each for policy in fleet(POLICIES[1]).policies.values() if (each := policy.signals)))
+    now = datetime.fromisoformat(by) - timedelta(minutes=11)
+    past = (DemandLevel(at=now - timedelta(days=2), missing=6), DemandLevel(at=now - timedelta(hours=1), missing=3))
+    shown = re.findall(r"`(forecast usual .*?|of the last \d+ forecasts .*?)`", PAGE)
+    told = re.sub(r"\d+ came true", "16 came true", signal.foresees(past, 3, now).statement)
+    assert len(shown) == 2
+    assert all(words in told for words in shown), told
+
+
 def fleet(policy: str) -> Desired:
     """Load the recommended layout with this policy for its first template, and its own for the other."""
-    files = {path.name: path.read_bytes() for path in LAYOUT.rglob("*.yaml") if path.parent.name != "policies"}
+    files = {
+        path.relative_to(LAYOUT).as_posix(): path.read_bytes()
+        for path in LAYOUT.rglob("*.yaml")
+        if path.parent.name != "policies"
+    }
     others = (LAYOUT / "policies" / "serving.yaml").read_text().replace("  - vllm\n", "")
-    parsed = {**files, "a.yaml": policy.encode(), "b.yaml": others.encode()}
+    parsed = {**files, "policies/a.yaml": policy.encode(), "policies/b.yaml": others.encode()}
     return assemble(CommitId(""), {path: parse_file(data) for path, data in parsed.items()})
 
 

@@ -18,9 +18,13 @@ SECTION = (
 
 def test_the_spread_it_shows_is_in_force_without_a_complaint() -> None:
     (sample,) = re.findall(r"^```yaml\n(.*?)^```$", SECTION, re.MULTILINE | re.DOTALL)
-    files = {path.name: path.read_bytes() for path in LAYOUT.rglob("*.yaml") if path.parent.name != "policies"}
+    files = {
+        path.relative_to(LAYOUT).as_posix(): path.read_bytes()
+        for path in LAYOUT.rglob("*.yaml")
+        if path.parent.name != "policies"
+    }
     others = (LAYOUT / "policies" / "serving.yaml").read_text().replace("  - vllm\n", "")
-    parsed = {**files, "a.yaml": sample.encode(), "b.yaml": others.encode()}
+    parsed = {**files, "policies/a.yaml": sample.encode(), "policies/b.yaml": others.encode()}
     desired = assemble(CommitId(""), {path: parse_file(data) for path, data in parsed.items()})
     assert desired.problems == ()
     spread = desired.policies[WorkloadId("llm", "vllm")].spread

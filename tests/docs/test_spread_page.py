@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pytest
+
 from reconciler.core.decide.distribution import returns
 from reconciler.core.expressions.sandbox import shares
 from reconciler.core.fleet.read_file import assemble, parse_file
@@ -18,14 +20,23 @@ PAGE = (CHECKOUT / "docs" / "spread.md").read_text()
 LAYOUT = CHECKOUT / "repo-layout"
 
 
-def test_the_policy_it_shows_is_in_force_without_a_complaint() -> None:
-    policy, _ = re.findall(r"^```yaml\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
-    files = {path.name: path.read_bytes() for path in LAYOUT.rglob("*.yaml") if path.parent.name != "policies"}
+@pytest.mark.parametrize("place", [0, 1])
+def test_each_policy_it_shows_is_in_force_without_a_complaint(place: int) -> None:
+    shown, scored, _ = re.findall(r"^```yaml\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+    policy = (shown, scored)[place]
+    files = {
+        path.relative_to(LAYOUT).as_posix(): path.read_bytes()
+        for path in LAYOUT.rglob("*.yaml")
+        if path.parent.name != "policies"
+    }
     others = (LAYOUT / "policies" / "serving.yaml").read_text().replace("  - vllm\n", "")
-    parsed = {**files, "a.yaml": policy.encode(), "b.yaml": others.encode()}
+    parsed = {**files, "policies/a.yaml": policy.encode(), "policies/b.yaml": others.encode()}
     desired = assemble(CommitId(""), {path: parse_file(data) for path, data in parsed.items()})
     assert desired.problems == ()
-    assert any(one.distribution.strategy is StrategyName.WEIGHTED for one in desired.policies.values())
+    strategy, scorers = (StrategyName.WEIGHTED, 0) if place == 0 else (StrategyName.ORDERED, 3)
+    assert (strategy, scorers) in {
+        (each.distribution.strategy, len(each.scoring)) for each in desired.policies.values()
+    }
 
 
 def test_the_picture_is_what_comes_of_its_clusters() -> None:

@@ -30,6 +30,11 @@ PATIENCE = 90
 """Seconds within which the daemon must have done what it is watched for, on a machine that has much else to do."""
 
 
+@pytest.fixture(scope="session", autouse=True)
+def authorities() -> None:
+    """Trust what the system trusts: what is built and installed here comes from other hosts."""
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Keep the tests on the three clusters in one process, and those of a file together: each starts what it needs."""
     for item in items:
@@ -195,6 +200,14 @@ class Fleet:
         command = [sys.executable, "-m", "reconciler", "bootstrap", *arguments, "--repo", str(self.bare)]
         done = subprocess.run(command, env=env, cwd=self.path, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    def replay(self, recording: Path) -> str:
+        """Decide the passes of a recording again, all the same, and return what `overspill lab replay` prints."""
+        env = {**os.environ, "PYTHONPATH": str(CHECKOUT), "OVERSPILL_CACHE_DIR": str(self.path / "cache-of-replay")}
+        command = [sys.executable, "-m", "reconciler", "lab", "replay", str(recording), "--repo", str(self.bare)]
+        done = subprocess.run(command, env=env, cwd=self.path, capture_output=True, text=True, check=False)
+        assert (done.returncode, done.stderr) == (0, ""), done.stdout
         return done.stdout
 
     def told(self) -> str:

@@ -119,8 +119,9 @@ class Handler(BaseHTTPRequestHandler):
             if name != "Status":
                 self.send_header(name, value)
         self.send_header("Content-Length", str(len(content)))
-        self.end_headers()
-        self.wfile.write(content)
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # whoever asked has gone
+            self.end_headers()
+            self.wfile.write(content)
 
     def _environment(self, length: int) -> Mapping[str, str]:
         path, _, query = self.path.partition("?")

@@ -7,10 +7,10 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
-from reconciler.core.capacity.room import ClusterCapacity
+from reconciler.core.capacity.cluster import ClusterCapacity
 from reconciler.core.observe import observation_file
+from reconciler.core.pods.pod_shape import replica_shape
 from reconciler.core.schema import yaml
-from reconciler.core.workloads.pod_shape import replica_shape
 from reconciler.model.capacity import ReplicaShape
 from tests.e2e.api_server import Json
 from tests.e2e.control_plane import Cluster

@@ -65,9 +65,10 @@ _USUAL: Mapping[str, Mapping[str, str]] = {
         "  primaryCluster:": f"  commandJobs: {{image: registry.invalid/kubectl@sha256:{'0' * 64}}}\n  primaryCluster:"
     },
     POLICY: {
-        "window: 30s": "window: 1s",
-        "window: 5m": "window: 3s",
-        "maxReplicas: 4": "maxReplicas: 2",
+        "headroom: 1": "headroom: 0",
+        "window: 10s": "window: 1s",
+        "window: 15m": "window: 3s",
+        "maxReplicas: 8": "maxReplicas: 2",
         "coolDown: 5m": "coolDown: 1s",
     },
 }

@@ -11,8 +11,8 @@ import pytest
 from reconciler.core.capacity.admission_defaults import with_admission_defaults, without_admission_defaults
 from reconciler.core.observe.kubernetes.cluster_state import ClusterState
 from reconciler.core.observe.kubernetes.resources import Resource
-from reconciler.core.workloads.pod_requests import pod_requests
-from reconciler.core.workloads.pod_shape import replica_shape
+from reconciler.core.pods.pod_requests import pod_requests
+from reconciler.core.pods.pod_shape import replica_shape
 from reconciler.model.capacity import ClusterObservation
 from reconciler.model.ids import ClusterName
 from tests.e2e.api_server import Json, Refused

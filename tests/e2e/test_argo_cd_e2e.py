@@ -20,7 +20,12 @@ DEPLOYMENTS = "/apis/apps/v1/namespaces/vllm-demo/deployments"
 PODS = "/api/v1/namespaces/vllm-demo/pods"
 BRANCH = "placements-by-cluster/worker-2"
 HEALTHY = ("Synced", "Healthy")
-QUICK = {"window: 30s": "window: 1s", "window: 5m": "window: 1s", "coolDown: 5m": "coolDown: 1s"}
+QUICK = {
+    "headroom: 1": "headroom: 0",
+    "window: 10s": "window: 1s",
+    "window: 15m": "window: 1s",
+    "coolDown: 5m": "coolDown: 1s",
+}
 
 
 @pytest.fixture(scope="module")

@@ -27,7 +27,7 @@ EDITS = {
     "fleet.yaml": {"engine: argocd\n": "engine: argocd\n  argocd: {connection: {context: control}}\n"},
     "clusters/worker-1.yaml": BY_ARGO_CD,
     "clusters/worker-2.yaml": BY_ARGO_CD,
-    "policies/serving.yaml": {"window: 30s": "window: 1s", "window: 5m": "window: 3s"},
+    "policies/serving.yaml": {"headroom: 1": "headroom: 0", "window: 10s": "window: 1s", "window: 15m": "window: 3s"},
 }
 
 

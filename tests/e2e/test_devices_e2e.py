@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from reconciler.core.capacity.room import ClusterCapacity
+from reconciler.core.capacity.cluster import ClusterCapacity
 from reconciler.core.observe.kubernetes.cluster_state import ClusterState
 from reconciler.core.observe.kubernetes.resources import CAPACITY, Resource
 from reconciler.model.ids import ClusterName

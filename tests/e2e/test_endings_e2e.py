@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import time
 from datetime import UTC, datetime
 
+from reconciler.core.safety.lifetime import HOOKS, INSTRUCTIONS
 from tests.e2e.argo_cd import APPLICATIONS
 from tests.e2e.flux import KUSTOMIZATIONS, RELEASES
 from tests.e2e.scenario import (
     AT_HOME,
     BY_ARGO_CD,
     BY_FLUX,
+    CONFIG_MAPS,
     PODS,
     POLICY,
     TEMPLATE,
@@ -25,11 +28,62 @@ DEMO_PODS = "/api/v1/namespaces/vllm-demo/pods"
 ANY_MODEL = "            nodeSelector:\n              nvidia.com/gpu.product: NVIDIA-H100-80GB-HBM3\n"
 OURS = "overspill.dev/placement"
 RETAINED = {"deletionPolicy: Delete": "deletionPolicy: Retain"}
-LASTING = {"window: 5m": "window: 10m", "coolDown: 5m": "coolDown: 10m"}
+LAPSING = {"window: 15m": "window: 10m", "renew: WhileNeeded": "renew: Never"}
+"""Nothing is given back before its time is over, and then it goes, whatever the demand."""
+BOUNDED = {"default: 1h": "default: 25s", "max: 24h": "max: 25s", "coolDown: 5m": "coolDown: 10m"}
+"""A burst that is needed lasts this long, and both clusters rest after it."""
+
+_BOTH = {"argocd.argoproj.io": "HookSucceeded,HookFailed", "helm.sh": "hook-succeeded,hook-failed"}
+ALLOWED: tuple[dict[str, str], ...] = (
+    {"argocd.argoproj.io/hook": "PreSync", "argocd.argoproj.io/hook-delete-policy": _BOTH["argocd.argoproj.io"]},
+    {"argocd.argoproj.io/hook": "PostSync", "argocd.argoproj.io/hook-delete-policy": _BOTH["argocd.argoproj.io"]},
+    {"helm.sh/hook": "post-install", "helm.sh/hook-delete-policy": _BOTH["helm.sh"], "helm.sh/hook-weight": "3"},
+    {"argocd.argoproj.io/sync-wave": "7"},
+    {"argocd.argoproj.io/sync-options": "Replace=true,Force=true"},
+    {"argocd.argoproj.io/sync-options": "ServerSideApply=true,ClientSideApplyMigration=false,Validate=false"},
+    {"argocd.argoproj.io/sync-options": "SkipDryRunOnMissingResource=true,FailOnSharedResource=true"},
+    {"argocd.argoproj.io/sync-options": "PruneLast=true,Prune=true,Delete=true"},
+    {"argocd.argoproj.io/compare-options": "ServerSideDiff=true"},
+    {"argocd.argoproj.io/ignore-healthcheck": "true"},
+    {"argocd.argoproj.io/ignore-resource-updates": "true"},
+    {"argocd.argoproj.io/ignore-default-links": "true"},
+    {"kustomize.toolkit.fluxcd.io/prune": "enabled", "kustomize.toolkit.fluxcd.io/reconcile": "enabled"},
+    {"kustomize.toolkit.fluxcd.io/ssa": "Merge"},
+    {"kustomize.toolkit.fluxcd.io/ssa": "Override", "kustomize.toolkit.fluxcd.io/force": "enabled"},
+    {"kustomize.toolkit.fluxcd.io/substitute": "disabled", "helm.toolkit.fluxcd.io/driftDetection": "disabled"},
+    {"helm.sh/chart": "vllm-0.1.7", "helm.sh/resource-policy": "delete"},
+)
+"""Every instruction that a template may give to an engine, with values that it may have."""
+
+
+def test_objects_with_any_instruction_that_is_allowed_go_with_their_burst(scenario: Scenario) -> None:
+    assert {key for each in ALLOWED for key in each} == {*INSTRUCTIONS, *HOOKS}
+    names = [f"instructed-{number}" for number in range(len(ALLOWED))]
+    manifests = "".join(
+        f"  - name: {name}\n    manifest:\n      apiVersion: v1\n      kind: ConfigMap\n"
+        f"      metadata: {{name: {name}, namespace: vllm-stack, annotations: {json.dumps(annotations)}}}\n"
+        for name, annotations in zip(names, ALLOWED, strict=True)
+    )
+    steps = "".join(f"  - name: {name}\n    type: manifest\n" for name in names)
+    scenario.begin({TEMPLATE: {"  steps:\n": f"  manifestResources:\n{manifests}  steps:\n{steps}"}})
+    hooks = {name for name, annotations in zip(names, ALLOWED, strict=True) if annotations.keys() & HOOKS}
+    with scenario.daemon():
+        scenario.wants(AT_HOME + 3)
+        scenario.until_lent(by_flux=2, by_argo_cd=1)
+        for cluster, wanted in ((scenario.by_flux, {*names}), (scenario.by_argo_cd, {*names} - hooks)):
+            cluster.until(
+                lambda cluster=cluster, wanted=wanted: (
+                    wanted <= {each["metadata"]["name"] for each in cluster.items(CONFIG_MAPS)}
+                ),
+                "an object was not applied",
+            )
+        scenario.wants(AT_HOME)
+        scenario.until_committed("Revert", "Revert")
+        scenario.until_as_before()
 
 
 def test_burst_is_removed_on_time_although_its_demand_lasts(scenario: Scenario) -> None:
-    scenario.begin({TEMPLATE: {"burstDuration: 30m": "burstDuration: 25s"}, POLICY: LASTING})
+    scenario.begin({TEMPLATE: {"burstDuration: 30m": "burstDuration: 25s"}, POLICY: BOUNDED})
     with scenario.daemon():
         tree = scenario.tree()
         scenario.wants(AT_HOME + 3)
@@ -96,13 +150,14 @@ def test_two_bursts_and_an_expiry_in_one_second_are_one_push(scenario: Scenario)
         {
             TEMPLATE: {"burstDuration: 30m": "burstDuration: 40s"},
             "templates/vllm.yaml": {ANY_MODEL: ""},
-            POLICY: LASTING,
+            POLICY: LAPSING,
         }
     )
     scenario.home.create(DEMO, deployment(0))
     with scenario.daemon() as process:
         scenario.wants(AT_HOME + 1)
         scenario.until_lent(by_flux=1, by_argo_cd=0)
+        scenario.wants(AT_HOME)  # what is missing when its time is over would be placed anew
         began, tip = len(scenario.fleet.subjects()), scenario.fleet.tip()
         # While the remote is away, everything becomes due; when it is back, it is due at once.
         left = (scenario.expiry() - datetime.now(UTC)).total_seconds()

@@ -9,6 +9,8 @@ from tests.e2e.scenario import AT_HOME, BY_ARGO_CD, BY_FLUX, POLICY, TEMPLATE, S
 
 HELD_BACK = {"coolDown: 5m": "coolDown: 10m", "  hold: 1h": "  rolloutTimeout: 30s\n  hold: 1h"}
 """Taken back after half a minute, and held back for long enough to see that the failed cluster is passed over."""
+DEARER_FIRST = {"  - name: Price\n    weight: 2\n": "  - name: PolicyOrder\n    weight: 5\n"}
+"""The order of the policy before all scores."""
 
 
 def test_chart_that_fails_goes_to_the_next_cluster(scenario: Scenario) -> None:
@@ -39,7 +41,7 @@ def test_image_that_never_gets_ready_goes_to_the_next_cluster(scenario: Scenario
 
 
 def test_namespace_that_is_refused_sends_the_burst_to_the_next_cluster(scenario: Scenario) -> None:
-    scenario.begin({POLICY: HELD_BACK | {BY_FLUX + BY_ARGO_CD: BY_ARGO_CD + BY_FLUX}})
+    scenario.begin({POLICY: HELD_BACK | DEARER_FIRST | {BY_FLUX + BY_ARGO_CD: BY_ARGO_CD + BY_FLUX}})
     # The admin has narrowed what the project may do since.
     allowed = {"spec": {"destinations": [{"name": "worker-3", "namespace": "kubeslice-system"}]}}
     scenario.by_argo_cd.kubectl(

@@ -14,7 +14,12 @@ from tests.e2e.control_plane import Cluster
 from tests.e2e.flux import HELM, KUSTOMIZATIONS, KUSTOMIZE, NOTIFICATION, RELEASES, Flux, lacking, teach
 from tests.e2e.flux import missing as missing_flux
 
-QUICK = {"window: 30s": "window: 1s", "window: 5m": "window: 1s", "coolDown: 5m": "coolDown: 1s"}
+QUICK = {
+    "headroom: 1": "headroom: 0",
+    "window: 10s": "window: 1s",
+    "window: 15m": "window: 1s",
+    "coolDown: 5m": "coolDown: 1s",
+}
 GIT = "https://git.example.com/acme/fleet.git"
 DEPLOYMENTS = "/apis/apps/v1/namespaces/vllm-demo/deployments"
 PODS = "/api/v1/namespaces/vllm-demo/pods"

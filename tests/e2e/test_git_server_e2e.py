@@ -10,7 +10,12 @@ from tests.e2e.conftest import Fleet
 
 QUICK = {
     "fleet.yaml": {"engine: argocd": "engine: manifests"},
-    "policies/serving.yaml": {"window: 30s": "window: 1s", "window: 5m": "window: 1s", "coolDown: 5m": "coolDown: 1s"},
+    "policies/serving.yaml": {
+        "headroom: 1": "headroom: 0",
+        "window: 10s": "window: 1s",
+        "window: 15m": "window: 1s",
+        "coolDown: 5m": "coolDown: 1s",
+    },
 }
 PLACE_ON_WORKER_2 = "burst(llm/vllm): 3 replicas on worker-2 for 10m"
 

@@ -1,6 +1,11 @@
-"""A workload outgrows its cluster, spills over into two others by two engines, and shrinks again."""
+"""A workload outgrows its cluster, spills over into two others by two engines, and shrinks again.
+
+Every pass of the daemon is recorded, and is decided the same again from the recording and git alone.
+"""
 
 from __future__ import annotations
+
+import re
 
 from tests.e2e.api_server import Json
 from tests.e2e.control_plane import Cluster
@@ -10,7 +15,8 @@ from tests.e2e.scenario import AT_HOME, CONFIG_MAPS, DEPLOYMENTS, JOBS, Scenario
 
 def test_overflow_runs_in_two_clusters_and_drains_in_reverse_until_nothing_is_left(scenario: Scenario) -> None:
     scenario.begin()
-    with scenario.daemon():
+    recording = scenario.fleet.path / "passes"
+    with scenario.daemon(RECORD=str(recording)):
         tree, at_home = scenario.tree(), scenario.home.call("GET", f"{DEPLOYMENTS}/vllm")
         scenario.wants(AT_HOME + 5)
         scenario.until_lent(by_flux=2, by_argo_cd=3)
@@ -33,6 +39,9 @@ def test_overflow_runs_in_two_clusters_and_drains_in_reverse_until_nothing_is_le
         now = scenario.home.call("GET", f"{DEPLOYMENTS}/vllm")
     assert authors(now) == authors(at_home) | {"kubectl"}, "somebody else has written to the primary's object"
     assert now["spec"] == at_home["spec"]
+    replayed = re.fullmatch(r"(\d+) passes from .*Z to .*Z: all decided the same\.\n", scenario.fleet.replay(recording))
+    assert replayed is not None
+    assert int(replayed[1]) > len(scenario.fleet.subjects())
 
 
 def steps_were_taken_in_order(cluster: Cluster) -> None:

@@ -16,7 +16,12 @@ NAMESPACE = "vllm-demo"
 DEPLOYMENT = f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments/vllm"
 QUICK = {
     "fleet.yaml": {"engine: argocd": "engine: manifests"},
-    "policies/serving.yaml": {"window: 30s": "window: 1s", "window: 5m": "window: 1s", "coolDown: 5m": "coolDown: 1s"},
+    "policies/serving.yaml": {
+        "headroom: 1": "headroom: 0",
+        "window: 10s": "window: 1s",
+        "window: 15m": "window: 1s",
+        "coolDown: 5m": "coolDown: 1s",
+    },
 }
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from reconciler.core.workloads.strategic_merge import Unmergeable, merge
+from reconciler.core.pods.strategic_merge import Unmergeable, merge
 from tests.builders.random_patches import pair
 from tests.e2e.components import Missing, find
 

@@ -17,10 +17,11 @@ ANY_MODEL = """            nodeSelector:
 EDITS = {
     "templates/vllm.yaml": {ANY_MODEL: ""},
     "policies/serving.yaml": {
-        "window: 30s": "window: 1s",
-        "window: 5m": "window: 3s",
+        "headroom: 1": "headroom: 0",
+        "window: 10s": "window: 1s",
+        "window: 15m": "window: 3s",
         "coolDown: 5m": "coolDown: 1s",
-        "maxReplicas: 4": "maxReplicas: 2",
+        "maxReplicas: 8": "maxReplicas: 2",
     },
 }
 

@@ -30,7 +30,11 @@ def test_shortage_is_seen_lent_for_and_given_back(fleet: Fleet, start_cluster: C
     fleet.describe(
         {
             "fleet.yaml": {"engine: argocd": "engine: manifests"},
-            "policies/serving.yaml": {"window: 30s": "window: 1s", "window: 5m": "window: 3s"},
+            "policies/serving.yaml": {
+                "headroom: 1": "headroom: 0",
+                "window: 10s": "window: 1s",
+                "window: 15m": "window: 3s",
+            },
         }
     )
     with watching(fleet, kubeconfig(fleet.path, home, away)) as status:

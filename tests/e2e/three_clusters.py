@@ -54,8 +54,10 @@ class ThreeClusters:
                 self.clusters = {name: future.result() for name, future in started.items() if not future.exception()}
             for future in started.values():
                 future.result()  # raises what has kept a cluster from starting
-            for name, nodes in NODES.items():
-                self._furnish(name, nodes)
+            for name in NODES:
+                self._add_nodes(name)
+                for namespace in NAMESPACES:
+                    self.clusters[name].ensure_namespace(namespace)
             flux.teach(self.clusters[FLUX])
             released = sources(argo_cd.KINDS)
             assert not isinstance(released, Missing), released
@@ -102,6 +104,18 @@ class ThreeClusters:
         """Clean up after engines that follow the fleet, whoever had them do so."""
         self._following = True
 
+    @contextmanager
+    def without_gpus(self, name: str) -> Iterator[None]:
+        """Leave a cluster one node, without GPUs, in place of its own, and put those back in the end."""
+        cluster, node = self.clusters[name], f"{name}-cpu-1"
+        cluster.kubectl("delete", "nodes", *(gpu_node for gpu_node, _, _ in NODES[name]))
+        cluster.add_node(node, allocatable={"cpu": "16", "memory": "64Gi"})
+        try:
+            yield
+        finally:
+            cluster.kubectl("delete", "nodes", node)
+            self._add_nodes(name)
+
     def kubeconfig(self) -> Path:
         """Write a kubeconfig with a context for each cluster, and the right to read what the engines say."""
         for name, rights in ((FLUX, "rbac-flux.yaml"), (ARGO_CD, "rbac-argocd.yaml")):
@@ -122,16 +136,13 @@ class ThreeClusters:
         for cluster in self.clusters.values():
             cluster.stop()
 
-    def _furnish(self, name: str, nodes: list[tuple[str, int, str]]) -> None:
-        cluster = self.clusters[name]
-        for node, gpus, model in nodes:
-            cluster.add_node(
+    def _add_nodes(self, name: str) -> None:
+        for node, gpus, model in NODES[name]:
+            self.clusters[name].add_node(
                 node,
                 allocatable={"cpu": "256", "memory": "2Ti", GPU: str(gpus)},
                 labels={"nvidia.com/gpu.product": model},
             )
-        for namespace in NAMESPACES:
-            cluster.ensure_namespace(namespace)
 
     def _empty(self, cluster: Cluster) -> None:
         """Leave no object that somebody made in the fleet's namespaces, or that a retained burst left."""

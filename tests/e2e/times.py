@@ -47,10 +47,11 @@ _ANY_MODEL = "            nodeSelector:\n              nvidia.com/gpu.product: N
 _EDITS = {
     "templates/vllm.yaml": {_ANY_MODEL: ""},
     "policies/serving.yaml": {
-        "window: 30s": f"window: {WINDOW}s",
-        "window: 5m": f"window: {WINDOW}s",
+        "headroom: 1": "headroom: 0",
+        "window: 10s": f"window: {WINDOW}s",
+        "window: 15m": f"window: {WINDOW}s",
         "coolDown: 5m": "coolDown: 1s",
-        "maxReplicas: 4": "maxReplicas: 1",
+        "maxReplicas: 8": "maxReplicas: 1",
     },
 }
 _HOOK = '#!/bin/sh\ndate +%s.%N >> "{file}"\n'

@@ -50,7 +50,7 @@ def told(found: list[str]) -> list[str]:
 def without_policy(*objects: str, template: str = TEMPLATE) -> Desired:
     """Load the fleet without its BurstPolicy."""
     files = {path: one for path, one in FLEET.items() if not path.startswith("policies/")}
-    numbered = {f"{number}.yaml": one for number, one in enumerate(objects)}
+    numbered = {f"policies/{number}.yaml": one for number, one in enumerate(objects)}
     return load({**files, "templates/vllm.yaml": template, **numbered})
 
 
@@ -227,20 +227,20 @@ def test_r24_a_gpr_template_does_not_switch_auto_gpr_on():
 def test_two_of_one_name_are_an_error_at_the_second(kind):
     one = egs(kind, "clusterName: worker-2" if kind == "GPRTemplate" else "{}")
     (found,) = errors(fleet(one, one))
-    assert found.startswith("1.yaml:4: metadata.name: ")
-    assert found.endswith("is already in 0.yaml:1 (try another name)")
+    assert found.startswith("policies/1.yaml:4: metadata.name: ")
+    assert found.endswith("is already in policies/0.yaml:1 (try another name)")
 
 
 def test_a_template_names_the_gpr_templates_on_whose_terms_it_has_gpus():
     desired = load(
         {
             **FLEET,
-            "gpr.yaml": "---\n".join(TEMPLATES),
+            "policies/gpr.yaml": "---\n".join(TEMPLATES),
             "templates/vllm.yaml": TEMPLATE + "  gprTemplates: [on-worker-2, on-worker-3]\n",
         }
     )
     assert told(errors(desired)) == [
-        "spec.gprTemplates[1]: no file describes GPRTemplate on-worker-3 (try 'on-worker-2')"
+        "spec.gprTemplates[1]: no file describes GPRTemplate on-worker-3 (try 'on-worker-1')"
     ]
     assert desired.templates[VLLM].gpr_templates == ("on-worker-2", "on-worker-3")
 
@@ -345,7 +345,7 @@ def test_a_broken_burst_policy_leaves_what_a_binding_bursts_as_it_is():
     broken = "apiVersion: overspill.dev/v1alpha1\nkind: BurstPolicy\nmetadata: {name: new}\nspec: {prio: 1}\n"
     desired = without_policy(*TEMPLATES, BINDING, broken)
     assert desired.policies == without_policy(*TEMPLATES, BINDING).policies
-    assert [line.partition(":")[0] for line in errors(desired)] == ["3.yaml"]
+    assert [line.partition(":")[0] for line in errors(desired)] == ["policies/3.yaml"]
 
 
 def test_a_cluster_that_is_not_the_workspaces_is_told_where_a_template_bursts_to_it():

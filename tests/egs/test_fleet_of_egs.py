@@ -23,9 +23,9 @@ spec:
   - {{clusterName: worker-3, defaultTemplateName: on-worker-3}}
   - {{clusterName: worker-2, defaultTemplateName: on-worker-2}}
 """
-FILES = {name: text for name, text in SOURCE_FILES.items() if name != "policy.yaml"} | {
+FILES = {name: text for name, text in SOURCE_FILES.items() if name != "policies.yaml"} | {
     "gpr-templates.yaml": GPR_TEMPLATES,
-    "binding.yaml": BINDING,
+    "policies/binding.yaml": BINDING,
 }
 
 
@@ -65,6 +65,6 @@ def test_a_second_placement_takes_what_the_first_cluster_has_no_room_for(remote:
 
 
 def test_without_auto_gpr_it_only_does_what_it_is_asked_for(remote: Remote, passes: Passes) -> None:
-    remote.commit("main", {"binding.yaml": BINDING.replace("true", "false")})
+    remote.commit("main", {"policies/binding.yaml": BINDING.replace("true", "false")})
     passes.run()
     assert passes.placements() == []

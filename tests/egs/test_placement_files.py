@@ -183,7 +183,8 @@ def test_r8_an_account_is_for_commands_and_is_told_to_do_nothing_without_one(nam
         )
     ]
     look = "  cmdExec: [{name: look, cmd: kubectl get pods -n llm-demo}]\n"
-    assert warned(f"{file}  - {{name: look, type: command}}\n{look}") == []
+    (told,) = warned(f"{file}  - {{name: look, type: command}}\n{look}")
+    assert told.startswith("spec.cmdExec[0].cmd: step look does not run")
 
 
 @pytest.mark.parametrize(
@@ -424,7 +425,7 @@ def test_what_says_no_to_what_is_not_done_here_is_not_told():
 
 
 def test_a_placement_finds_its_workspace_by_its_namespaces():
-    files = {**FLEET, "chat.yaml": workspace("chat"), "0.yaml": placement().replace("llm-demo", "chat-demo")}
+    files = {**FLEET, "workspaces/chat.yaml": workspace("chat"), "0.yaml": placement().replace("llm-demo", "chat-demo")}
     assert {*load(files).requests} == {WorkloadId("chat", "settings", request=True)}
 
 
@@ -450,6 +451,6 @@ def test_two_requests_of_one_name_are_an_error_at_the_second_whatever_kinds_they
     )
     desired = fleet(placement(), gpr)
     assert [line.split(" (")[0] for line in errors(desired)] == [
-        "1.yaml:4: metadata.name: GPUProvisioningRequest llm/settings is already in 0.yaml:1"
+        "policies/1.yaml:4: metadata.name: GPUProvisioningRequest llm/settings is already in policies/0.yaml:1"
     ]
     assert not desired.requests[SETTINGS].reserves

@@ -92,7 +92,8 @@ def test_a_workspace_that_a_caller_may_not_see_is_not_there_for_them():
     assert isinstance(named, RequestDraft)
     assert isinstance(unnamed, RequestDraft)
     assert isinstance(admit(named, open_fleet(), within={"abc"}), Request)
-    assert complaints(admit(named, open_fleet(), within=set())) == ["workspaceName: no file describes Workspace abc"]
+    hidden = complaints(admit(named, open_fleet(), within=set()))
+    assert hidden == ["workspaceName: no file describes Workspace abc (add a Workspace of this name)"]
     assert "abc" not in str(admit(unnamed, open_fleet(), within=set()))
 
 
@@ -134,7 +135,7 @@ def test_the_policy_of_a_body_goes_before_the_one_of_its_template():
 def test_r20_a_put_tells_that_it_names_what_may_not_change():
     draft = read_update({"name": "other", "workspaceName": "xyz", "namespace": "kubeslice-avesha"})
     assert isinstance(draft, RequestDraft)
-    assert (draft.name, draft.workspace, draft.said) == ("other", "xyz", {"name", "workspaceName"})
+    assert (draft.name, draft.workspace, draft.fields_set) == ("other", "xyz", {"name", "workspaceName"})
 
 
 @pytest.mark.parametrize(
@@ -151,7 +152,7 @@ def test_r20_a_put_tells_that_it_names_what_may_not_change():
 def test_a_put_names_a_field_by_its_one_name_however_it_is_spelt(field, value, said):
     draft = read_update({field: value})
     assert isinstance(draft, RequestDraft)
-    assert draft.said == {said}
+    assert draft.fields_set == {said}
 
 
 def test_r20_an_unknown_field_of_a_put_is_refused():

@@ -17,10 +17,9 @@ from tests.builders.fleet_files import errors, lines, warnings
 
 ABC = "abc"
 JOBS = f"commandJobs: {{image: registry.example.com/kubectl@sha256:{'1' * 64}}}"
-NOWHERE = (
-    "0.yaml:5: spec: names no cluster: it goes to the first one of its workspace that has room (try spec.clusterName)"
-)
-FOREVER = "0.yaml:5: spec: says nothing about how long: it ends after 7d (try burstDuration: 1h)"
+ANY = "names no cluster: it goes to the first one of its workspace that has room (try spec.clusterName)"
+NOWHERE = f"policies/0.yaml:5: spec: {ANY}"
+FOREVER = "policies/0.yaml:5: spec: says nothing about how long: it ends after 7d (try burstDuration: 1h)"
 
 
 @pytest.mark.parametrize("name", ["workload-template.yaml", "workload-template-exported.yaml"])
@@ -28,7 +27,10 @@ def test_the_template_loads_as_it_is_written_and_as_kubectl_prints_it(name):
     desired = open_fleet(sample(name))
     assert errors(desired) == []
     template = desired.templates[WorkloadId(ABC, "vllm-workload-template")]
-    assert (template.namespace, template.ref) == ("kubeslice-avesha", WorkloadRef(namespace="vllm-demo", name="vllm"))
+    assert (template.namespace, template.ref) == (
+        "kubeslice-avesha",
+        WorkloadRef(namespace="vllm-demo", name="vllm", release=True),
+    )
     assert template.spec.burst_duration == timedelta(minutes=10)
     assert template.spec.deletion_policy is DeletionPolicy.DELETE
     assert template.spec.steps == (
@@ -59,7 +61,7 @@ def test_the_placement_of_a_manifest_becomes_a_request():
     desired = open_fleet(sample("placement-manifest.yaml"))
     assert lines(desired.problems) == [NOWHERE, FOREVER]
     request = desired.requests[WorkloadId(ABC, "workload-placement-example", request=True)]
-    assert (request.clusters, request.placements, request.path, request.line) == ((), 1, "0.yaml", 1)
+    assert (request.clusters, request.placements, request.path, request.line) == ((), 1, "policies/0.yaml", 1)
     (resource,) = request.spec.manifests
     assert resource.manifest["data"]["ui.properties"] == "color=purple\ntheme=dark\nlanguage=en\n"
     assert request.spec.steps == (Step(name="sample-configmap", type=StepType.MANIFEST),)
@@ -79,7 +81,7 @@ def test_the_placement_of_charts_becomes_a_request_where_charts_may_be_unpinned(
 def test_the_placement_of_charts_is_refused_elsewhere_at_the_one_without_a_version():
     strict = open_fleet(sample("placement-helm.yaml"), namespaces="[xyz]")
     assert [line.split(" (")[0] for line in errors(strict)] == [
-        "0.yaml:12: spec.helmConfig[0].releaseNamespace: 'gpu-operator' is no namespace of workspace abc"
+        "policies/0.yaml:12: spec.helmConfig[0].releaseNamespace: 'gpu-operator' is no namespace of workspace abc"
     ]
 
 
@@ -122,7 +124,7 @@ def test_the_body_of_a_put_names_what_is_to_change_and_its_namespace_is_passed_o
     """R20."""
     draft = read_update(body("update-waiting.json"))
     assert isinstance(draft, RequestDraft)
-    assert draft.said == {
+    assert draft.fields_set == {
         "clusters", "burstDuration", "deletionPolicy", "helmConfigs", "manifestResources", "cmdExec", "steps",
     }  # fmt: skip # a list of words, filled line by line
     assert draft.clusters == ("worker-1", "worker-2")
@@ -132,7 +134,7 @@ def test_the_body_of_a_put_names_what_is_to_change_and_its_namespace_is_passed_o
 def test_the_body_of_a_put_for_what_runs_names_two_fields():
     draft = read_update(body("update-running.json"))
     assert isinstance(draft, RequestDraft)
-    assert draft.said == {"burstDuration", "deletionPolicy"}
+    assert draft.fields_set == {"burstDuration", "deletionPolicy"}
     assert draft.spec.burst_duration == timedelta(minutes=30)
     assert draft.spec.deletion_policy is DeletionPolicy.RETAIN
 
@@ -142,6 +144,7 @@ def test_no_sample_has_a_warning_that_its_reader_did_not_earn():
     assert [line.partition(": ")[2].partition(":")[0] for line in warnings(desired)] == [
         "metadata.name",
         "spec",
+        "spec.cmdExec[0].cmd",
         "spec.helmConfig[0].helmFlags",
     ]
 

@@ -8,6 +8,8 @@ import pytest
 import yaml
 
 from reconciler.core.engines.argocd.bootstrap import argocd
+from reconciler.core.safety.allowed_kinds import allowed
+from reconciler.core.workloads.api_kinds import cluster_scoped
 from reconciler.errors import InvalidInput
 from reconciler.model.ids import ClusterName, WorkspaceName
 from reconciler.model.policy import ArgoCD, Cluster, Desired, EngineName, Fleet
@@ -57,10 +59,17 @@ def test_the_project_bounds_placements_to_the_fleets_sources_clusters_and_namesp
         {"group": "", "kind": "Namespace", "name": "tools"},
         {"group": "", "kind": "Namespace", "name": "vllm-demo"},
     ]
-    assert project["spec"]["namespaceResourceBlacklist"] == [
-        {"group": "authorization.openshift.io", "kind": "*"},
-        {"group": "rbac.authorization.k8s.io", "kind": "*"},
-    ]
+    assert kinds_of(project) == {kind for kind in allowed() if not cluster_scoped(kind)}
+    assert not any(kind.startswith("rbac.authorization.k8s.io/") or "*" in kind for kind in kinds_of(project))
+
+
+def kinds_of(project):
+    return {f"{item['group']}/{item['kind']}" for item in project["spec"]["namespaceResourceWhitelist"]}
+
+
+def test_the_pod_security_levels_are_told_as_commands_for_each_cluster():
+    text = argocd(FLEET, desired(), output_branch="placements")
+    assert "#     kubectl label namespace tools vllm-demo pod-security.kubernetes.io/enforce=baseline\n" in text
 
 
 def test_only_a_workspace_with_command_jobs_reaches_the_namespace_of_their_accounts():
@@ -105,13 +114,7 @@ def test_kinds_that_a_workspace_allows_are_allowed_in_the_project():
     workspace = replace(WORKSPACE, allowed_kinds=("/PersistentVolume", "rbac.authorization.k8s.io/Role"))
     project, _ = written(desired(workspace=workspace))
     assert {"group": "", "kind": "PersistentVolume"} in project["spec"]["clusterResourceWhitelist"]
-    assert project["spec"]["namespaceResourceBlacklist"] == [
-        {"group": "authorization.openshift.io", "kind": "*"},
-        {"group": "rbac.authorization.k8s.io", "kind": "RoleBinding"},
-    ]
-    both = ("rbac.authorization.k8s.io/Role", "rbac.authorization.k8s.io/RoleBinding")
-    project, _ = written(desired(workspace=replace(WORKSPACE, allowed_kinds=both)))
-    assert project["spec"]["namespaceResourceBlacklist"] == [{"group": "authorization.openshift.io", "kind": "*"}]
+    assert kinds_of(project) - allowed() == {"rbac.authorization.k8s.io/Role"}
 
 
 def test_clusters_of_other_engines_are_left_out():

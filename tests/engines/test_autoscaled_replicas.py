@@ -11,9 +11,9 @@ import yaml
 from reconciler.core.engines import autoscaled_replicas
 from reconciler.core.engines.deployment import autoscaled
 from reconciler.core.workloads.paths import at
+from reconciler.model.kubernetes.workload_kind import WorkloadKind, path
 from reconciler.model.policy import EngineName
 from reconciler.model.workload import Json
-from reconciler.model.workload_kind import WorkloadKind, path
 from tests.builders.deploy_specs import chart, files, spec
 from tests.builders.platform_objects import deployment, obj
 from tests.builders.workload_kinds import lws
@@ -108,7 +108,9 @@ def test_flux_puts_right_what_is_not_scaled_and_leaves_alone_what_is() -> None:
 
 
 def test_objects_of_a_chart_that_is_rendered_here_are_scaled_as_well() -> None:
-    objects = (deployment(replicas=3), hpa())
+    scaler = hpa()
+    scaler["spec"]["minReplicas"] = 3
+    objects = (deployment(replicas=3), scaler)
     charts = {"vllm-app": tuple({**one, "metadata": {**one["metadata"], "namespace": "vllm-demo"}} for one in objects)}
     made = files(spec(chart()), EngineName.MANIFESTS, charts=charts)
     (found,) = (yaml.safe_load(data) for name, data in made.items() if "deployment" in name)

@@ -16,8 +16,8 @@ from reconciler.core.engines.flux.bootstrap import flux
 from reconciler.core.fleet.assemble import assemble
 from reconciler.core.fleet.read_file import parse_file
 from reconciler.errors import InvalidInput
-from reconciler.model.ids import ClusterName, CommitId, TemplateName
-from reconciler.model.policy import Cluster, Desired, EngineName, Fleet, Flux
+from reconciler.model.ids import ClusterName, CommitId, TemplateName, WorkspaceName
+from reconciler.model.policy import Cluster, Desired, EngineName, Fleet, Flux, PodSecurity
 from reconciler.model.request import Request
 from reconciler.model.workload import WorkloadTemplate
 from tests.builders.deploy_specs import CONFIG, JOBS, PLACEMENT, WEB, WORKSPACE, chart, files, spec
@@ -102,13 +102,19 @@ def test_the_accounts_have_rights_where_workspaces_reach_and_nowhere_else() -> N
     assert bindings == [
         "RoleBinding/overspill/overspill-root",
         "RoleBinding/overspill/overspill-applier",
-        "RoleBinding/tools/overspill-applier-edit",
-        "RoleBinding/vllm-demo/overspill-applier-edit",
+        "RoleBinding/tools/overspill-applier-overspill-usual",
+        "RoleBinding/vllm-demo/overspill-applier-overspill-usual",
         "ClusterRoleBinding/overspill-cluster",
     ]
     assert {"Namespace/tools", "Namespace/vllm-demo"} <= made.keys()
     held = [rule for it in made.values() for rule in it.get("rules", [])]
-    assert not any("secrets" in rule["resources"] or "*" in str(rule) for rule in held)
+    assert not any("*" in str(rule) or "impersonate" in rule["verbs"] for rule in held)
+    usual = made["ClusterRole/overspill-usual"]["rules"]
+    assert [rule for rule in held if "secrets" in rule["resources"]] == usual[:1]
+    held_kinds = {(rule["apiGroups"][0], name) for rule in usual for name in rule["resources"]}
+    assert ("apps", "deployments") in held_kinds
+    assert not {("rbac.authorization.k8s.io", "roles"), ("", "resourcequotas"), ("", "endpoints")} & held_kinds
+    assert made["Namespace/tools"]["metadata"]["labels"] == {"pod-security.kubernetes.io/enforce": "baseline"}
     assert made["ClusterRole/overspill-cluster"]["rules"][1] == {
         "apiGroups": [""],
         "resources": ["namespaces"],
@@ -118,9 +124,25 @@ def test_the_accounts_have_rights_where_workspaces_reach_and_nowhere_else() -> N
     assert not any(place.startswith("RoleBinding/tools") for place in written(desired(), WORKER_9))
 
 
+BEYOND = ("/PersistentVolume", "storage.k8s.io/StorageClass", "x.io/Bus")
+
+
+def test_a_namespace_has_the_least_strict_level_of_the_workspaces_that_use_it() -> None:
+    given = desired()
+    others = {
+        WorkspaceName(level): replace(WORKSPACE, name=WorkspaceName(level), pod_security=level, namespaces=(space,))
+        for level, space in ((PodSecurity.RESTRICTED, "tools"), (PodSecurity.PRIVILEGED, "vllm-demo"))
+    }
+    made = written(replace(given, workspaces={**given.workspaces, **others}))
+    levels = {name: made[f"Namespace/{name}"]["metadata"]["labels"] for name in ("tools", "vllm-demo")}
+    assert [*levels.values()] == [
+        {"pod-security.kubernetes.io/enforce": level} for level in (PodSecurity.BASELINE, PodSecurity.PRIVILEGED)
+    ]
+
+
 def test_kinds_beyond_the_usual_are_allowed_by_name() -> None:
     monitor = {"apiVersion": "monitoring.example.com/v1", "kind": "PodPolicy", "metadata": {"name": "a"}}
-    workspace = replace(WORKSPACE, allowed_kinds=("/PersistentVolume", "storage.k8s.io/StorageClass", "x.io/Bus"))
+    workspace = replace(WORKSPACE, allowed_kinds=(*BEYOND, "monitoring.example.com/PodPolicy"))
     made = written(desired(spec(("a", monitor), ("b", CONFIG)), workspace=workspace))
     rules = {(rule["apiGroups"][0], *rule["resources"]) for rule in made["ClusterRole/overspill-more"]["rules"]}
     assert rules == {("monitoring.example.com", "podpolicies"), ("x.io", "buses")}
@@ -130,12 +152,12 @@ def test_kinds_beyond_the_usual_are_allowed_by_name() -> None:
 
 
 def test_a_primary_has_the_rights_of_its_workspace_only_while_that_has_requests_there() -> None:
-    monitor = {"apiVersion": "monitoring.example.com/v1", "kind": "Monitor", "metadata": {"name": "a"}}
+    monitor = {"apiVersion": "monitoring.coreos.com/v1", "kind": "PodMonitor", "metadata": {"name": "a"}}
     asked = Request(name=TemplateName("watch"), workspace=WORKSPACE.name, namespace="k", spec=spec(("a", monitor)))
     for takes in (True, False):
         workspace = replace(WORKSPACE, primary=WORKER_2, requests_on_primary=takes)
         made = written(replace(desired(workspace=workspace), requests={asked.workload: asked}))
-        assert ("RoleBinding/vllm-demo/overspill-applier-edit" in made) is takes
+        assert ("RoleBinding/vllm-demo/overspill-applier-overspill-usual" in made) is takes
         assert ("ClusterRole/overspill-more" in made) is takes
 
 
@@ -143,7 +165,7 @@ def test_command_jobs_may_run_where_their_accounts_are_and_nothing_else_may() ->
     made = written(desired(workspace=replace(WORKSPACE, command_jobs=JOBS)))
     (rule,) = made["Role/kubeslice-system/overspill-applier"]["rules"]
     assert (rule["apiGroups"], rule["resources"]) == (["batch"], ["jobs"])
-    assert "RoleBinding/kubeslice-system/overspill-applier-edit" not in made
+    assert "RoleBinding/kubeslice-system/overspill-applier-overspill-usual" not in made
     assert "Namespace/kubeslice-system" not in made
 
 
@@ -152,7 +174,7 @@ def test_a_workspace_that_nothing_bounds_reaches_every_namespace() -> None:
         spec(chart(release_namespace="{{ placement.name }}")), workspace=replace(WORKSPACE, namespaces=())
     )
     made = written(open_ended)
-    assert made["ClusterRoleBinding/overspill-applier-edit"]["roleRef"]["name"] == "edit"
+    assert made["ClusterRoleBinding/overspill-applier-overspill-usual"]["roleRef"]["name"] == "overspill-usual"
     assert "Namespace/*" not in made
     assert "resourceNames" not in str(made["ClusterRole/overspill-cluster"])
 

@@ -73,8 +73,11 @@ def test_plain_http_is_for_this_machine_private_addresses_and_services(host: str
         ("https://argocd.example.com/api/webhook?a=b", "holds a word that is not ENGINE=URL"),
         ("slack=https://hooks.example.com/x", "'slack' is no engine that can be told of a push (try argocd or flux)"),
         ("manifests=https://hooks.example.com/x", "'manifests' is no engine that can be told of a push"),
-        ("argocd=ftp://argocd.example.com/api/webhook", "the address for argocd is none of https (try argocd=https"),
-        ("argocd=/api/webhook", "the address for argocd is none of https"),
+        (
+            "argocd=ftp://argocd.example.com/api/webhook",
+            "the address for argocd must be an https URL (try argocd=https",
+        ),
+        ("argocd=/api/webhook", "the address for argocd must be an https URL"),
         ("argocd=https://argocd.example.com:x/api/webhook", "the address for argocd cannot be read: Port"),
         ("argocd=https://argocd.example.com", "the address for argocd has no path"),
         ("flux=https://flux.example.com/", "the address for flux has no path (try flux=https://flux.example.com/hook/"),

@@ -9,14 +9,15 @@ import pytest
 from reconciler.core.decide.decide import decide
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.explain.gprs import GprView, gpr_views
+from reconciler.core.ledger.lifecycle import cool_down, hold, succeeded_hold
 from reconciler.model.gpr import GprState, GprTerms, GpuAsk
-from reconciler.model.placement import Origin
-from reconciler.model.plan import Place, Plan, Revert, Why
+from reconciler.model.placement import Origin, RestraintKind
+from reconciler.model.plan import EndReason, Place, Plan, Revert
 from reconciler.model.request import Ended, Provisioning
 from tests.builders.gprs import TRAIN, binding, gpr_template, record, request
 from tests.builders.group_bursts import SET, lacks
 from tests.builders.group_bursts import fleet as desired_whole
-from tests.builders.inputs import NOW, desired, free, inputs, ledger, ordering, placement, seconds, shape, short
+from tests.builders.inputs import NOW, VLLM, desired, free, inputs, ledger, ordering, placement, seconds, shape, short
 
 
 def told(seen: PassInput) -> tuple[GprView, ...]:
@@ -43,7 +44,7 @@ def test_a_placement_is_a_gpr_that_says_what_it_has_and_until_when() -> None:
 
 def test_replicas_without_a_node_are_being_provisioned() -> None:
     there = placement(replicas=3)
-    seen = free("worker-2", 0, bound={there.name: 1}, troubles={there.name: "2 pods wait: image not found"})
+    seen = free("worker-2", 0, bound={there.name: 1}, waiting_reasons={there.name: "2 pods wait: image not found"})
     (one,) = told(inputs(short(3), seen, there=ledger(there)))
     assert one.state is GprState.PROVISIONING
     assert one.reason == "1 of 3 have a node; 2 pods wait: image not found"
@@ -84,16 +85,16 @@ def test_a_workload_that_is_partly_served_has_one_gpr_of_each_sort() -> None:
 @pytest.mark.parametrize(
     ("why", "state"),
     [
-        (Why.EXPIRED, GprState.DRAINING),
-        (Why.IDLE, GprState.DRAINING),
-        (Why.REQUESTED, GprState.DRAINING),
-        (Why.DEMAND_GONE, GprState.DRAINING),
-        (Why.POLICY, GprState.DRAINING),
-        (Why.FAILED, GprState.FAILED),
-        (Why.PREEMPTED, GprState.QUEUED),
+        (EndReason.EXPIRED, GprState.DRAINING),
+        (EndReason.IDLE, GprState.DRAINING),
+        (EndReason.REQUESTED, GprState.DRAINING),
+        (EndReason.DEMAND_GONE, GprState.DRAINING),
+        (EndReason.POLICY, GprState.DRAINING),
+        (EndReason.FAILED, GprState.FAILED),
+        (EndReason.PREEMPTED, GprState.QUEUED),
     ],
 )
-def test_what_the_plan_ends_is_on_its_way_out(why: Why, state: GprState) -> None:
+def test_what_the_plan_ends_is_on_its_way_out(why: EndReason, state: GprState) -> None:
     there = placement()
     seen = inputs(short(3), free("worker-2", 8, bound={there.name: 3}), there=ledger(there))
     (one,) = gpr_views(seen, Plan(changes=(Revert(placement=there, why=why, detail="so it is"),)))
@@ -158,3 +159,37 @@ def test_what_the_plan_places_is_pending_with_the_name_it_will_have() -> None:
 
 def test_a_quiet_fleet_has_none() -> None:
     assert told(inputs(short(0), free("worker-2", 8))) == ()
+
+
+@pytest.mark.parametrize(
+    ("why", "state"),
+    [
+        (EndReason.IDLE, GprState.COMPLETED),
+        (EndReason.FAILED, GprState.FAILED),
+        (EndReason.PREEMPTED, GprState.EARLY_RELEASED),
+        (EndReason.POLICY, GprState.EARLY_RELEASED),
+    ],
+)
+def test_the_gpr_of_a_burst_that_has_ended_is_told_while_the_ledger_has_its_cool_down(
+    why: EndReason, state: GprState
+) -> None:
+    there = placement()
+    (had,) = gpr_views(inputs(there=ledger(there)), Plan())
+    rest = cool_down(there, ordering("worker-2", cool_down=seconds(300)), why, NOW)
+    (over,) = gpr_views(inputs(there=ledger(restraints={VLLM: (rest,)})), Plan())
+    assert (over.id, over.placement, over.gpus, over.nodes) == (had.id, there.name, 0, 0)
+    assert (over.state, over.reason, over.completed_at) == (state, rest.reason, NOW)
+
+
+def test_the_gpr_of_a_burst_whose_run_has_succeeded_is_completed() -> None:
+    rest = succeeded_hold(placement(), NOW)
+    (over,) = gpr_views(inputs(there=ledger(restraints={VLLM: (rest,)})), Plan())
+    assert over.state is GprState.COMPLETED
+
+
+def test_a_burst_that_stands_has_one_gpr_whatever_holds_others_back() -> None:
+    there = placement()
+    deleted = hold(there, ordering("worker-2"), NOW)
+    moved = replace(deleted, kind=RestraintKind.COOL_DOWN, reason="vllm-1 was moved away", placement="vllm-1")
+    (one,) = gpr_views(inputs(there=ledger(there, restraints={VLLM: (deleted, moved)})), Plan())
+    assert one.state is GprState.PROVISIONING

@@ -9,11 +9,11 @@ import pytest
 
 from reconciler.core.explain.workload import explain
 from reconciler.model.ids import ClusterName
+from reconciler.model.kubernetes.scheduling import NodeRequirement, NodeTerm, Toleration
+from reconciler.model.kubernetes.workload_spread import PreferredTerm
 from reconciler.model.placement import Placement
 from reconciler.model.plan import Plan
 from reconciler.model.policy import Desired
-from reconciler.model.scheduling import NodeRequirement, NodeTerm, Toleration
-from reconciler.model.workload_spread import PreferredTerm
 from tests.builders.group_bursts import SET, burst
 from tests.builders.group_bursts import fleet as grouping
 from tests.builders.inputs import NOW, VLLM, free, inputs, ledger, placement, short
@@ -76,7 +76,13 @@ def test_a_set_on_a_lost_cluster_is_told_when_it_moves(ago: int, told: str) -> N
     assert told in note
 
 
-def test_what_has_no_groups_stays_on_a_lost_cluster_and_is_told_nothing() -> None:
-    assert noted(fleet(subset("own")), placement("worker-2", 2), lost=NOW - 20 * MINUTE) == []
+def test_what_has_no_groups_leaves_a_lost_cluster_sooner_and_is_told_when() -> None:
+    (note,) = noted(fleet(subset("own")), placement("worker-2", 2), lost=NOW - 4 * MINUTE)
+    assert note.endswith(
+        "its replicas move at 2026-11-20T10:06:00Z if that lasts, after a policy's workerLostTimeout of 5m"
+    )
+
+
+def test_of_a_cluster_that_is_not_lost_nothing_is_told() -> None:
     assert noted(grouping(SET), burst("worker-2", 2)) == []
     assert noted(grouping(SET), burst("worker-3", 2), lost=NOW - 20 * MINUTE) == []

@@ -18,7 +18,7 @@ from reconciler.model.rollout import EngineReport, EngineState
 from tests.builders.passes import QUIET, START, Passes
 from tests.builders.remote import Remote
 from tests.builders.requests import BOOKINFO
-from tests.decide.test_request_passes import ASKED
+from tests.steps.test_request_passes import ASKED
 
 
 class Told(Passes):
@@ -41,9 +41,9 @@ class Told(Passes):
 
     def status(self) -> ItemStatus:
         """Tell how the request stands now."""
-        view = self.look()
-        held = suppressed_by_request(view.plan).get(BOOKINFO, ())
-        return request_status(view, view.ledger.requests[BOOKINFO], held)
+        decision = self.look()
+        held = suppressed_by_request(decision.plan).get(BOOKINFO, ())
+        return request_status(decision, decision.inputs.ledger.requests[BOOKINFO], held)
 
 
 @pytest.fixture
@@ -56,14 +56,18 @@ def test_what_waits_for_room_is_queued_and_says_why(passes: Told) -> None:
     passes.free["worker-2"] = 0
     passes.run()
     told = passes.status()
-    assert (told.provisioning, told.phase, told.conditions) == (Provisioning.QUEUED, Phase.PENDING, ())
+    assert (told.provisioning, told.phase) == (Provisioning.QUEUED, Phase.PENDING)
+    (condition,) = told.conditions
+    assert (condition.type, condition.status, condition.reason) == ("Provisioned", "False", "NothingFits")
+    assert condition.since == START
+    assert condition.message in told.message
     assert "worker-2: needs 1 GPU on one node, none is free on 1 node (free or add nodes there)" in told.message
 
 
-def test_what_was_placed_has_its_gpus_before_it_runs(passes: Told) -> None:
+def test_what_was_placed_is_pending_until_all_of_its_replicas_have_a_node(passes: Told) -> None:
     passes.run()
     told = passes.status()
-    assert (told.provisioning, told.phase, told.updated_at) == (Provisioning.SUCCESSFUL, Phase.PENDING, START)
+    assert (told.provisioning, told.phase, told.updated_at) == (Provisioning.PENDING, Phase.PENDING, START)
     assert told.message == "on worker-2 until 2026-11-20T10:15:00Z"
     (condition,) = told.conditions
     assert (condition.status, condition.message) == ("Unknown", "worker-2: 1 replica, pending")
@@ -86,7 +90,7 @@ def test_of_two_clusters_the_worse_one_tells_the_phase(remote: Remote, passes: T
     passes.say(EngineState.HEALTHY)
     passes.run()
     told = passes.status()
-    assert (told.provisioning, told.phase) == (Provisioning.SUCCESSFUL, Phase.PENDING)
+    assert (told.provisioning, told.phase) == (Provisioning.PENDING, Phase.PENDING)
     assert [one.status for one in told.conditions] == ["True", "Unknown"]
 
 
@@ -114,6 +118,9 @@ def test_what_its_engine_has_given_up_lets_its_gpus_go(passes: Told) -> None:
     told = passes.status()
     assert (told.provisioning, told.phase) == (Provisioning.FAILED, Phase.FAILED)
     assert told.message == "failed on worker-2: the image cannot be pulled"
+    (condition,) = told.conditions
+    assert (condition.type, condition.status, condition.message) == ("Failed", "True", told.message)
+    assert (condition.reason, condition.since) == ("PlacementFailed", told.updated_at)
     assert passes.placements() == []
 
 

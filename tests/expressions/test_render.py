@@ -132,6 +132,11 @@ def test_names_and_commands_are_texts_whatever_the_expression_gives():
         ("{{ '{}'.format(1) }}", "'format' cannot be called", "there are range and"),
         ("{{ lipsum() }}", "'lipsum' cannot be called", "there are range and"),
         ("{{ range(*[3]) }}", "'*' and '**' arguments are not available", "write the arguments out"),
+        ("{{ 1e999 }}", "a number is too large to be one", "write a number below 1e308"),
+        ("{{ -1e999 + 1 }}", "a number is too large to be one", "write a number below 1e308"),
+        ("{{ [1] | sort(reverse=true, reverse=true) }}", "the argument 'reverse' is given 2 times", "give it once"),
+        ("{{ 1 is divisibleby(num=1, num=2) }}", "the argument 'num' is given 2 times", "give it once"),
+        ("{{ ''.split(sep=' ', sep='a') }}", "the argument 'sep' is given 2 times", "give it once"),
     ],
 )
 def test_what_no_rendering_could_get_right_is_found_when_the_file_is_loaded(text, message, hint):

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.core.fleet.ignore import ignored
+from reconciler.core.fleet.path_patterns import covered
 from reconciler.core.fleet.read_file import assemble, is_read, parse_file
 from reconciler.errors import Severity
 from reconciler.model.ids import BlobId, CommitId, WorkloadId
@@ -26,7 +26,7 @@ def test_a_fleet_without_mistakes_has_no_problems():
 
 
 def test_the_layout_of_files_does_not_matter():
-    assert load({"all.yml": "---\n".join(FLEET.values())}).policies.keys() == load().policies.keys()
+    assert load({"fleet.yaml": "---\n".join(FLEET.values())}).policies.keys() == load().policies.keys()
 
 
 @given(st.randoms(use_true_random=False))
@@ -48,8 +48,8 @@ def test_problems_are_sorted_by_path_and_line():
 
 def test_a_second_fleet_is_an_error_and_the_first_stays():
     fleet = "apiVersion: overspill.dev/v1alpha1\nkind: Fleet\nmetadata:\n  name: fleet\nspec:\n  engine: {}\n"
-    desired = load({**FLEET, "b.yaml": fleet.format("manifests"), "c.yaml": fleet.format("argocd")})
-    assert errors(desired) == ["c.yaml:2: kind: a Fleet is already in b.yaml:1; there is one at most"]
+    desired = load({**FLEET, "fleet.yaml": fleet.format("manifests") + "---\n" + fleet.format("argocd")})
+    assert errors(desired) == ["fleet.yaml:9: kind: a Fleet is already in fleet.yaml:1; there is one at most"]
     assert desired.fleet.engine == "manifests"
     assert desired.clusters["worker-1"].engine == "manifests"
 
@@ -73,8 +73,10 @@ def test_templates_of_one_name_may_live_in_two_workspaces():
 
 
 def test_two_clusters_of_one_name_are_an_error_even_in_one_file():
-    desired = load({**FLEET, "x.yaml": cluster("x") + "---\n" + cluster("x")})
-    assert errors(desired) == ["x.yaml:9: metadata.name: Cluster x is already in x.yaml:1 (try another name)"]
+    desired = load({**FLEET, "clusters/x.yaml": cluster("x") + "---\n" + cluster("x")})
+    assert errors(desired) == [
+        "clusters/x.yaml:9: metadata.name: Cluster x is already in clusters/x.yaml:1 (try another name)"
+    ]
 
 
 def test_a_cluster_named_in_no_file_is_told_and_the_workspace_stays_in_force():
@@ -92,7 +94,7 @@ def test_a_primary_that_no_file_describes_is_told():
     desired = load({path: text for path, text in FLEET.items() if path != "clusters/worker-1.yaml"})
     assert errors(desired) == [
         "workspaces/llm.yaml:6: spec.primaryCluster: no file describes Cluster worker-1 (try 'worker-2')",
-        "workspaces/llm.yaml:7: spec.clusters[0]: no file describes Cluster worker-1 (try 'worker-2')",
+        "workspaces/llm.yaml:7: spec.clusters[0]: no file describes Cluster worker-1 (add a Cluster of this name)",
     ]
 
 
@@ -157,7 +159,7 @@ def test_a_template_that_no_policy_governs_is_a_warning():
     assert warnings(desired) == [
         (
             "templates/vllm.yaml:4: metadata.name: no BurstPolicy governs it, so it does not burst "
-            "(add one, or name it in spec.templates of one)"
+            "(add one, name it in spec.templates of one, or add a GPRTemplateBinding with enableAutoGPR: true)"
         )
     ]
 
@@ -257,7 +259,7 @@ def test_what_the_workspace_does_not_allow_keeps_the_template_out():
     desired = load({**FLEET, "templates/vllm.yaml": foreign})
     assert errors(desired) == [
         (
-            "templates/vllm.yaml:16: spec.manifestResources[0].manifest.metadata.namespace: "
+            "templates/vllm.yaml:14: spec.manifestResources[0].manifest.metadata.namespace: "
             "'kube-system' is no namespace of "
             "workspace llm (it has llm-demo)"
         )
@@ -326,7 +328,7 @@ def test_a_name_that_no_broken_file_mentions_is_told_beside_it():
         {**FLEET, "clusters/worker-2.yaml": "kind: Cluster\nmetadata:\n  name: 'worker-3'\n  nam: worker-2\n"}
     )
     assert [line for line in errors(desired) if "no file describes" in line] == [
-        "workspaces/llm.yaml:7: spec.clusters[1]: no file describes Cluster worker-2 (try 'worker-1')"
+        "workspaces/llm.yaml:7: spec.clusters[1]: no file describes Cluster worker-2 (add a Cluster of this name)"
     ]
 
 
@@ -358,7 +360,7 @@ def test_a_duration_that_its_workspace_cuts_is_a_warning_at_the_template():
         "apiVersion: gpr.kubeslice.io/v1alpha1\nkind: WorkspacePolicy\nmetadata: {name: llm}\n"
         "spec: {maxExitDurationPerGPR: 8m}\n"
     )
-    assert lines(load({**FLEET, "limits.yaml": limits}).problems) == [
+    assert lines(load({**FLEET, "policies/limits.yaml": limits}).problems) == [
         (
             "templates/vllm.yaml:8: spec.burstDuration: 10m is cut to 8m by the WorkspacePolicy of llm"
             " (try 8m, or a longer maxExitDurationPerGPR)"
@@ -397,7 +399,7 @@ def test_an_annotation_of_a_kind_that_nobody_knows_is_a_warning_with_the_nearest
     tried = f"try '{meant}/llm-demo/volc'; " if meant else ""
     assert told.startswith(
         'templates/vllm.yaml:7: metadata.annotations["overspill.dev/workload"]: '
-        f"nobody knows a kind '{kind}' ({tried}known are CloneSet, CronJob, DaemonSet, Deployment, "
+        f"unknown kind '{kind}' ({tried}known are AdvancedCronJob, BroadcastJob, CloneSet, "
     )
     assert desired.problems[0].severity is Severity.WARNING
     assert VLLM in desired.policies
@@ -413,7 +415,7 @@ def test_a_kind_that_a_workload_kind_declares_or_the_template_deploys_is_known()
     assert load({**annotated("Engine/llm-demo/a"), "kinds/engine.yaml": declared}).problems == ()
     files = annotated("Other/llm-demo/a")
     files["templates/vllm.yaml"] = files["templates/vllm.yaml"].replace("kind: Deployment", "kind: Other")
-    assert [one for one in lines(load(files).problems) if "nobody knows" in one] == []
+    assert [one for one in lines(load(files).problems) if "unknown kind" in one] == []
 
 
 def test_templates_remember_the_version_they_came_from():
@@ -428,22 +430,22 @@ def test_ignored_files_are_neither_read_nor_told():
         "{ignore: [charts/**, 'old*']}\n"
     )
     broken = "apiVersion: overspill.dev/v1alpha1\nkind: Nothing\n"
-    desired = load({**FLEET, "f.yaml": fleet, "charts/a/b.yaml": broken, "old-ones/x.yaml": broken})
+    desired = load({**FLEET, "fleet.yaml": fleet, "charts/a/b.yaml": broken, "old-ones/x.yaml": broken})
     assert desired.problems == ()
-    assert load({**FLEET, "f.yaml": fleet, "new/charts/a.yaml": broken}).problems != ()
+    assert load({**FLEET, "fleet.yaml": fleet, "new/charts/a.yaml": broken}).problems != ()
 
 
 def test_patterns_cover_files_and_whole_directories():
-    assert ignored("charts/a.yaml", ["charts"])
-    assert ignored("charts/a/b.yaml", ["charts/"])
-    assert ignored("a/b/c.yaml", ["**/c.yaml"])
-    assert ignored("c.yaml", ["**/c.yaml"])
-    assert ignored("a/b.yaml", ["a/*.yaml"])
-    assert ignored("docs/v1/x.yaml", ["./docs/v?"])
-    assert not ignored("a/b/c.yaml", ["a/*.yaml"])
-    assert not ignored("chartsy/a.yaml", ["charts"])
-    assert not ignored("x/charts/a.yaml", ["charts"])
-    assert not ignored("a+b.yaml", ["aab.yaml"])
+    assert covered("charts/a.yaml", ["charts"])
+    assert covered("charts/a/b.yaml", ["charts/"])
+    assert covered("a/b/c.yaml", ["**/c.yaml"])
+    assert covered("c.yaml", ["**/c.yaml"])
+    assert covered("a/b.yaml", ["a/*.yaml"])
+    assert covered("docs/v1/x.yaml", ["./docs/v?"])
+    assert not covered("a/b/c.yaml", ["a/*.yaml"])
+    assert not covered("chartsy/a.yaml", ["charts"])
+    assert not covered("x/charts/a.yaml", ["charts"])
+    assert not covered("a+b.yaml", ["aab.yaml"])
 
 
 def test_only_yaml_and_json_outside_hidden_directories_is_read():
@@ -452,7 +454,7 @@ def test_only_yaml_and_json_outside_hidden_directories_is_read():
 
 
 def test_no_pattern_takes_long():
-    assert not ignored("a" * 200 + "/" + "a" * 200, ["*a" * 60 + "b", "**/" * 60 + "b", "a*" * 60 + "/b"])
+    assert not covered("a" * 200 + "/" + "a" * 200, ["*a" * 60 + "b", "**/" * 60 + "b", "a*" * 60 + "/b"])
 
 
 def test_many_unknown_names_are_told_in_short():

@@ -7,19 +7,18 @@ import pytest
 from reconciler.adapters.git import GitRepository
 from reconciler.daemon.source import SourceReader
 from reconciler.model.ids import WorkloadId
-from tests.builders.fleet_files import FLEET, TEMPLATE, errors, load, policy, warnings
+from tests.builders.fleet_files import FLEET, PODS, TEMPLATE, errors, load, policy, warnings
 from tests.builders.remote import Remote
 from tests.builders.spread_files import spread
 
 VLLM, CHAT = WorkloadId("llm", "vllm"), WorkloadId("llm", "chat")
-REPLICAS = '        replicas: "{{ replicas }}"\n'
-LINE = TEMPLATE.splitlines().index(REPLICAS.rstrip()) + 2
+LINE = TEMPLATE.splitlines().index(PODS.rstrip()) + 1
 MANIFEST = "spec.manifestResources[0].manifest"
 
 
 def with_pods(pods: str) -> str:
     """Write the fleet's template with this spec of its pods, in flow style."""
-    return TEMPLATE.replace(REPLICAS, f"{REPLICAS}        template: {{spec: {pods}}}\n")
+    return TEMPLATE.replace(PODS, f"        template: {{spec: {pods}}}\n")
 
 
 def limited(amount: str) -> str:
@@ -34,17 +33,17 @@ BROKEN = {
     "less than nothing": (limited("-1"), LIMIT, "'-1' is negative (try 1, 500m or 8Gi)"),
     "a list": (limited("[1]"), LIMIT, "'[1]' is not a quantity (try 1, 500m or 8Gi)"),
     "an operator of a toleration": (
-        with_pods("{tolerations: [{key: gpu, operator: Foo}]}"),
+        with_pods("{containers: [{name: main}], tolerations: [{key: gpu, operator: Foo}]}"),
         "spec.template.spec.tolerations[0].operator",
         "'Foo' is nothing that Kubernetes knows here (one of Equal, Exists, Gt, Lt)",
     ),
     "an effect of a toleration": (
-        with_pods("{tolerations: [{operator: Exists, effect: noschedule}]}"),
+        with_pods("{containers: [{name: main}], tolerations: [{operator: Exists, effect: noschedule}]}"),
         "spec.template.spec.tolerations[0].effect",
         "'noschedule' is nothing that Kubernetes knows here (one of NoSchedule, PreferNoSchedule, NoExecute)",
     ),
     "a selector that is no text": (
-        with_pods("{nodeSelector: {gpu: true}}"),
+        with_pods("{containers: [{name: main}], nodeSelector: {gpu: true}}"),
         "spec.template.spec.nodeSelector.gpu",
         "Kubernetes takes a text here, not 'True' (quote it)",
     ),

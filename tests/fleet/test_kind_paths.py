@@ -120,5 +120,5 @@ def test_the_fields_of_kruises_whitelist_may_be_in_any_case() -> None:
         "metadata": {"name": "kruise-configuration", "namespace": "kruise-system"},
         "data": {"WorkloadSpread_Watch_Custom_Workload_WhiteList": json.dumps(listed)},
     }
-    (kind,) = load({**FLEET, "kruise.yaml": yaml.safe_dump(configuration)}).kinds.values()
+    (kind,) = load({**FLEET, "kinds/kruise.yaml": yaml.safe_dump(configuration)}).kinds.values()
     assert (kind.name, kind.replicas) == ("game.example.com/Arena", (("spec", "a"),))

@@ -72,7 +72,7 @@ def test_every_file_names_a_schema_that_it_fits(path):
     assert named != first
     schema = json.loads((path.parent / named).read_text())
     for document in parse(path.read_bytes(), path.name):
-        jsonschema.validate(document.value, schema)
+        jsonschema.Draft202012Validator(schema).validate(document.value)
         assert Path(named).name == f"{document.value['kind']}.json"
 
 

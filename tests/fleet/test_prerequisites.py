@@ -79,7 +79,10 @@ def test_what_a_pod_starts_without_is_not_needed() -> None:
 @pytest.mark.parametrize(
     ("made", "pod"),
     [
-        (obj("v1", "PersistentVolumeClaim"), {"volumes": [{"persistentVolumeClaim": {"claimName": "model"}}]}),
+        (
+            obj("v1", "PersistentVolumeClaim"),
+            {"volumes": [{"name": "model", "persistentVolumeClaim": {"claimName": "model"}}]},
+        ),
         (obj("v1", "ConfigMap"), {"volumes": [{"configMap": {"name": "model"}}]}),
         (obj("v1", "ServiceAccount"), {"serviceAccountName": "model"}),
         (obj("scheduling.k8s.io/v1", "PriorityClass"), {"priorityClassName": "model"}),

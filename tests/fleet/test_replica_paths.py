@@ -22,6 +22,8 @@ MODELS = [
 
 def template(where: str | None, kind: str = "Deployment", **spec: Json) -> Desired:
     """Load a template of a chart and an object, with the annotation if there is one."""
+    pods = {"metadata": {"labels": {"app": "vllm"}}, "spec": {"containers": [{"name": "server"}]}}
+    required = {"selector": {"matchLabels": {"app": "vllm"}}, "template": pods} if kind == "Deployment" else {}
     return with_template(
         json.dumps(
             {
@@ -49,7 +51,7 @@ def template(where: str | None, kind: str = "Deployment", **spec: Json) -> Desir
                                 "apiVersion": {"Deployment": "apps/v1", "JobSet": "jobset.x-k8s.io/v1alpha2"}[kind],
                                 "kind": kind,
                                 "metadata": {"name": "vllm", "namespace": "llm-demo"},
-                                "spec": {"replicas": 4, **spec},
+                                "spec": {"replicas": 4, **required, **spec},
                             },
                         }
                     ],

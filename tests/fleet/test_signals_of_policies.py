@@ -6,6 +6,7 @@ from datetime import timedelta
 
 import pytest
 
+from reconciler.core.signals.forecast import Forecast, Method
 from reconciler.core.signals.prometheus import Query
 from reconciler.core.signals.schedule import Schedule
 from reconciler.model.ids import WorkloadId
@@ -54,6 +55,15 @@ def test_signals_are_read_in_their_order() -> None:
     )
 
 
+def test_a_forecast_looks_ten_minutes_ahead_by_half_an_hour() -> None:
+    (signal,) = (
+        load(with_signals("- {name: soon, forecast: {method: Trend}}")).policies[WorkloadId("llm", "vllm")].signals
+    )
+    assert signal == Forecast(
+        name="soon", method=Method.TREND, ahead=timedelta(minutes=10), window=timedelta(minutes=30)
+    )
+
+
 def test_a_schedule_without_a_time_zone_is_in_utc() -> None:
     assert load(with_signals(schedule())).policies[WorkloadId("llm", "vllm")].signals[0].zone == "UTC"
 
@@ -99,7 +109,7 @@ QUERY = "spec.signals[0].prometheus.query"
         (schedule(duration=""), "8: spec.signals[0].schedule.duration: is required"),
         (
             "- name: office",
-            "7: spec.signals[0]: has neither schedule nor prometheus (add one of them)",
+            "7: spec.signals[0]: has neither schedule nor prometheus nor forecast (add one of them)",
         ),
         (
             schedule() + "  prometheus: {query: up, perReplica: 1}",
@@ -136,7 +146,26 @@ QUERY = "spec.signals[0].prometheus.query"
             2 * "- {name: a, schedule: {start: 0 8 * * *, duration: 1h, replicas: 1}}\n",
             "6: spec.signals: two signals are named a (try another name)",
         ),
-        ("- {name: a, cron: {}}", "7: spec.signals[0].cron: unknown field (known here: name, prometheus, schedule)"),
+        (
+            "- {name: a, cron: {}}",
+            "7: spec.signals[0].cron: unknown field (known here: forecast, name, prometheus, schedule)",
+        ),
+        (
+            "- {name: a, forecast: {method: Guess}}",
+            "7: spec.signals[0].forecast.method: 'Guess' is not one of Trend, SameTimeYesterday, SameTimeLastWeek",
+        ),
+        (
+            "- {name: a, forecast: {method: SameTimeYesterday, window: 1h}}",
+            "7: spec.signals[0].forecast: has a window, which SameTimeYesterday does not use (try without window, or",
+        ),
+        (
+            "- {name: a, forecast: {method: Trend, ahead: 7h}}",
+            "7: spec.signals[0].forecast.ahead: is longer than 6 hours (try '10m')",
+        ),
+        (
+            "- {name: a, forecast: {method: Trend, window: 5m}}",
+            "7: spec.signals[0].forecast.window: is not between 10 minutes and 6 hours (try '30m')",
+        ),
     ],
 )
 def test_a_wrong_signal_is_told_with_its_line_and_the_way_out(signals: str, message: str) -> None:

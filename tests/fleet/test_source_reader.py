@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.daemon.source import SourceReader
@@ -56,7 +56,7 @@ def test_an_unchanged_file_is_never_parsed_twice(fleet):
         reader.desired(fleet.person("source", {PATH: text}))
         assert fleet.reads == [blob_of(text.encode())]
     fleet.reads.clear()
-    moved = {"copy.txt": "x", "moved.yaml": FLEET["clusters/worker-1.yaml"]}
+    moved = {"copy.txt": "x", "clusters/moved.yaml": FLEET["clusters/worker-1.yaml"]}
     assert "worker-1" in reader.desired(fleet.person("source", moved, removes=["clusters/worker-1.yaml"])).clusters
     assert fleet.reads == []
 
@@ -320,7 +320,6 @@ STEPS = st.dictionaries(
 )
 
 
-@settings(max_examples=60, deadline=None)
 @given(steps=st.lists(st.tuples(STEPS, st.booleans()), min_size=1, max_size=6))
 def test_what_is_in_force_depends_on_the_commit_alone(steps: list[tuple[dict[str, str], bool]]):
     fleet = MemoryRepository(FLEET)

@@ -4,11 +4,19 @@ from __future__ import annotations
 
 import pytest
 
+from tests.builders.fleet_files import FLEET, TEMPLATE
 from tests.builders.spread_files import PATCHES, doubtful, subsets
 
 REFUSED = "the cluster refuses it or leaves it out"
 WORKLOAD = "a patch is one of the pod, not of the workload"
 
+FILES = {
+    **FLEET,
+    "templates/vllm.yaml": TEMPLATE.replace("{matchLabels: {app: vllm}}", "{}").replace(
+        "{containers: [{name: server}]}",
+        "{containers: [{name: a, image: a}, {name: b, image: b}, {name: main, image: c}]}",
+    ),
+}
 STRAY = {
     "written for the workload": (
         "{spec: {template: {spec: {priorityClassName: low}}}}",
@@ -44,7 +52,7 @@ STRAY = {
 
 @pytest.mark.parametrize(("patch", "told"), STRAY.values(), ids=STRAY)
 def test_a_field_that_no_pod_has_is_told_at_its_place(patch: str, told: str):
-    assert doubtful(subsets(f"patch: {patch}")) == [f"9: spec.subsets[0].patch.{told}"]
+    assert doubtful(subsets(f"patch: {patch}"), FILES) == [f"9: spec.subsets[0].patch.{told}"]
 
 
 @pytest.mark.parametrize(
@@ -53,10 +61,10 @@ def test_a_field_that_no_pod_has_is_told_at_its_place(patch: str, told: str):
         PATCHES[0],
         PATCHES[2],
         "{apiVersion: v1, kind: Pod}",
-        "{spec: {hostNetwork: true, tolerations: [{key: a, operator: Exists}], nodeSelector: {template: b}}}",
+        "{spec: {enableServiceLinks: true, tolerations: [{key: a, operator: Exists}], nodeSelector: {template: b}}}",
         "{spec: {$retainKeys: [containers], containers: [{name: a, $patch: delete}]}}",
         "{metadata: {annotations: {replicas: '3'}, $patch: replace}, spec: null}",
     ],
 )
 def test_what_a_pod_has_and_what_merging_knows_is_not_told(patch: str):
-    assert doubtful(subsets(f"patch: {patch}")) == []
+    assert doubtful(subsets(f"patch: {patch}"), FILES) == []

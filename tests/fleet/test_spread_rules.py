@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.model.scheduling import NodeRequirement, NodeTerm, Toleration
-from reconciler.model.workload_spread import Bound, PreferredTerm
+from reconciler.model.kubernetes.scheduling import NodeRequirement, NodeTerm, Toleration
+from reconciler.model.kubernetes.workload_spread import Bound, PreferredTerm
 from tests.builders.fleet_files import FLEET, errors, load, warnings
 from tests.builders.spread_files import (
     DEMO,
@@ -78,8 +79,8 @@ def test_the_sample_of_one_role_of_a_job_loads_and_is_told_not_to_spread_what_ru
     files = {**files, "templates/vllm.yaml": named}
     assert doubtful(TFJOB, files) == [
         (
-            "6: spec.targetRef: llm/vllm runs in groups and has one cluster, so that it cannot be spread "
-            "(delete the WorkloadSpread, and name its clusters in spec.clusters of its BurstPolicy)"
+            "6: spec.targetRef: llm/vllm runs in groups and has one cluster, so that subsets only bound its clusters "
+            "(order its clusters in spec.clusters of its BurstPolicy; limits and patches are without effect)"
         )
     ]
     assert load({**files, "s.yaml": TFJOB}).policies[VLLM].spread is None
@@ -508,9 +509,10 @@ def test_a_spread_may_have_any_name_of_an_object():
     assert told == "s.yaml:4: metadata.name: 'Vllm_2' cannot be the name of an object (try 'vllm-2')"
 
 
-def test_a_broken_spread_leaves_the_policy_as_it_is():
+def test_a_broken_spread_stalls_the_policy_of_its_target():
     desired = load({**FLEET, "s.yaml": spread("subsets: []")})
-    assert desired.policies[VLLM] == load(FLEET).policies[VLLM]
+    assert replace(desired.policies[VLLM], stalled="") == load(FLEET).policies[VLLM]
+    assert desired.policies[VLLM].stalled
     assert desired.incomplete
     assert warnings(desired) == []
 

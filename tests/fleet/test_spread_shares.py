@@ -83,7 +83,7 @@ def fleet(*paths: str, template: str | None = None, head: str = HEAD) -> Desired
     """Read a fleet with a spread whose list has these paths."""
     spread = head + f"  targetFilter: {{replicasPathList: [{', '.join(map(repr, paths))}]}}\n"
     workers = {f"clusters/{name}.yaml": cluster(name, PROVIDED) for name in ("worker-1", "worker-2")}
-    return load({**FLEET, **workers, "templates/vllm.yaml": template or job(), "kind.yaml": KIND, "s.yaml": spread})
+    return load({**FLEET, **workers, "templates/vllm.yaml": template or job(), "kinds.yaml": KIND, "s.yaml": spread})
 
 
 def written(wanted: Desired, replicas: int) -> Any:
@@ -160,13 +160,13 @@ def test_each_item_that_a_path_leads_to_has_its_share() -> None:
     assert roles(fleet(f"{ROLES}.*.replicas"), 14) == (8, 4, 2)
 
 
-def test_a_template_whose_share_is_written_by_a_spread_has_no_warning_that_nothing_reads_it() -> None:
+def test_a_share_at_the_path_of_a_known_kind_is_written_with_and_without_the_path() -> None:
     clone = FLEET["templates/vllm.yaml"].replace('"{{ replicas }}"', "3")
     head = HEAD.replace("batch.example.com/v1, kind: RoleJob", "apps/v1, kind: Deployment")
     wanted = fleet("spec.replicas", template=clone, head=head)
     assert wanted.problems == ()
     assert written(wanted, 5)["spec"]["replicas"] == 5
-    assert "no expression reads replicas" in str(fleet(template=clone, head=head).problems)
+    assert fleet(template=clone, head=head).templates[VLLM].spec == wanted.templates[VLLM].spec
 
 
 def test_a_share_that_the_template_writes_at_the_one_path_stays_there() -> None:
@@ -181,7 +181,10 @@ def test_what_people_ask_for_by_name_is_as_the_template_has_it() -> None:
     assert isinstance(draft, RequestDraft)
     asked = admit(draft, wanted)
     assert isinstance(asked, Request), asked
-    assert asked.spec.manifests == fleet().templates[VLLM].spec.manifests
+    own = wanted.templates[VLLM].own_spec
+    assert own is not None
+    assert asked.spec.manifests == own.manifests
+    assert at(asked.spec.manifests[0].manifest, tuple(WORKER.split("."))) == 4
 
 
 # What cannot be divided

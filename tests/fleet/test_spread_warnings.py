@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from tests.builders.fleet_files import FLEET, TEMPLATE, cluster, errors, load, text, workspace
+from tests.builders.fleet_files import FLEET, PODS, TEMPLATE, cluster, errors, load, text, workspace
 from tests.builders.spread_files import HEAD, doubtful, in_zone, labelled, spread
 
 POD = TEMPLATE.replace(
-    '        replicas: "{{ replicas }}"\n',
-    '        replicas: "{{ replicas }}"\n        selector: {matchLabels: {app: vllm}}\n        template:\n'
+    PODS,
+    "        template:\n"
     "          metadata: {labels: {app: vllm}}\n"
     "          spec: {containers: [{name: server, image: registry.example.com/vllm:1.0}]}\n",
 )
@@ -83,6 +83,9 @@ def test_what_no_engine_changes_in_a_chart_is_told_before_anything_is_missing() 
     assert of_chart(NODES, "flux") == [called.format("worker-2", by_flux.format("terms of nodes"))]
     assert of_chart(TOLERATES, "manifests") == []
     assert of_chart("maxReplicas: 3", "argocd") == []
+    (beyond,) = of_chart("patch: {spec: {hostNetwork: true}}", "flux")
+    assert "llm/vllm on worker-2: subset spot" in beyond
+    assert "Deployment vllm: spec.template.spec.hostNetwork: hostNetwork takes a namespace of the node" in beyond
 
 
 def test_what_a_label_of_its_cluster_decides_is_no_change_in_a_chart() -> None:

@@ -9,10 +9,10 @@ from reconciler.core.decide.decide import decide
 from reconciler.core.explain.workload import explain
 from reconciler.core.fleet.prerequisites import prerequisites
 from reconciler.core.workloads.builtin_kinds import NO_KINDS
+from reconciler.model.kubernetes.workload_spread import Subset
 from reconciler.model.plan import Plan, Reason, Refusal
 from reconciler.model.policy import Cluster, Desired
 from reconciler.model.workload import Json
-from reconciler.model.workload_spread import Subset
 from tests.builders.deploy_specs import chart, spec
 from tests.builders.inputs import VLLM, free, inputs, plan, short
 from tests.builders.platform_objects import obj, providing

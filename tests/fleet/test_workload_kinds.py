@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from reconciler.core.capacity.pod_needs import pods_of_request
+from reconciler.core.capacity.pod_requirements import pods_of_request
 from reconciler.model.policy import Desired
 from reconciler.model.workload import Json
 from tests.builders.fleet_files import FLEET, errors, load, warnings
@@ -111,15 +111,15 @@ def test_a_kind_that_says_nothing_is_refused():
 
 def test_a_kind_is_declared_once():
     again = SET.replace("game-servers", "servers")
-    (found,) = errors(load({**FLEET, "kinds-a.yaml": SET, "kinds-b.yaml": again}))
+    (found,) = errors(load({**FLEET, "kinds/a.yaml": SET, "kinds/b.yaml": again}))
     assert found == (
-        "kinds-b.yaml:6: spec.kind: game.example.com/GameServerSet is already declared in kinds-a.yaml:1 "
+        "kinds/b.yaml:6: spec.kind: game.example.com/GameServerSet is already declared in kinds/a.yaml:1 "
         "(put both into one WorkloadKind)"
     )
 
 
 def test_kruises_whitelist_is_read_as_the_same_thing():
-    desired = load({**FLEET, "kruise.json": kruise(entry(), entry(version="v2"), entry("", "Plain"))})
+    desired = load({**FLEET, "kinds/kruise.json": kruise(entry(), entry(version="v2"), entry("", "Plain"))})
     assert desired.problems == load(FLEET).problems
     found = pods_of_request(request(spec=manifests(SERVERS)), desired.kinds)
     assert found.strange == ("part-0 (3 replicas)",)
@@ -128,10 +128,12 @@ def test_kruises_whitelist_is_read_as_the_same_thing():
 
 
 def test_a_workload_kind_goes_before_kruises_whitelist_and_that_is_told():
-    desired = load({**FLEET, "kinds.yaml": SET, "kruise.json": kruise(entry("spec.other"))})
+    desired = load({**FLEET, "kinds.yaml": SET, "kinds/kruise.json": kruise(entry("spec.other"))})
     assert pods(desired, SERVERS) == {1: 6, 2: 3}
     (told,) = (line for line in warnings(desired) if "kruise" in line)
-    assert told.startswith("kruise.json:1: game.example.com/GameServerSet is declared in kinds.yaml:1, which holds (")
+    assert told.startswith(
+        "kinds/kruise.json:1: game.example.com/GameServerSet is declared in kinds.yaml:1, which holds ("
+    )
 
 
 @pytest.mark.parametrize(
@@ -149,13 +151,13 @@ def test_a_workload_kind_goes_before_kruises_whitelist_and_that_is_told():
     ids=["a comma", "no workloads", "no kind", "no object", "no text", "no path", "no end", "a line end"],
 )
 def test_a_broken_whitelist_is_told_at_its_key(text: str, told: str):
-    (found,) = errors(load({**FLEET, "kruise.json": configuration(text)}))
-    assert found.startswith(f"kruise.json:1: data.WorkloadSpread_Watch_Custom_Workload_WhiteList: {told}")
+    (found,) = errors(load({**FLEET, "kinds/kruise.json": configuration(text)}))
+    assert found.startswith(f"kinds/kruise.json:1: data.WorkloadSpread_Watch_Custom_Workload_WhiteList: {told}")
 
 
 def test_what_else_kruise_is_configured_with_is_nobodys_business():
     other = configuration("{}").replace("WorkloadSpread_Watch_Custom_Workload_WhiteList", "SidecarSet_PatchPodMetadata")
-    assert load({**FLEET, "kruise.json": other}).problems == load(FLEET).problems
+    assert load({**FLEET, "kinds/kruise.json": other}).problems == load(FLEET).problems
 
 
 def test_groups_of_a_request_are_written_out_since_replicas_counts_their_pods():

@@ -89,7 +89,7 @@ def test_the_sample_of_the_guide_loads_where_charts_may_be_unpinned():
     desired = in_open_workspace(SAMPLE)
     assert errors(desired) == []
     template = desired.templates[WorkloadId("llm", "vllm-workload-template")]
-    assert template.ref == WorkloadRef(namespace="vllm-demo", name="vllm")
+    assert template.ref == WorkloadRef(namespace="vllm-demo", name="vllm", release=True)
     assert template.spec.service_account == "vllm-sa"
     assert template.spec.burst_duration == timedelta(minutes=10)
     assert [step.name for step in template.spec.steps] == ["get-namespace", "vllm-app"]
@@ -97,11 +97,16 @@ def test_the_sample_of_the_guide_loads_where_charts_may_be_unpinned():
     assert chart.values["servingEngineSpec"]["modelSpec"][0]["requestMemory"] == "8Gi"
     assert [line.partition(": ")[2] for line in warnings(desired)] == [
         (
-            "spec: no expression reads replicas: every placement deploys the same, whatever its "
-            'share (write replicas: "{{ '
-            'replicas }}" where the count belongs)'
+            "spec: nothing says where its replicas are written: each placement is one copy of 1 replica, and a cluster"
+            " gets one at most (try the annotation overspill.dev/replicas:"
+            " vllm-app:servingEngineSpec.modelSpec.0.replicaCount, or overspill.dev/replicas: fixed if that is meant)"
         ),
         "spec.helmConfig[0].helmFlags: --debug has no effect",
+        (
+            "spec.cmdExec[0].cmd: step get-namespace does not run, and the steps after it do not wait for it: it only "
+            "reads, and the workspace has no command Jobs (set commandJobs in the Workspace if it is a gate, or leave "
+            "its step out)"
+        ),
     ]
 
 
@@ -122,7 +127,6 @@ def test_a_chart_without_a_version_is_an_error_elsewhere():
     "address",
     [
         "http://charts.example.com",
-        "http://user:pass" + "word@127.0.0.2.example.com",
         "charts.example.com",
         "http://[::1",
     ],
@@ -147,7 +151,7 @@ def test_what_kubectl_exports_loads_unchanged_and_its_selector_is_the_workload()
     desired = in_open_workspace(EXPORTED)
     assert errors(desired) == []
     template = desired.templates[WorkloadId("llm", "vllm-workload-template")]
-    assert template.ref == WorkloadRef(namespace="vllm-demo", name="vllm")
+    assert template.ref == WorkloadRef(namespace="vllm-demo", name="vllm", release=True)
     assert template.namespace == "kubeslice-avesha"
 
 
@@ -265,7 +269,10 @@ FLAT = """
       apiVersion: apps/v1
       kind: Deployment
       metadata: {namespace: llm-demo, labels: {app: vllm}}
-      spec: {replicas: "{{ replicas }}"}
+      spec:
+        selector: {matchLabels: {app: vllm}}
+        template: {metadata: {labels: {app: vllm}}, spec: {containers: [{name: server}]}}
+        replicas: "{{ replicas }}"
     steps:
     - {name: settings, type: manifest}
     - {name: server, type: manifest}
@@ -282,7 +289,7 @@ def test_flattened_manifests_keep_every_field_of_the_object():
         "data": {"theme": "dark"},
     }
     assert server.manifest["metadata"] == {"name": "server", "namespace": "llm-demo", "labels": {"app": "vllm"}}
-    assert server.manifest["spec"] == {"replicas": "{{ replicas }}"}
+    assert server.manifest["spec"]["replicas"] == "{{ replicas }}"
     assert desired.templates[VLLM].ref == WorkloadRef(namespace="llm-demo", name="server", kind="Deployment")
 
 
@@ -408,16 +415,11 @@ def test_a_part_that_no_step_applies_is_a_warning():
     ]
 
 
-def test_a_template_that_ignores_replicas_is_a_warning_with_the_way_out():
-    desired = with_template(TEMPLATE.replace('"{{ replicas }}"', "1"))
-    assert warnings(desired) == [
-        (
-            "templates/vllm.yaml:6: spec: no expression reads replicas: every placement deploys the "
-            "same, whatever its share "
-            '(write replicas: "{{ replicas }}" where the count belongs)'
-        )
-    ]
-    assert not desired.templates[VLLM].uses_replicas
+def test_a_number_that_a_template_writes_out_is_written_anew_for_each_placement():
+    written, literal = with_template(TEMPLATE), with_template(TEMPLATE.replace('"{{ replicas }}"', "1"))
+    assert warnings(literal) == []
+    assert literal.templates[VLLM].spec == written.templates[VLLM].spec
+    assert literal.templates[VLLM].uses_replicas
 
 
 def test_how_egs_means_it_to_burst_has_no_effect_where_a_policy_says_so():
@@ -431,7 +433,7 @@ def test_how_egs_means_it_to_burst_has_no_effect_where_a_policy_says_so():
 
 def test_a_gpr_template_that_no_file_describes_is_an_error():
     (found,) = errors(with_template(TEMPLATE + "  gprTemplates: [a100]\n"))
-    assert found.endswith("spec.gprTemplates[0]: no file describes GPRTemplate a100")
+    assert found.endswith("spec.gprTemplates[0]: no file describes GPRTemplate a100 (add a GPRTemplate of this name)")
 
 
 @pytest.mark.parametrize(
@@ -448,7 +450,11 @@ def test_the_annotation_goes_before_everything_else(annotation, ref):
 
 
 def test_without_any_object_to_count_a_template_is_warned_about():
-    desired = with_template(TEMPLATE.replace("kind: Deployment", "kind: DaemonSet"))
+    desired = with_template(
+        TEMPLATE.replace("kind: Deployment", "kind: DaemonSet").replace(
+            'replicas: "{{ replicas }}"', 'minReadySeconds: "{{ replicas }}"'
+        )
+    )
     assert desired.templates[VLLM].ref is None
     assert warnings(desired) == [
         (

@@ -168,6 +168,20 @@ def test_earlier_versions_come_newest_first(remote, fresh):
     assert repository.earlier(repository.tips().source, "nowhere") == []
 
 
+def test_states_of_several_files_come_newest_first(remote, fresh):
+    remote.commit("main", {"a": "1"})
+    remote.commit("main", {"a": "2", "odd \x01\tname": "3", "other": "x"})
+    remote.commit("main", {"other": "y"})
+    remote.commit("main", {"a": None})
+    repository = fresh()
+    tip = repository.tips().source
+    states = repository.states(tip, ("a", "odd \x01\tname", "nowhere"), limit=9)
+    read = [{path: repository.read([blob])[blob] for path, blob in state.items()} for state in states]
+    assert read == [{"a": b"2", "odd \x01\tname": b"3"}, {"a": b"1"}, {}]
+    assert repository.states(tip, ("a", "odd \x01\tname"), limit=1) == states[:1]
+    assert repository.states(tip, ("nowhere",), limit=9) == []
+
+
 def test_earlier_versions_are_found_far_back_and_over_a_removal(remote, fresh):
     remote.commit("main", {"kept": "good"})
     remote.commit("main", {"kept": None})
@@ -219,3 +233,41 @@ def test_odd_commits_are_read_without_an_error(raw):
     commit = parse(CommitId("1" * 40), raw)
     assert commit.logged.id == "1" * 40
     assert commit.parents == ()
+
+
+def test_a_section_has_each_commit_with_its_files_down_to_our_own_before_a_moment(remote, fresh):
+    first = remote.commit("placements", {"clusters/a/x": "1", "note": "1"}, message=PLACE, author=OURS)
+    remote.commit("placements", {"clusters/a/x": None, "clusters/b/ÿ": "2"}, message=PLACE, author=OURS)
+    remote.commit("placements", {"note": "2"})
+    tip = remote.commit("placements", {f"clusters/{'0' * 40}": "3"})
+    section = fresh().section(tip, since=MORNING + timedelta(minutes=2), under=("clusters",))
+    assert section.base is not None
+    assert section.base.id == first
+    changed = [[(file.path, file.old is None, file.new is None) for file in one.files] for one in section.commits]
+    assert changed == [
+        [("clusters/a/x", False, True), ("clusters/b/ÿ", True, False)],
+        [],
+        [(f"clusters/{'0' * 40}", True, False)],
+    ]
+    assert section.commits[-1].commit.id == tip
+
+
+def test_a_section_begins_with_the_branch_or_with_its_base(remote, fresh):
+    commits = _past(remote, "placements", LONG)
+    repository = fresh()
+    whole = repository.section(commits[-1], since=MORNING)
+    assert whole.base is None
+    assert [one.commit.id for one in whole.commits] == commits
+    assert [file.path for file in whole.commits[0].files] == ["file"]
+    part = repository.section(commits[-1], since=MORNING, base=commits[-3])
+    assert part.base is not None
+    assert (part.base.id, [one.commit.id for one in part.commits]) == (commits[-3], commits[-2:])
+
+
+def test_a_section_passes_by_others_whose_clocks_are_wrong(remote, fresh):
+    ours = remote.commit("placements", {"a": "1"}, message=PLACE, author=OURS, at=MORNING - timedelta(hours=1))
+    remote.commit("placements", {"a": "2"}, at=MORNING - timedelta(days=400))
+    tip = remote.commit("placements", {"a": "3"}, message=PLACE, author=OURS, at=MORNING)
+    section = fresh().section(tip, since=MORNING)
+    assert section.base is not None
+    assert (section.base.id, len(section.commits)) == (ours, 2)

@@ -106,6 +106,38 @@ def test_password_is_in_no_argument_list(monkeypatch, tmp_path):
     assert PASSWORD not in arguments
 
 
+@pytest.mark.parametrize("line_end", ["", "\n", "\r\n"])
+def test_password_of_a_file_is_the_one_that_it_holds_now(host, tmp_path, monkeypatch, line_end):
+    server, file = host(404), tmp_path / "password"
+    monkeypatch.chdir(tmp_path)
+    file.write_text(f"first-{PASSWORD}{line_end}")
+    credentials = Credentials(username="bot", password_file=Path("password"))
+    with GitRepository(
+        f"http://{server.address}/fleet.git", cache=tmp_path / "cache", credentials=credentials
+    ) as repository:
+        for password in (f"first-{PASSWORD}", PASSWORD):
+            server.logins.clear()
+            file.write_text(f"{password}{line_end}")
+            with pytest.raises(InvalidInput) as caught:
+                repository.fetch()
+            assert set(server.logins) == {f"bot:{password}"}
+            assert password not in str(caught.value)
+
+
+def test_password_of_a_file_is_in_no_environment(tmp_path):
+    file = tmp_path / "password"
+    file.write_text(PASSWORD)
+    remote = check_address("https://example.com/fleet.git", Credentials(password_file=file))
+    assert PASSWORD not in str([remote.environment(), remote.settings()])
+
+
+def test_password_file_that_is_away_is_for_a_person_to_mend(host, tmp_path):
+    credentials = Credentials(password_file=tmp_path / "absent")
+    said = _fetch(f"http://{host(404).address}/fleet.git", tmp_path, credentials)
+    assert said.startswith("InvalidInput")
+    assert "(try: set OVERSPILL_GIT_PASSWORD_FILE" in said
+
+
 def test_wrong_password_is_for_a_person_to_mend(host, tmp_path):
     server = host(401)
     said = _fetch(f"http://{server.address}/fleet.git", tmp_path, Credentials(password=PASSWORD))

@@ -54,6 +54,12 @@ def test_tip_that_was_pushed_is_known_after_a_restart(filled, tmp_path):
         assert repository.tips().output == made
 
 
+def test_first_fetch_brings_both_branches_in_one_pack(filled, tmp_path):
+    with GitRepository(filled.url, cache=tmp_path / "cache") as repository:
+        repository.fetch()
+        assert len(list((tmp_path / "cache").glob("*/mirror.git/objects/pack/*.pack"))) == 1
+
+
 def test_second_process_gets_a_mirror_of_its_own_and_removes_it(filled, tmp_path):
     cache = tmp_path / "cache"
     with GitRepository(filled.url, cache=cache) as first:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from datetime import timedelta
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.core.decide.candidates.finder import CandidateFinder
@@ -120,7 +120,6 @@ STEPS = st.one_of(
 )
 
 
-@settings(deadline=None)  # forty passes in one example
 @given(st.integers(1, 4), st.lists(STEPS, max_size=40))
 def test_each_replica_takes_room_exactly_once_at_every_moment_of_a_rollout(replicas, steps) -> None:
     rollout = Rollout(replicas)
@@ -135,7 +134,6 @@ def test_each_replica_takes_room_exactly_once_at_every_moment_of_a_rollout(repli
             assert rollout.free() == rollout.expected()
 
 
-@settings(deadline=None)  # as above
 @given(st.integers(1, 4), st.data())
 def test_device_of_a_replica_is_never_free_whichever_of_two_watches_is_ahead(replicas, data) -> None:
     """Claims and pods are told by different watches. The scheduler allocates a claim before it binds the pod."""

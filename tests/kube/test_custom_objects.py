@@ -15,9 +15,9 @@ from reconciler.core.observe.kubernetes.resources import CustomResource, Resourc
 from reconciler.core.workloads.builtin_kinds import BUILT_IN, NO_KINDS, Kinds
 from reconciler.model.capacity import WorkloadObservation
 from reconciler.model.ids import ClusterName
+from reconciler.model.kubernetes.workload_kind import Count, PodTemplate, WorkloadKind, path
 from reconciler.model.units import ONE
 from reconciler.model.workload import WorkloadRef
-from reconciler.model.workload_kind import Count, PodTemplate, WorkloadKind, path
 from tests.builders.fleet_files import FLEET, load
 from tests.builders.gangs import torch, volcano
 from tests.builders.inputs import VLLM

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from reconciler.core.capacity.room import ClusterCapacity
+from reconciler.core.capacity.cluster import ClusterCapacity
 from reconciler.core.commits.messages import message
 from reconciler.core.observe.kubernetes.cluster_state import ClusterState
 from reconciler.core.observe.kubernetes.resources import Resource

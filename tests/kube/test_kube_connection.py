@@ -11,10 +11,10 @@ import pytest
 
 from reconciler.adapters.clock import SystemClock
 from reconciler.adapters.kube import KubeObservations
-from reconciler.adapters.kube.contexts import Contexts
+from reconciler.adapters.kube.targets import Contexts
 from reconciler.core.fleet.read_file import assemble, parse_file
 from reconciler.core.observe.unknown_clusters import with_unknown_clusters
-from reconciler.model.capacity import ClusterObservation
+from reconciler.model.capacity import ClusterObservation, Observed
 from reconciler.model.ids import ClusterName, CommitId
 from reconciler.model.policy import Connection, Desired
 from tests.builders.inputs import NOW, cluster, desired
@@ -28,7 +28,7 @@ kind: Cluster
 metadata: {{name: worker-1}}
 spec: {{{connection}}}
 """
-    files = {"cluster.yaml": text, **({"fleet.yaml": fleet} if fleet else {})}
+    files = {"clusters.yaml": text, **({"fleet.yaml": fleet} if fleet else {})}
     return assemble(CommitId(""), {path: parse_file(text.encode()) for path, text in files.items()})
 
 
@@ -48,13 +48,13 @@ def test_connection_is_a_context_or_the_cluster_that_we_are_in(written: str, mea
 
 def test_two_connections_at_once_are_refused() -> None:
     (problem, *_) = read("connection: {context: a, inCluster: true}").problems
-    assert str(problem) == "cluster.yaml:4: spec.connection: has both context and inCluster (try leaving context out)"
+    assert str(problem) == "clusters.yaml:4: spec.connection: has both context and inCluster (try leaving context out)"
 
 
 @pytest.mark.parametrize("other", ["context: a", "inCluster: true"])
 def test_login_of_argo_cd_and_another_way_at_once_are_refused(other: str) -> None:
     (problem, *_) = read(f"connection: {{{other}, argocd: true}}").problems
-    assert str(problem).startswith("cluster.yaml:4: spec.connection: has both ")
+    assert str(problem).startswith("clusters.yaml:4: spec.connection: has both ")
 
 
 FLEET = "apiVersion: overspill.dev/v1alpha1\nkind: Fleet\nmetadata: {name: fleet}\nspec: {argocd: {connection: {%s}}}\n"
@@ -63,7 +63,7 @@ FLEET = "apiVersion: overspill.dev/v1alpha1\nkind: Fleet\nmetadata: {name: fleet
 def test_login_of_argo_cd_needs_to_know_where_argo_cd_is() -> None:
     (problem,) = read("connection: {argocd: true}").problems
     assert str(problem) == (
-        "cluster.yaml:4: spec.connection.argocd: nothing says how Argo CD's own cluster is reached"
+        "clusters.yaml:4: spec.connection.argocd: nothing says how Argo CD's own cluster is reached"
         " (say in the Fleet: spec.argocd.connection: {context: ...} or {inCluster: true})"
     )
     assert read("connection: {argocd: true}", FLEET % "inCluster: true").problems == ()
@@ -156,9 +156,37 @@ def test_context_that_is_not_there_is_told_with_one_that_is(tmp_path: Path) -> N
     with closing(KubeObservations(path, clock=SystemClock())) as view:
         view.follow(desired(clusters=[lost]))
         (problem,) = view.observe().problems
-    assert (
-        str(problem) == "cluster worker-3: cannot be watched: the kubeconfig has no context wroker-3 (try 'worker-3')"
+    assert str(problem) == (
+        "cluster worker-3: cannot be watched: the kubeconfig has no context wroker-3"
+        " (no Cluster uses yet: worker-1, worker-3)"
     )
+
+
+def test_the_context_of_another_cluster_is_never_offered(tmp_path: Path) -> None:
+    path = tmp_path / "kubeconfig"
+    kubeconfig(path, ("worker-1", "http://127.0.0.1:9"), ("prod-2", "http://127.0.0.1:9"))
+    fleet = desired(
+        clusters=[
+            cluster("worker-1"), cluster("worker-2"), cluster("worker-3", connection=Connection(context="worker-4"))
+        ]
+    )  # fmt: skip # a cluster for each way to name a context
+    with closing(KubeObservations(path, clock=SystemClock())) as view:
+        view.follow(fleet)
+        observed = view.observe()
+    problems = with_unknown_clusters(observed, fleet).problems
+    told = [str(problem) for problem in problems if "context" in problem.message]
+    assert len(told) == 2
+    assert all(line.endswith("no Cluster uses yet: prod-2)") for line in told)
+
+
+def test_an_observation_of_an_unknown_cluster_is_never_taken_for_one_that_is_observed() -> None:
+    fleet = desired(clusters=[cluster("worker-1"), cluster("worker-2")])
+    seen = {
+        ClusterName(name): ClusterObservation(cluster=ClusterName(name), observed_at=NOW)
+        for name in ("worker-1", "worker-11")
+    }
+    (problem,) = with_unknown_clusters(Observed(clusters=seen), fleet).problems
+    assert problem.hint == "try 'worker-2'"
 
 
 def test_cluster_that_nothing_leads_to_is_told_unless_somebody_else_sees_it(tmp_path: Path) -> None:
@@ -171,7 +199,7 @@ def test_cluster_that_nothing_leads_to_is_told_unless_somebody_else_sees_it(tmp_
     (problem,) = with_unknown_clusters(observed, fleet).problems
     assert str(problem) == (
         "cluster worker-4: is not watched: the kubeconfig has no context of its name, and nothing else here tells of it"
-        " (say which in its spec.connection: try 'worker-44')"
+        " (say in its spec.connection which context is its own: no Cluster uses yet: worker-44)"
     )
     pushed = {ClusterName("worker-4"): ClusterObservation(cluster=ClusterName("worker-4"), observed_at=NOW)}
     assert with_unknown_clusters(replace(observed, clusters=pushed), fleet).problems == ()

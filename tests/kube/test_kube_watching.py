@@ -10,9 +10,9 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from reconciler.model.ids import PlacementName
+from reconciler.model.kubernetes.workload_kind import Mark, WorkloadKind
 from reconciler.model.policy import Connection
 from reconciler.model.workload import WorkloadRef
-from reconciler.model.workload_kind import Mark, WorkloadKind
 from tests.builders.inputs import VLLM, cluster, desired
 from tests.builders.kube_objects import GPU, NO_GPU, node, pod, workload
 from tests.builders.watched_clusters import ONE_NAME, QUICK, TWO_NAME, Fleet, fleet, free, seen, until

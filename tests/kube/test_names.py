@@ -20,7 +20,7 @@ OUR_THREADS = min(32, (os.cpu_count() or 1) + 4)
 """What asyncio has for all look-ups."""
 WAITS = """
 import asyncio, socket, time
-from reconciler.adapters.kube.dns import NamingLoop
+from reconciler.adapters.kube.view import NamingLoop
 
 async def give_up():
     try:

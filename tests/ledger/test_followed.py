@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.core.ledger.placement_record import ledger_path, write_restraints
 from reconciler.daemon.branch import BranchReader
 from reconciler.model.ids import BlobId, CommitId, TemplateName, WorkloadId, WorkspaceName
 from reconciler.model.tree import Commit
+from tests.builders.examples import examples
 from tests.builders.placement_records import START, files, placement, restraint
 from tests.fakes.memory_repository import OURS, MemoryRepository
 
@@ -67,7 +68,7 @@ def committed(
             reader.wrote(head, new, [commit])
 
 
-@settings(max_examples=150)
+@examples(3)
 @given(steps=st.lists(ours | edits | jumps, min_size=1, max_size=8), looks=st.lists(st.booleans(), max_size=8))
 def test_a_ledger_depends_on_the_tip_alone(steps: list[tuple], looks: list[bool]):
     repository = MemoryRepository()
@@ -87,7 +88,7 @@ def test_a_ledger_depends_on_the_tip_alone(steps: list[tuple], looks: list[bool]
         assert list(followed.restraints) == list(fresh.restraints)
 
 
-@settings(max_examples=100)
+@examples(2)
 @given(before=st.lists(ours, min_size=1, max_size=3), after=st.lists(edits, max_size=3))
 def test_what_people_do_never_adds_to_what_the_daemon_meant_by_a_placement(before: list[tuple], after: list[tuple]):
     repository = MemoryRepository()
@@ -103,7 +104,6 @@ def test_what_people_do_never_adds_to_what_the_daemon_meant_by_a_placement(befor
         assert path in removed or ledger.placements[path] == known
 
 
-@settings(max_examples=50)
 @given(steps=st.lists(ours | edits, min_size=1, max_size=6))
 def test_asking_for_the_same_tip_again_reads_nothing(steps: list[tuple]):
     repository = MemoryRepository()

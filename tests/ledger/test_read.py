@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import timedelta
@@ -58,10 +59,13 @@ class Branch:
     def person(self, edits: Mapping[str, bytes | str | None]) -> CommitId:
         return self._remote.commit("placements", edits)
 
+    def follow(self) -> Ledger:
+        """Read the tip with the reader that has followed all along."""
+        return self.reader.ledger(self._repository.fetch().output)
+
     def now(self) -> Ledger:
         """Read the tip with the reader that has followed all along, and compare with one that starts here and now."""
-        tip = self._repository.fetch().output
-        ledger = self.reader.ledger(tip)
+        ledger = self.follow()
         self._read += 1
         with GitRepository(self._remote.url, cache=self._cache / str(self._read)) as shallow:
             assert BranchReader(shallow).ledger(shallow.fetch().output) == ledger
@@ -73,12 +77,24 @@ def branch(remote: Remote, repository: GitRepository, tmp_path: Path) -> Branch:
     return Branch(remote, repository, tmp_path / "fresh")
 
 
+@pytest.fixture(scope="module")
+def two_placements(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A remote on which the daemon has written two placements."""
+    directory = tmp_path_factory.mktemp("two")
+    remote = Remote(directory / "remote.git")
+    with GitRepository(remote.url, cache=directory / "cache") as repository:
+        branch = Branch(remote, repository, directory / "fresh")
+        branch.daemon(FIRST, writes=FIRST_FILES | {"README.md": b"Written by Overspill.\n"})
+        branch.daemon(SECOND, writes=SECOND_FILES)
+        branch.now()
+    return remote.path
+
+
 @pytest.fixture
-def two(branch: Branch) -> Branch:
-    """A branch on which the daemon has written two placements."""
-    branch.daemon(FIRST, writes=FIRST_FILES | {"README.md": b"Written by Overspill.\n"})
-    branch.daemon(SECOND, writes=SECOND_FILES)
-    branch.now()
+def two(two_placements: Path, remote: Remote, branch: Branch) -> Branch:
+    """A copy of that remote, whose reader has read it."""
+    shutil.copytree(two_placements, remote.path, dirs_exist_ok=True)
+    branch.follow()
     return branch
 
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from datetime import timedelta
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.core.ledger.placement_record import ledger_path, read_restraints, write_restraints
+from reconciler.core.ledger.restraints import is_kept
 from reconciler.errors import InvalidInput
 from reconciler.model.ids import TemplateName, WorkloadId, WorkspaceName
 from reconciler.model.placement import Restraint, RestraintKind
@@ -70,3 +74,11 @@ def test_a_fault_of_a_ledger_file_is_told_with_its_line(good: str, bad: str, sai
     with pytest.raises(InvalidInput) as error:
         read_restraints(data.encode(), PATH)
     assert f"{PATH}:{said}" in str(error.value)
+
+
+def test_a_move_is_kept_for_an_hour_also_when_its_rest_is_over():
+    move = restraint(kind=RestraintKind.COOL_DOWN, move=True)
+    rested = replace(move, until=move.since + timedelta(minutes=5))
+    later = [rested.since + timedelta(minutes=minutes) for minutes in (4, 59, 60)]
+    assert [is_kept(rested, moment) for moment in later] == [True, True, False]
+    assert [is_kept(replace(rested, move=False), moment) for moment in later] == [True, False, False]

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.core.capacity.room import ClusterCapacity
+from reconciler.core.capacity.cluster import ClusterCapacity
 from reconciler.core.observe.kubernetes.cluster_state import ClusterState
 from reconciler.core.observe.kubernetes.pod_failures import NOT_ADMITTED, scheduling_shortage
 from reconciler.core.observe.kubernetes.resources import (
@@ -24,10 +24,10 @@ from reconciler.core.observe.kubernetes.resources import (
     Resource,
     needed_resources,
 )
-from reconciler.core.workloads.pod_requests import pod_requests
-from reconciler.core.workloads.pod_shape import replica_shape
+from reconciler.core.pods.pod_requests import pod_requests
+from reconciler.core.pods.pod_shape import replica_shape
 from reconciler.core.workloads.watch import ChangeEffect, key_of
-from reconciler.model.capacity import NonGpuPods, ReplicaShape, WorkloadObservation
+from reconciler.model.capacity import NonGpuPods, ReplicaShape, SucceededPods, WorkloadObservation
 from reconciler.model.ids import ClusterName, PlacementName
 from reconciler.model.units import ONE, Resources, format_quantity
 from reconciler.model.workload import WorkloadRef
@@ -542,6 +542,24 @@ def test_our_pods_are_counted_once_they_have_a_node() -> None:
     assert made.observation(NAME, AT).bound == {}
 
 
+def test_our_pods_that_have_succeeded_are_counted_once_none_is_left_that_has_not_finished() -> None:
+    ours = {"labels": {"overspill.dev/placement": "burst-1"}, "on": "gpu-1"}
+    made = state(pods=[pod("a", **ours), pod("b", **ours)])
+    done = pod("a", **ours, phase="Succeeded")
+    done["status"]["containerStatuses"] = [{"state": {"terminated": {"finishedAt": "2026-11-20T10:04:00Z"}}}]
+    assert made.apply(Resource.PODS, done) is ChangeEffect.DEMAND
+    assert made.observation(NAME, AT).succeeded == {}
+    made.apply(Resource.PODS, pod("b", **ours, phase="Failed"))
+    end = datetime(2026, 11, 20, 10, 4, tzinfo=UTC)
+    assert made.observation(NAME, AT).succeeded == {"burst-1": SucceededPods(pods=1, at=end)}
+    assert made.apply(Resource.PODS, done) is ChangeEffect.NOTHING
+    made.apply(Resource.PODS, pod("c", **ours))
+    assert made.observation(NAME, AT).succeeded == {}
+    assert made.retain(Resource.PODS, {"demo/c"}) is ChangeEffect.DEMAND
+    made.remove(Resource.PODS, "demo/c")
+    assert made.observation(NAME, AT).succeeded == {}
+
+
 def test_demand_is_told_from_room() -> None:
     made = state(VLLM)
     assert made.apply(Resource.NODES, node("gpu-1")) is ChangeEffect.CAPACITY
@@ -601,9 +619,9 @@ def test_pods_of_a_placement_are_counted_by_how_far_they_have_come() -> None:
     known = state(nodes=[node("gpu-1")], pods=made)
     seen = known.observation(NAME, AT)
     assert (seen.bound, seen.ready) == ({"vllm-7f3a90c1": 2}, {"vllm-7f3a90c1": 1})
-    homeless = seen.homeless[PlacementName("vllm-7f3a90c1")]
-    assert (homeless.replicas, homeless.shape.requests.amounts[GPU]) == (2, ONE)
-    assert seen.troubles == {"vllm-7f3a90c1": "2 of 4 pods Unschedulable: insufficient nvidia.com/gpu"}
+    pending_pods = seen.pending_pods[PlacementName("vllm-7f3a90c1")]
+    assert (pending_pods.replicas, pending_pods.shape.requests.amounts[GPU]) == (2, ONE)
+    assert seen.waiting_reasons == {"vllm-7f3a90c1": "2 of 4 pods Unschedulable: insufficient nvidia.com/gpu"}
 
 
 def test_pods_of_a_placement_that_ask_for_no_device_are_told_apart() -> None:
@@ -611,24 +629,24 @@ def test_pods_of_a_placement_that_ask_for_no_device_are_told_apart() -> None:
     claiming = ours("claiming", "gpu-1", gpus=0, resourceClaims=[{"name": "g", "resourceClaimTemplateName": "one"}])
     known = state(nodes=[node("gpu-1")], pods=[router, claiming, ours("a", "gpu-1", ready=True)])
     seen = known.observation(NAME, AT)
-    assert seen.helpers == {"vllm-7f3a90c1": NonGpuPods(bound=1, ready=1)}
+    assert seen.non_gpu_pods == {"vllm-7f3a90c1": NonGpuPods(bound=1, ready=1)}
     assert seen.ready == {"vllm-7f3a90c1": 2}
 
 
 def test_pods_without_a_node_are_told_by_those_that_ask_for_devices() -> None:
     router, server = ours("a-router", waits=NO_GPU, gpus=0), ours("server", waits=NO_GPU)
-    (both,) = state(pods=[router, server]).observation(NAME, AT).homeless.values()
+    (both,) = state(pods=[router, server]).observation(NAME, AT).pending_pods.values()
     assert (both.replicas, both.helping, both.shape.requests.amounts[GPU]) == (1, False, ONE)
-    (alone,) = state(pods=[router]).observation(NAME, AT).homeless.values()
+    (alone,) = state(pods=[router]).observation(NAME, AT).pending_pods.values()
     assert (alone.replicas, alone.helping) == (1, True)
 
 
 def test_it_is_known_since_when_the_first_of_them_has_fitted_nowhere() -> None:
     later = "2026-11-20T10:01:00Z"
     waiting = [ours("a", waits=NO_GPU, since=later), ours("b", waits=NO_GPU), ours("c", waits=NO_GPU, gpus=0)]
-    (seen,) = state(pods=waiting).observation(NAME, AT).homeless.values()
+    (seen,) = state(pods=waiting).observation(NAME, AT).pending_pods.values()
     assert seen.since == TENTH
-    (unseen,) = state(pods=[ours("new")]).observation(NAME, AT).homeless.values()
+    (unseen,) = state(pods=[ours("new")]).observation(NAME, AT).pending_pods.values()
     assert unseen.since is None
 
 
@@ -655,12 +673,12 @@ def test_what_containers_wait_for_is_told(reason: str, told: dict[str, str]) -> 
     raw = ours("a", "gpu-1")
     waiting = {"name": "main", "image": "registry.example.com/vllm:2", "state": {"waiting": {"reason": reason}}}
     raw["status"]["containerStatuses"] = [waiting]
-    assert state(nodes=[node("gpu-1")], pods=[raw]).observation(NAME, AT).troubles == told
+    assert state(nodes=[node("gpu-1")], pods=[raw]).observation(NAME, AT).waiting_reasons == told
 
 
 def test_pods_that_are_leaving_are_no_replicas_but_hold_their_room() -> None:
     raw = ours("a", "gpu-1", ready=True)
     raw["metadata"]["deletionTimestamp"] = SINCE
     seen = state(nodes=[node("gpu-1")], pods=[raw]).observation(NAME, AT)
-    assert (seen.bound, seen.ready, seen.homeless) == ({}, {}, {})
+    assert (seen.bound, seen.ready, seen.pending_pods) == ({}, {}, {})
     assert seen.pools[0].nodes[0].free.amounts[GPU] == 7 * ONE

@@ -50,42 +50,42 @@ def test_an_observation_from_the_future_counts_as_unseen() -> None:
 
 def test_only_replicas_that_waited_the_whole_window_have_matured() -> None:
     fresh = measured(short(3, since=NOW - seconds(10)))
-    assert demand.matured(fresh, seconds(30), NOW) == 0
-    assert demand.next_maturity(fresh, seconds(30), NOW) == NOW + seconds(20)
-    assert demand.matured(fresh, seconds(10), NOW) == 3
+    assert demand.replicas_due(fresh, seconds(30), NOW) == 0
+    assert demand.next_due(fresh, seconds(30), NOW) == NOW + seconds(20)
+    assert demand.replicas_due(fresh, seconds(10), NOW) == 3
 
 
 def test_ceiling_is_unknown_until_somebody_has_watched_for_the_window() -> None:
-    assert demand.ceiling(measured(short(0)), WINDOW) is None
+    assert demand.peak_missing(measured(short(0)), WINDOW) is None
 
 
 def test_ceiling_is_the_highest_deficit_within_the_window() -> None:
     history = (Sample(at=NOW - seconds(90), missing=5), Sample(at=NOW - seconds(30), missing=2))
     now = measured(short(0), history=history)
-    assert demand.ceiling(now, WINDOW) == 5
-    assert demand.next_fall(now, WINDOW) == NOW + seconds(30)
+    assert demand.peak_missing(now, WINDOW) == 5
+    assert demand.next_peak_change(now, WINDOW) == NOW + seconds(30)
     moment = NOW + seconds(31)
     later = measured(short(0, at=moment), history=now.history, now=moment)
-    assert demand.ceiling(later, WINDOW) == 2
-    assert demand.next_fall(later, WINDOW) == NOW + seconds(60)
+    assert demand.peak_missing(later, WINDOW) == 2
+    assert demand.next_peak_change(later, WINDOW) == NOW + seconds(60)
 
 
 def test_an_old_observation_is_not_a_long_watch() -> None:
     stale = measured(short(0, at=NOW - seconds(100)), now=NOW)
-    assert demand.ceiling(stale, WINDOW) is None
+    assert demand.peak_missing(stale, WINDOW) is None
     again = measured(short(0, at=NOW - seconds(100)), history=stale.history, now=NOW + seconds(15))
-    assert demand.ceiling(again, WINDOW) is None
+    assert demand.peak_missing(again, WINDOW) is None
 
 
 def test_the_sources_own_word_of_how_long_stands_in_for_watching() -> None:
     told = measured(short(1, deficit_since=NOW - seconds(61)))
-    assert demand.ceiling(told, WINDOW) == 1
+    assert demand.peak_missing(told, WINDOW) == 1
 
 
 def test_what_was_higher_before_the_sources_word_still_counts() -> None:
     history = (Sample(at=NOW - seconds(100), missing=4),)
     told = measured(short(1, deficit_since=NOW - seconds(20)), history=history)
-    assert demand.ceiling(told, WINDOW) == 4
+    assert demand.peak_missing(told, WINDOW) == 4
 
 
 def test_a_clock_that_jumps_back_begins_the_record_anew() -> None:
@@ -96,7 +96,7 @@ def test_a_clock_that_jumps_back_begins_the_record_anew() -> None:
 
 def test_a_blind_moment_forgets_what_was_watched() -> None:
     seen = {VLLM: measured(short(1, at=NOW - timedelta(minutes=3)))}
-    assert demand.remembered(seen) == {}
+    assert demand.next_history(seen) == {}
 
 
 def test_record_keeps_no_more_than_the_window_needs() -> None:

@@ -10,10 +10,10 @@ import pytest
 from reconciler.core.observe.observation_file import read
 from reconciler.core.schema.yaml import parse
 from reconciler.errors import InvalidInput
-from reconciler.model.capacity import MissingReplicas
+from reconciler.model.capacity import MissingReplicas, SucceededPods
 from reconciler.model.ids import PlacementName
+from reconciler.model.kubernetes.scheduling import NodeRequirement, NodeTerm, Taint, Toleration
 from reconciler.model.rollout import EngineState
-from reconciler.model.scheduling import NodeRequirement, NodeTerm, Taint, Toleration
 from reconciler.model.signal import ReplicaRequest
 from reconciler.model.units import parse_quantity
 from reconciler.model.workload import WorkloadRef
@@ -245,28 +245,28 @@ def test_engines_word_comes_with_the_observation() -> None:
     assert seen.reports.keys() == {"clusters/worker-1/vllm-7f3a90c1"}
     assert (report.state, report.message, report.digest) == (EngineState.FAILED, "gave up", "sha256-3b1c")
     assert (report.revision, report.since) == (COMMIT, datetime(2026, 11, 20, 10, 1, tzinfo=UTC))
-    assert (seen.ready, seen.troubles) == ({"vllm-7f3a90c1": 1}, {})
+    assert (seen.ready, seen.waiting_reasons) == ({"vllm-7f3a90c1": 1}, {})
 
 
 def test_message_without_a_state_is_about_the_pods() -> None:
     (seen,) = read(placed("ready: 0, message: ImagePullBackOff").encode(), "a.yaml")
-    assert (seen.ready, seen.troubles) == ({"vllm-7f3a90c1": 0}, {"vllm-7f3a90c1": "ImagePullBackOff"})
+    assert (seen.ready, seen.waiting_reasons) == ({"vllm-7f3a90c1": 0}, {"vllm-7f3a90c1": "ImagePullBackOff"})
     assert seen.reports == {}
 
 
 def test_pods_of_a_placement_wait_since_the_first_of_them_found_no_node() -> None:
     later, first = "{pods: 2, since: '2026-11-20T10:01:00Z'}", "{pods: 1, since: '2026-11-20T11:00:30+01:00'}"
     (seen,) = read(placed(f"waiting: [{later}, {first}, {{pods: 3}}]").encode(), "a.yaml")
-    homeless = seen.homeless[PlacementName("vllm-7f3a90c1")]
-    assert (homeless.replicas, homeless.since) == (6, datetime(2026, 11, 20, 10, 0, 30, tzinfo=UTC))
+    pending_pods = seen.pending_pods[PlacementName("vllm-7f3a90c1")]
+    assert (pending_pods.replicas, pending_pods.since) == (6, datetime(2026, 11, 20, 10, 0, 30, tzinfo=UTC))
     (seen,) = read(placed("waiting: [{pods: 3}]").encode(), "a.yaml")
-    assert seen.homeless[PlacementName("vllm-7f3a90c1")].since is None
+    assert seen.pending_pods[PlacementName("vllm-7f3a90c1")].since is None
 
 
 @pytest.mark.parametrize("entry", ["waiting: []", "waiting: [{pods: 0, since: '2026-11-20T10:01:00Z'}]"])
 def test_no_pod_waits_in_an_entry_of_none(entry: str) -> None:
     (seen,) = read(placed(entry).encode(), "a.yaml")
-    assert seen.homeless == {}
+    assert seen.pending_pods == {}
 
 
 @pytest.mark.parametrize(
@@ -280,6 +280,10 @@ def test_no_pod_waits_in_an_entry_of_none(entry: str) -> None:
         ),
         ("state: failed", "placements[0].state: "),
         ("ready: -1", "placements[0].ready: -1 is less than 0"),
+        (
+            "completionTime: '2026-11-20T10:05:01Z'",
+            "o.yaml:41: placements[0].completionTime: 2026-11-20T10:05:01Z is after observedAt (try the completionTime",
+        ),
         ("waiting: [{since: '2026-11-20T10:01:00Z'}]", "o.yaml:41: placements[0].waiting[0].pods: is required"),
         (
             "waiting: [{pods: 1}, {pods: 1, since: 5m}]",
@@ -328,3 +332,13 @@ def test_node_affinity_that_kubernetes_refuses_is_refused(requirement, message):
     (told,) = refusal(terms(requirement))
     assert told.startswith("o.yaml:35: workloads[0].replica.nodeSelectorTerms[0].matchExpressions[0]")
     assert message in told
+
+
+def test_an_observation_says_when_a_run_was_complete() -> None:
+    (seen,) = read(
+        b"{apiVersion: overspill.dev/v1alpha1, kind: Observation, cluster: worker-2,"
+        b" observedAt: '2026-11-20T10:05:00Z',"
+        b" placements: [{name: a, bound: 0, completionTime: '2026-11-20T10:04:00Z'}, {name: b, bound: 1}]}",
+        "seen.yaml",
+    )
+    assert seen.succeeded == {"a": SucceededPods(pods=None, at=datetime(2026, 11, 20, 10, 4, tzinfo=UTC))}

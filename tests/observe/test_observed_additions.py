@@ -7,7 +7,7 @@ import pytest
 from reconciler.core.observe.observation_file import read
 from reconciler.errors import InvalidInput
 from reconciler.model.capacity import ClusterObservation
-from reconciler.model.scheduling import RuntimeClass, Toleration, UnstatedRequests
+from reconciler.model.kubernetes.scheduling import RuntimeClass, Toleration, UnstatedRequests
 from reconciler.model.units import Resources, parse_quantity
 from tests.builders.fleet_files import text
 

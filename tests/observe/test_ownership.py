@@ -13,9 +13,9 @@ from reconciler.core.observe.kubernetes.resources import CONTROLLERS, Resource
 from reconciler.core.workloads.builtin_kinds import BUILT_IN
 from reconciler.model.capacity import WorkloadObservation
 from reconciler.model.ids import ClusterName
+from reconciler.model.kubernetes.workload_kind import Group, Mark, WorkloadKind
 from reconciler.model.units import ONE
 from reconciler.model.workload import WorkloadRef
-from reconciler.model.workload_kind import Group, Mark, WorkloadKind
 from tests.builders.kube_objects import GPU, NO_GPU, NO_QUOTA, SINCE, autoscaler, pod, workload
 from tests.observe.test_cluster_state import AT, NAME, state
 
@@ -252,7 +252,7 @@ def test_a_group_whose_pods_keep_away_from_one_another_by_a_rule_about_all_of_th
     assert found is not None
     assert [shape.obstacle for shape, _ in found.pods] == [
         "",
-        "wants one pod in each kubernetes.io/hostname among pods of several kinds, which nobody counts together",
+        "wants one pod in each kubernetes.io/hostname among pods of several kinds, which cannot be counted together",
     ]
 
 

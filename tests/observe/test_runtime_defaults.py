@@ -6,11 +6,11 @@ from datetime import UTC, datetime
 
 from reconciler.core.observe.kubernetes.cluster_state import ClusterState
 from reconciler.core.observe.kubernetes.resources import Resource, Watched
-from reconciler.core.workloads.pod_requests import unstated_requests
+from reconciler.core.pods.pod_requests import unstated_requests
 from reconciler.core.workloads.watch import ChangeEffect
 from reconciler.model.capacity import ClusterObservation
 from reconciler.model.ids import ClusterName
-from reconciler.model.scheduling import RuntimeClass, Toleration
+from reconciler.model.kubernetes.scheduling import RuntimeClass, Toleration
 from reconciler.model.units import Resources, parse_quantity
 from tests.builders.kube_objects import Raw
 

@@ -143,5 +143,5 @@ def test_a_chart_whose_kind_is_named_with_its_group_is_known_to_go_whole_before_
     told = {}
     for kind in ("Job", f"Job.{VOLCANO}"):
         files = {**FLEET, "templates/vllm.yaml": alone.format(workload=f"{kind}/llm-demo/vllm")}
-        told[kind] = [one.message for one in load(files).problems if "no expression reads replicas" in one.message]
+        told[kind] = [one.message for one in load(files).problems if "one copy of" in one.message]
     assert (len(told["Job"]), len(told[f"Job.{VOLCANO}"])) == (1, 0)

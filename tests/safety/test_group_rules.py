@@ -44,7 +44,27 @@ WRONG: list[tuple[Json, str, str]] = [
     (
         rolling(maxSurge=0, maxUnavailable="0%"),
         "spec.rolloutStrategy.rollingUpdateConfiguration.maxUnavailable",
-        "may not be 0 where maxSurge is 0",
+        "may not come to 0 replicas where maxSurge is 0",
+    ),
+    (
+        rolling(maxSurge=0, maxUnavailable="25%"),
+        "spec.rolloutStrategy.rollingUpdateConfiguration.maxUnavailable",
+        "may not come to 0 replicas where maxSurge is 0",
+    ),
+    (
+        rolling(maxUnavailable=0),
+        "spec.rolloutStrategy.rollingUpdateConfiguration.maxUnavailable",
+        "may not come to 0 replicas where maxSurge is 0",
+    ),
+    (
+        rolling(maxSurge="some"),
+        "spec.rolloutStrategy.rollingUpdateConfiguration.maxSurge",
+        "is some, and LeaderWorkerSet takes a whole number or 0% to 100%",
+    ),
+    (
+        lws(rolloutStrategy={"type": "Recreate"}),
+        "spec.rolloutStrategy.type",
+        "'Recreate' is nothing that LeaderWorkerSet knows",
     ),
 ]
 
@@ -54,6 +74,13 @@ def test_it_is_told_at_its_field(manifest: Json, where: str, message: str) -> No
     (finding,) = findings(manifest)
     assert (".".join(map(str, finding.loc[4:])), finding.message) == (where, message)
     assert finding.hint
+
+
+@pytest.mark.parametrize("name", ["2cube", "a.b", "Cube", "a" * 64, "a-"])
+def test_the_name_of_a_set_is_one_of_a_service(name: str) -> None:
+    (finding,) = group_rules.check_groups(lws() | {"metadata": {"name": name}})
+    assert finding.loc == ("metadata", "name")
+    assert "cannot be the name of the set's Service" in finding.message
 
 
 def test_domains_of_subgroups_need_subgroups() -> None:
@@ -72,6 +99,9 @@ def test_domains_of_subgroups_need_subgroups() -> None:
         made(subGroupPolicy={"subGroupSize": 3}),
         made(subGroupPolicy={"subGroupSize": 3, "subGroupPolicyType": "LeaderExcluded"}),
         rolling(maxSurge=1, maxUnavailable=0),
+        rolling(maxSurge="1%", maxUnavailable=0),
+        lws(0, rolloutStrategy={"rollingUpdateConfiguration": {"maxUnavailable": "25%", "maxSurge": 0}}),
+        rolling(partition=1),
         lws(startupPolicy="{{ cluster.labels.policy }}"),
     ],
 )

@@ -9,6 +9,7 @@ import pytest
 
 from reconciler.core.expressions import render
 from reconciler.core.safety import rules
+from reconciler.errors import Severity
 from reconciler.model.workload import DeletionPolicy, DeploySpec
 from tests.builders.deploy_specs import CONFIG, JOBS, WEB, WORKSPACE, chart, context, spec
 
@@ -32,7 +33,7 @@ def only(*parts, **more):
 
 
 def test_an_ordinary_template_has_nothing_to_find():
-    assert findings(chart(), ("web", WEB), ("settings", CONFIG), ("get", "kubectl get pods -n vllm-demo")) == ()
+    assert findings(chart(), ("web", WEB), ("settings", CONFIG)) == ()
     assert rules.check_safety(DeploySpec(), WORKSPACE) == ()
 
 
@@ -124,6 +125,16 @@ def test_a_secret_with_data_is_refused_and_one_that_is_sealed_is_not():
     assert findings(("s", external | {"spec": {"data": [{"secretKey": "a", "remoteRef": {"key": "b"}}]}})) == ()
 
 
+NAMES = {"plural": "tools", "kind": "Tool"}
+REQUIRED = {
+    "RoleBinding": {"roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "tools"}},
+    "PriorityClass": {"value": 1},
+    "CustomResourceDefinition": {
+        "spec": {"group": "example.com", "names": NAMES, "scope": "Namespaced", "versions": []}
+    },
+}
+
+
 @pytest.mark.parametrize(
     ("version", "kind", "message"),
     [
@@ -144,7 +155,7 @@ def test_a_secret_with_data_is_refused_and_one_that_is_sealed_is_not():
     ],
 )
 def test_a_kind_that_steers_others_is_refused_unless_the_workspace_allows_it(version, kind, message):
-    manifest = {"apiVersion": version, "kind": kind, "metadata": {"name": "tools"}}
+    manifest = {"apiVersion": version, "kind": kind, "metadata": {"name": "tools"}, **REQUIRED.get(kind, {})}
     group_kind = f"{version.rpartition('/')[0]}/{kind}"
     finding = only(("it", manifest))
     assert finding.message.startswith(message)
@@ -261,10 +272,15 @@ def test_a_number_where_kubernetes_takes_a_text_is_found_before_the_cluster_does
         "metadata": {"name": 3, "labels": {"app": True}, "annotations": {"a": 1.5, "b": "1.5"}},
         "spec": {
             "replicas": 3,
+            "selector": {},
             "template": {
                 "spec": {
-                    "initContainers": [{"env": [{"name": "A", "value": "1"}, {"name": "B", "value": 1}]}],
-                    "containers": [{"env": [{"name": "A", "valueFrom": {}}]}, {}, {"env": [{"value": False}]}],
+                    "initContainers": [{"name": "a", "env": [{"name": "A", "value": "1"}, {"name": "B", "value": 1}]}],
+                    "containers": [
+                        {"name": "b", "env": [{"name": "A", "valueFrom": {}}]},
+                        {"name": "c"},
+                        {"name": "d", "env": [{"name": "C", "value": False}]},
+                    ],
                 }
             },
         },
@@ -387,23 +403,55 @@ def test_where_a_chart_comes_from_holds_no_credentials(changes, field, message):
     ]
 
 
-@pytest.mark.parametrize(
-    ("annotation", "value"),
-    [
-        ("argocd.argoproj.io/sync-options", "Prune=false"),
-        ("argocd.argoproj.io/sync-options", "Replace=true, Delete=false"),
-        ("argocd.argoproj.io/sync-options", "Delete=confirm"),
-        ("helm.sh/resource-policy", "keep"),
-    ],
-)
-def test_an_object_may_not_stay_behind_unless_the_whole_template_does(annotation, value):
-    manifest = {**CONFIG, "metadata": {"name": "a", "annotations": {annotation: value}}}
+def test_an_object_may_not_stay_behind_unless_the_whole_template_does():
+    annotation = "argocd.argoproj.io/sync-options"
+    manifest = {**CONFIG, "metadata": {"name": "a", "annotations": {annotation: "Prune=false"}}}
     finding = only(("it", manifest))
     assert finding.loc == ("spec", "manifestResources", 0, "manifest", "metadata", "annotations", annotation)
     assert finding.hint == "set deletionPolicy: Retain for the whole template"
     assert findings(("it", manifest), deletion_policy=DeletionPolicy.RETAIN) == ()
 
 
-def test_other_options_of_a_sync_are_the_templates_own():
-    options = {"argocd.argoproj.io/sync-options": "Replace=true,Prune=true"}
-    assert findings(("it", {**CONFIG, "metadata": {"name": "a", "annotations": options}})) == ()
+IDLE = {
+    "a gate": (
+        "kubectl get configmap model-ready -n vllm-demo",
+        {},
+        (
+            "step gate does not run, and the steps after it do not wait for it: it only reads, and the "
+            "workspace has no command Jobs (set commandJobs in the Workspace if it is a gate, or leave its step out)"
+        ),
+    ),
+    "a gate without an account": (
+        "kubectl get configmap model-ready -n vllm-demo",
+        {"command_jobs": JOBS},
+        (
+            "step gate does not run, and the steps after it do not wait for it: it only reads, and a command "
+            "Job needs a service account of its own (set spec.serviceAccount)"
+        ),
+    ),
+    "a dry run": (
+        "kubectl apply -f x.yaml --dry-run=client",
+        {"command_jobs": JOBS},
+        "step gate does not run: it would change nothing (leave its step out)",
+    ),
+}
+
+
+@pytest.mark.parametrize(("cmd", "fields", "told"), IDLE.values(), ids=IDLE)
+def test_a_command_step_that_runs_nowhere_is_told_with_what_does_not_wait_for_it(cmd, fields, told):
+    finding = only(("gate", cmd), workspace=replace(WORKSPACE, **fields))
+    assert finding.severity is Severity.WARNING
+    assert finding.loc == ("spec", "cmdExec", 0, "cmd")
+    assert f"{finding.message} ({finding.hint})" == told
+
+
+def test_a_command_that_runs_as_a_job_or_is_an_object_is_not_told():
+    jobs = replace(WORKSPACE, command_jobs=JOBS)
+    assert findings(("gate", "kubectl get cm a -n tools"), workspace=jobs, service_account="vllm-sa") == ()
+    assert findings(("make", "kubectl create cm a -n tools --from-literal=b=c")) == ()
+
+
+def test_a_service_account_that_no_command_uses_is_told():
+    finding = only(("make", "kubectl create cm a -n tools --from-literal=b=c"), service_account="vllm-sa")
+    assert finding.loc == ("spec", "serviceAccount")
+    assert finding.message.startswith("has no effect: none of its commands runs as a Job")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from reconciler.core.fleet.read_file import parse_file
 from tests.builders.fleet_files import FLEET, TEMPLATE, cluster, errors, load, policy, text, warnings, workspace
 
 
@@ -33,6 +34,8 @@ def wrong_workspace(more: str) -> list[str]:
         ("workspaces: [1]", "6: spec.workspaces[0]: must be text, not 1 (try '1' in quotes)"),
         ("requireLabels: {gpu: true}", "6: spec.requireLabels.gpu: must be text, not true (try 'true' in quotes)"),
         ("requireLabels: []", "6: spec.requireLabels: must be a mapping, not a list"),
+        ("budget: {}", "6: spec.budget: has neither perDay nor perMonth (try perDay: 100)"),
+        ("budget: {perDay: -1}", "6: spec.budget.perDay: -1 is less than 0"),
         ("hold: 90", "6: spec.hold: 90 has no unit (try '90s')"),
         ("hold: 4 hours", "6: spec.hold: '4 hours' is not a duration (try '4h')"),
         ("hold: [1h]", "6: spec.hold: must be a duration (try '10m' or '1h30m')"),
@@ -45,10 +48,22 @@ def wrong_workspace(more: str) -> list[str]:
         (
             "zzz: 1\npriority: 1",
             (
-                "6: spec.zzz: unknown field (known here: clusters, coolDown, distribution, duration, hold, "
-                "inFlightTimeout, maxReplicas, priority, requireLabels, rolloutTimeout, scaleDown, scaleUp, "
-                "signals, templates, tolerations, workspaces)"
+                "6: spec.zzz: unknown field (known here: budget, clusters, coolDown, distribution, duration, headroom, "
+                "headroomDuration, hold, inFlightTimeout, maxReplicas, moves, priority, requireLabels, "
+                "rolloutTimeout, scaleDown, scaleUp, scoring, signals, templates, tolerations, weight, "
+                "workerLostTimeout, workspaces)"
             ),
+        ),
+        (
+            "scoring:\n- name: Prize",
+            (
+                "7: spec.scoring[0].name: 'Prize' is not one of PolicyOrder, Price, TimeToReady, ScarceGPU, Packing, "
+                "RecentFailures, CurrentCluster (try 'Price')"
+            ),
+        ),
+        (
+            "scoring:\n- name: Price\n- {name: Price, weight: 2}",
+            "6: spec.scoring: has scorer Price twice (try one entry with a higher weight)",
         ),
         ("clusters:\n- {}", "7: spec.clusters[0]: has neither name nor matchLabels (try name: worker-2)"),
         (
@@ -294,24 +309,24 @@ def test_a_kind_that_is_missing_is_asked_for():
     ],
 )
 def test_files_and_objects_of_others_are_ignored(content):
-    assert load({**FLEET, "x.yaml": content}).problems == ()
+    assert load({**FLEET, "clusters/x.yaml": content}).problems == ()
 
 
 def test_kubectl_lists_are_read_item_by_item():
     items = "".join(
         f"- apiVersion: overspill.dev/v1alpha1\n  kind: Cluster\n  metadata:\n    name: {name}\n" for name in ("a", "B")
     )
-    desired = load({**FLEET, "x.yaml": f"apiVersion: v1\nkind: List\nitems:\n{items}"})
+    desired = load({**FLEET, "clusters/x.yaml": f"apiVersion: v1\nkind: List\nitems:\n{items}"})
     assert [line.partition(":")[2] for line in errors(desired)] == [
         "11: items[1].metadata.name: 'B' is not a name of lower-case letters, digits and '-' (63 at most) (try 'b')"
     ]
-    desired = load({**FLEET, "x.yaml": f"apiVersion: v1\nkind: List\nitems:\n{items.replace('B', 'b')}"})
+    desired = load({**FLEET, "clusters/x.yaml": f"apiVersion: v1\nkind: List\nitems:\n{items.replace('B', 'b')}"})
     assert {"a", "b"} <= set(desired.clusters)
 
 
 def test_several_documents_of_one_file_are_read_and_told_by_line():
-    desired = load({**FLEET, "x.yaml": cluster("worker-3") + "---\n" + cluster("worker-4", "{taint: []}")})
-    assert errors(desired) == ["x.yaml:10: spec.taint: unknown field (try 'taints')"]
+    desired = load({**FLEET, "clusters/x.yaml": cluster("worker-3") + "---\n" + cluster("worker-4", "{taint: []}")})
+    assert errors(desired) == ["clusters/x.yaml:10: spec.taint: unknown field (try 'taints')"]
 
 
 def test_lookalikes_are_warned_about_in_our_files_only():
@@ -333,3 +348,12 @@ def test_policies_need_no_spec_and_fleets_are_optional():
     desired = load({**FLEET, "policies/gpu.yaml": policy().replace("spec: {}\n", "")})
     assert desired.problems == ()
     assert desired.fleet.engine == "argocd"
+
+
+@pytest.mark.parametrize("key", ["<x", "<text>", "<object>", "[key]", "[key", "<", "\\n"])
+def test_a_key_that_looks_like_a_tag_of_the_library_is_told_as_the_files_own(key: str) -> None:
+    for kind in ("Cluster", "Workspace", "BurstPolicy", "Fleet"):
+        file = f'apiVersion: overspill.dev/v1alpha1\nkind: {kind}\nmetadata: {{name: x}}\nspec: {{}}\n"{key}": 1\n'
+        problems = [problem for problem in parse_file(file.encode()).problems if problem.line == 5]
+        assert [problem.message for problem in problems] == ["unknown field"]
+        assert problems[0].bug is None

@@ -10,14 +10,14 @@ from reconciler.core.decide.decide import decide
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.explain.workload import explain
 from reconciler.core.ledger import lifecycle
-from reconciler.core.observe.demand import measure, remembered
+from reconciler.core.observe.demand import measure, next_history
 from reconciler.core.signals.prometheus import Query
-from reconciler.forecast import ForecastView
 from reconciler.model.capacity import MissingReplicas, Observed
 from reconciler.model.demand import Sample
 from reconciler.model.plan import Place, Reason, Release, Revert
 from reconciler.model.policy import BurstPolicy, Desired
 from reconciler.model.signal import ReplicaRequest, SignalFreshness
+from reconciler.preview import PreviewView
 from tests.builders.inputs import NOW, SOURCE, VLLM, desired, free, inputs, ledger, ordering, placement, seconds, short
 
 QUEUE = Query(name="queue", text="sum(waiting)", per_replica=10)
@@ -140,8 +140,8 @@ def test_what_lapses_ends_although_a_signal_cannot_be_heard() -> None:
 def test_a_time_in_which_a_signal_was_not_heard_does_not_count_as_watched() -> None:
     burst_before = ledger(placement(replicas=3))
     deaf = heard(answers=(answer(None),), there=burst_before)
-    assert remembered(deaf.demands) == {}
-    again = heard(history=remembered(deaf.demands).get(VLLM, ()), there=burst_before)
+    assert next_history(deaf.demands) == {}
+    again = heard(history=next_history(deaf.demands).get(VLLM, ()), there=burst_before)
     assert [one.reason for one in decide(again).suppressed] == [Reason.SCALE_DOWN_WINDOW]
 
 
@@ -190,7 +190,7 @@ def test_nothing_is_given_back_while_autoscalers_cannot_be_seen() -> None:
         there = asked(last=last, there=burst_before)
         assert decide(there).changes == ()
         assert [one.reason for one in decide(there).suppressed] == [Reason.SIGNAL_UNHEARD]
-        assert remembered(there.demands) == {}
+        assert next_history(there.demands) == {}
 
 
 def test_signal_that_a_workload_cannot_have_keeps_nothing_of_it() -> None:
@@ -219,7 +219,7 @@ def test_what_counts_now_counts_when_another_moment_is_looked_at() -> None:
     later = timedelta(hours=1)
     for last, missing in ((NOW - seconds(60), 3), (NOW - timedelta(minutes=3), 0)):
         there = asked(HPA, last=last)
-        then = ForecastView(view=Seen(there.observed), now=NOW, fresh=timedelta(minutes=2), later=later).observe()
+        then = PreviewView(view=Seen(there.observed), now=NOW, fresh=timedelta(minutes=2), later=later).observe()
         demand = measure(there.desired, then, {}, NOW + later)[VLLM]
         assert (demand.missing, bool(demand.stale)) == (missing, not missing)
 

@@ -13,6 +13,7 @@ from tests.builders.inputs import NOW, VLLM, ordering, seconds
 EXAMPLES = {
     "schedule": {"start": "0 0 * * *", "duration": "24h", "replicas": 3},
     "prometheus": {"query": "sum(up)", "perReplica": 10},
+    "forecast": {"method": "Trend"},
 }
 
 
@@ -31,9 +32,10 @@ def test_a_signal_is_labelled_by_its_kind_and_its_name(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", EXAMPLES)
-def test_either_the_time_tells_what_a_signal_asks_for_or_a_source_outside_does(kind: str) -> None:
+def test_the_time_tells_what_a_signal_asks_for_or_a_source_outside_or_the_past(kind: str) -> None:
     value = signal(kind)
-    assert bool(value.asks(NOW)) != bool(value.source)
+    assert [bool(value.asks(NOW)), bool(value.source), bool(value.looks_back)].count(True) == 1
+    assert bool(value.looks_back) == bool(value.foresees((), 0, NOW).statement)
     assert bool(value.next_change(NOW)) != bool(value.source)
 
 

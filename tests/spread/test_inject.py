@@ -15,16 +15,17 @@ import pytest
 import yaml
 
 from reconciler.core.engines import Deployment, engine, target_namespace
+from reconciler.core.pods.strategic_merge import Unmergeable
 from reconciler.core.spread.inject import placement_injection
 from reconciler.core.spread.subset_pods import MATCHED_ANNOTATION, Injection, injection, ordinals_start, patch_template
 from reconciler.core.spread.subset_selection import narrow_shape
-from reconciler.core.workloads.strategic_merge import Unmergeable
 from reconciler.errors import InvalidInput
 from reconciler.model.ids import ClusterName, CommitId
-from reconciler.model.policy import BurstPolicy, Cluster, Desired, EngineName
-from reconciler.model.scheduling import NodeRequirement, NodeTerm, Toleration
+from reconciler.model.kubernetes.scheduling import NodeRequirement, NodeTerm, Toleration
+from reconciler.model.kubernetes.workload_spread import Bound, PreferredTerm, Subset, WorkloadSpread
+from reconciler.model.placement import PLACEMENT_LABEL
+from reconciler.model.policy import BurstPolicy, Cluster, Desired, EngineName, PodSecurity
 from reconciler.model.workload import WorkloadRef
-from reconciler.model.workload_spread import Bound, PreferredTerm, Subset, WorkloadSpread
 from tests.builders.deploy_specs import PLACEMENT, WEB, WORKSPACE, chart, spec
 
 CLUSTER = Cluster(name=ClusterName("worker-2"), labels={"region": "eu-1"})
@@ -65,7 +66,8 @@ def written(
     """Write a placement of a subset, and read its objects by kind."""
     deployed, chosen = spec(*parts), engine(name)
     placement = replace(PLACEMENT, engine=name, target_namespace=target_namespace(deployed, WORKSPACE))
-    deployment = Deployment(placement=placement, spec=deployed, workspace=WORKSPACE, injection=injected, **more)
+    given = {"workspace": WORKSPACE, **more}
+    deployment = Deployment(placement=placement, spec=deployed, injection=injected, **given)
     files = {**chosen.files(deployment), chosen.marker_path(placement): chosen.marker(deployment)}
     made = [one for data in files.values() for one in yaml.safe_load_all(data) if one]
     return {f"{one['kind']}/{one['metadata']['name']}" if "metadata" in one else one["kind"]: one for one in made}
@@ -352,6 +354,51 @@ def test_what_flux_cannot_change_exactly_is_refused_with_a_way_out(injected: Inj
     )
 
 
+@pytest.mark.parametrize(
+    ("patch", "level", "what"),
+    [
+        ({"spec": {"hostNetwork": True}}, PodSecurity.BASELINE, "hostNetwork takes a namespace of the node"),
+        ({"spec": {"hostPID": True}}, PodSecurity.RESTRICTED, "hostPID takes a namespace of the node"),
+        (
+            {"spec": {"securityContext": {"windowsOptions": {"hostProcess": True}}}},
+            PodSecurity.BASELINE,
+            "a host process has the node",
+        ),
+        (
+            {"spec": {"securityContext": {"seccompProfile": {"type": "Unconfined"}}}},
+            PodSecurity.BASELINE,
+            "seccompProfile Unconfined confines nothing",
+        ),
+        (
+            {"metadata": {"annotations": {"inject": '[{"hostPath": {"path": "/"}}]'}}},
+            PodSecurity.BASELINE,
+            "hostPath '/' is a directory of the node",
+        ),
+        ({"spec": {"securityContext": None}}, PodSecurity.RESTRICTED, "a container may run as root"),
+        ({"metadata": {"labels": {PLACEMENT_LABEL: "x-12345678"}}}, PodSecurity.PRIVILEGED, PLACEMENT_LABEL),
+        ({"metadata": {"annotations": {"key": "ghp_" + "a1B2" * 9}}}, PodSecurity.PRIVILEGED, "token"),
+        ({"spec": {"terminationGracePeriodSeconds": 90_000}}, PodSecurity.PRIVILEGED, "terminationGracePeriodSeconds"),
+    ],
+)
+def test_a_patch_of_a_chart_is_held_to_the_rules_of_objects(
+    patch: dict[str, Any], level: PodSecurity, what: str
+) -> None:
+    """Flux applies it after every other check: pods of the chart that keep to the rules keep to them after it."""
+    workspace = replace(WORKSPACE, pod_security=level)
+    injected = on_cluster(Subset(name="spot", patch=patch))
+    with pytest.raises(InvalidInput, match=re.escape(what)):
+        written(injected, chart(), name=EngineName.FLUX, workspace=workspace)
+
+
+def test_a_patch_of_a_chart_may_do_what_the_level_allows() -> None:
+    workspace = replace(WORKSPACE, pod_security=PodSecurity.PRIVILEGED)
+    injected = on_cluster(Subset(name="spot", patch={"spec": {"hostNetwork": True}}))
+    assert written(injected, chart(), name=EngineName.FLUX, workspace=workspace)
+    for level in PodSecurity:
+        workspace = replace(WORKSPACE, pod_security=level)
+        assert written(MAPS, chart(), name=EngineName.FLUX, workspace=workspace)
+
+
 def test_argo_cd_changes_nothing_in_a_chart() -> None:
     with pytest.raises(
         InvalidInput, match=r"Argo CD installs the chart itself.*\(give the cluster the manifests engine"
@@ -425,11 +472,12 @@ def test_what_openkruise_may_count_otherwise_is_refused(version: str, more: dict
         written(injection(spread, REST, CLUSTER), ("web", one))
 
 
-def test_one_of_openkruise_in_a_chart_is_refused_under_flux() -> None:
+def test_ordinals_of_openkruise_in_a_chart_are_refused_under_flux() -> None:
     spread = replace(spread_of(*FIVE, REST, target=STATEFUL), group="apps.kruise.io")
     with pytest.raises(InvalidInput):
         post_renderers(injection(spread, REST, CLUSTER))
-    assert post_renderers(injection(spread, FIVE[0], CLUSTER)) == post_renderers(None)
+    (patch,) = post_renderers(injection(spread, FIVE[0], CLUSTER))[len(post_renderers(None)) :]
+    assert patch["target"]["group"] == "apps.kruise.io"
 
 
 def test_a_stateful_set_of_a_chart_begins_there_too() -> None:

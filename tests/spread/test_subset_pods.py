@@ -18,16 +18,16 @@ from reconciler.core.decide.state.working_plan import WorkingPlan
 from reconciler.core.decide.steps.move import find_move
 from reconciler.core.engines import Deployment, engine
 from reconciler.core.fleet.cluster_order import ClusterOrder
+from reconciler.core.pods.node_affinity import selects_node
+from reconciler.core.pods.pod_shape import replica_shape
 from reconciler.core.spread.inject import placement_injection
-from reconciler.core.workloads.node_affinity import selects_node
-from reconciler.core.workloads.pod_shape import replica_shape
 from reconciler.errors import InvalidInput
 from reconciler.model.capacity import Node, Pool, ReplicaShape
 from reconciler.model.cluster import Prerequisite
+from reconciler.model.kubernetes.scheduling import NodeTerm, Taint, Toleration
+from reconciler.model.kubernetes.workload_spread import Subset
 from reconciler.model.plan import Choice, Place, Plan
 from reconciler.model.policy import Desired
-from reconciler.model.scheduling import NodeTerm, Taint, Toleration
-from reconciler.model.workload_spread import Subset
 from reconciler.text.timestamps import format_time
 from tests.builders.inputs import GPU, NOW, VLLM, free, gpus, inputs, ledger, plan, short
 from tests.builders.subsets import (
@@ -162,7 +162,7 @@ def test_where_the_primary_shows_other_requests_than_the_template_a_patch_of_the
     filled_in = replace(seen(own), requests=gpus(2))
     made = plan(short(1, replica=filled_in), free("worker-4", 8), wanted=with_pods(fleet(more), own))
     (refused,) = (one for one in made.suppressed[0].refusals if one.cluster == "worker-4")
-    assert refused.message == "subset rented patches the resources of containers vllm, which nobody can count here"
+    assert refused.message == "subset rented patches the resources of containers vllm, which cannot be counted here"
 
 
 def test_what_the_primary_s_limit_range_gave_to_its_pods_does_not_keep_a_patch_of_requests_from_being_counted() -> None:
@@ -345,5 +345,5 @@ def test_where_nobody_sees_a_replica_one_that_a_patch_has_changed_is_no_shape_fo
         CandidateFinder(begun, WorkingPlan(begun)), wanted.templates[VLLM], wanted.policies[VLLM], there
     )
     assert found is None
-    told = "nobody says what its replicas are without the patch of subset rented"
+    told = "its replicas without the patch of subset rented are unknown"
     assert [one.message for one in refusals if one.cluster == "worker-2"] == [told]

@@ -226,11 +226,14 @@ def _seen(story: Story, step: int, repository: MemoryRepository) -> Callable[[],
     since = [format_time(_moment(number) - timedelta(minutes=1)) for number in range(PEAK + 1)]
     short: list[Json] = []
     if story.whole:
+        single = any(template.runs_once for template in story.desired.templates.values())
         for number, ref in enumerate(story.refs[: step + 1]):
             waits = [{"replicas": 1, "since": since[number]}] if number < lacking else []
             replica = {**requests, "groupSize": story.pods}
             short.append({**_named(ref), "wanted": 1, "running": 1 - len(waits), "unschedulable": waits, **fell})
             short[-1]["replica"] = replica
+            if single and waits:
+                short[-1]["held"] = True
     else:
         waits = [{"replicas": story.pods, "since": one} for one in since[:lacking]]
         if step == PEAK:

@@ -21,7 +21,7 @@ def test_story_comes_out_as_it_is_written_down(story: Path, tmp_path: Path) -> N
 
 
 def shortage_ends_with_the_tree_it_began_with(played: Played) -> None:
-    assert below(played.trees["4-time-is-up"], "clusters") == {}
+    assert below(played.trees["4-none-missing"], "clusters") == {}
 
 
 def flux_story_leaves_nothing_but_what_it_began_with(played: Played) -> None:

@@ -10,13 +10,13 @@ from reconciler.core.workloads.builtin_kinds import BUILT_IN, NO_KINDS, kind_of
 from reconciler.core.workloads.paths import at, replicas_at
 from reconciler.core.workloads.pods import pod_labels_path, pod_template_sites
 from reconciler.errors import Severity
-from reconciler.model.workload_kind import EACH
+from reconciler.model.kubernetes.workload_kind import EACH
 from tests.stories.kinds import KINDS, LACKING, LENDERS, PEAK, STORIES, Played, expected, play, read
 
 LABEL = "overspill.dev/placement"
 STEPS = range(len(LACKING))
-NO_STORY = {"Pod", "ReplicationController", "DaemonSet", "CronJob"}
-"""Built-in kinds that do not burst: of one pod there is no share, and nobody counts the pods of the last two."""
+NO_STORY = {"Pod", "ReplicationController", "DaemonSet", "CronJob", "BroadcastJob", "AdvancedCronJob"}
+"""Built-in kinds that do not burst: of one pod there is no share, and nobody counts the pods of the last four."""
 
 
 def test_every_built_in_kind_that_lends_has_a_story_and_so_has_a_charts_value() -> None:

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.core.capacity.pod_needs import ManifestPods, pods_of_request
+from reconciler.core.capacity.pod_requirements import ManifestPods, pods_of_request
 from reconciler.core.workloads.builtin_kinds import BUILT_IN
 from reconciler.core.workloads.paths import replicas_at
+from reconciler.model.kubernetes.workload_kind import path
 from reconciler.model.units import ONE, Quantity
 from reconciler.model.workload import Json
-from reconciler.model.workload_kind import path
 from tests.builders.inputs import GPU
 from tests.builders.requests import manifests, request
 from tests.builders.workload_kinds import ELSEWHERE, SAMPLES, lws, template, workload

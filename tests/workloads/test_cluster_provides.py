@@ -14,22 +14,23 @@ from reconciler.core.workloads.cluster_provides import refuse_lacking
 from reconciler.model.capacity import ClusterObservation
 from reconciler.model.cluster import Category, Prerequisite
 from reconciler.model.ids import ClusterName, CommitId
+from reconciler.model.kubernetes.scheduling import RuntimeClass
 from reconciler.model.plan import Place, Plan, Reason
 from reconciler.model.policy import Desired
-from reconciler.model.scheduling import RuntimeClass
 from reconciler.model.workload import Json
 from tests.builders.fleet_files import FLEET, cluster, load, workspace
 from tests.builders.inputs import NOW, VLLM, free, inputs, ordering, plan, short
 from tests.builders.inputs import cluster as cluster_of
+from tests.builders.plans import begun
 from tests.builders.platform_objects import bursting_fleet, deployment, providing
 from tests.builders.requests import manifests, request, wants
 
-WITH_CLAIM = manifests(deployment({"volumes": [{"persistentVolumeClaim": {"claimName": "models"}}]}))
+WITH_CLAIM = manifests(deployment({"volumes": [{"name": "models", "persistentVolumeClaim": {"claimName": "models"}}]}))
 """Its pods mount the claim ml/models, which is not deployed with them."""
 
 
 def placed(made: Plan) -> list[str]:
-    return [str(change.placement.cluster) for change in made.changes if isinstance(change, Place)]
+    return [str(placement.cluster) for placement in begun(made)]
 
 
 def decided(*names: str, fleet: Desired) -> Plan:
@@ -133,17 +134,15 @@ def test_a_request_is_kept_from_a_cluster_that_lacks_something_and_one_that_is_a
     alike = request("worker-2", "worker-3", name="second", spec=manifests(deployment()))
     wanted = wants(asks, alike, clusters=clusters)
     made = plan(free("worker-2", 8), free("worker-3", 8), wanted=wanted)
-    assert {
-        str(one.placement.workload.name): str(one.placement.cluster) for one in made.changes if isinstance(one, Place)
-    } == {
+    assert {str(placement.workload.name): str(placement.cluster) for placement in begun(made)} == {
         "first": "worker-3",
         "second": "worker-2",
     }
 
 
-MOUNTS: Json = {"persistentVolumeClaim": {"claimName": "models"}}
+MOUNTS: Json = {"name": "models", "persistentVolumeClaim": {"claimName": "models"}}
 WARNING = (
-    "nobody says whether worker-2 has PersistentVolumeClaim llm-demo/models",
+    "worker-2 may lack PersistentVolumeClaim llm-demo/models",
     "list it in the Cluster's spec.provides.volumes",
 )
 
@@ -151,9 +150,9 @@ WARNING = (
 def template(kind: str = "WorkloadTemplate", *, replicas: Json = "{{ replicas }}", mode: str = "") -> str:
     """Write a template whose Deployment mounts a claim, which may be deployed with it in this access mode."""
     metadata = {"name": "vllm", "namespace": "llm-demo"}
-    pod = {"containers": [], "volumes": [MOUNTS]}
+    pod = {"containers": [{"name": "server"}], "volumes": [MOUNTS]}
     made = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata}
-    parts = {"server": {**made, "spec": {"replicas": replicas, "template": {"spec": pod}}}}
+    parts = {"server": {**made, "spec": {"replicas": replicas, "selector": {}, "template": {"spec": pod}}}}
     if mode:
         claim = {"name": "models", "namespace": "llm-demo"}
         access = {"accessModes": [mode]}
@@ -238,12 +237,12 @@ def test_one_replica_has_its_volume_for_itself() -> None:
 
 def test_a_request_in_a_file_is_looked_at_as_well() -> None:
     told = warnings(**{"placements/vllm.yaml": template("WorkloadPlacement", replicas=2)})
-    expected = WARNING[0].replace("worker-2 has", "worker-1 and worker-2 have")
+    expected = WARNING[0].replace("worker-2", "worker-1 and worker-2")
     assert expected in [message for message, _ in told]
 
 
 def test_a_name_that_only_an_expression_says_is_looked_at_when_it_is_filled_in() -> None:
-    pod: Json = {"volumes": [{"persistentVolumeClaim": {"claimName": "models-{{ cluster.name }}"}}]}
+    pod: Json = {"volumes": [{"name": "models", "persistentVolumeClaim": {"claimName": "models-{{ cluster.name }}"}}]}
     spec = manifests(deployment(pod))
     lacks = (
         "has no PersistentVolumeClaim ml/models-worker-2, which Deployment model needs"
@@ -258,7 +257,7 @@ def test_a_name_that_only_an_expression_says_is_looked_at_when_it_is_filled_in()
 
 def test_the_file_of_a_cluster_says_what_it_has() -> None:
     text = cluster("worker-2", "{provides: {schedulers: [volcano], queues: ['ml/*'], volumes: []}}")
-    desired = assemble(CommitId(""), {"a.yaml": parse_file(text.encode())})
+    desired = assemble(CommitId(""), {"clusters/a.yaml": parse_file(text.encode())})
     assert desired.problems == ()
     assert desired.clusters[ClusterName("worker-2")].provides == {
         Category.SCHEDULERS: ("volcano",),
@@ -270,7 +269,7 @@ def test_the_file_of_a_cluster_says_what_it_has() -> None:
 def test_every_category_is_a_field_of_provides() -> None:
     for category in Category:
         text = cluster("worker-2", f"{{provides: {{{category}: [a]}}}}")
-        desired = assemble(CommitId(""), {"a.yaml": parse_file(text.encode())})
+        desired = assemble(CommitId(""), {"clusters/a.yaml": parse_file(text.encode())})
         assert desired.problems == ()
         assert desired.clusters[ClusterName("worker-2")].provides == {category: ("a",)}
 

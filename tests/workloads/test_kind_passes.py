@@ -9,6 +9,7 @@ import yaml
 
 from reconciler.adapters.git.repository import GitRepository
 from reconciler.core.explain.request import explain_request
+from reconciler.model.plan import Reason
 from reconciler.model.workload import Json
 from tests.builders.passes import QUIET, Passes
 from tests.builders.remote import Remote
@@ -84,14 +85,13 @@ def test_a_kind_that_is_declared_is_placed_by_what_its_pods_need(remote: Remote,
     assert written(remote, passes)["spec"]["roles"][0]["template"]["metadata"]["labels"][LABEL] == placement.name
 
 
-def test_a_kind_that_nobody_declares_any_more_is_nothing_that_needs_room(remote: Remote, passes: Passes) -> None:
+def test_a_kind_that_nobody_declares_any_more_is_unknown_room(remote: Remote, passes: Passes) -> None:
     passes.free = {"worker-2": 0, "worker-3": 0}
     remote.commit("main", {"asked.yaml": asks(SERVERS), "kinds.yaml": KIND})
-    assert passes.run().plan.suppressed
+    assert [held.reason for held in passes.run().plan.suppressed] == [Reason.NOTHING_FITS]
     remote.commit("main", {"kinds.yaml": None})
-    passes.run()
-    (placement,) = passes.placements()
-    assert (placement.cluster, placement.replicas) == ("worker-2", 1)
+    assert [held.reason for held in passes.run().plan.suppressed] == [Reason.NO_SHAPE]
+    assert passes.placements() == []
 
 
 def test_a_daemon_that_goes_on_looking_says_since_when_a_set_is_on_a_lost_cluster(
@@ -103,9 +103,9 @@ def test_a_daemon_that_goes_on_looking_says_since_when_a_set_is_on_a_lost_cluste
     passes.blind = frozenset({"worker-3"})
 
     def told() -> str:
-        view = passes.look()
-        (record,) = view.ledger.requests.values()
-        ((note,),) = explain_request(record, view, view.plan).notes.values()
+        decision = passes.look()
+        (record,) = decision.inputs.ledger.requests.values()
+        ((note,),) = explain_request(record, decision.inputs, decision.plan).notes.values()
         return note
 
     assert "counted from when the daemon first missed it" in told()

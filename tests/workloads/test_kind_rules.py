@@ -10,9 +10,9 @@ import yaml
 from reconciler.core.safety import rules
 from reconciler.core.workloads import pod_template
 from reconciler.core.workloads.builtin_kinds import BUILT_IN
+from reconciler.model.kubernetes.workload_kind import Count, PodTemplate, WorkloadKind, path
 from reconciler.model.policy import EngineName
 from reconciler.model.workload import Json
-from reconciler.model.workload_kind import Count, PodTemplate, WorkloadKind, path
 from reconciler.text.findings import dotted
 from tests.builders.deploy_specs import WORKSPACE, files, objects, spec
 from tests.builders.workload_kinds import SAMPLES, lws, workload

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 import yaml
 
-from reconciler.core.capacity.room import ClusterCapacity
+from reconciler.core.capacity.cluster import ClusterCapacity
+from reconciler.core.pods.pod_shape import replica_shape
 from reconciler.core.safety.rules import check_safety
 from reconciler.core.workloads.api_kinds import PLATFORM_SCOPED
-from reconciler.core.workloads.pod_shape import replica_shape
 from reconciler.model.capacity import ClusterObservation, Node, Pool
 from reconciler.model.ids import ClusterName
 from reconciler.model.policy import EngineName

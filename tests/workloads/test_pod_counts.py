@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from reconciler.core.workloads import pod_counts
+from reconciler.model.kubernetes.workload_kind import Count, Group, PodTemplate, WorkloadKind, path
 from reconciler.model.workload import Json
-from reconciler.model.workload_kind import Count, Group, PodTemplate, WorkloadKind, path
 from reconciler.text.findings import dotted
 from tests.builders.fleet_files import FLEET, TEMPLATE, errors, load
 from tests.builders.workload_kinds import SAMPLES, lws, pod, template, workload

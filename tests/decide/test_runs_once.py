@@ -1,0 +1,145 @@
+"""What must run once goes elsewhere whole, and only where none of its pods runs at home, nor can begin to."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from reconciler.core.workloads.builtin_kinds import NO_KINDS
+from reconciler.core.workloads.single_run import runs_once
+from reconciler.model.plan import Place, Plan, Reason
+from reconciler.model.policy import Desired
+from reconciler.model.workload import DeploySpec, Json, WorkloadRef
+from tests.builders.fleet_files import FLEET, load
+from tests.builders.gangs import torch
+from tests.builders.group_bursts import fleet, grouped, lacks
+from tests.builders.inputs import VLLM, cluster, desired, free, ledger, ordering, placement, plan, short
+from tests.builders.requests import manifests
+from tests.builders.workload_kinds import SAMPLES, template, workload
+from tests.capacity.test_chart_gangs import TEMPLATE
+
+INDEXED = workload(
+    "batch/v1",
+    "Job",
+    {"parallelism": "{{ replicas }}", "completions": 6, "completionMode": "Indexed", "template": template(1)},
+)
+QUEUE = workload("batch/v1", "Job", {"parallelism": "{{ replicas }}", "template": template(1)})
+
+
+def made_of(manifest: Json) -> Desired:
+    policy, clusters = ordering("worker-2", "worker-3"), (cluster("worker-1"), cluster("worker-2"), cluster("worker-3"))
+    made = desired(policy, clusters=clusters)
+    single = runs_once(manifests(manifest), None, NO_KINDS)
+    return replace(made, templates={VLLM: replace(grouped(manifest), runs_once=single)})
+
+
+def placed(decided: Plan) -> list[tuple[str, int]]:
+    return [
+        (change.placement.cluster, change.placement.replicas) for change in decided.changes if isinstance(change, Place)
+    ]
+
+
+@pytest.mark.parametrize(
+    "name", ["Job", "Job of Volcano", "JobSet", "PyTorchJob", "TFJob", "MPIJob", "TrainJob", "RayJob"]
+)
+def test_jobs_run_once(name: str) -> None:
+    assert runs_once(manifests(SAMPLES[name][0]), None, NO_KINDS)
+
+
+@pytest.mark.parametrize("name", ["Deployment", "StatefulSet", "LeaderWorkerSet", "RayCluster", "RayService"])
+def test_what_serves_may_have_copies(name: str) -> None:
+    assert not runs_once(manifests(SAMPLES[name][0]), None, NO_KINDS)
+
+
+def test_a_job_that_takes_work_off_a_queue_may_have_copies() -> None:
+    assert not runs_once(manifests(QUEUE), None, NO_KINDS)
+
+
+def test_the_kind_of_the_object_decides_for_a_chart() -> None:
+    spec = DeploySpec(helm=(object(),))
+    for kind, single in (("PyTorchJob", True), ("Job", True), ("Deployment", False)):
+        ref = WorkloadRef(namespace="demo", name="train", kind=kind)
+        assert runs_once(spec, ref, NO_KINDS) is single
+
+
+@pytest.mark.parametrize("running", [1, 3])
+def test_a_training_job_that_has_begun_at_home_has_no_second_copy(running: int) -> None:
+    job = torch(3)
+    wanted = fleet(job, policy=ordering("worker-2"), reads_replicas=False)
+    single = {VLLM: replace(wanted.templates[VLLM], runs_once=True)}
+    decided = plan(
+        lacks(4 - running, running=running), free("worker-2", *[8] * 8), wanted=replace(wanted, templates=single)
+    )
+    assert placed(decided) == []
+    (held,) = decided.suppressed
+    assert held.reason is Reason.RUNS_ONCE
+    assert "of it run" in held.message
+    assert "on worker-1, and a copy elsewhere would do the same work again (let Kueue queue it" in held.message
+
+
+def test_an_indexed_job_goes_whole_to_a_cluster_that_holds_all_of_it() -> None:
+    decided = plan(short(6, running=0, held=True), free("worker-2", 4), free("worker-3", 8), wanted=made_of(INDEXED))
+    assert placed(decided) == [("worker-3", 6)]
+    decided = plan(short(6, running=0, held=True), free("worker-2", 4), free("worker-3", 5), wanted=made_of(INDEXED))
+    assert placed(decided) == []
+    assert "which go together: they run once" in decided.suppressed[0].refusals[0].message
+
+
+def test_an_indexed_job_of_which_pods_run_at_home_does_not_begin_again() -> None:
+    decided = plan(short(4, running=2), free("worker-2", 8), wanted=made_of(INDEXED))
+    assert (placed(decided), decided.suppressed[0].reason) == ([], Reason.RUNS_ONCE)
+
+
+def test_an_indexed_job_that_has_begun_elsewhere_gets_no_second_part() -> None:
+    there = ledger(placement("worker-2", 4))
+    seen = short(6, running=0, held=True)
+    decided = plan(seen, free("worker-3", 8), free("worker-2", 8), wanted=made_of(INDEXED), there=there)
+    assert decided.changes == ()
+    assert decided.suppressed[0].reason is Reason.RUNS_ONCE
+
+
+def test_a_job_that_takes_work_off_a_queue_spreads_as_before() -> None:
+    decided = plan(short(6, running=2), free("worker-2", 4), free("worker-3", 8), wanted=made_of(QUEUE))
+    assert placed(decided) == [("worker-2", 4), ("worker-3", 2)]
+
+
+@pytest.mark.parametrize("manifest", [INDEXED, torch(3)], ids=["Job", "PyTorchJob"])
+def test_what_runs_once_stays_while_its_pods_only_wait_at_home(manifest: Json) -> None:
+    wanted = replace(made_of(manifest), policies={VLLM: ordering("worker-2")})
+    loose = plan(lacks(4, running=0), free("worker-2", *[8] * 8), wanted=wanted)
+    (kept,) = loose.suppressed
+    assert (placed(loose), kept.reason) == ([], Reason.RUNS_ONCE)
+    assert "nothing holds it on worker-1, where it may start while a copy runs elsewhere" in kept.message
+    assert 'annotate its template: overspill.dev/runs-once: "false"' in kept.message
+    assert placed(plan(lacks(4, running=0, held=True), free("worker-2", *[8] * 8), wanted=wanted)) != []
+
+
+def test_a_job_of_which_a_pod_runs_at_home_has_no_copy_though_it_is_held() -> None:
+    decided = plan(short(4, running=2, held=True), free("worker-2", 8), wanted=made_of(INDEXED))
+    assert (placed(decided), decided.suppressed[0].reason) == ([], Reason.RUNS_ONCE)
+
+
+def template_file(kind: str, annotation: str = "") -> str:
+    made = TEMPLATE.format(workload=f"{kind}/llm-demo/vllm", size="4")
+    return made.replace('overspill.dev/group-size: "4"', annotation or "{}").replace("    {}\n", "")
+
+
+@pytest.mark.parametrize(
+    ("kind", "annotation", "single"),
+    [
+        ("PyTorchJob.kubeflow.org", "", True),
+        ("PyTorchJob.kubeflow.org", 'overspill.dev/runs-once: "false"', False),
+        ("Deployment", "", False),
+        ("Deployment", 'overspill.dev/runs-once: "true"', True),
+    ],
+)
+def test_an_annotation_of_the_template_goes_before_its_kinds(kind: str, annotation: str, single: bool) -> None:
+    read = load({**FLEET, "templates/vllm.yaml": template_file(kind, annotation)})
+    assert read.templates[VLLM].runs_once is single
+
+
+def test_another_value_of_the_annotation_is_refused_with_the_way_out() -> None:
+    read = load({**FLEET, "templates/vllm.yaml": template_file("Job", "overspill.dev/runs-once: no one")})
+    (problem,) = [problem for problem in read.problems if "runs-once" in str(problem)]
+    assert "'no one' is neither 'true' nor 'false' (try 'false')" in str(problem)

@@ -1,0 +1,101 @@
+"""Two branches on recorded passes: the same files change nothing, and a policy that may do less serves less."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from reconciler.adapters.helm import Helm
+from reconciler.core.recording.pass_record import PassRecord
+from reconciler.daemon.branch import BranchReader
+from reconciler.errors import InvalidInput
+from reconciler.lab.branch_comparison import BranchComparison, BranchFiles, compare_branches
+from reconciler.lab.recorded_run import RunFigures
+from reconciler.model.plan import Place
+from reconciler.text.timestamps import format_time
+from tests.builders.passes import SOURCE_FILES, START
+from tests.builders.recorded_passes import recorded
+from tests.fakes.memory_repository import MemoryRepository
+
+Run = tuple[MemoryRepository, list[PassRecord]]
+LESS = SOURCE_FILES["policies.yaml"].replace(
+    "[{name: worker-2}, {name: worker-3}]", "[{name: worker-2, maxReplicas: 1}]"
+)
+
+
+@pytest.fixture(scope="module")
+def run() -> Run:
+    return recorded()
+
+
+def compared(run: Run, **changes: str) -> BranchComparison:
+    repository, records = run
+    base = {path: text.encode() for path, text in SOURCE_FILES.items()}
+    head = base | {path.replace("_", "."): text.encode() for path, text in changes.items()}
+    return compare_branches(
+        BranchFiles(name="main", files=base),
+        BranchFiles(name="head", files=head),
+        records,
+        repository=repository,
+        output=BranchReader(repository),
+        charts=Helm(),
+    )
+
+
+def test_same_files_change_nothing(run: Run) -> None:
+    same = compared(run)
+    assert same.before == same.after
+    assert same.before.gpu_seconds > 0
+    assert not same.only(same.after, same.before)
+    assert "| commits |" in same.markdown()
+    assert "Commits of" not in same.markdown()
+
+
+def test_run_makes_the_bursts_that_were_recorded(run: Run) -> None:
+    _, records = run
+    first = next(record for record in records if any(isinstance(change, Place) for change in record.plan.changes))
+    bursts = [subject for at, subject in compared(run).before.commits if at == first.at]
+    assert any("burst(llm/vllm): 3 replicas" in subject for subject in bursts)
+
+
+def test_policy_that_may_place_less_serves_less_and_its_commits_are_listed(run: Run) -> None:
+    less = compared(run, policies_yaml=LESS)
+    assert less.after.unmet > less.before.unmet
+    assert less.after.gpu_seconds < less.before.gpu_seconds
+    assert less.after.missing_seconds == less.before.missing_seconds
+    assert "Commits of `head` alone:" in less.markdown()
+    assert any("1 replica on worker-2" in subject for _, subject in less.only(less.after, less.before))
+
+
+def test_renewals_are_counted_and_not_listed() -> None:
+    burst = (START, "burst(llm/vllm): 2 replicas on worker-2 for 10m")
+    renewals = [(START, f"extend(llm/vllm): 2 replicas on worker-2 until {hour}:00") for hour in (12, 13)]
+    comparison = BranchComparison(
+        base="main", head="head", passes=1, begin=START, end=START, ready_after=timedelta(), measured=True,
+        before=RunFigures(), after=RunFigures(commits=[burst, *renewals]),
+    )  # fmt: skip # one comparison
+    _, listed = comparison.markdown().split("Commits of `head` alone:\n\n")
+    assert listed.splitlines()[:2] == [f"- {format_time(START)} {burst[1]}", "- and 2 renewals"]
+
+
+def test_nothing_is_served_before_an_engine_and_a_start(run: Run) -> None:
+    comparison = compared(run)
+    burst = next(at for at, subject in comparison.before.commits if subject.startswith("burst("))
+    assert comparison.ready_after >= timedelta(seconds=20)
+    assert comparison.before.unserved_seconds >= 3 * min(
+        comparison.ready_after.total_seconds(), (comparison.end - burst).total_seconds()
+    )
+
+
+def test_files_with_errors_are_refused(run: Run) -> None:
+    with pytest.raises(InvalidInput, match="the files of head have errors"):
+        compared(run, policies_yaml=LESS.replace("30s", "soon"))
+
+
+def test_recording_of_another_repository_is_refused(run: Run) -> None:
+    _, records = run
+    later = [record for record in records if record.output is not None]
+    other = MemoryRepository(SOURCE_FILES)
+    with pytest.raises(InvalidInput, match="try another --repo"):
+        compared((other, later))

@@ -1,0 +1,158 @@
+"""Nodes that an autoscaler may add are room: what goes there pends, so that the autoscaler acts."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from reconciler.core.commits.messages import message
+from reconciler.core.decide.decide import decide
+from reconciler.core.explain.workload import explain
+from reconciler.core.observe.rollouts import RolloutFailure, Rollouts
+from reconciler.model.cluster import ScalableNodes
+from reconciler.model.ids import CommitId
+from reconciler.model.kubernetes.scheduling import Taint
+from reconciler.model.plan import Place, Plan, Reason, Resize, Revert
+from reconciler.model.policy import Cluster, Desired, Distribution, StrategyName
+from reconciler.model.rollout import EngineState
+from reconciler.model.units import Resources
+from tests.builders.group_bursts import SET, lacks
+from tests.builders.group_bursts import fleet as gang_fleet
+from tests.builders.inputs import (
+    NOW,
+    VLLM,
+    cluster,
+    desired,
+    free,
+    gpus,
+    inputs,
+    ledger,
+    ordering,
+    placement,
+    plan,
+    short,
+)
+from tests.builders.requests import request, wants
+
+ADDS = "on nodes that its autoscaler adds in about"
+
+
+def scaling(name: str, most: int = 10, *, delay: int = 5, each: int = 8, **fields: object) -> Cluster:
+    """Make a cluster whose autoscaler adds nodes of so many GPUs each."""
+    nodes = ScalableNodes(
+        labels={"pool": "gpu"}, taints=(), allocatable=gpus(each), most=most, delay=timedelta(minutes=delay)
+    )
+    return cluster(name, autoscaling=(replace(nodes, **fields),))
+
+
+def fleet(*clusters: Cluster, **fields: object) -> Desired:
+    return desired(ordering(*(one.name for one in clusters), **fields), clusters=(cluster("worker-1"), *clusters))
+
+
+def placed(decided: Plan) -> list[tuple[str, int, str]]:
+    """List what goes where, and why."""
+    return [
+        (change.placement.cluster, change.placement.replicas, change.choice.because)
+        for change in decided.changes
+        if isinstance(change, Place)
+    ]
+
+
+def test_a_cluster_without_nodes_takes_a_burst_when_its_autoscaler_may_add_some():
+    decided = plan(short(2), free("worker-2"), wanted=fleet(scaling("worker-2")))
+    assert placed(decided) == [("worker-2", 2, f"{ADDS} 5m")]
+
+
+def test_the_commit_tells_gpus_of_nodes_that_are_to_come_from_free_ones():
+    wanted = fleet(scaling("worker-2", most=2))
+    decided = plan(short(9), free("worker-2", 1), wanted=wanted)
+    there, coming = (change.choice for change in decided.changes)
+    assert (there.free, there.addable) == (gpus(1), Resources())
+    assert (coming.free, coming.addable) == (gpus(0), gpus(16))
+    (written,) = plan(short(2), free("worker-2"), wanted=wanted).changes
+    assert f"worker-2 chosen: 0 GPUs free, 16 GPUs on nodes to be added, 16 replicas fit, {ADDS} 5m." in message(
+        written, source=CommitId("0" * 40)
+    ).replace("\n", " ")
+
+
+def test_without_a_declared_autoscaler_it_takes_none():
+    decided = plan(short(2), free("worker-2"), wanted=fleet(cluster("worker-2")))
+    assert [held.reason for held in decided.suppressed] == [Reason.NOTHING_FITS]
+
+
+def test_a_request_goes_there_as_well():
+    wanted = wants(request("worker-2"), clusters=(cluster("worker-1"), scaling("worker-2")))
+    assert placed(plan(free("worker-2"), wanted=wanted)) == [("worker-2", 2, f"{ADDS} 5m")]
+
+
+def test_a_set_in_groups_goes_there_as_a_whole_or_not_at_all():
+    policy = ordering("worker-2")
+    enough, too_few = (
+        gang_fleet(SET, policy=policy, clusters=(cluster("worker-1"), scaling("worker-2", most))) for most in (4, 3)
+    )
+    assert placed(plan(lacks(4), free("worker-2"), wanted=enough)) == [("worker-2", 1, f"{ADDS} 5m")]
+    assert placed(plan(lacks(4), free("worker-2"), wanted=too_few)) == []
+
+
+def test_existing_room_comes_first_wherever_it_is():
+    wanted = fleet(scaling("worker-2"), cluster("worker-3"))
+    assert placed(plan(short(2), free("worker-2"), free("worker-3", 2), wanted=wanted)) == [("worker-3", 2, "")]
+
+
+def test_what_existing_room_does_not_hold_goes_to_added_nodes_the_quickest_first():
+    wanted = fleet(scaling("worker-2", delay=9), scaling("worker-3", delay=3))
+    decided = plan(short(3), free("worker-2", 1), free("worker-3"), wanted=wanted)
+    assert placed(decided) == [("worker-2", 1, ""), ("worker-3", 2, f"{ADDS} 3m")]
+
+
+def test_no_more_nodes_count_than_may_be_added_beside_those_that_are_there():
+    wanted = fleet(scaling("worker-2", most=2, each=1))
+    full = replace(free("worker-2", 0), pools=(replace(free("worker-2", 0).pools[0], labels={"pool": "gpu"}),))
+    assert placed(plan(short(3), full, wanted=wanted)) == [("worker-2", 1, f"{ADDS} 5m")]
+
+
+def test_a_taint_of_the_declared_nodes_keeps_pods_away():
+    taint = Taint(key="spot", value="", effect="NoSchedule")
+    assert placed(plan(short(1), free("worker-2"), wanted=fleet(scaling("worker-2", taints=(taint,))))) == []
+
+
+def test_pods_that_wait_for_added_nodes_take_their_room_once():
+    wanted = fleet(scaling("worker-2", most=3, each=1))
+    there = ledger(placement("worker-2", 2, created=NOW - timedelta(seconds=30)))
+    decided = plan(short(5), free("worker-2"), wanted=wanted, there=there)
+    (resize,) = [change for change in decided.changes if isinstance(change, Resize)]
+    assert (resize.before.replicas, resize.after.replicas) == (2, 3)
+
+
+@pytest.mark.parametrize(("minutes", "room"), [(10, 2), (16, 3)], ids=["within the delay", "after it"])
+def test_pods_in_flight_count_until_their_node_had_time_to_come(minutes: int, room: int):
+    wanted = fleet(scaling("worker-2", delay=5, most=3, each=1), in_flight_timeout=timedelta(minutes=10))
+    there = ledger(placement("worker-2", 1, created=NOW - timedelta(minutes=minutes), lasting=timedelta(hours=1)))
+    decided = plan(short(9), free("worker-2"), wanted=wanted, there=there)
+    (resize,) = [change for change in decided.changes if isinstance(change, Resize)]
+    assert resize.after.replicas - 1 == room
+
+
+def test_a_distribution_shares_out_what_added_nodes_hold():
+    wanted = fleet(scaling("worker-2"), scaling("worker-3"), distribution=Distribution(strategy=StrategyName.BALANCED))
+    decided = plan(short(4), free("worker-2"), free("worker-3"), wanted=wanted)
+    assert sorted((name, replicas) for name, replicas, _ in placed(decided)) == [("worker-2", 2), ("worker-3", 2)]
+
+
+def test_explain_says_that_nodes_are_added():
+    seen = inputs(short(2, since=NOW), free("worker-2"), wanted=fleet(scaling("worker-2")))
+    told = explain(VLLM, seen, Plan())
+    (assessment,) = told.assessments
+    assert (assessment.refusal, assessment.start) == (None, f"{ADDS} 5m")
+
+
+@pytest.mark.parametrize(("minutes", "ends"), [(12, False), (16, True)], ids=["within the delay", "after it"])
+def test_what_waits_there_is_not_failed_before_its_node_had_time_to_come(minutes: int, ends: bool):
+    wanted = fleet(scaling("worker-2", delay=5), rollout_timeout=timedelta(minutes=10))
+    there = placement("worker-2", 1, created=NOW - timedelta(minutes=minutes), lasting=timedelta(hours=1))
+    failure = RolloutFailure(digest="", state=EngineState.PROGRESSING, message="no node", since=there.created_at)
+    seen = inputs(short(1), free("worker-2"), wanted=wanted, there=ledger(there))
+    decided = decide(replace(seen, rollouts=Rollouts(ailing={there.path: failure})))
+    assert any(isinstance(change, Revert) for change in decided.changes) is ends

@@ -1,0 +1,197 @@
+"""Replicas of a burst that find no node on their cluster move to one with room, after the scale-up window."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from reconciler.core.commits.messages import message
+from reconciler.core.decide.decide import decide
+from reconciler.core.explain.workload import explain
+from reconciler.core.observe.rollouts import ClusterRollouts, RolloutFailure, Rollouts
+from reconciler.model.capacity import ClusterObservation, PendingPods
+from reconciler.model.cluster import ScalableNodes
+from reconciler.model.ids import ClusterName, CommitId, PlacementName, TemplateName, WorkloadId
+from reconciler.model.placement import Placement, Restraint, RestraintKind
+from reconciler.model.plan import Move, Place, Plan, Reason, Resize, Revert
+from reconciler.model.policy import BurstPolicy, MoveBudget
+from reconciler.model.rollout import EngineState
+from tests.builders.inputs import (
+    NOW,
+    VLLM,
+    cluster,
+    desired,
+    free,
+    gpus,
+    inputs,
+    ledger,
+    ordering,
+    placement,
+    plan,
+    seconds,
+    shape,
+    short,
+)
+
+MINUTE = timedelta(minutes=1)
+HERE = ClusterName("worker-2")
+
+
+def there(**fields: object) -> Placement:
+    return placement("worker-2", 4, created=NOW - 20 * MINUTE, lasting=timedelta(hours=2), digest="d", **fields)
+
+
+def evicted(burst: Placement, *, bound: int = 2, since: float = 30, room: int = 0) -> ClusterObservation:
+    """Observe that the replicas of a burst beyond those that have a node have had none for so many seconds."""
+    waiting = PendingPods(replicas=burst.replicas - bound, shape=shape(), since=NOW - seconds(since))
+    pods = {burst.name: bound}
+    return free(burst.cluster, room, bound=pods, ready=pods, pending_pods={burst.name: waiting})
+
+
+def decided(*others: ClusterObservation, policy: BurstPolicy | None = None, bound: int = 2, since: float = 30) -> Plan:
+    burst = there()
+    seen = evicted(burst, bound=bound, since=since)
+    return plan(short(4, since=NOW - 20 * MINUTE), seen, *others, wanted=desired(policy), there=ledger(burst))
+
+
+def left(cluster: str, ago: timedelta) -> Restraint:
+    """Make the restraint of a move off a cluster whose rest is over."""
+    return Restraint(
+        kind=RestraintKind.COOL_DOWN,
+        cluster=ClusterName(cluster),
+        since=NOW - ago,
+        until=NOW - ago + 5 * MINUTE,
+        reason="4 of 4 replicas had no node",
+        placement=PlacementName("vllm-1"),
+        move=True,
+    )
+
+
+def test_evicted_replicas_move_after_the_scale_up_window_and_the_others_stay() -> None:
+    shrunk, begun = decided(free("worker-3", 8)).changes
+    assert isinstance(shrunk, Resize)
+    assert isinstance(begun, Place)
+    assert (shrunk.after.cluster, shrunk.after.replicas) == (HERE, 2)
+    assert (begun.placement.cluster, begun.placement.replicas) == ("worker-3", 2)
+    assert (begun.placement.created_at, begun.placement.expires_at) == (there().created_at, there().expires_at)
+    text = message(shrunk, source=CommitId("5" * 40))
+    assert "2 of 4 replicas on worker-2 had no node for 30s." in text
+    assert "Nothing new on worker-2 until 2026-11-20T10:10:00Z." in text
+
+
+def test_a_burst_without_any_node_moves_in_one_commit() -> None:
+    (move,) = decided(free("worker-3", 8), bound=0).changes
+    assert isinstance(move, Move)
+    assert (move.after.cluster, move.after.replicas, move.after.expires_at) == ("worker-3", 4, there().expires_at)
+
+
+def test_before_the_window_is_over_nothing_moves_and_a_pass_is_due_then() -> None:
+    made = decided(free("worker-3", 8), since=20)
+    assert (made.changes, made.wake_at) == ((), NOW + seconds(10))
+
+
+@pytest.mark.parametrize(("window", "moves"), [(0, True), (120, False)])
+def test_the_window_is_that_of_the_policy_and_thirty_seconds_at_least(window: int, moves: bool) -> None:
+    own = ordering("worker-2", "worker-3", scale_up_window=seconds(window))
+    assert bool(decided(free("worker-3", 8), policy=own).changes) is moves
+    assert decided(free("worker-3", 8), policy=own, since=29).changes == ()
+
+
+def test_the_autoscaler_of_the_cluster_has_its_time() -> None:
+    nodes = ScalableNodes(labels={"pool": "gpu"}, taints=(), allocatable=gpus(8), most=4, delay=10 * MINUTE)
+    wanted = desired(clusters=(cluster("worker-1"), cluster("worker-2", autoscaling=(nodes,)), cluster("worker-3")))
+    made = plan(
+        short(4, since=NOW - 20 * MINUTE), evicted(there()), free("worker-3", 8), wanted=wanted, there=ledger(there())
+    )
+    assert (made.changes, made.wake_at) == ((), NOW + 10 * MINUTE)
+
+
+def test_where_no_other_cluster_has_room_they_stay_and_say_so() -> None:
+    made = decided(free("worker-3", 0))
+    assert made.changes == ()
+    (held,) = made.suppressed
+    assert (held.reason, held.replicas) == (Reason.NO_CAPACITY, 2)
+    assert held.message == (
+        "2 of 4 replicas on worker-2 had no node for 30s, and no other cluster has room: 2 stay there; worker-3:"
+        " needs 1 GPU on one node, none is free on 1 node (free or add nodes there)"
+    )
+
+
+def test_as_many_move_as_have_room() -> None:
+    made = decided(free("worker-3", 1))
+    assert [change.after.replicas for change in made.changes if isinstance(change, Resize)] == [3]
+    assert [change.placement.replicas for change in made.changes if isinstance(change, Place)] == [1]
+    assert [(held.reason, held.replicas) for held in made.suppressed] == [(Reason.NO_CAPACITY, 1)]
+
+
+def test_they_join_the_replicas_that_the_other_cluster_has_already() -> None:
+    burst, other = there(), placement("worker-3", 1, lasting=timedelta(hours=2))
+    seen = free("worker-3", 8, bound={other.name: 1}, ready={other.name: 1})
+    made = plan(short(5, since=NOW - 20 * MINUTE), evicted(burst), seen, there=ledger(burst, other))
+    sizes = [(change.after.cluster, change.after.replicas) for change in made.changes if isinstance(change, Resize)]
+    assert sizes == [("worker-2", 2), ("worker-3", 3)]
+
+
+def test_what_runs_once_stays() -> None:
+    wanted = desired()
+    wanted = replace(wanted, templates={VLLM: replace(wanted.templates[VLLM], runs_once=True)})
+    seen = (short(4, since=NOW - 20 * MINUTE), evicted(there(), bound=0), free("worker-3", 8))
+    assert plan(*seen, wanted=wanted, there=ledger(there())).changes == ()
+
+
+def test_no_workload_moves_back_to_a_cluster_that_it_left_within_the_last_ten_minutes() -> None:
+    burst = there()
+    seen = (short(4, since=NOW - 20 * MINUTE), evicted(burst), free("worker-3", 8))
+    stays = plan(*seen, there=ledger(burst, restraints={VLLM: (left("worker-3", 8 * MINUTE),)}))
+    assert stays.changes == ()
+    (held,) = stays.suppressed
+    assert [refusal.message for refusal in held.refusals] == [
+        "it moved away from there at 2026-11-20T09:57:00Z, and moves back after 10m at the earliest (moves.backAfter)"
+    ]
+    assert plan(*seen, there=ledger(burst, restraints={VLLM: (left("worker-3", 11 * MINUTE),)})).changes
+
+
+def test_a_budget_of_no_moves_keeps_all_of_them_where_they_are() -> None:
+    made = decided(free("worker-3", 8), policy=ordering("worker-2", "worker-3", moves=MoveBudget(most_per_hour=0)))
+    assert made.changes == ()
+    (held,) = made.suppressed
+    assert (held.reason, held.until) == (Reason.MOVE_BUDGET, None)
+
+
+@pytest.mark.parametrize(("room", "goes"), [(0, []), (8, [("other", "worker-2")])])
+def test_what_waits_in_vain_of_one_workload_holds_for_another_unless_the_other_has_somewhere_to_go(
+    room: int, goes: list[tuple[str, str]]
+) -> None:
+    other = WorkloadId(VLLM.workspace, TemplateName("other"))
+    first, second = there(), replace(there(), name=PlacementName("other-1"), cluster=ClusterName("worker-3"))
+    second = replace(second, workload=other)
+    home = short(4, since=NOW - 20 * MINUTE)
+    both = (*home.workloads, *short(4, since=NOW - 20 * MINUTE, workload=other).workloads)
+    seen = (replace(home, workloads=both), evicted(first, room=room), evicted(second))
+    made = plan(*seen, wanted=desired(workloads=(VLLM, other)), there=ledger(first, second))
+    placed = [change.placement for change in made.changes if isinstance(change, Place)]
+    assert [(burst.workload.name, burst.cluster) for burst in placed] == goes
+    assert {held.workload for held in made.suppressed} == ({VLLM} if room else {VLLM, other})
+
+
+def test_explain_tells_what_moves() -> None:
+    made = inputs(short(4, since=NOW - 20 * MINUTE), evicted(there()), free("worker-3", 8), there=ledger(there()))
+    conclusion = explain(VLLM, made, decide(made)).conclusion
+    assert (
+        "2 of 4 replicas on worker-2 had no node for 30s; 2 of worker-2 move on to another cluster now." in conclusion
+    )
+
+
+@pytest.mark.parametrize("waits", [True, False])
+def test_the_rollout_timeout_ends_no_burst_that_was_healthy_and_only_lacks_nodes(waits: bool) -> None:
+    burst = there()
+    seen = (short(4, since=NOW - 20 * MINUTE), evicted(burst), free("worker-3", 0))
+    failure = RolloutFailure(
+        digest="d", state=EngineState.PROGRESSING, message="", since=NOW - 16 * MINUTE, waits=waits
+    )
+    health = ClusterRollouts(arrived={burst.path: "d"}, ailing={burst.path: failure})
+    rollouts = Rollouts.of({HERE: health})
+    changes = decide(replace(inputs(*seen, there=ledger(burst)), rollouts=rollouts)).changes
+    assert [type(change) for change in changes] == ([] if waits else [Revert])
