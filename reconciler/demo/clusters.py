@@ -25,7 +25,7 @@ _MANIFEST = 5
 """Parts of clusters/<cluster>/<placement>/manifests/<file>."""
 
 
-class SimulatedCluster:
+class DemoCluster:
     """A cluster with our replicas: those applied by the engine, and those of them that are bound to a node."""
 
     def __init__(self, seen: Json, replica: Json) -> None:

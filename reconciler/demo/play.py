@@ -16,7 +16,7 @@ from reconciler.demo.narrator import Narrator
 from reconciler.demo.process import Daemon, run_daemon
 from reconciler.demo.stage import OUTPUT, PROGRAM, DemoDirectory, commit, edit_fields, prepare
 from reconciler.demo.story import WORKLOAD, Act, Timing, acts, timing
-from reconciler.demo.world import SimulatedWorld
+from reconciler.demo.world import DemoWorld
 from reconciler.errors import OverspillError
 from reconciler.text.timestamps import format_time
 from reconciler.text.wording import join_names
@@ -60,7 +60,7 @@ class _DemoRun:
         self._stage = stage
         self._narrator = narrator
         self._clock = SystemClock()
-        self._world = SimulatedWorld(stage)
+        self._world = DemoWorld(stage)
         self._world.observe(self._clock.now())
         self._begin = ""
         self._heard = ""

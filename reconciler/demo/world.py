@@ -6,14 +6,14 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 
 from reconciler.core.schema import yaml
-from reconciler.demo.clusters import Primary, SimulatedCluster, read, read_branch
+from reconciler.demo.clusters import DemoCluster, Primary, read, read_branch
 from reconciler.demo.stage import OUTPUT, DemoDirectory
 from reconciler.demo.story import OTHERS, PRIMARY
 from reconciler.model.workload import Json
 from reconciler.text.wording import count
 
 
-class SimulatedWorld:
+class DemoWorld:
     """The clusters, and the output branch's tip as their engine last saw it (empty: there is none yet)."""
 
     def __init__(self, stage: DemoDirectory) -> None:
@@ -21,7 +21,7 @@ class SimulatedWorld:
         self._stage = stage
         layout = stage.fleet / "observations"
         self.primary = Primary(read(layout / f"{PRIMARY}.yaml"))
-        self._clusters = [SimulatedCluster(read(layout / f"{name}.yaml"), self.primary.replica) for name in OTHERS]
+        self._clusters = [DemoCluster(read(layout / f"{name}.yaml"), self.primary.replica) for name in OTHERS]
         self.tip = ""
         self._observed_at: datetime | None = None
 
@@ -69,7 +69,7 @@ class SimulatedWorld:
         beside.replace(path)
 
 
-def _changes(cluster: SimulatedCluster, before: Mapping[str, int]) -> Iterator[str]:
+def _changes(cluster: DemoCluster, before: Mapping[str, int]) -> Iterator[str]:
     """Describe the changes on a cluster."""
     for name in sorted(before.keys() | cluster.bound.keys()):
         more = cluster.bound.get(name, 0) - before.get(name, 0)

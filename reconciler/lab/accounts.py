@@ -73,7 +73,7 @@ class WorkloadAccount:
 
 
 @dataclass(frozen=True, slots=True)
-class Sample:
+class ServiceSample:
     """A moment at which something changed, for plots."""
 
     second: int
@@ -96,7 +96,7 @@ class Accounts:
         self.lost = Counter[str]()
         """Replica-seconds by what they were lost to."""
         self.starts = 0
-        self.samples: list[Sample] = []
+        self.samples: list[ServiceSample] = []
         self._world = world
 
     def add(self, begin: int, end: int, held_back: Mapping[str, Sequence[Suppressed]]) -> None:
@@ -119,7 +119,7 @@ class Accounts:
         used = {name: cluster.gpus_in_use for name, cluster in self._world.clusters.items()}
         for name, gpus in used.items():
             self.gpu_seconds[name] += gpus * (end - begin)
-        self.samples.append(Sample(second=begin, missing=all_missing, served=all_served, gpus=used))
+        self.samples.append(ServiceSample(second=begin, missing=all_missing, served=all_served, gpus=used))
 
     def end(self) -> None:
         """Take the last figures of the world."""

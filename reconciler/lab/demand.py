@@ -36,7 +36,7 @@ class Throughput:
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class LoggedRequest:
     """One request of a log."""
 
     second: float
@@ -48,12 +48,12 @@ class Request:
 _COLUMNS = ("TIMESTAMP", "ContextTokens", "GeneratedTokens")
 
 
-def read_requests(path: Path) -> tuple[Request, ...]:
+def read_requests(path: Path) -> tuple[LoggedRequest, ...]:
     """Read a log of requests in the columns of Azure's public LLM traces: TIMESTAMP, ContextTokens, GeneratedTokens.
 
     https://github.com/Azure/AzurePublicDataset. Raises InvalidInput with the line of the first row that is none.
     """
-    requests: list[Request] = []
+    requests: list[LoggedRequest] = []
     first: datetime | None = None
     for number, row in _rows(path, _COLUMNS):
         try:
@@ -62,7 +62,7 @@ def read_requests(path: Path) -> tuple[Request, ...]:
         except ValueError as error:
             raise InvalidInput(f"{path}:{number}: {error} (each row needs a time and two whole numbers)") from error
         first = first or moment
-        requests.append(Request((moment - first).total_seconds(), *tokens))
+        requests.append(LoggedRequest((moment - first).total_seconds(), *tokens))
     return tuple(sorted(requests, key=lambda request: request.second))
 
 
@@ -142,7 +142,7 @@ def _recorded(place: Path) -> RecordedDemand:
     return RecordedDemand(first=moments[0], last=moments[-1], wanted=wanted)
 
 
-def load(requests: Sequence[Request], throughput: Throughput) -> list[float]:
+def load(requests: Sequence[LoggedRequest], throughput: Throughput) -> list[float]:
     """Return for each second the replicas that the requests of the window before it kept busy, on average."""
     if not requests:
         return []

@@ -38,7 +38,7 @@ SOURCE, OUTPUT = "source", "output"
 
 
 @dataclass(frozen=True, slots=True)
-class StoredCommit:
+class MemoryCommit:
     """A commit, its parent and all its files."""
 
     id: CommitId
@@ -52,7 +52,7 @@ class MemoryRepository:
 
     def __init__(self, source: Mapping[str, bytes | str] | None = None) -> None:
         """Begin with these files on the source branch; without any there is none."""
-        self.commits: dict[CommitId, StoredCommit] = {}
+        self.commits: dict[CommitId, MemoryCommit] = {}
         self.blobs: dict[BlobId, bytes] = {}
         self.heads: dict[str, CommitId | None] = {SOURCE: None, OUTPUT: None}
         self.clusters: dict[ClusterName, Branch] = {}
@@ -229,7 +229,7 @@ class MemoryRepository:
         branch = self.clusters.get(cluster)
         return branch.commit if branch else None
 
-    def _chain(self, tip: CommitId | None) -> Iterable[StoredCommit]:
+    def _chain(self, tip: CommitId | None) -> Iterable[MemoryCommit]:
         while tip is not None:
             commit = self.commits[tip]
             yield commit
@@ -259,7 +259,7 @@ class MemoryRepository:
             body=body.strip(),
             trailers=dict(line.split(": ", 1) for line in last if is_trailer(line)),
         )
-        self.commits[commit_id] = StoredCommit(commit_id, base, files, log)
+        self.commits[commit_id] = MemoryCommit(commit_id, base, files, log)
         return commit_id
 
 

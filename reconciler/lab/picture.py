@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from html import escape
 from itertools import groupby
 
-from reconciler.lab.accounts import HOUR, Sample
+from reconciler.lab.accounts import HOUR, ServiceSample
 from reconciler.lab.controllers import CommitNote
 from reconciler.lab.simulation import Result
 from reconciler.model.ids import ClusterName
@@ -79,7 +79,7 @@ def _key() -> str:
 class _Plot:
     """The time axis that all of a picture share."""
 
-    samples: Sequence[Sample]
+    samples: Sequence[ServiceSample]
     end: int
     """The last second."""
 
@@ -87,7 +87,7 @@ class _Plot:
         """Return the place of a moment."""
         return f"{_LEFT + second * (_WIDTH - _LEFT - _RIGHT) / self.end:.1f}"
 
-    def area(self, value: Callable[[Sample], int], most: int, top: int, height: int, colour: str) -> str:
+    def area(self, value: Callable[[ServiceSample], int], most: int, top: int, height: int, colour: str) -> str:
         """Draw a number over time as a filled area of steps."""
         bottom = top + height
         path = [f"M{_LEFT} {bottom}"]
@@ -100,7 +100,7 @@ class _Plot:
         """Draw the line that a number is counted from."""
         return f'<path d="M{_LEFT} {y}H{_WIDTH - _RIGHT}" stroke="currentColor" opacity=".25"/>'
 
-    def _steps(self, value: Callable[[Sample], int]) -> Iterable[tuple[int, int]]:
+    def _steps(self, value: Callable[[ServiceSample], int]) -> Iterable[tuple[int, int]]:
         """Yield the moments at which a number changes; of several within one pixel, the highest."""
         pixel = max(1, self.end // _MOST_POINTS)
         last = None

@@ -22,13 +22,13 @@ Number = Annotated[int, Field(ge=0, le=100_000)]
 Positive = Annotated[int, Field(ge=1, le=100_000)]
 
 
-class Metadata(Strict):
+class ScenarioMetadata(Strict):
     """The name of the scenario."""
 
     name: Name
 
 
-class StepFile(Strict):
+class DemandStepFile(Strict):
     """A number of replicas or GPUs from a moment on."""
 
     at: Window = Field(description="Since the beginning of the run.")
@@ -56,7 +56,7 @@ class RecordingFile(Strict):
 class DemandFile(Strict):
     """The replicas that are wanted, at home and elsewhere together; one field is set."""
 
-    steps: list[StepFile] | None = None
+    steps: list[DemandStepFile] | None = None
     table: Text | None = Field(None, description="A CSV file with the columns second and replicas.")
     requests: RequestsFile | None = None
     recording: RecordingFile | None = None
@@ -70,7 +70,7 @@ class DemandFile(Strict):
         return self
 
 
-class WorkloadFile(Strict):
+class ScenarioWorkloadFile(Strict):
     """A workload."""
 
     name: Name
@@ -96,7 +96,7 @@ class AddedNodesFile(Strict):
     idle: Duration = timedelta(minutes=10)
 
 
-class ClusterFile(Strict):
+class ScenarioClusterFile(Strict):
     """A cluster to burst to."""
 
     name: Name
@@ -108,7 +108,7 @@ class ClusterFile(Strict):
     capacity: Text = Field("on-demand", description="The value of its label capacity.")
     region: str = Field("", description="The value of its label region; it has none if left out.")
     time_to_ready: Duration | None = Field(None, description="Time to a ready pod that its Cluster file declares.")
-    owners: list[StepFile] = Field([], description="GPUs that its owners use, who come first.")
+    owners: list[DemandStepFile] = Field([], description="GPUs that its owners use, who come first.")
     outages: list[OutageFile] = Field([], description="Times without its nodes.")
     autoscaling: AddedNodesFile | None = None
 
@@ -119,8 +119,8 @@ class LabScenarioSpec(Strict):
     about: str = ""
     duration: Duration
     engine_delay: Window = Field(timedelta(seconds=20), description="From a commit to the pods that it asks for.")
-    workloads: list[WorkloadFile] = Field(min_length=1)
-    clusters: list[ClusterFile] = Field(min_length=1)
+    workloads: list[ScenarioWorkloadFile] = Field(min_length=1)
+    clusters: list[ScenarioClusterFile] = Field(min_length=1)
 
 
 class LabScenarioFile(Strict):
@@ -128,7 +128,7 @@ class LabScenarioFile(Strict):
 
     api_version: Literal["overspill.dev/v1alpha1"]
     kind: Literal["LabScenario"]
-    metadata: Metadata
+    metadata: ScenarioMetadata
     spec: LabScenarioSpec
 
 
@@ -159,7 +159,7 @@ def read_scenario(path: Path) -> scenario.Scenario:
     )
 
 
-def _demand(file: WorkloadFile, folder: Path) -> scenario.DemandScenario:
+def _demand(file: ScenarioWorkloadFile, folder: Path) -> scenario.DemandScenario:
     return scenario.DemandScenario(
         name=file.name, wanted=_wanted(file.demand, folder), home=file.home, gpus=file.gpus, model=file.model
     )
@@ -183,7 +183,7 @@ def _wanted(file: DemandFile, folder: Path) -> Series:
     return _series(file.steps or [])
 
 
-def _cluster(file: ClusterFile) -> scenario.ClusterScenario:
+def _cluster(file: ScenarioClusterFile) -> scenario.ClusterScenario:
     added = file.autoscaling
     return scenario.ClusterScenario(
         name=ClusterName(file.name),
@@ -206,7 +206,7 @@ def _cluster(file: ClusterFile) -> scenario.ClusterScenario:
     )
 
 
-def _series(steps: Iterable[StepFile]) -> Series:
+def _series(steps: Iterable[DemandStepFile]) -> Series:
     return Series.of((_seconds(step.at), step.count) for step in sorted(steps, key=lambda step: step.at))
 
 

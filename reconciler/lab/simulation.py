@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from reconciler.lab.accounts import HOUR, Accounts, Sample, jain, percentile
+from reconciler.lab.accounts import HOUR, Accounts, ServiceSample, jain, percentile
 from reconciler.lab.controllers import CommitNote, Controller
 from reconciler.lab.scenario import Scenario
 from reconciler.lab.world import SimulatedWorld
@@ -43,7 +43,7 @@ class Result:
     time_to_serve_p99: int | None
     lost: Mapping[str, float]
     """The part of the missing replica-seconds that was lost to each cause, the greatest first."""
-    samples: tuple[Sample, ...] = ()
+    samples: tuple[ServiceSample, ...] = ()
     history: tuple[CommitNote, ...] = ()
     """Its commits, the oldest first."""
 

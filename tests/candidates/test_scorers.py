@@ -13,7 +13,7 @@ from reconciler.core.decide.candidates.scorers import SCORERS, ranked
 from reconciler.core.decide.decide import decide
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.decide.state.working_plan import WorkingPlan
-from reconciler.core.observe.track_record import ClusterRecord, Start, TrackRecord
+from reconciler.core.observe.track_record import ClusterRecord, PlacementStart, TrackRecord
 from reconciler.model.candidate import Candidate
 from reconciler.model.capacity import ClusterObservation, Node, Pool, ReplicaShape
 from reconciler.model.cluster import PriceWindow, ScalableNodes, SpotPrice
@@ -71,7 +71,7 @@ def measured(now: PassInput, **took: int) -> PassInput:
     """Say how many seconds placements took on clusters, as worker_2=600."""
     records = {
         ClusterName(name.replace("_", "-")): ClusterRecord(
-            starts=(Start(workload=VLLM, took=seconds(number), ready=True),)
+            starts=(PlacementStart(workload=VLLM, took=seconds(number), ready=True),)
         )
         for name, number in took.items()
     }

@@ -11,7 +11,7 @@ import pytest
 
 from reconciler.core.observe import observation_file
 from reconciler.core.schema import yaml
-from reconciler.demo.clusters import Primary, SimulatedCluster, read, read_branch
+from reconciler.demo.clusters import DemoCluster, Primary, read, read_branch
 from reconciler.demo.stage import DemoDirectory, edit_fields
 from reconciler.demo.story import acts, timing
 from reconciler.errors import InvalidInput
@@ -27,18 +27,18 @@ def primary() -> Primary:
 
 
 @pytest.fixture
-def cluster(primary: Primary) -> SimulatedCluster:
-    return SimulatedCluster(read(LAYOUT / "observations" / "worker-2.yaml"), primary.replica)
+def cluster(primary: Primary) -> DemoCluster:
+    return DemoCluster(read(LAYOUT / "observations" / "worker-2.yaml"), primary.replica)
 
 
-def test_replicas_get_a_node_a_turn_after_they_are_applied(cluster: SimulatedCluster) -> None:
+def test_replicas_get_a_node_a_turn_after_they_are_applied(cluster: DemoCluster) -> None:
     cluster.apply({"vllm-1": 3})
     assert (cluster.bound, cluster.settled) == ({}, False)
     cluster.schedule(NOON)
     assert (cluster.bound, cluster.settled) == ({"vllm-1": 3}, True)
 
 
-def test_no_more_replicas_than_fit_get_a_node(cluster: SimulatedCluster) -> None:
+def test_no_more_replicas_than_fit_get_a_node(cluster: DemoCluster) -> None:
     room = cluster.room()
     cluster.apply({"vllm-1": room + 2})
     cluster.schedule(NOON)
@@ -48,7 +48,7 @@ def test_no_more_replicas_than_fit_get_a_node(cluster: SimulatedCluster) -> None
 
 
 def test_replicas_without_a_node_are_reported_with_the_moment_the_scheduler_first_found_none(
-    cluster: SimulatedCluster,
+    cluster: DemoCluster,
 ) -> None:
     room = cluster.room()
     cluster.apply({"vllm-1": room + 2})
@@ -67,7 +67,7 @@ def test_replicas_without_a_node_are_reported_with_the_moment_the_scheduler_firs
     assert pending_pods() == {}
 
 
-def test_a_pruned_placement_gives_its_nodes_back(cluster: SimulatedCluster) -> None:
+def test_a_pruned_placement_gives_its_nodes_back(cluster: DemoCluster) -> None:
     room = cluster.room()
     cluster.apply({"vllm-1": room})
     cluster.schedule(NOON)
@@ -77,11 +77,11 @@ def test_a_pruned_placement_gives_its_nodes_back(cluster: SimulatedCluster) -> N
 
 
 def test_cordoned_nodes_take_nothing(primary: Primary) -> None:
-    third = SimulatedCluster(read(LAYOUT / "observations" / "worker-3.yaml"), primary.replica)
+    third = DemoCluster(read(LAYOUT / "observations" / "worker-3.yaml"), primary.replica)
     assert third.room() == 12
 
 
-def test_what_is_bound_is_reported_as_used(cluster: SimulatedCluster) -> None:
+def test_what_is_bound_is_reported_as_used(cluster: DemoCluster) -> None:
     cluster.apply({"vllm-1": 3})
     cluster.schedule(NOON)
     (seen,) = observation_file.read(yaml.emit(cluster.observation(NOON)).encode(), "seen.yaml")

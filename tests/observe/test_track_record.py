@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 
 from reconciler.core.ledger.lifecycle import cool_down
 from reconciler.core.observe.rollouts import Rollouts, RolloutSigns
-from reconciler.core.observe.track_record import FAILURES_KEPT, ClusterRecord, Start, TrackRecord, follow
+from reconciler.core.observe.track_record import FAILURES_KEPT, ClusterRecord, PlacementStart, TrackRecord, follow
 from reconciler.model.capacity import Observed
 from reconciler.model.ids import ClusterName, TemplateName, WorkloadId
 from reconciler.model.ledger import Ledger
@@ -58,12 +58,18 @@ def test_placement_that_ended_before_it_was_ready_took_at_least_that_long() -> N
 
 
 def test_placement_that_ended_sooner_than_others_became_ready_tells_nothing() -> None:
-    starts = (Start(workload=VLLM, took=seconds(90), ready=True), Start(workload=VLLM, took=seconds(20), ready=False))
+    starts = (
+        PlacementStart(workload=VLLM, took=seconds(90), ready=True),
+        PlacementStart(workload=VLLM, took=seconds(20), ready=False),
+    )
     assert ClusterRecord(starts=starts).time_to_ready(VLLM) == seconds(90)
 
 
 def test_own_starts_of_a_workload_count_before_those_of_others() -> None:
-    starts = (Start(workload=VLLM, took=seconds(90), ready=True), Start(workload=OTHER, took=seconds(20), ready=True))
+    starts = (
+        PlacementStart(workload=VLLM, took=seconds(90), ready=True),
+        PlacementStart(workload=OTHER, took=seconds(20), ready=True),
+    )
     assert ClusterRecord(starts=starts).time_to_ready(VLLM) == seconds(90)
     assert ClusterRecord(starts=starts[1:]).time_to_ready(VLLM) == seconds(20)
 

@@ -18,7 +18,6 @@ from reconciler.core.decide.state.working_plan import Frozen, WorkingPlan
 from reconciler.core.decide.steps.close_requests import close_finished
 from reconciler.core.decide.steps.end import end_expired, end_unwanted, move_excluded
 from reconciler.core.decide.steps.failed import end_failed
-from reconciler.core.decide.steps.fair_share import FairShares
 from reconciler.core.decide.steps.follow_requests import follow_request_files
 from reconciler.core.decide.steps.idle import end_idle
 from reconciler.core.decide.steps.lost_cluster import leave_lost_clusters
@@ -27,7 +26,6 @@ from reconciler.core.decide.steps.mass_deletion import hold_deleted
 from reconciler.core.decide.steps.place_requests import request_turns
 from reconciler.core.decide.steps.pod_template_update import update_pod_templates
 from reconciler.core.decide.steps.preempt import Preemption
-from reconciler.core.decide.steps.queue import InOrder, Rule, ToQuota
 from reconciler.core.decide.steps.renew import renew_needed, wake_to_renew
 from reconciler.core.decide.steps.reschedule import reschedule_unschedulable
 from reconciler.core.decide.steps.reserve import end_reservations, reservation_turns
@@ -35,6 +33,8 @@ from reconciler.core.decide.steps.scale_down import scale_down
 from reconciler.core.decide.steps.scale_up import burst_turns
 from reconciler.core.decide.steps.succeeded import end_succeeded
 from reconciler.core.decide.steps.unschedulable import move_unschedulable
+from reconciler.core.decide.turns.fair_share import FairShares
+from reconciler.core.decide.turns.queue import InOrder, Rule, ToQuota
 from reconciler.core.observe.demand import next_signal_change
 from reconciler.errors import Bug
 from reconciler.model.ids import WorkloadId

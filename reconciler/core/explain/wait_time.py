@@ -21,8 +21,8 @@ from reconciler.core.capacity.scalable_nodes import addable_nodes, with_added_no
 from reconciler.core.decide.candidates.cluster_obstacles import obstacle
 from reconciler.core.decide.candidates.gpr_terms import request_of
 from reconciler.core.decide.state.pass_input import PassInput
-from reconciler.core.decide.steps.fair_share import Share
-from reconciler.core.decide.steps.queue import Turn, urgency
+from reconciler.core.decide.turns.fair_share import Share
+from reconciler.core.decide.turns.queue import Turn, urgency
 from reconciler.core.explain.queue_simulation import MAX_TURNS, QueueSimulation, Stage, Start
 from reconciler.core.fleet.admission import check_gpu_ask, check_terms
 from reconciler.errors import Bug

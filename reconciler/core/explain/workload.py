@@ -25,9 +25,9 @@ from reconciler.core.decide.candidates.gang import gang_of, gangs_of
 from reconciler.core.decide.candidates.gpr_terms import priority
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.decide.state.working_plan import WorkingPlan
-from reconciler.core.decide.steps.fair_share import FairShares
 from reconciler.core.decide.steps.lost_cluster import lost_timeout
 from reconciler.core.decide.steps.manual_changes import follow_manual_changes
+from reconciler.core.decide.turns.fair_share import FairShares
 from reconciler.core.explain.request_state import RequestState
 from reconciler.core.explain.wait_time import describe_start
 from reconciler.core.ledger.lifecycle import file_version

@@ -44,7 +44,7 @@ class ExhaustedError(TemplateRuntimeError):
     """The expressions of a spec have spent their budget."""
 
 
-class Budget:
+class EvaluationBudget:
     """Units that the expressions of one spec may still spend. It is the only mutable object here."""
 
     __slots__ = ("left",)
@@ -85,7 +85,7 @@ def bounded_integer(value: Any) -> Any:
     return value
 
 
-def to_json_value(value: Any, budget: Budget) -> Json:
+def to_json_value(value: Any, budget: EvaluationBudget) -> Json:
     """Convert the result of an expression to a value of a YAML document, paying for its size.
 
     Raises TemplateRuntimeError for any other value, such as a method that was not called.
@@ -141,9 +141,9 @@ BUDGET = "overspill budget"
 """The variable with the remaining budget of a spec."""
 
 
-def budget_of(context: Context) -> Budget:
+def budget_of(context: Context) -> EvaluationBudget:
     """Return the remaining budget."""
-    budget: Budget = context.parent[BUDGET]
+    budget: EvaluationBudget = context.parent[BUDGET]
     return budget
 
 
@@ -356,7 +356,7 @@ ENVIRONMENT = _Environment()
 
 def spec_variables(values: Mapping[str, Any]) -> dict[str, Any]:
     """Return the variables of one spec: its context, ``range``, and a fresh budget."""
-    return {"range": _range, **values, BUDGET: Budget()}
+    return {"range": _range, **values, BUDGET: EvaluationBudget()}
 
 
 def _meter(tree: nodes.Template) -> None:

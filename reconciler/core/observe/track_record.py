@@ -28,7 +28,7 @@ FAILURES_KEPT = timedelta(hours=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Start:
+class PlacementStart:
     """The time from a placement's commit to its first ready pod."""
 
     workload: WorkloadId
@@ -41,7 +41,7 @@ class Start:
 class ClusterRecord:
     """The track record of one cluster."""
 
-    starts: tuple[Start, ...] = ()
+    starts: tuple[PlacementStart, ...] = ()
     """The latest last."""
     coming: Mapping[str, Placement] = field(default_factory=dict)
     """Placements that no ready pod has been seen of, by directory."""
@@ -80,7 +80,9 @@ class TrackRecord:
 
     @classmethod
     def remembered(
-        cls, starts: Mapping[ClusterName, tuple[Start, ...]], failures: Mapping[ClusterName, tuple[datetime, ...]]
+        cls,
+        starts: Mapping[ClusterName, tuple[PlacementStart, ...]],
+        failures: Mapping[ClusterName, tuple[datetime, ...]],
     ) -> TrackRecord:
         """Return the record with these starts and failures, which has not looked at anything yet."""
         return cls(
@@ -90,7 +92,7 @@ class TrackRecord:
         )
 
     @property
-    def starts(self) -> Mapping[ClusterName, tuple[Start, ...]]:
+    def starts(self) -> Mapping[ClusterName, tuple[PlacementStart, ...]]:
         """The starts of each cluster that has any."""
         return {name: record.starts for name, record in self.clusters.items() if record.starts}
 
@@ -136,12 +138,12 @@ def _follow_cluster(
     if placements is before.placements and (not before.coming or all(map(is_, evidence, before.evidence))):
         return before
     here = {placement.path: placement for placement in placements.placements}
-    coming, starts = dict[str, Placement](), list[Start]()
+    coming, starts = dict[str, Placement](), list[PlacementStart]()
     # 1. Placements that were not ready at the last look: they are now, have ended, or are still coming.
     for path, placement in before.coming.items():
         ready = path in here and _is_ready(here[path], seen, rollouts)
         if ready or path not in here:
-            starts.append(Start(workload=placement.workload, took=now - placement.created_at, ready=ready))
+            starts.append(PlacementStart(workload=placement.workload, took=now - placement.created_at, ready=ready))
         else:
             coming[path] = placement
     # 2. Placements that are new. Those that are ready at the first look have been for nobody knows how long.

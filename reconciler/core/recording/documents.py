@@ -212,7 +212,7 @@ class _OneOf:
 
 
 @dataclass(frozen=True, slots=True)
-class _Items:
+class _TupleItems:
     """A tuple of any length."""
 
     item: DocumentType
@@ -334,7 +334,7 @@ def _escaped(key: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class _Rules:
+class _WritingRules:
     """How all values of a document are written."""
 
     without: LeftOut
@@ -347,11 +347,11 @@ def document_type(annotation: Any, *, without: LeftOut = frozenset(), secrets: b
     Fields that do not count in comparisons are left out as well. With `secrets`, texts are written as they are: for
     documents that only the user who reads the repository can read. Raises TypeError for a type that has no document.
     """
-    return _document_type(annotation, _Rules(without, secrets))
+    return _document_type(annotation, _WritingRules(without, secrets))
 
 
 @cache
-def _document_type(annotation: Hashable, rules: _Rules) -> DocumentType:
+def _document_type(annotation: Hashable, rules: _WritingRules) -> DocumentType:
     if annotation is Any:
         return _PLAIN if rules.secrets else _FOREIGN
     if annotation is Quantity:
@@ -368,7 +368,7 @@ def _document_type(annotation: Hashable, rules: _Rules) -> DocumentType:
     raise TypeError(f"{annotation!r} has no document")
 
 
-def _union(parts: Sequence[Any], rules: _Rules) -> DocumentType:
+def _union(parts: Sequence[Any], rules: _WritingRules) -> DocumentType:
     some = [part for part in parts if part is not types.NoneType]
     inner: DocumentType
     if len(some) == 1:
@@ -383,10 +383,10 @@ def _union(parts: Sequence[Any], rules: _Rules) -> DocumentType:
     return _Optional(inner) if len(some) < len(parts) else inner
 
 
-def _generic(origin: Any, parts: Sequence[Any], rules: _Rules) -> DocumentType:
+def _generic(origin: Any, parts: Sequence[Any], rules: _WritingRules) -> DocumentType:
     if origin is tuple and parts[-1:] == (...,):
         item = _document_type(parts[0], rules)
-        return _Items(item, _same_test(item))
+        return _TupleItems(item, _same_test(item))
     if origin is tuple:
         return _Tuple(tuple(_document_type(part, rules) for part in parts))
     if issubclass(origin, AbstractSet):
@@ -408,7 +408,7 @@ def _same_test(written: DocumentType) -> Callable[[Any, Any], bool]:
     return written.same if isinstance(written, _Record) else eq
 
 
-def _plain_type(cls: type, rules: _Rules) -> DocumentType:
+def _plain_type(cls: type, rules: _WritingRules) -> DocumentType:
     if is_dataclass(cls) or hasattr(cls, "_fields"):
         return _record(cls, rules)
     if issubclass(cls, Enum):
@@ -424,7 +424,7 @@ def _plain_type(cls: type, rules: _Rules) -> DocumentType:
     raise TypeError(f"{cls!r} has no document")
 
 
-def _record(cls: Any, rules: _Rules) -> _Record:
+def _record(cls: Any, rules: _WritingRules) -> _Record:
     hints = get_type_hints(cls)
     left_out = {name: value for owner, name, value in rules.without if owner is cls}
     every = [

@@ -14,7 +14,7 @@ from enum import StrEnum
 from reconciler.core.decide.state.order import Order
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.observe.rollouts import ClusterRollouts
-from reconciler.core.observe.track_record import Start
+from reconciler.core.observe.track_record import PlacementStart
 from reconciler.core.recording.documents import DocumentType, LeftOut, document_type
 from reconciler.model.capacity import ClusterObservation, Observed
 from reconciler.model.demand import Sample
@@ -87,7 +87,7 @@ class PassRecord:
     rollouts: Mapping[ClusterName, ClusterRollouts] = field(default_factory=dict)
     watched: Mapping[ClusterName, datetime] = field(default_factory=dict)
     """Since when clusters had been in sight."""
-    starts: Mapping[ClusterName, tuple[Start, ...]] = field(default_factory=dict)
+    starts: Mapping[ClusterName, tuple[PlacementStart, ...]] = field(default_factory=dict)
     """How long placements took to become ready, by cluster."""
     failures: Mapping[ClusterName, tuple[datetime, ...]] = field(default_factory=dict)
     """When placements failed, by cluster."""

@@ -129,7 +129,7 @@ class WorkingPlan:
         self._short: dict[WorkloadId, Suppressed] = {}
         self._signal_change: datetime | None = None
         self.quotas: dict[WorkloadId, int] = {}
-        """Most replicas that a workload may come to have in its turn, where room is divided; see `steps.queue`."""
+        """Most replicas that a workload may come to have in its turn, where room is divided; see `turns.queue`."""
 
     @property
     def inputs(self) -> PassInput:

@@ -20,8 +20,8 @@ from reconciler.core.decide.candidates.gpr_terms import priority
 from reconciler.core.decide.state.enrolment import EnrolledRequest, request_duration, request_end
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.decide.state.working_plan import WorkingPlan
-from reconciler.core.decide.steps.grow import grow_if_short
-from reconciler.core.decide.steps.queue import Turn
+from reconciler.core.decide.turns.grow import grow_if_short
+from reconciler.core.decide.turns.queue import Turn
 from reconciler.model.candidate import Candidate
 from reconciler.model.ids import WorkloadId
 from reconciler.model.plan import Place, Reason, Refusal, Suppressed

@@ -25,9 +25,9 @@ from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.decide.state.working_plan import WorkingPlan
 from reconciler.core.decide.steps.close_requests import close
 from reconciler.core.decide.steps.end import revert
-from reconciler.core.decide.steps.fair_share import FairShares
 from reconciler.core.decide.steps.place_requests import turn
-from reconciler.core.decide.steps.queue import Turn
+from reconciler.core.decide.turns.fair_share import FairShares
+from reconciler.core.decide.turns.queue import Turn
 from reconciler.model.candidate import Candidate
 from reconciler.model.capacity import ReplicaShape
 from reconciler.model.demand import Demand

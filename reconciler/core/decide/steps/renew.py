@@ -16,8 +16,8 @@ from reconciler.core.decide.assign.surplus import take_surplus
 from reconciler.core.decide.candidates.finder import CandidateFinder
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.decide.state.working_plan import WorkingPlan
-from reconciler.core.decide.steps.claims import Claims
-from reconciler.core.decide.steps.queue import Turn
+from reconciler.core.decide.turns.claims import Claims
+from reconciler.core.decide.turns.queue import Turn
 from reconciler.core.ledger import lifecycle
 from reconciler.core.observe.demand import UnseenPrimary, peak_missing
 from reconciler.core.workloads import replica_count

@@ -19,7 +19,7 @@ from reconciler.core.decide.state.enrolment import request_duration, request_end
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.decide.state.working_plan import WorkingPlan
 from reconciler.core.decide.steps.close_requests import close
-from reconciler.core.decide.steps.queue import Turn
+from reconciler.core.decide.turns.queue import Turn
 from reconciler.model.gpr import GpuAsk
 from reconciler.model.ids import ClusterName
 from reconciler.model.plan import Amend, Reason, Refusal, Suppressed

@@ -21,10 +21,10 @@ from reconciler.core.decide.candidates.gang import gang_of
 from reconciler.core.decide.candidates.gpr_terms import priority
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.decide.state.working_plan import WorkingPlan
-from reconciler.core.decide.steps.fair_share import FairShares, Share
-from reconciler.core.decide.steps.grow import grow_if_short
-from reconciler.core.decide.steps.queue import Need, Turn
 from reconciler.core.decide.steps.reschedule import count_rescheduled
+from reconciler.core.decide.turns.fair_share import FairShares, Share
+from reconciler.core.decide.turns.grow import grow_if_short
+from reconciler.core.decide.turns.queue import Need, Turn
 from reconciler.core.fleet.cluster_order import candidate_of
 from reconciler.core.ledger import lifecycle
 from reconciler.core.observe.demand import UnseenPrimary, next_due, replicas_due

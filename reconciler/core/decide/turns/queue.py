@@ -19,7 +19,7 @@ from heapq import heapify, heappop, heappush
 from typing import TypeAlias
 
 from reconciler.core.decide.state.working_plan import WorkingPlan
-from reconciler.core.decide.steps.fair_share import NOTHING, FairShares, Share
+from reconciler.core.decide.turns.fair_share import NOTHING, FairShares, Share
 from reconciler.model.ids import ClusterName, WorkloadId
 from reconciler.model.plan import Place, Reason, Resize
 

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from reconciler.core.decide.steps.queue import Turn, _joined, _Rival
+from reconciler.core.decide.turns.queue import Turn, _joined, _Rival
 from reconciler.core.ledger import lifecycle
 from reconciler.model.capacity import ClusterObservation, MissingReplicas, Node, Pool, WorkloadObservation
 from reconciler.model.ids import ClusterName, TemplateName, WorkloadId, WorkspaceName

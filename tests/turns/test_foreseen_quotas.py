@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from reconciler.core.decide.decide import decide
 from reconciler.core.decide.state.pass_input import PassInput
-from reconciler.core.decide.steps import queue
+from reconciler.core.decide.turns import queue
 from reconciler.model.ids import ClusterName, TemplateName, WorkloadId, WorkspaceName
 from reconciler.model.plan import Plan
 from reconciler.model.policy import Distribution, StrategyName

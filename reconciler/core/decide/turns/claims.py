@@ -16,8 +16,8 @@ from reconciler.core.decide.candidates.finder import MOST, CandidateFinder
 from reconciler.core.decide.candidates.gpr_terms import priority
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.decide.state.working_plan import WorkingPlan
-from reconciler.core.decide.steps.fair_share import FairShares
-from reconciler.core.decide.steps.queue import Turn, urgency
+from reconciler.core.decide.turns.fair_share import FairShares
+from reconciler.core.decide.turns.queue import Turn, urgency
 from reconciler.core.ledger import lifecycle
 from reconciler.core.workloads import replica_count
 from reconciler.model.demand import Demand
@@ -32,7 +32,7 @@ _PATIENCE = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Claim:
+class RoomClaim:
     """Replicas of a burst that others have more right to."""
 
     replicas: int
@@ -69,7 +69,7 @@ class Claims:
         for cluster in sorted({cluster for claimant in self._claimants for cluster in claimant.clusters}):
             self._promise(cluster, _leaving(inputs, working_plan, cluster))
 
-    def on(self, placement: Placement) -> Claim | None:
+    def on(self, placement: Placement) -> RoomClaim | None:
         """Return what others have more right to of a burst that is needed; None where it may keep all of it."""
         workload = placement.workload
         template = self._inputs.desired.templates[workload]
@@ -102,7 +102,7 @@ class Claims:
             if replicas and cluster in claimant.clusters:
                 replicas -= self._give(claimant, replicas)
 
-    def _lesser(self, placement: Placement, claimants: Sequence[_Claimant], step: int) -> Claim | None:
+    def _lesser(self, placement: Placement, claimants: Sequence[_Claimant], step: int) -> RoomClaim | None:
         """Claim the replicas that workloads need which would still have less of their share than this one."""
         given, gains = 0, Counter[WorkloadId]()
         margin = self._shares.margin(placement.workload, step)
@@ -123,7 +123,7 @@ class Claims:
             gains[claimant.workload] += self._give(claimant, step)
         return self._claim(placement, given, gains, None) if given else None
 
-    def _turn(self, placement: Placement, claimants: Sequence[_Claimant], step: int) -> Claim | None:
+    def _turn(self, placement: Placement, claimants: Sequence[_Claimant], step: int) -> RoomClaim | None:
         """Claim a turn for a workload that has less of its share, from one that has had more than its own in time."""
         inputs, shares, workload = self._inputs, self._shares, placement.workload
         own, fair = shares.of(workload), shares.fair(workload)
@@ -154,7 +154,7 @@ class Claims:
 
     def _claim(
         self, placement: Placement, replicas: int, gains: Counter[WorkloadId], waits_from: datetime | None
-    ) -> Claim:
+    ) -> RoomClaim:
         """Say who has more right to some replicas of a placement, and why."""
         inputs, own = self._inputs, placement.workload
         has, needs = self._working_plan.replicas(own), _missing(inputs, own)
@@ -164,7 +164,7 @@ class Claims:
         )
         verb = "makes" if replicas == 1 else "make"
         turn = "; they take turns" if waits_from is not None else ""
-        return Claim(
+        return RoomClaim(
             replicas=replicas,
             detail=f"{own} has {has} of {needs}, and {count(replicas, 'replica')} {verb} room for {others}{turn}",
             waits_from=waits_from,
