@@ -291,7 +291,7 @@ def test_house_is_kept_after_as_many_pushes_of_one_pass() -> None:
 def test_what_was_read_is_kept_after_passes_that_ended_well() -> None:
     script = Script(Done(), Transient("away"), Done())
     with running(script, poll=timedelta(microseconds=1)) as it:
-        until(lambda: len(it.told) >= 2)
+        until(lambda: len(it.kept) >= 2)
     assert it.kept[:2] == [1, 2]
 
 
