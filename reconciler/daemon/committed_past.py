@@ -32,8 +32,8 @@ def with_committed_past(
     signals = [signal for workload in new.values() for signal in desired.policies[workload].signals]
     since = now - max(signal.looks_back for signal in signals)
     logged = () if tip is None else own(repository.log(tip, since=since), author)
-    told = past_demand(logged, new, BUGS.note)
-    return {**past, **{workload: told.get(name, _NOTHING) for name, workload in new.items()}}
+    demands = past_demand(logged, new, BUGS.note)
+    return {**past, **{workload: demands.get(name, _NOTHING) for name, workload in new.items()}}
 
 
 _NOTHING: Levels = ()

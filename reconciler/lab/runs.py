@@ -46,8 +46,8 @@ def compare(
     results: list[Result] = []
 
     def run(name: str, make: Callable[..., object]) -> None:
-        told = partial(_tell, progress, f"{scenario.name}: {name}", scenario.length)
-        results.append(simulate(scenario, make, told))  # type: ignore[arg-type] # each makes a Controller
+        report = partial(_tell, progress, f"{scenario.name}: {name}", scenario.length)
+        results.append(simulate(scenario, make, report))  # type: ignore[arg-type] # each makes a Controller
 
     for name, policy in policies:
         files = fleet_files(scenario, policy)

@@ -58,6 +58,6 @@ def _rejection(branches: RemoteBranches, first: str, done: Output) -> OverspillE
     refused = [line.split("\t", 2)[1:] for line in lines if line.startswith("!\t")]
     if not refused:
         return branches.failure(doing(branches, first), done)
-    refspec, summary = next((it for it in refused if it[1] not in _OTHERS_FAULT), refused[0])
+    refspec, summary = next((update for update in refused if update[1] not in _OTHERS_FAULT), refused[0])
     branch = refspec.partition(":")[2]
     return address.rejection(doing(branches, branch), summary, branches.remote.redact(done.stderr))

@@ -96,7 +96,8 @@ class GitRepository:
         # By these refspecs a push moves the refs of the mirror along with the remote's.
         settings = [*SETTINGS.items(), *remote.settings().items()]
         settings += [
-            (f"remote.{address.NAME}.fetch", it) for it in (f"+{output}:{OUTPUT}", f"+{clusters}*:{CLUSTERS}*")
+            (f"remote.{address.NAME}.fetch", refspec)
+            for refspec in (f"+{output}:{OUTPUT}", f"+{clusters}*:{CLUSTERS}*")
         ]
         runner = Runner(git_dir=mirror.git_dir, settings=settings, environment=remote.environment(), silence=timeout)
         self.directory, self.owns_directory = mirror.shared, not mirror.private
@@ -212,7 +213,9 @@ class GitRepository:
         flags = ["--stdin", "--root", "-r", "--raw", "-z", "--no-renames", "--no-abbrev"]
         listing = self._branches.local(["diff-tree", *flags, "--", *under], stdin=pairs.encode()) if chain else b""
         files = parse_changes_by_commit(listing)
-        changes = (LoggedChanges(commit=it.logged, files=files.get(it.logged.id, ())) for it in reversed(chain))
+        changes = (
+            LoggedChanges(commit=commit.logged, files=files.get(commit.logged.id, ())) for commit in reversed(chain)
+        )
         return BranchSection(base=below, commits=tuple(changes))
 
     def earlier(self, commit: CommitId, path: str, *, limit: int = 20) -> list[BlobId]:

@@ -91,8 +91,8 @@ def _print(parted: list[Replayed], passes: int, first: datetime | None, last: da
         printing.sentence("No pass was decided again.")
         return
     span = f"{passes} {'pass' if passes == 1 else 'passes'} from {format_time(first)} to {format_time(last)}"
-    found = f"{count(len(parted), 'plan')} parted from the recorded one" if parted else "all decided the same"
-    printing.sentence(f"{span}: {found}.")
+    outcome = f"{count(len(parted), 'plan')} parted from the recorded one" if parted else "all decided the same"
+    printing.sentence(f"{span}: {outcome}.")
 
 
 def _show(world: World, again: Replay, recording: Path, at: datetime, form: options.Output) -> None:

@@ -103,7 +103,10 @@ def of_held_back(
                 workload=suppressed.workload,
                 clusters=tuple(sorted({refusal.cluster for refusal in suppressed.refusals})),
                 replicas=suppressed.replicas,
-                reasons=(suppressed.message, *(f"{it.where}: {it.message}" for it in suppressed.refusals)),
+                reasons=(
+                    suppressed.message,
+                    *(f"{refusal.where}: {refusal.message}" for refusal in suppressed.refusals),
+                ),
                 held_by=suppressed.reason,
             )
 

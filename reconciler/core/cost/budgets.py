@@ -28,7 +28,7 @@ class Limits:
         """Collect the budgets in force."""
         return cls(
             workspaces={name: it.budget for name, it in desired.workspaces.items() if it.budget is not None},
-            policies={it.name: it.budget for it in desired.policies.values() if it.budget is not None},
+            policies={policy.name: policy.budget for policy in desired.policies.values() if policy.budget is not None},
         )
 
     @property

@@ -40,7 +40,9 @@ def _covers(grant: str, before: frozenset[str]) -> bool:
     """Tell whether every kind but those of other groups was granted before, as an AppProject without a list does."""
     group = grant.removeprefix(_KIND).partition("/")[0]
     every = [earlier for earlier in before if earlier.startswith(_EVERY)]
-    return grant.startswith(_KIND) and not grant.endswith(_CLUSTER) and any(f" {group}/" not in it for it in every)
+    return (
+        grant.startswith(_KIND) and not grant.endswith(_CLUSTER) and any(f" {group}/" not in other for other in every)
+    )
 
 
 def _of(document: Json) -> Iterator[str]:

@@ -219,7 +219,9 @@ def _pods(value: Json, loc: Loc, named: Mapping[Loc, Collection[str]]) -> Iterat
             yield from _pods(item, (*loc, index), named)
     if not isinstance(value, dict):
         return
-    listed = isinstance(value.get("containers"), list) and all(isinstance(it, dict) for it in value["containers"])
+    listed = isinstance(value.get("containers"), list) and all(
+        isinstance(container, dict) for container in value["containers"]
+    )
     if loc in named or listed:
         yield from _pod(value, loc, named.get(loc, ()))
     for name, child in value.items():

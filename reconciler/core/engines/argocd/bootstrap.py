@@ -150,7 +150,9 @@ def argocd(fleet: Fleet, desired: Desired, *, output_branch: str) -> str:
     revision = f"refs/heads/{branch_of(output_branch, _CLUSTER) if own else output_branch}"
     generators = [_generator(fleet.repo_url, f"refs/heads/{output_branch}", followed)]
     if own:
-        generators = [_generator(fleet.repo_url, f"refs/heads/{branch_of(output_branch, it)}", [it]) for it in names]
+        generators = [
+            _generator(fleet.repo_url, f"refs/heads/{branch_of(output_branch, name)}", [name]) for name in names
+        ]
     applications = emit(_application_set(fleet.argocd, fleet.repo_url, revision, generators))
     comment = _SET.format(namespace=fleet.argocd.namespace) + (_BRANCHES if own else "")
     return f"{introduction}---\n{_PROJECT}{project}---\n{comment}{applications}"

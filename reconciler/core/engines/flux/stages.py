@@ -71,7 +71,7 @@ def _stages(deployment: Deployment) -> list[list[payload.PayloadObject]]:
     patches = [] if injection is None else subset_patches.patches(injection, deployment.workspace, deployment.kinds)
     for number, chart in charts.items():
         objects = flux_charts.objects(deployment.placement.name, chart, deployment.fleet.flux, patches)
-        steps[number] = [payload.PayloadObject(step=number, name=chart.name, manifest=it) for it in objects]
+        steps[number] = [payload.PayloadObject(step=number, name=chart.name, manifest=manifest) for manifest in objects]
     stages: list[list[payload.PayloadObject]] = []
     open_ended = False
     for _, step in sorted(steps.items()):
