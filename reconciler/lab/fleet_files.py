@@ -12,16 +12,18 @@ GPU = "nvidia.com/gpu"
 MODEL_LABEL = "nvidia.com/gpu.product"
 NAMESPACE = "demo"
 WORKSPACE = "llm"
+POLICY_PATH = "policies/policy.yaml"
+LEFT_OUT = ("templates", "workspaces")
+"""Fields of a policy's spec that are left out: it governs all workloads of the scenario."""
 
 
 def fleet_files(scenario: Scenario, policy: bytes, *, burst_duration: str = "10m") -> Mapping[str, bytes]:
     """Write the files of the source branch, by path.
 
-    The policy governs all workloads of the scenario, so its `templates` and `workspaces` are left out; all else of it
-    is as it stands. Raises InvalidInput where it is no YAML.
+    `policy` is YAML with a BurstPolicy as its first document, which stands there but for the fields `LEFT_OUT`.
     """
-    document = dict(yaml.parse(policy, "policy")[0].value)
-    spec = {name: value for name, value in document.get("spec", {}).items() if name not in ("templates", "workspaces")}
+    document = dict(yaml.parse(policy, POLICY_PATH)[0].value)
+    spec = {name: value for name, value in (document.get("spec") or {}).items() if name not in LEFT_OUT}
     names = [PRIMARY, *(cluster.name for cluster in scenario.clusters)]
     documents: dict[str, Json] = {
         "fleet.yaml": _object("Fleet", "lab", {"engine": "manifests"}),
@@ -30,7 +32,7 @@ def fleet_files(scenario: Scenario, policy: bytes, *, burst_duration: str = "10m
         f"workspaces/{WORKSPACE}.yaml": _object(
             "Workspace", WORKSPACE, {"primaryCluster": PRIMARY, "clusters": names, "namespaces": [NAMESPACE]}
         ),
-        "policies/policy.yaml": {**document, "spec": spec},
+        POLICY_PATH: {**document, "spec": spec},
         **{f"templates/{demand.name}.yaml": _template(demand, burst_duration) for demand in scenario.demands},
     }
     return {path: yaml.emit(value).encode() for path, value in documents.items()}

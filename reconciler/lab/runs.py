@@ -10,6 +10,7 @@ from reconciler.errors import InvalidInput
 from reconciler.lab.controllers import RULES, OverspillController
 from reconciler.lab.fleet_files import fleet_files
 from reconciler.lab.optimum import optimum
+from reconciler.lab.policy_file import TrialPolicy
 from reconciler.lab.report import Comparison
 from reconciler.lab.scenario import Scenario
 from reconciler.lab.scenario_file import read_scenario
@@ -40,7 +41,7 @@ def chosen_scenarios(names: Sequence[str], traces: Path | None) -> Iterator[Scen
 
 
 def compare(
-    scenario: Scenario, policies: Iterable[tuple[str, bytes]], *, peers: bool, best: bool, progress: Progress
+    scenario: Scenario, policies: Iterable[TrialPolicy], *, peers: bool, best: bool, progress: Progress
 ) -> Comparison:
     """Run policies over one scenario, each under its name."""
     results: list[Result] = []
@@ -49,9 +50,9 @@ def compare(
         report = partial(_tell, progress, f"{scenario.name}: {name}", scenario.length)
         results.append(simulate(scenario, make, report))  # type: ignore[arg-type] # each makes a Controller
 
-    for name, policy in policies:
-        files = fleet_files(scenario, policy)
-        run(name, partial(OverspillController, files=files, name=name))
+    for policy in policies:
+        files = fleet_files(scenario, policy.data)
+        run(policy.name, partial(OverspillController, files=files, name=policy.name))
     if peers:
         for name, make in RULES.items():
             run(name, make)

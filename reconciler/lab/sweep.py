@@ -17,12 +17,14 @@ from multiprocessing.context import BaseContext
 from typing import Any
 
 from reconciler.core.schema import yaml
-from reconciler.errors import InvalidInput, Transient
+from reconciler.errors import InvalidInput, Problem, Transient
 from reconciler.lab.controllers import OverspillController
-from reconciler.lab.fleet_files import fleet_files
+from reconciler.lab.fleet_files import LEFT_OUT, fleet_files
+from reconciler.lab.policy_file import TrialPolicy, policy_findings
 from reconciler.lab.scenario import Scenario
 from reconciler.lab.simulation import Result, simulate
 from reconciler.model.workload import Json
+from reconciler.text.findings import dotted
 
 _TRIES = 3
 """Times that a task is begun; a worker that is killed thrice at the same task is killed by it."""
@@ -50,24 +52,54 @@ def run_task(task: Task) -> Result:
     return replace(result, samples=(), history=())
 
 
-def tasks(scenarios: Sequence[Scenario], policy: bytes, varied: Mapping[str, Sequence[str]]) -> tuple[Task, ...]:
-    """Make a task for each scenario and combination of values. Raises InvalidInput for a policy that is no YAML."""
-    document = yaml.parse(policy, "policy")[0].value
+def tasks(scenarios: Sequence[Scenario], policy: TrialPolicy, varied: Mapping[str, Sequence[str]]) -> tuple[Task, ...]:
+    """Make a task for each scenario and combination of values.
+
+    Raises InvalidInput for a policy that does not go with a scenario, and with all values that its fields do not take.
+    """
+    for scenario in scenarios:
+        policy.check(scenario)
     combinations = [tuple(zip(varied, values, strict=True)) for values in product(*varied.values())]
+    documents = {values: _with(policy.document.value, values) for values in combinations}
+    problems = {problem for values, document in documents.items() for problem in _problems(document, values)}
+    if problems:
+        raise InvalidInput(problems=tuple(sorted(problems)))
     return tuple(
-        Task(scenario=scenario, policy=yaml.emit(_with(document, values)).encode(), values=values)
-        for values in combinations
+        Task(scenario=scenario, policy=yaml.emit(document).encode(), values=values)
+        for values, document in documents.items()
         for scenario in scenarios
     )
 
 
+def _problems(document: Json, values: Sequence[tuple[str, str]]) -> Iterator[Problem]:
+    """Yield the errors of a combination, each with the values that it comes from."""
+    for finding in policy_findings(document):
+        field = dotted(finding.loc).removeprefix("spec.")
+        own = [(name, value) for name, value in values if f"{field}.".startswith(f"{name}.")]
+        yield finding.problem(path=" ".join(_option(*pair) for pair in own or values), line=0)
+
+
+def _option(field: str, value: str) -> str:
+    """Write a varied value as on the command line."""
+    return f"--vary {field}={value}"
+
+
 def read_varied(texts: Iterable[str]) -> Mapping[str, tuple[str, ...]]:
-    """Read ``scaleDown.window=5m,15m``. Raises InvalidInput for a text of another form."""
+    """Read ``scaleDown.window=5m,15m``.
+
+    Raises InvalidInput for a text of another form, for a field that is given twice or has no effect here.
+    """
     varied: dict[str, tuple[str, ...]] = {}
     for text in texts:
         field, equals, values = text.partition("=")
         if not field or not equals or not all(values.split(",")):
             raise InvalidInput(f"{text!r} varies nothing (try scaleDown.window=5m,15m)")
+        if field in varied:
+            raise InvalidInput(
+                f"--vary {text}: {field} is varied already (try {field}={','.join(varied[field])},{values})"
+            )
+        if field in LEFT_OUT:
+            raise InvalidInput(f"--vary {text}: a policy governs all workloads of a scenario (try another field)")
         varied[field] = tuple(values.split(","))
     return varied
 
@@ -207,15 +239,21 @@ def _with(document: Json, values: Iterable[tuple[str, str]]) -> Json:
     changed = deepcopy(document)
     for field, value in values:
         *parents, last = field.split(".")
-        place = changed.setdefault("spec", {})
-        for parent in parents:
-            place = place.setdefault(parent, {})
+        place = changed
+        for parent in ("spec", *parents):
+            if place.get(parent) is None:
+                place[parent] = {}
+            place = place[parent]
             if not isinstance(place, dict):
-                raise InvalidInput(f"{field}: {parent} has no fields")
-        place[last] = _typed(value)
+                raise InvalidInput(f"{_option(field, value)}: {parent} has no fields (try {parent}=...)")
+        place[last] = _typed(field, value)
     return changed
 
 
-def _typed(value: str) -> Json:
+def _typed(field: str, value: str) -> Json:
     """Read a value as YAML does: a number, true, or a text such as ``15m``."""
-    return yaml.parse(f"value: {value}".encode(), "--vary")[0].value["value"]
+    try:
+        return yaml.parse(f"value: {value}".encode(), "")[0].value["value"]
+    except InvalidInput as error:
+        problems = tuple(replace(problem, path=_option(field, value), line=0) for problem in error.problems)
+        raise InvalidInput(problems=problems) from error

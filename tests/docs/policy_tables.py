@@ -15,6 +15,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from reconciler.lab import report
+from reconciler.lab.policy_file import read_policy
 from reconciler.lab.runs import chosen_scenarios, compare
 
 CHECKOUT = Path(__file__).parents[2]
@@ -67,8 +68,8 @@ def table(command: str) -> Sequence[str]:
 def _played(name: str, ready_made: tuple[str, ...], *, peers: bool) -> Sequence[Sequence[str]]:
     path = CHECKOUT / name
     (scenario,) = chosen_scenarios([str(path) if path.is_file() else name], None)
-    documents = [(policy if policy != "init" else _INIT, _file(policy).read_bytes()) for policy in ready_made]
-    comparison = compare(scenario, documents, peers=peers, best=False, progress=lambda _what, _part: None)
+    on_trial = [read_policy(_file(policy), policy if policy != "init" else _INIT) for policy in ready_made]
+    comparison = compare(scenario, on_trial, peers=peers, best=False, progress=lambda _what, _part: None)
     places = [report.HEADERS.index(head) for head in HEADS]
     return [[_cell(line[place]) for place in places] for line in report.rows(comparison)]
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from reconciler.cli.package_files import layout
 from reconciler.lab import report
 from reconciler.lab.picture import draw_alone
+from reconciler.lab.policy_file import read_policy
 from reconciler.lab.report import Comparison
 from reconciler.lab.runs import chosen_scenarios, compare
 from tests.docs.recorded_morning import comparison
@@ -21,7 +22,7 @@ PICTURES = re.findall(r"\]\((pictures/[^)]+\.svg)\)", PAGE)
 @cache
 def played(name: str) -> Comparison:
     (scenario,) = chosen_scenarios([name], None)
-    policy = ("overspill", (layout() / "policies" / "serving.yaml").read_bytes())
+    policy = read_policy(layout() / "policies" / "serving.yaml", "overspill")
     return compare(scenario, [policy], peers=True, best=False, progress=lambda _what, _part: None)
 
 

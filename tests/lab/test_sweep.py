@@ -10,11 +10,13 @@ from pathlib import Path
 import pytest
 
 from reconciler.errors import InvalidInput, Transient
+from reconciler.lab.policy_file import parse_policy
 from reconciler.lab.simulation import Result
 from reconciler.lab.sweep import Task, in_order, on_this_machine, read_varied, run_task, summaries, tasks
 from tests.lab.test_simulation import POLICY, SCENARIO
 
-TODO = tasks([SCENARIO], POLICY, {"scaleUp.window": ("0s", "60s"), "maxReplicas": ("2", "12")})
+ON_TRIAL = parse_policy(POLICY, path="ours.yaml", name="ours")
+TODO = tasks([SCENARIO], ON_TRIAL, {"scaleUp.window": ("0s", "60s"), "maxReplicas": ("2", "12")})
 
 
 def test_every_combination_is_a_task_with_its_fields_set() -> None:
@@ -70,7 +72,33 @@ def test_what_varies_nothing_is_refused(text: str) -> None:
 
 
 def test_fields_may_be_new_and_must_have_a_place() -> None:
-    (task,) = tasks([SCENARIO], POLICY, {"distribution.strategy": ("Balanced",)})
+    (task,) = tasks([SCENARIO], ON_TRIAL, {"distribution.strategy": ("Balanced",)})
     assert b"strategy: Balanced" in task.policy
-    with pytest.raises(InvalidInput, match="maxReplicas has no fields"):
-        tasks([SCENARIO], POLICY, {"maxReplicas.window": ("5m",)})
+    with pytest.raises(InvalidInput, match=r"--vary maxReplicas\.window=5m: maxReplicas has no fields"):
+        tasks([SCENARIO], ON_TRIAL, {"maxReplicas.window": ("5m",)})
+
+
+@pytest.mark.parametrize(
+    ("varied", "message"),
+    [
+        (("scaleDwn.window=5m",), "--vary scaleDwn.window=5m: spec.scaleDwn: unknown field (try 'scaleDown')"),
+        (
+            ("scaleDown.window=5m,5x", "headroom=0,1"),
+            "--vary scaleDown.window=5x: spec.scaleDown.window: '5x' is not a duration (try '10m' or '1h30m')",
+        ),
+        (
+            ("duration.default=2h", "duration.max=1h"),
+            "--vary duration.default=2h --vary duration.max=1h: spec.duration: default 2h is longer than max 1h",
+        ),
+        (("headroom=[1",), "--vary headroom=[1: is not YAML"),
+        (("headroom=0", "headroom=1"), "--vary headroom=1: headroom is varied already (try headroom=0,1)"),
+        (("templates=vllm",), "--vary templates=vllm: a policy governs all workloads of a scenario"),
+    ],
+)
+def test_value_that_its_field_does_not_take_is_refused_before_the_first_run(
+    varied: tuple[str, ...], message: str
+) -> None:
+    with pytest.raises(InvalidInput) as refused:
+        tasks([SCENARIO], ON_TRIAL, read_varied(varied))
+    assert str(refused.value).startswith(message)
+    assert "\n" not in str(refused.value)

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import asdict
 from importlib.util import find_spec
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,6 +21,7 @@ from reconciler.errors import InvalidInput
 from reconciler.lab import report
 from reconciler.lab.page import page
 from reconciler.lab.picture import draw_alone
+from reconciler.lab.policy_file import TrialPolicy, read_policy
 from reconciler.lab.runs import chosen_scenarios, compare
 from reconciler.lab.standard import MADE_UP, TRACES
 from reconciler.lab.sweep import in_order, on_ray, on_this_machine, read_varied, summaries, summary_row, tasks
@@ -55,11 +57,11 @@ def run(
             "The optimum is left out: it needs packages that are not installed (pip install 'overspill[lab]')."
         )
         best = False
-    documents = [_policy(name) for name in policies or (_DEFAULT,)]
-    comparisons = [
-        compare(scenario, documents, peers=peers, best=best, progress=_show_progress)
-        for scenario in chosen_scenarios(scenarios, traces)
-    ]
+    on_trial = [_policy(name) for name in policies or (_DEFAULT,)]
+    chosen = tuple(chosen_scenarios(scenarios, traces))
+    for policy, scenario in product(on_trial, chosen):
+        policy.check(scenario)
+    comparisons = [compare(scenario, on_trial, peers=peers, best=best, progress=_show_progress) for scenario in chosen]
     _show_progress("", 1.0)
     if html is not None:
         _write(html, page(comparisons), "--html")
@@ -87,7 +89,7 @@ def sweep(
     """Run all combinations of the varied fields, and print a row for each."""
     varied = read_varied(vary)
     chosen = tuple(chosen_scenarios(scenarios, traces))
-    todo = tasks(chosen, _policy(policy)[1], varied)
+    todo = tasks(chosen, _policy(policy), varied)
     number = workers or os.cpu_count() or 1
     results = in_order(
         on_ray(todo, address) if address is not None else on_this_machine(todo, min(number, len(todo))),
@@ -120,21 +122,18 @@ def _write(path: Path, text: str, option: str) -> None:
         raise InvalidInput(f"writing {path}: {error.strerror} (try another {option})") from error
 
 
-def _policy(name: str) -> tuple[str, bytes]:
-    """Read a policy by path, or by name of a ready-made one."""
+def _policy(name: str) -> TrialPolicy:
+    """Read a policy by path, or by name of a ready-made one. Raises InvalidInput with its file and lines."""
     if name == _DEFAULT:
-        return "overspill", (layout() / "policies" / "serving.yaml").read_bytes()
+        return read_policy(layout() / "policies" / "serving.yaml", "overspill", shown=name)
     path = Path(name)
-    if not path.is_file():
-        ready_made = ready_made_policies()
-        path = ready_made / f"{name}.yaml"
-        if not path.is_file():
-            names = ", ".join(sorted(file.stem for file in ready_made.glob("*.yaml")))
-            raise InvalidInput(f"no policy {name!r} (there are: {_DEFAULT}, {names}, or a file)")
-    try:
-        return path.stem, path.read_bytes()
-    except OSError as error:
-        raise InvalidInput(f"reading {path}: {error.strerror}") from error
+    if path.is_file():
+        return read_policy(path, path.stem)
+    ready_made = ready_made_policies() / f"{name}.yaml"
+    if ready_made.is_file():
+        return read_policy(ready_made, name, shown=name)
+    names = ", ".join(sorted(file.stem for file in ready_made_policies().glob("*.yaml")))
+    raise InvalidInput(f"no policy {name!r} (there are: {_DEFAULT}, {names}, or a file)")
 
 
 def _show_progress(what: str, part: float) -> None:
