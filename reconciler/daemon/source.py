@@ -33,8 +33,9 @@ class _Version:
 
 
 def missing_branch(repository: Repository, branch: str) -> InvalidInput:
-    """Make the error for a source branch that does not exist, with the branch that was probably meant."""
-    hint = nearest(branch, repository.branch_names()) or "try `overspill init`"
+    """Make the error for a source branch that the remote does not have, with the ways to one that it has."""
+    names = nearest(branch, repository.branch_names())
+    hint = f"{names}, or push yours: `git push origin {branch}`" if names else "try `overspill init`"
     return InvalidInput(f"reading the fleet repository: its source branch {branch!r} does not exist ({hint})")
 
 

@@ -92,7 +92,9 @@ class BranchComparison:
         for name, own, other in ((self.head, after, before), (self.base, before, after)):
             yield from _commit_lines(name, self.only(own, other))
         yield ""
-        source = "as measured in the recording" if self.measured else "assumed: no start was recorded"
+        source = (
+            "as measured in the recording" if self.measured else "assumed: no placement became ready in the recording"
+        )
         yield (
             "Demand, nodes and outages are as recorded. Both branches begin without placements; an engine takes"
             f" {format_duration(ENGINE_DELAY)}, a pod is ready {format_duration(self.ready_after)} after its commit"
@@ -145,7 +147,7 @@ def compare_branches(
         raise InvalidInput(
             "comparing branches: this repository has the commits of no recorded pass (try another --repo)"
         )
-    measured = time_to_ready(whole)
+    measured = time_to_ready(records)
     ready_after = measured or TIME_TO_READY
     before, after = (RecordedRun(branch.name, branch.files, charts, whole[0], ready_after) for branch in (base, head))
     for record, following in zip(whole, [*whole[1:], whole[-1]], strict=True):

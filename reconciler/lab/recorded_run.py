@@ -12,11 +12,14 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from operator import attrgetter
 from statistics import median
 
 from reconciler.core.capacity.gpu_models import gpus_of_pod
 from reconciler.core.cost.prices import node_labels, price_pieces
+from reconciler.core.observe.track_record import PlacementStart
 from reconciler.core.recording.pass_record import PassRecord
+from reconciler.core.workloads.replica_count import ready_replicas
 from reconciler.daemon.branch import BranchReader
 from reconciler.daemon.reconcile import Memory, Outcome, World, reconcile_once
 from reconciler.daemon.source import SourceReader
@@ -27,6 +30,7 @@ from reconciler.model.demand import Demand
 from reconciler.model.ids import ClusterName, PlacementName, WorkloadId
 from reconciler.model.ledger import Ledger
 from reconciler.model.placement import Placement
+from reconciler.model.plan import Place
 from reconciler.model.policy import Desired
 from reconciler.model.units import Resources, total
 from reconciler.ports import Charts
@@ -64,10 +68,24 @@ class RunFigures:
 
 
 def time_to_ready(records: Sequence[PassRecord]) -> timedelta | None:
-    """Measure the time from a commit to a ready pod; None where nothing became ready in the recording."""
+    """Measure the time from a commit to a ready pod; None where nothing became ready in the recording.
+
+    A placement that is ready by the next pass is none of the daemon's own starts: for these its pass is the measure.
+    """
     starts = {
         (name, start) for record in records for name, each in record.starts.items() for start in each if start.ready
     }
+    coming: dict[str, Placement] = {}
+    for record in sorted(records, key=attrgetter("at")):
+        for path, placement in list(coming.items()):
+            seen = record.observed.clusters.get(placement.cluster)
+            if seen is not None and ready_replicas(placement, seen):
+                took = record.at - placement.created_at
+                starts.add((placement.cluster, PlacementStart(workload=placement.workload, took=took, ready=True)))
+                del coming[path]
+        coming |= {
+            change.placement.path: change.placement for change in record.plan.changes if isinstance(change, Place)
+        }
     return timedelta(seconds=median(start.took.total_seconds() for _, start in starts)) if starts else None
 
 

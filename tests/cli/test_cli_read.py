@@ -65,8 +65,13 @@ def test_source_branch_that_does_not_exist_is_named_with_the_one_that_was_meant(
 ) -> None:
     result = overspill(*command.split(), "--source-branch", "mian")
     assert (result.exit_code, result.stdout) == (1, "")
-    assert "its source branch 'mian' does not exist (try 'main')" in result.stderr
-    assert "(there are main)" in overspill(*command.split(), "--source-branch", "live").stderr
+    assert (
+        "its source branch 'mian' does not exist (try 'main', or push yours: `git push origin mian`)" in result.stderr
+    )
+    assert (
+        "(there are main, or push yours: `git push origin live`)"
+        in overspill(*command.split(), "--source-branch", "live").stderr
+    )
     fleet.move("main", None)
     assert "'main' does not exist (try `overspill init`)" in overspill(*command.split()).stderr
 

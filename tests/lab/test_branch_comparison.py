@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 
 from reconciler.adapters.helm import Helm
+from reconciler.core.observe.track_record import PlacementStart
 from reconciler.core.recording.pass_record import PassRecord
 from reconciler.daemon.branch import BranchReader
 from reconciler.errors import InvalidInput
 from reconciler.lab.branch_comparison import BranchComparison, BranchFiles, compare_branches
-from reconciler.lab.recorded_run import RunFigures
+from reconciler.lab.recorded_run import RunFigures, time_to_ready
+from reconciler.model.ids import ClusterName, TemplateName, WorkloadId, WorkspaceName
 from reconciler.model.plan import Place
 from reconciler.text.timestamps import format_time
 from tests.builders.passes import SOURCE_FILES, START
@@ -86,6 +89,33 @@ def test_nothing_is_served_before_an_engine_and_a_start(run: Run) -> None:
     assert comparison.before.unserved_seconds >= 3 * min(
         comparison.ready_after.total_seconds(), (comparison.end - burst).total_seconds()
     )
+
+
+def test_start_is_measured_where_the_next_pass_sees_a_ready_pod_already(run: Run) -> None:
+    _, records = run
+    unmeasured = [replace(record, starts={}) for record in records]
+    assert time_to_ready(unmeasured) is None
+    number, placement = next(
+        (number, change.placement)
+        for number, record in enumerate(unmeasured)
+        for change in record.plan.changes
+        if isinstance(change, Place)
+    )
+    following = next(record for record in unmeasured[number:] if record.at > unmeasured[number].at)
+    seen = replace(following.observed.clusters[placement.cluster], ready={placement.name: 1})
+    observed = replace(following.observed, clusters={**following.observed.clusters, placement.cluster: seen})
+    unmeasured[unmeasured.index(following)] = replace(following, observed=observed)
+    assert time_to_ready(unmeasured) == following.at - placement.created_at
+
+
+def test_start_that_the_daemon_has_measured_counts_once(run: Run) -> None:
+    _, records = run
+    start = PlacementStart(
+        workload=WorkloadId(WorkspaceName("llm"), TemplateName("vllm")), took=timedelta(seconds=90), ready=True
+    )
+    late = replace(start, took=timedelta(seconds=300))
+    starts = {ClusterName("worker-2"): (start, late)}
+    assert time_to_ready([replace(record, starts=starts) for record in records]) == timedelta(seconds=195)
 
 
 def test_files_with_errors_are_refused(run: Run) -> None:
