@@ -57,7 +57,7 @@ def test_a_workspace_that_is_not_there_is_refused_with_those_that_are(
     see()
     result = overspill(*command, "--workspace", "lim")
     assert result.exit_code == 1
-    assert "looking for workspace 'lim': there is none of this name (there are: llm)" in result.stderr
+    assert "looking for workspace 'lim': there is none of this name (try 'llm')" in result.stderr
 
 
 def test_wait_time_tells_each_cluster_of_the_workspace(overspill: Terminal, see: See) -> None:
@@ -70,6 +70,16 @@ def test_wait_time_tells_each_cluster_of_the_workspace(overspill: Terminal, see:
         ["worker-2", "unknown"],
     ]
     assert "needs 4 GPUs on one node, largest has 2 GPUs free" in lines[-1]
+
+
+def test_a_cluster_that_the_workspace_has_not_is_refused_with_those_that_it_has(overspill: Terminal, see: See) -> None:
+    see()
+    asked = ("wait-time", "--workspace", "llm", "--gpus", "1")
+    result = overspill(*asked, "--cluster", "worker-2", "--cluster", "gpu-eu")
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert (
+        "looking for cluster 'gpu-eu': workspace llm has none of this name (there are worker-1, worker-2, worker-3)"
+    ) in result.stderr
 
 
 def test_wait_time_until_something_ends_is_told_with_the_moment(overspill: Terminal, placed: None) -> None:

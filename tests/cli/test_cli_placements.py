@@ -206,6 +206,17 @@ def test_repository_tells_the_same_without_a_daemon(working_plan: Terminal) -> N
     assert yaml.safe_load(working_plan.done("placements", "get", "settings", "-o", "yaml"))["burstDuration"] == "15m"
 
 
+def test_list_of_a_workspace_or_cluster_that_is_not_there_is_refused_with_those_that_are(
+    working_plan: Terminal,
+) -> None:
+    for narrowed, message in (
+        (("--workspace", "lim"), "looking for workspace 'lim': there is none of this name (try 'llm')"),
+        (("--cluster", "gpu-eu"), "looking for cluster 'gpu-eu': there is none of this name (there are worker-1, "),
+    ):
+        result = working_plan("placements", "list", *narrowed)
+        assert (result.exit_code, result.stdout, message in result.stderr) == (1, "", True)
+
+
 def test_placement_that_is_not_there_is_told(working_plan: Terminal) -> None:
     for command in (("get", "missing"), ("get", "settings", "--workspace", "vision")):
         result = working_plan("placements", *command)

@@ -40,6 +40,24 @@ def test_wait_times_are_those_that_the_daemon_estimates(laptop: Terminal) -> Non
     assert (refused.exit_code, "there is no workspace nowhere" in refused.stderr) == (1, True)
 
 
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [
+        (
+            "wait-time --workspace abc --gpus 8 --cluster gpu-eu",
+            "workspace abc has none of this name (there are worker-1",
+        ),
+        ("gprs --workspace abd", "there is no workspace abd (GET /api/v1/whoami tells which"),
+        ("placements list --workspace abd", "there is no workspace abd (GET /api/v1/whoami tells which"),
+        ("placements list --cluster gpu-eu", "looking for cluster 'gpu-eu': this token may see none of this name"),
+    ],
+)
+def test_name_that_is_not_there_is_refused_with_those_that_are(laptop: Terminal, command: str, message: str) -> None:
+    refused = laptop(*command.split())
+    assert (refused.exit_code, refused.stdout) == (1, "")
+    assert message in refused.stderr
+
+
 def test_inventory_is_that_of_the_clusters_that_a_token_may_see(laptop: Terminal, placed: None) -> None:
     text = laptop.done("inventory", "--workspace", "abc")
     assert "worker-3" not in text
@@ -49,7 +67,10 @@ def test_inventory_is_that_of_the_clusters_that_a_token_may_see(laptop: Terminal
     narrowed = laptop.answer("inventory", "--workspace", "abc")
     assert {node["clusterName"] for node in narrowed["managedNodes"]} == {"worker-1", "worker-2"}
     refused = laptop("inventory", "--workspace", "nowhere")
-    assert (refused.exit_code, "this token may see none of this name (abc, llm)" in refused.stderr) == (1, True)
+    assert (refused.exit_code, "this token may see none of this name (there are abc, llm)" in refused.stderr) == (
+        1,
+        True,
+    )
 
 
 def test_explanation_names_the_request_and_every_cluster(laptop: Terminal, placed: None) -> None:

@@ -153,6 +153,15 @@ def test_a_release_can_name_one_cluster_of_several(overspill: Terminal, placed: 
     )  # fmt: skip # an exit code and its message
 
 
+def test_a_release_on_a_cluster_that_is_not_there_names_those_that_are(overspill: Terminal, placed: list[str]) -> None:
+    for _ in ("while nothing is held back", "while worker-2 and worker-3 are"):
+        result = overspill("release", "vllm", "--cluster", "worker-33", "--author", ANN)
+        assert (result.exit_code, result.stderr) == (
+            1, "error: releasing llm/vllm: there is no cluster worker-33 (try 'worker-3')\n"
+        )  # fmt: skip # an exit code and its message
+        overspill("revert", *placed, "--author", ANN)
+
+
 def test_a_hold_on_every_cluster_ends_as_a_whole(overspill: Terminal, placed: list[str]) -> None:
     overspill.done("revert", placed[0], "--everywhere", "--author", ANN)
     one = overspill("release", "vllm", "--cluster", "worker-3", "--author", ANN)

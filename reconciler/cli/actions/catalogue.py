@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 
 from reconciler import app
 from reconciler.api.serialize import ItemSerializer
+from reconciler.cli.actions.known_names import refuse_unknown
 from reconciler.core.explain.catalogue import Catalogue, CatalogueItem
 from reconciler.core.explain.request_state import suppressed_by_request
 from reconciler.daemon.reconcile import draft
@@ -37,9 +38,16 @@ class ListFilter:
 
 
 def all_placements(settings: Settings, filters: ListFilter) -> list[Document]:
-    """List requests and bursts in the order of workspace and name."""
+    """List requests and bursts in the order of workspace and name.
+
+    Raises InvalidInput where none passes and the fleet has no workspace or cluster of the name.
+    """
     with _open_snapshot(settings) as (reading, serializer):
         items = reading.catalogue.page(None, wanted=lambda item: _passes(reading, item, filters), limit=_ALL).items
+        if not items:
+            desired = reading.decision.inputs.desired
+            refuse_unknown("workspace", filter(None, [filters.workspace]), desired.workspaces)
+            refuse_unknown("cluster", filter(None, [filters.cluster]), desired.clusters)
         return [json.loads(text) for text in serializer.serialize(reading, items)]
 
 

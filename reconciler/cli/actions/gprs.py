@@ -8,6 +8,7 @@ from typing import Unpack
 from reconciler import app
 from reconciler.cli import options, printing
 from reconciler.cli.actions import remote
+from reconciler.cli.actions.known_names import refuse_unknown
 from reconciler.cli.actions.visibility import warn_without_observations
 from reconciler.core.explain.gprs import GprView
 from reconciler.core.explain.gprs import gpr_views as list_gprs
@@ -15,7 +16,7 @@ from reconciler.core.explain.inventory import GpuInventory, InventoryNode
 from reconciler.core.explain.inventory import build_inventory as take_inventory
 from reconciler.core.explain.wait_time import GpuDemand, WaitEstimate, estimate_waits, write_wait
 from reconciler.daemon.reconcile import PassDecision, draft
-from reconciler.errors import Bug, InvalidInput
+from reconciler.errors import Bug
 from reconciler.model.ids import ClusterName, WorkspaceName
 from reconciler.preview import decision_at
 from reconciler.settings import Settings
@@ -45,8 +46,11 @@ def gprs(settings: Settings, workspace: str | None, state: str | None, form: opt
 def wait_time(settings: Settings, *, form: options.Output, **wait_options: Unpack[remote.WaitTimeOptions]) -> None:
     """Print an estimate for each cluster of a workspace."""
     decision = _look(settings)
+    workspace = _workspace(decision, wait_options["workspace"])
+    own = decision.inputs.desired.workspaces[workspace].everywhere
+    refuse_unknown("cluster", wait_options["clusters"], own, among=f"workspace {workspace} has")
     demand = GpuDemand(
-        workspace=_workspace(decision, wait_options["workspace"]),
+        workspace=workspace,
         ask=remote.ask_of(wait_options),
         priority=wait_options["priority"],
         clusters=tuple(ClusterName(name) for name in wait_options["clusters"]),
@@ -91,11 +95,8 @@ def _print_warnings(settings: Settings, decision: PassDecision, bugs: Sequence[B
 
 
 def _workspace(decision: PassDecision, workspace: str) -> WorkspaceName:
-    name = WorkspaceName(workspace)
-    if name not in decision.inputs.desired.workspaces:
-        names = ", ".join(sorted(decision.inputs.desired.workspaces)) or "none"
-        raise InvalidInput(f"looking for workspace {workspace!r}: there is none of this name (there are: {names})")
-    return name
+    refuse_unknown("workspace", (workspace,), decision.inputs.desired.workspaces)
+    return WorkspaceName(workspace)
 
 
 def _gpr_row(gpr: GprView) -> tuple[object, ...]:

@@ -15,8 +15,10 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, TypeVar
 import click
 
 from reconciler.cli import options, printing
+from reconciler.cli.actions import remote
 from reconciler.cli.actions.bodies import RequestedPlacement, read_bodies
 from reconciler.cli.actions.catalogue import Document, ListFilter, all_placements, one_placement
+from reconciler.cli.actions.known_names import refuse_unknown
 from reconciler.cli.actions.visibility import warn_without_observations
 from reconciler.core.schema.yaml import emit
 from reconciler.errors import InvalidInput, Problem, Severity
@@ -42,7 +44,10 @@ _CONDITION = {
 
 def list_remotely(client: Client, *, form: options.Output, **filters: str | None) -> None:
     """Print the placements that a daemon lists."""
-    placements = client.placements(**{name: value or "" for name, value in filters.items()})
+    placements = tuple(client.placements(**{name: value or "" for name, value in filters.items()}))
+    cluster = filters.get("cluster")
+    if cluster and not placements:
+        refuse_unknown("cluster", (cluster,), remote.clusters_of(client), among=remote.VISIBLE)
     _print_list([placement.document for placement in placements], form)
 
 

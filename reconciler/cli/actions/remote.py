@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, TypedDict, Unpack
 
 import click
 
 from reconciler.cli import options, printing
 from reconciler.cli.actions.explain import print_explanation
+from reconciler.cli.actions.known_names import refuse_unknown
 from reconciler.core.capacity.gpu_requests import describe_gpus
 from reconciler.errors import InvalidInput
 from reconciler.model.gpr import GprState, GpuAsk, read_state
@@ -24,6 +26,8 @@ NODES = (
     "NODE", "CLUSTER", "GPUS", "FREE", "MODEL", "GB", "RESOURCE", "INSTANCE TYPE", "REGION", "ZONE", "HEALTH",
 )  # fmt: skip # a list of words, filled line by line
 ALLOCATIONS = ("PLACEMENT", "WORKLOAD", "CLUSTER", "GPUS", "REPLICAS", "BOUND", "SINCE")
+VISIBLE = "this token may see"
+"""Whose names a daemon's are."""
 UNSEEN = ("CLUSTER", "LAST SEEN", "NOTE")
 
 
@@ -71,6 +75,9 @@ def ask_of(wanted: WaitTimeOptions) -> GpuAsk:
 
 def wait_time(client: Client, *, form: options.Output, **wanted: Unpack[WaitTimeOptions]) -> None:
     """Have the daemon estimate when GPUs can be had."""
+    if wanted["clusters"]:
+        own = _clusters(client, wanted["workspace"])
+        refuse_unknown("cluster", wanted["clusters"], own, among=f"workspace {wanted['workspace']} has")
     fields = {_FIELDS.get(name, name): value for name, value in wanted.items() if value}
     estimates = client.wait_time(fields)
     if form == "json":
@@ -150,12 +157,23 @@ def _workload(client: Client, text: str, *, by_name: bool) -> str:
 
 
 def _clusters(client: Client, workspace: str) -> frozenset[str]:
-    """Name the clusters of a workspace."""
-    workspaces = {str(entry.get("name")): entry for entry in client.workspaces()}
-    if workspace not in workspaces:
-        names = ", ".join(sorted(workspaces)) or "none"
-        raise InvalidInput(f"looking for workspace {workspace!r}: this token may see none of this name ({names})")
-    return frozenset(map(str, workspaces[workspace].get("clusters") or ()))
+    """Name the clusters of a workspace. Raises InvalidInput where the token sees no such workspace."""
+    workspaces = _clusters_by_workspace(client)
+    refuse_unknown("workspace", (workspace,), workspaces, among=VISIBLE)
+    return workspaces[workspace]
+
+
+def clusters_of(client: Client) -> frozenset[str]:
+    """Name the clusters of all workspaces that a token may see."""
+    return frozenset(name for clusters in _clusters_by_workspace(client).values() for name in clusters)
+
+
+def _clusters_by_workspace(client: Client) -> Mapping[str, frozenset[str]]:
+    """Name the clusters of each workspace that a token may see, its primary among them."""
+    return {
+        str(entry.get("name")): frozenset(map(str, (*(entry.get("clusters") or ()), entry.get("primaryCluster"))))
+        for entry in client.workspaces()
+    }
 
 
 def _narrow(document: object, within: frozenset[str]) -> object:

@@ -21,6 +21,7 @@ from reconciler.model.plan import EndReason, Extend, Plan, Release, Revert
 from reconciler.model.policy import BurstPolicy
 from reconciler.model.tree import Identity
 from reconciler.model.units import format_duration
+from reconciler.text.spelling import nearest
 from reconciler.text.timestamps import format_time
 from reconciler.text.wording import as_clause, join_names
 
@@ -134,13 +135,17 @@ def plan_release(
 def _not_held(inputs: PassInput, working_plan: WorkingPlan, workload: WorkloadId, cluster: ClusterName | None) -> str:
     """Say why there is nothing to release, and what there is."""
     restraints = working_plan.restraints(workload)
-    # 1. It is held back elsewhere.
+    # 1. No file describes the cluster.
+    clusters = inputs.desired.clusters
+    if cluster is not None and clusters and cluster not in clusters:
+        return f"there is no cluster {cluster} ({nearest(cluster, clusters)})"
+    # 2. It is held back elsewhere.
     if any(restraint.cluster is None for restraint in restraints):
         return f"it is held back on every cluster, and not on {cluster} alone (try it without --cluster)"
     if restraints:
         places = join_names(sorted({str(restraint.cluster) for restraint in restraints}))
         return f"nothing holds it back on {cluster}; it is held back on {places}"
-    # 2. Others are held back.
+    # 3. Others are held back.
     held = sorted(name for name in inputs.ledger.restraints if working_plan.restraints(name))
     others = f"held back are: {join_names(map(str, held))}" if held else "nor any other workload"
     return f"nothing holds it back ({others})"
