@@ -1,0 +1,338 @@
+"""A live workload as files of a fleet repository: a WorkloadTemplate, and a Workspace and a policy where it has none.
+
+Objects of its namespace come along: the ConfigMaps, claims, service accounts and resource claim templates that its pods
+cannot start without, and Services that select them. Secrets are never copied: their names are told.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from reconciler.core.fleet.prerequisites import prerequisites
+from reconciler.core.observe.counted_object import WORKLOAD
+from reconciler.core.onboarding.portable_object import portable
+from reconciler.core.schema import yaml
+from reconciler.core.workloads.builtin_kinds import BUILT_IN, Kinds, kind_of, kinds_named, scale_paths
+from reconciler.core.workloads.paths import at, put
+from reconciler.core.workloads.pods import pod_metadata, pod_template_sites
+from reconciler.errors import InvalidInput
+from reconciler.model.cluster import Category, Prerequisite
+from reconciler.model.ids import ClusterName, TemplateName, WorkloadId, WorkspaceName
+from reconciler.model.kubernetes.workload_kind import WorkloadKind
+from reconciler.model.policy import Desired, Workspace
+from reconciler.model.workload import DeploySpec, Json, ManifestResource, Step, StepType
+from reconciler.text.spelling import nearest
+from reconciler.text.wording import join_names
+
+COPIED: Mapping[Category, tuple[str, str]] = {
+    Category.SERVICE_ACCOUNTS: ("v1", "ServiceAccount"),
+    Category.CONFIG_MAPS: ("v1", "ConfigMap"),
+    Category.VOLUMES: ("v1", "PersistentVolumeClaim"),
+    Category.CLAIM_TEMPLATES: ("resource.k8s.io/v1", "ResourceClaimTemplate"),
+}
+"""Categories of which objects are copied, in the order of the template's steps, each with its version and kind."""
+
+_API_VERSION = "overspill.dev/v1alpha1"
+_TIED = ("kubernetes.io/hostname", "topology.kubernetes.io/zone", "topology.kubernetes.io/region")
+_NAME = re.compile(r"[^a-z0-9]+")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LiveWorkload:
+    """A workload as its primary runs it."""
+
+    primary: ClusterName
+    manifest: Mapping[str, Json]
+    companions: tuple[Mapping[str, Json], ...] = ()
+    """Other objects of its namespace; those that it does not need are left out of the template."""
+
+    @property
+    def name(self) -> str:
+        """The name of the object."""
+        return str(at(self.manifest, ("metadata", "name")) or "")
+
+    @property
+    def namespace(self) -> str:
+        """The namespace of the object."""
+        return str(at(self.manifest, ("metadata", "namespace")) or "default")
+
+    @property
+    def title(self) -> str:
+        """The object in messages."""
+        return f"{self.manifest.get('kind')} {self.namespace}/{self.name}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LentFiles:
+    """New files of a fleet repository, and what a person has to know of them."""
+
+    workload: WorkloadId
+    template: str
+    """The path of the template."""
+    files: Mapping[str, str]
+    """Texts by path."""
+    notes: tuple[str, ...] = ()
+
+
+def find_kind(text: str, kinds: Kinds) -> WorkloadKind:
+    """Return the kind that a person names as kubectl takes it: ``deployment``, ``deploy``, ``jobs.batch``, ``lws``.
+
+    Raises InvalidInput for a kind that is no workload, and where several groups have it.
+    """
+    word, _, group = text.casefold().partition(".")
+    every = {**BUILT_IN, **kinds}
+    named = [kind for kind in every.values() if word in _words(kind) and group in ("", kind.group)]
+    # The kinds of Kubernetes come first: a plain `job` is the one of batch.
+    named = [kind for kind in named if kind.group in ("", "apps", "batch")] or named
+    if len(named) == 1:
+        return named[0]
+    if not named:
+        words = {kind.kind.casefold() for kind in every.values()}
+        raise InvalidInput(f"{text!r} is no kind of workload that is known ({nearest(word, words)})")
+    raise InvalidInput(
+        f"several groups have the kind {text!r} (try {join_names([f'{word}.{kind.group}' for kind in named])})"
+    )
+
+
+def _words(kind: WorkloadKind) -> frozenset[str]:
+    name = kind.kind.casefold()
+    short = _SHORT_NAMES.get(kind.name, kind.short_name)
+    return frozenset(word for word in (name, f"{name}s", f"{name}es", kind.plural, short) if word)
+
+
+_SHORT_NAMES = {"leaderworkerset.x-k8s.io/LeaderWorkerSet": "lws", "apps/ReplicaSet": "rs"}
+"""Short names of kinds whose objects no command of a template may name."""
+
+
+def needed_objects(live: LiveWorkload, kinds: Kinds) -> tuple[Prerequisite, ...]:
+    """List the objects that pods of a live workload cannot start without, beside its own."""
+    return _needed([live.manifest], live, kinds)
+
+
+def choose_workspace(desired: Desired, primary: ClusterName, namespace: str, name: str | None) -> Workspace | None:
+    """Return the workspace of a primary that may use a namespace, by name if one is given; None where none may.
+
+    Raises InvalidInput where several may, and for a name that does not exist or does not fit.
+    """
+    if name is not None:
+        workspace = desired.workspaces.get(WorkspaceName(name))
+        if workspace is None:
+            return None
+        if workspace.primary != primary:
+            raise InvalidInput(f"the primary cluster of workspace {name} is {workspace.primary}, and not {primary}")
+        if namespace not in workspace.namespaces and workspace.namespaces:
+            raise InvalidInput(
+                f"workspace {name} may not use the namespace {namespace} (add it to its spec.namespaces)"
+            )
+        return workspace
+    able = [
+        workspace
+        for workspace in desired.workspaces.values()
+        if workspace.primary == primary and (not workspace.namespaces or namespace in workspace.namespaces)
+    ]
+    if len(able) > 1:
+        names = join_names([workspace.name for workspace in able])
+        raise InvalidInput(f"several workspaces may use {namespace} on {primary}: {names} (say which with --workspace)")
+    return able[0] if able else None
+
+
+def choose_primary(desired: Desired, name: str | None) -> ClusterName:
+    """Return the cluster whose workload is lent: by name, else the one that all workspaces live on.
+
+    Raises InvalidInput for an unknown name, and where the fleet leaves it open.
+    """
+    clusters = sorted(desired.clusters)
+    if not clusters:
+        raise InvalidInput("the fleet has no Cluster yet (try `overspill init DIRECTORY` for a layout to begin with)")
+    if name is not None:
+        if name not in desired.clusters:
+            raise InvalidInput(f"cluster {name} is not in the fleet repository ({nearest(name, clusters)})")
+        return ClusterName(name)
+    primaries = sorted({workspace.primary for workspace in desired.workspaces.values()})
+    if len(primaries) == 1:
+        return primaries[0]
+    raise InvalidInput(f"it is open which cluster runs the workload (try --primary with one of {join_names(clusters)})")
+
+
+def lent_files(
+    live: LiveWorkload,
+    desired: Desired,
+    *,
+    workspace: Workspace | None,
+    name: str | None = None,
+    workspace_name: str | None = None,
+    policy: Json = None,
+) -> LentFiles:
+    """Write the files with which a live workload may burst.
+
+    `policy` is the spec of the policy for a workload that none applies to; None where one does. `workspace_name` names
+    the new workspace where `workspace` is None: by default as the namespace.
+    """
+    template_name = name or _NAME.sub("-", live.name.casefold()).strip("-")
+    own = workspace.name if workspace is not None else WorkspaceName(workspace_name or live.namespace)
+    workload = WorkloadId(own, TemplateName(template_name))
+    template, notes = _template(live, workload, desired.kinds)
+    files = {f"templates/{template_name}.yaml": _template_text(live, template)}
+    path = next(iter(files))
+    if workspace is None:
+        files[f"workspaces/{own}.yaml"] = _workspace_text(live, own, desired)
+    if policy is not None:
+        files[f"policies/{template_name}.yaml"] = _policy_text(live, workload, policy)
+    return LentFiles(workload=workload, template=path, files=files, notes=tuple(notes))
+
+
+def _template(live: LiveWorkload, workload: WorkloadId, kinds: Kinds) -> tuple[Json, list[str]]:
+    """Return the document of a template, and what a person has to know of it."""
+    copied = _copied(live, kinds)
+    services = [portable(manifest) for manifest in live.companions if _serves(manifest, live.manifest, kinds)]
+    manifest = _scaled(portable(live.manifest), kinds)
+    resources = [*copied, manifest, *services]
+    names = _step_names(resources)
+    kind = str(live.manifest.get("kind"))
+    group = str(live.manifest.get("apiVersion", "")).rpartition("/")[0]
+    full_kind = f"{kind}.{group}" if len(kinds_named(kind, kinds)) > 1 and group not in ("apps", "batch") else kind
+    document = {
+        "apiVersion": "gpr.kubeslice.io/v1alpha1",
+        "kind": "WorkloadTemplate",
+        "metadata": {
+            "name": workload.name,
+            "annotations": {WORKLOAD: f"{full_kind}/{live.namespace}/{live.name}"},
+        },
+        "spec": {
+            "workspaceName": workload.workspace,
+            "namespaces": [live.namespace],
+            "manifestResources": [
+                {"name": name, "manifest": resource} for name, resource in zip(names, resources, strict=True)
+            ],
+            "steps": [{"name": name, "type": "manifest"} for name in names],
+        },
+    }
+    return document, [*_notes(live, resources, kinds)]
+
+
+def _copied(live: LiveWorkload, kinds: Kinds) -> list[dict[str, Json]]:
+    """Return the companions that the pods cannot start without, portable, in the order of the steps."""
+    needed = {(each.category, each.name) for each in needed_objects(live, kinds)}
+    copied = []
+    for category, (_, kind) in COPIED.items():
+        for manifest in live.companions:
+            key = category, f"{live.namespace}/{at(manifest, ('metadata', 'name'))}"
+            if manifest.get("kind") == kind and key in needed:
+                copied.append(portable(manifest))
+    return copied
+
+
+def _serves(service: Mapping[str, Json], workload: Mapping[str, Json], kinds: Kinds) -> bool:
+    """Tell whether an object is a Service that selects pods of a workload."""
+    selector = at(service, ("spec", "selector"))
+    if service.get("kind") != "Service" or not isinstance(selector, dict) or not selector:
+        return False
+    labels = (pod_metadata(workload, site)["labels"] for site in pod_template_sites(workload, kinds))
+    return any(selector.items() <= own.items() for own in labels)
+
+
+def _scaled(manifest: dict[str, Json], kinds: Kinds) -> dict[str, Json]:
+    """Write the expression of the replicas where the kind has one field for them; other counts stay as they are."""
+    paths = scale_paths(manifest, kinds)
+    if len(paths) != 1:
+        return manifest
+    scaled: dict[str, Json] = put(manifest, paths[0], "{{ replicas }}")
+    return scaled
+
+
+def _step_names(manifests: Iterable[Mapping[str, Json]]) -> list[str]:
+    """Name each object by its kind and name; equal names are numbered."""
+    names: list[str] = []
+    for manifest in manifests:
+        name = _NAME.sub("-", f"{manifest.get('kind')}-{at(manifest, ('metadata', 'name'))}".casefold()).strip("-")
+        names.append(name if name not in names else f"{name}-{len(names)}")
+    return names
+
+
+def _needed(manifests: Iterable[Mapping[str, Json]], live: LiveWorkload, kinds: Kinds) -> tuple[Prerequisite, ...]:
+    resources = tuple(
+        ManifestResource(name=str(number), manifest=manifest) for number, manifest in enumerate(manifests)
+    )
+    steps = tuple(Step(name=resource.name, type=StepType.MANIFEST) for resource in resources)
+    alone = Workspace(
+        name=WorkspaceName(live.namespace), primary=live.primary, clusters=(), namespaces=(live.namespace,)
+    )
+    return prerequisites(DeploySpec(manifests=resources, steps=steps), alone, kinds)
+
+
+def _notes(live: LiveWorkload, resources: list[dict[str, Json]], kinds: Kinds) -> Iterator[str]:
+    """Say what other clusters have to provide, and what of the workload is tied to its own cluster."""
+    lacking: dict[Category, list[str]] = {}
+    for needed in _needed(resources, live, kinds):
+        lacking.setdefault(needed.category, []).append(needed.name)
+    for category, names in lacking.items():
+        what = f"{_NOUNS.get(category, category)} {join_names(names)}"
+        if category is Category.SECRETS:
+            yield f"{what}: not copied, since no secret belongs in git; each cluster of a burst has to have it"
+        elif category in COPIED:
+            yield f"{what}: not found on {live.primary}, or not readable; each cluster of a burst has to have it"
+        else:
+            yield f"{what}: each cluster of a burst has to have it"
+    for resource in resources:
+        if resource.get("kind") == "PersistentVolumeClaim":
+            claim = at(resource, ("metadata", "name"))
+            yield f"claim {claim}: each cluster has its own, which begins empty; load it in an init container, say"
+    for place in pod_template_sites(live.manifest, kinds):
+        selector = at(live.manifest, (*map(str, place.loc), "nodeSelector")) if place.loc else None
+        tied = [key for key in _TIED if isinstance(selector, dict) and key in selector]
+        if tied:
+            yield f"nodeSelector {join_names(tied)}: only nodes with this value are taken, elsewhere as well"
+    kind = kind_of(live.manifest, kinds)
+    if kind is not None and kind.once:
+        yield f"{kind.kind}: runs once, so it is placed elsewhere only while the one on {live.primary} is held"
+
+
+_NOUNS = {
+    Category.CONFIG_MAPS: "ConfigMap", Category.SECRETS: "Secret", Category.SERVICE_ACCOUNTS: "ServiceAccount",
+    Category.VOLUMES: "PersistentVolumeClaim", Category.CLAIM_TEMPLATES: "ResourceClaimTemplate",
+    Category.CLAIMS: "ResourceClaim", Category.PRIORITY_CLASSES: "PriorityClass", Category.KINDS: "kind",
+    Category.RUNTIME_CLASSES: "RuntimeClass", Category.STORAGE_CLASSES: "StorageClass", Category.QUEUES: "queue",
+    Category.SCHEDULERS: "scheduler", Category.DEVICE_CLASSES: "DeviceClass", Category.IMAGES: "image",
+    Category.NETWORKS: "NetworkAttachmentDefinition", Category.TOPOLOGIES: "Topology",
+    Category.POD_GROUPS: "PodGroup", Category.RUNTIMES: "runtime",
+}  # fmt: skip # a table of words, filled line by line
+
+
+def _template_text(live: LiveWorkload, template: Json) -> str:
+    return (
+        "# yaml-language-server: $schema=../schemas/WorkloadTemplate.json\n"
+        f"# What a burst of {live.title} deploys: objects of {live.primary}, without what belongs to it alone.\n"
+        "# Expressions such as {{ replicas }} and {{ cluster.name }} are filled in for each burst.\n"
+        f"{yaml.emit(template)}"
+    )
+
+
+def _workspace_text(live: LiveWorkload, name: WorkspaceName, desired: Desired) -> str:
+    others = [cluster for cluster in sorted(desired.clusters) if cluster != live.primary]
+    document = {
+        "apiVersion": _API_VERSION,
+        "kind": "Workspace",
+        "metadata": {"name": name},
+        "spec": {"primaryCluster": live.primary, "clusters": [live.primary, *others], "namespaces": [live.namespace]},
+    }
+    return (
+        "# yaml-language-server: $schema=../schemas/Workspace.json\n"
+        f"# A tenant: its workloads live on {live.primary}, may burst to the clusters named here, and use these"
+        f" namespaces.\n{yaml.emit(document)}"
+    )
+
+
+def _policy_text(live: LiveWorkload, workload: WorkloadId, spec: Json) -> str:
+    document = {
+        "apiVersion": _API_VERSION,
+        "kind": "BurstPolicy",
+        "metadata": {"name": workload.name},
+        "spec": {"templates": [workload.name], **spec},
+    }
+    return (
+        "# yaml-language-server: $schema=../schemas/BurstPolicy.json\n"
+        f"# When replicas of {live.title} that find no room burst, where to, and for how long.\n"
+        f"{yaml.emit(document)}"
+    )

@@ -1,0 +1,260 @@
+"""A live workload as a template: every kind of the table, its companions, and what a person is told."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from reconciler.core.fleet.read_file import assemble, parse_file
+from reconciler.core.onboarding.lend import (
+    LentFiles,
+    LiveWorkload,
+    choose_primary,
+    choose_workspace,
+    find_kind,
+    lent_files,
+    needed_objects,
+)
+from reconciler.core.schema import yaml
+from reconciler.core.workloads.builtin_kinds import NO_KINDS, kind_of
+from reconciler.core.workloads.paths import at, put
+from reconciler.errors import InvalidInput, Severity
+from reconciler.model.cluster import Category
+from reconciler.model.ids import ClusterName, CommitId, TemplateName, WorkloadId, WorkspaceName
+from reconciler.model.policy import Desired
+from tests.builders.inputs import desired
+
+STORIES = (Path(__file__).parents[1] / "golden" / "kinds").glob("[!_]*.yaml")
+KINDS = sorted(path for path in STORIES if b"manifestResources" in path.read_bytes())
+"""Stories of kinds; in the others a chart makes the objects."""
+PRIMARY = ClusterName("worker-1")
+FLEET = """\
+apiVersion: overspill.dev/v1alpha1
+kind: Cluster
+metadata: {name: worker-1}
+---
+apiVersion: overspill.dev/v1alpha1
+kind: Cluster
+metadata: {name: worker-2}
+"""
+POD = {
+    "serviceAccountName": "runner",
+    "nodeSelector": {"topology.kubernetes.io/zone": "a"},
+    "containers": [
+        {
+            "name": "server",
+            "image": "server:1",
+            "envFrom": [{"configMapRef": {"name": "settings"}}, {"secretRef": {"name": "token"}}],
+            "volumeMounts": [{"name": "models", "mountPath": "/models"}],
+        }
+    ],
+    "volumes": [{"name": "models", "persistentVolumeClaim": {"claimName": "models"}}],
+}
+
+
+def named(kind: str, name: str, api_version: str = "v1", **parts: Any) -> dict[str, Any]:
+    metadata = {"name": name, "namespace": "serving", "uid": "1"}
+    return {"apiVersion": api_version, "kind": kind, "metadata": metadata, **parts}
+
+
+DEPLOYMENT = named(
+    "Deployment",
+    "vllm",
+    "apps/v1",
+    spec={
+        "replicas": 2,
+        "selector": {"matchLabels": {"app": "vllm"}},
+        "template": {"metadata": {"labels": {"app": "vllm", "tier": "gpu"}}, "spec": POD},
+    },
+)
+SETTINGS = named("ConfigMap", "settings", data={"MODEL": "llama"})
+CLAIM = named(
+    "PersistentVolumeClaim",
+    "models",
+    spec={"accessModes": ["ReadWriteMany"], "resources": {"requests": {"storage": "1Gi"}}, "volumeName": "pvc-1"},
+)
+ACCOUNT = named("ServiceAccount", "runner")
+SERVICE = named("Service", "vllm", spec={"selector": {"app": "vllm"}, "ports": [{"port": 80}]})
+OTHERS = (
+    named("ConfigMap", "other", data={}),
+    named("Service", "other", spec={"selector": {"app": "vllm", "tier": "cpu"}}),
+    named("Service", "external", spec={"type": "ExternalName", "externalName": "example.com"}),
+)
+
+
+def fleet(*more: str) -> Desired:
+    texts = {"clusters/all.yaml": FLEET, **{f"workspaces/{number}.yaml": text for number, text in enumerate(more)}}
+    return assembled(texts)
+
+
+def assembled(texts: dict[str, str]) -> Desired:
+    return assemble(CommitId(""), {path: parse_file(text.encode()) for path, text in texts.items()})
+
+
+def lent(manifest: dict[str, Any], *companions: dict[str, Any]) -> LentFiles:
+    live = LiveWorkload(primary=PRIMARY, manifest=manifest, companions=companions)
+    return lent_files(live, fleet(), workspace=None, policy={})
+
+
+def template(files: LentFiles) -> Any:
+    return yaml.parse(files.files[files.template].encode(), files.template)[0].value
+
+
+@pytest.mark.parametrize("path", KINDS, ids=lambda path: path.stem)
+def test_every_kind_of_the_table_bursts_without_a_word_written_by_hand(path: Path) -> None:
+    alive = [manifest for manifest in objects(path) if kind_of(manifest, NO_KINDS) is not None]
+    assert alive, "every story of a kind has an object of it"
+    files = lent(alive[0])
+    after = assembled({"clusters/all.yaml": FLEET, **files.files})
+    errors = [str(problem) for problem in after.problems if problem.severity is Severity.ERROR]
+    assert errors == []
+    ref = after.templates[files.workload].ref
+    assert ref is not None
+    assert (ref.namespace, ref.name) == (at(alive[0], ("metadata", "namespace")), at(alive[0], ("metadata", "name")))
+    assert files.workload in after.policies
+    assert after.templates[files.workload].spec.manifests[-1].manifest["kind"] == alive[0]["kind"]
+
+
+def objects(path: Path) -> list[Any]:
+    """Return the objects of the template of a story, as they would be alive."""
+    document = yaml.parse(path.read_bytes().replace(b"NUMBER", b"1"), path.name)[1]
+    return [_with_numbers(resource["manifest"]) for resource in document.value["spec"].get("manifestResources", ())]
+
+
+def _with_numbers(manifest: Any) -> Any:
+    """Return an object as it would be alive: with a number where the template has an expression."""
+    if isinstance(manifest, str):
+        return 2 if manifest == "{{ replicas }}" else manifest
+    if isinstance(manifest, list):
+        return [_with_numbers(item) for item in manifest]
+    if isinstance(manifest, dict):
+        return {key: _with_numbers(value) for key, value in manifest.items()}
+    return manifest
+
+
+def test_what_pods_need_comes_along_and_nothing_else() -> None:
+    files = lent(DEPLOYMENT, *OTHERS, SERVICE, CLAIM, SETTINGS, ACCOUNT)
+    resources = template(files)["spec"]["manifestResources"]
+    assert [resource["name"] for resource in resources] == [
+        "serviceaccount-runner",
+        "configmap-settings",
+        "persistentvolumeclaim-models",
+        "deployment-vllm",
+        "service-vllm",
+    ]
+    assert resources[3]["manifest"]["spec"]["replicas"] == "{{ replicas }}"
+    assert template(files)["metadata"]["annotations"] == {"overspill.dev/workload": "Deployment/serving/vllm"}
+
+
+def test_what_stays_behind_is_told() -> None:
+    notes = "\n".join(lent(DEPLOYMENT, CLAIM, ACCOUNT).notes)
+    assert "Secret serving/token: not copied" in notes
+    assert "ConfigMap serving/settings: not found on worker-1, or not readable" in notes
+    assert "claim models: each cluster has its own, which begins empty" in notes
+    assert "nodeSelector topology.kubernetes.io/zone" in notes
+    assert "ServiceAccount" not in notes
+
+
+def test_a_job_is_told_to_run_once() -> None:
+    job = named("Job", "train", "batch/v1", spec={"completions": 2, "template": {"spec": {"containers": []}}})
+    assert "Job: runs once, so it is placed elsewhere only while the one on worker-1 is held" in lent(job).notes
+
+
+def test_needed_objects_are_those_that_a_pod_cannot_start_without() -> None:
+    needed = needed_objects(LiveWorkload(primary=PRIMARY, manifest=DEPLOYMENT), NO_KINDS)
+    assert [(each.category, each.name) for each in needed] == [
+        (Category.VOLUMES, "serving/models"),
+        (Category.CONFIG_MAPS, "serving/settings"),
+        (Category.SECRETS, "serving/token"),
+        (Category.SERVICE_ACCOUNTS, "serving/runner"),
+    ]
+
+
+def test_files_are_a_template_a_workspace_and_a_policy() -> None:
+    files = lent(DEPLOYMENT)
+    assert list(files.files) == ["templates/vllm.yaml", "workspaces/serving.yaml", "policies/vllm.yaml"]
+    assert files.workload == WorkloadId(WorkspaceName("serving"), TemplateName("vllm"))
+    after = assembled({"clusters/all.yaml": FLEET, **files.files})
+    assert after.workspaces[WorkspaceName("serving")].primary == PRIMARY
+    assert after.workspaces[WorkspaceName("serving")].clusters == ("worker-1", "worker-2")
+
+
+def test_a_kind_of_another_group_is_named_with_its_group() -> None:
+    job = named("Job", "train", "batch.volcano.sh/v1alpha1", spec={"tasks": []})
+    annotations = template(lent(job))["metadata"]["annotations"]
+    assert annotations == {"overspill.dev/workload": "Job.batch.volcano.sh/serving/train"}
+
+
+def test_a_name_that_is_no_name_of_a_file_is_made_one() -> None:
+    manifest = put(DEPLOYMENT, ("metadata", "name"), "vllm.v1")
+    assert next(iter(lent(manifest).files)) == "templates/vllm-v1.yaml"
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("deployment", "apps/Deployment"),
+        ("Deployments", "apps/Deployment"),
+        ("deploy", "apps/Deployment"),
+        ("job", "batch/Job"),
+        ("job.batch.volcano.sh", "batch.volcano.sh/Job"),
+        ("lws", "leaderworkerset.x-k8s.io/LeaderWorkerSet"),
+        ("pytorchjob", "kubeflow.org/PyTorchJob"),
+    ],
+)
+def test_kinds_are_named_as_kubectl_takes_them(text: str, name: str) -> None:
+    assert find_kind(text, NO_KINDS).name == name
+
+
+def test_an_unknown_kind_is_told_with_the_nearest_one() -> None:
+    with pytest.raises(InvalidInput, match=r"'deploymint' is no kind .* \(try 'deployment'\)"):
+        find_kind("deploymint", NO_KINDS)
+
+
+WORKSPACE = """\
+apiVersion: overspill.dev/v1alpha1
+kind: Workspace
+metadata: {{name: {name}}}
+spec: {{primaryCluster: {primary}, clusters: [worker-1, worker-2], namespaces: [{namespace}]}}
+"""
+
+
+def workspace(name: str, *, primary: str = "worker-1", namespace: str = "serving") -> str:
+    return WORKSPACE.format(name=name, primary=primary, namespace=namespace)
+
+
+def test_the_workspace_is_the_one_that_may_use_the_namespace() -> None:
+    described = fleet(workspace("llm"), workspace("vision", namespace="vision"))
+    chosen = choose_workspace(described, PRIMARY, "serving", None)
+    assert chosen is not None
+    assert chosen.name == "llm"
+    assert choose_workspace(described, PRIMARY, "batch", None) is None
+
+
+def test_several_workspaces_are_asked_about() -> None:
+    described = fleet(workspace("llm"), workspace("other"))
+    with pytest.raises(InvalidInput, match=r"llm and other \(say which with --workspace\)"):
+        choose_workspace(described, PRIMARY, "serving", None)
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [("west", "the primary cluster of workspace west is worker-2"), ("vision", "may not use the namespace serving")],
+)
+def test_a_workspace_that_does_not_fit_is_refused(name: str, message: str) -> None:
+    described = fleet(workspace("west", primary="worker-2"), workspace("vision", namespace="vision"))
+    with pytest.raises(InvalidInput, match=message):
+        choose_workspace(described, PRIMARY, "serving", name)
+
+
+def test_the_primary_is_that_of_the_workspaces() -> None:
+    assert choose_primary(fleet(workspace("llm")), None) == "worker-1"
+    assert choose_primary(fleet(), "worker-2") == "worker-2"
+    with pytest.raises(InvalidInput, match="try --primary with one of worker-1 and worker-2"):
+        choose_primary(fleet(), None)
+    with pytest.raises(InvalidInput, match="cluster worker-9 is not in the fleet repository"):
+        choose_primary(fleet(), "worker-9")
+    with pytest.raises(InvalidInput, match="has no Cluster yet"):
+        choose_primary(desired(clusters=()), None)

@@ -1,0 +1,147 @@
+"""A live object as another cluster takes it: what its own cluster has added is left out, what a person wrote stays."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from reconciler.core.onboarding.portable_object import portable
+
+POD: dict[str, Any] = {
+    "containers": [{"name": "server", "image": "server:1", "terminationMessagePath": "/dev/termination-log"}],
+    "initContainers": [{"name": "proxy", "image": "proxy:1", "restartPolicy": "Always"}],
+    "restartPolicy": "Always",
+    "schedulerName": "default-scheduler",
+    "securityContext": {},
+    "serviceAccount": "runner",
+    "serviceAccountName": "runner",
+}
+
+
+def deployment(**spec: Any) -> dict[str, Any]:
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {
+            "name": "vllm",
+            "namespace": "serving",
+            "uid": "1",
+            "resourceVersion": "2",
+            "managedFields": [{}],
+            "labels": {"app": "vllm", "app.kubernetes.io/managed-by": "Helm"},
+            "annotations": {"deployment.kubernetes.io/revision": "3", "team": "ml"},
+        },
+        "spec": {
+            "replicas": 2,
+            "selector": {"matchLabels": {"app": "vllm"}},
+            "template": {"metadata": {"creationTimestamp": None, "labels": {"app": "vllm"}}, "spec": POD},
+            **spec,
+        },
+        "status": {"replicas": 2},
+    }
+
+
+def test_what_a_cluster_and_its_tools_add_is_left_out() -> None:
+    assert portable(deployment(progressDeadlineSeconds=600, revisionHistoryLimit=5)) == {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {
+            "name": "vllm",
+            "namespace": "serving",
+            "labels": {"app": "vllm"},
+            "annotations": {"team": "ml"},
+        },
+        "spec": {
+            "replicas": 2,
+            "selector": {"matchLabels": {"app": "vllm"}},
+            "template": {
+                "metadata": {"labels": {"app": "vllm"}},
+                "spec": {
+                    "containers": [{"name": "server", "image": "server:1"}],
+                    "initContainers": [{"name": "proxy", "image": "proxy:1", "restartPolicy": "Always"}],
+                    "serviceAccountName": "runner",
+                },
+            },
+            "revisionHistoryLimit": 5,
+        },
+    }
+
+
+def test_a_custom_kind_keeps_what_looks_like_a_default_of_kubernetes() -> None:
+    manifest = {
+        "apiVersion": "example.com/v1",
+        "kind": "Server",
+        "metadata": {"name": "a"},
+        "spec": {"timeoutSeconds": 1, "suspend": False, "ref": {"apiVersion": "v1", "fieldPath": "a"}},
+    }
+    assert portable(manifest) == manifest
+
+
+def test_labels_that_are_called_as_fields_are_stay() -> None:
+    manifest = {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": {"name": "a"},
+        "spec": {"selector": {"protocol": "TCP"}, "ports": [{"port": 80, "protocol": "TCP"}]},
+    }
+    assert portable(manifest)["spec"] == {"selector": {"protocol": "TCP"}, "ports": [{"port": 80}]}
+
+
+@pytest.mark.parametrize(("address", "kept"), [("10.0.0.7", {}), ("None", {"clusterIP": "None"})])
+def test_an_address_is_left_out_and_a_headless_service_stays_headless(address: str, kept: dict[str, str]) -> None:
+    manifest = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "a"}, "spec": {"clusterIP": address}}
+    assert portable(manifest)["spec"] == kept
+
+
+def test_a_claim_is_bound_to_no_volume() -> None:
+    spec = {"accessModes": ["ReadWriteMany"], "volumeName": "pvc-1", "volumeMode": "Block"}
+    manifest = {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": {
+            "name": "models",
+            "finalizers": ["kubernetes.io/pvc-protection"],
+            "annotations": {"pv.kubernetes.io/bind-completed": "yes"},
+        },
+        "spec": spec,
+        "status": {"phase": "Bound"},
+    }
+    assert portable(manifest) == {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": {"name": "models"},
+        "spec": {"accessModes": ["ReadWriteMany"], "volumeMode": "Block"},
+    }
+
+
+def test_a_job_has_neither_the_selector_nor_the_labels_of_its_controller() -> None:
+    labels = {"app": "train", "batch.kubernetes.io/controller-uid": "1", "controller-uid": "1", "job-name": "train"}
+    manifest = {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": "train", "labels": labels},
+        "spec": {
+            "selector": {"matchLabels": {"batch.kubernetes.io/controller-uid": "1"}},
+            "suspend": False,
+            "parallelism": 2,
+            "template": {"metadata": {"labels": labels}, "spec": {"containers": [], "restartPolicy": "Never"}},
+        },
+    }
+    assert portable(manifest) == {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": "train", "labels": {"app": "train"}},
+        "spec": {
+            "parallelism": 2,
+            "template": {
+                "metadata": {"labels": {"app": "train"}},
+                "spec": {"containers": [], "restartPolicy": "Never"},
+            },
+        },
+    }
+
+
+def test_braces_stay_text() -> None:
+    manifest = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": {"t": "{{ user }}"}}
+    assert portable(manifest)["data"] == {"t": "{% raw %}{{ user }}{% endraw %}"}
