@@ -30,6 +30,7 @@ from reconciler.adapters.prometheus import NoPrometheus, PrometheusServer, Prome
 from reconciler.adapters.pushed_observations import PushedObservations
 from reconciler.adapters.recording_files import RecordingFiles
 from reconciler.adapters.views import ChartsView, JoinedView
+from reconciler.core.onboarding.lend import LiveWorkload
 from reconciler.daemon.announce import Announcer
 from reconciler.daemon.branch import BranchReader
 from reconciler.daemon.loop import OBSERVATION, Loop, handle_signals
@@ -40,9 +41,12 @@ from reconciler.daemon.snapshot import LatestSnapshot
 from reconciler.daemon.source import SourceReader
 from reconciler.environment import PREFIX
 from reconciler.errors import InvalidInput
+from reconciler.model.ids import ClusterName
+from reconciler.model.kubernetes.workload_kind import WorkloadKind
+from reconciler.model.policy import Connection, Desired
 from reconciler.model.tree import Identity
 from reconciler.model.units import format_duration
-from reconciler.ports import Charts, ClusterView, EventSink, OutputFiles, Wake
+from reconciler.ports import Charts, ClusterView, EventSink, OutputFiles, Repository, Wake
 from reconciler.settings import Settings
 
 if TYPE_CHECKING:
@@ -74,17 +78,48 @@ def connected(settings: Settings, *sinks: EventSink) -> Iterator[tuple[World, Me
 
     Events go to `sinks` alone, and not to the log: a command prints its results.
     """
+    with _repository(settings) as repository, _observing(settings, repository, sinks) as world:
+        memory = _memory(repository)
+        yield world, memory
+        memory.branch.keep()
+
+
+@contextmanager
+def trying(settings: Settings, repository: Repository) -> Iterator[tuple[World, Memory]]:
+    """Open the observations for a command that tries files before they are committed anywhere."""
+    with _observing(settings, repository, ()) as world:
+        yield world, Memory(source=SourceReader(repository), branch=BranchReader(repository))
+
+
+@contextmanager
+def _observing(settings: Settings, repository: Repository, sinks: tuple[EventSink, ...]) -> Iterator[World]:
+    """Open all sources of observations, each as far as the settings name it."""
     gc.set_threshold(GARBAGE)
     with (
-        _repository(settings) as repository,
         closing(Helm()) as charts,
         _clusters(settings, PATIENCE) as clusters,
         _prometheus(settings, PATIENCE) as prometheus,
     ):
         views: list[ClusterView] = [ChartsView(charts=charts), *_files(settings), *clusters, prometheus]
-        memory = _memory(repository)
-        yield _world(settings, repository, JoinedView(*views), charts, sinks), memory
-        memory.branch.keep()
+        yield _world(settings, repository, JoinedView(*views), charts, sinks)
+
+
+def live_workload(
+    settings: Settings, desired: Desired, primary: ClusterName, wanted: tuple[WorkloadKind, str, str]
+) -> LiveWorkload:
+    """Read a workload, by its kind, namespace and name, from the cluster that runs it.
+
+    Raises InvalidInput where there is none, or no login to the cluster, and Transient where it does not answer.
+    """
+    from reconciler.adapters.kube.live_objects import read_live_workload  # noqa: PLC0415 - slow to import
+
+    connection = desired.clusters[primary].connection or Connection(context=primary)
+    if settings.kubeconfig is None or not connection.context:
+        raise InvalidInput(
+            f"no kubeconfig leads to cluster {primary} (pass --kubeconfig PATH, or --filename with what"
+            " `kubectl get KIND NAME -o yaml` prints)"
+        )
+    return read_live_workload(settings.kubeconfig, primary, connection, wanted, desired.kinds)
 
 
 def serve(settings: Settings) -> None:
@@ -283,7 +318,7 @@ def _repository(settings: Settings) -> Iterator[GitRepository]:
 
 
 def _world(
-    settings: Settings, repository: GitRepository, clusters: ClusterView, charts: Charts, sinks: tuple[EventSink, ...]
+    settings: Settings, repository: Repository, clusters: ClusterView, charts: Charts, sinks: tuple[EventSink, ...]
 ) -> World:
     return World(
         repository=repository,

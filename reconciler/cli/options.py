@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, timedelta
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, TypeAlias, TypedDict, TypeVar
 
 import click
@@ -73,16 +74,24 @@ def examples(*lines: str) -> Callable[[C], C]:
 
 def connected(*more: str) -> Callable[[Callable[Concatenate[Settings, P], None]], Callable[..., None]]:
     """Give a command the options of its repository, the options of the settings `more`, and the Settings they make."""
+    return _with_settings((*_BRANCHES, *more), read=_settings)
+
+
+def observed(command: Callable[Concatenate[Settings, P], None]) -> Callable[..., None]:
+    """Give a command the sources of observations, without a repository; kubectl's kubeconfig is the default."""
+    return _with_settings(("OBSERVATIONS", "KUBECONFIG"), read=_observing_settings)(command)
+
+
+def _with_settings(
+    names: tuple[str, ...], *, read: Callable[[dict[str, str]], Settings]
+) -> Callable[[Callable[Concatenate[Settings, P], None]], Callable[..., None]]:
+    """Give a command the options of some settings, and the Settings that they make."""
 
     def decorate(command: Callable[Concatenate[Settings, P], None]) -> Callable[..., None]:
-        names = (*_BRANCHES, *more)
-
         @functools.wraps(command)
         def run(*args: P.args, **kwargs: P.kwargs) -> None:
             flags = {name: kwargs.pop(name.lower(), None) for name in names}
-            settings = _settings(
-                {name: _words(value) for name, value in flags.items() if value not in (None, (), False)}
-            )
+            settings = read({name: _words(value) for name, value in flags.items() if value not in (None, (), False)})
             if settings.warnings and "LOG_FORMAT" not in names:  # a command that keeps a log writes them there
                 from reconciler.cli import printing
 
@@ -204,17 +213,8 @@ def moved(now: datetime, text: str) -> datetime:
 def _settings(flags: dict[str, str]) -> Settings:
     """Read the environment with the flags put over it; the repository falls back on the checkout of this directory."""
     from reconciler.adapters.git import checkout
-    from reconciler.settings import from_environment
 
-    words = {f"{PREFIX}{name}": value for name, value in flags.items()}
-    try:
-        settings = from_environment({**os.environ, **words})
-    except InvalidInput as error:
-        wrong = [problem for problem in error.problems if problem.path in words]
-        if wrong:
-            lines = (str(replace(problem, path=_FLAGS[problem.path.removeprefix(PREFIX)][0])) for problem in wrong)
-            raise click.UsageError("\n".join(lines)) from error
-        raise
+    settings = _environment_settings(flags)
     if settings.repo:
         return settings
     origin = checkout.origin()
@@ -223,6 +223,31 @@ def _settings(flags: dict[str, str]) -> Settings:
             "no repository: pass --repo URL, set OVERSPILL_REPO, or stand in a git checkout that has a remote 'origin'"
         )
     return replace(settings, repo=origin)
+
+
+def _observing_settings(flags: dict[str, str]) -> Settings:
+    """Read the environment with the flags put over it; the kubeconfig falls back on the one that kubectl uses."""
+    settings = _environment_settings(flags)
+    if settings.kubeconfig is not None or settings.observations is not None:
+        return settings
+    paths = os.environ.get("KUBECONFIG", "").split(os.pathsep) if os.environ.get("KUBECONFIG") else []
+    usual = [Path(path).expanduser() for path in (*paths, "~/.kube/config")]
+    return replace(settings, kubeconfig=next((path for path in usual if path.is_file()), None))
+
+
+def _environment_settings(flags: dict[str, str]) -> Settings:
+    """Read the environment with the flags put over it; a wrong flag is a usage error."""
+    from reconciler.settings import from_environment
+
+    words = {f"{PREFIX}{name}": value for name, value in flags.items()}
+    try:
+        return from_environment({**os.environ, **words})
+    except InvalidInput as error:
+        wrong = [problem for problem in error.problems if problem.path in words]
+        if wrong:
+            lines = (str(replace(problem, path=_FLAGS[problem.path.removeprefix(PREFIX)][0])) for problem in wrong)
+            raise click.UsageError("\n".join(lines)) from error
+        raise
 
 
 def _words(value: Any) -> str:

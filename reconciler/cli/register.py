@@ -14,6 +14,7 @@ import click
 SECTIONS: Mapping[str, Mapping[str, tuple[str, str]]] = {
     "Fleet repository": {
         "init": ("files", "Begin a fleet repository in DIRECTORY."),
+        "lend": ("lend", "Write the files with which a live workload may burst."),
         "check": ("files", "Check every file of a fleet repository as the daemon would."),
         "schema": ("files", "Print the JSON Schema of a kind, for editors and other tools."),
     },

@@ -39,6 +39,8 @@ class Cluster:
         """Each watch is ended well, at once."""
         self.groups: dict[str, list[str]] = {}
         """The versions of API groups that tell of them, that of the server's own choice last."""
+        self.documents: dict[str, Raw] = {}
+        """Answers by path: discovery, and objects that are asked for by name."""
         self.redirects: dict[str, str] = {}
         """Other addresses, by the end of the paths that lead there."""
         self.asked: list[tuple[str, str, dict[str, str]]] = []
@@ -125,12 +127,16 @@ class Handler(BaseHTTPRequestHandler):
             (one for end, one in self.server.cluster.redirects.items() if parts.path.endswith(end)), ""
         ):
             self._answer(302, {}, Location=target)
+        elif parts.path in self.server.cluster.documents:
+            self._answer(200, self.server.cluster.documents[parts.path])
         elif "watch" in query:
             self._watch(parts.path, query)
         elif parts.path.startswith("/apis/") and parts.path.count("/") == 2:
             self._group(parts.path.rpartition("/")[2])
         elif parts.path == "/version":
             self._answer(200, {"gitVersion": "v1.37.0"})
+        elif "limit" not in query:
+            self._answer(404, {"kind": "Status", "message": f"{parts.path} is not there"})
         else:
             self._list(parts.path, query)
 

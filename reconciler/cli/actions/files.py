@@ -66,7 +66,7 @@ def check(path: Path, observations: Path | None, form: options.Output) -> None:
 
     With `observations`, templates are compared with what their primaries run.
     """
-    files, unreadable = _read(path)
+    files, unreadable = read_files(path)
     desired = assemble(CommitId(""), files)
     unread = _unread_files(path, without_definitions_elsewhere(files))
     specs = [template.spec for template in desired.templates.values()]
@@ -195,7 +195,7 @@ def _copy(source: Path, target: Path) -> None:
         raise InvalidInput(f"writing {target}: {error.strerror or error}") from error
 
 
-def _read(top: Path) -> tuple[dict[str, ParsedFile], list[Problem]]:
+def read_files(top: Path) -> tuple[dict[str, ParsedFile], list[Problem]]:
     """Read all files that the daemon would, by path from `top`; the problems are of files that cannot be read."""
     files: dict[str, ParsedFile] = {}
     unreadable: list[Problem] = []

@@ -1,0 +1,217 @@
+"""`lend`: a live workload becomes files of the fleet repository."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import click
+
+from reconciler import app
+from reconciler.cli import package_files, printing
+from reconciler.cli.actions.files import read_files
+from reconciler.cli.actions.plan import print_plan
+from reconciler.core.commits.templates import written
+from reconciler.core.fleet.file import ParsedFile
+from reconciler.core.fleet.read_file import assemble, parse_file
+from reconciler.core.observe.supposition import parse_supposition
+from reconciler.core.onboarding.lend import (
+    LentFiles,
+    LiveWorkload,
+    choose_primary,
+    choose_workspace,
+    find_kind,
+    lent_files,
+)
+from reconciler.core.schema import yaml
+from reconciler.core.workloads.api_kinds import group_kind
+from reconciler.daemon.reconcile import draft
+from reconciler.errors import InvalidInput, Severity
+from reconciler.lab.memory_repository import MemoryRepository
+from reconciler.model.ids import ClusterName, CommitId
+from reconciler.model.policy import Desired
+from reconciler.model.workload import Json
+from reconciler.preview import decision_at, suppose_world
+from reconciler.settings import Settings
+from reconciler.text.wording import count
+
+_USUAL_POLICY = Path("policies", "serving.yaml")
+_OF_THE_LAYOUT = ("templates", "clusters", "tolerations", "maxReplicas")
+"""Fields of the layout's policy that hold for the clusters and templates of the layout alone."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """The workload that a person names, and where it belongs."""
+
+    workload: str
+    """As kubectl takes it, ``deployment/vllm``."""
+    namespace: str
+    primary: str | None = None
+    workspace: str | None = None
+    name: str | None = None
+    """Of the template."""
+    missing: int = 3
+    """Replicas whose burst is shown."""
+
+
+def lend(settings: Settings, fleet: Path, wanted: Wanted, manifests: Path | None, *, dry_run: bool) -> None:
+    """Write the files with which a workload may burst, and show the burst of some missing replicas."""
+    files, unreadable = read_files(fleet)
+    desired = assemble(CommitId(""), files)
+    printing.problems(unreadable)
+    live = _live(settings, desired, wanted, manifests)
+    lent = _lent(live, desired, files, wanted)
+    texts = {path: text.encode() for path, text in lent.files.items()}
+    after = assemble(CommitId(""), {**files, **{path: parse_file(text) for path, text in texts.items()}})
+    _refuse_errors(after, lent, fleet)
+    if dry_run:
+        for path, text in lent.files.items():
+            printing.say(f"--- {fleet / path}\n{text}")
+    else:
+        _write(fleet, texts)
+    for note in lent.notes:
+        printing.sentence(f"Note: {note}.")
+    source = {**{path: (fleet / path).read_bytes() for path in files}, **texts}
+    _show_burst(settings, source, lent, wanted.missing)
+
+
+def _live(settings: Settings, desired: Desired, wanted: Wanted, manifests: Path | None) -> LiveWorkload:
+    """Read the workload from a file, or from its cluster."""
+    text, slash, name = wanted.workload.partition("/")
+    if not slash or not name or not text:
+        raise InvalidInput(f"{wanted.workload!r} is not KIND/NAME (try deployment/{wanted.workload.strip('/')})")
+    kind, primary = find_kind(text, desired.kinds), choose_primary(desired, wanted.primary)
+    if manifests is None:
+        return app.live_workload(settings, desired, primary, (kind, wanted.namespace, name))
+    objects = _objects(manifests)
+    for manifest in objects:
+        place = _namespace(manifest, wanted.namespace), (manifest.get("metadata") or {}).get("name")
+        if group_kind(manifest) == kind.name and place == (wanted.namespace, name):
+            return _from_file(manifest, objects, primary, wanted.namespace)
+    raise InvalidInput(f"{manifests} holds no {kind.kind} {wanted.namespace}/{name} (try another --namespace or kind)")
+
+
+def _from_file(
+    manifest: Mapping[str, Json], objects: list[Mapping[str, Json]], primary: ClusterName, namespace: str
+) -> LiveWorkload:
+    """Return a workload with the other objects of its namespace."""
+
+    def placed(other: Mapping[str, Json]) -> Mapping[str, Json]:
+        return {**other, "metadata": {**(other.get("metadata") or {}), "namespace": _namespace(other, namespace)}}
+
+    near = (other for other in objects if other is not manifest and _namespace(other, namespace) == namespace)
+    companions = tuple(map(placed, near))
+    return LiveWorkload(primary=primary, manifest=placed(manifest), companions=companions)
+
+
+def _namespace(manifest: Mapping[str, Json], otherwise: str) -> str:
+    return str((manifest.get("metadata") or {}).get("namespace") or otherwise)
+
+
+def _objects(path: Path) -> list[Mapping[str, Json]]:
+    """Read the objects of a file, those of lists one by one; a dash is the standard input."""
+    shown = "standard input" if str(path) == "-" else str(path)
+    try:
+        data = sys.stdin.buffer.read() if str(path) == "-" else path.read_bytes()
+    except OSError as error:
+        raise InvalidInput(f"reading {shown}: {error.strerror or error}") from error
+    objects: list[Mapping[str, Json]] = []
+    for document in yaml.parse(data, shown):
+        value = document.value
+        if isinstance(value, dict) and str(value.get("kind", "")).endswith("List"):
+            objects += [item for item in value.get("items") or () if isinstance(item, dict)]
+        elif isinstance(value, dict):
+            objects.append(value)
+    return objects
+
+
+def _lent(live: LiveWorkload, desired: Desired, files: Mapping[str, ParsedFile], wanted: Wanted) -> LentFiles:
+    """Write the new files in memory: with a policy where none of the fleet's applies. None may be there already."""
+    workspace = choose_workspace(desired, live.primary, live.namespace, wanted.workspace)
+    lent = lent_files(live, desired, workspace=workspace, name=wanted.name, workspace_name=wanted.workspace)
+    texts = {path: parse_file(text.encode()) for path, text in lent.files.items()}
+    if lent.workload not in assemble(CommitId(""), {**files, **texts}).policies:
+        lent = lent_files(
+            live,
+            desired,
+            workspace=workspace,
+            name=wanted.name,
+            workspace_name=wanted.workspace,
+            policy=_usual_policy(),
+        )
+    for path in lent.files:
+        if path in files:
+            raise InvalidInput(f"{path} is there already (try --name with another name, or take the file away first)")
+    return lent
+
+
+def _usual_policy() -> Json:
+    """Return the spec of the policy that `init` writes, without what is about the layout's own clusters."""
+    path = package_files.layout() / _USUAL_POLICY
+    document = yaml.parse(path.read_bytes(), str(_USUAL_POLICY))[0].value
+    return {name: value for name, value in document["spec"].items() if name not in _OF_THE_LAYOUT}
+
+
+def _refuse_errors(after: Desired, lent: LentFiles, fleet: Path) -> None:
+    """Raise InvalidInput with the errors that the new files would have, before any is written."""
+    problems = tuple(
+        replace(problem, path=os.path.normpath(fleet / problem.path))
+        for problem in after.problems
+        if problem.path in lent.files
+    )
+    errors = tuple(problem for problem in problems if problem.severity is Severity.ERROR)
+    if errors:
+        raise InvalidInput(problems=errors)
+    printing.problems(problems)
+
+
+def _write(fleet: Path, texts: Mapping[str, bytes]) -> None:
+    """Write new files, each whole or not at all."""
+    for path, text in texts.items():
+        target = fleet / path
+        partial = target.with_name(f".{target.name}.partial")
+        try:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            partial.write_bytes(text)
+            partial.replace(target)
+        except OSError as error:
+            raise InvalidInput(f"writing {target}: {error.strerror or error}") from error
+        printing.say(f"Wrote {target}")
+
+
+def _show_burst(settings: Settings, source: Mapping[str, bytes], lent: LentFiles, missing: int) -> None:
+    """Print what would be committed if replicas of the workload were missing now, by all files together."""
+    command = f"overspill plan --what-if {lent.workload}+{missing}"
+    if settings.kubeconfig is None and settings.observations is None:
+        printing.sentence(f"Next: commit the files. `{command}` shows what would happen if replicas were missing.")
+        return
+    with app.trying(settings, MemoryRepository(source)) as trial:
+        supposition = parse_supposition(f"{lent.workload}+{missing}")
+        world, memory, questions = suppose_world(*trial, [supposition])
+        decision, rendered = draft(world, decision_at(world, memory, None))
+    first = len(rendered.commits) - len(rendered.changes)
+    own = [
+        (commit, change)
+        for commit, change in zip(rendered.commits[first:], rendered.changes, strict=True)
+        if (placement := written(change)) is not None and placement.workload == lent.workload
+    ]
+    shown = replace(
+        rendered,
+        commits=tuple(commit for commit, _ in own),
+        changes=tuple(change for _, change in own),
+        suppressed=tuple(suppressed for suppressed in rendered.suppressed if suppressed.workload == lent.workload),
+    )
+    click.echo()
+    for question in questions:
+        printing.sentence(question)
+    click.echo()
+    print_plan(decision, shown, "table", empty="Nothing would be placed.")
+    problems = (*decision.problems, *rendered.problems)
+    printing.problems(problem for problem in problems if problem.path not in source)
+    printing.sentence(
+        f"Next: commit {count(len(lent.files), 'file')}. `{command}` answers again, with what is placed already."
+    )

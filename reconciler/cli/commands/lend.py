@@ -1,0 +1,76 @@
+"""`lend`: the files with which a live workload may burst."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from reconciler.cli import options
+
+if TYPE_CHECKING:
+    from reconciler.settings import Settings
+
+
+@options.examples(
+    "overspill lend deployment/vllm --namespace serving",
+    "overspill lend leaderworkerset/llama --namespace serving --fleet fleet/ --dry-run",
+    "kubectl get deployment,configmap,service -n serving -o yaml | overspill lend deployment/vllm -n serving -f -",
+)
+@click.command()
+@click.argument("workload", metavar="KIND/NAME")
+@options.observed
+@click.option("-n", "--namespace", default="default", help="The namespace of the workload.")
+@click.option("--primary", metavar="CLUSTER", help="The cluster that runs it. By default that of the workspaces.")
+@click.option("--workspace", metavar="NAME", help="Its workspace. By default the one that may use the namespace.")
+@click.option("--name", metavar="NAME", help="The name of the template. By default that of the workload.")
+@click.option(
+    "--fleet",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    default=".",
+    help="The directory of the fleet repository. By default this one.",
+)
+@click.option(
+    "-f",
+    "--filename",
+    "manifests",
+    type=click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=Path),
+    help="Read the objects from this file, as `kubectl get -o yaml` prints them, and not from the cluster.",
+)
+@click.option(
+    "--missing",
+    type=click.IntRange(min=1),
+    default=3,
+    show_default=True,
+    help="The replicas whose burst is shown in the end.",
+)
+@click.option("--dry-run", is_flag=True, help="Print the files, and write none.")
+def lend(
+    settings: Settings,
+    workload: str,
+    *,
+    namespace: str,
+    primary: str | None,
+    workspace: str | None,
+    name: str | None,
+    fleet: Path,
+    manifests: Path | None,
+    missing: int,
+    dry_run: bool,
+) -> None:
+    """Write the files with which a live workload may burst.
+
+    Reads the object KIND/NAME from its primary cluster, with the ConfigMaps, claims and service accounts that its pods
+    cannot start without and the Services that select them. They become a WorkloadTemplate; a Workspace and a
+    BurstPolicy stand beside it where the fleet repository has none for it. Secrets are never read: their names are
+    told. Nothing that is there is changed, and nothing is committed.
+
+    In the end it shows what would be placed if replicas were missing now.
+    """
+    from reconciler.cli.actions import lend as action
+
+    wanted = action.Wanted(
+        workload=workload, namespace=namespace, primary=primary, workspace=workspace, name=name, missing=missing
+    )
+    action.lend(settings, fleet, wanted, manifests, dry_run=dry_run)

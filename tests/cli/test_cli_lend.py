@@ -1,0 +1,188 @@
+"""`lend`: from a live object to the plan of its first burst, with nothing written by hand."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.builders.kube_objects import node, pod, workload
+from tests.cli.conftest import Terminal
+from tests.fakes.kube_api_server import Cluster, kubeconfig, serving
+
+FLEET = """\
+apiVersion: overspill.dev/v1alpha1
+kind: Cluster
+metadata: {name: worker-1}
+---
+apiVersion: overspill.dev/v1alpha1
+kind: Cluster
+metadata: {name: worker-2}
+"""
+POD = {
+    "containers": [
+        {
+            "name": "server",
+            "image": "server:1",
+            "envFrom": [{"configMapRef": {"name": "settings"}}, {"secretRef": {"name": "token"}}],
+            "resources": {"limits": {"nvidia.com/gpu": "1"}},
+        }
+    ]
+}
+TEMPLATE = {"metadata": {"labels": {"app": "vllm"}}, "spec": POD}
+DEPLOYMENT: dict[str, Any] = {
+    "metadata": {"name": "vllm", "namespace": "demo", "uid": "1", "resourceVersion": "7"},
+    "spec": {"replicas": 1, "selector": {"matchLabels": {"app": "vllm"}}, "template": TEMPLATE},
+    "status": {},
+}
+SETTINGS = {"metadata": {"name": "settings", "namespace": "demo"}, "data": {"MODEL": "llama"}}
+SERVICE = {
+    "metadata": {"name": "vllm", "namespace": "demo"},
+    "spec": {"selector": {"app": "vllm"}, "clusterIP": "10.0.0.1", "ports": [{"port": 80}]},
+}
+
+
+class Clusters:
+    """worker-1 with one GPU, which a Deployment has, and worker-2 with two."""
+
+    def __init__(self, path: Path, stack: ExitStack) -> None:
+        self.primary, self.other = Cluster(), Cluster()
+        for each, gpus in ((self.primary, 1), (self.other, 2)):
+            stack.enter_context(serving(each))
+            each.put("nodes", node("gpu-1", gpus))
+        self.kubeconfig = kubeconfig(path / "config", ("worker-1", self.primary.url), ("worker-2", self.other.url))
+        self.primary.put("replicasets", workload("vllm-1", owner=("Deployment", "vllm")))
+        self.primary.put("pods", pod("vllm-1-a", on="gpu-1"))
+        self.primary.put("deployments", json.loads(json.dumps(DEPLOYMENT)))
+        self.primary.put("services", SERVICE)
+        self.primary.groups["apps"] = ["v1"]
+        self.primary.documents |= {
+            "/apis/apps/v1": {"resources": [{"name": "deployments", "kind": "Deployment"}]},
+            "/apis/apps/v1/namespaces/demo/deployments/vllm": DEPLOYMENT,
+            "/api/v1/namespaces/demo/configmaps/settings": SETTINGS,
+        }
+
+
+@pytest.fixture
+def clusters(tmp_path: Path) -> Iterator[Clusters]:
+    with ExitStack() as stack:
+        yield Clusters(tmp_path, stack)
+
+
+@pytest.fixture
+def fleet(tmp_path: Path) -> Path:
+    directory = tmp_path / "fleet"
+    (directory / "clusters").mkdir(parents=True)
+    (directory / "clusters" / "all.yaml").write_text(FLEET)
+    return directory
+
+
+@pytest.fixture
+def terminal(tmp_path: Path) -> Terminal:
+    """Open a terminal in a home without a kubeconfig."""
+    return Terminal(env={"HOME": str(tmp_path / "home"), "KUBECONFIG": ""})
+
+
+def lend(terminal: Terminal, fleet: Path, *more: str) -> str:
+    return terminal.done("lend", "deployment/vllm", "-n", "demo", "--fleet", str(fleet), "--primary", "worker-1", *more)
+
+
+def test_a_live_workload_has_its_files_and_its_first_plan(terminal: Terminal, fleet: Path, clusters: Clusters) -> None:
+    printed = lend(terminal, fleet, "--kubeconfig", str(clusters.kubeconfig))
+    assert f"Wrote {fleet}/templates/vllm.yaml\nWrote {fleet}/workspaces/demo.yaml\n" in printed
+    assert "Secret demo/token: not copied" in printed
+    assert "What if 3 more replicas of demo/vllm had been missing on worker-1 for 10s?" in printed
+    (row,) = [line.split() for line in printed.splitlines() if line.startswith("Place")]
+    assert (row[1], row[3], row[4]) == ("demo/vllm", "worker-2", "2")
+    assert "NothingFits" in printed
+    template = (fleet / "templates" / "vllm.yaml").read_text()
+    assert "kind: ConfigMap" in template
+    assert "kind: Service\n" in template
+    assert "10.0.0.1" not in template
+    assert "1 template, 1 policy: 0 errors" in terminal.done("check", str(fleet))
+
+
+def test_the_kubeconfig_of_kubectl_is_the_default(
+    terminal: Terminal, fleet: Path, clusters: Clusters, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KUBECONFIG", str(clusters.kubeconfig))
+    terminal.env["KUBECONFIG"] = str(clusters.kubeconfig)
+    assert "Place" in lend(terminal, fleet)
+
+
+def test_what_is_there_is_never_changed(terminal: Terminal, fleet: Path, clusters: Clusters) -> None:
+    lend(terminal, fleet, "--kubeconfig", str(clusters.kubeconfig))
+    before = {path: path.read_bytes() for path in fleet.rglob("*.yaml")}
+    again = terminal(
+        "lend", "deployment/vllm", "-n", "demo", "--fleet", str(fleet), "--kubeconfig", str(clusters.kubeconfig)
+    )
+    assert again.exit_code == 1
+    assert "templates/vllm.yaml is there already (try --name with another name" in again.stderr
+    assert {path: path.read_bytes() for path in fleet.rglob("*.yaml")} == before
+
+
+def test_a_dry_run_prints_the_files_and_writes_none(terminal: Terminal, fleet: Path, clusters: Clusters) -> None:
+    printed = lend(terminal, fleet, "--kubeconfig", str(clusters.kubeconfig), "--dry-run")
+    assert f"--- {fleet}/templates/vllm.yaml\n# yaml-language-server" in printed
+    assert "Place" in printed
+    assert not (fleet / "templates").exists()
+
+
+@pytest.mark.parametrize(
+    ("wanted", "message"),
+    [
+        ("deployment/vlm", "worker-1 has no Deployment demo/vlm (try 'vllm')"),
+        ("statefulset/vllm", "worker-1 serves no kind StatefulSet of apps"),
+        ("vllm", "'vllm' is not KIND/NAME (try deployment/vllm)"),
+    ],
+)
+def test_a_workload_that_is_not_there_is_told_with_what_is(
+    terminal: Terminal, fleet: Path, clusters: Clusters, wanted: str, message: str
+) -> None:
+    arguments = ("-n", "demo", "--fleet", str(fleet), "--primary", "worker-1", "--kubeconfig", str(clusters.kubeconfig))
+    result = terminal("lend", wanted, *arguments)
+    assert result.exit_code == 1
+    assert message in result.stderr
+
+
+def test_rights_that_are_missing_are_told(terminal: Terminal, fleet: Path, clusters: Clusters) -> None:
+    clusters.primary.refuses["/deployments/vllm"] = 403
+    arguments = ("--fleet", str(fleet), "--primary", "worker-1", "--kubeconfig", str(clusters.kubeconfig))
+    result = terminal("lend", "deployment/vllm", "-n", "demo", *arguments)
+    assert result.exit_code != 0
+    assert "cluster worker-1 forbids it" in result.stderr
+
+
+def test_objects_may_come_from_a_file(terminal: Terminal, fleet: Path, tmp_path: Path) -> None:
+    items = [
+        {"apiVersion": "apps/v1", "kind": "Deployment", **DEPLOYMENT},
+        {"apiVersion": "v1", "kind": "ConfigMap", **SETTINGS},
+    ]
+    (tmp_path / "live.json").write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
+    printed = lend(terminal, fleet, "--filename", str(tmp_path / "live.json"))
+    assert "`overspill plan --what-if demo/vllm+3` shows what would happen" in printed
+    assert "kind: ConfigMap" in (fleet / "templates" / "vllm.yaml").read_text()
+
+
+def test_a_workload_that_no_fleet_may_hold_leaves_no_file_behind(
+    terminal: Terminal, fleet: Path, tmp_path: Path
+) -> None:
+    privileged = json.loads(json.dumps(DEPLOYMENT))
+    privileged["spec"]["template"]["spec"]["hostNetwork"] = True
+    document = {"apiVersion": "apps/v1", "kind": "Deployment", **privileged}
+    (tmp_path / "live.json").write_text(json.dumps(document))
+    arguments = ("--fleet", str(fleet), "--primary", "worker-1", "--filename", str(tmp_path / "live.json"))
+    result = terminal("lend", "deployment/vllm", "-n", "demo", *arguments)
+    assert result.exit_code == 1
+    assert "hostNetwork" in result.stderr
+    assert not (fleet / "templates").exists()
+
+
+def test_without_a_login_the_way_out_is_told(terminal: Terminal, fleet: Path) -> None:
+    result = terminal("lend", "deployment/vllm", "-n", "demo", "--fleet", str(fleet), "--primary", "worker-1")
+    assert result.exit_code == 1
+    assert "no kubeconfig leads to cluster worker-1 (pass --kubeconfig PATH, or --filename" in result.stderr
