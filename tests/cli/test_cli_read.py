@@ -134,6 +134,27 @@ def test_history_tells_placements_and_their_reasons_newest_first(overspill: Term
     assert "requested; began: 3 pods unschedulable on worker-1" in lines[2]
 
 
+def test_history_and_status_tell_the_same_of_a_placement_whose_revert_a_person_reverts(
+    overspill: Terminal, fleet: Remote, placed: list[str]
+) -> None:
+    files = fleet.files("placements")
+    overspill.done("revert", placed[0], "--author", ANN)
+    fleet.commit("placements", files, message='Revert "Revert ..."')
+
+    def standing(command: str) -> dict[str, str]:
+        rows = overspill.answer(command)["placements"]
+        if command == "history":
+            return {row["id"].partition("/")[2]: row["expiresAt"] for row in rows if row["endedAt"] is None}
+        return {row["placement"]["name"]: row["placement"]["expiresAt"] for row in rows}
+
+    assert standing("history") == standing("status")
+    assert len(standing("history")) == len(placed)
+    overspill.done("extend", placed[0], "--by", "5m", "--author", ANN)
+    assert standing("history") == standing("status")
+    lines = [line for line in overspill.done("history").splitlines() if placed[0] in line]
+    assert [("until 20" in line, "put back by hand; began: 3 pods" in line) for line in lines] == [(True, True)]
+
+
 def test_what_stands_without_its_template_or_its_cluster_says_so(
     overspill: Terminal, fleet: Remote, placed: list[str]
 ) -> None:

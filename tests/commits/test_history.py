@@ -7,7 +7,8 @@ from datetime import timedelta
 
 import pytest
 
-from reconciler.core.commits.history import BurstHistory, bursts, reasons_in_body
+from reconciler.core.commits.history import BurstHistory, as_they_stand, bursts, reasons_in_body
+from reconciler.model.ledger import Drift, Ledger, Placements
 from reconciler.model.plan import EndReason
 from reconciler.model.tree import Identity, LoggedCommit
 from tests.builders.changes import (
@@ -90,11 +91,31 @@ def test_the_placement_that_began_last_comes_first():
     assert [burst.id for burst in bursts((logged(other, 5), *HISTORY))] == ["llm/vllm-2", "llm/vllm-7f3a90c1"]
 
 
-def test_a_placement_that_came_back_begins_anew():
+def test_a_placement_that_was_put_back_is_one_placement_still():
     log = (logged(REVERT, 60), logged(RESIZE, 50), logged(REVERT, 41), logged(PLACE, 1))
-    again, first = bursts(log)
-    assert (first.ended_at, again.ended_at) == (START + 41 * MINUTE, START + 60 * MINUTE)
-    assert again.started_at is None
+    (burst,) = bursts(log)
+    assert (burst.started_at, burst.ended_at, burst.put_back) == (START + MINUTE, START + 60 * MINUTE, True)
+    assert [step.action for step in burst.steps] == ["Place", "Revert", "Resize", "Revert"]
+    (standing,) = bursts(log[1:])
+    assert (standing.ended_at, standing.why, standing.put_back) == (None, "", True)
+
+
+def test_a_placement_that_stands_after_its_revert_was_put_back():
+    log = (logged(REVERT, 41, HISTORY), *HISTORY)
+    ledger = Ledger(commit=log[0].id, placements=Placements({LONGER.path: LONGER}))
+    (burst,) = as_they_stand(bursts(log), ledger, START + 50 * MINUTE)
+    assert (burst.ended_at, burst.why, burst.expires_at, burst.put_back) == (None, "", LONGER.expires_at, True)
+    (untouched,) = as_they_stand(bursts(HISTORY), ledger, START + 50 * MINUTE)
+    assert untouched == bursts(HISTORY)[0]
+
+
+def test_a_placement_that_was_deleted_since_our_last_commit_has_ended():
+    deleted = Drift(placement=LONGER, removed=True, files={})
+    ledger = Ledger(commit=HISTORY[0].id, drifted=(deleted,))
+    (burst,) = as_they_stand(bursts(HISTORY), ledger, START + 50 * MINUTE)
+    assert (burst.ended_at, burst.why) == (START + 50 * MINUTE, "deleted")
+    edited = replace(ledger, drifted=(replace(deleted, removed=False),))
+    assert as_they_stand(bursts(HISTORY), edited, START) == bursts(HISTORY)
 
 
 def test_a_log_that_begins_later_says_so():

@@ -8,11 +8,11 @@ from datetime import datetime
 
 from reconciler import app
 from reconciler.cli import options, printing
-from reconciler.core.commits.history import BurstHistory, bursts, own
+from reconciler.core.commits.history import BurstHistory, as_they_stand, bursts, own
 from reconciler.daemon.reconcile import World
 from reconciler.daemon.steer import survey
 from reconciler.errors import Bug, InvalidInput
-from reconciler.model.ids import CommitId
+from reconciler.model.ledger import Ledger
 from reconciler.settings import Settings
 from reconciler.text.timestamps import format_time
 
@@ -24,17 +24,17 @@ def history(settings: Settings, workload: str | None, since: datetime | None, li
     """Print placements from the commits of the output branch, newest first."""
     with app.connected(settings) as (world, memory):
         if workload is None:
-            tip, selection = world.repository.fetch().output, _Selection(since=since, limit=limit)
+            tips, selection = world.repository.fetch(), _Selection(since=since, limit=limit)
         else:
             decision = survey(world, memory)
             fleet = tuple(
                 dict.fromkeys(map(str, (*decision.inputs.desired.templates, *decision.inputs.ledger.requests)))
             )
             matches = tuple(name for name in fleet if workload in (name, name.partition("/")[2]))
-            tip = decision.tips.output
+            tips = decision.tips
             selection = _Selection(since=since, limit=limit, name=workload, matches=matches, fleet=fleet)
         bugs: list[Bug] = []
-        rows, more = _bursts(world, tip, selection, bugs)
+        rows, more = _bursts(world, memory.branch.ledger(tips.output), selection, bugs)
     if form == "json":
         printing.json_out({"placements": rows, "more": more})
         printing.problems(bug.problem(bug.item) for bug in bugs)
@@ -80,7 +80,7 @@ class _Selection:
 
 
 def _bursts(
-    world: World, tip: CommitId | None, selection: _Selection, bugs: list[Bug]
+    world: World, ledger: Ledger, selection: _Selection, bugs: list[Bug]
 ) -> tuple[tuple[BurstHistory, ...], bool]:
     """Read past placements, newest first, and whether more than the limit exist; adds bugs to `bugs`.
 
@@ -91,10 +91,10 @@ def _bursts(
         raise _unclear(selection.name, "name the workload as <workspace>/<template>", selection.matches)
     limit, since, size = selection.limit, selection.since, max(_AT_LEAST, 10 * selection.limit)
     history: tuple[BurstHistory, ...] = ()
-    while tip is not None:
-        log = world.repository.log(tip, limit=size)
+    while ledger.commit is not None:
+        log = world.repository.log(ledger.commit, limit=size)
         bugs.clear()
-        history = bursts(own(log, world.author), bugs.append)
+        history = as_they_stand(bursts(own(log, world.author), bugs.append), ledger, log[0].at)
         named = [burst for burst in history if selection.is_of(burst)]
         recent = [burst for burst in named if selection.is_recent(burst)]
         exists = bool(named or selection.matches or not selection.name)
@@ -119,7 +119,8 @@ def _unclear(name: str, message: str, names: Sequence[str]) -> InvalidInput:
 
 def _burst_row(burst: BurstHistory) -> tuple[object, ...]:
     began = burst.steps[0].reasons.split("\n")[0] if burst.steps else ""
-    why = f"{burst.why}; began: {began}" if burst.why else began
+    told = ("put back by hand" if burst.put_back else "", burst.why, f"began: {began}" if began else "")
+    why = "; ".join(filter(None, told)) if burst.put_back or burst.why else began
     return (
         burst.id.partition("/")[2], burst.workload, burst.where, burst.started_at,
         burst.ended_at or (f"until {format_time(burst.expires_at)}" if burst.expires_at else None),

@@ -16,6 +16,7 @@ from reconciler.core.commits.trailers import Action, Trailer, action, is_own
 from reconciler.core.signals.past_demand import Levels, followed_by, read_levels
 from reconciler.errors import Bug
 from reconciler.model.ids import ClusterName, CommitId
+from reconciler.model.ledger import Ledger
 from reconciler.model.placement import place_name
 from reconciler.model.tree import Identity, LoggedCommit
 from reconciler.text.timestamps import parse_time
@@ -58,6 +59,7 @@ class BurstHistory:
     steps: tuple[BurstStep, ...] = field(default=())
     ended_at: datetime | None = None
     why: str = ""  # a `model.plan.Why`, MOVED or DELETED; empty while the placement stands
+    put_back: bool = False  # whether a person brought it back after an end, as by a `git revert` of a Revert
 
     @property
     def where(self) -> str:
@@ -79,8 +81,8 @@ def bursts(commits: Iterable[LoggedCommit], note_bug: NoteBug = lambda _: None) 
     """Group a log, newest commit first as git prints it, by placement; the placement that began last comes first.
 
     Commits without our trailers are passed over, and so is one that cannot be read: `note_bug` gets why. A
-    placement that comes back under the same id after its end, as when a person reverts a revert, begins anew with its
-    next commit.
+    placement that goes on under the same id after its end, as when a person reverts a revert, is one placement still;
+    until its next commit only the branch tells that it stands (`as_they_stand`).
     """
     histories: list[BurstHistory] = []
     newest: dict[str, int] = {}  # the position in `histories` of the newest placement of an id
@@ -89,6 +91,26 @@ def bursts(commits: Iterable[LoggedCommit], note_bug: NoteBug = lambda _: None) 
         if isinstance(read, Bug):
             note_bug(read)
     return tuple(reversed(histories))
+
+
+def as_they_stand(histories: Iterable[BurstHistory], ledger: Ledger, at: datetime) -> tuple[BurstHistory, ...]:
+    """Correct the ends that people's commits have changed since our last one; the commits at the tip are of `at`.
+
+    The placement that began last comes first, before and after.
+    """
+    standing = {placement.id: placement for placement in ledger.placements.values()}
+    removed = {drift.placement.id for drift in ledger.drifted if drift.removed}
+
+    def correct(burst: BurstHistory) -> BurstHistory:
+        placement = standing.pop(burst.id, None)
+        if placement is not None:
+            back = burst.put_back or burst.ended_at is not None
+            return replace(burst, expires_at=placement.expires_at, ended_at=None, why="", put_back=back)
+        if burst.ended_at is None and burst.id in removed:
+            return replace(burst, ended_at=at, why=DELETED)
+        return burst
+
+    return tuple(map(correct, histories))
 
 
 def reasons_in_body(body: str) -> str:
@@ -136,11 +158,13 @@ def _read_commit(commit: LoggedCommit, histories: list[BurstHistory], newest: di
     if replaced in newest:
         histories[newest[replaced]] = _end_history(histories[newest[replaced]], step, MOVED)
     burst = histories[newest[placement]] if placement in newest else None
-    # 1. The placement begins, or the log begins with it; 2. it has ended and comes back; 3. it goes on or ends.
-    if burst is None or done is Action.PLACE or (burst.ended_at is not None and done not in _ENDS):
+    # 1. The placement begins, or the log begins with it; 2. it goes on or ends, where need be after it was put back.
+    if burst is None or done is Action.PLACE:
         newest[placement] = len(histories)
         histories.append(_first(placement, commit, step))
     else:
+        if burst.ended_at is not None:
+            burst = replace(burst, ended_at=None, why="", put_back=True)
         histories[newest[placement]] = _continue(burst, commit, step)
 
 
