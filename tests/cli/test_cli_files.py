@@ -170,6 +170,52 @@ def test_check_tells_all_problems_of_all_files_at_once(terminal: Terminal, files
     assert "3 errors" in result.stdout.splitlines()[-1]
 
 
+def test_check_of_a_file_tells_its_own_problems_as_its_repository_has_them(
+    terminal: Terminal, files: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (files / "fleet.yaml").write_text(
+        "apiVersion: overspill.dev/v1alpha1\nkind: Fleet\nmetadata: {name: ours}\nspec: {}\n"
+    )
+    (files / "policies.yaml").write_text(SOURCE_FILES["policies.yaml"].replace("1h", "'1 hour'"))
+    (files / "workspaces.yaml").write_text(SOURCE_FILES["workspaces.yaml"].replace("worker-3", "worker-9"))
+    result = terminal("check", str(files / "workspaces.yaml"))
+    first, *_, tally, others = result.stdout.splitlines()
+    assert result.exit_code == 1
+    assert first.startswith(f"{files}/workspaces.yaml:4: spec.clusters[2]: no file describes Cluster worker-9")
+    assert tally == f"{files}/workspaces.yaml: 1 error, 0 warnings"
+    assert others == f"In other files: 1 error, 0 warnings (`overspill check {files}` tells them)"
+    assert terminal("check", str(files / "template.yaml")).exit_code == 0
+    answer = json.loads(terminal("check", str(files / "policies.yaml"), "-o", "json").stdout)
+    assert [(problem["field"], problem["line"]) for problem in answer["problems"]] == [("spec.hold", 9)]
+    (files / "below").mkdir()
+    monkeypatch.chdir(files / "below")
+    assert terminal("check", "../policies.yaml").stdout.startswith("../policies.yaml:9: spec.hold: ")
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("fleet/README.md", "README.md is not read: objects are in *.yaml, *.yml and *.json"),
+        ("fleet/.hidden/policy.yaml", "policy.yaml is not read: objects are in"),
+        ("fleet/link.yaml", "link.yaml is not read: links and special files are passed over"),
+        (
+            "alone.yaml",
+            "alone.yaml is in no fleet repository: no directory above it holds fleet.yaml or .git (try `over",
+        ),
+    ],
+)
+def test_check_of_a_file_that_no_daemon_reads_says_so(
+    terminal: Terminal, files: Path, tmp_path: Path, name: str, message: str
+) -> None:
+    (files / ".git").mkdir()
+    (files / ".hidden").mkdir()
+    (files / "link.yaml").symlink_to("policies.yaml")
+    for path in ("fleet/README.md", "fleet/.hidden/policy.yaml", "alone.yaml"):
+        (tmp_path / path).write_text(SOURCE_FILES["policies.yaml"])
+    result = terminal("check", str(tmp_path / name))
+    assert (result.exit_code, message in result.stderr) == (1, True), result.stderr
+
+
 def test_check_keeps_warnings_apart_and_exits_with_0(terminal: Terminal, files: Path) -> None:
     (files / "policies.yaml").unlink()
     result = terminal("check", str(files))

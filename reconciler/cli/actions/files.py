@@ -6,7 +6,7 @@ import json
 import os
 import shutil
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,6 +17,7 @@ from reconciler.adapters.observation_files import FileObservations
 from reconciler.cli import options, package_files, printing
 from reconciler.core.fleet.assemble import is_ignored, without_definitions_elsewhere
 from reconciler.core.fleet.file import ParsedFile
+from reconciler.core.fleet.paths import FLEET_FILE
 from reconciler.core.fleet.read_file import ENDINGS, assemble, is_read, parse_file
 from reconciler.core.fleet.unread_files import UnreadFile, folder_summary, unread_file
 from reconciler.core.observe.template_differences import with_template_differences
@@ -64,27 +65,37 @@ def init(directory: Path, *, with_git: bool) -> None:
 def check(path: Path, observations: Path | None, form: options.Output) -> None:
     """Print all problems of the files of a directory; exit with 1 when there is an error.
 
-    With `observations`, templates are compared with what their primaries run.
+    Of a file its own problems are printed, as the repository has them that it is in. With `observations`, templates are
+    compared with what their primaries run.
     """
-    files, unreadable = read_files(path)
+    top, name = (path, "") if path.is_dir() else _repository_of(path)
+    files, unreadable = read_files(top)
     desired = assemble(CommitId(""), files)
-    unread = _unread_files(path, without_definitions_elsewhere(files))
-    specs = [template.spec for template in desired.templates.values()]
-    specs += [request.spec for request in desired.requests.values()]
+    unread = _unread_files(top, without_definitions_elsewhere(files))
+    specs = [template.spec for template in desired.templates.values() if name in ("", template.path)]
+    specs += [request.spec for request in desired.requests.values() if name in ("", request.path)]
     unchecked = unchecked_kinds(specs, desired.schemas)
     seen = Observed() if observations is None else FileObservations(observations).observe()
     parted = with_template_differences(replace(seen, problems=()), desired).problems
     reported = (*desired.problems, *parted, *(file.problem for file in unread if file.problem is not None))
-    problems = [replace(problem, path=os.path.normpath(path / problem.path)) for problem in reported]
+    problems = [replace(problem, path=os.path.normpath(top / problem.path)) for problem in reported]
     problems = sorted(
         {*problems, *unreadable, *seen.problems}, key=lambda problem: (problem.severity is Severity.WARNING, problem)
     )
+    elsewhere: list[Problem] = []
+    if name:
+        own, shown = os.path.normpath(top / name), os.path.normpath(path)
+        elsewhere = [problem for problem in problems if problem.path != own]
+        problems = [replace(problem, path=shown) for problem in problems if problem.path == own]
+        unread = [file for file in unread if file.path == name]
+        if not (problems or name in files):
+            raise InvalidInput(f"{path} is not read: links and special files are passed over (try the file itself)")
     declared = [file for file in files.values() if file.objects or file.problems]
     if not declared and not problems:
         raise InvalidInput(
             f"{path}: no file of a fleet repository is in here (try `overspill init DIRECTORY` to begin one)"
         )
-    errors = sum(1 for problem in problems if problem.severity is Severity.ERROR)
+    errors = _errors(problems)
     counts = _counts(desired, files, len(declared))
     if form == "json":
         numbers = {name: number for name, (number, _, _) in counts.items()}
@@ -105,12 +116,49 @@ def check(path: Path, observations: Path | None, form: options.Output) -> None:
         if unchecked:
             kinds = join_names(unchecked)
             printing.say(f"Not checked, for want of a CustomResourceDefinition in the fleet repository: {kinds}")
-        shown = [words for name, words in counts.items() if words[0] or name not in _SELDOM]
-        things = ", ".join(f"{number} {singular if number == 1 else plural}" for number, singular, plural in shown)
-        printing.say(f"{things}: {count(errors, 'error')}, {count(len(problems) - errors, 'warning')}")
+        if name:
+            ignored = ", passed over by spec.ignore of the Fleet" if is_ignored(name, files) else ""
+            printing.say(f"{os.path.normpath(path)}{ignored}: {_tally(problems)}")
+        else:
+            shown_counts = [words for name, words in counts.items() if words[0] or name not in _SELDOM]
+            things = (f"{number} {singular if number == 1 else plural}" for number, singular, plural in shown_counts)
+            printing.say(f"{', '.join(things)}: {_tally(problems)}")
+        if elsewhere:
+            printing.say(f"In other files: {_tally(elsewhere)} (`overspill check {top}` tells them)")
     printing.bugs(problems)
     if errors:
         raise click.exceptions.Exit(1)
+
+
+def _errors(problems: Sequence[Problem]) -> int:
+    return sum(problem.severity is Severity.ERROR for problem in problems)
+
+
+def _tally(problems: Sequence[Problem]) -> str:
+    """Count errors and warnings."""
+    errors = _errors(problems)
+    return f"{count(errors, 'error')}, {count(len(problems) - errors, 'warning')}"
+
+
+def _repository_of(file: Path) -> tuple[Path, str]:
+    """Return the fleet repository that a file is in, and its path there.
+
+    Raises InvalidInput for a file in none, and for one that no daemon reads.
+    """
+    absolute = Path(os.path.abspath(file))  # noqa: PTH100 -- resolve() would follow links, which are passed over
+    tops = (folder for folder in absolute.parents if (folder / FLEET_FILE).is_file() or (folder / ".git").exists())
+    top = next(tops, None)
+    if top is None:
+        raise InvalidInput(
+            f"{file} is in no fleet repository: no directory above it holds {FLEET_FILE} or .git (try `overspill check"
+            " DIRECTORY`)"
+        )
+    name = absolute.relative_to(top).as_posix()
+    if not is_read(name):
+        raise InvalidInput(
+            f"{file} is not read: objects are in *.yaml, *.yml and *.json, and in no directory that begins with a dot"
+        )
+    return top if file.is_absolute() else Path(os.path.relpath(top)), name
 
 
 def schema(kind: str | None, out: Path | None, *, every: bool) -> None:

@@ -36,11 +36,12 @@ def init(directory: Path, *, with_git: bool) -> None:
 @options.examples(
     "overspill check",
     "overspill check fleet/",
+    "overspill check fleet/policies/serving.yaml",
     "overspill check fleet/ --observations observations/",
     "overspill check -o json | jq '.problems[] | select(.severity == \"error\")'",
 )
 @click.command()
-@click.argument("path", type=click.Path(exists=True, file_okay=False, path_type=Path), default=".")
+@click.argument("path", type=click.Path(exists=True, path_type=Path), default=".")
 @click.option(
     "--observations",
     type=click.Path(exists=True, path_type=Path),
@@ -51,7 +52,8 @@ def check(path: Path, observations: Path | None, form: options.Output) -> None:
     """Check every file of a fleet repository as the daemon would.
 
     Prints all problems at once, as path:line: field: message (try ...), errors first. Exits with 1 when there is an
-    error. Needs no git and no network, so it fits a pre-commit hook.
+    error. Needs no git and no network, so it fits a pre-commit hook. PATH is a directory, or a file: of that its own
+    problems are printed, as the repository has them that it is in.
     """
     from reconciler.cli.actions import files as action
 
