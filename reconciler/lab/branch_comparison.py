@@ -15,6 +15,7 @@ from reconciler.lab.recorded_run import ENGINE_DELAY, TIME_TO_READY, RecordedRun
 from reconciler.model.units import format_duration
 from reconciler.model.workload import Json
 from reconciler.ports import Charts, Repository
+from reconciler.text.markdown import code, escaped, table
 from reconciler.text.timestamps import format_time
 from reconciler.text.wording import count
 
@@ -72,12 +73,10 @@ class BranchComparison:
         }
 
     def _lines(self) -> Iterator[str]:
-        yield f"### What `{self.head}` would have changed"
+        yield f"### What {code(self.head)} would have changed"
         yield ""
         yield f"{self.passes} recorded passes from {format_time(self.begin)} to {format_time(self.end)}."
         yield ""
-        yield f"| | `{self.base}` | `{self.head}` | change |"
-        yield "|---|---|---|---|"
         before, after = self.before, self.after
         rows = (
             ("not served, % of the missing replica-hours", 100 * before.unmet, 100 * after.unmet, 2),
@@ -86,9 +85,13 @@ class BranchComparison:
             ("dollars, of clusters with a price", before.dollars, after.dollars, 2),
             ("commits", len(before.commits), len(after.commits), 0),
         )
+        cells = []
         for title, old, new, digits in rows:
             change = round(new, digits) - round(old, digits)
-            yield f"| {title} | {old:.{digits}f} | {new:.{digits}f} | {f'{change:+.{digits}f}' if change else 'none'} |"
+            cells.append(
+                (title, f"{old:.{digits}f}", f"{new:.{digits}f}", f"{change:+.{digits}f}" if change else "none")
+            )
+        yield table(("", code(self.base), code(self.head), "change"), cells)
         for name, own, other in ((self.head, after, before), (self.base, before, after)):
             yield from _commit_lines(name, self.only(own, other))
         yield ""
@@ -105,10 +108,10 @@ class BranchComparison:
 def _commit_lines(name: str, commits: Sequence[tuple[datetime, str]]) -> Iterator[str]:
     if commits:
         yield ""
-        yield f"Commits of `{name}` alone:"
+        yield f"Commits of {code(name)} alone:"
         yield ""
         changes = [(at, subject) for at, subject in commits if not subject.startswith("extend(")]
-        yield from (f"- {format_time(at)} {subject}" for at, subject in changes[:_MOST_COMMITS])
+        yield from (f"- {format_time(at)} {escaped(subject)}" for at, subject in changes[:_MOST_COMMITS])
         if len(changes) > _MOST_COMMITS:
             yield f"- and {len(changes) - _MOST_COMMITS} more"
         if len(commits) > len(changes):

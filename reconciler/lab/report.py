@@ -9,6 +9,7 @@ from reconciler.lab.accounts import HOUR
 from reconciler.lab.optimum import Optimum
 from reconciler.lab.simulation import Result
 from reconciler.model.workload import Json
+from reconciler.text.markdown import escaped, table
 
 HEADERS = (
     "SCENARIO", "RULE", "UNMET", "GPU-H", "DOLLARS", "STARTS", "COMMITS", "MOVES", "P50", "P99", "JAIN", "LOST TO",
@@ -81,9 +82,7 @@ def to_json(comparison: Comparison) -> Json:
 
 def markdown(comparisons: Iterable[Comparison]) -> str:
     """Write the table in Markdown, for a pull request."""
-    lines = [f"| {' | '.join(HEADERS)} |", f"|{'---|' * len(HEADERS)}"]
-    lines += [f"| {' | '.join(row)} |" for comparison in comparisons for row in rows(comparison)]
-    return "\n".join(lines)
+    return table(HEADERS, [list(map(escaped, row)) for comparison in comparisons for row in rows(comparison)])
 
 
 def _plain(value: object) -> Json:

@@ -243,3 +243,21 @@ def test_detailed_exit_code_of_an_error_is_never_that_of_a_change(
     broken = overspill("plan", "--detailed-exitcode")
     assert broken.exit_code == 1
     assert "Place" in broken.stdout
+
+
+def test_markdown_is_a_comment_with_the_commits_and_their_money(overspill: Terminal, see: See, fleet: Remote) -> None:
+    see(missing=3)
+    comment = overspill.done("plan", "-o", "markdown")
+    assert comment.startswith("<!-- overspill plan -->\n### Overspill plan: 3 commits, 0 held back\n")
+    rows = [line for line in comment.splitlines() if line.startswith("| Place | llm/vllm | worker-")]
+    assert len(rows) == 2
+    assert "**+3 GPUs** elsewhere; their clusters have no price" in comment
+    assert "vllm-" not in "".join(rows), "names change with the time"
+    source = str(fleet.tip("main"))[:12]
+    assert comment.splitlines()[-1].startswith(f"Of `{source}`, as the clusters were seen at ")
+
+
+def test_markdown_of_a_quiet_fleet_says_so(overspill: Terminal, see: See) -> None:
+    see(missing=0)
+    comment = overspill.done("plan", "-o", "markdown")
+    assert "elsewhere" not in comment

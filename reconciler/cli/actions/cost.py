@@ -14,6 +14,7 @@ from reconciler.core.cost.report import CostGroup, CostReport, CostRow, report
 from reconciler.daemon.costs import CostReader
 from reconciler.errors import Conflict, InvalidInput
 from reconciler.settings import Settings
+from reconciler.text import markdown
 from reconciler.text.timestamps import format_time
 from reconciler.text.wording import join_names
 
@@ -41,7 +42,8 @@ def cost(settings: Settings, since: datetime, until: datetime | None, by: Sequen
     headers = [*(group.upper() for group in groups), "GPU-HOURS", "DOLLARS", "GPU-HOURS WITHOUT PRICE", "GPUS NOW"]
     rows = [*_rows(answer, groups)]
     if form == "markdown":
-        printing.say(_markdown(headers, rows))
+        cells = [[markdown.escaped(printing.cell(value)) for value in row] for row in rows]
+        printing.say(markdown.table(headers, cells))
     else:
         empty = "nothing has burst yet" if tips.output is None else "nothing was placed then"
         printing.table(headers, rows, empty=f"No costs: {empty}.")
@@ -73,9 +75,3 @@ def _notes(answer: CostReport) -> Iterator[str]:
         )
     if answer.uncounted:
         yield f"The GPUs of {join_names(answer.uncounted)} are unknown, and count as none."
-
-
-def _markdown(headers: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
-    lines = [f"| {' | '.join(headers)} |", f"|{'---|' * len(headers)}"]
-    lines += [f"| {' | '.join(printing.cell(value) for value in row)} |" for row in rows]
-    return "\n".join(lines)

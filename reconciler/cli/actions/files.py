@@ -6,15 +6,18 @@ import json
 import os
 import shutil
 import stat
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Literal
 
 import click
 
+from reconciler import __version__
 from reconciler.adapters.git import checkout
 from reconciler.adapters.observation_files import FileObservations
-from reconciler.cli import options, package_files, printing
+from reconciler.cli import package_files, printing
+from reconciler.cli.commands.files import CheckForm
 from reconciler.core.fleet.assemble import is_ignored, without_definitions_elsewhere
 from reconciler.core.fleet.file import ParsedFile
 from reconciler.core.fleet.paths import FLEET_FILE
@@ -29,6 +32,7 @@ from reconciler.model.capacity import Observed
 from reconciler.model.ids import CommitId
 from reconciler.model.policy import Desired
 from reconciler.model.tree import Identity
+from reconciler.text.problem_reports import github_annotations, junit, sarif
 from reconciler.text.wording import count, join_names
 
 
@@ -62,19 +66,50 @@ def init(directory: Path, *, with_git: bool) -> None:
     printing.say(f"Next: describe your clusters and templates there, then `overspill check {directory}`.")
 
 
-def check(path: Path, observations: Path | None, form: options.Output) -> None:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckResult:
+    """The answer of a check of all files, or of one."""
+
+    problems: Sequence[Problem]
+    elsewhere: Sequence[Problem]
+    """Those of other files, where one file is checked."""
+    counts: Mapping[str, tuple[int, str, str]]
+    unread: Sequence[UnreadFile]
+    unchecked: Sequence[str]
+    """Kinds without a CustomResourceDefinition."""
+    paths: Sequence[str]
+    """The files that were checked."""
+    title: str
+    """The one file that was checked; empty for all."""
+
+
+def check(path: Path, observations: Path | None, form: CheckForm) -> None:
     """Print all problems of the files of a directory; exit with 1 when there is an error.
 
     Of a file its own problems are printed, as the repository has them that it is in. With `observations`, templates are
     compared with what their primaries run.
     """
     top, name = (path, "") if path.is_dir() else _repository_of(path)
+    result = _check(path, top, name, observations)
+    match form:
+        case "json":
+            printing.json_out(_document(result))
+        case "table":
+            _print_check(result, top)
+        case _:
+            click.echo(_report(form, result), nl=False)
+    printing.bugs(result.problems)
+    if _errors(result.problems):
+        raise click.exceptions.Exit(1)
+
+
+def _check(path: Path, top: Path, name: str, observations: Path | None) -> CheckResult:
+    """Check the files below a directory, or the one of them that is named."""
     files, unreadable = read_files(top)
     desired = assemble(CommitId(""), files)
     unread = _unread_files(top, without_definitions_elsewhere(files))
     specs = [template.spec for template in desired.templates.values() if name in ("", template.path)]
     specs += [request.spec for request in desired.requests.values() if name in ("", request.path)]
-    unchecked = unchecked_kinds(specs, desired.schemas)
     seen = Observed() if observations is None else FileObservations(observations).observe()
     parted = with_template_differences(replace(seen, problems=()), desired).problems
     reported = (*desired.problems, *parted, *(file.problem for file in unread if file.problem is not None))
@@ -83,6 +118,7 @@ def check(path: Path, observations: Path | None, form: options.Output) -> None:
         {*problems, *unreadable, *seen.problems}, key=lambda problem: (problem.severity is Severity.WARNING, problem)
     )
     elsewhere: list[Problem] = []
+    declared = [file for file, parsed in files.items() if parsed.objects or parsed.problems]
     if name:
         own, shown = os.path.normpath(top / name), os.path.normpath(path)
         elsewhere = [problem for problem in problems if problem.path != own]
@@ -90,44 +126,58 @@ def check(path: Path, observations: Path | None, form: options.Output) -> None:
         unread = [file for file in unread if file.path == name]
         if not (problems or name in files):
             raise InvalidInput(f"{path} is not read: links and special files are passed over (try the file itself)")
-    declared = [file for file in files.values() if file.objects or file.problems]
     if not declared and not problems:
         raise InvalidInput(
             f"{path}: no file of a fleet repository is in here (try `overspill init DIRECTORY` to begin one)"
         )
-    errors = _errors(problems)
-    counts = _counts(desired, files, len(declared))
-    if form == "json":
-        numbers = {name: number for name, (number, _, _) in counts.items()}
-        printing.json_out(
-            {
-                **numbers,
-                "errors": errors,
-                "warnings": len(problems) - errors,
-                "problems": problems,
-                "unread": [{"path": file.path, "content": file.content} for file in unread],
-                "unchecked": unchecked,
-            }
-        )
-    else:
-        _print_problems(problems, errors)
-        if foreign := folder_summary(unread):
-            printing.say(f"Not read: {foreign}")
-        if unchecked:
-            kinds = join_names(unchecked)
-            printing.say(f"Not checked, for want of a CustomResourceDefinition in the fleet repository: {kinds}")
-        if name:
-            ignored = ", passed over by spec.ignore of the Fleet" if is_ignored(name, files) else ""
-            printing.say(f"{os.path.normpath(path)}{ignored}: {_tally(problems)}")
-        else:
-            shown_counts = [words for name, words in counts.items() if words[0] or name not in _SELDOM]
-            things = (f"{number} {singular if number == 1 else plural}" for number, singular, plural in shown_counts)
-            printing.say(f"{', '.join(things)}: {_tally(problems)}")
-        if elsewhere:
-            printing.say(f"In other files: {_tally(elsewhere)} (`overspill check {top}` tells them)")
-    printing.bugs(problems)
-    if errors:
-        raise click.exceptions.Exit(1)
+    ignored = ", passed over by spec.ignore of the Fleet" if name and is_ignored(name, files) else ""
+    return CheckResult(
+        problems=problems,
+        elsewhere=elsewhere,
+        counts=_counts(desired, files, len(declared)),
+        unread=unread,
+        unchecked=unchecked_kinds(specs, desired.schemas),
+        paths=[os.path.normpath(path)] if name else [os.path.normpath(top / file) for file in declared],
+        title=f"{os.path.normpath(path)}{ignored}" if name else "",
+    )
+
+
+def _document(result: CheckResult) -> dict[str, object]:
+    """Return the answer as JSON has it."""
+    return {
+        **{name: number for name, (number, _, _) in result.counts.items()},
+        "errors": _errors(result.problems),
+        "warnings": len(result.problems) - _errors(result.problems),
+        "problems": result.problems,
+        "unread": [{"path": file.path, "content": file.content} for file in result.unread],
+        "unchecked": result.unchecked,
+    }
+
+
+def _print_check(result: CheckResult, top: Path) -> None:
+    """Print problems, what was not read or checked, and the counts of it all."""
+    _print_problems(result.problems, _errors(result.problems))
+    if foreign := folder_summary(result.unread):
+        printing.say(f"Not read: {foreign}")
+    if result.unchecked:
+        kinds = join_names(result.unchecked)
+        printing.say(f"Not checked, for want of a CustomResourceDefinition in the fleet repository: {kinds}")
+    shown = [words for name, words in result.counts.items() if words[0] or name not in _SELDOM]
+    things = ", ".join(f"{number} {singular if number == 1 else plural}" for number, singular, plural in shown)
+    printing.say(f"{result.title or things}: {_tally(result.problems)}")
+    if result.elsewhere:
+        printing.say(f"In other files: {_tally(result.elsewhere)} (`overspill check {top}` tells them)")
+
+
+def _report(form: Literal["github", "sarif", "junit"], result: CheckResult) -> str:
+    """Write problems as another tool reads them."""
+    match form:
+        case "github":
+            return github_annotations(result.problems)
+        case "sarif":
+            return sarif(result.problems, __version__)
+        case "junit":
+            return junit(result.problems, result.paths)
 
 
 def _errors(problems: Sequence[Problem]) -> int:
@@ -287,7 +337,7 @@ def _walk(top: Path, *, hidden: bool = False) -> Iterator[Path]:
                 yield path
 
 
-def _print_problems(problems: list[Problem], errors: int) -> None:
+def _print_problems(problems: Sequence[Problem], errors: int) -> None:
     """Print errors, then warnings under a heading; each alone on its line, for editors."""
     for problem in problems[:errors]:
         printing.say(str(problem))

@@ -11,30 +11,19 @@ from reconciler import app
 from reconciler.bulkhead import Seam, attempt
 from reconciler.cli import options, printing
 from reconciler.cli.actions.diff import patch
+from reconciler.cli.actions.plan_markdown import markdown_plan
+from reconciler.cli.actions.plan_rows import plan_rows
 from reconciler.cli.actions.visibility import warn_of_old_observations, warn_without_observations
+from reconciler.cli.commands.plan import PlanForm
 from reconciler.cli.exit_codes import REFUSED, WOULD_CHANGE
-from reconciler.core.commits import message_parts
-from reconciler.core.commits.messages import held, reason_clause
 from reconciler.core.commits.templates import written
 from reconciler.core.commits.write import RenderedPlan
 from reconciler.core.explain.workload import describe_injection
 from reconciler.core.observe.supposition import ClusterDown, Supposition
 from reconciler.daemon.reconcile import PassDecision, draft
 from reconciler.errors import Bug
-from reconciler.model.ledger import Drift
-from reconciler.model.placement import RestraintKind
 from reconciler.model.plan import (
     Change,
-    Extend,
-    Hold,
-    Move,
-    Place,
-    Release,
-    RequestChange,
-    Resize,
-    Restore,
-    Revert,
-    Shortage,
     Suppressed,
 )
 from reconciler.model.tree import Commit
@@ -42,7 +31,7 @@ from reconciler.ports import Repository
 from reconciler.preview import decision_at, suppose_world
 from reconciler.settings import Settings
 from reconciler.text.timestamps import format_time
-from reconciler.text.wording import as_clause, count
+from reconciler.text.wording import count
 
 
 def plan(
@@ -52,7 +41,7 @@ def plan(
     *,
     as_diff: bool,
     detailed_exitcode: bool,
-    form: options.Output,
+    form: PlanForm,
 ) -> None:
     """Print the commits that `run` would make, and the replicas that are held back."""
     supposed: tuple[str, ...] = ()
@@ -63,6 +52,8 @@ def plan(
         files = _before(world.repository, decision, rendered.commits) if as_diff else {}
     if form == "json":
         printing.json_out({"supposed": supposed, **plan_document(decision, rendered)})
+    elif form == "markdown":
+        click.echo(markdown_plan(decision, rendered, supposed), nl=False)
     else:
         _questions(supposed)
         if as_diff:
@@ -144,9 +135,7 @@ def print_suppressed(suppressed: Sequence[Suppressed]) -> None:
 
 def _tables(decision: PassDecision, rendered: RenderedPlan, empty: str) -> None:
     headers = ("ACTION", "WORKLOAD", "PLACEMENT", "CLUSTER", "REPLICAS", "UNTIL", "WHY")
-    first = rendered.commits[: len(rendered.commits) - len(rendered.changes)]
-    rows = [*map(_first_commit_row, first), *map(_row, rendered.changes)]
-    printing.table(headers, rows, empty=empty)
+    printing.table(headers, plan_rows(rendered), empty=empty)
     _subsets(decision, rendered)
     print_suppressed(rendered.suppressed)
     counts = [count(len(rendered.commits), "commit"), f"{len(rendered.suppressed)} held back"]
@@ -180,63 +169,6 @@ def _notes(decision: PassDecision, change: Change | None) -> Iterator[str]:
         yield notes.summary
     else:
         yield from notes
-
-
-def _first_commit_row(commit: Commit) -> tuple[object, ...]:
-    """Return the row of a commit that only begins a branch or a directory, which its subject names."""
-    return ("Start", None, None, None, None, None, commit.message.partition("\n")[0].partition(": ")[2])
-
-
-def _row(change: Change) -> tuple[object, ...]:
-    """Return the row of a change."""
-    if isinstance(change, RequestChange):
-        return _request_row(change)
-    cells: tuple[object, ...]
-    match change:
-        case Place(placement=placement, shortage=None, choice=choice, detail=detail):
-            cells = (
-                placement.replicas,
-                placement.expires_at,
-                f"{as_clause(detail) or 'asked for by name'}{reason_clause(choice)}",
-            )
-        case Place(placement=placement, shortage=Shortage() as shortage, choice=choice):
-            missing = f"{message_parts.describe_missing(shortage)}{message_parts.describe_causes(shortage, placement)}"
-            cells = (placement.replicas, placement.expires_at, f"{missing}{reason_clause(choice)}")
-        case Resize(before=before, after=placement, detail=detail, shortage=shortage, choice=choice):
-            cells = (
-                f"{before.replicas} -> {placement.replicas}",
-                placement.expires_at,
-                f"{as_clause(detail)}{message_parts.describe_signals(shortage, placement)}{reason_clause(choice)}",
-            )
-        case Extend(after=placement, detail=detail):
-            cells = (placement.replicas, placement.expires_at, detail)
-        case Move(before=before, after=placement, why=why, detail=detail, choice=choice):
-            cells = (
-                placement.replicas,
-                placement.expires_at,
-                f"from {before.where}, {why}: {as_clause(detail)}{reason_clause(choice)}",
-            )
-        case Revert(placement=placement, why=why, detail=detail, restraint=restraint):
-            hold = restraint if restraint is not None and restraint.kind is RestraintKind.HOLD else None
-            reason = f"{why}: {as_clause(detail)}" if as_clause(detail) else str(why)
-            until = held(hold)
-            reason += f"; {until[0].lower()}{as_clause(until[1:])}" if until else ""
-            cells = (f"{placement.replicas} -> 0", None, reason)
-        case Restore(drifted=Drift(placement=placement), detail=detail):
-            cells = (placement.replicas, placement.expires_at, detail)
-        case Hold(placement=placement, restraint=restraint):
-            cells = (None, restraint.until, restraint.reason)
-        case Release(workload=workload, restraints=restraints, detail=detail):
-            clusters = ", ".join(sorted({restraint.cluster or "all" for restraint in restraints}))
-            return ("Release", workload, None, clusters, None, None, detail)
-    return (type(change).__name__, placement.workload, placement.name, placement.where, *cells)
-
-
-def _request_row(change: RequestChange) -> tuple[object, ...]:
-    """Return the row of a change to the record of a request."""
-    record = message_parts.record_of(change)
-    clusters = ", ".join(record.request.clusters)
-    return (type(change).__name__, record.workload, None, clusters, None, None, message_parts.request_reason(change))
 
 
 def _before(repository: Repository, decision: PassDecision, commits: Sequence[Commit]) -> dict[str, bytes]:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Literal, TypeAlias, get_args
 
 import click
 
 from reconciler.cli import options
+
+CheckForm: TypeAlias = Literal["table", "json", "github", "sarif", "junit"]
 
 KINDS = (
     "Fleet", "Cluster", "Workspace", "BurstPolicy", "WorkloadTemplate", "WorkloadPlacement", "GPUProvisioningRequest",
@@ -39,6 +42,7 @@ def init(directory: Path, *, with_git: bool) -> None:
     "overspill check fleet/policies/serving.yaml",
     "overspill check fleet/ --observations observations/",
     "overspill check -o json | jq '.problems[] | select(.severity == \"error\")'",
+    "overspill check -o github",
 )
 @click.command()
 @click.argument("path", type=click.Path(exists=True, path_type=Path), default=".")
@@ -47,8 +51,15 @@ def init(directory: Path, *, with_git: bool) -> None:
     type=click.Path(exists=True, path_type=Path),
     help="A file or directory of observations: templates are compared with what their primaries run.",
 )
-@options.output
-def check(path: Path, observations: Path | None, form: options.Output) -> None:
+@click.option(
+    "-o",
+    "--output",
+    "form",
+    type=click.Choice(get_args(CheckForm)),
+    default="table",
+    help="The form of the answer: annotations of GitHub Actions, SARIF and JUnit's XML are for CI.",
+)
+def check(path: Path, observations: Path | None, form: CheckForm) -> None:
     """Check every file of a fleet repository as the daemon would.
 
     Prints all problems at once, as path:line: field: message (try ...), errors first. Exits with 1 when there is an

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 import click
 
@@ -13,6 +13,9 @@ from reconciler.cli.exit_codes import REFUSED
 if TYPE_CHECKING:
     from reconciler.core.observe.supposition import Supposition
     from reconciler.settings import Settings
+
+
+PlanForm: TypeAlias = Literal["table", "json", "markdown"]
 
 
 class _Supposed(click.ParamType["Supposition"]):
@@ -68,6 +71,7 @@ class _Plan(click.Command):
     "overspill plan --what-if llm/vllm+3",
     "overspill plan --what-if cluster/worker-2=down --what-if cluster/worker-3/gpu+4",
     "overspill plan -o json | jq '.commits[].subject'",
+    "overspill plan --source-branch my-branch -o markdown",
 )
 @click.command(cls=_Plan)
 @options.connected("OBSERVATIONS", "KUBECONFIG", "PROMETHEUS")
@@ -88,7 +92,14 @@ class _Plan(click.Command):
     is_flag=True,
     help="Exit with 0 if nothing would change, with 2 if something would, and with 1 on any error.",
 )
-@options.output
+@click.option(
+    "-o",
+    "--output",
+    "form",
+    type=click.Choice(get_args(PlanForm)),
+    default="table",
+    help="The form of the answer; Markdown is for the comment of a pull request.",
+)
 def plan(
     settings: Settings,
     at: datetime | None,
@@ -96,7 +107,7 @@ def plan(
     *,
     as_diff: bool,
     detailed_exitcode: bool,
-    form: options.Output,
+    form: PlanForm,
 ) -> None:
     """Show what `run` would commit, and commit nothing.
 

@@ -1,0 +1,87 @@
+"""The rows of a plan: each commit with its change, and the reason in a sentence."""
+
+from __future__ import annotations
+
+from reconciler.core.commits import message_parts
+from reconciler.core.commits.messages import held, reason_clause
+from reconciler.core.commits.write import RenderedPlan
+from reconciler.model.ledger import Drift
+from reconciler.model.placement import RestraintKind
+from reconciler.model.plan import (
+    Change,
+    Extend,
+    Hold,
+    Move,
+    Place,
+    Release,
+    RequestChange,
+    Resize,
+    Restore,
+    Revert,
+    Shortage,
+)
+from reconciler.model.tree import Commit
+from reconciler.text.wording import as_clause
+
+
+def plan_rows(rendered: RenderedPlan) -> list[tuple[object, ...]]:
+    """Return the action, workload, placement, cluster, replicas, end and reason of each commit, in their order."""
+    first = rendered.commits[: len(rendered.commits) - len(rendered.changes)]
+    return [*map(_first_commit_row, first), *map(_row, rendered.changes)]
+
+
+def _first_commit_row(commit: Commit) -> tuple[object, ...]:
+    """Return the row of a commit that only begins a branch or a directory, which its subject names."""
+    return ("Start", None, None, None, None, None, commit.message.partition("\n")[0].partition(": ")[2])
+
+
+def _row(change: Change) -> tuple[object, ...]:
+    """Return the row of a change."""
+    if isinstance(change, RequestChange):
+        return _request_row(change)
+    cells: tuple[object, ...]
+    match change:
+        case Place(placement=placement, shortage=None, choice=choice, detail=detail):
+            cells = (
+                placement.replicas,
+                placement.expires_at,
+                f"{as_clause(detail) or 'asked for by name'}{reason_clause(choice)}",
+            )
+        case Place(placement=placement, shortage=Shortage() as shortage, choice=choice):
+            missing = f"{message_parts.describe_missing(shortage)}{message_parts.describe_causes(shortage, placement)}"
+            cells = (placement.replicas, placement.expires_at, f"{missing}{reason_clause(choice)}")
+        case Resize(before=before, after=placement, detail=detail, shortage=shortage, choice=choice):
+            cells = (
+                f"{before.replicas} -> {placement.replicas}",
+                placement.expires_at,
+                f"{as_clause(detail)}{message_parts.describe_signals(shortage, placement)}{reason_clause(choice)}",
+            )
+        case Extend(after=placement, detail=detail):
+            cells = (placement.replicas, placement.expires_at, detail)
+        case Move(before=before, after=placement, why=why, detail=detail, choice=choice):
+            cells = (
+                placement.replicas,
+                placement.expires_at,
+                f"from {before.where}, {why}: {as_clause(detail)}{reason_clause(choice)}",
+            )
+        case Revert(placement=placement, why=why, detail=detail, restraint=restraint):
+            hold = restraint if restraint is not None and restraint.kind is RestraintKind.HOLD else None
+            reason = f"{why}: {as_clause(detail)}" if as_clause(detail) else str(why)
+            until = held(hold)
+            reason += f"; {until[0].lower()}{as_clause(until[1:])}" if until else ""
+            cells = (f"{placement.replicas} -> 0", None, reason)
+        case Restore(drifted=Drift(placement=placement), detail=detail):
+            cells = (placement.replicas, placement.expires_at, detail)
+        case Hold(placement=placement, restraint=restraint):
+            cells = (None, restraint.until, restraint.reason)
+        case Release(workload=workload, restraints=restraints, detail=detail):
+            clusters = ", ".join(sorted({restraint.cluster or "all" for restraint in restraints}))
+            return ("Release", workload, None, clusters, None, None, detail)
+    return (type(change).__name__, placement.workload, placement.name, placement.where, *cells)
+
+
+def _request_row(change: RequestChange) -> tuple[object, ...]:
+    """Return the row of a change to the record of a request."""
+    record = message_parts.record_of(change)
+    clusters = ", ".join(record.request.clusters)
+    return (type(change).__name__, record.workload, None, clusters, None, None, message_parts.request_reason(change))

@@ -1,0 +1,45 @@
+"""The rate of placements: their GPUs, and what these cost by the hour at the prices of a moment."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from reconciler.core.capacity.gpu_models import gpus_of_pod
+from reconciler.core.cost.prices import node_labels, price_at
+from reconciler.model.ids import ClusterName
+from reconciler.model.placement import Placement
+from reconciler.model.policy import Cluster
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HourlyRate:
+    """GPUs, and dollars an hour for those whose cluster has a price."""
+
+    gpus: int = 0
+    dollars: float = 0.0
+    unpriced_gpus: int = 0
+
+    def minus(self, other: HourlyRate) -> HourlyRate:
+        """Return the difference from another rate."""
+        return HourlyRate(
+            gpus=self.gpus - other.gpus,
+            dollars=self.dollars - other.dollars,
+            unpriced_gpus=self.unpriced_gpus - other.unpriced_gpus,
+        )
+
+
+def hourly_rate(
+    placements: Iterable[Placement], clusters: Mapping[ClusterName, Cluster], moment: datetime
+) -> HourlyRate:
+    """Add up placements; a cluster that is not in the fleet repository has no price."""
+    gpus, dollars, unpriced = 0, 0.0, 0
+    for placement in placements:
+        cluster, shape = clusters.get(placement.cluster), placement.shape
+        number = gpus_of_pod(shape) * shape.group_size * placement.replicas
+        price = None if cluster is None else price_at(cluster, node_labels(shape), moment)
+        gpus += number
+        dollars += 0 if price is None else price * number
+        unpriced += number if price is None else 0
+    return HourlyRate(gpus=gpus, dollars=dollars, unpriced_gpus=unpriced)

@@ -1,0 +1,65 @@
+"""Problems as other tools read them: GitHub's commands, SARIF and JUnit's XML."""
+
+from __future__ import annotations
+
+import json
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from reconciler.errors import Problem, Severity
+from reconciler.text.problem_reports import github_annotations, junit, sarif
+
+ERROR = Problem(
+    path="clusters/worker-2.yaml", line=8, field="spec.availabilty", message="unknown field", hint="try 'availability'"
+)
+WARNING = Problem(path="templates/vllm.yaml", message="is not read", severity=Severity.WARNING)
+
+
+def test_an_annotation_has_its_place_and_the_way_out() -> None:
+    assert github_annotations([ERROR, WARNING]) == (
+        "::error file=clusters/worker-2.yaml,line=8,title=spec.availabilty::unknown field (try 'availability')\n"
+        "::warning file=templates/vllm.yaml::is not read\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("problem", "line"),
+    [
+        (Problem(path="a,b:c.yaml", message="m"), "::error file=a%2Cb%3Ac.yaml::m"),
+        (Problem(path="a%0A.yaml", message="100 %"), "::error file=a%250A.yaml::100 %25"),
+        (Problem(path="a", message="first\n::add-mask::x"), r"::error file=a::first\n::add-mask::x"),
+        (Problem(path="", message="m"), "::error::m"),
+    ],
+)
+def test_no_name_and_no_message_begins_a_command_of_its_own(problem: Problem, line: str) -> None:
+    assert github_annotations([problem]) == f"{line}\n"
+
+
+def test_sarif_has_a_result_for_each_problem() -> None:
+    (run,) = json.loads(sarif([ERROR, WARNING], "1.2.3"))["runs"]
+    assert run["tool"]["driver"]["version"] == "1.2.3"
+    first, second = run["results"]
+    assert first["level"] == "error"
+    assert first["message"]["text"] == "spec.availabilty: unknown field (try 'availability')"
+    assert first["locations"][0]["physicalLocation"] == {
+        "artifactLocation": {"uri": "clusters/worker-2.yaml"},
+        "region": {"startLine": 8},
+    }
+    assert second["level"] == "warning"
+    assert second["locations"][0]["physicalLocation"]["region"] == {"startLine": 1}
+    assert {result["ruleId"] for result in run["results"]} == {rule["id"] for rule in run["tool"]["driver"]["rules"]}
+
+
+def test_junit_has_a_case_for_each_file_and_a_failure_for_each_with_errors() -> None:
+    hostile = Problem(path='<a href="x">.yaml', message="\x00 & ]]>")
+    suites = ET.fromstring(junit([ERROR, WARNING, hostile], ["fleet.yaml", "clusters/worker-2.yaml"]))
+    (suite,) = suites
+    assert (suite.get("tests"), suite.get("failures")) == ("4", "2")
+    cases = {case.get("name"): case for case in suite}
+    assert list(cases) == ['<a href="x">.yaml', "clusters/worker-2.yaml", "fleet.yaml", "templates/vllm.yaml"]
+    failure = cases["clusters/worker-2.yaml"].find("failure")
+    assert failure is not None
+    assert failure.text == str(ERROR)
+    assert cases["templates/vllm.yaml"].findtext("system-out") == str(WARNING)
+    assert not list(cases["fleet.yaml"])
