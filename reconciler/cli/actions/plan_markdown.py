@@ -84,10 +84,11 @@ def _money(decision: PassDecision, rendered: RenderedPlan) -> str:
     change = after.minus(before)
     if change == HourlyRate():
         return ""
-    more = (
-        f"**{change.gpus:+d} GPUs** elsewhere, {'+' if change.dollars >= 0 else '-'}${abs(change.dollars):.2f} an hour"
-    )
-    return f"{more} ({abs(change.unpriced_gpus)} of them without a price)" if change.unpriced_gpus else more
+    more = f"**{change.gpus:+d} GPUs** elsewhere"
+    if change.gpus == change.unpriced_gpus:
+        return f"{more}; their clusters have no price"
+    dollars = f"{'-' if change.dollars < 0 else '+'}${abs(change.dollars):.2f} an hour"
+    return f"{more}, {dollars}" + (f"; {change.unpriced_gpus:+d} without a price" if change.unpriced_gpus else "")
 
 
 def _before(changes: Sequence[Change]) -> Iterator[Placement]:
