@@ -142,7 +142,7 @@ class Primary:
         """Write the observation of this cluster."""
         waiting = [{"replicas": count, "since": format_time(since)} for since, count in self._waiting]
         workload = {**self._workload, "wanted": self.wanted, "running": self.running, "unschedulable": waiting}
-        return {**self._seen, "observedAt": format_time(now), "workloads": [workload]}
+        return {**self._seen, "observedAt": format_time(now), "workloads": [workload, *self._seen["workloads"][1:]]}
 
 
 def read(path: Path) -> Json:

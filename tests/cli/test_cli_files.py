@@ -50,6 +50,15 @@ def test_what_init_wrote_passes_check(terminal: Terminal, tmp_path: Path) -> Non
     assert terminal.done("check", str(tmp_path / "fleet")).endswith(": 0 errors, 0 warnings\n")
 
 
+def test_first_plan_of_what_init_wrote_bursts_and_holds_nothing_back(terminal: Terminal, tmp_path: Path) -> None:
+    fleet = tmp_path / "fleet"
+    terminal.done("init", str(fleet), "--git")
+    (seen,) = re.findall(r'observedAt: "(.*)"', (LAYOUT / "observations" / "worker-1.yaml").read_text())
+    plan = terminal.answer("plan", "--repo", str(fleet), "--observations", str(fleet / "observations"), "--at", seen)
+    assert [commit["change"]["action"] for commit in plan["commits"] if commit["change"]] == ["Place"]
+    assert plan["suppressed"] == []
+
+
 def test_init_with_git_commits_everything_to_main(terminal: Terminal, tmp_path: Path) -> None:
     terminal.env |= {
         "GIT_AUTHOR_NAME": "Ann",

@@ -96,7 +96,7 @@ def test_the_newest_waiting_replicas_are_the_first_to_go(primary: Primary) -> No
     primary.scale(6, NOON + timedelta(seconds=5))
     primary.scale(2, NOON + timedelta(seconds=9))
     (seen,) = observation_file.read(yaml.emit(primary.observation(NOON)).encode(), "seen.yaml")
-    (workload,) = seen.workloads
+    workload, _ = seen.workloads
     assert [(wait.replicas, wait.since) for wait in workload.waiting] == [(2, NOON)]
     assert (workload.wanted, workload.running) == (18, 16)
 

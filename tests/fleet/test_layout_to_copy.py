@@ -51,7 +51,7 @@ def test_every_cluster_has_an_observation_and_the_primary_is_short_of_gpus():
     }
     desired = load(layout())
     assert set(seen) == set(desired.clusters)
-    (workload,) = seen["worker-1"].workloads
+    workload, _ = seen["worker-1"].workloads
     assert workload.ref == desired.templates[WorkloadId("llm", "vllm")].ref
     assert workload.wanted - workload.running == sum(waiting.replicas for waiting in workload.waiting) > 0
     assert all(node.free.holds(workload.shape.requests) == 0 for pool in seen["worker-1"].pools for node in pool.nodes)
