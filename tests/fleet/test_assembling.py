@@ -112,6 +112,40 @@ def test_what_a_policy_names_must_exist():
     assert not desired.incomplete
 
 
+@pytest.mark.parametrize(
+    ("spec", "told"),
+    [
+        ("{templates: [vlm]}", "no file describes WorkloadTemplate vlm (try 'vllm')"),
+        ("{templates: [chat]}", "no file describes WorkloadTemplate chat (there are vllm)"),
+        (
+            "{templates: [vllm], workspaces: [speech]}",
+            "WorkloadTemplate vllm is in none of spec.workspaces (it is in llm)",
+        ),
+    ],
+    ids=["a misspelt name", "names of nothing", "a template of another workspace"],
+)
+def test_a_name_that_costs_a_template_its_policy_is_an_error(spec, told):
+    speech = (
+        FLEET["workspaces/llm.yaml"].replace("name: llm", "name: speech").replace("namespaces: [", "namespaces: [x-")
+    )
+    files = {**FLEET, "policies/gpu.yaml": policy("gpu", spec), "workspaces/speech.yaml": speech}
+    assert [line.partition("]: ")[2] for line in errors(load(files)) if "policies/" in line] == [told]
+    governed = load({**files, "policies/z.yaml": policy("z")})
+    assert [line for line in errors(governed) if "policies/" in line] == []
+    assert any(told.partition(" (")[0] in line for line in warnings(governed))
+    assert not load(files).incomplete
+
+
+def test_a_name_that_is_left_over_beside_others_is_a_warning():
+    desired = load({**FLEET, "policies/gpu.yaml": policy("gpu", "{templates: [vllm, vllm-old]}")})
+    assert errors(desired) == []
+    (line,) = warnings(desired)
+    assert line == (
+        "policies/gpu.yaml:5: spec.templates[1]: no file describes WorkloadTemplate vllm-old"
+        " (add a WorkloadTemplate of this name)"
+    )
+
+
 def test_the_policy_that_names_the_template_goes_before_its_workspace_and_that_before_all():
     files = {
         **FLEET,

@@ -27,6 +27,7 @@ from reconciler.model.policy import BurstPolicy, Desired, Workspace
 from reconciler.model.units import format_duration
 from reconciler.model.workload import WorkloadRef, WorkloadTemplate
 from reconciler.text.findings import Finding, Loc, shortened
+from reconciler.text.spelling import nearest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,6 +120,8 @@ def assign_policies(policies: Sequence[BurstPolicy], workloads: Iterable[Workloa
     )
 
 
+_MOST_COMPARED = 20
+"""Unknown names of a policy that are compared with those of templates."""
 _GOVERNING = frozenset({"BurstPolicy", "GPRTemplateBinding"})
 
 Templates = Mapping[WorkloadId, tuple[WorkloadTemplate, DeclaredValue[TemplateDraft]]]
@@ -130,9 +133,8 @@ def policies_in_force(work: FleetObjects, desired: Desired, templates: Templates
     A template without a BurstPolicy may be governed by the binding of its workspace (`implicit`).
     """
     placed_policies = list(work.named(BurstPolicyFile, "BurstPolicy").values())
-    names = frozenset(placed.value.name for placed in work.all(TemplateDraft))
     for placed in placed_policies:
-        _report_unknown(work, placed, desired, names)
+        _report_unknown(work, placed, desired)
     governed = assign_policies([placed.value.value_of() for placed in placed_policies], templates)
     for position, rivals in governed.rivals.items():
         which = first_names([str(workload) for workload, _ in rivals])
@@ -168,6 +170,7 @@ def policies_in_force(work: FleetObjects, desired: Desired, templates: Templates
             work.report(placed_template, finding)
         for finding in _warn_engines(template, policy or implicit, desired):
             work.report(placed_template, placed_template.value.spelling.of(finding))
+    _report_unknown_templates(work, placed_policies, desired, _without_policy(work, policies, templates))
     for workload in _counted_twice(work, policies, desired, templates):
         del policies[workload]
     if "Cluster" not in work.excused:
@@ -193,16 +196,62 @@ def _governed_workspaces(policies: Mapping[WorkloadId, BurstPolicy]) -> dict[str
     return {name: [*workspaces] for name, workspaces in homes.items()}
 
 
-def _report_unknown(
-    work: FleetObjects, placed: DeclaredValue[BurstPolicyFile], desired: Desired, names: frozenset[TemplateName]
+def _without_policy(
+    work: FleetObjects, policies: Mapping[WorkloadId, BurstPolicy], templates: Templates
+) -> frozenset[TemplateName]:
+    """Name the templates that want a policy and have none; none while a broken file may hold it."""
+    if not work.excused.isdisjoint(_GOVERNING):
+        return frozenset()
+    return frozenset(
+        workload.name
+        for workload, (_, placed) in templates.items()
+        if workload not in policies and placed.value.auto is not False
+    )
+
+
+def _report_unknown_templates(
+    work: FleetObjects,
+    policies: Iterable[DeclaredValue[BurstPolicyFile]],
+    desired: Desired,
+    idle: frozenset[TemplateName],
 ) -> None:
-    """Report names in a policy that no file declares; `names` are those of the templates."""
+    """Report template names of policies that no file declares, and those that their workspaces do not have.
+
+    A name is an error where it may cost a burst: one of the `idle` templates, which have no policy, is meant by it, or
+    may be since the policy governs nothing. Otherwise it is left over from a template that its owners took away.
+    """
+    names = frozenset(draft.value.name for draft in work.all(TemplateDraft))
+    homes: dict[str, set[WorkspaceName]] = {}
+    for workload in desired.templates:
+        homes.setdefault(workload.name, set()).add(workload.workspace)
+    for placed in policies:
+        spec = placed.value.spec
+        places = name_locations(("spec", "templates"), spec.templates)
+        unknown = [(loc, name) for loc, name in places if name not in names and name not in work.excused]
+        governs = len(unknown) < len(places)
+        grave = [
+            (loc, name)
+            for loc, name in unknown[:_MOST_COMPARED]
+            if idle and (not governs or nearest(name, idle).startswith("try "))
+        ]
+        others = [place for place in unknown if place not in grave]
+        offered = names.difference(spec.templates) if others else names
+        work.report_unknown(placed, "WorkloadTemplate", grave, names, usable=idle)
+        work.report_unknown(placed, "WorkloadTemplate", others, names, Severity.WARNING, usable=offered)
+        if spec.workspaces and desired.workspaces.keys() >= set(spec.workspaces):
+            outside = [place for place in places if homes.get(place[1], {*spec.workspaces}).isdisjoint(spec.workspaces)]
+            for loc, name in outside:
+                message = f"WorkloadTemplate {name} is in none of spec.workspaces"
+                hint = f"it is in {first_names(sorted(homes[name]))}"
+                severity = Severity.ERROR if name in idle else Severity.WARNING
+                work.report(placed, Finding(loc=loc, message=message, hint=hint, severity=severity))
+
+
+def _report_unknown(work: FleetObjects, placed: DeclaredValue[BurstPolicyFile], desired: Desired) -> None:
+    """Report workspaces and clusters in a policy that no file declares."""
     spec = placed.value.spec
     work.report_unknown(
         placed, "Workspace", name_locations(("spec", "workspaces"), spec.workspaces), desired.workspaces
-    )
-    work.report_unknown(
-        placed, "WorkloadTemplate", name_locations(("spec", "templates"), spec.templates), names, Severity.WARNING
     )
     candidates: list[tuple[Loc, str]] = [
         (("spec", "clusters", index, "name"), candidate.name)
