@@ -8,7 +8,7 @@ from typing import Literal, Protocol
 
 from reconciler.core.engines.deployment import Deployment
 from reconciler.core.engines.logins import LoginSource
-from reconciler.core.engines.reports import ReportSource
+from reconciler.core.engines.reports import EngineResource, ReportSource
 from reconciler.core.engines.webhook import Webhook
 from reconciler.core.spread.subset_pods import Injection
 from reconciler.core.workloads.builtin_kinds import Kinds
@@ -51,6 +51,16 @@ class ControlPlane:
     """The objects there that report on placements."""
     logins: LoginSource | None = None
     """The objects there by which clusters of a `Connection.argocd` are logged in to; None without any."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Installation:
+    """By what an engine is known in a cluster that it runs in."""
+
+    resource: EngineResource
+    """A resource that the API server serves there."""
+    selector: str
+    """The label of the engine's Deployments, which may be in any namespace."""
 
 
 class Engine(Protocol):
@@ -116,6 +126,9 @@ class Engine(Protocol):
     """The objects that `overspill bootstrap` prints; None where an engine needs none."""
     webhook: Webhook | None
     """How the engine is told of a push (`--notify`); None where it cannot be told."""
+
+    installation: Installation | None
+    """By what it is known in a cluster; None for an engine that runs in none."""
 
     # 3. The reports on placements.
 

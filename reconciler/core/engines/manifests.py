@@ -13,7 +13,7 @@ from typing import Literal
 
 from reconciler.core.engines import objects
 from reconciler.core.engines.deployment import Deployment, chart_steps
-from reconciler.core.engines.engine import Bootstrap
+from reconciler.core.engines.engine import Bootstrap, Installation
 from reconciler.core.engines.refusals import chart_refusals, command_refusals, command_steps, unique_charts
 from reconciler.core.engines.webhook import Webhook
 from reconciler.core.safety import commands
@@ -39,6 +39,7 @@ class ManifestsEngine:
     heeds = frozenset[str]()
     bootstrap: Bootstrap | None = None
     webhook: Webhook | None = None
+    installation: Installation | None = None
 
     def charts_mode(self, spec: DeploySpec) -> Literal["engine", "rendered"]:
         """Render every chart: no controller installs it."""

@@ -13,11 +13,11 @@ from collections.abc import Mapping
 from typing import Literal
 
 from reconciler.core.engines import objects, subset_patches
-from reconciler.core.engines.argocd.applications import ApplicationSource
+from reconciler.core.engines.argocd.applications import APPLICATIONS, ApplicationSource
 from reconciler.core.engines.argocd.bootstrap import ArgoCDBootstrap
 from reconciler.core.engines.argocd.cluster_secrets import ClusterSecretSource
 from reconciler.core.engines.deployment import Deployment, chart_steps
-from reconciler.core.engines.engine import Bootstrap, ControlPlane
+from reconciler.core.engines.engine import Bootstrap, ControlPlane, Installation
 from reconciler.core.engines.refusals import chart_refusals, command_refusals, unique_charts, unreachable
 from reconciler.core.engines.webhook import Webhook
 from reconciler.core.spread import inject
@@ -58,6 +58,7 @@ class ArgoCDEngine:
         path_hint="the path ends in /api/webhook",
         page_refusal="Argo CD knows a repository by its https or ssh address, and the Fleet's spec.repoURL is none",
     )
+    installation: Installation | None = Installation(resource=APPLICATIONS, selector="app.kubernetes.io/part-of=argocd")
 
     def charts_mode(self, spec: DeploySpec) -> Literal["engine", "rendered"]:
         """Leave one chart to Argo CD; render two or more, whose order one Application cannot keep."""

@@ -7,11 +7,11 @@ from typing import Literal
 
 from reconciler.core.engines import subset_patches
 from reconciler.core.engines.deployment import Deployment, chart_steps
-from reconciler.core.engines.engine import Anchor, Bootstrap
+from reconciler.core.engines.engine import Anchor, Bootstrap, Installation
 from reconciler.core.engines.flux import stages
 from reconciler.core.engines.flux.bootstrap import FluxBootstrap
 from reconciler.core.engines.flux.names import SUBSTITUTE
-from reconciler.core.engines.flux.reports import FluxSource
+from reconciler.core.engines.flux.reports import KUSTOMIZATIONS, FluxSource
 from reconciler.core.engines.refusals import command_refusals, unique_charts, unreachable
 from reconciler.core.engines.webhook import Webhook
 from reconciler.core.schema.yaml import emit
@@ -44,6 +44,7 @@ class FluxEngine:
         path_hint="`kubectl get receiver` shows the path",
         secret_path=True,  # Flux makes it up from the Receiver's token
     )
+    installation: Installation | None = Installation(resource=KUSTOMIZATIONS, selector="app.kubernetes.io/part-of=flux")
 
     def charts_mode(self, spec: DeploySpec) -> Literal["engine", "rendered"]:  # noqa: ARG002 - it is the same for all
         """Leave every chart to Flux, which keeps their order."""
