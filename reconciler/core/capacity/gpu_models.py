@@ -16,6 +16,7 @@ from reconciler.model.units import ONE, Quantity, parse_quantity
 from reconciler.text.wording import is_gpu, is_gpu_model_label
 
 INSTANCE_TYPE = "node.kubernetes.io/instance-type"
+REGION, ZONE = "topology.kubernetes.io/region", "topology.kubernetes.io/zone"
 _GB = 10**9
 _MODELS = {
     "nvidia.com": ("nvidia.com/gpu.product",),

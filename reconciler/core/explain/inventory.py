@@ -15,7 +15,15 @@ from functools import partial
 from typing import TypeVar
 
 from reconciler.bulkhead import NoteBug, Seam, attempt
-from reconciler.core.capacity.gpu_models import INSTANCE_TYPE, NodeGpus, closed_gpus, gpus_of_node, gpus_of_pod
+from reconciler.core.capacity.gpu_models import (
+    INSTANCE_TYPE,
+    REGION,
+    ZONE,
+    NodeGpus,
+    closed_gpus,
+    gpus_of_node,
+    gpus_of_pod,
+)
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.observe.demand import unseen
 from reconciler.core.workloads import replica_count
@@ -25,8 +33,6 @@ from reconciler.model.ids import ClusterName, PlacementName, WorkloadId, Workspa
 from reconciler.model.placement import Placement
 
 Row = TypeVar("Row")
-
-_REGION, _ZONE = "topology.kubernetes.io/region", "topology.kubernetes.io/zone"
 
 
 class Health(StrEnum):
@@ -167,8 +173,8 @@ def _row(
         free=node_gpus.free,
         part=node_gpus.part,
         instance_type=labels.get(INSTANCE_TYPE, ""),
-        region=labels.get(_REGION, ""),
-        zone=labels.get(_ZONE, ""),
+        region=labels.get(REGION, ""),
+        zone=labels.get(ZONE, ""),
         health=health,
     )
 

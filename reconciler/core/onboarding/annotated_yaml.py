@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from textwrap import wrap
 
 from reconciler.core.schema.yaml import emit
 from reconciler.text.wording import sanitize
@@ -17,7 +18,7 @@ class AnnotatedLine:
     """A line of a file, and its comment; either may be empty."""
 
     text: str
-    """The line with its indent."""
+    """The line with its indent; the indent alone for a comment on a line of its own."""
     comment: str = ""
 
     def __str__(self) -> str:
@@ -27,10 +28,12 @@ class AnnotatedLine:
             return self.text
         content = self.text.lstrip(" ")
         indent = self.text[: len(self.text) - len(content)]
-        if not content:
-            return f"{indent}# {comment}"
         beside = f"{self.text} # {comment}"
-        return beside if len(beside) <= _WIDTH else f"{indent}# {comment}\n{self.text}"
+        if content and len(beside) <= _WIDTH:
+            return beside
+        lines = wrap(comment, _WIDTH - len(indent) - 2, break_long_words=False, break_on_hyphens=False)
+        above = "\n".join(f"{indent}# {line}" for line in lines)
+        return f"{above}\n{self.text}" if content else above
 
 
 def annotated_text(lines: Iterable[AnnotatedLine]) -> str:
