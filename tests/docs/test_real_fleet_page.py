@@ -6,9 +6,13 @@ import os
 import re
 import shlex
 import subprocess
+from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
+
+from tests.fakes.kube_api_server import Cluster, kubeconfig, serving
 
 CHECKOUT = Path(__file__).parents[2]
 PAGE = (CHECKOUT / "docs" / "real-fleet.md").read_text()
@@ -22,8 +26,26 @@ def commands(number: int) -> str:
 
 
 @pytest.fixture
-def person(person: dict[str, str]) -> dict[str, str]:
+def clusters(tmp_path: Path) -> Iterator[Path]:
+    """Serve the three clusters of the page, and yield the kubeconfig that it begins with."""
+    engines = {
+        "worker-1": {},
+        "worker-2": {"/apis/kustomize.toolkit.fluxcd.io/v1": {"resources": [{"name": "kustomizations"}]}},
+        "worker-3": {"/apis/argoproj.io/v1alpha1": {"resources": [{"name": "applications"}]}},
+    }
+    with ExitStack() as stack:
+        addresses = []
+        for name, documents in engines.items():
+            cluster = Cluster()
+            cluster.documents |= documents
+            addresses.append((name, stack.enter_context(serving(cluster))))
+        yield kubeconfig(tmp_path / "administrator", *addresses)
+
+
+@pytest.fixture
+def person(person: dict[str, str], clusters: Path) -> dict[str, str]:
     """Be somebody with the commands of the page, whose clusters take all that they are given."""
+    person["KUBECONFIG"] = str(clusters)
     for name, does in {"kubectl": "echo /hook/0", "openssl": "echo 0"}.items():
         program = Path(person["PATH"].partition(os.pathsep)[0]) / name
         program.write_text(f"#!/bin/sh\n{does}\n")
@@ -37,7 +59,7 @@ def test_what_it_pushes_for_the_engines_is_printed_for_its_own_clusters(tmp_path
     def types(*lines: str) -> str:
         text = "\n".join(lines).replace(ADDRESS, str(remote))
         # The engines are told where the repository is for them, which is not on this disk.
-        text = text.replace(f"repoURL: {remote}", f"repoURL: {ADDRESS}")
+        text = text.replace(f"--repo-url {remote}", f"--repo-url {ADDRESS}")
         done = subprocess.run(
             ["bash", "-euo", "pipefail", "-c", text],
             cwd=tmp_path, env=person, check=False,

@@ -1,10 +1,9 @@
-"""`init`, `check` and `schema`: the fleet repository as files on this disk."""
+"""`check` and `schema`: the fleet repository as files on this disk."""
 
 from __future__ import annotations
 
 import json
 import os
-import shutil
 import stat
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -14,9 +13,8 @@ from typing import Literal
 import click
 
 from reconciler import __version__
-from reconciler.adapters.git import checkout
 from reconciler.adapters.observation_files import FileObservations
-from reconciler.cli import package_files, printing
+from reconciler.cli import printing
 from reconciler.cli.commands.files import CheckForm
 from reconciler.core.fleet.assemble import is_ignored, without_definitions_elsewhere
 from reconciler.core.fleet.file import ParsedFile
@@ -31,39 +29,8 @@ from reconciler.errors import InvalidInput, Problem, Severity
 from reconciler.model.capacity import Observed
 from reconciler.model.ids import CommitId
 from reconciler.model.policy import Desired
-from reconciler.model.tree import Identity
 from reconciler.text.problem_reports import github_annotations, junit, sarif
 from reconciler.text.wording import count, join_names
-
-
-def init(directory: Path, *, with_git: bool) -> None:
-    """Copy the recommended layout into a directory; go on where an earlier call was broken off.
-
-    A file of the layout that is there already, unchanged, is left as it is. Raises InvalidInput, before the first file
-    is written, where anything else lies in the way.
-    """
-    state = checkout.state(directory) if with_git else None
-    layout = package_files.layout()
-    files = sorted(path.relative_to(layout) for path in layout.rglob("*") if path.is_file())
-    missing = _missing_files(files, layout, directory)
-    if state is checkout.State.HAS_COMMITS and missing:
-        raise InvalidInput(f"{directory} is a git repository with commits already (try without --git)")
-    for path in missing:
-        _copy(layout / path, directory / path)
-    number = count(len(files), "file")
-    if not missing and state in {None, checkout.State.HAS_COMMITS}:
-        printing.say(f"{directory} holds the {number} of the layout already.")
-    elif state is None:
-        printing.say(f"Wrote {number} to {directory}.")
-    else:
-        author = checkout.create(directory, "main", "Begin the fleet repository", fallback=_SCAFFOLD_AUTHOR)
-        printing.say(f"Wrote {number} to {directory} and committed them to main.")
-        if author is _SCAFFOLD_AUTHOR:
-            printing.say(
-                f"git knows no user.name and user.email here: the author of that commit is {author.name}. Before the"
-                " next commit: git config --global user.name 'Ada Lovelace', and user.email."
-            )
-    printing.say(f"Next: describe your clusters and templates there, then `overspill check {directory}`.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -165,8 +132,19 @@ def _print_check(result: CheckResult, top: Path) -> None:
     shown = [words for name, words in result.counts.items() if words[0] or name not in _SELDOM]
     things = ", ".join(f"{number} {singular if number == 1 else plural}" for number, singular, plural in shown)
     printing.say(f"{result.title or things}: {_tally(result.problems)}")
+    if not (result.title or _errors(result.problems)):
+        printing.say(_next_step(result.counts, top))
     if result.elsewhere:
         printing.say(f"In other files: {_tally(result.elsewhere)} (`overspill check {top}` tells them)")
+
+
+def _next_step(counts: Mapping[str, tuple[int, str, str]], top: Path) -> str:
+    """Say what a fleet without templates lacks; nothing for any other."""
+    if not counts["workspaces"][0] or counts["templates"][0] or counts["requests"][0]:
+        return ""
+    where = "" if top == Path() else f" --fleet {top}"
+    command = f"overspill lend deployment/NAME --namespace NAMESPACE{where}"
+    return f"Nothing bursts yet. Next: `{command}` writes the template of a live workload."
 
 
 def _report(form: Literal["github", "sarif", "junit"], result: CheckResult) -> str:
@@ -234,63 +212,6 @@ def schema(kind: str | None, out: Path | None, *, every: bool) -> None:
 
 _SELDOM = frozenset({"requests", "gprTemplates", "bindings", "limits", "kinds"})
 """Counts that are left out of the last line where they are 0: many fleets have none of these."""
-
-
-_SCAFFOLD_AUTHOR = Identity(name="Overspill", email="overspill@overspill.dev")
-"""Author of the first commit if git has no user: all its files are the project's."""
-
-
-def _missing_files(files: list[Path], layout: Path, directory: Path) -> list[Path]:
-    """List the files of the layout that a directory lacks, as paths below it.
-
-    Raises InvalidInput where the directory holds anything but files of the layout, unchanged, and `.git`.
-    """
-    folders = {parent for path in files for parent in path.parents}
-    partial = {_partial(path) for path in files}
-    missing = set(files)
-    for top, names, present in os.walk(directory):
-        folder = Path(top).relative_to(directory)
-        if folder == Path():
-            names[:] = [name for name in names if name != ".git"]
-        names.sort()
-        for name in names:
-            if folder / name not in folders:
-                raise InvalidInput(_in_the_way(directory, folder / name))
-        for name in sorted(present):
-            path = folder / name
-            if path in missing and _same(layout / path, directory / path):
-                missing.remove(path)
-            elif path not in partial and path != Path(".git"):
-                raise InvalidInput(_in_the_way(directory, path))
-    return sorted(missing)
-
-
-def _in_the_way(directory: Path, path: Path) -> str:
-    """Say which file keeps the layout out of a directory."""
-    return f"{directory} is not empty: it holds {path} (try a new directory)"
-
-
-def _same(source: Path, copy: Path) -> bool:
-    """Tell whether a file is an unchanged copy."""
-    return stat.S_ISREG(copy.lstat().st_mode) and copy.read_bytes() == source.read_bytes()
-
-
-def _partial(path: Path) -> Path:
-    """Return the name of a file while it is written."""
-    return path.with_name(f".{path.name}.partial")
-
-
-def _copy(source: Path, target: Path) -> None:
-    """Copy the content of a file, whole or not at all.
-
-    Only the content: a package that was installed read-only must not make a repository that is.
-    """
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(source, _partial(target))
-        _partial(target).replace(target)
-    except OSError as error:
-        raise InvalidInput(f"writing {target}: {error.strerror or error}") from error
 
 
 def read_files(top: Path) -> tuple[dict[str, ParsedFile], list[Problem]]:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias, get_args
 
 import click
 
 from reconciler.cli import options
+from reconciler.environment import PREFIX
 
 CheckForm: TypeAlias = Literal["table", "json", "github", "sarif", "junit"]
 
@@ -21,19 +22,64 @@ KINDS = (
 @options.examples(
     "overspill init fleet --git",
     "git clone git@git.example.com:ml/fleet.git && overspill init fleet",
+    "overspill init fleet --from-kubeconfig",
+    "overspill init fleet --from-kubeconfig --context worker-1 --context worker-2 --primary worker-1",
 )
 @click.command()
 @click.argument("directory", type=click.Path(file_okay=False, path_type=Path), default=".")
 @click.option("--git", "with_git", is_flag=True, help="Make it a git repository and commit the files to `main`.")
-def init(directory: Path, *, with_git: bool) -> None:
+@click.option("--policy", metavar="NAME", help="A ready-made policy, in the place of the usual one.")
+@click.option("--from-kubeconfig", is_flag=True, help="Describe the clusters of a kubeconfig, and copy no examples.")
+@click.option(
+    "--kubeconfig",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help=f"The kubeconfig  [default: {PREFIX}KUBECONFIG, else kubectl's]",
+)
+@click.option("--context", "contexts", multiple=True, metavar="NAME", help="A context to take; all if none is named.")
+@click.option("--primary", metavar="NAME", help="The cluster or context where the workloads live.")
+@click.option("--workspace", metavar="NAME", help="The name of the tenant  [default: default]")
+@click.option(
+    "--namespace",
+    "namespaces",
+    multiple=True,
+    metavar="NS",
+    help="A namespace of its workloads; if none is named, those with pods that ask for GPUs.",
+)
+@click.option(
+    "--engine",
+    type=click.Choice(["argocd", "flux"]),
+    help="The engine of clusters in which none is seen, or several are.",
+)
+@click.option("--argocd", metavar="NAME", help="The cluster whose Argo CD deploys to all, where several run one.")
+@click.option("--repo-url", metavar="URL", help="Where engines clone from  [default: the remote `origin`]")
+def init(directory: Path, *, with_git: bool, policy: str | None, from_kubeconfig: bool, **answers: Any) -> None:
     """Begin a fleet repository in DIRECTORY.
 
     Copies the recommended layout there, to be changed. DIRECTORY must be empty or not exist yet; a fresh clone of an
     empty repository will do. Broken off, the same command goes on where it stopped.
-    """
-    from reconciler.cli.actions import files as action
 
-    action.init(directory, with_git=with_git)
+    With --from-kubeconfig it asks the API server of each context for its nodes and engines, by the login that the
+    daemon would use, and describes these clusters in the place of the examples. What they do not tell is asked on a
+    terminal; each question has an option.
+    """
+    if from_kubeconfig:
+        from reconciler.cli.actions import kubeconfig_init
+        from reconciler.model.policy import EngineName
+
+        workspace, engine = answers.pop("workspace") or "default", answers.pop("engine")
+        given = kubeconfig_init.Answers(
+            policy=policy, workspace=workspace, engine=engine and EngineName(engine), **answers
+        )
+        kubeconfig_init.init_from_kubeconfig(directory, given, with_git=with_git)
+        return
+    for name, value in answers.items():
+        if value:
+            flag = {"contexts": "context", "namespaces": "namespace", "repo_url": "repo-url"}.get(name, name)
+            raise click.UsageError(f"--{flag} goes with --from-kubeconfig")
+    from reconciler.cli.actions import init as action
+
+    action.init(directory, with_git=with_git, policy=policy)
 
 
 @options.examples(

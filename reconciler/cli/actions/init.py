@@ -1,0 +1,142 @@
+"""`init`: the first files of a fleet repository on this disk."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Collection, Mapping
+from pathlib import Path
+
+import click
+
+from reconciler.adapters.git import checkout
+from reconciler.cli import package_files, printing
+from reconciler.errors import InvalidInput
+from reconciler.model.tree import Identity
+from reconciler.text.spelling import nearest
+from reconciler.text.wording import count
+
+
+def init(directory: Path, *, with_git: bool, policy: str | None) -> None:
+    """Copy the recommended layout into a directory, with a ready-made policy in the place of its own if one is named.
+
+    See `write_files` on a directory that is not empty.
+    """
+    files = layout_files()
+    if policy is not None:
+        files = {path: data for path, data in files.items() if not path.startswith("policies/")}
+        files[f"policies/{policy}.yaml"] = ready_made_policy(policy)
+    write_files(directory, files, with_git=with_git)
+    printing.say(f"Next: describe your clusters and templates there, then `overspill check {directory}`.")
+
+
+def layout_files() -> dict[str, bytes]:
+    """Read the files of the recommended layout, by path."""
+    layout = package_files.layout()
+    return {
+        path.relative_to(layout).as_posix(): path.read_bytes() for path in sorted(layout.rglob("*")) if path.is_file()
+    }
+
+
+def ready_made_policy(name: str) -> bytes:
+    """Read a ready-made policy. A name that there is not is a usage error."""
+    policies = {path.stem: path for path in package_files.ready_made_policies().glob("*.yaml")}
+    if name not in policies:
+        raise click.UsageError(f"--policy: there is no ready-made policy {name!r} ({nearest(name, policies)})")
+    return policies[name].read_bytes()
+
+
+def write_files(directory: Path, files: Mapping[str, bytes], *, with_git: bool) -> None:
+    """Write the files of a new fleet repository; go on where an earlier call was broken off.
+
+    A file that is there already, unchanged, is left as it is. Raises InvalidInput, before the first file is written,
+    where anything else lies in the way.
+    """
+    state = checkout.state(directory) if with_git else None
+    wanted = {Path(path): data for path, data in files.items()}
+    missing = _missing_files(wanted, directory)
+    if state is checkout.State.HAS_COMMITS and missing:
+        raise InvalidInput(f"{directory} is a git repository with commits already (try without --git)")
+    for path in missing:
+        _write(directory / path, wanted[path])
+    number = count(len(files), "file")
+    if not missing and state in {None, checkout.State.HAS_COMMITS}:
+        printing.say(f"{directory} holds the {number} of the layout already.")
+    elif state is None:
+        printing.say(f"Wrote {number} to {directory}.")
+    else:
+        author = checkout.create(directory, "main", "Begin the fleet repository", fallback=_SCAFFOLD_AUTHOR)
+        printing.say(f"Wrote {number} to {directory} and committed them to main.")
+        if author is _SCAFFOLD_AUTHOR:
+            printing.say(
+                f"git knows no user.name and user.email here: the author of that commit is {author.name}. Before the"
+                " next commit: git config --global user.name 'Ada Lovelace', and user.email."
+            )
+
+
+def refuse_other_files(directory: Path, paths: Collection[str], folders: Collection[str]) -> None:
+    """Raise InvalidInput where a directory holds anything but files of these paths, or in these folders, and `.git`."""
+    expected = {Path(path) for path in paths}
+    parents = {parent for path in expected for parent in path.parents} | {Path(folder) for folder in folders}
+    for path, is_folder in _entries(directory):
+        if is_folder and path not in parents:
+            raise InvalidInput(_in_the_way(directory, path))
+        partial = path.name.startswith(".") and path.name.endswith(".partial")
+        if not is_folder and path not in expected and path.parent.as_posix() not in folders and not partial:
+            raise InvalidInput(_in_the_way(directory, path))
+
+
+_SCAFFOLD_AUTHOR = Identity(name="Overspill", email="overspill@overspill.dev")
+"""Author of the first commit if git has no user: all its files are the project's."""
+
+
+def _missing_files(files: Mapping[Path, bytes], directory: Path) -> list[Path]:
+    """List the files that a directory lacks, as paths below it.
+
+    Raises InvalidInput where the directory holds anything but these files, unchanged, and `.git`.
+    """
+    folders = {parent for path in files for parent in path.parents}
+    partial = {_partial(path) for path in files}
+    missing = set(files)
+    for path, is_folder in _entries(directory):
+        if path in missing and not is_folder and _same(files[path], directory / path):
+            missing.remove(path)
+        elif path not in (folders if is_folder else partial):
+            raise InvalidInput(_in_the_way(directory, path))
+    return sorted(missing)
+
+
+def _entries(directory: Path) -> list[tuple[Path, bool]]:
+    """List what is in a directory, sorted, but for `.git` at its top: paths below it, and whether each is a folder."""
+    entries = []
+    for top, names, present in os.walk(directory):
+        folder = Path(top).relative_to(directory)
+        names[:] = sorted(name for name in names if folder / name != Path(".git"))
+        entries += [(folder / name, True) for name in names]
+        entries += [(folder / name, False) for name in sorted(present) if folder / name != Path(".git")]
+    return entries
+
+
+def _in_the_way(directory: Path, path: Path) -> str:
+    """Say which file keeps a new fleet repository out of a directory."""
+    return f"{directory} is not empty: it holds {path} (try a new directory)"
+
+
+def _same(data: bytes, copy: Path) -> bool:
+    """Tell whether a file is an unchanged copy."""
+    return stat.S_ISREG(copy.lstat().st_mode) and copy.read_bytes() == data
+
+
+def _partial(path: Path) -> Path:
+    """Return the name of a file while it is written."""
+    return path.with_name(f".{path.name}.partial")
+
+
+def _write(target: Path, data: bytes) -> None:
+    """Write a file, whole or not at all."""
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        _partial(target).write_bytes(data)
+        _partial(target).replace(target)
+    except OSError as error:
+        raise InvalidInput(f"writing {target}: {error.strerror or error}") from error
