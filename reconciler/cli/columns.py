@@ -7,9 +7,14 @@ why rich's tables do not do.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import TypeAlias
 
 from rich.cells import cell_len
+
+Style: TypeAlias = Callable[[str, str], str]
+"""A function of a header and the text of a cell that returns the text in its colour."""
 
 PROSE = frozenset({"NOTE", "VERDICT", "WHAT WOULD CHANGE IT", "WHY"})
 """Headers of the columns that hold sentences."""
@@ -30,8 +35,10 @@ def aligned(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[s
         yield _line(row, widths)
 
 
-def fitted(headers: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> Iterator[str]:
-    """Yield lines that are no wider than `width`, the headers in the first.
+def fitted(
+    headers: Sequence[str], rows: Sequence[Sequence[str]], width: int, style: Style = lambda _, text: text
+) -> Iterator[str]:
+    """Yield lines that are no wider than `width`, the headers in the first; `style` colours the other cells.
 
     A line is wider only where a single name or moment is.
     """
@@ -46,14 +53,15 @@ def fitted(headers: Sequence[str], rows: Sequence[Sequence[str]], width: int) ->
         for column in prose
     ]
     if sum(least) > room:
-        yield from _below(headers, rows, widths, width)
+        yield from _below(headers, rows, widths, width, style)
         return
     for column, share in zip(prose, _share_width(room, least, [widths[column] for column in prose]), strict=True):
         widths[column] = share
-    for row in (headers, *rows):
+    for place, row in enumerate((headers, *rows)):
         cells = [wrapped(text, widths[column]) if column in prose else [text] for column, text in enumerate(row)]
         for number in range(max(map(len, cells))):
-            yield _line([cell[number] if number < len(cell) else "" for cell in cells], widths)
+            line = [cell[number] if number < len(cell) else "" for cell in cells]
+            yield _line(line, widths, _styles(headers, style) if place else ())
 
 
 def wrapped(text: str, width: int) -> list[str]:
@@ -65,7 +73,13 @@ def wrapped(text: str, width: int) -> list[str]:
     return [line.plain.rstrip() for line in lines] or [""]
 
 
-def _below(headers: Sequence[str], rows: Sequence[Sequence[str]], widths: Sequence[int], width: int) -> Iterator[str]:
+def _styles(headers: Sequence[str], style: Style) -> list[Callable[[str], str]]:
+    return [partial(style, header) for header in headers]
+
+
+def _below(
+    headers: Sequence[str], rows: Sequence[Sequence[str]], widths: Sequence[int], width: int, style: Style
+) -> Iterator[str]:
     """Yield the first columns as far as they go, and under each row the others by name."""
     fixed = [column for column, header in enumerate(headers) if header not in PROSE]
     shown = fixed[:1]
@@ -76,7 +90,8 @@ def _below(headers: Sequence[str], rows: Sequence[Sequence[str]], widths: Sequen
     rest = fixed[len(shown) :]
     prose = [column for column in range(len(headers)) if column not in fixed]
     for number, row in enumerate((headers, *rows)):
-        yield _line([row[column] for column in shown], [widths[column] for column in shown])
+        styles = _styles([headers[column] for column in shown], style) if number else ()
+        yield _line([row[column] for column in shown], [widths[column] for column in shown], styles)
         if number == 0:
             continue
         for line in _wrap([f"{headers[column]}: {row[column]}" for column in rest], width - len(_INDENT)):
@@ -113,6 +128,8 @@ def _widths(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> list[int]:
     return [max(cell_len(row[column]) for row in (headers, *rows)) for column in range(len(headers))]
 
 
-def _line(row: Sequence[str], widths: Sequence[int]) -> str:
-    padded = (text + " " * (width - cell_len(text)) for text, width in zip(row, widths, strict=True))
-    return _GAP.join(padded).rstrip()
+def _line(row: Sequence[str], widths: Sequence[int], styles: Sequence[Callable[[str], str]] = ()) -> str:
+    """Join cells, padded by their own width: the marks of a colour take none."""
+    styled = [style(text) for style, text in zip(styles, row, strict=True)] if styles else row
+    pads = (" " * (width - cell_len(text)) for text, width in zip(row, widths, strict=True))
+    return _GAP.join(text + pad for text, pad in zip(styled, pads, strict=True)).rstrip()

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, TypeAlia
 import click
 
 from reconciler.adapters.clock import SystemClock
+from reconciler.cli.forms import WIDE, YAML
 from reconciler.environment import PREFIX, VARIABLES
 from reconciler.errors import InvalidInput
 from reconciler.model.units import parse_duration
@@ -118,11 +119,26 @@ def _with_settings(
 
 
 def output(command: Callable[P, None]) -> Callable[P, None]:
-    """Give a command ``-o table|json``."""
-    option = click.option(
-        "-o", "--output", "form", type=click.Choice(["table", "json"]), default="table", help="The form of the answer."
-    )
-    return option(command)
+    """Give a command ``-o table|wide|json|yaml``; it sees ``table`` or ``json``."""
+    return forms()(command)
+
+
+def forms(*more: str, about: str = "") -> Callable[[Callable[P, None]], Callable[P, None]]:
+    """Give a command the usual forms of an answer and some `more`, with a clause `about` these for its help."""
+    help_text = "The form of the answer; wide shows empty columns too" + (f", and {about}." if about else ".")
+    choice = click.Choice(["table", "wide", "json", "yaml", *more])
+    return click.option("-o", "--output", "form", type=choice, default="table", callback=_form, help=help_text)
+
+
+def _form(context: click.Context, _parameter: click.Parameter, value: str) -> str:
+    """Take note of a form that `printing` knows by itself, and return the one that the command has to make."""
+    if value == "yaml":
+        context.meta[YAML] = True
+        return "json"
+    if value == "wide":
+        context.meta[WIDE] = True
+        return "table"
+    return value
 
 
 def dry_run(command: Callable[P, None]) -> Callable[P, None]:

@@ -9,13 +9,14 @@ from __future__ import annotations
 import json
 import shutil
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 
 import click
 
 from reconciler.cli.columns import NONE, aligned, fitted, wrapped
 from reconciler.cli.exit_codes import MET_A_BUG
+from reconciler.cli.forms import WIDE, YAML
 from reconciler.errors import Problem, Severity
 from reconciler.model.units import format_duration
 from reconciler.text.redaction import redacted
@@ -24,14 +25,50 @@ from reconciler.text.to_json import json_value
 
 
 def table(headers: Sequence[str], rows: Iterable[Sequence[object]], *, empty: str = "") -> None:
-    """Print rows under their headers, or say `empty` when there are none. None is shown as ``-``."""
+    """Print rows under their headers, or say `empty` when there are none. None is shown as ``-``.
+
+    A terminal shows states in colour, and no column that is empty in all rows, unless the wide form is asked for.
+    """
     cells = [[cell(value) for value in row] for row in rows]
     if not cells:
         say(empty)
         return
-    lines = fitted(headers, cells, _width()) if sys.stdout.isatty() else aligned(headers, cells)
+    if not sys.stdout.isatty():
+        lines = aligned(headers, cells)
+    else:
+        shown = [index for index in range(len(headers)) if _asked(WIDE) or any(row[index] != NONE for row in cells)]
+        lines = fitted(
+            [headers[index] for index in shown], [[row[index] for index in shown] for row in cells], _width(), _coloured
+        )
     for number, line in enumerate(lines):
         click.echo(line if number else click.style(line, bold=True))
+
+
+def _coloured(header: str, text: str) -> str:
+    """Return a state in its colour, and anything else as it is."""
+    if header not in _STATES:
+        return text
+    colour = next((colour for colour, words in _COLOURS.items() if not words.isdisjoint(text.split())), None)
+    return text if colour is None else click.style(text, fg=colour)
+
+
+_STATES = frozenset({"ACTION", "ENGINE", "HEALTH", "PHASE", "REASON", "STATUS"})
+"""Headers of the columns that hold states."""
+_COLOURS: Mapping[str, frozenset[str]] = {
+    "red": frozenset({"Bug", "Failed", "Revert", "Unhealthy", "Unknown", "Unseen"}),
+    "yellow": frozenset({
+        "CoolingDown", "Held", "Hold", "Move", "NothingFits", "OverBudget", "Pending", "Progressing", "Provisioning",
+        "Queued", "Resize", "ScaleUpWindow",
+    }),
+    "green": frozenset({"Extend", "Healthy", "Place", "Ready", "Release", "Running", "Succeeded", "Successful"}),
+}  # fmt: skip # a table of words, filled line by line
+"""Words of states by colour; the first colour of which a text has a word is its own."""
+
+
+def _asked(form: str) -> bool:
+    """Tell whether a form of `forms` is asked for."""
+    context = click.get_current_context(silent=True)
+    return context is not None and bool(context.meta.get(form))
 
 
 def cell(value: object) -> str:
@@ -80,8 +117,13 @@ def heading(text: str, *, first: bool = False) -> None:
 
 
 def json_out(value: object) -> None:
-    """Print a value as JSON in camelCase, indented."""
-    click.echo(json.dumps(json_value(value), indent=2))
+    """Print a value as JSON in camelCase, indented; as YAML where that is asked for."""
+    if _asked(YAML):
+        from reconciler.core.schema import yaml  # noqa: PLC0415 - slow to import, and few answers need it
+
+        click.echo(yaml.emit(json_value(value)), nl=False)
+    else:
+        click.echo(json.dumps(json_value(value), indent=2))
 
 
 def complain(text: str) -> None:

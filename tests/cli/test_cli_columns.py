@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 import pty
 import re
@@ -17,6 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.cli.columns import aligned, fitted
+from reconciler.core.schema import yaml
 from tests.cli.conftest import Terminal
 from tests.fakes.warm_command import overspill as warm
 
@@ -106,8 +108,40 @@ def test_terminal_gets_every_word_of_the_table(overspill: Terminal, see: Callabl
         assert word in table
 
 
-def test_only_the_headers_of_a_table_are_bold(overspill: Terminal, see: Callable[..., None]) -> None:
+def test_headers_are_bold_and_states_have_their_colour(overspill: Terminal, see: Callable[..., None]) -> None:
     see()
-    headers, *rows = on_terminal(overspill, 200, "plan", plain=False).splitlines()
+    headers, start, place, *_ = on_terminal(overspill, 200, "plan", plain=False).splitlines()
     assert headers.startswith("\x1b[1mACTION")
-    assert not [row for row in rows if "\x1b" in row]
+    assert "\x1b" not in start
+    assert place.startswith("\x1b[32mPlace\x1b[0m   llm/vllm  vllm-")
+    assert place.count("\x1b") == 2
+    assert "\x1b" not in on_terminal(overspill, 200, "plan")
+
+
+def test_a_terminal_shows_no_empty_column_unless_asked_for_a_wide_table(
+    overspill: Terminal, see: Callable[..., None]
+) -> None:
+    see(missing=9, worker_2=0)
+    overspill.done("once")
+
+    def headers(printed: str) -> list[str]:
+        return printed.replace("\r", "").partition("Held back\n")[2].splitlines()[0].split()
+
+    every = ["WORKLOAD", "REASON", "REPLICAS", "UNTIL", "WHY"]
+    held = json.loads(overspill.done("plan", "-o", "json"))["suppressed"]
+    shown = [header for header in every if header != "UNTIL" or any(entry["until"] for entry in held)]
+    assert headers(overspill.done("plan")) == headers(on_terminal(overspill, 200, "plan", "-o", "wide")) == every
+    assert headers(on_terminal(overspill, 200, "plan")) == shown
+
+
+@given(rows=st.lists(st.tuples(NAMES, NAMES, NAMES, WORDS, WORDS), min_size=1, max_size=4), width=st.integers(44, 140))
+def test_colours_move_nothing(rows: list[tuple[str, ...]], width: int) -> None:
+    coloured = fitted(HEADERS, rows, width, lambda header, text: f"\x1b[32m{text}\x1b[0m")
+    assert [re.sub(r"\x1b\[\d+m", "", line).rstrip() for line in coloured] == list(fitted(HEADERS, rows, width))
+
+
+def test_yaml_is_the_json_of_an_answer(overspill: Terminal, see: Callable[..., None]) -> None:
+    see(missing=3)
+    overspill.done("once")
+    (document,) = yaml.parse(overspill.done("history", "-o", "yaml").encode(), "history")
+    assert document.value == overspill.answer("history")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias
 
 import click
 
@@ -97,14 +97,7 @@ def init(directory: Path, *, with_git: bool, policy: str | None, from_kubeconfig
     type=click.Path(exists=True, path_type=Path),
     help="A file or directory of observations: templates are compared with what their primaries run.",
 )
-@click.option(
-    "-o",
-    "--output",
-    "form",
-    type=click.Choice(get_args(CheckForm)),
-    default="table",
-    help="The form of the answer: annotations of GitHub Actions, SARIF and JUnit's XML are for CI.",
-)
+@options.forms("github", "sarif", "junit", about="annotations of GitHub Actions, SARIF and JUnit's XML are for CI")
 def check(path: Path, observations: Path | None, form: CheckForm) -> None:
     """Check every file of a fleet repository as the daemon would.
 

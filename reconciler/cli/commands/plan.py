@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import click
 
@@ -92,14 +92,7 @@ class _Plan(click.Command):
     is_flag=True,
     help="Exit with 0 if nothing would change, with 2 if something would, and with 1 on any error.",
 )
-@click.option(
-    "-o",
-    "--output",
-    "form",
-    type=click.Choice(get_args(PlanForm)),
-    default="table",
-    help="The form of the answer; Markdown is for the comment of a pull request.",
-)
+@options.forms("markdown", about="Markdown is for the comment of a pull request")
 def plan(
     settings: Settings,
     at: datetime | None,

@@ -100,14 +100,7 @@ def history(settings: Settings, workload: str | None, since: datetime | None, li
     show_default=True,
     help="What is told apart; several are combined.",
 )
-@click.option(
-    "-o",
-    "--output",
-    "form",
-    type=click.Choice(["table", "json", "markdown"]),
-    default="table",
-    help="The form of the answer.",
-)
+@options.forms("markdown")
 def cost(settings: Settings, since: datetime, until: datetime | None, by: tuple[str, ...], form: CostForm) -> None:
     """Add up the GPU-hours and the money of placements.
 
