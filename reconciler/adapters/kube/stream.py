@@ -19,9 +19,7 @@ import structlog
 from reconciler.adapters.kube.answers import Expired, Forbidden, NotServed, Silent, TooLong
 from reconciler.adapters.kube.server import ApiServer
 from reconciler.adapters.kube.timing import WatchTiming
-from reconciler.core.engines.reports import EngineResource
-from reconciler.core.observe.kubernetes.resources import CustomResource, Watched
-from reconciler.core.workloads.builtin_kinds import BUILT_IN
+from reconciler.core.observe.kubernetes.resources import CustomResource, Watched, rights
 from reconciler.core.workloads.watch import key_of
 from reconciler.errors import Transient
 from reconciler.model.workload import Json
@@ -78,13 +76,6 @@ class ListOptions:
 
 
 _ALL = ListOptions()
-
-
-def rights(resource: Watched) -> str:
-    """Return the file of the layout with the RBAC rules of a resource; empty for a kind that the fleet declares."""
-    if isinstance(resource, CustomResource) and resource.name not in BUILT_IN:
-        return ""
-    return resource.rights if isinstance(resource, EngineResource) else "bootstrap/rbac.yaml"
 
 
 class Stream:

@@ -14,6 +14,7 @@ from reconciler.core.engines import ENGINES
 from reconciler.core.engines.logins import LoginSource
 from reconciler.core.engines.reports import ReportSource
 from reconciler.core.fleet.objects import first_names
+from reconciler.core.fleet.watched_workloads import watched_workloads
 from reconciler.core.observe.kubernetes.ownership import BUILT_IN_MARKS, Marks, marks_by_label
 from reconciler.core.workloads.builtin_kinds import NO_KINDS, Kinds
 from reconciler.errors import Problem
@@ -111,11 +112,7 @@ def watch_targets(desired: Desired, contexts: frozenset[str], *, has_kubeconfig:
 
     Without a kubeconfig only the daemon's own cluster is watched; files or pushes report on the others.
     """
-    refs: dict[ClusterName, set[WorkloadRef]] = {}
-    for workload in desired.policies:
-        ref = desired.templates[workload].ref
-        if ref is not None:
-            refs.setdefault(desired.workspaces[workload.workspace].primary, set()).add(ref)
+    refs = watched_workloads(desired)
     control = _control_planes(desired, has_kubeconfig=has_kubeconfig)
     with_logins = next((target for target in control.values() if target.logins is not None), None)
     marks = marks_by_label(desired.kinds)
@@ -131,7 +128,7 @@ def watch_targets(desired: Desired, contexts: frozenset[str], *, has_kubeconfig:
         clusters[name] = ClusterTarget(
             name=name,
             connection=connection,
-            refs=frozenset(refs.get(name, ())),
+            refs=refs.get(name, frozenset()),
             marks=marks,
             kinds=desired.kinds,
             engine=cluster.engine,

@@ -32,6 +32,14 @@ class Bootstrap(Protocol):
 
     per_cluster: bool
     """Whether the objects are those of one cluster, because the engine runs in each."""
+    conditions: Mapping[str, tuple[str, str]]
+    """By the kind of those objects that report on themselves: the condition, and its status where all is well."""
+    secrets: Mapping[str, tuple[str, ...]]
+    """The Secrets that an admin makes beside the objects: by name, the keys that they hold."""
+
+    def install(self, fleet: Fleet, *, context: str) -> str:
+        """Write the command line that installs the engine in the cluster of a context; empty for the current one."""
+        ...
 
     def text(self, desired: Desired, cluster: ClusterName | None, *, output_branch: str) -> str:
         """Write the objects as YAML with comments for the admin; `cluster` is given exactly if `per_cluster`.

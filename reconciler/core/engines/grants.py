@@ -25,9 +25,14 @@ def grants(documents: Iterable[Json]) -> frozenset[str]:
     return frozenset(shortened(grant, _LONGEST) for document in documents for grant in _of(document))
 
 
+def beyond(before: frozenset[str], after: frozenset[str]) -> tuple[str, ...]:
+    """List the grants of `after` that `before` does not cover."""
+    return tuple(sorted(grant for grant in after - before if not _covers(grant, before)))
+
+
 def widening(before: frozenset[str], after: frozenset[str], since: str) -> str:
     """Write as comments what is granted beyond an earlier bootstrap, and what no longer is."""
-    more, fewer = sorted(grant for grant in after - before if not _covers(grant, before)), sorted(before - after)
+    more, fewer = beyond(before, after), sorted(before - after)
     if not more and not fewer:
         return f"# It grants what {since} granted, no more and no less.\n"
     lines = [f"# Granted beyond {since}:\n", *(f"#   + {grant}\n" for grant in more)] if more else []

@@ -10,12 +10,13 @@ from reconciler.core.safety import commands
 from reconciler.core.safety.allowed_kinds import allowed
 from reconciler.core.workloads.api_kinds import group_kind
 from reconciler.model.ids import WorkspaceName, is_name
-from reconciler.model.policy import Desired, EngineName, PodSecurity
+from reconciler.model.policy import Desired, EngineName, PodSecurity, Workspace
 from reconciler.model.workload import DeploySpec, Json
 
 ENFORCED = "pod-security.kubernetes.io/enforce"
 """The label by which Kubernetes' own admission holds the pods of a namespace to a level."""
 
+_NAMESPACE = "/Namespace"
 _EXPRESSION = re.compile(r"\{\{.*?\}\}", re.DOTALL)
 
 
@@ -62,19 +63,39 @@ def _used_namespaces(desired: Desired, workspace: WorkspaceName) -> set[str]:
     """Return the namespaces that files of a workspace name, or ``*`` where an expression leaves one open."""
     used: set[str] = set()
     for spec in deployed(desired, workspace):
-        named = {target_namespace(spec, desired.workspaces[workspace])}
-        named.update(chart.release_namespace for chart in chart_steps(spec))
-        named.update(_manifest_namespaces(resource.manifest for resource in spec.manifests))
-        named.update(_command_namespaces(spec))
-        used.update(name if is_name(name) else "*" for name in named)
+        used |= spec_namespaces(spec, desired.workspaces[workspace])
     return {"*"} if "*" in used else used
+
+
+def spec_namespaces(spec: DeploySpec, workspace: Workspace) -> set[str]:
+    """Return the namespaces that objects of a spec are in or make, with ``*`` for one that an expression names."""
+    named = {target_namespace(spec, workspace)}
+    named.update(chart.release_namespace for chart in chart_steps(spec))
+    named.update(_manifest_namespaces(resource.manifest for resource in spec.manifests))
+    named.update(_command_namespaces(spec))
+    return {name if is_name(name) else "*" for name in named}
+
+
+def made_namespaces(spec: DeploySpec) -> set[str]:
+    """Return the namespaces that a placement of a spec makes where they are missing."""
+    made = {chart.release_namespace for chart in chart_steps(spec) if chart.flags.create_namespace}
+    for resource in spec.manifests:
+        if group_kind(resource.manifest) == _NAMESPACE:
+            made |= _manifest_namespaces([resource.manifest])
+    for command in spec.commands:
+        outcome = commands.read_command(command.cmd)
+        if not isinstance(outcome, commands.ObjectCommand) or outcome.partial:
+            continue
+        if group_kind(outcome.manifest) == _NAMESPACE:
+            made |= _manifest_namespaces([outcome.manifest])
+    return made
 
 
 def _manifest_namespaces(manifests: Iterable[Json]) -> set[str]:
     namespaces: set[str] = set()
     for manifest in manifests:
         metadata = manifest.get("metadata")
-        name = "name" if group_kind(manifest) == "/Namespace" else "namespace"
+        name = "name" if group_kind(manifest) == _NAMESPACE else "namespace"
         if isinstance(metadata, dict) and metadata.get(name):
             namespaces.add(str(metadata[name]))
     return namespaces

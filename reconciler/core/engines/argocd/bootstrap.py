@@ -7,7 +7,9 @@ and chart repositories.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from shlex import quote
+from types import MappingProxyType
 
 from reconciler.core.engines import permissions
 from reconciler.core.engines.deployment import chart_steps
@@ -40,6 +42,8 @@ _INTRODUCTION = """\
 # calls of the API bring charts from others, add them to sourceRepos. Taking something away from the project orphans
 # what it has deployed there: let the placements go first.
 """
+
+_INSTALLATION = "https://raw.githubusercontent.com/argoproj/argo-cd/stable/manifests/install.yaml"
 
 _PROJECT = """\
 # The bounds of every placement, whatever the output branch says: sources, destinations and kinds.
@@ -124,6 +128,17 @@ class ArgoCDBootstrap:
     """The objects of Argo CD's own cluster, for all clusters that it deploys to (a `Bootstrap`)."""
 
     per_cluster = False
+    conditions: Mapping[str, tuple[str, str]] = MappingProxyType({"ApplicationSet": ("ErrorOccurred", "False")})
+    secrets: Mapping[str, tuple[str, ...]] = MappingProxyType({})
+
+    def install(self, fleet: Fleet, *, context: str) -> str:
+        """Write the commands of Argo CD's own guide (https://argo-cd.readthedocs.io/en/stable/getting_started/)."""
+        kubectl = f"kubectl --context {quote(context)}" if context else "kubectl"
+        namespace = fleet.argocd.namespace
+        return (
+            f"{kubectl} create namespace {namespace} && {kubectl} apply -n {namespace} --server-side --force-conflicts"
+            f" -f {_INSTALLATION}"
+        )
 
     def text(self, desired: Desired, cluster: ClusterName | None, *, output_branch: str) -> str:  # noqa: ARG002 - one text is for all clusters
         """Write the AppProject and the ApplicationSet."""

@@ -7,7 +7,9 @@ follows that cluster's directory alone.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from shlex import quote
+from types import MappingProxyType
 
 from reconciler.core.engines import permissions
 from reconciler.core.engines.flux.names import APPLIER, ROOT, SOURCE, TOOLKIT, flux_duration
@@ -123,6 +125,14 @@ class FluxBootstrap:
     """The objects of one cluster (a `Bootstrap`)."""
 
     per_cluster = True
+    conditions: Mapping[str, tuple[str, str]] = MappingProxyType(
+        dict.fromkeys(("GitRepository", "Kustomization", "Receiver"), ("Ready", "True"))
+    )
+    secrets: Mapping[str, tuple[str, ...]] = MappingProxyType({READER: ("username", "password"), HOOK: ("token",)})
+
+    def install(self, fleet: Fleet, *, context: str) -> str:  # noqa: ARG002 - Flux has a namespace of its own
+        """Write the command of Flux's own command line (https://fluxcd.io/flux/cmd/flux_install/)."""
+        return f"flux --context {quote(context)} install" if context else "flux install"
 
     def text(self, desired: Desired, cluster: ClusterName | None, *, output_branch: str) -> str:
         """Write all objects, in the order in which to apply them."""

@@ -84,6 +84,13 @@ Watched: TypeAlias = Resource | CustomResource | EngineResource
 """A resource that may be watched."""
 
 
+def rights(resource: Watched) -> str:
+    """Return the file of the layout with the RBAC rules of a resource; empty for a kind that the fleet declares."""
+    if isinstance(resource, CustomResource) and resource.name not in BUILT_IN:
+        return ""
+    return resource.rights if isinstance(resource, EngineResource) else "bootstrap/rbac.yaml"
+
+
 DEVICES = frozenset({Resource.SLICES, Resource.CLAIMS, Resource.CLASSES})
 """The resources that have to be complete before any device counts as free."""
 
@@ -150,13 +157,13 @@ def custom_resources(refs: Iterable[WorkloadRef], kinds: Kinds = NO_KINDS) -> fr
     if not named:
         return frozenset()
     return frozenset(
-        CustomResource(kind.group, tuple(reversed(kind.versions)), _plural(kind.kind), kind.kind)
+        CustomResource(kind.group, tuple(reversed(kind.versions)), plural_of(kind.kind), kind.kind)
         for kind in {**BUILT_IN, **kinds}.values()
         if not named.isdisjoint({(kind.kind, ""), (kind.kind, kind.group)}) and "." in kind.group
     )
 
 
-def _plural(kind: str) -> str:
+def plural_of(kind: str) -> str:
     """Return the plural of a kind in paths, by the rule of the generators of custom resources."""
     name = kind.lower()
     if name.endswith(("s", "x", "ch", "sh")):
