@@ -1,0 +1,101 @@
+"""Questions to API servers, and their answers."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from enum import StrEnum
+from typing import TypeAlias
+
+from reconciler.core.observe.kubernetes.resources import plural_of
+from reconciler.model.workload import Json
+
+_REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApiQuestion:
+    """A request to an API server that changes nothing there."""
+
+    path: str
+    query: tuple[tuple[str, str], ...] = ()
+    body: str = ""
+    """The JSON of a review, which is posted and stored nowhere; empty for what is read."""
+    metadata_only: bool = False
+    """Whether nothing but the metadata of an object is asked for, so that no value of a Secret is sent."""
+
+
+class AnswerKind(StrEnum):
+    """Kinds of answers of an API server."""
+
+    GIVEN = "given"
+    ABSENT = "absent"
+    """The object, the resource or the API group does not exist."""
+    FORBIDDEN = "forbidden"
+    UNANSWERED = "unanswered"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApiAnswer:
+    """The answer to one question."""
+
+    kind: AnswerKind
+    body: Json = field(default=None, hash=False)
+    why: str = ""
+    """Why there is no body, in the server's words or ours."""
+    skew: timedelta | None = None
+    """How far the server's clock is ahead of ours; None where it was not told."""
+
+    @property
+    def open(self) -> bool:
+        """Whether the question remains open: nobody knows whether the object is there."""
+        return self.kind in (AnswerKind.FORBIDDEN, AnswerKind.UNANSWERED)
+
+
+Answers: TypeAlias = Mapping[ApiQuestion, ApiAnswer]
+"""The answers of one API server, one for each question."""
+
+VERSION = ApiQuestion(path="/version")
+"""The question that is asked first: a server that does not answer it is asked nothing else."""
+
+ACCOUNT = ApiQuestion(
+    path="/apis/authentication.k8s.io/v1/selfsubjectreviews",
+    body=json.dumps({"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}),
+)
+"""As whom the server knows the login."""
+
+GROUPS = ApiQuestion(path="/apis")
+"""The API groups that a server serves, with their versions."""
+
+
+def access_question(verb: str, group: str, resource: str, namespace: str = "") -> ApiQuestion:
+    """Ask whether the login may do something to a resource: in a namespace, or in all of them."""
+    attributes = {"verb": verb, "group": group, "resource": resource, "namespace": namespace}
+    review = {
+        "apiVersion": "authorization.k8s.io/v1",
+        "kind": "SelfSubjectAccessReview",
+        "spec": {"resourceAttributes": {name: value for name, value in attributes.items() if value}},
+    }
+    return ApiQuestion(path=_REVIEWS, body=json.dumps(review))
+
+
+def object_question(
+    version: str, kind: str, name: str, namespace: str = "", *, plural: str = "", metadata_only: bool = False
+) -> ApiQuestion:
+    """Ask for one object by its ``apiVersion``, kind and name."""
+    root = f"/apis/{version}" if "/" in version else f"/api/{version}"
+    scope = f"namespaces/{namespace}/" if namespace else ""
+    return ApiQuestion(path=f"{root}/{scope}{plural or plural_of(kind)}/{name}", metadata_only=metadata_only)
+
+
+def served_versions(groups: ApiAnswer, group: str) -> frozenset[str]:
+    """Return the versions of a group that a server serves, from its answer to GROUPS."""
+    listed = (groups.body or {}).get("groups") or ()
+    return frozenset(
+        str(version.get("version"))
+        for entry in listed
+        if entry.get("name") == group
+        for version in entry.get("versions") or ()
+    )

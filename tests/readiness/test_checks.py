@@ -1,0 +1,133 @@
+"""Checks make their results of answers alone, and what was not answered is unknown."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import timedelta
+
+import pytest
+
+from reconciler.core.engines import ENGINES
+from reconciler.core.observe.kubernetes.resources import CustomResource, Resource
+from reconciler.core.readiness.check import AskedServer, Check, CheckResult, Readiness
+from reconciler.core.readiness.fleet_checks import server_checks
+from reconciler.core.readiness.prerequisites import NeededObject, is_asked
+from reconciler.core.readiness.question import GROUPS, VERSION, AnswerKind, ApiAnswer, ApiQuestion
+from reconciler.core.readiness.read_rights import ReadRights
+from reconciler.core.readiness.server import ClockCheck
+from reconciler.core.schema import yaml
+from reconciler.model.cluster import Category, Prerequisite
+from reconciler.model.ids import ClusterName
+from reconciler.model.policy import Connection, Fleet
+from tests.builders.inputs import desired
+from tests.builders.ready_fleet import bootstraps
+
+SERVER = AskedServer(title="worker-2", cluster=ClusterName("worker-2"), connection=Connection(context="gke two"))
+PRIMARY = AskedServer(title="worker-1", cluster=ClusterName("worker-1"), connection=Connection(in_cluster=True))
+ABSENT = ApiAnswer(kind=AnswerKind.ABSENT)
+FORBIDDEN = ApiAnswer(kind=AnswerKind.FORBIDDEN, why="forbids it: to you")
+ALLOWED = ApiAnswer(kind=AnswerKind.GIVEN, body={"status": {"allowed": True}})
+DENIED = ApiAnswer(kind=AnswerKind.GIVEN, body={"status": {"allowed": False}})
+
+
+def result(check: Check, usual: ApiAnswer, answers: Mapping[ApiQuestion, ApiAnswer] | None = None) -> CheckResult:
+    """Give one answer to every question but some."""
+    return check.result({**dict.fromkeys(check.questions, usual), **(answers or {})})
+
+
+@pytest.mark.parametrize(
+    ("ahead", "readiness"),
+    [
+        (timedelta(seconds=9), Readiness.OK),
+        (timedelta(seconds=-9), Readiness.OK),
+        (timedelta(seconds=11), Readiness.MISSING),
+        (timedelta(seconds=-11), Readiness.MISSING),
+        (None, Readiness.UNKNOWN),
+    ],
+)
+def test_clock_may_be_a_little_off(ahead: timedelta | None, readiness: Readiness) -> None:
+    answer = ApiAnswer(kind=AnswerKind.GIVEN, body={}, skew=ahead)
+    assert ClockCheck(server=SERVER).result({VERSION: answer}).readiness is readiness
+
+
+def test_rights_that_nobody_tells_are_unknown() -> None:
+    check = ReadRights(server=SERVER, file="bootstrap/rbac.yaml", resources=(Resource.NODES,))
+    told = result(check, FORBIDDEN)
+    assert (told.readiness, told.seen) == (Readiness.UNKNOWN, "forbids it: to you")
+    assert told.remedy == "kubectl --context 'gke two' auth can-i list nodes --all-namespaces"
+
+
+def test_rights_to_kinds_that_the_fleet_declares_have_commands_of_their_own() -> None:
+    kind = CustomResource("example.com", ("v1",), "trainers", "Trainer")
+    check = ReadRights(server=PRIMARY, file="", resources=(kind,))
+    groups = {"groups": [{"name": "example.com", "versions": [{"version": "v1"}]}]}
+    told = result(check, DENIED, {GROUPS: ApiAnswer(kind=AnswerKind.GIVEN, body=groups)})
+    assert told.remedy == (
+        "kubectl create clusterrole overspill-fleet-kinds --verb=list,watch --resource=trainers.example.com;"
+        " kubectl create clusterrolebinding overspill-fleet-kinds --clusterrole=overspill-fleet-kinds"
+        " --serviceaccount=overspill-system:overspill"
+    )
+    other = {"groups": [{"name": "example.com", "versions": [{"version": "v2"}]}]}
+    assert result(check, DENIED, {GROUPS: ApiAnswer(kind=AnswerKind.GIVEN, body=other)}).readiness is Readiness.OK
+
+
+def test_right_is_lacking_where_nobody_tells_what_is_served() -> None:
+    check = ReadRights(server=SERVER, file="bootstrap/rbac.yaml", resources=(Resource.QUEUED,))
+    assert result(check, DENIED, {GROUPS: FORBIDDEN}).readiness is Readiness.MISSING
+
+
+@pytest.mark.parametrize(
+    ("category", "name", "remedy"),
+    [
+        (Category.SERVICE_ACCOUNTS, "demo/runner", "create serviceaccount runner --namespace=demo"),
+        (Category.STORAGE_CLASSES, "fast", "| kubectl --context 'gke two' apply -f -"),
+        (Category.KINDS, "ray.io/RayCluster", "kubectl api-resources --api-group=ray.io"),
+    ],
+)
+def test_what_a_template_needs_is_made_or_taken_over_from_the_primary(
+    category: Category, name: str, remedy: str
+) -> None:
+    check = NeededObject(
+        server=SERVER, primary=PRIMARY, prerequisite=Prerequisite(category=category, name=name, by="Deployment vllm")
+    )
+    told = result(check, ABSENT)
+    assert told.readiness is Readiness.MISSING
+    assert told.remedy.endswith(remedy)
+    assert result(check, FORBIDDEN).readiness is Readiness.UNKNOWN
+
+
+def test_priority_class_of_either_api_will_do() -> None:
+    needed = Prerequisite(category=Category.PRIORITY_CLASSES, name="high", by="Job train")
+    check = NeededObject(server=SERVER, primary=PRIMARY, prerequisite=needed)
+    kueue = next(question for question in check.questions if "kueue" in question.path)
+    assert result(check, ABSENT, {kueue: ALLOWED}).readiness is Readiness.OK
+    assert result(check, FORBIDDEN, {kueue: ALLOWED}).readiness is Readiness.OK
+
+
+def test_names_that_an_expression_makes_are_not_asked_for() -> None:
+    assert not is_asked(Prerequisite(category=Category.SECRETS, name="demo/{{ model }}", by="Deployment vllm"))
+    assert not is_asked(Prerequisite(category=Category.IMAGES, name="vllm:1", by="Deployment vllm"))
+
+
+def test_clusters_without_an_engine_of_ours_are_only_watched() -> None:
+    checks = server_checks(desired(), output_branch="placements", begun=True)
+    kinds = {server.title: [type(check).__name__ for check in listed] for server, listed in checks.items()}
+    listed = ["VersionCheck", "ClockCheck", "ReadRights", "TargetNamespace"]
+    assert kinds == {f"worker-{number}": listed for number in (1, 2, 3)}
+
+
+def test_every_kind_with_a_condition_or_a_secret_is_printed_by_its_bootstrap() -> None:
+    printed = [document.value for text in bootstraps() for document in yaml.parse(text.encode(), "bootstrap")]
+    kinds = {document["kind"] for document in printed}
+    secrets = {document["spec"]["secretRef"]["name"] for document in printed if "secretRef" in document.get("spec", {})}
+    described = [engine.bootstrap for engine in ENGINES.values() if engine.bootstrap is not None]
+    assert {kind for bootstrap in described for kind in bootstrap.conditions} <= kinds
+    assert {name for bootstrap in described for name in bootstrap.secrets} == secrets
+
+
+def test_installation_is_for_the_context_of_the_cluster() -> None:
+    for engine in ENGINES.values():
+        if engine.bootstrap is not None:
+            line = engine.bootstrap.install(Fleet(), context="gke two")
+            assert "--context 'gke two'" in line
+            assert "--context" not in engine.bootstrap.install(Fleet(), context="")
