@@ -64,6 +64,7 @@ class Seam(StrEnum):
     COMMIT = "reading the commit"
     REQUEST = "answering the request"
     RECORDING = "recording the pass"
+    CHECK = "checking the cluster"
     CACHE = "keeping the ledger from one run to the next"
 
 

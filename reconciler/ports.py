@@ -10,6 +10,9 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Protocol
 
+from reconciler.core.readiness.check import AskedServer
+from reconciler.core.readiness.question import ApiQuestion
+from reconciler.core.readiness.server import ServerAnswers
 from reconciler.core.recording.pass_record import PassRecord
 from reconciler.model.capacity import Observed
 from reconciler.model.event import Event, Push
@@ -158,6 +161,27 @@ class ClusterView(Protocol):
 
     def observe(self) -> Observed:
         """Return the newest observation of each cluster."""
+        ...
+
+
+class ApiServers(Protocol):
+    """The API servers of the fleet, for single questions; nothing is watched and nothing is changed."""
+
+    def ask(
+        self, desired: Desired, questions: Mapping[AskedServer, Collection[ApiQuestion]]
+    ) -> Mapping[AskedServer, ServerAnswers]:
+        """Ask all servers at the same time, within a bound, and return what each has answered."""
+        ...
+
+
+class PushRehearsal(Protocol):
+    """The remote of the fleet repository, as far as a push can be tried without moving anything."""
+
+    def rehearse_push(self) -> None:
+        """Push to the output branch as a dry run.
+
+        Raises InvalidInput where the remote refuses it, and Transient where it does not answer.
+        """
         ...
 
 

@@ -46,6 +46,19 @@ def announce(endpoint: Endpoint, push: Push, *, timeout: float) -> str:
             return f"it answers {answer.status}"
 
 
+def reach(endpoint: Endpoint, *, timeout: float) -> int | str:
+    """Send an endpoint a request that is no event; returns the status of its answer, or why there is none.
+
+    Both engines refuse what has no event and no signature, and do nothing else (docs/reference/argocd.md, "Webhook";
+    docs/reference/flux.md, "Receiver").
+    """
+    try:
+        with HttpClient(timeout=timeout) as http:
+            return http.send("HEAD", endpoint.url, limit=0).status
+    except (NoAnswer, InvalidInput) as error:
+        return str(error)
+
+
 def _redirection(status: int, location: str) -> str:
     try:
         parts = urlsplit(location)

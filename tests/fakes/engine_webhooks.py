@@ -106,6 +106,10 @@ class _Handler(BaseHTTPRequestHandler):
     def log_message(self, *_: object) -> None:
         """Say nothing."""
 
+    def do_HEAD(self) -> None:
+        """Answer as to an event: neither engine looks at the method."""
+        self.do_POST()
+
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
         given = self.server.engine.answer(self.path, {k.lower(): v for k, v in self.headers.items()}, body)

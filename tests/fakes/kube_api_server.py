@@ -1,10 +1,14 @@
-"""A small API server over real HTTP: lists in pages, watches with versions and bookmarks, and every way to go wrong."""
+"""A small API server over real HTTP: lists in pages, watches with versions and bookmarks, and every way to go wrong.
+
+It answers single questions too: objects by name, what a login may do, and what is served in which version.
+"""
 
 from __future__ import annotations
 
 import json
 import ssl
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -41,6 +45,13 @@ class Cluster:
         """The versions of API groups that tell of them, that of the server's own choice last."""
         self.documents: dict[str, Raw] = {}
         """Answers by path: discovery, and objects that are asked for by name."""
+        self.kinds: dict[str, list[str]] = {}
+        """The plurals of each group and version that is asked for them."""
+        self.denied: set[str] = set()
+        """What no login may read: with their group, or in one namespace (``argocd/applications.argoproj.io``)."""
+        self.account = ""
+        self.ahead = 0
+        """Seconds that its clock is ahead of ours."""
         self.redirects: dict[str, str] = {}
         """Other addresses, by the end of the paths that lead there."""
         self.asked: list[tuple[str, str, dict[str, str]]] = []
@@ -93,6 +104,26 @@ def stored(path: str) -> str:
     return f"{plural}.batch.volcano.sh" if path.startswith("/apis/batch.volcano.sh/") else plural
 
 
+def served(name: str, versions: list[str]) -> Raw:
+    """Describe an API group."""
+    entries = [{"version": version, "groupVersion": f"{name}/{version}"} for version in versions]
+    return {"name": name, "versions": entries, "preferredVersion": entries[-1]}
+
+
+def object_key(path: str) -> tuple[str, str] | None:
+    """Return where the object of a path is held, and under which key; None for the path of a list."""
+    parts = path.strip("/").split("/")
+    rest = parts[2:] if parts[0] == "api" else parts[3:]
+    match rest:
+        case ["namespaces", name]:
+            return "namespaces", f"/{name}"
+        case ["namespaces", space, plural, name]:
+            return plural, f"{space}/{name}"
+        case [plural, name] if plural != "namespaces":
+            return plural, f"/{name}"
+    return None
+
+
 def meant(raw: Raw, path: str, query: dict[str, str]) -> bool:
     """Tell whether an object is in the namespace of a path, if that has one, and has the label that is asked for."""
     scope = path.partition("/namespaces/")[2].split("/")
@@ -110,6 +141,26 @@ class Handler(BaseHTTPRequestHandler):
 
     def log_message(self, *_: object) -> None:
         """Say nothing."""
+
+    def date_time_string(self, timestamp: float | None = None) -> str:
+        """Tell the time of the cluster's own clock."""
+        return super().date_time_string((timestamp or time.time()) + self.server.cluster.ahead)
+
+    def do_POST(self) -> None:
+        """Review what a login may do; nothing is ever stored."""
+        review = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        cluster = self.server.cluster
+        token = self.headers.get("Authorization", "").removeprefix("Bearer ")
+        cluster.asked.append((token, self.path, review))
+        if cluster.token and token != cluster.token:
+            self._answer(401, {"kind": "Status", "message": "Unauthorized"})
+        elif review["kind"] == "SelfSubjectReview":
+            self._answer(201, {**review, "status": {"userInfo": {"username": cluster.account}}})
+        else:
+            wanted = review["spec"]["resourceAttributes"]
+            name = f"{wanted['resource']}.{wanted['group']}" if wanted.get("group") else wanted["resource"]
+            denied = {name, f"{wanted.get('namespace')}/{name}"} & cluster.denied
+            self._answer(201, {**review, "status": {"allowed": not denied}})
 
     def do_GET(self) -> None:
         parts = urlsplit(self.path)
@@ -135,17 +186,39 @@ class Handler(BaseHTTPRequestHandler):
             self._group(parts.path.rpartition("/")[2])
         elif parts.path == "/version":
             self._answer(200, {"gitVersion": "v1.37.0"})
-        elif "limit" not in query:
+        elif parts.path == "/apis":
+            self._answer(200, {"groups": [served(name, kept) for name, kept in self.server.cluster.groups.items()]})
+        elif parts.path.startswith("/apis/") and parts.path.count("/") == 3:
+            self._kinds(parts.path.removeprefix("/apis/"))
+        elif (place := object_key(parts.path)) is not None:
+            self._object(*place)
+        elif parts.path.count("/") < 3:
             self._answer(404, {"kind": "Status", "message": f"{parts.path} is not there"})
         else:
             self._list(parts.path, query)
 
     def _group(self, name: str) -> None:
-        versions = [{"version": one} for one in self.server.cluster.groups.get(name, [])]
+        versions = self.server.cluster.groups.get(name, [])
         if not versions:
             self._answer(404, {"kind": "Status", "message": f"{name} is not served"})
         else:
-            self._answer(200, {"versions": versions, "preferredVersion": versions[-1]})
+            self._answer(200, served(name, versions))
+
+    def _kinds(self, version: str) -> None:
+        kinds = self.server.cluster.kinds.get(version)
+        if kinds is None:
+            self._answer(404, {"kind": "Status", "message": f"{version} is not served"})
+        else:
+            self._answer(200, {"resources": [{"name": plural} for plural in kinds]})
+
+    def _object(self, plural: str, key: str) -> None:
+        raw = self.server.cluster.objects.get(plural, {}).get(key)
+        if raw is None:
+            self._answer(404, {"kind": "Status", "message": f"{plural} {key} not found"})
+        elif "as=PartialObjectMetadata" in self.headers["Accept"]:
+            self._answer(200, {"kind": "PartialObjectMetadata", "metadata": raw["metadata"]})
+        else:
+            self._answer(200, raw)
 
     def _list(self, path: str, query: dict[str, str]) -> None:
         plural = stored(path)
@@ -153,7 +226,7 @@ class Handler(BaseHTTPRequestHandler):
             known = self.server.cluster.objects.get(plural, {}).values()
             items = [raw for raw in known if meant(raw, path, query)]
             metadata: Raw = {"resourceVersion": str(self.server.cluster.version)}
-        first, most = int(query.get("continue", 0)), int(query["limit"])
+        first, most = int(query.get("continue", 0)), int(query.get("limit", len(items)))
         if first + most < len(items):
             metadata["continue"] = str(first + most)
         self._answer(200, {"metadata": metadata, "items": items[first : first + most]})

@@ -47,6 +47,18 @@ def begin(branches: RemoteBranches, moves: Sequence[RefUpdate]) -> Callable[[], 
     return end
 
 
+def rehearse(branches: RemoteBranches, commit: CommitId) -> None:
+    """Try a push of the output branch as a dry run, which sends no commit and moves no branch.
+
+    The remote answers as to any push, so that it shows a login without the right to push; its hooks and its rules for
+    single branches have no say. Raises InvalidInput for a refusal, else Transient.
+    """
+    command = ["push", "--dry-run", "--porcelain", "--no-verify", address.NAME, f"{commit}:{branches.output}"]
+    done = branches.runner.run(command, remote=True)
+    if done.status:
+        raise _rejection(branches, branches.output, done)
+
+
 def doing(branches: RemoteBranches, branch: str) -> str:
     """Describe the push for an error."""
     return f"pushing {branch.removeprefix('refs/heads/')} to {branches.remote.url}"

@@ -303,6 +303,17 @@ class GitRepository:
 
         return end
 
+    def rehearse_push(self) -> None:
+        """Try to push as a dry run: the tip of the output branch, or that of the source branch before it begins."""
+        tips = self.tips()
+        commit = tips.output or tips.source
+        if commit is None:
+            raise InvalidInput(
+                f"{doing(self._branches, self._branches.output)}: there is no commit to try it with"
+                " (try: push the source branch first)"
+            )
+        push.rehearse(self._branches, commit)
+
     def maintain(self) -> None:
         """Repack the small packs of many fetches and writes; does nothing while they are few."""
         self._branches.pack(above=_MAX_PACKS)

@@ -2,10 +2,11 @@
 
 Each cluster is listed once and watched from then on. All share one thread with one event loop, and none waits for
 another. Objects stay the JSON that the API server sends; `core.observe.kubernetes` computes capacity and demand from
-it. Nothing is written to any cluster.
+it. `KubeInquiry` asks single questions in place of that. Nothing is written to any cluster.
 """
 
+from reconciler.adapters.kube.inquiry import KubeInquiry
 from reconciler.adapters.kube.timing import WatchTiming
 from reconciler.adapters.kube.view import KubeObservations
 
-__all__ = ["KubeObservations", "WatchTiming"]
+__all__ = ["KubeInquiry", "KubeObservations", "WatchTiming"]

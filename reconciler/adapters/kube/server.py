@@ -8,6 +8,8 @@ import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
+from datetime import datetime
+from email.utils import parsedate_to_datetime
 from pathlib import Path
 from typing import Any
 from urllib.parse import urljoin, urlsplit
@@ -18,11 +20,15 @@ from kubernetes.aio.client import ApiClient
 from reconciler.adapters.kube.answers import Moved, Silent, Unauthorized, body, check
 from reconciler.adapters.kube.login import Login, error_line
 from reconciler.adapters.kube.timing import WatchTiming
+from reconciler.core.readiness.question import ApiQuestion
 from reconciler.errors import Transient
 from reconciler.model.workload import Json
 
 _LONGEST_EVENT = 16 << 20
 """Most bytes of an event; objects in etcd are smaller than a tenth of that."""
+_JSON = "application/json"
+_METADATA = f"{_JSON};as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
+"""What is accepted of an object whose values are nobody's business, as a Secret's."""
 
 
 @dataclass(slots=True)
@@ -73,6 +79,19 @@ class ApiServer:
         async with self._answer(path, query, timeout) as response:
             return json.loads(await body(response))
 
+    async def ask(self, question: ApiQuestion, *, within: float) -> tuple[Json, datetime | None]:
+        """Get the answer to one question, and the time at which the server gave it, by its own clock."""
+        timeout = aiohttp.ClientTimeout(total=within, connect=self._pace.connect)
+        review = json.loads(question.body) if question.body else None
+        accept = _METADATA if question.metadata_only else _JSON
+        async with self._answer(question.path, dict(question.query), timeout, review=review, accept=accept) as response:
+            date = response.headers.get("Date", "")
+            try:
+                moment = parsedate_to_datetime(date) if date else None
+            except ValueError:
+                moment = None
+            return json.loads(await body(response)), moment if moment is None or moment.tzinfo else None
+
     async def watch(self, path: str, query: Mapping[str, object]) -> AsyncGenerator[Json, None]:
         """Open a watch and yield its events, after a first None once it is open.
 
@@ -105,25 +124,46 @@ class ApiServer:
             await self._drop(self._session)
 
     async def _request(
-        self, session: _Session, path: str, query: Mapping[str, object], times: aiohttp.ClientTimeout
+        self,
+        session: _Session,
+        path: str,
+        query: Mapping[str, object],
+        times: aiohttp.ClientTimeout,
+        *,
+        review: Json,
+        accept: str,
     ) -> aiohttp.ClientResponse:
         with _logging_in():  # a token may be fetched anew
             method, url, headers, *_ = await session.client.param_serialize(
-                "GET", path, None, list(query.items()), {"Accept": "application/json"}, auth_settings=["BearerToken"]
+                "GET" if review is None else "POST",
+                path,
+                None,
+                list(query.items()),
+                {"Accept": accept},
+                auth_settings=["BearerToken"],
             )
-        answer = await session.client.call_api(method, url, headers, _request_timeout=times)
+        answer = await session.client.call_api(method, url, headers, body=review, _request_timeout=times)
         response: aiohttp.ClientResponse = answer.response
         return response
 
     @asynccontextmanager
     async def _answer(
-        self, path: str, query: Mapping[str, object], times: aiohttp.ClientTimeout
+        self,
+        path: str,
+        query: Mapping[str, object],
+        times: aiohttp.ClientTimeout,
+        *,
+        review: Json = None,
+        accept: str = _JSON,
     ) -> AsyncIterator[aiohttp.ClientResponse]:
-        """Send a request, and yield a good answer. Errors while it is read are translated here as well."""
+        """Send a request, and yield a good answer. Errors while it is read are translated here as well.
+
+        A `review` is posted, and stores nothing; anything else is read.
+        """
         session = await self._latest()
         session.requests += 1
         try:
-            async with await self._request(session, path, query, times) as response:
+            async with await self._request(session, path, query, times, review=review, accept=accept) as response:
                 try:
                     await check(response)
                     yield response
