@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import structlog
@@ -30,9 +32,11 @@ from reconciler.adapters.prometheus import NoPrometheus, PrometheusServer, Prome
 from reconciler.adapters.pushed_observations import PushedObservations
 from reconciler.adapters.recording_files import RecordingFiles
 from reconciler.adapters.views import ChartsView, JoinedView
+from reconciler.adapters.webhook_call import reach
 from reconciler.core.onboarding.lend import LiveWorkload
 from reconciler.daemon.announce import Announcer
 from reconciler.daemon.branch import BranchReader
+from reconciler.daemon.inspection import Surroundings
 from reconciler.daemon.loop import OBSERVATION, Loop, handle_signals
 from reconciler.daemon.order_queue import OrderQueue
 from reconciler.daemon.pass_runner import PassRunner
@@ -120,6 +124,25 @@ def live_workload(
             " `kubectl get KIND NAME -o yaml` prints)"
         )
     return read_live_workload(settings.kubeconfig, primary, connection, wanted, desired.kinds)
+
+
+@contextmanager
+def inspected(settings: Settings) -> Iterator[tuple[World, Memory, Surroundings]]:
+    """Open the repository for `overspill doctor`, with single questions to clusters in place of watches."""
+    with _repository(settings) as repository, closing(Helm()) as charts:
+        kubeconfig = _kubeconfig(settings)
+        from reconciler.adapters.kube import KubeInquiry  # noqa: PLC0415 - slow to import, and few commands need it
+
+        memory = _memory(repository)
+        around = Surroundings(
+            url=logs.redact(settings.repo),
+            rehearsal=repository,
+            servers=KubeInquiry(kubeconfig, clock=SystemClock(), patience=PATIENCE, plugins=settings.login_plugins),
+            endpoints=settings.notify,
+            reach=partial(reach, timeout=PATIENCE.total_seconds()),
+        )
+        yield _world(settings, repository, JoinedView(*_files(settings)), charts, ()), memory, around
+        memory.branch.keep()
 
 
 def serve(settings: Settings) -> None:
@@ -347,15 +370,21 @@ def _clusters(settings: Settings, patience: timedelta, wake: Wake | None = None)
     if settings.kubeconfig is None and not settings.in_cluster:
         yield []
         return
-    if settings.kubeconfig is not None and not settings.kubeconfig.is_file():
-        raise InvalidInput(f"reading the kubeconfig: {settings.kubeconfig} is not a file (try another --kubeconfig)")
+    kubeconfig = _kubeconfig(settings)
     from reconciler.adapters.kube import KubeObservations  # noqa: PLC0415 - slow to import, and few commands need it
 
     view = KubeObservations(
-        settings.kubeconfig, clock=SystemClock(), wake=wake, patience=patience, plugins=settings.login_plugins
+        kubeconfig, clock=SystemClock(), wake=wake, patience=patience, plugins=settings.login_plugins
     )
     with closing(view):
         yield [view]
+
+
+def _kubeconfig(settings: Settings) -> Path | None:
+    """Return the kubeconfig of the settings. Raises InvalidInput where it is no file."""
+    if settings.kubeconfig is not None and not settings.kubeconfig.is_file():
+        raise InvalidInput(f"reading the kubeconfig: {settings.kubeconfig} is not a file (try another --kubeconfig)")
+    return settings.kubeconfig
 
 
 @contextmanager

@@ -109,6 +109,14 @@ def sentence(text: str) -> None:
         click.echo(indent + line)
 
 
+def entry(label: str, text: str, *, colour: str, width: int) -> None:
+    """Print a sentence after a coloured label of so many columns; on a terminal its further lines stand below it."""
+    shown = cell(text)
+    lines = wrapped(shown, max(1, _width() - width)) if sys.stdout.isatty() else [shown]
+    for number, line in enumerate(lines):
+        click.echo((" " * width if number else click.style(f"{label:<{width}}", fg=colour)) + line)
+
+
 def heading(text: str, *, first: bool = False) -> None:
     """Print the title of what follows, with a blank line before it unless it comes first."""
     if not first:

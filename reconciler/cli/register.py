@@ -45,6 +45,7 @@ SECTIONS: Mapping[str, Mapping[str, tuple[str, str]]] = {
         "lab": ("lab", "Try a policy in a simulated world before it is merged."),
     },
     "Setup": {
+        "doctor": ("doctor", "Check what a first burst needs, and say how to mend what lacks."),
         "bootstrap": ("bootstrap", "Print the objects that an admin applies once for an engine."),
         "token": ("token", "Make a token for the API."),
         "completion": ("completion", "Print the completion script of a shell."),

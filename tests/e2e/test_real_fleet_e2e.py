@@ -149,6 +149,17 @@ def test_the_page_takes_a_reader_from_kubeconfigs_to_a_first_burst_and_back(pers
             for name in (HOME, FLUX, ARGO_CD):
                 assert re.search(rf"^{name} +\S.* \d{{4}}-\d\d-\d\dT", told, re.MULTILINE), told
             assert re.search("^Start .* the output branch$", told, re.MULTILINE), told
+        if "overspill doctor" in block:
+            by_daemon, by_administrator = told.split("\ngit\n")
+            for lines in (by_daemon, by_administrator):
+                assert re.search(r"^\d+ ok, 0 missing, \d+ unknown\.$", lines, re.MULTILINE), told
+            assert "logged in as overspill-system/overspill" in by_daemon, told
+            for seen in (
+                "namespace vllm-demo: there",
+                "AppProject overspill: there",
+                "Receiver placements: there and ready",
+            ):
+                assert re.search(f"^ok +{seen}$", by_administrator, re.MULTILINE), told
     with person.running(BLOCKS[start][1]) as log:
         wait(lambda: "pushed 2 commits to placements" in log(), log)
         for mark, block in BLOCKS[start + 1 : marks.index("return")]:

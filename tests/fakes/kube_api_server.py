@@ -182,20 +182,27 @@ class Handler(BaseHTTPRequestHandler):
             self._answer(200, self.server.cluster.documents[parts.path])
         elif "watch" in query:
             self._watch(parts.path, query)
-        elif parts.path.startswith("/apis/") and parts.path.count("/") == 2:
-            self._group(parts.path.rpartition("/")[2])
-        elif parts.path == "/version":
-            self._answer(200, {"gitVersion": "v1.37.0"})
-        elif parts.path == "/apis":
-            self._answer(200, {"groups": [served(name, kept) for name, kept in self.server.cluster.groups.items()]})
-        elif parts.path.startswith("/apis/") and parts.path.count("/") == 3:
-            self._kinds(parts.path.removeprefix("/apis/"))
+        elif parts.path.count("/") < 3 + parts.path.startswith("/apis/"):
+            self._discover(parts.path)
         elif (place := object_key(parts.path)) is not None:
             self._object(*place)
-        elif parts.path.count("/") < 3:
-            self._answer(404, {"kind": "Status", "message": f"{parts.path} is not there"})
         else:
             self._list(parts.path, query)
+
+    def _discover(self, path: str) -> None:
+        """Tell what is served: the version of the server, its API groups, one of them, or the kinds of a version."""
+        match path.strip("/").split("/"):
+            case ["version"]:
+                self._answer(200, {"gitVersion": "v1.37.0"})
+            case ["apis"]:
+                groups = self.server.cluster.groups
+                self._answer(200, {"groups": [served(name, versions) for name, versions in groups.items()]})
+            case ["apis", group]:
+                self._group(group)
+            case ["apis", group, version]:
+                self._kinds(f"{group}/{version}")
+            case _:
+                self._answer(404, {"kind": "Status", "message": f"{path} is not there"})
 
     def _group(self, name: str) -> None:
         versions = self.server.cluster.groups.get(name, [])

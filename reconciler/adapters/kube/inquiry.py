@@ -146,16 +146,21 @@ class KubeInquiry:
 
     async def _answer(self, server: ApiServer, question: ApiQuestion) -> ApiAnswer:
         """Ask one question. Raises Transient where the server cannot be reached or does not take the login."""
+        began = self._clock.now()
         try:
             body, moment = await server.ask(question, within=self._patience)
         except Forbidden as error:
             return ApiAnswer(kind=AnswerKind.FORBIDDEN, why=str(error))
         except (NotServed, Expired) as error:
             return ApiAnswer(kind=AnswerKind.ABSENT, why=str(error))
-        return ApiAnswer(kind=AnswerKind.GIVEN, body=body, skew=self._skew(moment))
+        return ApiAnswer(kind=AnswerKind.GIVEN, body=body, skew=_skew(moment, began, self._clock.now()))
 
-    def _skew(self, moment: datetime | None) -> timedelta | None:
-        return None if moment is None else moment - self._clock.now()
+
+def _skew(moment: datetime | None, began: datetime, ended: datetime) -> timedelta | None:
+    """Tell how far a server's moment lies beyond the time in which it was asked, by our clock."""
+    if moment is None:
+        return None
+    return max(moment - ended, timedelta()) + min(moment - began, timedelta())
 
 
 def _answers(server: AskedServer, outcome: ServerAnswers | BaseException) -> ServerAnswers:

@@ -1,0 +1,51 @@
+"""`doctor`: the results of all checks, as lines or as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import click
+
+from reconciler import app
+from reconciler.cli import options, printing
+from reconciler.cli.exit_codes import REFUSED
+from reconciler.core.readiness.check import CheckGroup, CheckResult, Readiness
+from reconciler.daemon.inspection import inspect
+from reconciler.settings import Settings
+from reconciler.text.redaction import redacted
+
+_COLOURS = {Readiness.OK: "green", Readiness.MISSING: "red", Readiness.UNKNOWN: "yellow"}
+_INDENT = 9
+"""Columns of the first word of a line."""
+
+
+def doctor(settings: Settings, form: options.Output) -> None:
+    """Print what a first burst needs, group by group."""
+    with app.inspected(settings) as (world, memory, around):
+        inspection = inspect(world, memory, around)
+    groups = inspection.groups
+    if form == "json":
+        printing.json_out(groups)
+    else:
+        _lines(groups)
+    printing.problems(inspection.problems)
+    if any(result.readiness is Readiness.MISSING for result in _all(groups)):
+        raise click.exceptions.Exit(REFUSED)
+
+
+def _lines(groups: Sequence[CheckGroup]) -> None:
+    for number, group in enumerate(groups):
+        printing.heading(group.place, first=number == 0)
+        for result in group.results:
+            text = redacted(f"{result.subject}: {result.seen}")
+            printing.entry(result.readiness, text, colour=_COLOURS[result.readiness], width=_INDENT)
+            if result.remedy:  # whole, to be copied
+                click.echo(" " * _INDENT + printing.cell(result.remedy))
+    readiness = [result.readiness for result in _all(groups)]
+    counts = (f"{readiness.count(kind)} {kind}" for kind in Readiness)
+    click.echo()
+    printing.sentence(f"{', '.join(counts)}.")
+
+
+def _all(groups: Sequence[CheckGroup]) -> list[CheckResult]:
+    return [result for group in groups for result in group.results]

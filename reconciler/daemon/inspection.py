@@ -1,0 +1,134 @@
+"""What a first burst needs, looked at once: git, every API server and every webhook, for `overspill doctor`.
+
+Nothing is written anywhere. Whatever does not answer costs its own lines alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+
+from reconciler.bulkhead import Seam, attempt
+from reconciler.core.readiness import git
+from reconciler.core.readiness.check import AskedServer, Check, CheckGroup, CheckResult, unknown
+from reconciler.core.readiness.fleet_checks import server_checks
+from reconciler.core.readiness.server import ServerAnswers, observation_result, trouble_result
+from reconciler.core.readiness.webhooks import webhook_result
+from reconciler.daemon.reconcile import Memory, World
+from reconciler.daemon.source import missing_branch
+from reconciler.daemon.steer import survey
+from reconciler.errors import Bug, OverspillError, Problem
+from reconciler.model.event import Endpoint
+from reconciler.model.policy import Desired
+from reconciler.model.tree import Tips
+from reconciler.ports import ApiServers, PushRehearsal
+
+_THREADS = 8
+"""Webhooks that are called at the same time."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surroundings:
+    """What is looked at beside the branches of the repository."""
+
+    url: str
+    """The address of the repository, for people."""
+    rehearsal: PushRehearsal
+    servers: ApiServers
+    endpoints: tuple[Endpoint, ...]
+    reach: Callable[[Endpoint], int | str]
+    """Sends an endpoint a request without an event; returns the status of its answer, or why there is none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inspection:
+    """The results of git, of each cluster and control plane, and of the webhooks."""
+
+    groups: tuple[CheckGroup, ...]
+    problems: tuple[Problem, ...] = ()
+    """Bugs of ours, each of which has cost one result."""
+
+
+def inspect(world: World, memory: Memory, around: Surroundings) -> Inspection:
+    """Look at everything."""
+    problems: list[Problem] = []
+    with ThreadPoolExecutor(max_workers=_THREADS, thread_name_prefix="webhook") as pool:
+        reached = [pool.submit(around.reach, endpoint) for endpoint in around.endpoints]
+        results, decided = _git(world, memory, around)
+        groups = [CheckGroup(place="git", results=tuple(results))]
+        if decided is not None:
+            groups += _servers(world, around, *decided, problems)
+        webhooks = tuple(
+            webhook_result(endpoint, answer.result())
+            for endpoint, answer in zip(around.endpoints, reached, strict=True)
+        )
+    groups += [CheckGroup(place="webhooks", results=webhooks)] if webhooks else []
+    return Inspection(groups=tuple(groups), problems=tuple(problems))
+
+
+def _git(world: World, memory: Memory, around: Surroundings) -> tuple[list[CheckResult], tuple[Desired, Tips] | None]:
+    """Look at the repository, and read the fleet; None where there is none to read."""
+    try:
+        decision = survey(world, memory)
+    except OverspillError as error:
+        return [git.unreadable(around.url, error)], None
+    desired, tips = decision.inputs.desired, decision.tips
+    if tips.source is None:
+        try:
+            absent: OverspillError = missing_branch(world.repository, world.source_branch)
+        except OverspillError as error:
+            absent = error
+        return [git.source_result(world.source_branch, None, absent)], None
+    results = [git.source_result(world.source_branch, tips.source, None), git.files_result(desired)]
+    try:
+        others = () if tips.output else world.repository.branch_names()
+        results.append(git.output_result(world.output_branch, tips.output, others))
+    except OverspillError as error:
+        results.append(git.unreadable(around.url, error))
+    refusal: OverspillError | None = None
+    try:
+        around.rehearsal.rehearse_push()
+    except OverspillError as error:
+        refusal = error
+    results.append(git.push_result(world.output_branch, around.url, refusal))
+    return results, (desired, tips)
+
+
+def _servers(
+    world: World, around: Surroundings, desired: Desired, tips: Tips, problems: list[Problem]
+) -> Iterator[CheckGroup]:
+    """Ask all API servers, and make a group of each."""
+    checks = server_checks(desired, output_branch=world.output_branch, begun=tips.output is not None)
+    questions = {
+        server: dict.fromkeys(question for check in listed for question in check.questions)
+        for server, listed in checks.items()
+    }
+    world.clusters.follow(desired)
+    answers, observed = around.servers.ask(desired, questions), world.clusters.observe()
+    now = world.clock.now()
+    for server, listed in checks.items():
+        results = _results(server, listed, answers[server], problems)
+        seen = observed.clusters.get(server.cluster) if server.cluster is not None else None
+        if answers[server].trouble is not None and seen is not None:  # files tell of it, and it need not be asked
+            results = [observation_result(server, now - seen.observed_at, desired.fleet.observation_max_age)]
+        yield CheckGroup(place=server.title, results=tuple(results))
+
+
+def _results(
+    server: AskedServer, checks: tuple[Check, ...], replies: ServerAnswers, problems: list[Problem]
+) -> list[CheckResult]:
+    """Make the results of one server: a line for each check, or a single one for a server that was not asked."""
+    if replies.bug is not None:
+        problems.append(replies.bug.problem(server.title))
+    if replies.trouble is not None:
+        return [trouble_result(server, replies.trouble)]
+    results: list[CheckResult] = []
+    for check in checks:
+        result = attempt(Seam.CHECK, server.title, partial(check.result, replies.answers))
+        if isinstance(result, Bug):
+            problems.append(result.problem(server.title))
+            result = unknown(type(check).__name__, result.summary, server.kubectl("get", "--raw", "/version"))
+        results.append(result)
+    return results

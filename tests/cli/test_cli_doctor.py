@@ -1,0 +1,346 @@
+"""`doctor` says what a first burst lacks, and the command that mends it."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from reconciler import bulkhead
+from reconciler.bulkhead import Seam
+from reconciler.text.timestamps import format_time
+from tests.builders.ready_fleet import FILES, ReadyFleet, made
+from tests.builders.remote import Remote
+from tests.cli.conftest import Terminal
+from tests.fakes.engine_webhooks import ARGOCD, FLUX, SECRET, listening
+from tests.fakes.kube_api_server import kubeconfig
+
+Row = tuple[str, str, str, str]
+
+
+@pytest.fixture
+def ready(tmp_path: Path, overspill: Terminal, fleet: Remote) -> Iterator[ReadyFleet]:
+    """Serve three clusters with all that the fleet needs."""
+    fleet.commit("main", FILES)
+    overspill.env["OVERSPILL_OBSERVATIONS"] = ""
+    with ExitStack() as stack:
+        ready = ReadyFleet(tmp_path, stack)
+        overspill.env["OVERSPILL_KUBECONFIG"] = str(ready.kubeconfig)
+        yield ready
+
+
+def results(overspill: Terminal, *arguments: str, exit_code: int = 1) -> list[Row]:
+    """Run the command; return its results as place, readiness, what was seen of what, and remedy."""
+    done = overspill("doctor", *arguments, "-o", "json")
+    assert done.exit_code == exit_code, done.output
+    groups: list[dict[str, Any]] = json.loads(done.stdout)
+    return [
+        (group["place"], result["readiness"], f"{result['subject']}: {result['seen']}", result["remedy"])
+        for group in groups
+        for result in group["results"]
+    ]
+
+
+def others(rows: list[Row]) -> list[Row]:
+    """Return the results that are not ok."""
+    return [row for row in rows if row[1] != "ok"]
+
+
+def test_fleet_that_is_ready_lacks_nothing_and_nothing_is_written(
+    overspill: Terminal, ready: ReadyFleet, fleet: Remote
+) -> None:
+    before = fleet.git("for-each-ref")
+    rows = results(overspill, exit_code=0)
+    assert others(rows) == []
+    assert list(dict.fromkeys(row[0] for row in rows)) == ["git", "worker-1", "worker-2", "worker-3", "Argo CD"]
+    assert ("worker-2", "ok", "Secret demo/hub: there, for Deployment vllm", "") in rows
+    assert ("worker-3", "ok", "namespace demo: there", "") in rows
+    assert fleet.git("for-each-ref") == before
+
+
+def unready(ready: ReadyFleet, message: str = "failed to checkout") -> None:
+    raw = ready.flux.objects["gitrepositories"]["overspill/placements"]
+    raw["status"]["conditions"][0] |= {"status": "False", "message": message}
+
+
+APPLY_RBAC = "kubectl --context worker-1 apply -f bootstrap/rbac.yaml"
+APPLY_FLUX = "overspill bootstrap flux --cluster worker-2 | kubectl --context worker-2 apply -f -"
+APPLY_ARGO_CD = "overspill bootstrap argocd | kubectl --context worker-3 apply -f -"
+CLEAN = """jq 'del(.metadata["resourceVersion", "uid", "creationTimestamp", "managedFields"], .status)'"""
+COPY = f"{CLEAN} | kubectl --context worker-2 apply -f -"
+LOGIN = "kubectl --context worker-2 create secret generic placements-read --namespace=overspill"
+
+
+def test_all_that_lacks_is_told_with_the_command_that_mends_it(
+    overspill: Terminal, ready: ReadyFleet, fleet: Remote
+) -> None:
+    fleet.commit("placements", {"README.md": "begun"})
+    ready.primary.denied.add("deployments.apps")
+    ready.flux.kinds.pop("kustomize.toolkit.fluxcd.io/v1")
+    ready.flux.delete("namespaces", "demo")
+    ready.flux.delete("secrets", "placements-read", "overspill")
+    ready.flux.delete("secrets", "hub", "demo")
+    unready(ready, "failed to get secret")
+    ready.argo_cd.delete("namespaces", "demo")
+    ready.argo_cd.denied.add("argocd/applications.argoproj.io")
+    ready.argo_cd.objects["appprojects"]["argocd/overspill"]["spec"]["destinations"] = []
+    ready.argo_cd.delete("applicationsets", "overspill", "argocd")
+    ready.argo_cd.delete("secrets", "worker-3", "argocd")
+    who = "overspill-system/overspill may not list and watch"
+    assert others(results(overspill)) == [
+        ("worker-1", "missing", f"rights of bootstrap/rbac.yaml: {who} deployments.apps", APPLY_RBAC),
+        (
+            "worker-2", "missing", "Flux's kinds: kustomizations of kustomize.toolkit.fluxcd.io/v1 not served",
+            "flux --context worker-2 install",
+        ),
+        (
+            "worker-2", "missing",
+            "accounts, rights and namespaces: 1 of 12 objects not there: Namespace demo", APPLY_FLUX,
+        ),
+        (
+            "worker-2", "missing",
+            "GitRepository placements: not ready: failed to get secret; Secret placements-read is not there",
+            f"{LOGIN} --from-literal=username=USERNAME --from-literal=password=PASSWORD",
+        ),
+        (
+            "worker-2", "missing", "Secret demo/hub: not there; needed for Deployment vllm",
+            f"kubectl --context worker-1 get --namespace=demo secret/hub --output=json | {COPY}",
+        ),
+        ("worker-3", "missing", "namespace demo: not there", "kubectl --context worker-3 create namespace demo"),
+        (
+            "Argo CD", "missing",
+            f"rights of bootstrap/rbac-argocd.yaml: {who} applications.argoproj.io in namespace argocd",
+            "kubectl --context worker-3 apply -f bootstrap/rbac-argocd.yaml",
+        ),
+        (
+            "Argo CD", "missing",
+            "AppProject overspill: of an earlier fleet, without destination worker-3, namespace demo", APPLY_ARGO_CD,
+        ),
+        ("Argo CD", "missing", "ApplicationSet overspill: not there", APPLY_ARGO_CD),
+        (
+            "Argo CD", "missing", "cluster worker-3: Argo CD has no cluster Secret whose name is 'worker-3'",
+            "argocd cluster add worker-3 --name worker-3 --in-cluster",
+        ),
+    ]  # fmt: skip # a line as it is printed, and its remedy
+
+
+def test_right_to_what_is_not_served_is_not_needed(overspill: Terminal, ready: ReadyFleet) -> None:
+    ready.primary.denied.add("workloads.kueue.x-k8s.io")
+    assert others(results(overspill, exit_code=0)) == []
+    ready.primary.groups["kueue.x-k8s.io"] = ["v1beta1"]
+    ((place, readiness, seen, remedy),) = others(results(overspill))
+    assert (place, readiness, remedy) == ("worker-1", "missing", APPLY_RBAC)
+    assert seen.endswith("may not list and watch workloads.kueue.x-k8s.io")
+
+
+def test_clock_that_is_wrong_is_told(overspill: Terminal, ready: ReadyFleet) -> None:
+    ready.primary.ahead = 3600
+    ((place, readiness, seen, _),) = others(results(overspill))
+    assert (place, readiness) == ("worker-1", "missing")
+    assert "ahead of ours" in seen
+
+
+def test_source_waits_for_the_branch_that_the_first_pass_begins(
+    overspill: Terminal, ready: ReadyFleet, fleet: Remote
+) -> None:
+    unready(ready)
+    seen = "GitRepository placements: not ready: failed to checkout"
+    waiting = ("worker-2", "unknown", f"{seen}; the output branch has not begun", "overspill once")
+    assert others(results(overspill, exit_code=0)) == [waiting]
+    fleet.commit("placements", {"README.md": "begun"})
+    describe = "kubectl --context worker-2 describe --namespace=overspill"
+    remedy = f"{describe} gitrepository.source.toolkit.fluxcd.io/placements"
+    assert others(results(overspill)) == [("worker-2", "missing", seen, remedy)]
+
+
+def test_what_this_login_may_not_see_is_unknown(overspill: Terminal, ready: ReadyFleet) -> None:
+    ready.argo_cd.refuses["/namespaces/demo"] = 403
+    ((place, readiness, seen, remedy),) = others(results(overspill, exit_code=0))
+    assert (place, readiness) == ("worker-3", "unknown")
+    assert seen.startswith("namespace demo: forbids it: ")
+    assert remedy == "kubectl --context worker-3 get namespace demo"
+
+
+def test_cluster_that_is_away_costs_one_line(overspill: Terminal, ready: ReadyFleet, tmp_path: Path) -> None:
+    kubeconfig(
+        ready.kubeconfig,
+        ("worker-1", "http://127.0.0.1:1"),
+        ("worker-2", ready.flux.url),
+        ("worker-3", ready.argo_cd.url),
+    )
+    rows = results(overspill)
+    ((place, readiness, seen, remedy),) = others(rows)
+    assert (place, readiness) == ("worker-1", "missing")
+    assert seen.startswith("API server: cannot be reached: ")
+    assert remedy == "kubectl --context worker-1 get --raw /version"
+    assert [row[0] for row in rows].count("worker-1") == 1
+    assert ("worker-3", "ok", "namespace demo: there", "") in rows
+
+
+def test_login_that_is_refused_is_made_anew(overspill: Terminal, ready: ReadyFleet) -> None:
+    ready.primary.token = "another"
+    ((place, readiness, seen, remedy),) = others(results(overspill))
+    assert (place, readiness) == ("worker-1", "missing")
+    assert seen.startswith("API server: does not take our credentials")
+    assert remedy == "kubectl --context worker-1 create token overspill --namespace=overspill-system --duration=720h"
+
+
+def test_context_that_is_not_in_the_kubeconfig_is_told_with_those_that_are(
+    overspill: Terminal, ready: ReadyFleet
+) -> None:
+    kubeconfig(
+        ready.kubeconfig, ("worker-3", ready.argo_cd.url), ("w2", ready.flux.url), ("worker-1", ready.primary.url)
+    )
+    seen = "API server: the kubeconfig has no context worker-2 (no Cluster uses yet: w2)"
+    remedy = "kubectl config get-contexts --output=name"
+    assert others(results(overspill)) == [("worker-2", "missing", seen, remedy)]
+
+
+def test_without_a_kubeconfig_files_tell_of_clusters(
+    overspill: Terminal, ready: ReadyFleet, observations: Path
+) -> None:
+    now = datetime.now(UTC)
+    for cluster, at in (("worker-1", now), ("worker-2", now - timedelta(hours=2))):
+        head = f"apiVersion: overspill.dev/v1alpha1\nkind: Observation\ncluster: {cluster}\npools: []\n"
+        (observations / f"{cluster}.yaml").write_text(f'{head}observedAt: "{format_time(at)}"\n')
+    overspill.env |= {"OVERSPILL_KUBECONFIG": "", "OVERSPILL_OBSERVATIONS": str(observations)}
+    rows = [row[:3] for row in results(overspill) if row[0] != "git"]
+    assert [row[:2] for row in rows] == [
+        ("worker-1", "ok"), ("worker-2", "missing"), ("worker-3", "unknown"), ("Argo CD", "unknown"),
+    ]  # fmt: skip # a line, as it is printed
+    assert re.fullmatch(r"observation: 2h\S* old, and the Fleet's observationMaxAge is 2m", rows[1][2])
+    assert rows[2][2] == "API server: no kubeconfig is named, so nobody can be asked"
+
+
+def test_argo_cd_whose_cluster_is_not_described_is_told(overspill: Terminal, ready: ReadyFleet, fleet: Remote) -> None:
+    fleet.commit("main", {"fleet.yaml": FILES["fleet.yaml"].replace(", argocd: {connection: {context: worker-3}}", "")})
+    ((place, readiness, seen, _),) = others(results(overspill))
+    assert (place, readiness) == ("Argo CD", "missing")
+    assert seen.endswith("(set its spec.argocd.connection)")
+
+
+def test_fleet_without_an_address_for_engines_is_told_where_they_need_it(
+    overspill: Terminal, ready: ReadyFleet, fleet: Remote
+) -> None:
+    fleet.commit("main", {"fleet.yaml": FILES["fleet.yaml"].replace("repoURL", "#")})
+    fleet.commit(
+        "main", {"fleet.yaml": FILES["fleet.yaml"].replace('repoURL: "https://git.example.com/ml/fleet.git", ', "")}
+    )
+    rows = others(results(overspill))
+    assert [(place, readiness, remedy) for place, readiness, _, remedy in rows] == [
+        ("worker-2", "missing", "overspill bootstrap flux --cluster worker-2"),
+        ("Argo CD", "missing", "overspill bootstrap argocd"),
+    ]
+    assert all("the Fleet has no spec.repoURL" in seen for _, _, seen, _ in rows)
+
+
+def test_namespace_that_each_placement_makes_need_not_be_there(
+    overspill: Terminal, ready: ReadyFleet, fleet: Remote
+) -> None:
+    ready.argo_cd.delete("namespaces", "demo")
+    make = "  cmdExec: [{name: space, cmd: kubectl create namespace demo}]\n  steps: [{name: space, type: command}, "
+    fleet.commit("main", {"template.yaml": FILES["template.yaml"].replace("  steps: [", make)})
+    rows = results(overspill, exit_code=0)
+    assert ("worker-3", "ok", "namespace demo: made by the placements that go there", "") in rows
+
+
+def test_branches_and_files_are_looked_at(overspill: Terminal, fleet: Remote) -> None:
+    fleet.commit("main", {"clusters.yaml": "kind: Cluster\n"})
+    fleet.commit("placements/old", {"README.md": "in the way"})
+    rows = {
+        subject.partition(":")[0]: (readiness, subject, remedy) for _, readiness, subject, remedy in results(overspill)
+    }
+    assert rows["source branch main"][0] == "ok"
+    assert rows["files"][0] == "missing"
+    assert rows["output branch placements"] == (
+        "missing",
+        "output branch placements: cannot begin: git keeps no branch beside 'placements/old'",
+        "git push origin origin/placements/old:refs/heads/placements-old :placements/old",
+    )
+
+
+def test_fleet_in_which_nothing_may_burst_is_told(overspill: Terminal, fleet: Remote) -> None:
+    fleet.commit("main", {"policies.yaml": None})
+    ((_, readiness, seen, remedy),) = [row for row in others(results(overspill)) if row[0] == "git"]
+    assert (readiness, remedy) == ("missing", "overspill check")
+    assert seen == "files: no template that may burst: none has a BurstPolicy"
+
+
+def test_missing_source_branch_is_told_with_the_one_that_is_meant(overspill: Terminal) -> None:
+    ((place, readiness, seen, remedy),) = results(overspill, "--source-branch", "mian")
+    assert (place, readiness) == ("git", "missing")
+    assert "(try 'main'" in seen
+    assert remedy == "git push origin HEAD:mian"
+
+
+def test_repository_that_cannot_be_fetched_leaves_webhooks_to_look_at(
+    overspill: Terminal, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("no_proxy", "*")
+    overspill.env |= {"OVERSPILL_REPO": str(tmp_path / "absent.git"), "OVERSPILL_NOTIFY_SECRET": SECRET}
+    with listening() as engine:
+        rows = results(overspill, "--notify", f"argocd={engine.url}{ARGOCD}")
+    assert [(place, readiness) for place, readiness, *_ in rows] == [("git", "missing"), ("webhooks", "ok")]
+    assert rows[0][3] == f"git ls-remote {tmp_path}/absent.git"
+
+
+def test_webhooks_are_reached_and_told_nothing(
+    overspill: Terminal, ready: ReadyFleet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("no_proxy", "*")
+    overspill.env["OVERSPILL_NOTIFY_SECRET"] = SECRET
+    with listening() as engine:
+        addresses = (f"argocd={engine.url}{ARGOCD}", f"flux={engine.url}{FLUX}", f"flux={engine.url}/hook/other",
+                     "argocd=http://127.0.0.1:1/api/webhook")  # fmt: skip # words of one command
+        rows = results(overspill, *(word for address in addresses for word in ("--notify", address)))
+        assert engine.taken == []
+    webhooks = [row for row in rows if row[0] == "webhooks"]
+    assert [readiness for _, readiness, *_ in webhooks] == ["ok", "ok", "missing", "missing"]
+    assert "answers 404" in webhooks[2][2]
+    assert "0f0f" not in str(webhooks), "the path of a Receiver is a secret"
+
+
+def test_line_has_its_remedy_below_it(overspill: Terminal, ready: ReadyFleet) -> None:
+    ready.argo_cd.delete("namespaces", "demo")
+    done = overspill("doctor")
+    assert done.exit_code == 1
+    assert (
+        "missing  namespace demo: not there\n         kubectl --context worker-3 create namespace demo\n" in done.stdout
+    )
+    assert done.stdout.endswith(", 1 missing, 0 unknown.\n")
+
+
+def test_answer_that_no_api_server_gives_costs_its_own_line(overspill: Terminal, ready: ReadyFleet) -> None:
+    ready.argo_cd.put("applicationsets", {**made("v1", "ApplicationSet", "overspill", "argocd"), "status": ["odd"]})
+    done = overspill("doctor", "-o", "json")
+    assert done.exit_code == 3
+    assert "please report it" in done.stderr
+    rows = [result for group in json.loads(done.stdout) for result in group["results"]]
+    assert [result["readiness"] for result in rows].count("unknown") == 1
+
+
+def test_bug_in_one_check_costs_its_own_line(
+    overspill: Terminal, ready: ReadyFleet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run, times = bulkhead._run, []
+
+    def injured(seam: Seam, item: object, call: Callable[[], Any]) -> Any:
+        if seam is Seam.CHECK and not times:
+            times.append(item)
+            raise RuntimeError("injected")
+        return run(seam, item, call)
+
+    monkeypatch.setattr(bulkhead, "_run", injured)
+    done = overspill("doctor", "-o", "json")
+    assert done.exit_code == 3
+    rows = [result for group in json.loads(done.stdout) for result in group["results"]]
+    assert [result["seen"] for result in rows if result["readiness"] != "ok"] == [
+        "a bug of Overspill in checking the cluster: RuntimeError: injected"
+    ]
+    assert "injected" in done.stderr
