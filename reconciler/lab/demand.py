@@ -18,6 +18,7 @@ from reconciler.adapters.recording_files import read_recording
 from reconciler.errors import InvalidInput, Problem, Severity
 from reconciler.lab.scenario import Series
 from reconciler.model.ids import ClusterName
+from reconciler.text.findings import shortened
 from reconciler.text.spelling import nearest
 from reconciler.text.timestamps import format_time
 
@@ -56,11 +57,8 @@ def read_requests(path: Path) -> tuple[LoggedRequest, ...]:
     requests: list[LoggedRequest] = []
     first: datetime | None = None
     for number, row in _rows(path, _COLUMNS):
-        try:
-            moment = _time(row["TIMESTAMP"])
-            tokens = int(row["ContextTokens"]), int(row["GeneratedTokens"])
-        except ValueError as error:
-            raise InvalidInput(f"{path}:{number}: {error} (each row needs a time and two whole numbers)") from error
+        moment = _time(path, number, row["TIMESTAMP"])
+        tokens = (_whole(path, number, row["ContextTokens"]), _whole(path, number, row["GeneratedTokens"]))
         first = first or moment
         requests.append(LoggedRequest((moment - first).total_seconds(), *tokens))
     return tuple(sorted(requests, key=lambda request: request.second))
@@ -73,12 +71,11 @@ def read_wanted(path: Path) -> Series:
     """
     points: list[tuple[int, int]] = []
     for number, row in _rows(path, ("second", "replicas")):
-        try:
-            second, replicas = int(row["second"]), int(row["replicas"])
-        except ValueError as error:
-            raise InvalidInput(f"{path}:{number}: {error} (each row needs two whole numbers)") from error
+        second, replicas = _whole(path, number, row["second"]), _whole(path, number, row["replicas"])
         if second < 0 or replicas < 0 or (points and second < points[-1][0]):
-            raise InvalidInput(f"{path}:{number}: seconds must go up from 0, and replicas must not be negative")
+            raise _row_error(
+                path, number, f"{second},{replicas}", "seconds go up from 0, and replicas are not negative"
+            )
         points.append((second, replicas))
     return Series.of(points)
 
@@ -213,20 +210,45 @@ def by_day(used: int, *, length: int, begin: int = 9, end: int = 18) -> Series:
 
 
 def _rows(path: Path, columns: Sequence[str]) -> Iterator[tuple[int, dict[str, str]]]:
-    """Yield the rows of a CSV file with their line numbers."""
+    """Yield the rows of a CSV file with their line numbers. Raises InvalidInput for a file without any."""
+    expected = f"its first line names the columns: {','.join(columns)}"
+    empty = True
     try:
-        with path.open(newline="", encoding="utf-8") as file:
-            reader = csv.DictReader(file)
-            missing = [column for column in columns if column not in (reader.fieldnames or ())]
+        with path.open(newline="", encoding="utf-8-sig") as file:  # spreadsheets write a byte order mark
+            reader = csv.DictReader(file, restval="")
+            names = reader.fieldnames
+            if names is None:
+                raise InvalidInput(f"{path} is empty ({expected})")
+            missing = [column for column in columns if column not in names]
             if missing:
-                raise InvalidInput(f"{path}:1: column {missing[0]} is missing (the columns are {', '.join(columns)})")
+                held = shortened(", ".join(names))
+                raise InvalidInput(f"{path}:1: column {missing[0]} is missing, there are {held} ({expected})")
             for row in reader:
+                empty = False
                 yield reader.line_num, row
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise InvalidInput(f"reading {path}: {error}") from error
+    except OSError as error:
+        raise InvalidInput(f"reading {path}: {error.strerror or error} (try another path)") from error
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise InvalidInput(f"reading {path}: {error} (try CSV in UTF-8)") from error
+    if empty:
+        raise InvalidInput(f"{path} has no row below its columns (try another file)")
 
 
-def _time(text: str) -> datetime:
+def _whole(path: Path, number: int, text: str) -> int:
+    try:
+        return int(text)
+    except ValueError as error:
+        raise _row_error(path, number, text, "a whole number is needed") from error
+
+
+def _time(path: Path, number: int, text: str) -> datetime:
     """Read a time of up to nine digits behind the second, in UTC."""
     head, _, digits = text.partition(".")
-    return datetime.fromisoformat(f"{head}.{digits[:6]:0<6}").replace(tzinfo=UTC)
+    try:
+        return datetime.fromisoformat(f"{head}.{digits[:6]:0<6}").replace(tzinfo=UTC)
+    except ValueError as error:
+        raise _row_error(path, number, text, "a time is needed, as 2023-11-16 18:17:03.97") from error
+
+
+def _row_error(path: Path, number: int, text: str, needed: str) -> InvalidInput:
+    return InvalidInput(f"{path}:{number}: {f'{shortened(text)!r}' if text else 'a cell is empty'} ({needed})")

@@ -5,18 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import timedelta
 from pathlib import Path
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal, Self, TypeVar
 
-from pydantic import Field, ValidationError, model_validator
+from pydantic import Field, ValidationError, field_validator, model_validator
 
 from reconciler.core.schema import yaml
 from reconciler.core.schema.errors import validation_findings
 from reconciler.core.schema.observation import Time
 from reconciler.core.schema.strict_model import Duration, Name, Strict, Text, Window, refusal
-from reconciler.errors import InvalidInput
+from reconciler.errors import InvalidInput, Problem
 from reconciler.lab import demand, scenario
 from reconciler.lab.scenario import Series
 from reconciler.model.ids import ClusterName
+from reconciler.model.units import format_duration
+from reconciler.text.findings import Finding, Loc
 
 Number = Annotated[int, Field(ge=0, le=100_000)]
 Positive = Annotated[int, Field(ge=1, le=100_000)]
@@ -87,6 +89,12 @@ class OutageFile(Strict):
     end: Duration
     seen: bool = Field(True, description="Whether its API server answers meanwhile.")
 
+    @model_validator(mode="after")
+    def _in_order(self) -> Self:
+        if self.end <= self.begin:
+            raise refusal("end is not after begin", f"try end: {format_duration(self.begin + timedelta(hours=1))}")
+        return self
+
 
 class AddedNodesFile(Strict):
     """Nodes that an autoscaler adds."""
@@ -113,6 +121,9 @@ class ScenarioClusterFile(Strict):
     autoscaling: AddedNodesFile | None = None
 
 
+N = TypeVar("N", ScenarioWorkloadFile, ScenarioClusterFile)
+
+
 class LabScenarioSpec(Strict):
     """The world and its demand."""
 
@@ -121,6 +132,18 @@ class LabScenarioSpec(Strict):
     engine_delay: Window = Field(timedelta(seconds=20), description="From a commit to the pods that it asks for.")
     workloads: list[ScenarioWorkloadFile] = Field(min_length=1)
     clusters: list[ScenarioClusterFile] = Field(min_length=1)
+
+    @field_validator("workloads", "clusters", mode="after")
+    @classmethod
+    def _refuse_repeated_names(cls, given: list[N]) -> list[N]:
+        """Refuse a name that is given twice, and the primary among the clusters to burst to."""
+        names = [item.name for item in given]
+        repeated = next((name for place, name in enumerate(names) if name in names[:place]), None)
+        if repeated is not None:
+            raise refusal(f"has {repeated} twice", "try another name")
+        if any(isinstance(item, ScenarioClusterFile) and item.name == scenario.PRIMARY for item in given):
+            raise refusal(f"{scenario.PRIMARY} is the primary", "say what it has room for as home of each workload")
+        return given
 
 
 class LabScenarioFile(Strict):
@@ -139,7 +162,7 @@ def read_scenario(path: Path) -> scenario.Scenario:
     except OSError as error:
         raise InvalidInput(f"reading {path}: {error.strerror}") from error
     if len(documents) != 1:
-        raise InvalidInput(f"{path}: holds {len(documents)} documents, and one LabScenario is read")
+        raise InvalidInput(f"{path}: holds {len(documents)} documents, and one LabScenario is read (try one of them)")
     (document,) = documents
     try:
         file = LabScenarioFile.model_validate(document.value)
@@ -149,14 +172,33 @@ def read_scenario(path: Path) -> scenario.Scenario:
             problems=tuple(finding.problem(path=str(path), line=document.line(finding.loc)) for finding in findings)
         ) from error
     spec = file.spec
+    demands: list[scenario.DemandScenario] = []
+    problems: list[Problem] = []
+    for index, workload in enumerate(spec.workloads):
+        try:
+            demands.append(_demand(workload, path.parent))
+        except InvalidInput as error:
+            loc: Loc = ("spec", "workloads", index, "demand", *_source(workload.demand))
+            messages = [str(problem) for problem in error.problems] or [str(error)]
+            findings = tuple(Finding(loc=loc, message=message) for message in messages)
+            problems += (finding.problem(path=str(path), line=document.line(loc)) for finding in findings)
+    if problems:
+        raise InvalidInput(problems=tuple(problems))
     return scenario.Scenario(
         name=file.metadata.name,
         about=spec.about,
         length=_seconds(spec.duration),
-        demands=tuple(_demand(workload, path.parent) for workload in spec.workloads),
+        demands=tuple(demands),
         clusters=tuple(_cluster(cluster) for cluster in spec.clusters),
         engine_delay=_seconds(spec.engine_delay),
     )
+
+
+def _source(file: DemandFile) -> Loc:
+    """Locate the file that a demand is read from."""
+    if file.requests is not None:
+        return ("requests", "log")
+    return ("table",) if file.table is not None else ("recording",)
 
 
 def _demand(file: ScenarioWorkloadFile, folder: Path) -> scenario.DemandScenario:

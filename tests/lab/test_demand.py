@@ -47,15 +47,30 @@ def test_scaled_load_has_its_peak_above_the_room_at_home() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("second,wanted\n", "1: column replicas is missing"),
-        ("second,replicas\n0,4\n5,x\n", "3: invalid literal"),
-        ("second,replicas\n5,4\n0,4\n", "3: seconds must go up"),
+        ("", " is empty (its first line names the columns: second,replicas)"),
+        (
+            "second,wanted\n0,4\n",
+            (
+                ":1: column replicas is missing, there are second, wanted"
+                " (its first line names the columns: second,replicas)"
+            ),
+        ),
+        ("second,replicas\n", " has no row below its columns (try another file)"),
+        ("second,replicas\n0,4\n5,x\n", ":3: 'x' (a whole number is needed)"),
+        ("second,replicas\n0\n", ":2: a cell is empty (a whole number is needed)"),
+        ("second,replicas\n5,4\n0,4\n", ":3: '0,4' (seconds go up from 0, and replicas are not negative)"),
     ],
 )
 def test_fault_of_a_table_is_told_with_its_line(tmp_path: Path, text: str, message: str) -> None:
     (tmp_path / "wanted.csv").write_text(text)
-    with pytest.raises(InvalidInput, match="wanted.csv:" + message):
+    with pytest.raises(InvalidInput) as refused:
         demand.read_wanted(tmp_path / "wanted.csv")
+    assert str(refused.value) == f"{tmp_path}/wanted.csv{message}"
+
+
+def test_table_of_a_spreadsheet_is_read(tmp_path: Path) -> None:
+    (tmp_path / "wanted.csv").write_bytes(b"\xef\xbb\xbfsecond,replicas\r\n0,4\r\n")
+    assert demand.read_wanted(tmp_path / "wanted.csv").points == ((0, 4),)
 
 
 @pytest.fixture(scope="module")

@@ -69,12 +69,40 @@ def test_every_field_is_read(tmp_path: Path) -> None:
             "ours.yaml:14: spec.workloads[1].demand.recording.begin:",
         ),
         ("duration: 2h", "duration: 2", "ours.yaml:5: spec.duration: 2 has no unit"),
+        ("name: batch", "name: vllm", "ours.yaml:6: spec.workloads: has vllm twice (try another name)"),
+        ("name: worker-2", "name: worker-1", "ours.yaml:15: spec.clusters: worker-1 is the primary (say what it has"),
+        ("end: 40m", "end: 30m", "ours.yaml:21: spec.clusters[0].outages[0]: end is not after begin (try end: 1h30m)"),
+        (
+            "{table: wanted.csv}",
+            "{table: nix.csv}",
+            "ours.yaml:14: spec.workloads[1].demand.table: reading {folder}/nix.csv: No such file or directory (try",
+        ),
+        (
+            "{table: wanted.csv}",
+            "{requests: {log: wanted.csv, contextTokensPerSecond: 1, generatedTokensPerSecond: 1}}",
+            "ours.yaml:14: spec.workloads[1].demand.requests.log: {folder}/wanted.csv:1: column TIMESTAMP is missing",
+        ),
+        (
+            "{table: wanted.csv}",
+            "{recording: {passes: p, workload: a/b}}",
+            "ours.yaml:14: spec.workloads[1].demand.recording: reading the recording: {folder}/p holds none (try",
+        ),
     ],
 )
 def test_fault_is_told_with_its_line_and_field(tmp_path: Path, good: str, bad: str, message: str) -> None:
     with pytest.raises(InvalidInput) as error:
         read(tmp_path, FILE.replace(good, bad, 1))
-    assert message in str(error.value)
+    assert message.replace("{folder}", str(tmp_path)) in str(error.value)
+
+
+def test_faults_of_all_demands_are_told_at_once(tmp_path: Path) -> None:
+    text = FILE.replace("steps: [{at: 0s, count: 4}, {at: 10m, count: 8}]", "table: a.csv").replace(
+        "wanted.csv", "b.csv"
+    )
+    with pytest.raises(InvalidInput) as error:
+        read(tmp_path, text)
+    fields = [(problem.line, problem.field) for problem in error.value.problems]
+    assert fields == [(10, "spec.workloads[0].demand.table"), (14, "spec.workloads[1].demand.table")]
 
 
 def test_demand_is_read_from_logs_of_requests_and_from_recorded_passes(tmp_path: Path) -> None:
