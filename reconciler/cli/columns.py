@@ -16,7 +16,7 @@ from rich.cells import cell_len
 Style: TypeAlias = Callable[[str, str], str]
 """A function of a header and the text of a cell that returns the text in its colour."""
 
-PROSE = frozenset({"NOTE", "VERDICT", "WHAT WOULD CHANGE IT", "WHY"})
+PROSE = frozenset({"DEMAND", "NOTE", "VERDICT", "WHAT WOULD CHANGE IT", "WHY"})
 """Headers of the columns that hold sentences."""
 
 NONE = "-"

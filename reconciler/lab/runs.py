@@ -15,24 +15,32 @@ from reconciler.lab.report import Comparison
 from reconciler.lab.scenario import Scenario
 from reconciler.lab.scenario_file import read_scenario
 from reconciler.lab.simulation import Result, simulate
-from reconciler.lab.standard import MADE_UP, TRACES, traffic
+from reconciler.lab.standard import MADE_UP, TRACES, TRACES_AT, log_of, traffic
 
 Progress = Callable[[str, float], None]
 """Is told what runs, and the part of it that is done."""
 
 
+def left_out(names: Sequence[str], traces: Path | None) -> Sequence[str]:
+    """Name the scenarios of the standard set that are left out of a run of all, since their logs are not at hand."""
+    return [] if names else [name for name in TRACES if traces is None or log_of(name, traces) is None]
+
+
 def chosen_scenarios(names: Sequence[str], traces: Path | None) -> Iterator[Scenario]:
     """Yield scenarios by name of the standard set or by path of a file; all of the standard set where none is named.
 
-    Without the directory of traces, the whole set is that without them. Raises InvalidInput for an unknown name.
+    The whole set is that without those that are `left_out`. Raises InvalidInput for an unknown name.
     """
-    every = [*(TRACES if traces is not None else ()), *MADE_UP]
-    for name in names or every:
+    without = left_out(names, traces)
+    for name in names or [name for name in (*TRACES, *MADE_UP) if name not in without]:
         if name in MADE_UP:
             yield MADE_UP[name]()
         elif name in TRACES:
             if traces is None:
-                raise InvalidInput(f"scenario {name} needs its log {TRACES[name][0]} (try --traces DIRECTORY)")
+                file, _ = TRACES[name]
+                raise InvalidInput(
+                    f"scenario {name} needs its log {file} (try --traces DIRECTORY: it is at {TRACES_AT})"
+                )
             yield traffic(name, traces)
         elif Path(name).is_file():
             yield read_scenario(Path(name))

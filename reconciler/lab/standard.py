@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from reconciler.errors import InvalidInput
 from reconciler.lab import demand
 from reconciler.lab.scenario import ClusterScenario, DemandScenario, Outage, Scenario, Series
 from reconciler.model.ids import ClusterName
@@ -16,10 +17,12 @@ _DEAR, _CHEAP = ClusterName("worker-2"), ClusterName("worker-3")
 _HOME, _ABOVE = 4, 6
 
 TRACES: Mapping[str, tuple[str, float]] = {
-    "azure-conv": ("azure_llm_2023_conv.csv", 0.45),
-    "azure-code": ("azure_llm_2023_code.csv", 0.45),
+    "azure-conv": ("AzureLLMInferenceTrace_conv.csv", 0.45),
+    "azure-code": ("AzureLLMInferenceTrace_code.csv", 0.45),
 }
 """Real traffic by scenario: the file of the log, and the share of the time in which the primary has room for all."""
+TRACES_AT = "https://github.com/Azure/AzurePublicDataset"
+"""Where these files are published, in the directory data."""
 _MODEL_THROUGHPUT = demand.Throughput(context_tokens=10_000, generated_tokens=100)
 _TRACE_PEAK = 12
 
@@ -66,7 +69,7 @@ def _outage(*, seen: bool) -> Scenario:
     outages = (Outage(begin=2 * HOUR, end=4 * HOUR, seen=seen),)
     wanted = demand.plateau(_HOME, _ABOVE, begin=600, end=6 * HOUR)
     name = "outage-seen" if seen else "outage-unseen"
-    about = f"a cluster's nodes are gone for two of six hours{'' if seen else ', and its API server as well'}"
+    about = f"a cluster's nodes{'' if seen else ' and its API server'} are gone for two of six hours"
     return _one(name, about, 6 * HOUR, wanted, dear_and_cheap(6 * HOUR, outages=outages))
 
 
@@ -146,10 +149,21 @@ MADE_UP: Mapping[str, Callable[[], Scenario]] = {
 """The scenarios that need no file, by name."""
 
 
+def log_of(name: str, traces: Path) -> Path | None:
+    """Find the log of a public trace in a directory: by its published name, else by its ending, ``_conv.csv``."""
+    published, _ = TRACES[name]
+    ending = published[published.rindex("_") :]
+    logs = (traces / published, *sorted(traces.glob(f"*{ending}")))
+    return next((log for log in logs if log.is_file()), None)
+
+
 def traffic(name: str, traces: Path) -> Scenario:
     """Make the scenario of a public trace. Raises InvalidInput where its file cannot be read."""
     file, home_share = TRACES[name]
-    loads = demand.load(demand.read_requests(traces / file), _MODEL_THROUGHPUT)
+    log = log_of(name, traces)
+    if log is None:
+        raise InvalidInput(f"scenario {name} needs its log: {traces} holds no {file} (it is at {TRACES_AT})")
+    loads = demand.load(demand.read_requests(log), _MODEL_THROUGHPUT)
     scaled, home = demand.scaled(loads, home_share=home_share, peak=_TRACE_PEAK)
     workload = DemandScenario(name="vllm", wanted=demand.wanted_replicas(scaled), home=home)
     return Scenario(

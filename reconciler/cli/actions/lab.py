@@ -22,9 +22,11 @@ from reconciler.lab import report
 from reconciler.lab.page import page
 from reconciler.lab.picture import draw_alone
 from reconciler.lab.policy_file import TrialPolicy, read_policy
-from reconciler.lab.runs import chosen_scenarios, compare
-from reconciler.lab.standard import MADE_UP, TRACES
+from reconciler.lab.runs import chosen_scenarios, compare, left_out
+from reconciler.lab.scenario import Scenario
+from reconciler.lab.standard import MADE_UP, TRACES, TRACES_AT
 from reconciler.lab.sweep import in_order, on_ray, on_this_machine, read_varied, summaries, summary_row, tasks
+from reconciler.text.wording import join_names
 
 if TYPE_CHECKING:
     from reconciler.cli.commands.lab import LabForm
@@ -36,8 +38,9 @@ _DEFAULT = "init"
 def list_scenarios() -> None:
     """Print the names of the standard set."""
     rows = [(name, make().about) for name, make in MADE_UP.items()]
-    rows += [(name, f"an hour of production traffic (--traces, {file})") for name, (file, _) in TRACES.items()]
+    rows += [(name, f"an hour of production traffic ({file})") for name, (file, _) in TRACES.items()]
     printing.table(("SCENARIO", "DEMAND"), rows)
+    printing.note(f"The logs of {join_names(TRACES)} are at {TRACES_AT} (--traces DIR).")
 
 
 def run(
@@ -58,7 +61,7 @@ def run(
         )
         best = False
     on_trial = [_policy(name) for name in policies or (_DEFAULT,)]
-    chosen = tuple(chosen_scenarios(scenarios, traces))
+    chosen = _chosen(scenarios, traces)
     for policy, scenario in product(on_trial, chosen):
         policy.check(scenario)
     comparisons = [compare(scenario, on_trial, peers=peers, best=best, progress=_show_progress) for scenario in chosen]
@@ -88,7 +91,7 @@ def sweep(
 ) -> None:
     """Run all combinations of the varied fields, and print a row for each."""
     varied = read_varied(vary)
-    chosen = tuple(chosen_scenarios(scenarios, traces))
+    chosen = _chosen(scenarios, traces)
     todo = tasks(chosen, _policy(policy), varied)
     number = workers or os.cpu_count() or 1
     results = in_order(
@@ -102,6 +105,13 @@ def sweep(
         return
     headers = (*varied, "UNMET", "GPU-H", "DOLLARS", "STARTS", "COMMITS", "JAIN", "WORST")
     printing.table(headers, [summary_row(figure) for figure in figures])
+
+
+def _chosen(scenarios: Sequence[str], traces: Path | None) -> tuple[Scenario, ...]:
+    """Choose the scenarios of a run, and note those that are left out."""
+    if without := left_out(scenarios, traces):
+        printing.note(f"Left out: {join_names(without)}, whose logs are at {TRACES_AT} (--traces DIR).")
+    return tuple(chosen_scenarios(scenarios, traces))
 
 
 def _write_pictures(directory: Path, comparisons: Sequence[report.Comparison]) -> None:
