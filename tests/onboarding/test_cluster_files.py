@@ -99,6 +99,13 @@ spec:
     )
 
 
+def test_nodes_that_may_not_be_listed_leave_the_cluster_active() -> None:
+    (cluster,) = clusters(reading("a", unlisted="forbids it: nodes is forbidden"))
+    text = cluster_file(cluster, FLUX, primary=False)
+    assert "\n# Kubernetes v1.37.0; its nodes are not known: forbids it: nodes is forbidden.\n" in text
+    assert "  availability: Active #" in text
+
+
 def test_models_of_amd_are_known_by_its_labels() -> None:
     (cluster,) = clusters(reading("a", amd("n", {"amd.com/gpu.product-name": "AMD_Instinct_MI300X_OAM"})))
     assert cluster.label("gpu") == "AMD_Instinct_MI300X_OAM"
