@@ -79,7 +79,7 @@ spec:
   argocd: # how the daemon reads what Argo CD reports of placements
     namespace: gitops # where its Deployments are in hub
     connection:
-      context: admin@hub # in the daemon's kubeconfig: the cluster hub, where Argo CD runs
+      context: "admin@hub" # in the daemon's kubeconfig: the cluster hub, where Argo CD runs
 """
     )
 
