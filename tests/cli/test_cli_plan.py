@@ -110,7 +110,8 @@ def test_plan_shows_a_row_for_each_commit_that_it_counts(overspill: Terminal, fl
     assert first[1].startswith("Start ")
     assert first[1].endswith(" the output branch")
     assert [row.split()[0] for row in first[1:4]] == ["Start", "Place", "Place"]
-    assert ": 3 commits, 0 held back" in first[-1]
+    assert ": 3 commits, 0 held back" in first[-2]
+    assert first[-1].startswith("The digits of a new placement's name come from the time of the pass")
     see(missing=0)
     alone = overspill.done("plan").splitlines()
     assert [row.split()[0] for row in alone[1:2]] == ["Start"]

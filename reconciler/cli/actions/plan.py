@@ -22,10 +22,7 @@ from reconciler.core.explain.workload import describe_injection
 from reconciler.core.observe.supposition import ClusterDown, Supposition
 from reconciler.daemon.reconcile import PassDecision, draft
 from reconciler.errors import Bug
-from reconciler.model.plan import (
-    Change,
-    Suppressed,
-)
+from reconciler.model.plan import Change, Move, Place, Suppressed
 from reconciler.model.tree import Commit
 from reconciler.ports import Repository
 from reconciler.preview import decision_at, suppose_world
@@ -143,6 +140,14 @@ def _tables(decision: PassDecision, rendered: RenderedPlan, empty: str) -> None:
         counts.append(f"the next look is due at {format_time(decision.plan.wake_at)}")
     click.echo()
     printing.sentence(f"At {format_time(decision.inputs.now)}: {', '.join(counts)}.")
+    if any(_names_placement(change) for change in rendered.changes):
+        printing.sentence(
+            "The digits of a new placement's name come from the time of the pass: a later one has others."
+        )
+
+
+def _names_placement(change: Change | None) -> bool:
+    return isinstance(change, Place) or (isinstance(change, Move) and change.before.id != change.after.id)
 
 
 def _subsets(decision: PassDecision, rendered: RenderedPlan) -> None:

@@ -137,7 +137,8 @@ def why_not(refusals: Iterable[Refusal], otherwise: str) -> tuple[Reason, str]:
     if refused and refused.keys() <= {Reason.HELD, Reason.COOLING_DOWN}:
         reason = Reason.HELD if Reason.HELD in refused else Reason.COOLING_DOWN
         first = refused[reason]
-        others = f"; so are {count(len(refusals) - 1, 'other cluster')}" if len(refusals) > 1 else ""
+        number = len(refusals) - 1
+        others = f"; so {'is' if number == 1 else 'are'} {count(number, 'other cluster')}" if number else ""
         return reason, f"{first.where} is held back: {first.message} ({first.remedy}){others}"
     limited = refused.get(Reason.GPR_LIMIT) or refused.get(Reason.SPREAD_LIMIT)
     if limited is None or Reason.NO_CAPACITY in refused:
