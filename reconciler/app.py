@@ -34,6 +34,7 @@ from reconciler.adapters.recording_files import RecordingFiles
 from reconciler.adapters.views import ChartsView, JoinedView
 from reconciler.adapters.webhook_call import reach
 from reconciler.core.onboarding.lend import LiveWorkload
+from reconciler.core.readiness.question import ServiceAccountName
 from reconciler.daemon.announce import Announcer
 from reconciler.daemon.branch import BranchReader
 from reconciler.daemon.inspection import Surroundings
@@ -127,7 +128,7 @@ def live_workload(
 
 
 @contextmanager
-def inspected(settings: Settings) -> Iterator[tuple[World, Memory, Surroundings]]:
+def inspected(settings: Settings, account: ServiceAccountName | None) -> Iterator[tuple[World, Memory, Surroundings]]:
     """Open the repository for `overspill doctor`, with single questions to clusters in place of watches."""
     with _repository(settings) as repository, closing(Helm()) as charts:
         kubeconfig = _kubeconfig(settings)
@@ -140,6 +141,7 @@ def inspected(settings: Settings) -> Iterator[tuple[World, Memory, Surroundings]
             servers=KubeInquiry(kubeconfig, clock=SystemClock(), patience=PATIENCE, plugins=settings.login_plugins),
             endpoints=settings.notify,
             reach=partial(reach, timeout=PATIENCE.total_seconds()),
+            account=account,
         )
         yield _world(settings, repository, JoinedView(*_files(settings)), charts, ()), memory, around
         memory.branch.keep()

@@ -14,6 +14,7 @@ from reconciler.bulkhead import Seam, attempt
 from reconciler.core.readiness import git
 from reconciler.core.readiness.check import AskedServer, Check, CheckGroup, CheckResult, unknown
 from reconciler.core.readiness.fleet_checks import server_checks
+from reconciler.core.readiness.question import ServiceAccountName
 from reconciler.core.readiness.server import ServerAnswers, observation_result, trouble_result
 from reconciler.core.readiness.webhooks import webhook_result
 from reconciler.daemon.reconcile import Memory, World
@@ -40,6 +41,8 @@ class Surroundings:
     endpoints: tuple[Endpoint, ...]
     reach: Callable[[Endpoint], int | str]
     """Sends an endpoint a request without an event; returns the status of its answer, or why there is none."""
+    account: ServiceAccountName | None = None
+    """The account whose rights in clusters are looked at; None for that of each login."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,7 +103,8 @@ def _servers(
     world: World, around: Surroundings, desired: Desired, tips: Tips, problems: list[Problem]
 ) -> Iterator[CheckGroup]:
     """Ask all API servers, and make a group of each."""
-    checks = server_checks(desired, output_branch=world.output_branch, begun=tips.output is not None)
+    begun = tips.output is not None
+    checks = server_checks(desired, output_branch=world.output_branch, begun=begun, account=around.account)
     questions = {
         server: dict.fromkeys(question for check in listed for question in check.questions)
         for server, listed in checks.items()

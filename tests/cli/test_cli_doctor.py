@@ -139,6 +139,20 @@ def test_right_to_what_is_not_served_is_not_needed(overspill: Terminal, ready: R
     assert seen.endswith("may not list and watch workloads.kueue.x-k8s.io")
 
 
+def test_rights_of_the_daemon_are_reviewed_with_the_login_of_somebody_else(
+    overspill: Terminal, ready: ReadyFleet
+) -> None:
+    ready.primary.denied.add("deployments.apps")
+    ready.primary.account = "kubernetes-admin"
+    ((place, readiness, seen, remedy),) = others(results(overspill, "--as", "ops/watcher"))
+    assert (place, readiness, remedy) == ("worker-1", "missing", APPLY_RBAC)
+    assert seen == "rights of bootstrap/rbac.yaml: ops/watcher may not list and watch deployments.apps"
+    reviews = [query for _, path, query in ready.primary.asked if path.endswith("/subjectaccessreviews")]
+    assert {review["spec"]["user"] for review in reviews} == {"system:serviceaccount:ops:watcher"}
+    assert "system:serviceaccounts:ops" in reviews[0]["spec"]["groups"]
+    assert overspill("doctor", "--as", "watcher").exit_code == 2
+
+
 def test_clock_that_is_wrong_is_told(overspill: Terminal, ready: ReadyFleet) -> None:
     ready.primary.ahead = 3600
     ((place, readiness, seen, _),) = others(results(overspill))

@@ -154,6 +154,9 @@ def test_the_page_takes_a_reader_from_kubeconfigs_to_a_first_burst_and_back(pers
             for lines in (by_daemon, by_administrator):
                 assert re.search(r"^\d+ ok, 0 missing, \d+ unknown\.$", lines, re.MULTILINE), told
             assert "logged in as overspill-system/overspill" in by_daemon, told
+            assert "rights of bootstrap/rbac.yaml: overspill-system/overspill may list and watch" in by_administrator, (
+                told
+            )
             for seen in (
                 "namespace vllm-demo: there",
                 "AppProject overspill: there",

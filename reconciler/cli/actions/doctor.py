@@ -10,6 +10,7 @@ from reconciler import app
 from reconciler.cli import options, printing
 from reconciler.cli.exit_codes import REFUSED
 from reconciler.core.readiness.check import CheckGroup, CheckResult, Readiness
+from reconciler.core.readiness.question import ServiceAccountName
 from reconciler.daemon.inspection import inspect
 from reconciler.settings import Settings
 from reconciler.text.redaction import redacted
@@ -19,9 +20,11 @@ _INDENT = 9
 """Columns of the first word of a line."""
 
 
-def doctor(settings: Settings, form: options.Output) -> None:
-    """Print what a first burst needs, group by group."""
-    with app.inspected(settings) as (world, memory, around):
+def doctor(settings: Settings, account: str, form: options.Output) -> None:
+    """Print what a first burst needs, group by group; rights are those of an account, where one is named."""
+    namespace, _, name = account.partition("/")
+    named = ServiceAccountName(namespace=namespace, name=name) if account else None
+    with app.inspected(settings, named) as (world, memory, around):
         inspection = inspect(world, memory, around)
     groups = inspection.groups
     if form == "json":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import click
@@ -12,22 +13,43 @@ if TYPE_CHECKING:
     from reconciler.settings import Settings
 
 
+_ACCOUNT = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?/[a-z0-9]([a-z0-9.-]*[a-z0-9])?")
+
+
+def _read_account(_ctx: click.Context, _parameter: click.Parameter, value: str) -> str:
+    """Refuse what is no service account with its namespace."""
+    if value and not _ACCOUNT.fullmatch(value):
+        raise click.BadParameter(f"{value!r} is no service account (try overspill-system/overspill)")
+    return value
+
+
 @options.examples(
     "overspill doctor --kubeconfig clusters.kubeconfig",
-    "overspill doctor --kubeconfig ~/.kube/config   # with an administrator's rights, to see what the daemon may not",
+    "overspill doctor --kubeconfig ~/.kube/config --as overspill-system/overspill",
     "overspill doctor -o json | jq '.[].results[] | select(.readiness != \"ok\")'",
 )
 @click.command()
 @options.connected("OBSERVATIONS", "KUBECONFIG", "NOTIFY")
+@click.option(
+    "--as",
+    "account",
+    metavar="NAMESPACE/NAME",
+    default="",
+    callback=_read_account,
+    help="Look at the rights of this service account, with a login that may review those of others.",
+)
 @options.output
-def doctor(settings: Settings, form: options.Output) -> None:
+def doctor(settings: Settings, account: str, form: options.Output) -> None:
     """Check what a first burst needs, and say how to mend what lacks.
 
     Git, each cluster, each control plane and each webhook is looked at from here, with the logins of the daemon:
     branches and the right to push, versions and clocks, the rights of bootstrap/, namespaces, what `bootstrap` prints,
     and the objects that templates refer to. What is missing or could not be looked at comes with the command that
     mends it or shows more. Nothing is written anywhere. It exits with 1 where anything is missing.
+
+    The daemon may not see namespaces, Secrets and what `bootstrap` prints. An administrator's kubeconfig shows all of
+    that, and with --as the rights of the daemon beside it.
     """
     from reconciler.cli.actions import doctor as action
 
-    action.doctor(settings, form)
+    action.doctor(settings, account, form)

@@ -18,6 +18,7 @@ from reconciler.core.readiness.cluster_logins import KnownCluster
 from reconciler.core.readiness.engine_objects import AppliedObjects, ServedKinds
 from reconciler.core.readiness.namespaces import TargetNamespace
 from reconciler.core.readiness.prerequisites import NeededObject, is_asked
+from reconciler.core.readiness.question import ServiceAccountName
 from reconciler.core.readiness.read_rights import ReadRights
 from reconciler.core.readiness.server import ClockCheck, VersionCheck
 from reconciler.core.schema import yaml
@@ -30,12 +31,14 @@ from reconciler.model.workload import Json
 _NAMESPACE = "/Namespace"
 
 
-def server_checks(desired: Desired, *, output_branch: str, begun: bool) -> Mapping[AskedServer, tuple[Check, ...]]:
+def server_checks(
+    desired: Desired, *, output_branch: str, begun: bool, account: ServiceAccountName | None = None
+) -> Mapping[AskedServer, tuple[Check, ...]]:
     """List the checks of each cluster, and then of each control plane whose engine deploys anything.
 
-    `begun` tells whether the output branch is there.
+    `begun` tells whether the output branch is there, `account` whose rights are looked at: without one the login's.
     """
-    fleet = _FleetChecks(desired, output_branch=output_branch, begun=begun)
+    fleet = _FleetChecks(desired, output_branch=output_branch, begun=begun, account=account)
     servers = {fleet.servers[name]: tuple(fleet.cluster_checks(name)) for name in sorted(desired.clusters)}
     for name in EngineName:
         plane = ENGINES[name].control_plane(desired.fleet)
@@ -48,10 +51,13 @@ def server_checks(desired: Desired, *, output_branch: str, begun: bool) -> Mappi
 class _FleetChecks:
     """The checks of one fleet."""
 
-    def __init__(self, desired: Desired, *, output_branch: str, begun: bool) -> None:
+    def __init__(
+        self, desired: Desired, *, output_branch: str, begun: bool, account: ServiceAccountName | None
+    ) -> None:
         self._desired = desired
         self._branch = output_branch
         self._begun = begun
+        self._account = account
         self._watched = watched_workloads(desired)
         self._destinations = frozenset(
             name for workspace in desired.workspaces.values() for name in workspace.destinations
@@ -112,7 +118,9 @@ class _FleetChecks:
         for resource in sorted(resources, key=lambda watched: (watched.group, watched.plural)):
             files.setdefault(rights(resource), []).append(resource)
         for file, named in sorted(files.items(), reverse=True):
-            yield ReadRights(server=server, file=file, resources=tuple(named), namespace=namespace)
+            yield ReadRights(
+                server=server, file=file, resources=tuple(named), namespace=namespace, account=self._account
+            )
 
     def _printed(self, bootstrap: Bootstrap, cluster: ClusterName | None) -> tuple[Json, ...]:
         """Return the objects that `overspill bootstrap` prints. Raises InvalidInput where it prints none."""

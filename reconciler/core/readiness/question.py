@@ -12,7 +12,7 @@ from typing import TypeAlias
 from reconciler.core.observe.kubernetes.resources import plural_of
 from reconciler.model.workload import Json
 
-_REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+_REVIEWS = "/apis/authorization.k8s.io/v1"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,6 +54,28 @@ class ApiAnswer:
         return self.kind in (AnswerKind.FORBIDDEN, AnswerKind.UNANSWERED)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServiceAccountName:
+    """A service account, as API servers know it."""
+
+    namespace: str
+    name: str
+
+    def __str__(self) -> str:
+        """Write it as people do."""
+        return f"{self.namespace}/{self.name}"
+
+    @property
+    def user(self) -> str:
+        """Its name as a user."""
+        return f"system:serviceaccount:{self.namespace}:{self.name}"
+
+    @property
+    def groups(self) -> tuple[str, ...]:
+        """The groups that every service account of its namespace is in."""
+        return "system:serviceaccounts", f"system:serviceaccounts:{self.namespace}", "system:authenticated"
+
+
 Answers: TypeAlias = Mapping[ApiQuestion, ApiAnswer]
 """The answers of one API server, one for each question."""
 
@@ -70,15 +92,17 @@ GROUPS = ApiQuestion(path="/apis")
 """The API groups that a server serves, with their versions."""
 
 
-def access_question(verb: str, group: str, resource: str, namespace: str = "") -> ApiQuestion:
-    """Ask whether the login may do something to a resource: in a namespace, or in all of them."""
+def access_question(
+    verb: str, group: str, resource: str, namespace: str = "", *, account: ServiceAccountName | None = None
+) -> ApiQuestion:
+    """Ask whether the login, or another account, may do something to a resource: in a namespace, or in all of them."""
     attributes = {"verb": verb, "group": group, "resource": resource, "namespace": namespace}
-    review = {
-        "apiVersion": "authorization.k8s.io/v1",
-        "kind": "SelfSubjectAccessReview",
-        "spec": {"resourceAttributes": {name: value for name, value in attributes.items() if value}},
-    }
-    return ApiQuestion(path=_REVIEWS, body=json.dumps(review))
+    spec: dict[str, Json] = {"resourceAttributes": {name: value for name, value in attributes.items() if value}}
+    if account is not None:
+        spec |= {"user": account.user, "groups": list(account.groups)}
+    kind = "SelfSubjectAccessReview" if account is None else "SubjectAccessReview"
+    review = {"apiVersion": "authorization.k8s.io/v1", "kind": kind, "spec": spec}
+    return ApiQuestion(path=f"{_REVIEWS}/{kind.lower()}s", body=json.dumps(review))
 
 
 def object_question(

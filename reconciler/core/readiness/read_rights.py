@@ -12,6 +12,7 @@ from reconciler.core.readiness.question import (
     AnswerKind,
     Answers,
     ApiQuestion,
+    ServiceAccountName,
     access_question,
     served_versions,
 )
@@ -34,6 +35,8 @@ class ReadRights:
     resources: tuple[Watched, ...]
     namespace: str = ""
     """Empty for all."""
+    account: ServiceAccountName | None = None
+    """The account whose rights are looked at; None for the login."""
 
     @property
     def questions(self) -> tuple[ApiQuestion, ...]:
@@ -46,7 +49,7 @@ class ReadRights:
         subject = f"rights of {self.file}" if self.file else "rights to kinds of the fleet"
         denied = [resource for resource in self.resources if self._denied(resource, answers)]
         if denied:
-            who = account_of(answers) or "this login"
+            who = self.account or account_of(answers) or "this login"
             seen = f"{who} may not list and watch {join_names(map(_name, denied))}{where}"
             return missing(subject, seen, "; ".join(self._remedies(denied)))
         unclear = [answers[question] for question in self.questions[1:] if answers[question].kind != AnswerKind.GIVEN]
@@ -54,7 +57,7 @@ class ReadRights:
             return unknown(subject, unclear[0].why, self._can_i(self.resources[0]))
         few = len(self.resources) <= _LISTED
         what = join_names(map(_name, self.resources)) if few else count(len(self.resources), "resource")
-        return ok(subject, f"may list and watch {what}{where}")
+        return ok(subject, f"{f'{self.account} ' if self.account else ''}may list and watch {what}{where}")
 
     def _denied(self, resource: Watched, answers: Answers) -> bool:
         """Tell whether a right is lacking; one to a resource that a cluster may lack counts only if it is served."""
@@ -68,7 +71,10 @@ class ReadRights:
         return bool(served.intersection(resource.versions) if resource.versions else served)
 
     def _reviews(self, resource: Watched) -> tuple[ApiQuestion, ...]:
-        return tuple(access_question(verb, resource.group, resource.plural, self.namespace) for verb in VERBS)
+        return tuple(
+            access_question(verb, resource.group, resource.plural, self.namespace, account=self.account)
+            for verb in VERBS
+        )
 
     def _remedies(self, denied: list[Watched]) -> Iterator[str]:
         if self.file:
@@ -82,7 +88,8 @@ class ReadRights:
 
     def _can_i(self, resource: Watched) -> str:
         scope = f"--namespace={self.namespace}" if self.namespace else "--all-namespaces"
-        return self.server.kubectl("auth", "can-i", VERBS[0], _name(resource), scope)
+        impersonated = [f"--as={self.account.user}"] if self.account else []
+        return self.server.kubectl("auth", "can-i", VERBS[0], _name(resource), scope, *impersonated)
 
 
 def _name(resource: Watched) -> str:
