@@ -11,13 +11,13 @@ import re
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, timedelta
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, TypeAlias, TypedDict, TypeVar
 
 import click
 
 from reconciler.adapters.clock import SystemClock
 from reconciler.cli.forms import WIDE, YAML
+from reconciler.cli.kubeconfig import usual_kubeconfig
 from reconciler.environment import PREFIX, VARIABLES
 from reconciler.errors import InvalidInput
 from reconciler.model.units import parse_duration
@@ -246,9 +246,8 @@ def _observing_settings(flags: dict[str, str]) -> Settings:
     settings = _environment_settings(flags)
     if settings.kubeconfig is not None or settings.observations is not None:
         return settings
-    paths = os.environ.get("KUBECONFIG", "").split(os.pathsep) if os.environ.get("KUBECONFIG") else []
-    usual = [Path(path).expanduser() for path in (*paths, "~/.kube/config")]
-    return replace(settings, kubeconfig=next((path for path in usual if path.is_file()), None))
+    usual = usual_kubeconfig()
+    return replace(settings, kubeconfig=usual if usual.is_file() else None)
 
 
 def _environment_settings(flags: dict[str, str]) -> Settings:

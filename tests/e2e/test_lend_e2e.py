@@ -5,6 +5,8 @@ from __future__ import annotations
 import base64
 import json
 import os
+import pty
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -20,6 +22,7 @@ from tests.builders.inputs import desired
 from tests.e2e.api_server import Json
 from tests.e2e.control_plane import Cluster
 
+README = Path(__file__).parents[2] / "README.md"
 NAMESPACE = "serving"
 GPU = "nvidia.com/gpu"
 POD: Json = {
@@ -75,6 +78,26 @@ WORKLOADS = (
     workload("ReplicaSet", replicas=1),
     workload("Job", "batch", restarts="Never", parallelism=1, completions=2, completionMode="Indexed", suspend=True),
 )
+
+
+SMALL = {
+    "apiVersion": "apps/v1",
+    "kind": "Deployment",
+    "metadata": {"name": "vllm", "namespace": NAMESPACE},
+    "spec": {
+        "replicas": 1,
+        "selector": {"matchLabels": {"app": "small"}},
+        "template": {
+            "metadata": {"labels": {"app": "small"}},
+            "spec": {
+                "containers": [
+                    {"name": "server", "image": "registry.invalid/server:1", "resources": {"limits": {GPU: "1"}}}
+                ]
+            },
+        },
+    },
+}
+"""A workload whose claims no provisioner of these clusters has to bind."""
 
 
 @pytest.fixture(scope="module")
@@ -141,26 +164,45 @@ def _spec(cluster: Cluster, kind: str) -> Json:
     return spec
 
 
-def test_from_a_live_deployment_to_its_first_plan(clusters: tuple[Cluster, Cluster], tmp_path: Path) -> None:
+def test_from_a_kubeconfig_to_the_first_plan_as_the_readme_says(
+    clusters: tuple[Cluster, Cluster], tmp_path: Path
+) -> None:
+    """The commands of README on a terminal, in an empty home: two questions, and not a line written by hand."""
     home, _ = clusters
-    fleet = tmp_path / "fleet" / "clusters"
-    fleet.mkdir(parents=True)
-    for cluster in clusters:
-        text = f"apiVersion: overspill.dev/v1alpha1\nkind: Cluster\nmetadata: {{name: {cluster.name}}}\n"
-        (fleet / f"{cluster.name}.yaml").write_text(text)
+    (block,) = re.findall(r"^```sh clusters\n(.*?)^```$", README.read_text(), re.MULTILINE | re.DOTALL)
+    home.create(f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments", SMALL)
+    home.until(lambda: _running(home) == 1, "the workload does not run")
+    (tmp_path / ".kube").mkdir()
+    _kubeconfig(tmp_path / ".kube", *clusters)
+    printed = _on_terminal(block, tmp_path, answers=f"{home.name}\nflux\n")
+    rows = [line.split() for line in printed.splitlines() if line.startswith("Place")]
+    assert [row[1:5:2] for row in rows] == [["default/vllm", "lend-away"]], printed
+    assert int(rows[0][4]) == 2, "lend-away has two GPUs"
+    assert "1 template, 1 policy: 0 errors, 0 warnings" in printed, printed
+
+
+def _on_terminal(script: str, directory: Path, *, answers: str) -> str:
+    """Run a script whose standard input is a terminal, and return what it printed."""
+    person, terminal = pty.openpty()
+    command = directory / "overspill"
+    command.write_text(f'#!/bin/sh\nexec {sys.executable} -m reconciler "$@"\n')
+    command.chmod(0o755)
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith(("OVERSPILL_", "KUBE"))}
+    paths = os.pathsep.join((str(directory), os.environ["PATH"]))
+    env = {**inherited, "HOME": str(directory), "PATH": paths, "PYTHONPATH": str(README.parent)}
+    os.write(person, answers.encode())
     done = subprocess.run(
-        [sys.executable, "-m", "reconciler", "lend", "deployment/vllm-deployment", "--namespace", NAMESPACE,
-         "--fleet", str(fleet.parent), "--primary", home.name],
-        env={**os.environ, "KUBECONFIG": str(_kubeconfig(tmp_path, *clusters))},
-        check=False, capture_output=True, text=True, timeout=60,
+        ["bash", "-euc", script],
+        cwd=directory, env=env, stdin=terminal, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=90,
+        check=False,
     )  # fmt: skip # a command line, word by word
-    assert done.returncode == 0, done.stderr
-    rows = [line.split() for line in done.stdout.splitlines() if line.startswith("Place")]
-    assert [(row[1], row[3], row[4]) for row in rows] == [("serving/vllm-deployment", "lend-away", "2")], done.stdout
-    checked = subprocess.run(
-        [sys.executable, "-m", "reconciler", "check", str(fleet.parent)], check=False, capture_output=True, text=True
-    )
-    assert "0 errors" in checked.stdout, checked.stdout
+    assert done.returncode == 0, done.stdout
+    return done.stdout
+
+
+def _running(cluster: Cluster) -> int:
+    pods = cluster.items(f"/api/v1/namespaces/{NAMESPACE}/pods")
+    return sum(pod["status"].get("phase") == "Running" for pod in pods)
 
 
 def _kubeconfig(path: Path, *clusters: Cluster) -> Path:

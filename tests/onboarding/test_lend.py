@@ -200,7 +200,7 @@ def test_a_name_that_is_no_name_of_a_file_is_made_one() -> None:
         ("deploy", "apps/Deployment"),
         ("job", "batch/Job"),
         ("job.batch.volcano.sh", "batch.volcano.sh/Job"),
-        ("lws", "leaderworkerset.x-k8s.io/LeaderWorkerSet"),
+        ("leaderworkerset", "leaderworkerset.x-k8s.io/LeaderWorkerSet"),
         ("pytorchjob", "kubeflow.org/PyTorchJob"),
     ],
 )

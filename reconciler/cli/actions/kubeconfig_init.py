@@ -15,6 +15,7 @@ from reconciler.adapters.git import checkout
 from reconciler.adapters.kube.discovery import PATIENCE, kubeconfig_contexts, read_contexts, read_gpu_namespaces
 from reconciler.cli import printing
 from reconciler.cli.actions.init import layout_files, ready_made_policy, refuse_other_files, write_files
+from reconciler.cli.kubeconfig import usual_kubeconfig
 from reconciler.core.engines import ENGINES
 from reconciler.core.fleet.read_file import assemble, is_read, parse_file
 from reconciler.core.onboarding.context_reading import KubeContext
@@ -29,7 +30,6 @@ from reconciler.core.onboarding.engine_choice import (
 from reconciler.core.onboarding.gpu_namespaces import tenant_namespaces
 from reconciler.core.onboarding.repository_files import NewFleet, fleet_notes, repository_files
 from reconciler.core.schema.urls import GitAddress
-from reconciler.environment import PREFIX
 from reconciler.errors import Bug, InvalidInput, Problem, Severity, Transient
 from reconciler.model.ids import CommitId, WorkspaceName, is_name
 from reconciler.model.policy import EngineName
@@ -68,7 +68,7 @@ def init_from_kubeconfig(directory: Path, answers: Answers, *, with_git: bool) -
     _refuse_names("--namespace", answers.namespaces)
     repo_url, repo_url_from = _repository(directory, answers.repo_url)
     refuse_other_files(directory, layout, _FOLDERS)
-    kubeconfig = answers.kubeconfig or _usual_kubeconfig()
+    kubeconfig = answers.kubeconfig or usual_kubeconfig()
     contexts = _chosen(kubeconfig_contexts(kubeconfig), answers.contexts)
     if sys.stderr.isatty():
         printing.note(f"Asking the API servers of {count(len(contexts), 'context')}; each has {PATIENCE:g} s.")
@@ -93,12 +93,6 @@ def init_from_kubeconfig(directory: Path, answers: Answers, *, with_git: bool) -
         printing.warn(text)
     printing.problems([*warnings, *(bug.problem(bug.item) for bug in bugs)])
     printing.say(f"Next: `overspill check {directory}`.")
-
-
-def _usual_kubeconfig() -> Path:
-    """Return the kubeconfig that the daemon, else kubectl, would use."""
-    named = os.environ.get(f"{PREFIX}KUBECONFIG") or os.environ.get("KUBECONFIG")
-    return Path(named) if named else Path.home() / ".kube" / "config"
 
 
 def _chosen(contexts: Sequence[KubeContext], names: Iterable[str]) -> tuple[KubeContext, ...]:

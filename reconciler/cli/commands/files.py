@@ -34,6 +34,7 @@ KINDS = (
     "--kubeconfig",
     type=click.Path(path_type=Path),
     metavar="FILE",
+    envvar=f"{PREFIX}KUBECONFIG",
     help=f"The kubeconfig  [default: {PREFIX}KUBECONFIG, else kubectl's]",
 )
 @click.option("--context", "contexts", multiple=True, metavar="NAME", help="A context to take; all if none is named.")

@@ -77,7 +77,7 @@ class LentFiles:
 
 
 def find_kind(text: str, kinds: Kinds) -> WorkloadKind:
-    """Return the kind that a person names as kubectl takes it: ``deployment``, ``deploy``, ``jobs.batch``, ``lws``.
+    """Return the kind that a person names as kubectl takes it: ``deployment``, ``deploy``, ``jobs.batch``.
 
     Raises InvalidInput for a kind that is no workload, and where several groups have it.
     """
@@ -98,12 +98,7 @@ def find_kind(text: str, kinds: Kinds) -> WorkloadKind:
 
 def _words(kind: WorkloadKind) -> frozenset[str]:
     name = kind.kind.casefold()
-    short = _SHORT_NAMES.get(kind.name, kind.short_name)
-    return frozenset(word for word in (name, f"{name}s", f"{name}es", kind.plural, short) if word)
-
-
-_SHORT_NAMES = {"leaderworkerset.x-k8s.io/LeaderWorkerSet": "lws", "apps/ReplicaSet": "rs"}
-"""Short names of kinds whose objects no command of a template may name."""
+    return frozenset(word for word in (name, f"{name}s", f"{name}es", kind.plural, kind.short_name) if word)
 
 
 def needed_objects(live: LiveWorkload, kinds: Kinds) -> tuple[Prerequisite, ...]:
