@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from operator import itemgetter
 from typing import TypeVar
 
 from reconciler.errors import Problem
@@ -27,58 +28,69 @@ _FEW = 64
 
 
 class PlacementGroup:
-    """Placements sorted by directory, with sums.
+    """Placements sorted by directory, with sums. Each pass makes thousands of them."""
 
-    `most` is the replicas on the cluster with the most.
-    """
-
-    __slots__ = ("_counts", "clusters", "most", "placements", "replicas")
+    __slots__ = ("_clusters", "_counts", "_paths", "placements", "replicas")
 
     def __init__(self, placements: Iterable[Placement] = ()) -> None:
         """Sort the placements and sum them up."""
-        self.placements = tuple(sorted(placements, key=_path))
+        by_path = sorted(((placement.path, placement) for placement in placements), key=itemgetter(0))
+        self.placements = tuple(placement for _, placement in by_path)
+        self._paths = tuple(path for path, _ in by_path)
         counts: Counter[ClusterName] = Counter()
         for placement in self.placements:
             counts[placement.cluster] += placement.replicas
-        self._sum_up(counts)
+        self._counts: Mapping[ClusterName, int] = counts
+        self._clusters: frozenset[ClusterName] | None = None
+        self.replicas = counts.total()
+
+    @property
+    def clusters(self) -> frozenset[ClusterName]:
+        """The clusters of the placements."""
+        if self._clusters is None:
+            self._clusters = frozenset(self._counts)
+        return self._clusters
+
+    @property
+    def most(self) -> int:
+        """The replicas on the cluster with the most."""
+        return max(self._counts.values(), default=0)
+
+    def on(self, cluster: ClusterName) -> tuple[Placement, ...]:
+        """Return the placements on a cluster, by directory."""
+        if cluster not in self._counts:
+            return ()
+        return tuple(placement for placement in self.placements if placement.cluster == cluster)
 
     def with_(self, placement: Placement) -> PlacementGroup:
         """Return a group with one more placement, replacing one of the same directory."""
-        place = bisect_left(self.placements, placement.path, key=_path)
-        if place < len(self.placements) and self.placements[place].path == placement.path:
+        path, cluster = placement.path, placement.cluster
+        place = bisect_left(self._paths, path)
+        if place < len(self._paths) and self._paths[place] == path:
             return self.without(placement).with_(placement)
-        counts = {**self._counts, placement.cluster: self._counts.get(placement.cluster, 0) + placement.replicas}
-        return self._copy((*self.placements[:place], placement, *self.placements[place:]), counts)
+        group = object.__new__(PlacementGroup)
+        group.placements = (*self.placements[:place], placement, *self.placements[place:])
+        group._paths = (*self._paths[:place], path, *self._paths[place:])
+        group._counts = {**self._counts, cluster: self._counts.get(cluster, 0) + placement.replicas}
+        group._clusters, group.replicas = None, self.replicas + placement.replicas
+        return group
 
     def without(self, placement: Placement) -> PlacementGroup:
         """Return the group without the placement of this directory."""
-        place = bisect_left(self.placements, placement.path, key=_path)
-        if place == len(self.placements) or self.placements[place].path != placement.path:
+        path = placement.path
+        place = bisect_left(self._paths, path)
+        if place == len(self._paths) or self._paths[place] != path:
             return self
         gone = self.placements[place]
-        left = (*self.placements[:place], *self.placements[place + 1 :])
-        counts = {**self._counts, gone.cluster: self._counts[gone.cluster] - gone.replicas}
-        if all(placement.cluster != gone.cluster for placement in left):
-            del counts[gone.cluster]
-        return self._copy(left, counts)
-
-    @staticmethod
-    def _copy(placements: tuple[Placement, ...], counts: Mapping[ClusterName, int]) -> PlacementGroup:
-        """Return a group of sorted placements with its sums."""
         group = object.__new__(PlacementGroup)
-        group.placements = placements
-        group._sum_up(counts)
+        group.placements = (*self.placements[:place], *self.placements[place + 1 :])
+        group._paths = (*self._paths[:place], *self._paths[place + 1 :])
+        counts = {**self._counts, gone.cluster: self._counts[gone.cluster] - gone.replicas}
+        if all(placement.cluster != gone.cluster for placement in group.placements):
+            del counts[gone.cluster]
+        group._counts = counts
+        group._clusters, group.replicas = None, self.replicas - gone.replicas
         return group
-
-    def _sum_up(self, counts: Mapping[ClusterName, int]) -> None:
-        self._counts = counts
-        self.replicas = sum(counts.values())
-        self.clusters = frozenset(counts)
-        self.most = max(counts.values(), default=0)
-
-
-def _path(placement: Placement) -> str:
-    return placement.path
 
 
 NOTHING = PlacementGroup()

@@ -24,6 +24,7 @@ def found(placements: Placements) -> tuple[object, ...]:
         {f"worker-{index}": placements.on(f"worker-{index}").placements for index in range(3)},
         [(it.replicas, it.clusters, it.most) for it in map(placements.of, placements.workloads())],
         [(it.replicas, it.clusters, it.most) for it in map(placements.on, sorted(placements.clusters()))],
+        [it.on(name) for it in map(placements.of, placements.workloads()) for name in ("worker-0", "worker-1")],
         placements.lapsed(NOW + timedelta(minutes=65)),
         placements.next_expiry(NOW + timedelta(minutes=65)),
     )
