@@ -73,6 +73,25 @@ class Candidate:
             because=self.because,
         )
 
+    def with_replicas(self, replicas: int, because: str = "") -> Candidate:
+        """Return the candidate with its assigned replicas, and the reason. Without `replace`, as `with_room`."""
+        return Candidate(
+            cluster=self.cluster,
+            subset=self.subset,
+            rank=self.rank,
+            limit=self.limit,
+            least=self.least,
+            weight=self.weight,
+            group=self.group,
+            scores=self.scores,
+            shape=self.shape,
+            fits=self.fits,
+            room=self.room,
+            start=self.start,
+            replicas=replicas,
+            because=because,
+        )
+
     @property
     def score(self) -> float:
         """The mean of its scores by their weights."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from reconciler.core.decide.distribution import ClusterShare, give_back, share_out
 from reconciler.model.ids import ClusterName
 from reconciler.model.policy import Distribution, StrategyName
@@ -36,7 +34,7 @@ def picture() -> str:
     rows = [("", [str(target.cluster) for target in CLUSTERS]), ("room", ["." * target.most for target in CLUSTERS])]
     for strategy in StrategyName:
         out = share_out(MANY, CLUSTERS, Distribution(strategy=strategy)).counts
-        there = [replace(target, most=out.get(target.cluster, 0)) for target in CLUSTERS]
+        there = [target._replace(most=out.get(target.cluster, 0)) for target in CLUSTERS]
         kept = give_back(FEW, there, Distribution(strategy=strategy))
         rows.append((strategy, ["#" * kept[one.cluster] + "o" * (one.most - kept[one.cluster]) for one in there]))
     lines = (

@@ -28,7 +28,7 @@ from reconciler.model.gpr import WorkspaceLimits
 from reconciler.model.ids import ClusterName, PlacementName, TemplateName, WorkloadId, WorkspaceName
 from reconciler.model.kubernetes.scheduling import Taint, Toleration
 from reconciler.model.placement import Restraint, RestraintKind
-from reconciler.model.plan import Plan, Reason
+from reconciler.model.plan import Place, Plan, Reason
 from reconciler.model.policy import BurstPolicy, Desired, Distribution, StrategyName
 from reconciler.model.score import Score, ScorerName, ScorerWeight
 from tests.builders.examples import examples
@@ -218,6 +218,49 @@ def test_many_that_wait_ask_each_cluster_once() -> None:
     assert len(counted) == 2
 
 
+SEEN = WORKERS[:2]
+
+
+def balanced(*names: str) -> BurstPolicy:
+    return replace(ordering(*names), distribution=Distribution(strategy=StrategyName.BALANCED))
+
+
+def test_a_turn_asks_only_clusters_whose_room_has_changed() -> None:
+    names = tuple(WorkloadId(WorkspaceName("llm"), TemplateName(f"vllm-{number:02d}")) for number in range(12))
+    wanted = desired(workloads=names, policies=dict.fromkeys(names, balanced(*SEEN)))
+    home = replace(short(0), workloads=tuple(short(1, workload=name).workloads[0] for name in names))
+    counted, count = list[object](), ClusterCapacity.count
+
+    def counting(room: ClusterCapacity, *asked: object) -> int:
+        counted.append(asked)
+        return count(room, *asked)
+
+    with patch.object(ClusterCapacity, "count", counting):
+        plan = decide(inputs(home, *(free(name, 8) for name in SEEN), wanted=wanted))
+    assert len(plan.changes) == len(names)
+    assert len(counted) == len(SEEN) + len(names) - 1
+
+
+def test_a_bug_is_no_answer_to_others_of_the_kind() -> None:
+    names = tuple(WorkloadId(WorkspaceName("llm"), TemplateName(f"vllm-{number}")) for number in range(2))
+    wanted = desired(workloads=names, policies=dict.fromkeys(names, balanced(*SEEN)))
+    home = replace(short(0), workloads=tuple(short(1, workload=name).workloads[0] for name in names))
+    counted, count = list[object](), ClusterCapacity.count
+
+    def failing_once(room: ClusterCapacity, *asked: object) -> int:
+        counted.append(asked)
+        return count(room, *asked) if len(counted) > 1 else 1 // 0
+
+    with patch.object(ClusterCapacity, "count", failing_once):
+        plan = decide(inputs(home, free("worker-2", 8), free("worker-3", 4), wanted=wanted))
+    places = [change for change in plan.changes if isinstance(change, Place)]
+    assert [(change.placement.workload, change.placement.cluster) for change in places] == [
+        (names[0], "worker-3"),
+        (names[1], "worker-2"),
+    ]
+    assert [[refusal.reason for refusal in change.refused] for change in places] == [[Reason.BUG], []]
+
+
 def test_next_pass_asks_no_cluster_that_has_not_changed() -> None:
     first = enrolled(inputs(short(2), free("worker-2", 0), free("worker-3", 0)))
     decide(first)
@@ -262,7 +305,7 @@ def test_replicas_in_flight_are_the_same_whether_or_not_they_were_asked_for_befo
     ) == flight(placements, later, rollouts, policies, moment)
 
 
-def test_candidate_with_room_keeps_every_other_field() -> None:
+def test_candidate_with_room_or_replicas_keeps_every_other_field() -> None:
     full = Candidate(
         cluster=ClusterName("worker-2"),
         subset="h100",
@@ -277,6 +320,7 @@ def test_candidate_with_room_keeps_every_other_field() -> None:
         because="weight 2 of 3",
     )
     assert full.with_room(shape(1), 7, 4) == replace(full, shape=shape(1), fits=7, room=4)
+    assert full.with_replicas(5, "weight 1 of 3") == replace(full, replicas=5, because="weight 1 of 3")
 
 
 def test_bursts_in_other_orders_are_of_other_kinds_while_added_nodes_count() -> None:

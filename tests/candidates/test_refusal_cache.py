@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Hashable
 from dataclasses import replace
 from datetime import timedelta
+from itertools import count
 from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.core.capacity.cluster import ClusterCapacity
-from reconciler.core.decide.candidates.finder import CandidateFinder
-from reconciler.core.decide.candidates.free_capacity import FleetCapacity
+from reconciler.core.decide.candidates.finder import CandidateFinder, RefusalCache, why_not
+from reconciler.core.decide.candidates.free_capacity import FleetCapacity, Mark
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.decide.state.working_plan import WorkingPlan
 from reconciler.core.decide.steps.place_requests import request_turns
@@ -26,7 +27,7 @@ from reconciler.model.gpr import GprTerms, WorkspaceLimits
 from reconciler.model.ids import ClusterName, TemplateName, WorkloadId, WorkspaceName
 from reconciler.model.kubernetes.scheduling import Taint
 from reconciler.model.placement import Origin, Placement
-from reconciler.model.plan import Plan, Revert
+from reconciler.model.plan import Plan, Reason, Refusal, Revert
 from reconciler.model.policy import Availability, Workspace
 from reconciler.model.request import Request, RequestRecord
 from reconciler.model.workload import DeploySpec
@@ -43,6 +44,15 @@ class Unshared(FleetCapacity):
 
     def moment(self, cluster: ClusterName) -> Hashable:
         return object()
+
+    @property
+    def mark(self) -> Mark:
+        return next(self._marks), 0, 0
+
+    def changed_since(self, mark: Mark) -> None:
+        return None
+
+    _marks = count()
 
     def room(self, *asked: Any, **without: Any) -> ClusterCapacity:
         return super().room(*asked, **without).copy()
@@ -261,3 +271,17 @@ def test_a_room_answers_as_one_that_was_never_asked_before(nodes: list[int], don
     # What was taken of one room is not missing in another one of the same nodes.
     for _, wanted, number in done:
         assert again.count(wanted, number) == ClusterCapacity(free("worker-2", *nodes)).count(wanted, number)
+
+
+refused = st.builds(
+    Refusal,
+    cluster=st.sampled_from(CLUSTERS),
+    reason=st.sampled_from([Reason.NO_CAPACITY, Reason.GPR_LIMIT, Reason.HELD, Reason.COOLING_DOWN, Reason.CORDONED]),
+    message=st.sampled_from(["a", "b"]),
+)
+
+
+@given(st.lists(refused, max_size=3).map(tuple), st.lists(st.sampled_from(["1 of 2 fit", "2 of 2 fit"]), max_size=3))
+def test_shared_refusals_have_the_same_words_for_each_workload(refusals: tuple[Refusal, ...], each: list[str]) -> None:
+    cache = RefusalCache()
+    assert [cache.why_not(refusals, otherwise) for otherwise in each] == [why_not(refusals, words) for words in each]

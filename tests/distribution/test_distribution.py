@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.core.decide.distribution import ClusterShare, give_back, share_out
+from reconciler.core.decide.distribution import ClusterShare, SortedShares, give_back, reachable, share_out
+from reconciler.core.decide.distribution.divide import precedence
 from reconciler.model.ids import ClusterName
 from reconciler.model.policy import Distribution, StrategyName
 from tests.builders.cluster_shares import CLUSTERS, MANY, target
@@ -65,12 +66,12 @@ def held(targets: tuple[ClusterShare, ...]) -> int:
 
 def growing(targets: tuple[ClusterShare, ...], counts: dict[ClusterName, int]) -> tuple[ClusterShare, ...]:
     """Let what was shared out stand."""
-    return tuple(replace(target, keeps=counts.get(target.cluster, 0)) for target in targets)
+    return tuple(target._replace(keeps=counts.get(target.cluster, 0)) for target in targets)
 
 
 def working_plan(targets: tuple[ClusterShare, ...]) -> tuple[ClusterShare, ...]:
     """Make of what is kept for certain what may be given back."""
-    return tuple(replace(target, keeps=0, most=target.keeps) for target in targets)
+    return tuple(target._replace(keeps=0, most=target.keeps) for target in targets)
 
 
 @given(_targets(), TOTALS, _distributions())
@@ -92,7 +93,7 @@ def test_never_more_than_wanted(targets: tuple[ClusterShare, ...], total: int, d
 def test_all_that_is_wanted_is_placed_where_it_fits_and_nothing_bounds_it(
     targets: tuple[ClusterShare, ...], total: int, distribution: Distribution
 ) -> None:
-    weighty = tuple(replace(target, weight=target.weight + 1) for target in targets)
+    weighty = tuple(target._replace(weight=target.weight + 1) for target in targets)
     placed = sum(share_out(total, weighty, distribution).counts.values())
     assert placed == max(held(weighty), min(total, sum(target.most for target in weighty)))
 
@@ -120,7 +121,7 @@ def test_a_larger_total_is_never_on_fewer_clusters_or_placed_less_when_aggregate
     targets: tuple[ClusterShare, ...], total: int
 ) -> None:
     distribution = Distribution(strategy=StrategyName.AGGREGATED)
-    bare = tuple(replace(target, least=0) for target in targets)
+    bare = tuple(target._replace(least=0) for target in targets)
     less, more = (share_out(one, bare, distribution).counts for one in (total, total + 1))
     assert sum(less.values()) <= sum(more.values())
 
@@ -165,7 +166,7 @@ def test_nothing_new_goes_beyond_the_bounds(
 def test_as_many_are_placed_as_any_so_many_clusters_hold(
     targets: tuple[ClusterShare, ...], total: int, strategy: StrategyName, most: int
 ) -> None:
-    weighty = tuple(replace(target, weight=target.weight + 1) for target in targets)
+    weighty = tuple(target._replace(weight=target.weight + 1) for target in targets)
     placed = sum(share_out(total, weighty, Distribution(strategy=strategy, max_clusters=most)).counts.values())
     largest = sorted((target.most for target in targets), reverse=True)[:most]
     assert placed == min(total, sum(largest))
@@ -237,9 +238,9 @@ def test_nine_replicas_go_where_the_strategy_has_them(strategy: StrategyName, ex
 )
 def test_giving_back_is_the_reverse_of_sharing_out(strategy: StrategyName, expected: dict[str, int]) -> None:
     clusters = (
-        replace(target("2", 4), capacity=4),
-        replace(target("3", 2), capacity=6),
-        replace(target("4", 6, weight=3), capacity=14),
+        target("2", 4)._replace(capacity=4),
+        target("3", 2)._replace(capacity=6),
+        target("4", 6, weight=3)._replace(capacity=14),
     )
     assert give_back(5, clusters, Distribution(strategy=strategy)) == expected
 
@@ -282,6 +283,38 @@ def test_without_enough_regions_there_is_one_replica_for_each_and_it_is_told() -
     assert division.counts == {"worker-2": 1}
     assert division.out_of_reach == (2, 1)
     assert division.left_out == ()
+
+
+def _plain(share: ClusterShare) -> ClusterShare:
+    """Give a share that keeps nothing room, a weight, and no minimum."""
+    return share._replace(keeps=0, least=0, most=share.most + 1, capacity=share.most + 1, weight=share.weight + 1)
+
+
+@given(_targets(), st.sets(st.sampled_from(NAMES)), st.integers(0, 12), PLAIN | _distributions())
+def test_shares_beyond_the_reach_of_the_replicas_count_in_reasons_alone(
+    targets: tuple[ClusterShare, ...], new: set[ClusterName], more: int, distribution: Distribution
+) -> None:
+    begun = [target for target in targets if target.cluster not in new]
+    rest = [_plain(target) for target in targets if target.cluster in new]
+    rest.sort(key=precedence(distribution.strategy))
+    reached = reachable(more, rest, distribution)
+    total = held(targets) - sum(target.keeps for target in targets if target.cluster in new) + more
+    division = share_out(total, [*begun, *rest[:reached]], distribution, beyond=rest[reached:])
+    assert division == share_out(total, [*begun, *rest], distribution)
+
+
+@given(_targets(begun=False), st.lists(_targets(begun=False), max_size=4), st.sampled_from(StrategyName))
+def test_sorted_shares_are_those_of_the_last_change_by_precedence(
+    first: tuple[ClusterShare, ...], later: list[tuple[ClusterShare, ...]], strategy: StrategyName
+) -> None:
+    ranks = {name: rank for rank, name in enumerate(NAMES)}
+    shares, known = SortedShares(strategy), dict[ClusterName, ClusterShare]()
+    for changed in (first, *later):
+        new = {target.cluster: target._replace(rank=ranks[target.cluster]) for target in changed}
+        closed = {name for name in new if not new[name].most}
+        known = {name: share for name, share in {**known, **new}.items() if name not in closed}
+        shares.replace(new, [share for name, share in new.items() if name not in closed])
+    assert list(shares.shares) == sorted(known.values(), key=precedence(strategy))
 
 
 @given(_targets(), TOTALS, _distributions())

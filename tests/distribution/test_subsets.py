@@ -35,14 +35,14 @@ def _layers(draw: st.DrawFn, *, begun: bool = True) -> Layers:
 def there(layers: Layers) -> Layers:
     """Make of what is kept for certain what may be given back."""
     return tuple(
-        replace(layer, shares=tuple(replace(one, keeps=0, most=one.keeps) for one in layer.shares)) for layer in layers
+        replace(layer, shares=tuple(one._replace(keeps=0, most=one.keeps) for one in layer.shares)) for layer in layers
     )
 
 
 def working_plan(layers: Layers, counts: Counts) -> Layers:
     """Let what was shared out stand."""
     return tuple(
-        replace(layer, shares=tuple(replace(one, keeps=has) for one, has in zip(layer.shares, row, strict=True)))
+        replace(layer, shares=tuple(one._replace(keeps=has) for one, has in zip(layer.shares, row, strict=True)))
         for layer, row in zip(layers, counts, strict=True)
     )
 

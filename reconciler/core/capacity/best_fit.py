@@ -21,6 +21,8 @@ ShapeReplicas = tuple[ReplicaShape, int]
 def tightest_first(room: ClusterCapacity, wanted: Iterable[_T], shape: Callable[[_T], ReplicaShape]) -> list[_T]:
     """Sort by the number of nodes that each shape fits on, fewest first; ties keep their order."""
     items = list(wanted)
+    if len(items) <= 1:
+        return items
     shapes = {shape(item).likeness: shape(item) for item in items}
     if len(shapes) <= 1:
         return items

@@ -34,6 +34,8 @@ def refuse_beyond_gpr_limit(
 
     `ended` GPRs make room for them.
     """
+    if not finder.gprs.may_refuse(workspace):
+        return None
     for begun, candidate in enumerate(sorted(new, key=lambda share: (-share.replicas, share.rank)), -ended):
         limited = finder.gprs.refusal(workspace, candidate.cluster, candidate.shape, more_gprs=begun)
         if limited is not None:

@@ -7,14 +7,14 @@ refusals. Where a policy fills one cluster after the other, a cluster that is no
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from reconciler.core.decide.assign import replicas_by_subset, subset_order
 from reconciler.core.decide.assign.assignment import Assignment, newest_first, refuse_beyond_gpr_limit
 from reconciler.core.decide.candidates.finder import MOST, CandidateFinder
+from reconciler.core.decide.candidates.kind_answers import KindAnswers, share_of
 from reconciler.core.decide.candidates.scorers import ranked
-from reconciler.core.decide.distribution import ClusterShare, Division, give_back, returns, share_out
+from reconciler.core.decide.distribution import ClusterShare, Division, give_back, reachable, returns, share_out
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.decide.state.working_plan import WorkingPlan
 from reconciler.model.candidate import Candidate
@@ -50,7 +50,7 @@ def assign_whole(
     refusals: list[Refusal] = []
     for candidate in finder.find(template, policy, shape, missing, refusals):
         if candidate.room >= missing:
-            return Assignment(chosen=(replace(candidate, replicas=missing),), refusals=tuple(refusals))
+            return Assignment(chosen=(candidate.with_replicas(missing),), refusals=tuple(refusals))
         message = f"has room for {candidate.room} of {count(missing, 'replica')}, which go together: they run once"
         remedy = "free or add nodes there"
         refusals.append(Refusal(cluster=candidate.cluster, reason=Reason.NO_CAPACITY, message=message, remedy=remedy))
@@ -61,51 +61,46 @@ def _divide(
     finder: CandidateFinder, template: WorkloadTemplate, policy: BurstPolicy, shape: ReplicaShape, missing: int
 ) -> Assignment:
     """Divide over all clusters that have room, again without each whose GPR would be too many for the workspace."""
-    refusals, able = list[Refusal](), dict[ClusterName, Candidate]()
-    kind = finder.burst_kind(template, shape)
-    for candidate in finder.order(template.workload):
-        answer = finder.assess_alike(kind, template, policy, shape, candidate=candidate, replicas=MOST)
-        if isinstance(answer, Refusal):
-            refusals.append(answer)
-        else:
-            able[candidate.cluster] = answer
-    held = finder.held_by_cluster(template.workload)
+    answers, held = finder.answers(template, policy, shape), dict(finder.held_by_cluster(template.workload))
+    refusals, closed = list(answers.refusals()), set[ClusterName]()
     while True:
-        division, chosen = _division(finder, template, policy, able, missing)
-        new = (candidate for candidate in chosen if not held[candidate.cluster])
+        division = _division(answers, policy, held, missing, closed)
+        chosen = tuple(
+            answers.able[cluster].with_replicas(
+                division.counts[cluster] - held.get(cluster, 0), choice_reason(division, answers.able[cluster], policy)
+            )
+            for cluster in sorted(division.because, key=answers.positions.__getitem__)
+        )
+        new = (candidate for candidate in chosen if not held.get(candidate.cluster))
         beyond = refuse_beyond_gpr_limit(finder, template.workspace, new)
         if beyond is None:
             refusals += _left_out(division, policy)
             return Assignment(chosen=chosen, refusals=tuple(refusals), out_of_reach=_out_of_reach(division, policy))
         refusals.append(beyond[1])
-        del able[beyond[1].cluster]
+        closed.add(beyond[1].cluster)
 
 
 def _division(
-    finder: CandidateFinder,
-    template: WorkloadTemplate,
+    answers: KindAnswers,
     policy: BurstPolicy,
-    able: Mapping[ClusterName, Candidate],
+    held: Mapping[ClusterName, int],
     missing: int,
-) -> tuple[Division, tuple[Candidate, ...]]:
-    """Divide over the clusters with room and over those that have replicas, and return the candidates that get some."""
-    held, candidates = finder.held_by_cluster(template.workload), finder.order(template.workload)
-    shares = []
-    for candidate in candidates:
-        has, taking = held[candidate.cluster], able.get(candidate.cluster)
+    closed: Collection[ClusterName],
+) -> Division:
+    """Divide over the clusters with room that are not closed, and over those that have replicas."""
+    shares = answers.shares()
+    if held or closed:
+        shares = [share for share in shares if share.cluster not in held and share.cluster not in closed]
+    reached = reachable(missing, shares, policy.distribution) if answers.is_plain else len(shares)
+    keeping = []
+    for cluster in held.keys() & answers.positions.keys():
+        taking = None if cluster in closed else answers.able.get(cluster)
+        has, candidate = held[cluster], answers.candidates[answers.positions[cluster]]
         most = has + (0 if taking is None else taking.room)
-        shares.append(share_of(candidate, keeps=has, most=most, capacity=most))
-    division = share_out(held.total() + missing, [*shares, *_others(candidates, held)], policy.distribution)
-    chosen = tuple(
-        replace(
-            able[candidate.cluster],
-            replicas=division.counts[candidate.cluster] - held[candidate.cluster],
-            because=choice_reason(division, candidate, policy),
-        )
-        for candidate in candidates
-        if candidate.cluster in division.because
-    )
-    return division, chosen
+        keeping.append(share_of(candidate, keeps=has, most=most, capacity=most))
+    total = sum(held.values()) + missing
+    shares, beyond = [*shares[:reached], *keeping, *_others(answers.candidates, held)], shares[reached:]
+    return share_out(total, shares, policy.distribution, beyond=beyond)
 
 
 def take_back(
@@ -159,20 +154,6 @@ def describe_distribution(policy: BurstPolicy) -> str:
     return ", ".join(words)
 
 
-def share_of(candidate: Candidate, *, most: int, capacity: int, keeps: int = 0) -> ClusterShare:
-    """Make the share of a candidate, with all that the policy says of it."""
-    return ClusterShare(
-        cluster=candidate.cluster,
-        rank=candidate.rank,
-        keeps=keeps,
-        most=most,
-        capacity=capacity,
-        least=candidate.least,
-        weight=candidate.weight,
-        group=candidate.group,
-    )
-
-
 def choice_reason(division: Division, candidate: Candidate, policy: BurstPolicy) -> str:
     """Return the words that speak for a cluster; empty where its rank alone does."""
     plain = (
@@ -193,7 +174,7 @@ def _in_order(missing: int, candidates: Iterable[Candidate]) -> Iterator[Candida
     for candidate in candidates:
         replicas = min(missing, candidate.room)
         if replicas:
-            yield replace(candidate, replicas=replicas)
+            yield candidate.with_replicas(replicas)
             missing -= replicas
         if not missing:
             return

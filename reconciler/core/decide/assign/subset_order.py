@@ -103,7 +103,7 @@ def _lower(layers: Sequence[Layer], surplus: int) -> list[Layer]:
     return [
         replace(
             layer,
-            shares=tuple(replace(share, most=n, capacity=n) for share, n in zip(layer.shares, kept, strict=True)),
+            shares=tuple(share._replace(most=n, capacity=n) for share, n in zip(layer.shares, kept, strict=True)),
         )
         for layer, kept in zip(layers, stays, strict=True)
     ]

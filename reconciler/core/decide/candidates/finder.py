@@ -22,6 +22,7 @@ from reconciler.core.decide.candidates.free_capacity import FleetCapacity
 from reconciler.core.decide.candidates.gpr_limits import beyond_limits, within_limits
 from reconciler.core.decide.candidates.gpr_quota import GprQuota
 from reconciler.core.decide.candidates.gpr_terms import has_gpr_templates
+from reconciler.core.decide.candidates.kind_answers import KindAnswers
 from reconciler.core.decide.candidates.object_conflicts import ObjectConflicts
 from reconciler.core.decide.candidates.scorers import Ranking
 from reconciler.core.decide.state.enrolment import EnrolledRequest
@@ -65,6 +66,7 @@ class RefusalCache:
     def __init__(self) -> None:
         self._refusals: dict[tuple[Hashable, ClusterName], tuple[Hashable, Refusal]] = {}
         self._suppressed: dict[Hashable, tuple[Hashable, Suppressed]] = {}
+        self._why_not: dict[int, tuple[tuple[Refusal, ...], Reason, str]] = {}
 
     def refusal(self, kind: Hashable, cluster: ClusterName, at: Hashable) -> Refusal | None:
         """Return why a cluster refuses requests of a kind; None where no request of the kind has been tried there."""
@@ -86,34 +88,13 @@ class RefusalCache:
         if all(refusal.reason in _SHARED for refusal in suppressed.refusals):
             self._suppressed[kind] = at, suppressed
 
-
-class AnswerCache:
-    """What each cluster answers bursts of each kind, at the state of the cluster at which it was asked."""
-
-    def __init__(self) -> None:
-        self._numbers: dict[Hashable, int] = {}
-        self._answers: dict[tuple[int, ClusterName], tuple[Hashable, Candidate | Refusal]] = {}
-
-    def number(self, kind: Hashable) -> int:
-        """Return the number of a kind, which is cheaper to look up."""
-        return self._numbers.setdefault(kind, len(self._numbers))
-
-    def get(self, number: int, cluster: ClusterName, state: Hashable) -> tuple[Candidate | Refusal | None, bool]:
-        """Return an answer that holds at a state, and whether the cluster has let bursts of the kind past its filter.
-
-        A refusal for another reason than room holds at every state.
-        """
-        entry = self._answers.get((number, cluster))
+    def why_not(self, refusals: tuple[Refusal, ...], otherwise: str) -> tuple[Reason, str]:
+        """Return what `why_not` does; all that share the very same refusals share the answer."""
+        entry = self._why_not.get(id(refusals))
         if entry is None:
-            return None, False
-        asked_at, answer = entry
-        passes = isinstance(answer, Candidate) or answer.reason is Reason.NO_CAPACITY
-        return (answer if asked_at == state or not passes else None), passes
-
-    def put(self, number: int, cluster: ClusterName, state: Hashable, answer: Candidate | Refusal) -> None:
-        """Keep an answer, unless it tells of a bug, which each workload has to meet by itself."""
-        if isinstance(answer, Candidate) or answer.reason is not Reason.BUG:
-            self._answers[number, cluster] = state, answer
+            entry = self._why_not[id(refusals)] = refusals, *why_not(refusals, "")
+        _, reason, message = entry
+        return reason, otherwise if reason is Reason.NOTHING_FITS else message
 
 
 T = TypeVar("T")
@@ -160,7 +141,7 @@ class CandidateFinder:
         self.conflicts = ObjectConflicts(inputs, working_plan)
         self._engines = tuple(sorted({cluster.engine for cluster in self._desired.clusters.values()}))
         self.refusals = RefusalCache()
-        self._answers = AnswerCache()
+        self._answers: dict[tuple[Hashable, bool], KindAnswers] = {}
         self._room_by_cluster: dict[Hashable, tuple[Hashable, Mapping[ClusterName, int] | None]] = {}
         self._unwritten = frozenset(workload for workload, _ in inputs.unwritable)
         self._ranking = Ranking(inputs, working_plan, self.capacity)
@@ -291,21 +272,58 @@ class CandidateFinder:
         """Assess a candidate as `assess` does, or give the answer that others of the same `kind` have got there."""
         if kind is None:
             return self.assess(template, policy, shape, candidate, replicas, more_gprs=more_gprs)
-        number, cluster = self._answers.number(kind), candidate.cluster
-        state = self.state(cluster, template.workspace)
-        answer, passes = self._answers.get(number, cluster, state)
-        if answer is None:
-            if passes:
-                written = self.shaped(template, policy, candidate, shape)
-                answer = self.contained(
-                    candidate, lambda: self._fit(template.workload, policy, candidate, written, MOST, here=0)
-                )
-            else:
-                answer = self._asked_before(kind, cluster) or self.assess(template, policy, shape, candidate, MOST)
-                self._keep(kind, answer)
-            self._answers.put(number, cluster, state, answer)
-        if isinstance(answer, Candidate) and replicas < answer.room:
-            return replace(answer, room=replicas)
+        answers = self._answers_of(kind, template.workload)
+        answer = self._ask(answers, answers.positions[candidate.cluster], template, policy, shape)
+        return _at_most(answer, replicas)
+
+    def answers(self, template: WorkloadTemplate, policy: BurstPolicy, shape: ReplicaShape) -> KindAnswers:
+        """Return what all clusters answer a burst, each by itself, with all the room that they have."""
+        workload, strategy = template.workload, policy.distribution.strategy
+        candidates, kind = self.order(workload), self.burst_kind(template, shape)
+        if kind is None:
+            own = KindAnswers(candidates, strategy)
+            for position, candidate in enumerate(candidates):
+                own.put(position, self.assess(template, policy, shape, candidate, MOST))
+            return own
+        answers = self._answers_of(kind, workload)
+        asked = [(position, self._ask(answers, position, template, policy, shape)) for position in answers.due]
+        # A bug is no answer to others.
+        return answers.with_answers(asked) if answers.due else answers
+
+    def _answers_of(self, kind: tuple[Hashable, ...], workload: WorkloadId) -> KindAnswers:
+        """Return what clusters have answered bursts of a kind, as far as that still holds."""
+        key = kind, self.capacity.is_grown
+        answers = self._answers.get(key)
+        if answers is None:
+            strategy = self._desired.policies[workload].distribution.strategy
+            answers = self._answers[key] = KindAnswers(self.order(workload), strategy, kind)
+        answers.follow(self.capacity)
+        return answers
+
+    def _ask(
+        self,
+        answers: KindAnswers,
+        position: int,
+        template: WorkloadTemplate,
+        policy: BurstPolicy,
+        shape: ReplicaShape,
+    ) -> Candidate | Refusal:
+        """Return what a candidate answers bursts of a kind; it is asked where no answer of it holds."""
+        answer = answers.answer(position)
+        if answer is not None:
+            return answer
+        candidate = answers.candidates[position]
+        if answers.passes(position):
+            written = self.shaped(template, policy, candidate, shape)
+            answer = self.contained(
+                candidate, lambda: self._fit(template.workload, policy, candidate, written, MOST, here=0)
+            )
+        else:
+            answer = self._asked_before(answers.kind, candidate.cluster)
+            answer = answer or self.assess(template, policy, shape, candidate, MOST)
+            self._keep(answers.kind, answer)
+        if isinstance(answer, Candidate) or answer.reason is not Reason.BUG:  # which each burst has to meet by itself
+            answers.put(position, answer)
         return answer
 
     def room_by_cluster(
@@ -317,16 +335,14 @@ class CandidateFinder:
         """
         now, entry = self.moment(), self._room_by_cluster.get(kind)
         if entry is None or entry[0] != now:
-            room = dict[ClusterName, int]()
-            usable = all(candidate.weight for candidate in self.order(template.workload))
-            for candidate in self.order(template.workload) if usable else ():
-                answer = self.assess_alike(kind, template, policy, shape, candidate=candidate, replicas=MOST)
-                if isinstance(answer, Candidate):
-                    room[candidate.cluster] = answer.fits
-                elif answer.reason is Reason.NO_CAPACITY:
-                    room[candidate.cluster] = 0
-                usable = usable and (isinstance(answer, Candidate) or answer.reason is not Reason.BUG)
-            entry = self._room_by_cluster[kind] = now, room if usable else None
+            room = None
+            if all(candidate.weight for candidate in self.order(template.workload)):
+                answers = self.answers(template, policy, shape)
+                refused = {refusal.cluster: refusal.reason for refusal in answers.refusals()}
+                if Reason.BUG not in refused.values():
+                    room = {cluster: candidate.fits for cluster, candidate in answers.able.items()}
+                    room |= {cluster: 0 for cluster, reason in refused.items() if reason is Reason.NO_CAPACITY}
+            entry = self._room_by_cluster[kind] = now, room
         return entry[1]
 
     def _asked_before(self, kind: tuple[Hashable, ...], cluster: ClusterName) -> Refusal | None:
@@ -449,23 +465,23 @@ class CandidateFinder:
         kinds = self._inputs.reach.burst_kinds
         if key not in kinds:
             kinds[key] = self._kind_by_files(template)
-        kind = kinds[key]
+        kind, restraints = kinds[key], self._working_plan.restraints(workload)
         has_own = (
             kind is None
             or workload in self._unwritten
-            or any(restraint.cluster is not None for restraint in self._working_plan.restraints(workload))
+            or (restraints and any(restraint.cluster is not None for restraint in restraints))
             or self.conflicts.may_refuse_burst(workload)
         )
         if has_own:
             return None
-        manifests = (item.manifest for item in template.spec.manifests)
-        clusters, shapes = self._inputs.reach.named(workload), [with_included_runtime_class(shape, manifests)]
+        shape = with_included_runtime_class(shape, (item.manifest for item in template.spec.manifests))
+        clusters = self._inputs.reach.named(workload)
         return (
             id(self._ranking.order(workload)),  # which the ranking keeps; `order` may be of this moment alone
             kind,
-            shapes[0].likeness,
-            self.capacity.repelling_domains(clusters, shapes),
-            self.capacity.namespaces_with_defaults(clusters, shapes),
+            shape.likeness,
+            self.capacity.repelling_domains(clusters, [shape]) if shape.who else None,
+            self.capacity.namespaces_with_defaults(clusters, [shape]),
         )
 
     def _kind_by_files(self, template: WorkloadTemplate) -> Hashable | None:
@@ -490,19 +506,22 @@ class CandidateFinder:
     def choice(self, candidate: Candidate, workspace: WorkspaceName) -> Choice:
         """Record the choice of a candidate, with the free amounts of the resources that its replicas request."""
         cluster = self._desired.clusters[candidate.cluster]
-        growth = self.describe_growth(candidate.cluster, candidate.shape) if self.capacity.is_grown else ""
-        with self.capacity.grown(growth=False):
-            free = self.capacity.room(candidate.cluster, workspace).free(candidate.shape)
-        grown = self.capacity.room(candidate.cluster, workspace).free(candidate.shape) if growth else free
+        room, growth, addable = self.capacity.room(candidate.cluster, workspace), "", Resources()
+        free = room.free(candidate.shape)
+        if self.capacity.is_grown:
+            growth, all_free = self.describe_growth(candidate.cluster, candidate.shape), free
+            with self.capacity.grown(growth=False):
+                free = self.capacity.room(candidate.cluster, workspace).free(candidate.shape)
+            addable = all_free.minus(free) if growth else addable
         return Choice(
             cluster=candidate.cluster,
             rank=candidate.rank,
             fits=candidate.fits,
             free=free,
-            addable=grown.minus(free) if growth else Resources(),
+            addable=addable,
             price_per_gpu_hour=price_at(cluster, node_labels(candidate.shape), self._now),
             limit=candidate.limit,
-            because="; ".join(filter(None, (candidate.because, growth))),
+            because="; ".join(filter(None, (candidate.because, growth))) if growth else candidate.because,
             subset=candidate.subset,
             scores=candidate.scores,
         )
@@ -540,14 +559,26 @@ class CandidateFinder:
         """Yield the candidates with room for missing replicas, in order, and add the others to the refusals.
 
         Each one counts the GPRs that those before it would begin. A cluster that is not asked for is not assessed.
+        Nothing may be decided before the last one is taken.
         """
-        begun, kind = 0, self.burst_kind(template, shape)
-        for candidate in self.order(template.workload):
-            answer = self.assess_alike(
-                kind, template, policy, shape, candidate=candidate, replicas=missing, more_gprs=begun
-            )
+        begun, workload = 0, template.workload
+        candidates, kind = self.order(workload), self.burst_kind(template, shape)
+        answers = None if kind is None else self._answers_of(kind, workload)
+        for position, candidate in enumerate(candidates):
+            if answers is None:
+                answer = self.assess(template, policy, shape, candidate, missing, more_gprs=begun)
+            else:
+                answer = _at_most(self._ask(answers, position, template, policy, shape), missing)
             if isinstance(answer, Refusal):
                 refusals.append(answer)
-            else:
-                begun += not self.held_here(template.workload, policy, candidate)
-                yield answer
+                continue
+            if answers is None:  # GPRs are bounded for none of a kind
+                begun += not self.held_here(workload, policy, candidate)
+            yield answer
+
+
+def _at_most(answer: Candidate | Refusal, replicas: int) -> Candidate | Refusal:
+    """Lower the room that a candidate has to so many replicas."""
+    if isinstance(answer, Candidate) and replicas < answer.room:
+        return answer.with_room(answer.shape, answer.fits, replicas)
+    return answer

@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from datetime import timedelta
 from functools import cached_property, partial
+from typing import TypeAlias
 
 from reconciler.bulkhead import Seam, attempt
 from reconciler.core.capacity.best_fit import ShapeReplicas, tightest_first
@@ -42,6 +43,9 @@ from reconciler.model.ids import ClusterName, WorkspaceName
 from reconciler.model.placement import Placement
 from reconciler.model.request import RequestRecord
 
+Mark: TypeAlias = tuple[int, int, int]
+"""A point in the course of a pass, between two changes of free capacity."""
+
 
 class FleetCapacity:
     """The free capacity of each cluster, computed at the first question about it."""
@@ -57,6 +61,7 @@ class FleetCapacity:
         self._is_grown = False
         self._grown: dict[ClusterName, ClusterObservation] = {}
         self._allocated: Counter[ClusterName] = Counter()
+        self._allocations: list[ClusterName] = []
         self._views: dict[tuple[ClusterName, WorkspaceName | None, bool], tuple[Hashable, ClusterCapacity]] = {}
         self._reserved: tuple[int, Reservations] | None = None
         self._repelling: set[ClusterName] | None = None
@@ -99,12 +104,27 @@ class FleetCapacity:
     @property
     def changes(self) -> int:
         """Count the changes of free capacity by this pass."""
-        return self._allocated.total()
+        return len(self._allocations)
 
     def moment(self, cluster: ClusterName) -> Hashable:
         """Return a value that changes whenever the free capacity of a cluster may have changed."""
         moved, reservations = self._working_plan.moved(cluster), self._working_plan.reservation_changes
         return self._is_grown, self._allocated[cluster], moved, reservations
+
+    @property
+    def mark(self) -> Mark:
+        """The present point in the course of the pass."""
+        return len(self._allocations), len(self._working_plan.touched_clusters), self._working_plan.reservation_changes
+
+    def changed_since(self, mark: Mark) -> Collection[ClusterName] | None:
+        """Name the clusters whose `moment` has changed since a mark; None where all of them may have.
+
+        That nodes of autoscalers count, or no longer, is no change here.
+        """
+        allocations, placements, reservations = mark
+        if reservations != self._working_plan.reservation_changes:
+            return None
+        return {*self._allocations[allocations:], *self._working_plan.touched_clusters[placements:]}
 
     def basis(self, cluster: ClusterName) -> tuple[object, ...] | None:
         """Return what the room of a cluster is counted from, each the same object for as long as it has not changed.
@@ -137,6 +157,8 @@ class FleetCapacity:
         """
         leaving = [(item, newcomer) for item in without] if newcomer is not None else []
         reserved_here = self.reservations().on.get(cluster, ())
+        if not leaving and not reserved_here:
+            return self._all(cluster)
         held = [record for record in reserved_here if record.request.workspace != workspace]
         if leaving or not held:
             room = self._without(cluster, leaving) if leaving else self._all(cluster)
@@ -204,6 +226,7 @@ class FleetCapacity:
 
     def _note(self, cluster: ClusterName) -> None:
         self._allocated[cluster] += 1
+        self._allocations.append(cluster)
         self._touched.add(cluster)
 
     def needs(self, placement: Placement) -> PodRequirements | None:
@@ -258,9 +281,10 @@ class FleetCapacity:
 
     def _all(self, cluster: ClusterName) -> ClusterCapacity:
         """Return the free capacity before reservations."""
-        if (cluster, self._is_grown) not in self._rooms:
-            self._rooms[cluster, self._is_grown] = self._without(cluster, ())
-        return self._rooms[cluster, self._is_grown]
+        room = self._rooms.get((cluster, self._is_grown))
+        if room is None:
+            room = self._rooms[cluster, self._is_grown] = self._without(cluster, ())
+        return room
 
     def _nodes(self, cluster: ClusterName) -> ClusterObservation:
         """Return the observation of a cluster, with the nodes that its autoscaler may add while these count."""

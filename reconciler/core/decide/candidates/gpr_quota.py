@@ -29,6 +29,10 @@ class GprQuota:
         self._capacity = capacity
         self._unused: dict[WorkspaceName, tuple[Hashable, list[RequestRecord]]] = {}
 
+    def may_refuse(self, workspace: WorkspaceName) -> bool:
+        """Tell whether `refusal` may refuse anything to a workspace."""
+        return workspace in self._limits or workspace in self._stalled
+
     def refusal(
         self, workspace: WorkspaceName, cluster: ClusterName, shape: ReplicaShape | None = None, *, more_gprs: int = 0
     ) -> Refusal | None:

@@ -6,8 +6,8 @@ the replicas go; the strategy divides the rest.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
 from reconciler.core.decide.distribution import aggregated, balanced, cluster_bounds, ordered, weighted
 from reconciler.core.decide.distribution.strategy import ClusterShare, Strategy
@@ -37,11 +37,18 @@ class Division:
     out_of_reach: tuple[int, int] | None = None
 
 
-def share_out(total: int, shares: Sequence[ClusterShare], distribution: Distribution) -> Division:
+def share_out(
+    total: int,
+    shares: Sequence[ClusterShare],
+    distribution: Distribution,
+    *,
+    beyond: Sequence[ClusterShare] = (),
+) -> Division:
     """Divide a total; the replicas that a share keeps are part of it, and stay even where they are more.
 
     Where fewer clusters or groups can be reached than the policy requires, each gets one replica and no more, as with
-    Kubernetes' minDomains: a larger total never gets less.
+    Kubernetes' minDomains: a larger total never gets less. `beyond` are more shares with room, which the replicas do
+    not reach (see `reachable`): they count in the reasons alone.
     """
     strategy = _STRATEGIES[distribution.strategy]
     more = max(0, total - sum(share.keeps for share in shares))
@@ -61,10 +68,25 @@ def share_out(total: int, shares: Sequence[ClusterShare], distribution: Distribu
     left_out = [share for share in shares if share.rank not in taken] if more else []
     return Division(
         counts=counts,
-        because=_because(chosen, counts, sown, distribution),
+        because=_because(chosen, counts, sown, distribution, beyond),
         left_out=tuple(sorted(left_out, key=strategy.precedence)),
         out_of_reach=out_of_reach,
     )
+
+
+def precedence(strategy: StrategyName) -> Callable[[ClusterShare], tuple[int, ...]]:
+    """Return the sort key by which a strategy prefers shares."""
+    return _STRATEGIES[strategy].precedence
+
+
+def reachable(more: int, shares: Sequence[ClusterShare], distribution: Distribution) -> int:
+    """Count the shares that so many replicas may reach: the first of `shares`, which keep nothing, by precedence.
+
+    Each of them has room, a weight and no minimum. Every strategy gives a share its first replica only after one to
+    each that it prefers, or none to any of the others, so that the replicas reach one share each at most; bounds may
+    choose any of them.
+    """
+    return len(shares) if distribution.is_bounded else min(more, len(shares))
 
 
 def give_back(total: int, shares: Sequence[ClusterShare], distribution: Distribution) -> Mapping[ClusterName, int]:
@@ -100,7 +122,7 @@ def _raise(
     for share in sorted(shares, key=lambda share: share.rank):
         floor = min(floors.get(share.cluster, 0), share.most)
         given = min(more, max(0, floor - share.keeps))
-        raised[share.cluster] = replace(share, keeps=share.keeps + given) if given else share
+        raised[share.cluster] = share._replace(keeps=share.keeps + given) if given else share
         more -= given
     return more, tuple(raised[share.cluster] for share in shares)
 
@@ -115,7 +137,7 @@ def _fill(
     """Set the counts of the shares that take part to those of the strategy."""
     given = {share.cluster: count for share, count in zip(taking, counts, strict=True)}
     return tuple(
-        share if given.get(share.cluster, share.keeps) == share.keeps else replace(share, keeps=given[share.cluster])
+        share if given.get(share.cluster, share.keeps) == share.keeps else share._replace(keeps=given[share.cluster])
         for share in shares
     )
 
@@ -125,11 +147,13 @@ def _because(
     counts: Mapping[ClusterName, int],
     sown: Sequence[ClusterShare],
     distribution: Distribution,
+    beyond: Sequence[ClusterShare],
 ) -> Mapping[ClusterName, str]:
     """Return the reason of each share that has grown."""
     strategy, reasons = _STRATEGIES[distribution.strategy], {}
     growing = [share for share in chosen if counts.get(share.cluster, 0) > share.keeps]
-    taking = _shares_with_weight(chosen if distribution.strategy is not StrategyName.AGGREGATED else growing)
+    aggregated = distribution.strategy is StrategyName.AGGREGATED
+    taking = _shares_with_weight(growing if aggregated else [*chosen, *beyond])
     for share, why in zip(growing, strategy.because(growing, taking), strict=True):
         count = counts[share.cluster]
         if count <= share.least:

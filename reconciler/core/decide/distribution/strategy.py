@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from reconciler.model.ids import ClusterName
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClusterShare:
-    """A cluster's share of a workload's replicas: `keeps` <= the share <= `most` <= `capacity`."""
+class ClusterShare(NamedTuple):
+    """A cluster's share of a workload's replicas: `keeps` <= the share <= `most` <= `capacity`.
+
+    A tuple, since each pass makes tens of thousands.
+    """
 
     cluster: ClusterName
     # Its place in the order, unlike any other's.

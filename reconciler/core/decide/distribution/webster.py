@@ -8,15 +8,14 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 _SCALE = 64
 """Bits by which claims are scaled, to compare them as integers: those to fewer than 2**31 seats that differ at all
 differ by at least one then."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Claim:
+class Claim(NamedTuple):
     """The claim of one cluster to seats, which are replicas. Of equal claims the one with fewer seats goes first."""
 
     weight: int

@@ -12,11 +12,12 @@ from dataclasses import dataclass, replace
 
 from reconciler.core.decide.assign.assignment import Assignment, newest_first, refuse_beyond_gpr_limit
 from reconciler.core.decide.assign.copies import WAY_OUT
-from reconciler.core.decide.assign.replicas_by_cluster import choice_reason, share_of
+from reconciler.core.decide.assign.replicas_by_cluster import choice_reason
 from reconciler.core.decide.assign.replicas_by_subset import Anew, assign_anew
 from reconciler.core.decide.candidates.finder import MOST, CandidateFinder
 from reconciler.core.decide.candidates.gang import gang_of
 from reconciler.core.decide.candidates.gpr_limits import within_limits
+from reconciler.core.decide.candidates.kind_answers import share_of
 from reconciler.core.decide.distribution import ClusterShare, Division, share_out
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.decide.state.working_plan import WorkingPlan
@@ -40,7 +41,7 @@ from reconciler.text.wording import as_clause, count, sanitize
 
 def divide_anew(total: int, shares: Sequence[ClusterShare], distribution: Distribution) -> Division:
     """Divide a total as if nothing stood: no share keeps its replicas, and `most` counts them as room."""
-    return share_out(total, [replace(share, keeps=0) for share in shares], distribution)
+    return share_out(total, [share._replace(keeps=0) for share in shares], distribution)
 
 
 def rebalance(inputs: PassInput, workload: WorkloadId, *, by: str, reason: str = "") -> Plan:

@@ -106,6 +106,7 @@ class WorkingPlan:
         self._now = now
         self._before = ledger.placements
         self._moved: Counter[ClusterName] = Counter()
+        self._touched_clusters: list[ClusterName] = []
         self._of: dict[WorkloadId, PlacementGroup] = {}
         self._on: dict[ClusterName, PlacementGroup] = {}
         self._flights: dict[ClusterName, InFlight] = {}
@@ -258,6 +259,11 @@ class WorkingPlan:
         """Return a number that changes with each change of the placements on a cluster."""
         return self._moved[cluster]
 
+    @property
+    def touched_clusters(self) -> Sequence[ClusterName]:
+        """The cluster of each change of placements so far, in their order."""
+        return self._touched_clusters
+
     def touched(self) -> tuple[WorkloadId, ...]:
         """List the workloads whose placements this pass has changed so far, by name."""
         return tuple(sorted(self._of))
@@ -292,7 +298,8 @@ class WorkingPlan:
 
     def replicas(self, workload: WorkloadId) -> int:
         """Count the replicas of a workload outside its primary."""
-        return self.group(workload).replicas
+        changed = self._of.get(workload)
+        return self._before.of(workload).replicas if changed is None else changed.replicas
 
     def gprs(self, workspace: WorkspaceName) -> int:
         """Count the GPRs of a workspace that have begun: its placements."""
@@ -335,6 +342,8 @@ class WorkingPlan:
     def cooling(self, workload: WorkloadId) -> Restraint | None:
         """Return the restraint that keeps a workload off all clusters; of several the longest-lasting."""
         own = self.restraints(workload)
+        if not own:
+            return None
         everywhere = (each for each in own if each.cluster is None and each.kind is not RestraintKind.TURN)
         return max(everywhere, key=lambda restraint: restraint.until, default=None)
 
@@ -401,6 +410,7 @@ class WorkingPlan:
     def _set_hosted(self, cluster: ClusterName, group: PlacementGroup) -> None:
         self._on[cluster] = group
         self._moved[cluster] += 1
+        self._touched_clusters.append(cluster)
         self._flights.pop(cluster, None)
 
     def _group_on(self, cluster: ClusterName) -> PlacementGroup:
