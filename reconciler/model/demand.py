@@ -58,4 +58,4 @@ class Demand(NamedTuple):
     @property
     def needed(self) -> int:
         """The part of `missing` that is not only wanted beforehand."""
-        return sum(step.replicas for step in self.waiting if not step.spare)
+        return sum([step.replicas for step in self.waiting if not step.spare])

@@ -209,7 +209,9 @@ class ClusterCapacity:
 
     def take(self, shape: ReplicaShape, replicas: int) -> None:
         """Take the capacity of replicas, as far as there is any: nodes may be lost. Unknown defaults count as none."""
-        shape = replace(self.admitted(shape), obstacle=shape.obstacle)
+        obstacle, shape = shape.obstacle, self.admitted(shape)
+        if shape.obstacle != obstacle:
+            shape = replace(shape, obstacle=obstacle)
         self._change(shape)
         if self._is_plain(shape):
             self._take_plain(shape, replicas)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import insort
 from collections.abc import Collection, Sequence
-from functools import partial
+from functools import cached_property, partial
 
 from reconciler.bulkhead import Seam, attempt
 from reconciler.core.engines.deployment import chart_steps, target_namespace
@@ -38,6 +38,11 @@ class ObjectOwners:
         self._known: _Cache = {}
         self._makers: dict[ObjectId, list[WorkloadId]] | None = None
         self._refs: dict[WorkspaceName, set[WorkloadRef]] = {}
+
+    @cached_property
+    def has_requests(self) -> bool:
+        """Whether any of the workloads is a request."""
+        return any(workload.request for workload in self._desired.templates)
 
     def with_requests(self, desired: Desired, changed: Collection[WorkloadId]) -> ObjectOwners:
         """Return the owners for a fleet that differs in these requests only.

@@ -380,12 +380,12 @@ def next_past(past: PastDemand, demands: Demands, now: datetime) -> PastDemand:
 
 def replicas_due(demand: Demand, window: timedelta, now: datetime) -> int:
     """Count the replicas that have been missing for the whole window, or were planned."""
-    return sum(step.replicas for step in demand.waiting if due(step, window) <= now)
+    return sum([step.replicas for step in demand.waiting if due(step, window) <= now])
 
 
 def next_due(demand: Demand, window: timedelta, now: datetime) -> datetime | None:
     """Return when the next replicas will have been missing for the whole window; None when all have."""
-    return min((at for step in demand.waiting if (at := due(step, window)) > now), default=None)
+    return min([at for step in demand.waiting if (at := due(step, window)) > now], default=None)
 
 
 def next_signal_change(policies: Iterable[BurstPolicy], now: datetime) -> datetime | None:

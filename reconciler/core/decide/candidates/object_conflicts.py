@@ -46,8 +46,10 @@ class ObjectConflicts:
 
     def may_refuse_burst(self, workload: WorkloadId) -> bool:
         """Tell whether a request has made an object of a burst, on whatever cluster."""
-        return any(
-            name.request for object_id in self._makers.objects_of(workload) for name in self._workloads_with(object_id)
+        return self._makers.has_requests and any(
+            name.request and bool(self._working_plan.group(name).clusters)
+            for object_id in self._makers.objects_of(workload)
+            for name in self._makers.of(object_id)
         )
 
     def _workloads_with(self, object_id: ObjectId) -> tuple[WorkloadId, ...]:

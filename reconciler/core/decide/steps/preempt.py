@@ -100,7 +100,7 @@ class Preemption:
         """
         suppressed = self.working_plan.unplaceable(turn.workload)
         limits = self.inputs.desired.limits.get(turn.workload.workspace)
-        if suppressed is None or (limits is not None and not limits.evicts):
+        if suppressed is None or (limits is not None and not limits.evicts) or not self._may_evict():
             return ()
         suppressed = self._without_spare(suppressed)
         if suppressed is None:
@@ -371,7 +371,7 @@ class Preemption:
                 continue
             if enrolment.missing_placements(workload, len(self.working_plan.of(workload))):
                 again = turn(self.inputs, self.working_plan, self.finder, entry)
-                yield replace(again, take=partial(self._again, again, newcomer))
+                yield again._replace(take=partial(self._again, again, newcomer))
 
     def _again(self, turn: Turn, newcomer: WorkloadId) -> None:
         """Let an evicted request go to another cluster; without room it waits if its terms say so, else it fails."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -34,7 +35,7 @@ from reconciler.core.workloads.single_run import RUNS_ONCE
 from reconciler.model.candidate import Candidate
 from reconciler.model.capacity import ReplicaShape
 from reconciler.model.demand import Demand
-from reconciler.model.ids import WorkloadId
+from reconciler.model.ids import ClusterName, WorkloadId
 from reconciler.model.placement import ClusterSubset, RestraintKind
 from reconciler.model.plan import Change, Choice, Place, Reason, Refusal, Resize, Shortage, Suppressed
 from reconciler.model.policy import StrategyName
@@ -88,11 +89,15 @@ def unit(inputs: PassInput, workload: WorkloadId) -> int:
 
 def _waits_since(inputs: PassInput, working_plan: WorkingPlan, demand: Demand) -> datetime:
     """Return since when the first replica waits that is not placed, but no earlier than the workload's last turn."""
-    placed = working_plan.replicas(demand.workload)
-    steps = sorted(demand.waiting, key=lambda step: step.since)
-    total = accumulate(step.replicas for step in steps)
-    since = next(step.since for step, replicas in zip(steps, total, strict=True) if replicas > placed)
+    since = demand.waiting[0].since
+    if len(demand.waiting) > 1:
+        placed = working_plan.replicas(demand.workload)
+        steps = sorted(demand.waiting, key=lambda step: step.since)
+        total = accumulate(step.replicas for step in steps)
+        since = next(step.since for step, replicas in zip(steps, total, strict=True) if replicas > placed)
     restraints = (*inputs.ledger.restraints.get(demand.workload, ()), *working_plan.restraints(demand.workload))
+    if not restraints:
+        return since
     turns = (restraint.until for restraint in restraints if restraint.kind is RestraintKind.TURN)
     return max([since, *turns])
 
@@ -258,7 +263,7 @@ class _ScaleUp:
         kind = None if alone else self.finder.burst_kind(template, shape)
         alike = self.finder.refusals.suppressed(kind, self.finder.moment()) if kind is not None else None
         if alike is not None:
-            reason, message = why_not(alike.refusals, self._fits_nowhere(missing))
+            reason, message = self.finder.refusals.why_not(alike.refusals, self._fits_nowhere(missing))
             self._suppress(reason, message, alike.until, short=missing, refusals=alike.refusals)
             return
         if copy is not None:
@@ -268,9 +273,11 @@ class _ScaleUp:
         else:
             assignment = assign(self.finder, template, policy, shape, missing)
         refusals, choices = assignment.refusals, self._choose(assignment.chosen)
+        moving = count_rescheduled(self.working_plan, workload, self.inputs.now) if choices else Counter[str]()
         for candidate in assignment.chosen:
             choice = choices[candidate.key]
-            self.working_plan.change(self._change(candidate, choice, candidate.shape, refusals, missing))
+            lack = self._describe_shortage(candidate.replicas, missing, moving)
+            self.working_plan.change(self._change(candidate, choice, candidate.shape, refusals, lack))
             if candidate.replicas == candidate.room and copy is None:
                 refusals = (*refusals, _full(candidate, choice))
         left = missing - assignment.home - sum(candidate.replicas for candidate in assignment.chosen)
@@ -299,15 +306,18 @@ class _ScaleUp:
     def _choose(self, chosen: Sequence[Candidate]) -> Mapping[ClusterSubset, Choice]:
         """Hand out the room of candidates, and record each as it is taken."""
         choices, workspace = dict[ClusterSubset, Choice](), self.demand.workload.workspace
-        for cluster in dict.fromkeys(candidate.cluster for candidate in chosen):
-            here = [candidate for candidate in chosen if candidate.cluster == cluster]
+        by_cluster: dict[ClusterName, list[Candidate]] = {}
+        for candidate in chosen:
+            by_cluster.setdefault(candidate.cluster, []).append(candidate)
+        for cluster, here in by_cluster.items():
             room = self.finder.capacity.room(cluster, workspace)
             for place, candidate in enumerate(tightest_first(room, here, lambda candidate: candidate.shape)):
                 # Another subset of this pass may have taken room there since the candidate was assessed.
                 left = self.finder.capacity.room(cluster, workspace).count(candidate.shape, MOST) if place else None
                 taken = candidate if left is None else replace(candidate, fits=left)
                 if self.demand.workload in self.working_plan.quotas:
-                    taken = replace(taken, because="; ".join(filter(None, (taken.because, _SHARED))))
+                    because = "; ".join(filter(None, (taken.because, _SHARED)))
+                    taken = taken.with_replicas(taken.replicas, because)
                 choices[candidate.key] = self.finder.choice(taken, workspace)
                 self.finder.capacity.take(cluster, candidate.shape, candidate.replicas)
         return choices
@@ -346,7 +356,9 @@ class _ScaleUp:
                 need = gang.of(given)
             candidate = replace(candidate, replicas=given)
             choice = gang_placement.choose(self.finder, candidate, need, shape, workload, replicas=given)
-            self.working_plan.change(self._change(candidate, choice, shape, refusals, given))
+            moving = count_rescheduled(self.working_plan, workload, self.inputs.now)
+            lack = self._describe_shortage(given, given, moving)
+            self.working_plan.change(self._change(candidate, choice, shape, refusals, lack))
             if given < missing:
                 message = f"{candidate.cluster} may have {candidate.limit} at most, and a set has one cluster"
                 self._suppress(Reason.CLUSTER_LIMIT, message, short=missing - given)
@@ -438,18 +450,18 @@ class _ScaleUp:
         choice: Choice,
         shape: ReplicaShape,
         refusals: tuple[Refusal, ...],
-        missing: int,
+        lack: tuple[Shortage | None, str],
     ) -> Change:
-        """Begin a placement on the chosen cluster, or resize the one that stands there."""
+        """Begin a placement on the chosen cluster, or resize the one that stands there, with what it lacked."""
         demand, now, cluster = self.demand, self.inputs.now, candidate.cluster
         desired, subset = self.inputs.desired, candidate.subset
         policy, clusters = desired.policies[demand.workload], desired.clusters
         if policy.spread is not None or policy.distribution.strategy is StrategyName.ORDERED:
             refusals = self._before(candidate, refusals)
-        shortage, detail = self._describe_shortage(candidate.replicas, missing)
-        here = [placement for placement in self.working_plan.of(demand.workload) if placement.cluster == cluster]
+        shortage, detail = lack
+        here = self.working_plan.group(demand.workload).on(cluster)
         if policy.spread is not None:
-            here = [placement for placement in here if cluster_subset(placement, policy, clusters) == candidate.key]
+            here = tuple(each for each in here if cluster_subset(each, policy, clusters) == candidate.key)
         if not here:
             template = desired.templates[demand.workload]
             placement = self.finder.placement(template, policy, shape, cluster, candidate.replicas, subset=subset)
@@ -467,15 +479,13 @@ class _ScaleUp:
         ranks = {other.key: other.rank for other in self.finder.order(self.demand.workload)}
         return tuple(refusal for refusal in refusals if ranks[refusal.cluster, refusal.subset] < candidate.rank)
 
-    def _describe_shortage(self, replicas: int, missing: int) -> tuple[Shortage | None, str]:
-        """Say why so many missing replicas go: their primary lacks them, or they found no node where they were."""
-        demand = self.demand
-        left = count_rescheduled(self.working_plan, demand.workload, self.inputs.now)
-        waited, home = join_names(sanitize(place) for place in left), max(0, missing - left.total())
-        shortage = self._shortage
+    def _describe_shortage(self, replicas: int, missing: int, left: Counter[str]) -> tuple[Shortage | None, str]:
+        """Say why so many missing replicas go: their primary lacks them, or they `left` where they found no node."""
+        demand, shortage = self.demand, self._shortage
         if not left:
             lacks = f"for {demand.primary}" if shortage.spare else f"that {demand.primary} is missing"
             return shortage, f"{replicas} of {count(missing, 'more replica')} {lacks}"
+        waited, home = join_names(sanitize(place) for place in left), max(0, missing - left.total())
         if not home:
             return None, f"{replicas} of {count(missing, 'replica')} that found no node on {waited} and move on"
         moved = f"{left.total()} found no node on {waited} and move on"
@@ -509,13 +519,14 @@ class _ScaleUp:
         short: int | None = None,
         refusals: tuple[Refusal, ...] = (),
     ) -> None:
-        missing = self.demand.missing - self.working_plan.replicas(self.demand.workload)
+        if short is None:
+            short = self.demand.missing - self.working_plan.replicas(self.demand.workload)
         self.working_plan.suppress(
             Suppressed(
                 workload=self.demand.workload,
                 reason=reason,
                 message=message,
-                replicas=missing if short is None else short,
+                replicas=short,
                 until=until,
                 refusals=refusals,
             )

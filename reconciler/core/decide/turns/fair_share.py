@@ -46,6 +46,8 @@ class FairShares:
         """Count nothing before it is asked for."""
         self._inputs, self._working_plan = inputs, working_plan
         self._expected: Counter[WorkloadId] = Counter()
+        self._needs: dict[WorkloadId, int] = {}
+        """What each workload needs, by the weight of its policy; 0 where it has all that it is missing."""
         self._fair: dict[int, float] = {}
         self._usage: dict[WorkspaceName, Counter[str]] | None = None
         self._position = 0
@@ -67,8 +69,11 @@ class FairShares:
 
     def of_workload(self, workload: WorkloadId, more: int = 0) -> float:
         """Return the part of its need that a burst has."""
-        has = self._working_plan.replicas(workload) + self._expected[workload] + more
-        return 1.0 + has if self._is_spare(workload) else has / self._need(workload)
+        has = self._working_plan.replicas(workload) + self._expected.get(workload, 0) + more
+        need = self._needs.get(workload)
+        if need is None:
+            need = self._needs[workload] = 0 if self._is_spare(workload) else self._need(workload)
+        return has / need if need else 1.0 + has
 
     def part(self, workload: WorkloadId, unit: int) -> int:
         """Return the replicas that a burst is given at a time: an eighth of its need, or what can be placed alone.

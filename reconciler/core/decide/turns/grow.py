@@ -18,6 +18,8 @@ def grow_if_short(
     working_plan: WorkingPlan, finder: CandidateFinder, workload: WorkloadId, take: Callable[[], None]
 ) -> Callable[[], None]:
     """Return a turn that is taken again with the nodes that autoscalers may add, where the others have no room."""
+    if not finder.capacity.growing_clusters:
+        return take
     return partial(_take, working_plan, finder, workload, take)
 
 

@@ -13,10 +13,10 @@ from __future__ import annotations
 from bisect import insort
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 from heapq import heapify, heappop, heappush
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from reconciler.core.decide.state.working_plan import WorkingPlan
 from reconciler.core.decide.turns.fair_share import NOTHING, FairShares, Share
@@ -35,20 +35,19 @@ class Need:
     room: Mapping[ClusterName, int] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Turn:
-    """The turn of one workload that waits for room."""
+class Turn(NamedTuple):
+    """The turn of one workload that waits for room. A tuple, since each pass makes one of all that wait."""
 
     # The highest comes first.
     priority: int
-    # What it has before its turn, without its workspace, which only counts where room is short; a request has nothing
-    # until it has all.
-    share: Share = NOTHING
     # The moment since when it waits.
     since: datetime
     workload: WorkloadId
     # Places what has room, and suppresses the rest with the reason.
     take: Callable[[], None]
+    # What it has before its turn, without its workspace, which only counts where room is short; a request has nothing
+    # until it has all.
+    share: Share = NOTHING
     # The replicas that may be placed alone: one, or one copy; 0 where all are placed together or none.
     unit: int = 0
     # Whether it is for what others have left, after each has had its quota.
@@ -116,7 +115,7 @@ class ToQuota:
 
     def serve(self, turns: Sequence[Turn], after: After, take: Take, working_plan: WorkingPlan, _: FairShares) -> None:
         """Take all turns."""
-        second = [replace(turn, is_second=True) for turn in turns if turn.workload in self.quotas]
+        second = [turn._replace(is_second=True) for turn in turns if turn.workload in self.quotas]
         working_plan.quotas.update(self.quotas)
 
         def take_part(turn: Turn) -> None:
