@@ -42,7 +42,7 @@ class TrialPolicy:
             Finding(
                 loc=("spec", "clusters", index, "name"),
                 message=f"scenario {scenario.name} has no cluster {candidate.name}",
-                hint=f"it has {join_names(names)}; try these, or a LabScenario with clusters of your own",
+                hint=f"it has {join_names(names)}: name these in the policy, or describe yours in a LabScenario",
             )
             for index, candidate in enumerate(candidates)
             if candidate.name is not None and candidate.name not in names

@@ -58,7 +58,7 @@ def test_cluster_that_the_scenario_lacks_is_told_with_those_that_it_has(tmp_path
         read(tmp_path, POLICY.replace(b"worker-3", b"gpu-eu")).check(SCENARIO)
     assert str(refused.value) == (
         f"{tmp_path}/ours.yaml:5: spec.clusters[1].name: scenario hour has no cluster gpu-eu (it has worker-2 and"
-        " worker-3; try these, or a LabScenario with clusters of your own)"
+        " worker-3: name these in the policy, or describe yours in a LabScenario)"
     )
 
 
