@@ -162,6 +162,25 @@ class Handler(BaseHTTPRequestHandler):
             denied = {name, f"{wanted.get('namespace')}/{name}"} & cluster.denied
             self._answer(201, {**review, "status": {"allowed": not denied}})
 
+    def do_PATCH(self) -> None:
+        """Take an object by server-side apply, and store it unless it is tried alone."""
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        parts, cluster = urlsplit(self.path), self.server.cluster
+        query = {name: values[0] for name, values in parse_qs(parts.query).items()}
+        cluster.asked.append((self.headers.get("Authorization", "").removeprefix("Bearer "), parts.path, query))
+        plural, key = object_key(parts.path) or ("", "")
+        space = key.partition("/")[0]
+        if status := next((one for end, one in cluster.refuses.items() if parts.path.endswith(end)), 0):
+            self._answer(status, {"kind": "Status", "message": f"{parts.path} is refused"})
+        elif space and f"/{space}" not in cluster.objects.get("namespaces", {}):
+            self._answer(404, {"kind": "Status", "message": f'namespaces "{space}" not found'})
+        else:
+            before = cluster.objects.get(plural, {}).get(key, {})
+            after = {**before, **body, "metadata": {**before.get("metadata", {}), **body["metadata"]}}
+            if "dryRun" not in query:
+                cluster.put(plural, after)
+            self._answer(200, after)
+
     def do_GET(self) -> None:
         parts = urlsplit(self.path)
         query = {name: values[0] for name, values in parse_qs(parts.query).items()}

@@ -31,6 +31,23 @@ _METADATA = f"{_JSON};as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 """What is accepted of an object whose values are nobody's business, as a Secret's."""
 
 
+_MANAGER = "overspill-bootstrap"
+"""The field manager of what is applied."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Call:
+    """How a path is asked: the usual call reads JSON."""
+
+    method: str = "GET"
+    body: Json = None
+    accept: str = _JSON
+    content: str = _JSON
+
+
+_READ = _Call()
+
+
 @dataclass(slots=True)
 class _Session:
     """A session of one login; closed once a newer one has replaced it and no request is open."""
@@ -82,15 +99,27 @@ class ApiServer:
     async def ask(self, question: ApiQuestion, *, within: float) -> tuple[Json, datetime | None]:
         """Get the answer to one question, and the time at which the server gave it, by its own clock."""
         timeout = aiohttp.ClientTimeout(total=within, connect=self._pace.connect)
-        review = json.loads(question.body) if question.body else None
-        accept = _METADATA if question.metadata_only else _JSON
-        async with self._answer(question.path, dict(question.query), timeout, review=review, accept=accept) as response:
+        call = _Call(accept=_METADATA) if question.metadata_only else _READ
+        if question.body:
+            call = _Call(method="POST", body=json.loads(question.body))
+        async with self._answer(question.path, dict(question.query), timeout, call) as response:
             date = response.headers.get("Date", "")
             try:
                 moment = parsedate_to_datetime(date) if date else None
             except ValueError:
                 moment = None
             return json.loads(await body(response)), moment if moment is None or moment.tzinfo else None
+
+    async def apply(self, path: str, manifest: Json, *, dry_run: bool, within: float) -> Json:
+        """Apply an object by server-side apply, and return what it is then; a dry run stores nothing.
+
+        Fields of another manager are taken over: what is printed for an admin is theirs to apply by any tool.
+        """
+        timeout = aiohttp.ClientTimeout(total=within, connect=self._pace.connect)
+        query = {"fieldManager": _MANAGER, "force": "true", **({"dryRun": "All"} if dry_run else {})}
+        call = _Call(method="PATCH", body=manifest, content="application/apply-patch+yaml")
+        async with self._answer(path, query, timeout, call) as response:
+            return json.loads(await body(response))
 
     async def watch(self, path: str, query: Mapping[str, object]) -> AsyncGenerator[Json, None]:
         """Open a watch and yield its events, after a first None once it is open.
@@ -129,20 +158,14 @@ class ApiServer:
         path: str,
         query: Mapping[str, object],
         times: aiohttp.ClientTimeout,
-        *,
-        review: Json,
-        accept: str,
+        call: _Call,
     ) -> aiohttp.ClientResponse:
+        accepted = {"Accept": call.accept, "Content-Type": call.content}
         with _logging_in():  # a token may be fetched anew
             method, url, headers, *_ = await session.client.param_serialize(
-                "GET" if review is None else "POST",
-                path,
-                None,
-                list(query.items()),
-                {"Accept": accept},
-                auth_settings=["BearerToken"],
+                call.method, path, None, list(query.items()), accepted, auth_settings=["BearerToken"]
             )
-        answer = await session.client.call_api(method, url, headers, body=review, _request_timeout=times)
+        answer = await session.client.call_api(method, url, headers, body=call.body, _request_timeout=times)
         response: aiohttp.ClientResponse = answer.response
         return response
 
@@ -152,18 +175,13 @@ class ApiServer:
         path: str,
         query: Mapping[str, object],
         times: aiohttp.ClientTimeout,
-        *,
-        review: Json = None,
-        accept: str = _JSON,
+        call: _Call = _READ,
     ) -> AsyncIterator[aiohttp.ClientResponse]:
-        """Send a request, and yield a good answer. Errors while it is read are translated here as well.
-
-        A `review` is posted, and stores nothing; anything else is read.
-        """
+        """Send a request, and yield a good answer. Errors while it is read are translated here as well."""
         session = await self._latest()
         session.requests += 1
         try:
-            async with await self._request(session, path, query, times, review=review, accept=accept) as response:
+            async with await self._request(session, path, query, times, call) as response:
                 try:
                     await check(response)
                     yield response

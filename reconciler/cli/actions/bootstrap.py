@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import click
 
 from reconciler import app
+from reconciler.cli import printing
 from reconciler.core.engines import ENGINES
 from reconciler.core.engines.grants import grants, widening
+from reconciler.core.engines.object_changes import ApplyAction, ObjectChange
 from reconciler.core.schema import yaml
 from reconciler.daemon.source import SourceReader, missing_branch
 from reconciler.daemon.steer import survey
-from reconciler.errors import InvalidInput, Severity
+from reconciler.errors import InvalidInput, Problem, Severity
 from reconciler.model.ids import ClusterName, CommitId
 from reconciler.model.policy import Desired, EngineName
 from reconciler.ports import Repository
 from reconciler.settings import Settings
+from reconciler.text.wording import count
 
 _COMMIT = re.compile(r"[0-9a-f]{4,64}")
 _SHORT = 12
@@ -28,8 +32,69 @@ _HISTORY = 10_000
 """Commits of the source branch that are looked through for a name."""
 
 
+_KUBECTLS = Path("~/.kube/config")
+"""The kubeconfig of kubectl, unless KUBECONFIG names others."""
+
+
 def bootstrap(settings: Settings, engine: str, cluster: str | None, since: str | None) -> None:
     """Print the objects of an engine for the fleet as it stands, with what they grant beyond earlier ones."""
+    text, desired, earlier = _texts(settings, engine, cluster, since)
+    printed = text(desired)
+    if earlier is not None:
+        click.echo(f"# From commit {desired.commit[:_SHORT]} of {settings.source_branch}.")
+        before = earlier if isinstance(earlier, str) else _text_or_nothing(text, earlier)
+        what = f"commit {earlier.commit[:_SHORT]}" if isinstance(earlier, Desired) else _file_name(since)
+        click.echo(widening(_grants(before, what), _grants(printed, "bootstrap"), what) + "#")
+    click.echo(printed, nl=False)
+
+
+def apply(
+    settings: Settings, engine: str, cluster: str | None, kubeconfig: Path | None, context: str, *, yes: bool
+) -> None:
+    """Show what the objects of an engine would change in a cluster, and apply them once that is confirmed."""
+    from reconciler.adapters.kube.apply import apply_objects  # noqa: PLC0415 - slow to import, and printing needs none
+
+    text, desired, _ = _texts(settings, engine, cluster, None)
+    objects = tuple(document.value for document in yaml.parse(text(desired).encode(), "bootstrap"))
+    login = kubeconfig or Path(os.environ.get("KUBECONFIG") or _KUBECTLS.expanduser())
+    changes = apply_objects(login, context, objects, dry_run=True)
+    _change_table(changes)
+    _refuse(changes)
+    work = [wanted for wanted, change in zip(objects, changes, strict=True) if change.action is not ApplyAction.KEEP]
+    if not work:
+        printing.sentence(f"Nothing to apply: context {context} has all {count(len(objects), 'object')} as they are.")
+        return
+    if not yes:
+        click.confirm(f"Apply {count(len(work), 'object')} in context {context}?", abort=True, err=True)
+    done = apply_objects(login, context, work, dry_run=False)
+    taken = [change for change in done if change.action is not ApplyAction.REFUSED]
+    printing.sentence(f"Applied {count(len(taken), 'object')} in context {context}.")
+    _refuse(done)
+
+
+def _change_table(changes: Sequence[ObjectChange]) -> None:
+    printing.table(
+        ("ACTION", "KIND", "NAME", "CHANGES"),
+        [(change.action, change.kind, change.name, change.why or ", ".join(change.fields)) for change in changes],
+    )
+
+
+def _refuse(changes: Sequence[ObjectChange]) -> None:
+    """Raise InvalidInput with each object that the server does not take."""
+    refused = [change for change in changes if change.action is ApplyAction.REFUSED]
+    if refused:
+        raise InvalidInput(
+            problems=tuple(
+                Problem(path=f"{change.kind} {change.name}", message=f"is not taken: {change.why}")
+                for change in refused
+            )
+        )
+
+
+def _texts(
+    settings: Settings, engine: str, cluster: str | None, since: str | None
+) -> tuple[Callable[[Desired], str], Desired, str | Desired | None]:
+    """Return what writes the objects of a fleet, the fleet as it stands, and what was applied before."""
     chosen = ENGINES[EngineName(engine)].bootstrap
     if chosen is None:
         raise click.UsageError(f"the engine {engine} needs no objects of an admin.")
@@ -50,13 +115,7 @@ def bootstrap(settings: Settings, engine: str, cluster: str | None, since: str |
     def text(fleet: Desired) -> str:
         return chosen.text(fleet, name, output_branch=settings.output_branch)
 
-    printed = text(desired)
-    if earlier is not None:
-        click.echo(f"# From commit {desired.commit[:_SHORT]} of {settings.source_branch}.")
-        before = earlier if isinstance(earlier, str) else _text_or_nothing(text, earlier)
-        what = f"commit {earlier.commit[:_SHORT]}" if isinstance(earlier, Desired) else _file_name(since)
-        click.echo(widening(_grants(before, what), _grants(printed, "bootstrap"), what) + "#")
-    click.echo(printed, nl=False)
+    return text, desired, earlier
 
 
 def _earlier(since: str, repository: Repository, tip: CommitId) -> str | Desired:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -20,6 +21,7 @@ BOOTSTRAPPED = ("argocd", "flux")
     "overspill bootstrap argocd | kubectl apply -n argocd -f -",
     "kubectl get appproject overspill -n argocd -o yaml | overspill bootstrap argocd --since -",
     "overspill bootstrap flux --cluster worker-2 | kubectl --context worker-2 apply -f -",
+    "overspill bootstrap flux --cluster worker-2 --apply --context worker-2",
 )
 @click.command()
 @click.argument("engine", type=click.Choice(BOOTSTRAPPED))
@@ -35,8 +37,27 @@ BOOTSTRAPPED = ("argocd", "flux")
     help="What was applied before: its file, - for standard input, or a commit of the source branch. What is granted "
     "beyond it is told at the top.",
 )
+@click.option("--apply", "applied", is_flag=True, help="Show what would change in a cluster, ask, and apply it.")
+@click.option("--context", metavar="NAME", help="The context of the cluster to apply it in; with --apply.")
+@click.option(
+    "--kubeconfig",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="The kubeconfig of somebody who may grant rights; with --apply  [default: kubectl's]",
+)
+@click.option("--yes", is_flag=True, help="Apply without asking.")
 @options.connected()
-def bootstrap(settings: Settings, engine: str, cluster: str | None, since: str | None) -> None:
+def bootstrap(
+    settings: Settings,
+    engine: str,
+    cluster: str | None,
+    since: str | None,
+    *,
+    applied: bool,
+    context: str | None,
+    kubeconfig: Path | None,
+    yes: bool,
+) -> None:
     """Print the objects that an admin applies once for an engine.
 
     With them the engine follows the output branch. For argocd they are an AppProject, which bounds what a placement
@@ -44,7 +65,20 @@ def bootstrap(settings: Settings, engine: str, cluster: str | None, since: str |
     they are the objects of one cluster: accounts with the least rights, a source, and a Kustomization. All are written
     for the clusters, namespaces, kinds and chart repositories of the fleet as it stands; nothing is applied. A fleet
     with a broken file is refused: the objects that the file names would be missing.
+
+    With --apply and --context they are applied by server-side apply, after they have been compared with what is there,
+    by an account that may grant these rights: never that of the daemon.
     """
     from reconciler.cli.actions import bootstrap as action
 
-    action.bootstrap(settings, engine, cluster, since)
+    if not applied:
+        for flag, value in (("context", context), ("kubeconfig", kubeconfig), ("yes", yes)):
+            if value:
+                raise click.UsageError(f"--{flag} goes with --apply")
+        action.bootstrap(settings, engine, cluster, since)
+        return
+    if context is None:
+        raise click.UsageError("--apply needs --context NAME: the cluster to apply it in is not guessed")
+    if since is not None:
+        raise click.UsageError("--since goes without --apply, which compares with what is there")
+    action.apply(settings, engine, cluster, kubeconfig, context, yes=yes)
