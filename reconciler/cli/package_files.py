@@ -1,4 +1,4 @@
-"""Files that come with the package: the recommended layout, and the ready-made policies."""
+"""Files that come with the package: the recommended layout, the ready-made policies, and pipelines of git hosts."""
 
 from __future__ import annotations
 
@@ -15,6 +15,11 @@ def layout() -> Path:
 def ready_made_policies() -> Path:
     """Return the directory of the ready-made policies."""
     return _packaged("policies")
+
+
+def workflow(host: str) -> bytes:
+    """Read the pipeline of a git host, ``github`` or ``gitlab``."""
+    return (Path(__file__).parent / "ci" / f"{host}.yaml").read_bytes()
 
 
 def _packaged(name: str) -> Path:

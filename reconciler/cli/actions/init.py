@@ -11,23 +11,57 @@ import click
 
 from reconciler.adapters.git import checkout
 from reconciler.cli import package_files, printing
+from reconciler.core.fleet.paths import FLEET_FILE
 from reconciler.errors import InvalidInput
 from reconciler.model.tree import Identity
 from reconciler.text.spelling import nearest
 from reconciler.text.wording import count
 
+WORKFLOWS: Mapping[str, str] = {"github": ".github/workflows/overspill.yaml", "gitlab": ".gitlab-ci.yml"}
+"""The path of the pipeline by git host."""
 
-def init(directory: Path, *, with_git: bool, policy: str | None) -> None:
+
+def init(directory: Path, *, with_git: bool, policy: str | None, host: str | None = None) -> None:
     """Copy the recommended layout into a directory, with a ready-made policy in the place of its own if one is named.
 
-    See `write_files` on a directory that is not empty.
+    With the name of a git `host` its pipeline comes along, and it alone where the fleet repository has begun before.
+    See `write_files` on any other directory that is not empty.
     """
-    files = layout_files()
+    files = layout_files() | workflow_files(host)
     if policy is not None:
         files = {path: data for path, data in files.items() if not path.startswith("policies/")}
         files[f"policies/{policy}.yaml"] = ready_made_policy(policy)
+    if host is not None and _has_begun(directory, files):
+        add_workflow(directory, host)
+        return
     write_files(directory, files, with_git=with_git)
     printing.say(f"Next: describe your clusters and templates there, then `overspill check {directory}`.")
+
+
+def _has_begun(directory: Path, files: Mapping[str, bytes]) -> bool:
+    """Tell whether a directory holds a fleet repository that somebody has worked on."""
+    if not (directory / FLEET_FILE).is_file() and not (directory / "clusters").is_dir():
+        return False
+    try:
+        _missing_files({Path(path): data for path, data in files.items()}, directory)
+    except InvalidInput:
+        return True
+    return False
+
+
+def add_workflow(directory: Path, host: str) -> None:
+    """Add the pipeline of a git host to a fleet repository that has begun; one that is there already is left alone."""
+    for path, data in workflow_files(host).items():
+        target = directory / path
+        if target.exists() and not _same(data, target):
+            raise InvalidInput(f"{target} is there already (take it away first, or add its steps by hand)")
+        _write(target, data)
+        printing.say(f"Wrote {target}.")
+
+
+def workflow_files(host: str | None) -> dict[str, bytes]:
+    """Read the pipeline of a git host, by its path; none where none is named."""
+    return {} if host is None else {WORKFLOWS[host]: package_files.workflow(host)}
 
 
 def layout_files() -> dict[str, bytes]:

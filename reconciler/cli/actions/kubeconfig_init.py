@@ -14,7 +14,14 @@ from pydantic import TypeAdapter, ValidationError
 from reconciler.adapters.git import checkout
 from reconciler.adapters.kube.discovery import PATIENCE, kubeconfig_contexts, read_contexts, read_gpu_namespaces
 from reconciler.cli import printing
-from reconciler.cli.actions.init import layout_files, ready_made_policy, refuse_other_files, write_files
+from reconciler.cli.actions.init import (
+    WORKFLOWS,
+    layout_files,
+    ready_made_policy,
+    refuse_other_files,
+    workflow_files,
+    write_files,
+)
 from reconciler.cli.kubeconfig import usual_kubeconfig
 from reconciler.core.engines import ENGINES
 from reconciler.core.fleet.read_file import assemble, is_read, parse_file
@@ -55,6 +62,8 @@ class Answers:
     """The context of the Argo CD that deploys to all clusters."""
     repo_url: str | None
     policy: str | None
+    host: str | None = None
+    """The git host whose pipeline is written; None for none."""
 
 
 def init_from_kubeconfig(directory: Path, answers: Answers, *, with_git: bool) -> None:
@@ -67,7 +76,7 @@ def init_from_kubeconfig(directory: Path, answers: Answers, *, with_git: bool) -
     _refuse_names("--workspace", [answers.workspace])
     _refuse_names("--namespace", answers.namespaces)
     repo_url, repo_url_from = _repository(directory, answers.repo_url)
-    refuse_other_files(directory, layout, _FOLDERS)
+    refuse_other_files(directory, (*layout, *WORKFLOWS.values()), _FOLDERS)
     kubeconfig = answers.kubeconfig or usual_kubeconfig()
     contexts = _chosen(kubeconfig_contexts(kubeconfig), answers.contexts)
     if sys.stderr.isatty():
@@ -86,7 +95,7 @@ def init_from_kubeconfig(directory: Path, answers: Answers, *, with_git: bool) -
         repo_url=repo_url,
         repo_url_from=repo_url_from,
     )
-    files = repository_files(fleet, layout, policy)
+    files = repository_files(fleet, layout, policy) | workflow_files(answers.host)
     warnings = _checked(files, directory)
     write_files(directory, files, with_git=with_git)
     for text in fleet_notes(fleet):

@@ -23,12 +23,19 @@ KINDS = (
     "overspill init fleet --git",
     "git clone git@git.example.com:ml/fleet.git && overspill init fleet",
     "overspill init fleet --from-kubeconfig",
+    "overspill init fleet --ci github",
     "overspill init fleet --from-kubeconfig --context worker-1 --context worker-2 --primary worker-1",
 )
 @click.command()
 @click.argument("directory", type=click.Path(file_okay=False, path_type=Path), default=".")
 @click.option("--git", "with_git", is_flag=True, help="Make it a git repository and commit the files to `main`.")
 @click.option("--policy", metavar="NAME", help="A ready-made policy, in the place of the usual one.")
+@click.option(
+    "--ci",
+    "host",
+    type=click.Choice(["github", "gitlab"]),
+    help="Add the pipeline that checks pull requests and shows their plan, to a fleet repository that is there too.",
+)
 @click.option("--from-kubeconfig", is_flag=True, help="Describe the clusters of a kubeconfig, and copy no examples.")
 @click.option(
     "--kubeconfig",
@@ -54,7 +61,9 @@ KINDS = (
 )
 @click.option("--argocd", metavar="NAME", help="The cluster whose Argo CD deploys to all, where several run one.")
 @click.option("--repo-url", metavar="URL", help="Where engines clone from  [default: the remote `origin`]")
-def init(directory: Path, *, with_git: bool, policy: str | None, from_kubeconfig: bool, **answers: Any) -> None:
+def init(
+    directory: Path, *, with_git: bool, policy: str | None, host: str | None, from_kubeconfig: bool, **answers: Any
+) -> None:
     """Begin a fleet repository in DIRECTORY.
 
     Copies the recommended layout there, to be changed. DIRECTORY must be empty or not exist yet; a fresh clone of an
@@ -70,7 +79,7 @@ def init(directory: Path, *, with_git: bool, policy: str | None, from_kubeconfig
 
         workspace, engine = answers.pop("workspace") or "default", answers.pop("engine")
         given = kubeconfig_init.Answers(
-            policy=policy, workspace=workspace, engine=engine and EngineName(engine), **answers
+            policy=policy, host=host, workspace=workspace, engine=engine and EngineName(engine), **answers
         )
         kubeconfig_init.init_from_kubeconfig(directory, given, with_git=with_git)
         return
@@ -80,7 +89,7 @@ def init(directory: Path, *, with_git: bool, policy: str | None, from_kubeconfig
             raise click.UsageError(f"--{flag} goes with --from-kubeconfig")
     from reconciler.cli.actions import init as action
 
-    action.init(directory, with_git=with_git, policy=policy)
+    action.init(directory, with_git=with_git, policy=policy, host=host)
 
 
 @options.examples(

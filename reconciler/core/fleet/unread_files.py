@@ -47,8 +47,9 @@ def unread_file(path: str, data: bytes, ours: Collection[str], charts: Collectio
 
     `ours` are the folders that hold files of ours, and `charts` those of charts, whose files are foreign.
     """
-    folder, _, _ = path.rpartition("/")
-    foreign = any(f"{path}/".startswith(f"{chart}/" if chart else "") for chart in charts)
+    folder, _, name = path.rpartition("/")
+    of_chart = any(f"{path}/".startswith(f"{chart}/" if chart else "") for chart in charts)
+    foreign = of_chart or name.startswith(".")  # settings of a tool, as hidden folders hold
     expected = not foreign and (folder in ours or not FOLDERS.isdisjoint(folder.split("/")))
     try:
         documents = yaml.parse(data, path) if expected or len(data) <= yaml.MAX_BYTES else ()

@@ -1,0 +1,180 @@
+"""`init --ci`: pipelines whose own steps are run here, with the tools of their hosts stood in for."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.builders.kube_objects import node, pod, workload
+from tests.builders.passes import SOURCE_FILES
+from tests.builders.remote import Remote
+from tests.cli.conftest import Terminal
+from tests.fakes.kube_api_server import Cluster, kubeconfig, serving
+
+CHECKOUT = Path(__file__).parents[2]
+BROKEN = {"policies.yaml": SOURCE_FILES["policies.yaml"].replace("window: 30s", "window: soon", 1)}
+GH = """\
+#!/bin/sh
+echo "$*" >> "$CALLS"
+case "$*" in *--jq*) cat "$COMMENTS" ;; esac
+"""
+
+
+@pytest.fixture
+def terminal() -> Terminal:
+    return Terminal(env={})
+
+
+@pytest.fixture
+def clusters(tmp_path: Path) -> Iterator[Path]:
+    """worker-1 full, with three pods that wait, and worker-2 and worker-3 with eight GPUs; returns their kubeconfig."""
+    with ExitStack() as stack:
+        named = []
+        for number, gpus in enumerate((1, 8, 8), start=1):
+            cluster = Cluster()
+            stack.enter_context(serving(cluster))
+            cluster.put("nodes", node("gpu-1", gpus))
+            if number == 1:
+                cluster.put("deployments", workload("vllm", 4))
+                cluster.put("replicasets", workload("vllm-1", owner=("Deployment", "vllm")))
+                cluster.put("pods", pod("vllm-1-a", on="gpu-1"))
+                for index in range(3):
+                    cluster.put("pods", pod(f"vllm-1-{index}", waits="0/1 nodes are available: 1 Insufficient gpu."))
+            named.append((f"worker-{number}", cluster.url))
+        yield kubeconfig(tmp_path / "kubeconfig", *named)
+
+
+class Runner:
+    """A runner of a git host: a clone of the pull request's branch, and stand-ins for the host's tools."""
+
+    def __init__(self, path: Path, remote: Remote) -> None:
+        self.path, self.work = path, path / "work"
+        subprocess.run(["git", "clone", "--quiet", remote.url, str(self.work)], check=True)
+        tools = path / "tools"
+        tools.mkdir()
+        for name, text in (("gh", GH), ("overspill", f'#!/bin/sh\nexec {sys.executable} -m reconciler "$@"\n')):
+            (tools / name).write_text(text)
+            (tools / name).chmod(0o755)
+        self.calls, self.comments = path / "calls", path / "comments"
+        self.calls.touch()
+        self.comments.touch()
+        inherited = {name: value for name, value in os.environ.items() if not name.startswith("OVERSPILL_")}
+        self.env = {
+            **inherited,
+            "PATH": os.pathsep.join((str(tools), os.environ["PATH"])),
+            "PYTHONPATH": str(CHECKOUT),
+            "CALLS": str(self.calls),
+            "COMMENTS": str(self.comments),
+            "RUNNER_TEMP": str(path),
+            "GITHUB_STEP_SUMMARY": str(path / "summary.md"),
+            "GITHUB_REPOSITORY": "acme/fleet",
+            "PULL_REQUEST": "7",
+            "OVERSPILL_CACHE_DIR": str(path / "cache"),
+        }
+
+    def run(self, script: str, **env: str) -> subprocess.CompletedProcess[str]:
+        """Run a script as GitHub does."""
+        return subprocess.run(
+            ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", script],
+            cwd=self.work, env=self.env | env, check=False, capture_output=True, text=True,
+        )  # fmt: skip # a command line, word by word
+
+
+@pytest.fixture
+def runner(tmp_path: Path, fleet: Remote) -> Runner:
+    (tmp_path / "runner").mkdir()
+    return Runner(tmp_path / "runner", fleet)
+
+
+def pipeline(terminal: Terminal, tmp_path: Path, host: str, path: str) -> Any:
+    terminal.done("init", str(tmp_path / "new"), "--ci", host)
+    return yaml.safe_load((tmp_path / "new" / path).read_text())
+
+
+@pytest.fixture
+def steps(terminal: Terminal, tmp_path: Path) -> dict[str, str]:
+    """Return the scripts of GitHub's pipeline by their name."""
+    workflow = pipeline(terminal, tmp_path, "github", ".github/workflows/overspill.yaml")
+    return {step["name"]: step["run"] for step in workflow["jobs"]["overspill"]["steps"] if "run" in step}
+
+
+def test_a_new_fleet_has_the_pipeline_beside_it_and_check_is_content(terminal: Terminal, tmp_path: Path) -> None:
+    for host, path in (("github", ".github/workflows/overspill.yaml"), ("gitlab", ".gitlab-ci.yml")):
+        terminal.done("init", str(tmp_path / host), "--ci", host)
+        assert (tmp_path / host / path).is_file()
+        assert "0 errors, 0 warnings" in terminal.done("check", str(tmp_path / host))
+        assert "holds the" in terminal.done("init", str(tmp_path / host), "--ci", host)
+
+
+def test_a_fleet_that_has_begun_gets_the_pipeline_alone(terminal: Terminal, tmp_path: Path) -> None:
+    fleet = tmp_path / "fleet"
+    terminal.done("init", str(fleet))
+    (fleet / "clusters" / "worker-1.yaml").unlink()
+    (fleet / "clusters" / "ours.yaml").write_text("{}\n")
+    before = {path for path in fleet.rglob("*") if path.is_file()}
+    assert terminal.done("init", str(fleet), "--ci", "github") == f"Wrote {fleet}/.github/workflows/overspill.yaml.\n"
+    assert {path for path in fleet.rglob("*") if path.is_file()} - before == {
+        fleet / ".github" / "workflows" / "overspill.yaml"
+    }
+    (fleet / ".github" / "workflows" / "overspill.yaml").write_text("on: push\n")
+    refused = terminal("init", str(fleet), "--ci", "github")
+    assert refused.exit_code == 1
+    assert "overspill.yaml is there already (take it away first" in refused.stderr
+
+
+def test_errors_are_annotated_at_their_lines(runner: Runner, steps: dict[str, str]) -> None:
+    assert runner.run(steps["Check"]).returncode == 0
+    (runner.work / "policies.yaml").write_text(BROKEN["policies.yaml"])
+    done = runner.run(steps["Check"])
+    assert done.returncode == 1
+    assert "::error file=policies.yaml,line=" in done.stdout
+
+
+def test_the_plan_of_a_branch_is_commented_once_and_kept_up_to_date(
+    runner: Runner, steps: dict[str, str], clusters: Path
+) -> None:
+    planned = runner.run(steps["Plan"], KUBECONFIG_TEXT=clusters.read_text())
+    assert planned.returncode == 0, planned.stderr
+    plan = (runner.path / "plan.md").read_text()
+    assert "| Place | llm/vllm | worker-2 | 3 |" in plan, plan
+    assert (runner.path / "summary.md").read_text() == plan
+    assert runner.run(steps["Comment"]).returncode == 0
+    assert "--method POST repos/acme/fleet/issues/7/comments" in runner.calls.read_text()
+    runner.comments.write_text("4711\n")
+    assert runner.run(steps["Comment"]).returncode == 0
+    last = runner.calls.read_text().splitlines()[-1]
+    assert last.startswith("api --method PATCH repos/acme/fleet/issues/comments/4711 --field body=@")
+
+
+def test_without_the_secret_there_is_no_plan_and_no_comment(runner: Runner, steps: dict[str, str]) -> None:
+    assert runner.run(steps["Plan"], KUBECONFIG_TEXT="").returncode == 0
+    assert "OVERSPILL_KUBECONFIG is not set" in (runner.path / "summary.md").read_text()
+    assert runner.run(steps["Comment"]).returncode == 0
+    assert runner.calls.read_text() == ""
+
+
+def test_the_marker_of_the_comment_is_that_of_the_plan(steps: dict[str, str]) -> None:
+    from reconciler.cli.actions.plan_markdown import MARKER  # noqa: PLC0415 - only this test knows it
+
+    assert json.dumps(MARKER) in steps["Comment"]
+
+
+def test_gitlab_has_a_report_of_tests_and_a_plan(
+    terminal: Terminal, tmp_path: Path, runner: Runner, clusters: Path
+) -> None:
+    jobs = pipeline(terminal, tmp_path, "gitlab", ".gitlab-ci.yml")
+    check, plan = jobs["overspill-check"], jobs["overspill-plan"]
+    assert runner.run("\n".join(check["script"])).returncode == 0
+    assert "<testsuites>" in (runner.work / check["artifacts"]["reports"]["junit"]).read_text()
+    done = runner.run("\n".join(plan["script"]), OVERSPILL_KUBECONFIG=str(clusters))
+    assert done.returncode == 0, done.stderr
+    assert "| Place | llm/vllm | worker-2 | 3 |" in (runner.work / plan["artifacts"]["paths"][0]).read_text()
