@@ -239,8 +239,8 @@ class Distribution:
     @property
     def is_bounded(self) -> bool:
         """Whether the number of clusters, or of values of the label, has any bound."""
-        maxima = (self.max_clusters, self.max_groups)
-        return bool(self.min_clusters or self.min_groups) or any(most is not None for most in maxima)
+        has_most = self.max_clusters is not None or self.max_groups is not None
+        return has_most or self.min_clusters > 0 or self.min_groups > 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

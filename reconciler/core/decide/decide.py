@@ -34,7 +34,7 @@ from reconciler.core.decide.steps.scale_up import burst_turns
 from reconciler.core.decide.steps.succeeded import end_succeeded
 from reconciler.core.decide.steps.unschedulable import move_unschedulable
 from reconciler.core.decide.turns.fair_share import FairShares
-from reconciler.core.decide.turns.queue import InOrder, Rule, ToQuota
+from reconciler.core.decide.turns.queue import InOrder, Rule, ToQuota, Turn
 from reconciler.core.observe.demand import next_signal_change
 from reconciler.errors import Bug
 from reconciler.model.ids import WorkloadId
@@ -122,7 +122,7 @@ def _begin(inputs: PassInput, working_plan: WorkingPlan, finder: CandidateFinder
     )
     rule.serve(
         waiting,
-        lambda turn: working_plan.decide(turn.workload, partial(preemption.make_room, turn)) or (),
+        partial(_make_room, working_plan, preemption),
         lambda turn: working_plan.decide(turn.workload, turn.take),
         working_plan,
         shares,
@@ -134,6 +134,13 @@ def _begin(inputs: PassInput, working_plan: WorkingPlan, finder: CandidateFinder
         working_plan.note_bug(change)
     else:
         working_plan.wake_at_signal(change)
+
+
+def _make_room(working_plan: WorkingPlan, preemption: Preemption, turn: Turn) -> tuple[Turn, ...]:
+    """Evict for a workload that has found no room in its turn, and return the turns of the evicted."""
+    if not preemption.may_evict():
+        return ()
+    return working_plan.decide(turn.workload, partial(preemption.make_room, turn)) or ()
 
 
 def receive(inputs: PassInput, held: tuple[Suppressed, ...]) -> Plan:

@@ -108,8 +108,10 @@ class ClusterOrder:
         self._spot: bool | None = None
         self.makers = ObjectOwners(desired)
         self.drafts = SubsetDrafts(desired)
-        self.burst_kinds: dict[tuple[WorkloadId, bool], Hashable | None] = {}
-        """What files alone say of how clusters answer each burst, with and without helm: see `CandidateFinder`."""
+        self.kind_numbers: dict[Hashable, int] = {}
+        """A number for all that files say of how clusters answer a burst, which is quicker to compare."""
+        self.burst_kinds: dict[tuple[WorkloadId, bool], int | None] = {}
+        """The number of each burst, with and without helm; None where answers are its own: see `CandidateFinder`."""
         self.refusals: dict[ClusterName, tuple[tuple[object, ...], dict[Hashable, Refusal]]] = {}
         """The refusals of clusters without room, by kind of burst, with what their room was counted from."""
 
@@ -120,7 +122,8 @@ class ClusterOrder:
         other._allowed, other._named = self._allowed, self._named
         # Requests have neither schedules nor spreads, and are not renewed.
         other._scheduled, other._adaptive, other._renews = self._scheduled, self._adaptive, self._renews
-        other.drafts, other.burst_kinds, other.refusals = self.drafts, self.burst_kinds, self.refusals
+        other.drafts, other.refusals = self.drafts, self.refusals
+        other.burst_kinds, other.kind_numbers = self.burst_kinds, self.kind_numbers
         other.makers = self.makers.with_requests(desired, changed)
         return other
 

@@ -462,9 +462,10 @@ class CandidateFinder:
         workload, key = template.workload, (template.workload, self._observed.helm)
         if workload.request:
             return None  # each is gone one day, and what files say is kept for longer
-        kinds = self._inputs.reach.burst_kinds
+        kinds, numbers = self._inputs.reach.burst_kinds, self._inputs.reach.kind_numbers
         if key not in kinds:
-            kinds[key] = self._kind_by_files(template)
+            by_files = self._kind_by_files(template)
+            kinds[key] = None if by_files is None else numbers.setdefault(by_files, len(numbers))
         kind, restraints = kinds[key], self._working_plan.restraints(workload)
         has_own = (
             kind is None
@@ -475,7 +476,7 @@ class CandidateFinder:
         if has_own:
             return None
         shape = with_included_runtime_class(shape, (item.manifest for item in template.spec.manifests))
-        clusters = self._inputs.reach.named(workload)
+        clusters = self._inputs.reach.named(workload) if self.capacity.has_defaults or shape.who else ()
         return (
             id(self._ranking.order(workload)),  # which the ranking keeps; `order` may be of this moment alone
             kind,

@@ -183,6 +183,11 @@ class FleetCapacity:
             return None
         return tuple(frozenset(owner.namespace for owner in shape.who) for shape in pods)
 
+    @property
+    def has_defaults(self) -> bool:
+        """Whether a LimitRange of any cluster may add to the requests of pods."""
+        return bool(self._defaulting_clusters)
+
     @cached_property
     def _defaulting_clusters(self) -> frozenset[ClusterName]:
         """The clusters where a LimitRange may add to the requests of pods."""

@@ -100,7 +100,7 @@ class Preemption:
         """
         suppressed = self.working_plan.unplaceable(turn.workload)
         limits = self.inputs.desired.limits.get(turn.workload.workspace)
-        if suppressed is None or (limits is not None and not limits.evicts) or not self._may_evict():
+        if suppressed is None or (limits is not None and not limits.evicts):
             return ()
         suppressed = self._without_spare(suppressed)
         if suppressed is None:
@@ -168,7 +168,7 @@ class Preemption:
 
     def _yielding_clusters(self, workload: WorkloadId) -> tuple[Candidate, ...]:
         """List the clusters that a workload may use and that have evictable placements, in order."""
-        if not self._may_evict():
+        if not self.may_evict():
             return ()
         candidates = self._order(workload)
         if id(candidates) not in self._yielding:
@@ -178,7 +178,7 @@ class Preemption:
             )
         return self._yielding[id(candidates)][1]
 
-    def _may_evict(self) -> bool:
+    def may_evict(self) -> bool:
         """Tell whether the terms of anything that runs may say that it is evictable: of a GPRTemplate or a request."""
         if not self._evicts:
             requests = self.inputs.ledger.requests.values()

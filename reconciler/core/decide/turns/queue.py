@@ -149,8 +149,10 @@ def _rivals(
     taken: dict[WorkloadId, set[ClusterName]] = defaultdict(set)
     for workload, cluster in _placed(plan, position):
         taken[workload].add(cluster)
+    if not taken:
+        return []
     suppressed = {turn.workload: plan.unplaceable(turn.workload) for turn in turns if turn.unit}
-    if not taken or not any(suppressed.values()):
+    if not any(suppressed.values()):
         return []
     full: dict[int, frozenset[ClusterName]] = {}  # workloads that are alike have the very same refusals
     alike: dict[tuple[int, frozenset[ClusterName]], list[_Rival]] = {}
