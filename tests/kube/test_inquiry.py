@@ -64,7 +64,9 @@ def test_server_that_hangs_is_waited_for_within_a_bound(servers: Servers) -> Non
     servers.two.hangs.set()
     trouble = servers.ask(TWO, patience=0.3)["worker-2"].trouble
     assert trouble is not None
-    assert (trouble.fault, trouble.why) == (LoginFault.UNREACHED, "does not answer within 0.3 s")
+    assert trouble.fault is LoginFault.UNREACHED
+    # Whichever runs out first: the bound of a request, or that of the server as a whole.
+    assert trouble.why in ("does not answer within 0.3 s", "did not answer in time")
 
 
 def test_question_that_is_not_answered_in_time_leaves_those_that_were(servers: Servers) -> None:
