@@ -163,7 +163,7 @@ def test_without_the_secret_there_is_no_plan_and_no_comment(runner: Runner, step
 
 
 def test_the_marker_of_the_comment_is_that_of_the_plan(steps: dict[str, str]) -> None:
-    from reconciler.cli.actions.plan_markdown import MARKER  # noqa: PLC0415 - only this test knows it
+    from reconciler.cli.actions.plans.markdown import MARKER  # noqa: PLC0415 - only this test knows it
 
     assert json.dumps(MARKER) in steps["Comment"]
 

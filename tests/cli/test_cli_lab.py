@@ -37,7 +37,7 @@ def test_table_has_a_row_for_each_rule_and_the_optimum(world: str) -> None:
 
 
 def test_optimum_is_left_out_where_its_packages_are_missing(world: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("reconciler.cli.actions.lab.find_spec", lambda _: None)
+    monkeypatch.setattr("reconciler.cli.actions.lab.runs.find_spec", lambda _: None)
     done = lab(world, "--no-peers")
     assert done.exit_code == 0
     assert "pip install 'overspill[lab]'" in done.stderr

@@ -34,7 +34,7 @@ from reconciler.text.wording import count, join_names
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CheckResult:
+class RepositoryCheck:
     """The answer of a check of all files, or of one."""
 
     problems: Sequence[Problem]
@@ -70,7 +70,7 @@ def check(path: Path, observations: Path | None, form: CheckForm) -> None:
         raise click.exceptions.Exit(1)
 
 
-def _check(path: Path, top: Path, name: str, observations: Path | None) -> CheckResult:
+def _check(path: Path, top: Path, name: str, observations: Path | None) -> RepositoryCheck:
     """Check the files below a directory, or the one of them that is named."""
     files, unreadable = read_files(top)
     desired = assemble(CommitId(""), files)
@@ -98,7 +98,7 @@ def _check(path: Path, top: Path, name: str, observations: Path | None) -> Check
             f"{path}: no file of a fleet repository is in here (try `overspill init DIRECTORY` to begin one)"
         )
     ignored = ", passed over by spec.ignore of the Fleet" if name and is_ignored(name, files) else ""
-    return CheckResult(
+    return RepositoryCheck(
         problems=problems,
         elsewhere=elsewhere,
         counts=_counts(desired, files, len(declared)),
@@ -109,7 +109,7 @@ def _check(path: Path, top: Path, name: str, observations: Path | None) -> Check
     )
 
 
-def _document(result: CheckResult) -> dict[str, object]:
+def _document(result: RepositoryCheck) -> dict[str, object]:
     """Return the answer as JSON has it."""
     return {
         **{name: number for name, (number, _, _) in result.counts.items()},
@@ -121,7 +121,7 @@ def _document(result: CheckResult) -> dict[str, object]:
     }
 
 
-def _print_check(result: CheckResult, top: Path) -> None:
+def _print_check(result: RepositoryCheck, top: Path) -> None:
     """Print problems, what was not read or checked, and the counts of it all."""
     _print_problems(result.problems, _errors(result.problems))
     if foreign := folder_summary(result.unread):
@@ -147,7 +147,7 @@ def _next_step(counts: Mapping[str, tuple[int, str, str]], top: Path) -> str:
     return f"Nothing bursts yet. Next: `{command}` writes the template of a live workload."
 
 
-def _report(form: Literal["github", "sarif", "junit"], result: CheckResult) -> str:
+def _report(form: Literal["github", "sarif", "junit"], result: RepositoryCheck) -> str:
     """Write problems as another tool reads them."""
     match form:
         case "github":

@@ -10,7 +10,7 @@ import click
 from reconciler import app
 from reconciler.adapters.engine_webhooks import EngineWebhooks
 from reconciler.cli import options, printing
-from reconciler.cli.actions.plan import plan_document, print_suppressed
+from reconciler.cli.actions.plans.plan import plan_document, print_suppressed
 from reconciler.cli.actions.visibility import warn_of_old_observations, warn_without_observations
 from reconciler.core.commits.cluster_branches import branches_of
 from reconciler.daemon.reconcile import Outcome, reconcile_once

@@ -17,7 +17,7 @@ from reconciler import app
 from reconciler.adapters.git import checkout
 from reconciler.cli import options, printing
 from reconciler.cli.actions.once import print_outcome
-from reconciler.cli.actions.plan import print_plan
+from reconciler.cli.actions.plans.plan import print_plan
 from reconciler.cli.actions.visibility import warn_without_observations
 from reconciler.core.decide.orders.rebalance import rebalance as rebalance_shares
 from reconciler.core.decide.orders.steer import find_placement, find_workload, plan_extension, plan_release, plan_revert

@@ -74,7 +74,7 @@ def init(
     terminal; each question has an option.
     """
     if from_kubeconfig:
-        from reconciler.cli.actions import kubeconfig_init
+        from reconciler.cli.actions.setup import kubeconfig_init
         from reconciler.model.policy import EngineName
 
         workspace, engine = answers.pop("workspace") or "default", answers.pop("engine")
@@ -87,7 +87,7 @@ def init(
         if value:
             flag = {"contexts": "context", "namespaces": "namespace", "repo_url": "repo-url"}.get(name, name)
             raise click.UsageError(f"--{flag} goes with --from-kubeconfig")
-    from reconciler.cli.actions import init as action
+    from reconciler.cli.actions.setup import init as action
 
     action.init(directory, with_git=with_git, policy=policy, host=host)
 

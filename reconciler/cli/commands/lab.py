@@ -92,7 +92,7 @@ def run(
     and what comes after a commit: EngineDelay, StartUp and NoNode. Hours and dollars are told beside the optimum's: the
     best that could have been done with all of the demand known beforehand. P50 and P99 are the times to serve.
     """
-    from reconciler.cli.actions import lab as action
+    from reconciler.cli.actions.lab import runs as action
 
     if listing:
         action.list_scenarios()
@@ -138,7 +138,7 @@ def sweep(
     UNMET is the mean of the scenarios, JAIN the lowest, and WORST the scenario that is served least; the others are
     sums. The table is the same wherever the runs took place.
     """
-    from reconciler.cli.actions import lab as action
+    from reconciler.cli.actions.lab import runs as action
 
     action.sweep(scenarios, vary, policy, traces, workers=workers, address=address, form=form)
 
@@ -167,7 +167,7 @@ def replay(settings: Settings, recording: Path, at: datetime | None, form: optio
 
     Exits with 1 when a plan parts, or when a part of the recording is damaged; the rest is decided all the same.
     """
-    from reconciler.cli.actions import lab_replay as action
+    from reconciler.cli.actions.lab import replay as action
 
     action.replay(settings, recording, at, form)
 
@@ -202,6 +202,6 @@ def compare(settings: Settings, base: str, head: str, recording: Path, form: Com
     the outages are as recorded, the pods of its own placements take the place of the recorded ones, and become ready
     as fast as placements did in the recording. The answer is Markdown for a pull request.
     """
-    from reconciler.cli.actions import lab_compare as action
+    from reconciler.cli.actions.lab import compare as action
 
     action.compare(settings, base, head, recording, form)

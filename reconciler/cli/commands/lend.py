@@ -68,7 +68,7 @@ def lend(
 
     In the end it shows what would be placed if replicas were missing now.
     """
-    from reconciler.cli.actions import lend as action
+    from reconciler.cli.actions.setup import lend as action
 
     wanted = action.Wanted(
         workload=workload, namespace=namespace, primary=primary, workspace=workspace, name=name, missing=missing

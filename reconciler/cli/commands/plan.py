@@ -111,6 +111,6 @@ def plan(
     A single pass has not watched the demand fall. A burst that a daemon reverts after the scale-down window is shown
     only where the observations have `deficitSince`.
     """
-    from reconciler.cli.actions import plan as action
+    from reconciler.cli.actions.plans import plan as action
 
     action.plan(settings, at, what_if, as_diff=as_diff, detailed_exitcode=detailed_exitcode, form=form)

@@ -46,6 +46,6 @@ def token(
     SHA-256 and is no secret. The token itself is shown this once, on the error stream, or written to a new file that
     only its owner may read. Overspill keeps and sends nothing; the entry lets its bearer in.
     """
-    from reconciler.cli.actions import token as action
+    from reconciler.cli.actions.setup import token as action
 
     action.token(name=name, email=email, workspaces=workspaces, role=role, expires=expires, out=out)

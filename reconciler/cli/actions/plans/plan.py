@@ -10,9 +10,9 @@ import click
 from reconciler import app
 from reconciler.bulkhead import Seam, attempt
 from reconciler.cli import options, printing
-from reconciler.cli.actions.diff import patch
-from reconciler.cli.actions.plan_markdown import markdown_plan
-from reconciler.cli.actions.plan_rows import plan_rows
+from reconciler.cli.actions.plans.diff import patch
+from reconciler.cli.actions.plans.markdown import markdown_plan
+from reconciler.cli.actions.plans.rows import plan_rows
 from reconciler.cli.actions.visibility import warn_of_old_observations, warn_without_observations
 from reconciler.cli.commands.plan import PlanForm
 from reconciler.cli.exit_codes import REFUSED, WOULD_CHANGE

@@ -12,7 +12,7 @@ import click
 from reconciler import app
 from reconciler.adapters.recording_files import read_recording
 from reconciler.cli import printing
-from reconciler.cli.actions.lab_replay import fetch_history
+from reconciler.cli.actions.lab.replay import fetch_history
 from reconciler.core.fleet.read_file import is_read
 from reconciler.core.recording.pass_record import PassRecord
 from reconciler.daemon.reconcile import World

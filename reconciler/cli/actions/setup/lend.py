@@ -13,7 +13,7 @@ import click
 from reconciler import app
 from reconciler.cli import package_files, printing
 from reconciler.cli.actions.files import read_files
-from reconciler.cli.actions.plan import print_plan
+from reconciler.cli.actions.plans.plan import print_plan
 from reconciler.core.commits.templates import written
 from reconciler.core.fleet.file import ParsedFile
 from reconciler.core.fleet.read_file import assemble, parse_file

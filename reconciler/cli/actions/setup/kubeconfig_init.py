@@ -14,7 +14,7 @@ from pydantic import TypeAdapter, ValidationError
 from reconciler.adapters.git import checkout
 from reconciler.adapters.kube.discovery import PATIENCE, kubeconfig_contexts, read_contexts, read_gpu_namespaces
 from reconciler.cli import printing
-from reconciler.cli.actions.init import (
+from reconciler.cli.actions.setup.init import (
     WORKFLOWS,
     layout_files,
     ready_made_policy,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from reconciler.cli import printing
-from reconciler.cli.actions.plan_rows import plan_rows
+from reconciler.cli.actions.plans.rows import plan_rows
 from reconciler.core.commits.templates import written
 from reconciler.core.commits.write import RenderedPlan
 from reconciler.core.cost.rate import HourlyRate, hourly_rate

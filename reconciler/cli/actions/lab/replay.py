@@ -10,7 +10,7 @@ import click
 from reconciler import app
 from reconciler.adapters.recording_files import read_recording
 from reconciler.cli import options, printing
-from reconciler.cli.actions.plan import print_plan
+from reconciler.cli.actions.plans.plan import print_plan
 from reconciler.daemon.reconcile import PassDecision, World, render_plan
 from reconciler.errors import InvalidInput, Problem
 from reconciler.lab.replay import Replay, Replayed

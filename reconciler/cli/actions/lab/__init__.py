@@ -1,0 +1,1 @@
+"""The actions of `lab`: run and sweep, compare, replay."""

@@ -1,0 +1,1 @@
+"""The actions by which a fleet begins: its repository, its templates, its tokens."""
