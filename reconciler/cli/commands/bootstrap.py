@@ -69,7 +69,7 @@ def bootstrap(
     With --apply and --context they are applied by server-side apply, after they have been compared with what is there,
     by an account that may grant these rights: never that of the daemon.
     """
-    from reconciler.cli.actions import bootstrap as action
+    from reconciler.cli.actions.setup import bootstrap as action
 
     if not applied:
         for flag, value in (("context", context), ("kubeconfig", kubeconfig), ("yes", yes)):

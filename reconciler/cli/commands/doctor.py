@@ -50,6 +50,6 @@ def doctor(settings: Settings, account: str, form: options.Output) -> None:
     The daemon may not see namespaces, Secrets and what `bootstrap` prints. An administrator's kubeconfig shows all of
     that, and with --as the rights of the daemon beside it.
     """
-    from reconciler.cli.actions import doctor as action
+    from reconciler.cli.actions.setup import doctor as action
 
     action.doctor(settings, account, form)

@@ -1,1 +1,1 @@
-"""The actions by which a fleet begins: its repository, its templates, its tokens."""
+"""The actions by which a fleet begins: its repository and templates, what engines need, what is amiss, its tokens."""
