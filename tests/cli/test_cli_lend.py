@@ -164,7 +164,7 @@ def test_objects_may_come_from_a_file(terminal: Terminal, fleet: Path, tmp_path:
     ]
     (tmp_path / "live.json").write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
     printed = lend(terminal, fleet, "--filename", str(tmp_path / "live.json"))
-    assert "`overspill plan --what-if demo/vllm+3` shows what would happen" in printed
+    assert "What would be placed is unknown, since no cluster is seen (pass --kubeconfig or --observations)." in printed
     assert "kind: ConfigMap" in (fleet / "templates" / "vllm.yaml").read_text()
 
 
@@ -186,3 +186,44 @@ def test_without_a_login_the_way_out_is_told(terminal: Terminal, fleet: Path) ->
     result = terminal("lend", "deployment/vllm", "-n", "demo", "--fleet", str(fleet), "--primary", "worker-1")
     assert result.exit_code == 1
     assert "no kubeconfig leads to cluster worker-1 (pass --kubeconfig PATH, or --filename" in result.stderr
+
+
+def test_a_link_is_not_replaced(terminal: Terminal, fleet: Path, clusters: Clusters, tmp_path: Path) -> None:
+    (fleet / "templates").mkdir()
+    (fleet / "templates" / "vllm.yaml").symlink_to(tmp_path / "elsewhere.yaml")
+    arguments = ("--fleet", str(fleet), "--primary", "worker-1", "--kubeconfig", str(clusters.kubeconfig))
+    result = terminal("lend", "deployment/vllm", "-n", "demo", *arguments)
+    assert result.exit_code == 1
+    assert "templates/vllm.yaml is there already" in result.stderr
+    assert (fleet / "templates" / "vllm.yaml").is_symlink()
+
+
+def test_a_preview_that_fails_takes_back_nothing(terminal: Terminal, fleet: Path, tmp_path: Path) -> None:
+    broken = kubeconfig(tmp_path / "broken", ("worker-1", "http://127.0.0.1:9"), ("worker-2", "http://127.0.0.1:9"))
+    live = {"apiVersion": "apps/v1", "kind": "Deployment", **DEPLOYMENT}
+    (tmp_path / "live.json").write_text(json.dumps(live))
+    printed = lend(terminal, fleet, "-f", str(tmp_path / "live.json"), "--kubeconfig", str(broken))
+    assert (fleet / "templates" / "vllm.yaml").is_file()
+    assert "Wrote" in printed
+
+
+def test_a_kubeconfig_that_is_not_there_is_told_before_a_file_is_written(
+    terminal: Terminal, fleet: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "live.json").write_text(json.dumps({"apiVersion": "apps/v1", "kind": "Deployment", **DEPLOYMENT}))
+    arguments = ("--fleet", str(fleet), "--primary", "worker-1", "-f", str(tmp_path / "live.json"))
+    result = terminal("lend", "deployment/vllm", "-n", "demo", *arguments, "--kubeconfig", "nowhere")
+    assert result.exit_code == 1
+    assert "reading the kubeconfig: nowhere is not a file" in result.stderr
+    assert not (fleet / "templates").exists()
+
+
+def test_a_name_that_the_file_lacks_is_told_with_those_that_it_holds(
+    terminal: Terminal, fleet: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "live.json").write_text(json.dumps({"apiVersion": "apps/v1", "kind": "Deployment", **DEPLOYMENT}))
+    arguments = ("--fleet", str(fleet), "--primary", "worker-1", "-f", str(tmp_path / "live.json"))
+    result = terminal("lend", "deployment/vlm", "-n", "demo", *arguments)
+    assert "has no Deployment demo/vlm (it holds deployment/vllm in demo)" in result.stderr
+    result = terminal("lend", "statefulset/vllm", "-n", "demo", *arguments)
+    assert "has no StatefulSet demo/vllm (it holds none, but 1 other object)" in result.stderr

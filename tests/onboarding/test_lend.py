@@ -258,3 +258,68 @@ def test_the_primary_is_that_of_the_workspaces() -> None:
         choose_primary(fleet(), "worker-9")
     with pytest.raises(InvalidInput, match="has no Cluster yet"):
         choose_primary(desired(clusters=()), None)
+
+
+@pytest.mark.parametrize(
+    ("manifest", "selector"),
+    [
+        (
+            named("LeaderWorkerSet", "llama", "leaderworkerset.x-k8s.io/v1", spec={
+                "replicas": 1,
+                "leaderWorkerTemplate": {
+                    "size": 2,
+                    "leaderTemplate": {"metadata": {"labels": {"role": "leader"}}, "spec": {"containers": []}},
+                    "workerTemplate": {"spec": {"containers": []}},
+                },
+            }),
+            {"leaderworkerset.sigs.k8s.io/name": "llama", "role": "leader"},
+        ),
+        (
+            named("Job", "train", "batch/v1", spec={"template": {"spec": {"containers": []}}}),
+            {"job-name": "train"},
+        ),
+        (
+            named("StatefulSet", "web", "apps/v1", spec={
+                "selector": {"matchLabels": {"app": "web"}},
+                "template": {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": []}},
+            }),
+            {"statefulset.kubernetes.io/pod-name": "web-0"},
+        ),
+    ],
+    ids=["leaderworkerset", "job", "statefulset"],
+)  # fmt: skip # objects, field by field
+def test_a_service_may_select_by_labels_that_a_controller_adds(
+    manifest: dict[str, Any], selector: dict[str, str]
+) -> None:
+    service = named("Service", "of-it", spec={"selector": selector, "ports": [{"port": 80}]})
+    other = named("Service", "of-another", spec={"selector": {**selector, "role": "another"}})
+    resources = [
+        resource["manifest"] for resource in template(lent(manifest, service, other))["spec"]["manifestResources"]
+    ]
+    assert [resource["metadata"]["name"] for resource in resources if resource["kind"] == "Service"] == ["of-it"]
+    assert resources[-1]["spec"]["selector"] == selector
+
+
+def test_certificates_of_the_cluster_stay_there() -> None:
+    volume = {"name": "ca", "configMap": {"name": "kube-root-ca.crt"}}
+    pod = {"containers": [{"name": "a", "image": "a"}], "volumes": [volume]}
+    manifest = put(DEPLOYMENT, ("spec", "template", "spec"), pod)
+    files = lent(manifest, named("ConfigMap", "kube-root-ca.crt", data={"ca.crt": "-----BEGIN"}))
+    assert [resource["manifest"]["kind"] for resource in template(files)["spec"]["manifestResources"]] == ["Deployment"]
+    assert files.notes == ()
+
+
+def test_what_comes_into_git_and_what_is_left_out_is_told() -> None:
+    ports = [{"port": 80, "nodePort": 30080}]
+    service = put(SERVICE, ("spec", "ports"), ports) | {}
+    service = put(service, ("spec", "externalIPs"), ["192.0.2.1"])
+    notes = lent(DEPLOYMENT, SETTINGS, CLAIM, ACCOUNT, service).notes
+    assert "ConfigMap settings: 1 key come into git; see that no credential is among them" in notes
+    assert "Service vllm: externalIPs and nodePort of worker-1 left out" in notes
+
+
+def test_who_makes_an_object_is_told() -> None:
+    owners = [{"kind": "InferenceService", "name": "llama", "controller": True}]
+    manifest = put(DEPLOYMENT, ("metadata", "ownerReferences"), owners)
+    notes = lent(manifest, SETTINGS, CLAIM, ACCOUNT).notes
+    assert "Deployment serving/vllm: InferenceService llama makes it, and may be what you mean to lend" in notes

@@ -5,8 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from reconciler.core.expressions.render import render
 from reconciler.core.onboarding.portable_object import portable
+from reconciler.model.workload import DeploySpec, ManifestResource
+from tests.builders.deploy_specs import context
 
 POD: dict[str, Any] = {
     "containers": [{"name": "server", "image": "server:1", "terminationMessagePath": "/dev/termination-log"}],
@@ -145,3 +150,89 @@ def test_a_job_has_neither_the_selector_nor_the_labels_of_its_controller() -> No
 def test_braces_stay_text() -> None:
     manifest = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": {"t": "{{ user }}"}}
     assert portable(manifest)["data"] == {"t": "{% raw %}{{ user }}{% endraw %}"}
+
+
+PARTS = (
+    "{{",
+    "}}",
+    "{%",
+    "%}",
+    "{#",
+    "#}",
+    " raw ",
+    "{% raw %}",
+    "{% endraw %}",
+    "x",
+    "\n",
+    "\r\n",
+    "'",
+    '"',
+    "\\",
+    "é",
+)
+TEXTS = st.lists(st.sampled_from(PARTS)).map("".join)
+
+
+@given(text=TEXTS)
+def test_a_template_renders_any_text_of_a_live_object_as_it_was(text: str) -> None:
+    spec = DeploySpec(
+        manifests=(ManifestResource(name="a", manifest=portable({"kind": "ConfigMap", "data": {"t": text}})),)
+    )
+    rendered = render(spec, context(spec))
+    assert rendered.manifests[0].manifest["data"]["t"] == text
+
+
+@pytest.mark.parametrize(
+    ("kind", "spec"),
+    [
+        ("Service", {"selector": {"job-name": "train"}, "ports": [{"port": 80}]}),
+        ("Service", {"selector": {"statefulset.kubernetes.io/pod-name": "web-0"}, "internalTrafficPolicy": "Local"}),
+    ],
+)
+def test_selectors_stay_as_they_are(kind: str, spec: dict[str, Any]) -> None:
+    assert portable({"apiVersion": "v1", "kind": kind, "metadata": {"name": "a"}, "spec": spec})["spec"] == spec
+
+
+def test_labels_that_a_selector_names_stay_in_the_template() -> None:
+    helm = {"app.kubernetes.io/managed-by": "Helm", "helm.sh/chart": "vllm-1.0"}
+    affinity = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [
+        {"labelSelector": {"matchLabels": {"job-name": "t"}}, "topologyKey": "kubernetes.io/hostname"}
+    ]}}  # fmt: skip # an object, field by field
+    spec = {
+        "selector": {"matchLabels": helm},
+        "template": {
+            "metadata": {"labels": {**helm, "pod-template-hash": "1"}},
+            "spec": {"containers": [], "affinity": affinity, "nodeSelector": {"cattle.io/os": "linux"}},
+        },
+    }
+    kept = portable({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "a"}, "spec": spec})["spec"]
+    assert kept["selector"] == {"matchLabels": helm}
+    assert kept["template"]["metadata"] == {"labels": helm}
+    assert kept["template"]["spec"] == spec["template"]["spec"]
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        {"template": {"spec": {"containers": [
+            {"name": "a", "livenessProbe": {"httpGet": {"port": 80}, "terminationGracePeriodSeconds": 30}}
+        ], "terminationGracePeriodSeconds": 600}}},
+        {"backoffLimit": 6, "backoffLimitPerIndex": 1, "template": {"spec": {"containers": []}}},
+        {"manualSelector": True, "selector": {"matchLabels": {"a": "b"}}, "template": {"spec": {"containers": []}}},
+    ],
+)  # fmt: skip # objects, field by field
+def test_values_that_are_defaults_elsewhere_stay(spec: dict[str, Any]) -> None:
+    assert portable({"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "a"}, "spec": spec})["spec"] == spec
+
+
+def test_claims_of_a_set_have_no_status() -> None:
+    claim = {"metadata": {"name": "models"}, "spec": {"accessModes": ["ReadWriteOnce"]}}
+    spec = {"volumeClaimTemplates": [{**claim, "status": {"phase": "Pending"}}]}
+    kept = portable({"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": {"name": "a"}, "spec": spec})["spec"]
+    assert kept == {"volumeClaimTemplates": [claim]}
+
+
+def test_ports_of_nodes_are_left_out() -> None:
+    spec = {"type": "NodePort", "ports": [{"port": 80, "nodePort": 30080}]}
+    kept = portable({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "a"}, "spec": spec})["spec"]
+    assert kept == {"type": "NodePort", "ports": [{"port": 80}]}

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from reconciler.core.fleet.prerequisites import prerequisites
 from reconciler.core.observe.counted_object import WORKLOAD
-from reconciler.core.onboarding.portable_object import portable
+from reconciler.core.onboarding.portable_object import ADDRESSES, portable
 from reconciler.core.schema import yaml
 from reconciler.core.workloads.builtin_kinds import BUILT_IN, Kinds, kind_of, kinds_named, scale_paths
 from reconciler.core.workloads.paths import at, put
@@ -24,7 +24,7 @@ from reconciler.model.kubernetes.workload_kind import WorkloadKind
 from reconciler.model.policy import Desired, Workspace
 from reconciler.model.workload import DeploySpec, Json, ManifestResource, Step, StepType
 from reconciler.text.spelling import nearest
-from reconciler.text.wording import join_names
+from reconciler.text.wording import count, join_names
 
 COPIED: Mapping[Category, tuple[str, str]] = {
     Category.SERVICE_ACCOUNTS: ("v1", "ServiceAccount"),
@@ -47,6 +47,8 @@ class LiveWorkload:
     manifest: Mapping[str, Json]
     companions: tuple[Mapping[str, Json], ...] = ()
     """Other objects of its namespace; those that it does not need are left out of the template."""
+    source: str = ""
+    """The file that it was read from; empty for the cluster."""
 
     @property
     def name(self) -> str:
@@ -207,6 +209,10 @@ def _template(live: LiveWorkload, workload: WorkloadId, kinds: Kinds) -> tuple[J
     return document, [*_notes(live, resources, kinds)]
 
 
+_OF_THE_CLUSTER = frozenset({"istio-ca-root-cert", "kube-root-ca.crt", "openshift-service-ca.crt"})
+"""ConfigMaps that a controller writes into each namespace, with the certificates of its own cluster."""
+
+
 def _copied(live: LiveWorkload, kinds: Kinds) -> list[dict[str, Json]]:
     """Return the companions that the pods cannot start without, portable, in the order of the steps."""
     needed = {(each.category, each.name) for each in needed_objects(live, kinds)}
@@ -214,18 +220,30 @@ def _copied(live: LiveWorkload, kinds: Kinds) -> list[dict[str, Json]]:
     for category, (_, kind) in COPIED.items():
         for manifest in live.companions:
             key = category, f"{live.namespace}/{at(manifest, ('metadata', 'name'))}"
-            if manifest.get("kind") == kind and key in needed:
+            its_own = kind == "ConfigMap" and at(manifest, ("metadata", "name")) in _OF_THE_CLUSTER
+            if manifest.get("kind") == kind and key in needed and not its_own:
                 copied.append(portable(manifest))
     return copied
 
 
+_POD_NAME = "statefulset.kubernetes.io/pod-name"
+_JOB_NAMES = ("job-name", "batch.kubernetes.io/job-name")
+
+
 def _serves(service: Mapping[str, Json], workload: Mapping[str, Json], kinds: Kinds) -> bool:
-    """Tell whether an object is a Service that selects pods of a workload."""
+    """Tell whether an object is a Service that selects pods of a workload, by the labels that they come to have."""
     selector = at(service, ("spec", "selector"))
     if service.get("kind") != "Service" or not isinstance(selector, dict) or not selector:
         return False
+    name, kind = str(at(workload, ("metadata", "name"))), kind_of(workload, kinds)
+    added = {mark.label: name for mark in (() if kind is None else kind.marks) if not mark.made_up}
+    if kind is not None and kind.name == "batch/Job":
+        added |= dict.fromkeys(_JOB_NAMES, name)
+    one_pod = selector.get(_POD_NAME)
+    if kind is not None and kind.ordinals and isinstance(one_pod, str) and one_pod.startswith(f"{name}-"):
+        added[_POD_NAME] = one_pod
     labels = (pod_metadata(workload, site)["labels"] for site in pod_template_sites(workload, kinds))
-    return any(selector.items() <= own.items() for own in labels)
+    return any(selector.items() <= {**own, **added}.items() for own in labels)
 
 
 def _scaled(manifest: dict[str, Json], kinds: Kinds) -> dict[str, Json]:
@@ -258,22 +276,22 @@ def _needed(manifests: Iterable[Mapping[str, Json]], live: LiveWorkload, kinds: 
 
 
 def _notes(live: LiveWorkload, resources: list[dict[str, Json]], kinds: Kinds) -> Iterator[str]:
-    """Say what other clusters have to provide, and what of the workload is tied to its own cluster."""
+    """Say what comes into git, what other clusters have to provide, and what of it is tied to its own cluster."""
+    yield from _copied_notes(live, resources)
     lacking: dict[Category, list[str]] = {}
     for needed in _needed(resources, live, kinds):
-        lacking.setdefault(needed.category, []).append(needed.name)
+        if needed.name.rpartition("/")[2] not in _OF_THE_CLUSTER:
+            lacking.setdefault(needed.category, []).append(needed.name)
     for category, names in lacking.items():
         what = f"{_NOUNS.get(category, category)} {join_names(names)}"
         if category is Category.SECRETS:
             yield f"{what}: not copied, since no secret belongs in git; each cluster of a burst has to have it"
+        elif category in COPIED and live.source:
+            yield f"{what}: not in {live.source}; add it there, or each cluster of a burst has to have it"
         elif category in COPIED:
             yield f"{what}: not found on {live.primary}, or not readable; each cluster of a burst has to have it"
         else:
             yield f"{what}: each cluster of a burst has to have it"
-    for resource in resources:
-        if resource.get("kind") == "PersistentVolumeClaim":
-            claim = at(resource, ("metadata", "name"))
-            yield f"claim {claim}: each cluster has its own, which begins empty; load it in an init container, say"
     for place in pod_template_sites(live.manifest, kinds):
         selector = at(live.manifest, (*map(str, place.loc), "nodeSelector")) if place.loc else None
         tied = [key for key in _TIED if isinstance(selector, dict) and key in selector]
@@ -282,6 +300,33 @@ def _notes(live: LiveWorkload, resources: list[dict[str, Json]], kinds: Kinds) -
     kind = kind_of(live.manifest, kinds)
     if kind is not None and kind.once:
         yield f"{kind.kind}: runs once, so it is placed elsewhere only while the one on {live.primary} is held"
+    owners = at(live.manifest, ("metadata", "ownerReferences"))
+    for owner in owners if isinstance(owners, list) else ():
+        yield f"{live.title}: {owner.get('kind')} {owner.get('name')} makes it, and may be what you mean to lend"
+
+
+def _copied_notes(live: LiveWorkload, resources: list[dict[str, Json]]) -> Iterator[str]:
+    """Say of copied objects what a person has to look at."""
+    for resource in resources:
+        name = at(resource, ("metadata", "name"))
+        match resource.get("kind"):
+            case "ConfigMap":
+                keys = [*(resource.get("data") or ()), *(resource.get("binaryData") or ())]
+                yield f"ConfigMap {name}: {count(len(keys), 'key')} come into git; see that no credential is among them"
+            case "PersistentVolumeClaim":
+                yield f"claim {name}: each cluster has its own, which begins empty; load it in an init container, say"
+            case "Service":
+                before = next((each for each in live.companions if _is_same(each, resource)), {})
+                left = [field for field in ADDRESSES if at(before, ("spec", field))]
+                ports = at(before, ("spec", "ports"))
+                left += ["nodePort"] if any("nodePort" in port for port in ports or ()) else []
+                if left:
+                    yield f"Service {name}: {join_names(left)} of {live.primary} left out"
+
+
+def _is_same(one: Mapping[str, Json], other: Mapping[str, Json]) -> bool:
+    names = [(each.get("kind"), at(each, ("metadata", "name"))) for each in (one, other)]
+    return names[0] == names[1]
 
 
 _NOUNS = {

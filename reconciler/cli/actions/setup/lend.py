@@ -16,6 +16,7 @@ from reconciler.cli.actions.files import read_files
 from reconciler.cli.actions.plans.plan import print_plan
 from reconciler.core.commits.templates import written
 from reconciler.core.fleet.file import ParsedFile
+from reconciler.core.fleet.objects import first_names
 from reconciler.core.fleet.read_file import assemble, parse_file
 from reconciler.core.observe.supposition import parse_supposition
 from reconciler.core.onboarding.lend import (
@@ -29,7 +30,7 @@ from reconciler.core.onboarding.lend import (
 from reconciler.core.schema import yaml
 from reconciler.core.workloads.api_kinds import group_kind
 from reconciler.daemon.reconcile import draft
-from reconciler.errors import InvalidInput, Severity
+from reconciler.errors import InvalidInput, Severity, Transient
 from reconciler.lab.memory_repository import MemoryRepository
 from reconciler.model.ids import ClusterName, CommitId
 from reconciler.model.policy import Desired
@@ -60,23 +61,29 @@ class Wanted:
 
 def lend(settings: Settings, fleet: Path, wanted: Wanted, manifests: Path | None, *, dry_run: bool) -> None:
     """Write the files with which a workload may burst, and show the burst of some missing replicas."""
+    if settings.kubeconfig is not None and not settings.kubeconfig.is_file():
+        raise InvalidInput(f"reading the kubeconfig: {settings.kubeconfig} is not a file (try another --kubeconfig)")
     files, unreadable = read_files(fleet)
     desired = assemble(CommitId(""), files)
     printing.problems(unreadable)
     live = _live(settings, desired, wanted, manifests)
     lent = _lent(live, desired, files, wanted)
     texts = {path: text.encode() for path, text in lent.files.items()}
-    after = assemble(CommitId(""), {**files, **{path: parse_file(text) for path, text in texts.items()}})
-    _refuse_errors(after, lent, fleet)
+    _refuse_what_is_there(fleet, texts)
     if dry_run:
         for path, text in lent.files.items():
             printing.say(f"--- {fleet / path}\n{text}")
-    else:
+    after = assemble(CommitId(""), {**files, **{path: parse_file(text) for path, text in texts.items()}})
+    _refuse_errors(after, lent, fleet)
+    if not dry_run:
         _write(fleet, texts)
     for note in lent.notes:
         printing.sentence(f"Note: {note}.")
     source = {**{path: (fleet / path).read_bytes() for path in files}, **texts}
-    _show_burst(settings, source, lent, wanted.missing)
+    try:
+        _show_burst(settings, source, lent, wanted.missing)
+    except (InvalidInput, Transient) as error:
+        printing.warn(f"what would happen cannot be said: {error}")
 
 
 def _live(settings: Settings, desired: Desired, wanted: Wanted, manifests: Path | None) -> LiveWorkload:
@@ -91,12 +98,18 @@ def _live(settings: Settings, desired: Desired, wanted: Wanted, manifests: Path 
     for manifest in objects:
         place = _namespace(manifest, wanted.namespace), (manifest.get("metadata") or {}).get("name")
         if group_kind(manifest) == kind.name and place == (wanted.namespace, name):
-            return _from_file(manifest, objects, primary, wanted.namespace)
-    raise InvalidInput(f"{manifests} holds no {kind.kind} {wanted.namespace}/{name} (try another --namespace or kind)")
+            return _from_file(manifest, objects, primary, wanted.namespace, str(manifests))
+    there = sorted(
+        f"{kind.kind.lower()}/{(each.get('metadata') or {}).get('name')} in {_namespace(each, wanted.namespace)}"
+        for each in objects
+        if group_kind(each) == kind.name
+    )
+    held = f"it holds {first_names(there)}" if there else f"it holds none, but {count(len(objects), 'other object')}"
+    raise InvalidInput(f"{manifests} has no {kind.kind} {wanted.namespace}/{name} ({held})")
 
 
 def _from_file(
-    manifest: Mapping[str, Json], objects: list[Mapping[str, Json]], primary: ClusterName, namespace: str
+    manifest: Mapping[str, Json], objects: list[Mapping[str, Json]], primary: ClusterName, namespace: str, source: str
 ) -> LiveWorkload:
     """Return a workload with the other objects of its namespace."""
 
@@ -105,7 +118,7 @@ def _from_file(
 
     near = (other for other in objects if other is not manifest and _namespace(other, namespace) == namespace)
     companions = tuple(map(placed, near))
-    return LiveWorkload(primary=primary, manifest=placed(manifest), companions=companions)
+    return LiveWorkload(primary=primary, manifest=placed(manifest), companions=companions, source=source)
 
 
 def _namespace(manifest: Mapping[str, Json], otherwise: str) -> str:
@@ -143,10 +156,14 @@ def _lent(live: LiveWorkload, desired: Desired, files: Mapping[str, ParsedFile],
             workspace_name=wanted.workspace,
             policy=_usual_policy(),
         )
-    for path in lent.files:
-        if path in files:
-            raise InvalidInput(f"{path} is there already (try --name with another name, or take the file away first)")
     return lent
+
+
+def _refuse_what_is_there(fleet: Path, texts: Mapping[str, bytes]) -> None:
+    """Raise InvalidInput for a file, a link or anything else at a path that is to be written."""
+    for path in texts:
+        if os.path.lexists(fleet / path):
+            raise InvalidInput(f"{path} is there already (try --name with another name, or take the file away first)")
 
 
 def _usual_policy() -> Json:
@@ -187,7 +204,10 @@ def _show_burst(settings: Settings, source: Mapping[str, bytes], lent: LentFiles
     """Print what would be committed if replicas of the workload were missing now, by all files together."""
     command = f"overspill plan --what-if {lent.workload}+{missing}"
     if settings.kubeconfig is None and settings.observations is None:
-        printing.sentence(f"Next: commit the files. `{command}` shows what would happen if replicas were missing.")
+        printing.sentence(
+            "What would be placed is unknown, since no cluster is seen (pass --kubeconfig or --observations). Next:"
+            f" commit and push the files; `{command}` tells it then."
+        )
         return
     with app.trying(settings, MemoryRepository(source)) as trial:
         supposition = parse_supposition(f"{lent.workload}+{missing}")
@@ -213,5 +233,5 @@ def _show_burst(settings: Settings, source: Mapping[str, bytes], lent: LentFiles
     problems = (*decision.problems, *rendered.problems)
     printing.problems(problem for problem in problems if problem.path not in source)
     printing.sentence(
-        f"Next: commit {count(len(lent.files), 'file')}. `{command}` answers again, with what is placed already."
+        f"Next: commit and push {count(len(lent.files), 'file')}. `{command}` answers again then, with what is placed."
     )
