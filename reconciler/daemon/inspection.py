@@ -15,7 +15,7 @@ from reconciler.core.readiness import git
 from reconciler.core.readiness.check import AskedServer, Check, CheckGroup, CheckResult, unknown
 from reconciler.core.readiness.fleet_checks import server_checks
 from reconciler.core.readiness.question import ServiceAccountName
-from reconciler.core.readiness.server import ServerAnswers, observation_result, trouble_result
+from reconciler.core.readiness.server import LoginFault, ServerAnswers, observation_result, trouble_result
 from reconciler.core.readiness.webhooks import webhook_result
 from reconciler.daemon.reconcile import Memory, World
 from reconciler.daemon.source import missing_branch
@@ -115,8 +115,12 @@ def _servers(
     for server, listed in checks.items():
         results = _results(server, listed, answers[server], problems)
         seen = observed.clusters.get(server.cluster) if server.cluster is not None else None
-        if answers[server].trouble is not None and seen is not None:  # files tell of it, and it need not be asked
-            results = [observation_result(server, now - seen.observed_at, desired.fleet.observation_max_age)]
+        trouble = answers[server].trouble
+        if trouble is not None and seen is not None:
+            told = observation_result(server, now - seen.observed_at, desired.fleet.observation_max_age)
+            # Files may tell of a cluster that no login is meant for; one that does not work is told as well.
+            meant = trouble.fault in (LoginFault.REFUSED, LoginFault.UNREACHED)
+            results = [*results, told] if meant else [told]
         yield CheckGroup(place=server.title, results=tuple(results))
 
 

@@ -232,6 +232,18 @@ def test_without_a_kubeconfig_files_tell_of_clusters(
     assert rows[2][2] == "API server: no kubeconfig is named, so nobody can be asked"
 
 
+def test_files_hide_no_login_that_does_not_work(
+    overspill: Terminal, ready: ReadyFleet, observations: Path, tmp_path: Path
+) -> None:
+    head = "apiVersion: overspill.dev/v1alpha1\nkind: Observation\ncluster: worker-2\n"
+    (observations / "worker-2.yaml").write_text(f'{head}observedAt: "{format_time(datetime.now(UTC))}"\n')
+    overspill.env["OVERSPILL_OBSERVATIONS"] = str(observations)
+    away = kubeconfig(tmp_path / "away", ("worker-2", "http://127.0.0.1:9"))
+    rows = [row for row in results(overspill, "--kubeconfig", str(away)) if row[0] == "worker-2"]
+    assert [row[1] for row in rows] == ["missing", "ok"]
+    assert "from a file" in rows[1][2]
+
+
 def test_argo_cd_whose_cluster_is_not_described_is_told(overspill: Terminal, ready: ReadyFleet, fleet: Remote) -> None:
     fleet.commit("main", {"fleet.yaml": FILES["fleet.yaml"].replace(", argocd: {connection: {context: worker-3}}", "")})
     ((place, readiness, seen, _),) = others(results(overspill))

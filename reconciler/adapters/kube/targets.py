@@ -161,7 +161,7 @@ def _free_contexts(desired: Desired, contexts: frozenset[str]) -> str:
     }
     free = sorted(contexts - used)
     if not free:
-        return "it has none that no Cluster uses" if contexts else "it has none"
+        return "Clusters use all of its contexts" if contexts else "it has none"
     return f"no Cluster uses yet: {first_names(free)}"
 
 

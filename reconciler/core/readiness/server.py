@@ -105,6 +105,6 @@ def trouble_result(server: AskedServer, trouble: LoginTrouble) -> CheckResult:
 def observation_result(server: AskedServer, age: timedelta, most: timedelta) -> CheckResult:
     """Report a cluster of which files tell, and no API server that was asked."""
     if age <= most:
-        return ok("observation", f"{format_duration(age)} old, from a file; its API server is not asked")
+        return ok("observation", f"{format_duration(age)} old, from a file")
     seen = f"{format_duration(age)} old, and the Fleet's observationMaxAge is {format_duration(most)}"
     return missing("observation", seen, server.kubectl("get", "nodes,pods", "--all-namespaces"))

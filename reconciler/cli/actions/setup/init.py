@@ -97,15 +97,19 @@ def write_files(directory: Path, files: Mapping[str, bytes], *, with_git: bool) 
     if not missing and state in {None, checkout.State.HAS_COMMITS}:
         printing.say(f"{directory} holds the {number} of the layout already.")
     elif state is None:
-        printing.say(f"Wrote {number} to {directory}.")
+        printing.say(f"Wrote {number} to {_shown(directory)}.")
     else:
         author = checkout.create(directory, "main", "Begin the fleet repository", fallback=_SCAFFOLD_AUTHOR)
-        printing.say(f"Wrote {number} to {directory} and committed them to main.")
+        printing.say(f"Wrote {number} to {_shown(directory)} and committed them to main.")
         if author is _SCAFFOLD_AUTHOR:
             printing.say(
                 f"git knows no user.name and user.email here: the author of that commit is {author.name}. Before the"
                 " next commit: git config --global user.name 'Ada Lovelace', and user.email."
             )
+
+
+def _shown(directory: Path) -> str:
+    return "this directory" if directory == Path() else str(directory)
 
 
 def refuse_other_files(directory: Path, paths: Collection[str], folders: Collection[str]) -> None:
