@@ -72,7 +72,10 @@ def unready(ready: ReadyFleet, message: str = "failed to checkout") -> None:
 APPLY_RBAC = "kubectl --context worker-1 apply -f bootstrap/rbac.yaml"
 APPLY_FLUX = "overspill bootstrap flux --cluster worker-2 | kubectl --context worker-2 apply -f -"
 APPLY_ARGO_CD = "overspill bootstrap argocd | kubectl --context worker-3 apply -f -"
-CLEAN = """jq 'del(.metadata["resourceVersion", "uid", "creationTimestamp", "managedFields"], .status)'"""
+CLEAN = (
+    """jq 'del(.metadata["creationTimestamp", "finalizers", "generateName", "managedFields", "ownerReferences","""
+    """ "resourceVersion", "uid"], .status)'"""
+)
 COPY = f"{CLEAN} | kubectl --context worker-2 apply -f -"
 LOGIN = "kubectl --context worker-2 create secret generic placements-read --namespace=overspill"
 

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import json
+import shlex
+import shutil
+import subprocess
 from collections.abc import Mapping
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -94,6 +99,80 @@ def test_what_a_template_needs_is_made_or_taken_over_from_the_primary(
     assert told.readiness is Readiness.MISSING
     assert told.remedy.endswith(remedy)
     assert result(check, FORBIDDEN).readiness is Readiness.UNKNOWN
+
+
+ASSIGNED = {
+    "creationTimestamp": "2026-11-20T12:00:00Z",
+    "finalizers": ["kubernetes.io/pvc-protection"],
+    "generateName": "hub-",
+    "managedFields": [{"manager": "external-secrets"}],
+    "ownerReferences": [{"apiVersion": "external-secrets.io/v1", "kind": "ExternalSecret", "name": "hub", "uid": "7"}],
+    "resourceVersion": "17",
+    "uid": "8",
+}
+
+
+def copy_filter(category: Category) -> str:
+    """Return the filter of jq in the command that copies an object."""
+    needed = Prerequisite(category=category, name="demo/hub", by="Deployment vllm")
+    words = shlex.split(result(NeededObject(server=SERVER, primary=PRIMARY, prerequisite=needed), ABSENT).remedy)
+    return words[words.index("jq") + 1]
+
+
+def copied(category: Category, manifest: Mapping[str, Any]) -> Any:
+    """Return what an object is after the filter."""
+    jq = shutil.which("jq")
+    if jq is None:
+        pytest.skip("jq is not installed, so only the text of the filter is tested")
+    command = [jq, copy_filter(category)]
+    return json.loads(
+        subprocess.run(command, input=json.dumps(manifest).encode(), capture_output=True, check=True).stdout
+    )
+
+
+@pytest.mark.parametrize(
+    "category", [Category.SECRETS, Category.CONFIG_MAPS, Category.VOLUMES, Category.STORAGE_CLASSES]
+)
+def test_filter_of_a_copy_names_each_field_that_a_server_or_a_controller_sets(category: Category) -> None:
+    text = copy_filter(category)
+    assert text.startswith("del(")
+    assert [field for field in ASSIGNED if f'"{field}"' not in text] == []
+    assert ".status" in text
+    assert (".spec.volumeName" in text) is (category is Category.VOLUMES)
+
+
+def test_copy_of_a_secret_has_no_owner_that_is_absent_from_the_target() -> None:
+    own = {
+        "name": "hub",
+        "namespace": "demo",
+        "labels": {"app": "vllm"},
+        "annotations": {"volume.kubernetes.io/x": "y"},
+    }
+    secret = {"kind": "Secret", "metadata": {**own, **ASSIGNED}, "data": {"token": "eA=="}, "status": {}}
+    assert copied(Category.SECRETS, secret) == {"kind": "Secret", "metadata": own, "data": {"token": "eA=="}}
+
+
+def test_copy_of_a_claim_is_bound_to_no_volume() -> None:
+    own = {"team": "llm", "volume.beta.kubernetes.io/storage-class": "fast"}
+    bound = {
+        "pv.kubernetes.io/bind-completed": "yes",
+        "pv.kubernetes.io/bound-by-controller": "yes",
+        "volume.kubernetes.io/selected-node": "gpu-1",
+        "volume.kubernetes.io/storage-provisioner": "csi.example.com",
+        "volume.beta.kubernetes.io/storage-provisioner": "csi.example.com",
+    }
+    metadata, spec = {"name": "hub", "namespace": "demo"}, {"accessModes": ["ReadWriteOnce"]}
+    claim = {
+        "metadata": {**metadata, **ASSIGNED, "annotations": {**own, **bound}},
+        "spec": {**spec, "volumeName": "pvc-1"},
+        "status": {"phase": "Bound"},
+    }
+    assert copied(Category.VOLUMES, claim) == {"metadata": {**metadata, "annotations": own}, "spec": spec}
+
+
+def test_copy_of_a_claim_without_annotations_stays_as_it_is() -> None:
+    claim = {"metadata": {"name": "hub"}, "spec": {"accessModes": ["ReadWriteOnce"]}}
+    assert copied(Category.VOLUMES, claim) == claim
 
 
 def test_priority_class_of_either_api_will_do() -> None:

@@ -35,8 +35,21 @@ _OBJECTS: Mapping[Category, tuple[tuple[str, str], ...]] = {
 }
 """The categories of objects that a server can be asked for: the versions and kinds that a name may be of."""
 
-_SERVERS_OWN = 'del(.metadata["resourceVersion", "uid", "creationTimestamp", "managedFields"], .status)'
-"""Fields that a server sets, and would refuse or mistake in a copy."""
+_OWN = (
+    '.metadata["creationTimestamp", "finalizers", "generateName", "managedFields", "ownerReferences",'
+    ' "resourceVersion", "uid"], .status'
+)
+"""Fields that a server or a controller sets, as paths of jq.
+
+A copy may have no owners: the garbage collector deletes an object whose owner is absent from its cluster
+(https://kubernetes.io/docs/concepts/architecture/garbage-collection/).
+"""
+
+_BOUND = (
+    ".spec.volumeName, .metadata.annotations[.metadata.annotations // {} | keys[] | select(startswith("
+    '"pv.kubernetes.io/", "volume.kubernetes.io/", "volume.beta.kubernetes.io/storage-provisioner"))]'
+)
+"""Fields that bind a claim to a volume and a node of its cluster. The old annotation of its storage class stays."""
 
 
 def is_asked(prerequisite: Prerequisite) -> bool:
@@ -96,5 +109,6 @@ class NeededObject:
         namespace, _, name = self.prerequisite.name.rpartition("/")
         if self.prerequisite.category is Category.SERVICE_ACCOUNTS:
             return self.server.kubectl("create", "serviceaccount", name, f"--namespace={namespace}")
-        clean = f"jq {shlex.quote(_SERVERS_OWN)}"
+        bound = f", {_BOUND}" if self.prerequisite.category is Category.VOLUMES else ""
+        clean = f"jq {shlex.quote(f'del({_OWN}{bound})')}"
         return f"{self._get(self.primary, '--output=json')} | {clean} | {self.server.kubectl('apply', '-f', '-')}"
