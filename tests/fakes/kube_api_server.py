@@ -43,8 +43,8 @@ class Cluster:
         """Each watch is ended well, at once."""
         self.groups: dict[str, list[str]] = {}
         """The versions of API groups that tell of them, that of the server's own choice last."""
-        self.documents: dict[str, Raw] = {}
-        """Answers by path: discovery, and objects that are asked for by name."""
+        self.documents: dict[str, Any] = {}
+        """Answers by path: discovery, and objects that are asked for by name. Bytes are sent as they are."""
         self.kinds: dict[str, list[str]] = {}
         """The plurals of each group and version that is asked for them."""
         self.denied: set[str] = set()
@@ -294,8 +294,8 @@ class Handler(BaseHTTPRequestHandler):
                 for part in (line[:half], line[half:]):  # an event need not come in one piece
                     self.wfile.write(b"%x\r\n%s\r\n" % (len(part), part))
 
-    def _answer(self, status: int, body: Raw, **headers: str) -> None:
-        data = json.dumps(body).encode() + b"\n"
+    def _answer(self, status: int, body: Raw | bytes, **headers: str) -> None:
+        data = body if isinstance(body, bytes) else json.dumps(body).encode() + b"\n"
         self.send_response(status)
         for name, value in headers.items():
             self.send_header(name, value)

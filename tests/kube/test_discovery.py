@@ -95,6 +95,15 @@ def test_an_answer_of_something_else_than_an_api_server_is_told(served: Cluster,
     assert reading.trouble == "sent what no API server sends (is it one?)"
 
 
+def test_json_that_is_nested_too_deeply_costs_no_other(served: Cluster, tmp_path: Path) -> None:
+    odd = Cluster()
+    odd.documents["/version"] = b"[" * 100_000
+    with serving(odd):
+        found = readings(kubeconfig(tmp_path / "config", ("odd", odd.url), ("a", served.url)))
+    troubles = {name: reading.trouble for name, reading in found.items()}
+    assert troubles == {"odd": "sent JSON that is nested too deeply", "a": ""}
+
+
 def test_a_login_program_that_fails_is_told_without_its_words(served: Cluster, tmp_path: Path) -> None:
     path = kubeconfig(tmp_path / "config", ("a", served.url))
     config = json.loads(path.read_text())

@@ -71,7 +71,7 @@ def _message(body: bytes) -> str:
     """Return the message of a Status object; a proxy may have sent anything else."""
     try:
         status = json.loads(body)
-    except ValueError:
+    except (ValueError, RecursionError):
         return "no reason given"
     message = status.get("message") if isinstance(status, dict) else None
     return str(message)[:300] if message else "no reason given"

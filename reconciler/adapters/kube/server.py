@@ -200,6 +200,8 @@ class ApiServer:
             raise Transient(f"cannot be reached: {error_line(error)}") from error
         except ValueError as error:  # JSON that was cut off
             raise Transient("sent what is not JSON") from error
+        except RecursionError as error:
+            raise Transient("sent JSON that is nested too deeply") from error
         finally:
             session.requests -= 1
             if session is not self._session and not session.requests:
