@@ -116,15 +116,16 @@ def live_workload(
 
     Raises InvalidInput where there is none, or no login to the cluster, and Transient where it does not answer.
     """
+    kubeconfig = _kubeconfig(settings)
     from reconciler.adapters.kube.live_objects import read_live_workload  # noqa: PLC0415 - slow to import
 
     connection = desired.clusters[primary].connection or Connection(context=primary)
-    if settings.kubeconfig is None or not connection.context:
+    if kubeconfig is None or not connection.context:
         raise InvalidInput(
             f"no kubeconfig leads to cluster {primary} (pass --kubeconfig PATH, or --filename with what"
             " `kubectl get KIND NAME -o yaml` prints)"
         )
-    return read_live_workload(settings.kubeconfig, primary, connection, wanted, desired.kinds)
+    return read_live_workload(kubeconfig, primary, connection, wanted, desired.kinds)
 
 
 @contextmanager

@@ -157,6 +157,14 @@ def test_rights_that_are_missing_are_told(terminal: Terminal, fleet: Path, clust
     assert "cluster worker-1 forbids it" in result.stderr
 
 
+def test_a_server_that_is_no_api_server_is_told(terminal: Terminal, fleet: Path, clusters: Clusters) -> None:
+    clusters.primary.documents["/apis/apps"] = []
+    arguments = ("--fleet", str(fleet), "--primary", "worker-1", "--kubeconfig", str(clusters.kubeconfig))
+    result = terminal("lend", "deployment/vllm", "-n", "demo", *arguments)
+    assert result.exit_code == 1
+    assert "cluster worker-1 sent what no API server sends (is it one?)" in result.stderr
+
+
 def test_objects_may_come_from_a_file(terminal: Terminal, fleet: Path, tmp_path: Path) -> None:
     items = [
         {"apiVersion": "apps/v1", "kind": "Deployment", **DEPLOYMENT},

@@ -9,21 +9,19 @@ from __future__ import annotations
 import asyncio
 import os
 from collections import Counter
-from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 from urllib.parse import urlsplit
 
 from kubernetes.aio.config.config_exception import ConfigException
 from kubernetes.aio.config.kube_config import KubeConfigMerger
 from yaml import YAMLError
 
-from reconciler.adapters.kube.answers import Expired, Forbidden, NotServed
-from reconciler.adapters.kube.login import KubeconfigLogin
+from reconciler.adapters.kube.answers import Forbidden, NotServed
+from reconciler.adapters.kube.bounded_session import PATIENCE, ask, list_objects, run
 from reconciler.adapters.kube.server import ApiServer
-from reconciler.adapters.kube.timing import WatchTiming
-from reconciler.adapters.kube.view import NamingLoop
 from reconciler.core.engines import ENGINES
 from reconciler.core.engines.reports import EngineResource
 from reconciler.core.observe.kubernetes.resources import Resource
@@ -31,14 +29,7 @@ from reconciler.core.onboarding.context_reading import ContextReading, EngineSig
 from reconciler.core.onboarding.gpu_namespaces import asks_for_gpus
 from reconciler.errors import InvalidInput, Transient
 from reconciler.model.policy import Connection, EngineName
-from reconciler.model.workload import Json
 
-T = TypeVar("T")
-
-PATIENCE = 20.0
-"""Seconds for all answers of an API server, its login plugin included."""
-_PAGE = 500
-"""Objects of a page, as kubectl has it."""
 _PORTS = {"https": 443, "http": 80}
 
 
@@ -75,7 +66,7 @@ def read_contexts(
     async def read() -> tuple[ContextReading, ...]:
         return tuple(await asyncio.gather(*(_read_context(kubeconfig, context, patience) for context in contexts)))
 
-    return _run(read())
+    return run(read())
 
 
 def read_gpu_namespaces(kubeconfig: Path, context: str, *, patience: float = PATIENCE) -> Mapping[str, int]:
@@ -83,12 +74,12 @@ def read_gpu_namespaces(kubeconfig: Path, context: str, *, patience: float = PAT
 
     async def read(server: ApiServer) -> Mapping[str, int]:
         counts: Counter[str] = Counter()
-        async for pod in _listed(server, Resource.PODS.paths()[0], {}, patience):
+        async for pod in list_objects(server, Resource.PODS.paths()[0], {}, patience):
             if asks_for_gpus(pod):
                 counts[str(pod["metadata"]["namespace"])] += 1
         return counts
 
-    return _run(_asked(kubeconfig, context, read, patience))
+    return run(ask(kubeconfig, Connection(context=context), read, patience))
 
 
 def _identity(cluster: Mapping[str, Any]) -> str:
@@ -104,36 +95,12 @@ def _identity(cluster: Mapping[str, Any]) -> str:
     return f"{parts.scheme}://{parts.hostname}:{port}{parts.path.rstrip('/')} {cluster.get('tls-server-name') or ''}"
 
 
-def _run(coroutine: Coroutine[Any, Any, T]) -> T:
-    with asyncio.Runner(loop_factory=NamingLoop) as runner:
-        return runner.run(coroutine)
-
-
-async def _asked(
-    kubeconfig: Path, context: str, call: Callable[[ApiServer], Coroutine[Any, Any, T]], patience: float
-) -> T:
-    """Log in to the API server of a context, and ask it. Raises Transient where no answer comes of it in time."""
-    login = KubeconfigLogin(Connection(context=context), kubeconfig)
-    server = ApiServer(login, WatchTiming(), moved=lambda: None)
-    try:
-        async with asyncio.timeout(patience):
-            return await call(server)
-    except TimeoutError as error:
-        raise Transient(f"gave no answer in {patience:g} s") from error
-    except Expired as error:
-        raise Transient("changed too much while it was read (try again)") from error
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise Transient("sent what no API server sends (is it one?)") from error
-    finally:
-        await server.close()
-
-
 async def _read_context(kubeconfig: Path, context: KubeContext, patience: float) -> ContextReading:
     async def read(server: ApiServer) -> ContextReading:
         version = await server.get("/version", {}, within=patience)
         nodes, unlisted = [], ""
         try:
-            nodes = [node async for node in _listed(server, Resource.NODES.paths()[0], {}, patience)]
+            nodes = [node async for node in list_objects(server, Resource.NODES.paths()[0], {}, patience)]
         except Forbidden as error:
             unlisted = str(error)
         return ContextReading(
@@ -146,25 +113,9 @@ async def _read_context(kubeconfig: Path, context: KubeContext, patience: float)
         )
 
     try:
-        return await _asked(kubeconfig, context.name, read, patience)
+        return await ask(kubeconfig, Connection(context=context.name), read, patience)
     except Transient as error:
         return ContextReading(context=context, trouble=str(error))
-
-
-async def _listed(
-    server: ApiServer, path: str, query: Mapping[str, object], patience: float
-) -> AsyncGenerator[Json, None]:
-    """Yield all objects of a list, page by page."""
-    token = ""
-    while True:
-        page = await server.get(
-            path, {**query, "limit": _PAGE, **({"continue": token} if token else {})}, within=patience
-        )
-        for item in page["items"]:
-            yield item
-        token = page["metadata"].get("continue") or ""
-        if not token:
-            return
 
 
 async def _uid(server: ApiServer, patience: float) -> str:
@@ -200,6 +151,6 @@ async def _namespaces(server: ApiServer, selector: str, patience: float) -> tupl
     """Return the namespaces with Deployments of this label; none where they may not be listed."""
     query = {"labelSelector": selector}
     with suppress(Forbidden):
-        found = _listed(server, Resource.DEPLOYMENTS.paths()[0], query, patience)
+        found = list_objects(server, Resource.DEPLOYMENTS.paths()[0], query, patience)
         return tuple(sorted({str(item["metadata"]["namespace"]) async for item in found}))
     return ()

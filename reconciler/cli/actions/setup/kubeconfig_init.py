@@ -12,7 +12,8 @@ import click
 from pydantic import TypeAdapter, ValidationError
 
 from reconciler.adapters.git import checkout
-from reconciler.adapters.kube.discovery import PATIENCE, kubeconfig_contexts, read_contexts, read_gpu_namespaces
+from reconciler.adapters.kube.bounded_session import PATIENCE
+from reconciler.adapters.kube.discovery import kubeconfig_contexts, read_contexts, read_gpu_namespaces
 from reconciler.cli import printing
 from reconciler.cli.actions.setup.init import (
     WORKFLOWS,
