@@ -165,6 +165,15 @@ def test_a_server_that_is_no_api_server_is_told(terminal: Terminal, fleet: Path,
     assert "cluster worker-1 sent what no API server sends (is it one?)" in result.stderr
 
 
+def test_an_object_that_is_nested_too_deeply_is_told(terminal: Terminal, fleet: Path, clusters: Clusters) -> None:
+    text = json.dumps(DEPLOYMENT).replace('"server:1"', '{"a":' * 900 + "1" + "}" * 900)
+    clusters.primary.documents["/apis/apps/v1/namespaces/demo/deployments/vllm"] = text.encode()
+    arguments = ("--fleet", str(fleet), "--primary", "worker-1", "--kubeconfig", str(clusters.kubeconfig))
+    result = terminal("lend", "deployment/vllm", "-n", "demo", *arguments)
+    assert result.exit_code == 1
+    assert "cluster worker-1 sent what no API server sends (is it one?)" in result.stderr
+
+
 def test_objects_may_come_from_a_file(terminal: Terminal, fleet: Path, tmp_path: Path) -> None:
     items = [
         {"apiVersion": "apps/v1", "kind": "Deployment", **DEPLOYMENT},

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,6 +17,9 @@ from reconciler.model.kubernetes.workload_kind import WorkloadKind
 from reconciler.model.policy import Connection
 from reconciler.model.workload import Json
 from reconciler.text.spelling import nearest
+
+_DEEPEST = 200
+"""Levels of an object: kinds of Kubernetes have a dozen, and files of a fleet at most 64."""
 
 
 def read_live_workload(
@@ -135,4 +138,16 @@ def _manifest(answer: Json, api_version: str, kind: str) -> dict[str, Json]:
     manifest = {**asked, **answer, **asked}
     if not isinstance(manifest["metadata"]["name"], str):
         raise TypeError("an object without a name")
+    level: list[Json] = [manifest]
+    for _ in range(_DEEPEST):
+        level = [child for value in level for child in _children(value)]
+    if level:
+        raise ValueError(f"an object of over {_DEEPEST} levels")
     return manifest
+
+
+def _children(value: Json) -> Iterable[Json]:
+    """Return the values in an object or a list; other values have none."""
+    if isinstance(value, dict):
+        return value.values()
+    return value if isinstance(value, list) else ()
