@@ -1,20 +1,27 @@
-"""Markdown for pull requests: tables and words that hold whatever a file says, and read as text alone."""
+"""Markdown for pull requests: tables, and text from files that stays plain text."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
 
-_SPECIAL = re.compile(r"([\\`*_{}\[\]<>|#~])")
+_SPECIAL = re.compile(r"([\\`*_{}\[\]<>|#~&])")
+_LINK = re.compile(r"@|:(?=//)|www(?=\.)", re.IGNORECASE)
+"""The start of a mention, an e-mail address or a bare URL, which hosts turn into links without any markup."""
+_BREAK = "\u200b"
+"""A space of no width: the text looks the same and is no link."""
 
 
 def escaped(text: str) -> str:
-    """Return a text on one line in which nothing is markup."""
-    return _SPECIAL.sub(r"\\\1", " ".join(text.split()))
+    """Return a text on one line, for the middle of a line, without markup, mentions and links.
+
+    A dash or number at the start of a line would still begin a list.
+    """
+    return _SPECIAL.sub(r"\\\1", _LINK.sub(rf"\g<0>{_BREAK}", " ".join(text.split())))
 
 
 def code(text: str) -> str:
-    """Return a text as code; in a table too, where a bar would end the cell."""
+    """Return a text as code for the cell of a table, in which a bar has a backslash; elsewhere the backslash shows."""
     line = " ".join(text.split()).replace("|", "\\|")
     fence = "`" * (1 + max((len(run) for run in re.findall("`+", line)), default=0))
     space = " " if line.startswith("`") or line.endswith("`") else ""
@@ -23,8 +30,9 @@ def code(text: str) -> str:
 
 def table(headers: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """Return a table; its cells are Markdown already."""
-    return "\n".join([_row(headers), f"|{'---|' * len(headers)}", *map(_row, rows)])
+    return "\n".join([row(headers), f"|{'---|' * len(headers)}", *map(row, rows)])
 
 
-def _row(cells: Sequence[str]) -> str:
+def row(cells: Sequence[str]) -> str:
+    """Return a row of a table; its cells are Markdown already."""
     return "|".join(("", *(f" {cell} " if cell else " " for cell in cells), ""))

@@ -10,13 +10,16 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from urllib.parse import quote
 from xml.sax.saxutils import escape, quoteattr
 
 from reconciler.errors import Problem, Severity, one_line
 
 _RULE = "fleet-repository"
-_UNWRITABLE = {code: None for code in range(32) if chr(code) not in "\t\n\r"}
-"""Characters that XML cannot hold."""
+_UNWRITABLE = dict.fromkeys(
+    (*(code for code in range(32) if chr(code) not in "\t\n\r"), *range(0xD800, 0xE000), 0xFFFE, 0xFFFF)
+)
+"""Characters that XML cannot hold (https://www.w3.org/TR/xml/#charsets)."""
 
 
 def github_annotations(problems: Iterable[Problem]) -> str:
@@ -72,7 +75,7 @@ def sarif(problems: Iterable[Problem], version: str) -> str:
                         "locations": [
                             {
                                 "physicalLocation": {
-                                    "artifactLocation": {"uri": problem.path},
+                                    "artifactLocation": {"uri": _uri(problem.path)},
                                     "region": {"startLine": max(1, problem.line or 1)},
                                 }
                             }
@@ -84,6 +87,11 @@ def sarif(problems: Iterable[Problem], version: str) -> str:
         ],
     }
     return f"{json.dumps(log, indent=2)}\n"
+
+
+def _uri(path: str) -> str:
+    """Return a path as a relative URI; surrogates stand for the bytes of a name that is not UTF-8."""
+    return quote(path, errors="surrogateescape")
 
 
 def junit(problems: Iterable[Problem], files: Sequence[str]) -> str:

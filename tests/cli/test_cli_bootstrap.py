@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -45,6 +46,14 @@ def test_objects_that_are_there_are_left_alone(overspill: Terminal, ready: Ready
     assert done.exit_code == 0, done.output
     assert rows(done) == [["keep", "AppProject", BOUNDS, "-"], ["keep", "ApplicationSet", BOUNDS, "-"]]
     assert done.stdout.endswith("Nothing to apply: context worker-3 has all 2 objects as they are.\n")
+
+
+def test_of_several_kubeconfigs_the_first_that_is_there_is_taken(
+    overspill: Terminal, ready: ReadyFleet, tmp_path: Path
+) -> None:
+    overspill.env["KUBECONFIG"] = os.pathsep.join((str(tmp_path / "nowhere"), str(ready.kubeconfig)))
+    done = overspill(*ARGO_CD)
+    assert done.exit_code == 0, done.output
 
 
 def test_only_what_differs_is_applied_and_only_once_it_is_confirmed(overspill: Terminal, ready: ReadyFleet) -> None:

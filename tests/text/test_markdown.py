@@ -13,9 +13,13 @@ from reconciler.text.markdown import code, escaped, table
         ("worker-2", "worker-2"),
         ("a|b", r"a\|b"),
         ("<img src=x>", r"\<img src=x\>"),
-        ("[click](http://x)", r"\[click\](http://x)"),
+        ("[click](http://x)", "\\[click\\](http:\u200b//x)"),
         ("two\nlines", "two lines"),
         ("# title", r"\# title"),
+        ("for @acme/platform", "for @\u200bacme/platform"),
+        ("ann@example.com", "ann@\u200bexample.com"),
+        ("see https://x.example and WWW.x.example", "see https:\u200b//x.example and WWW\u200b.x.example"),
+        ("&lt;b&gt; &commat;acme", r"\&lt;b\&gt; \&commat;acme"),
     ],
 )
 def test_no_text_is_markup(text: str, written: str) -> None:

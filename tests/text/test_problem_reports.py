@@ -51,6 +51,27 @@ def test_sarif_has_a_result_for_each_problem() -> None:
     assert {result["ruleId"] for result in run["results"]} == {rule["id"] for rule in run["tool"]["driver"]["rules"]}
 
 
+@pytest.mark.parametrize(
+    ("path", "uri"),
+    [
+        ("a b#1?.yaml", "a%20b%231%3F.yaml"),
+        ("100%/größe.yaml", "100%25/gr%C3%B6%C3%9Fe.yaml"),
+        ("latin-\udce9.yaml", "latin-%E9.yaml"),
+    ],
+)
+def test_a_path_in_sarif_is_a_uri(path: str, uri: str) -> None:
+    (run,) = json.loads(sarif([Problem(path=path, message="m")], "1.2.3"))["runs"]
+    assert run["results"][0]["locations"][0]["physicalLocation"]["artifactLocation"] == {"uri": uri}
+
+
+def test_junit_drops_the_characters_that_xml_cannot_hold() -> None:
+    hostile = Problem(path="a\ufffe\ud800.yaml", message="b\uffff\udfff\x0b\ufffd")
+    report = junit([hostile], [])
+    (case,) = ET.fromstring(report.encode("utf-8"))[0]
+    assert case.get("name") == "a.yaml"
+    assert str(case.findtext("failure")).endswith("\ufffd")
+
+
 def test_junit_has_a_case_for_each_file_and_a_failure_for_each_with_errors() -> None:
     hostile = Problem(path='<a href="x">.yaml', message="\x00 & ]]>")
     suites = ET.fromstring(junit([ERROR, WARNING, hostile], ["fleet.yaml", "clusters/worker-2.yaml"]))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import sys
 from collections.abc import Callable, Sequence
@@ -12,6 +11,7 @@ import click
 
 from reconciler import app
 from reconciler.cli import printing
+from reconciler.cli.kubeconfig import usual_kubeconfig
 from reconciler.core.engines import ENGINES
 from reconciler.core.engines.grants import grants, widening
 from reconciler.core.engines.object_changes import ApplyAction, ObjectChange
@@ -30,10 +30,6 @@ _SHORT = 12
 """Characters of a commit that are printed."""
 _HISTORY = 10_000
 """Commits of the source branch that are looked through for a name."""
-
-
-_KUBECTLS = Path("~/.kube/config")
-"""The kubeconfig of kubectl, unless KUBECONFIG names others."""
 
 
 def bootstrap(settings: Settings, engine: str, cluster: str | None, since: str | None) -> None:
@@ -56,7 +52,7 @@ def apply(
 
     text, desired, _ = _texts(settings, engine, cluster, None)
     objects = tuple(document.value for document in yaml.parse(text(desired).encode(), "bootstrap"))
-    login = kubeconfig or Path(os.environ.get("KUBECONFIG") or _KUBECTLS.expanduser())
+    login = kubeconfig or usual_kubeconfig()
     changes = apply_objects(login, context, objects, dry_run=True)
     _change_table(changes)
     _refuse(changes)
