@@ -25,7 +25,7 @@ def test_gpus_without_a_price_are_counted_apart() -> None:
         replace(placement(replicas=2), cluster=WORKER_3),
         replace(placement(replicas=1), cluster=ClusterName("gone")),
     ]
-    assert hourly_rate(placements, CLUSTERS, NOW) == HourlyRate(gpus=6, dollars=6.0, unpriced_gpus=3)
+    assert hourly_rate(placements, CLUSTERS, NOW) == HourlyRate(gpus=6, dollars=6.0, unpriced_gpus=3, priced=True)
 
 
 def test_groups_count_all_of_their_gpus_and_spot_has_its_price() -> None:
@@ -33,9 +33,9 @@ def test_groups_count_all_of_their_gpus_and_spot_has_its_price() -> None:
     clusters = {WORKER_2: replace(CLUSTERS[WORKER_2], spot=spot)}
     group = replace(shape(8), group_size=2, node_selector={"capacity": "spot"})
     placements = [replace(placement(replicas=1), cluster=WORKER_2, shape=group)]
-    assert hourly_rate(placements, clusters, NOW) == HourlyRate(gpus=16, dollars=8.0)
+    assert hourly_rate(placements, clusters, NOW) == HourlyRate(gpus=16, dollars=8.0, priced=True)
 
 
 def test_a_difference_may_be_less() -> None:
-    before, after = HourlyRate(gpus=8, dollars=16.0), HourlyRate(gpus=2, dollars=4.0, unpriced_gpus=1)
-    assert after.minus(before) == HourlyRate(gpus=-6, dollars=-12.0, unpriced_gpus=1)
+    before, after = HourlyRate(gpus=8, dollars=16.0, priced=True), HourlyRate(gpus=2, unpriced_gpus=2)
+    assert after.minus(before) == HourlyRate(gpus=-6, dollars=-16.0, unpriced_gpus=2, priced=True)

@@ -20,6 +20,8 @@ class HourlyRate:
     gpus: int = 0
     dollars: float = 0.0
     unpriced_gpus: int = 0
+    priced: bool = False
+    """Whether any of the placements has a price; the dollars of a difference may be 0 all the same."""
 
     def minus(self, other: HourlyRate) -> HourlyRate:
         """Return the difference from another rate."""
@@ -27,6 +29,7 @@ class HourlyRate:
             gpus=self.gpus - other.gpus,
             dollars=self.dollars - other.dollars,
             unpriced_gpus=self.unpriced_gpus - other.unpriced_gpus,
+            priced=self.priced or other.priced,
         )
 
 
@@ -34,7 +37,7 @@ def hourly_rate(
     placements: Iterable[Placement], clusters: Mapping[ClusterName, Cluster], moment: datetime
 ) -> HourlyRate:
     """Add up placements; a cluster that is not in the fleet repository has no price."""
-    gpus, dollars, unpriced = 0, 0.0, 0
+    gpus, dollars, unpriced, priced = 0, 0.0, 0, False
     for placement in placements:
         cluster, shape = clusters.get(placement.cluster), placement.shape
         number = gpus_of_pod(shape) * shape.group_size * placement.replicas
@@ -42,4 +45,5 @@ def hourly_rate(
         gpus += number
         dollars += 0 if price is None else price * number
         unpriced += number if price is None else 0
-    return HourlyRate(gpus=gpus, dollars=dollars, unpriced_gpus=unpriced)
+        priced = priced or price is not None
+    return HourlyRate(gpus=gpus, dollars=dollars, unpriced_gpus=unpriced, priced=priced)
