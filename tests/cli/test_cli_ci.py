@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 import yaml
 
+from reconciler.cli.actions.plans.markdown import MARKER
 from tests.builders.kube_objects import node, pod, workload
 from tests.builders.passes import SOURCE_FILES
 from tests.builders.remote import Remote
@@ -25,7 +26,11 @@ BROKEN = {"policies.yaml": SOURCE_FILES["policies.yaml"].replace("window: 30s", 
 GH = """\
 #!/bin/sh
 echo "$*" >> "$CALLS"
-case "$*" in *--jq*) cat "$COMMENTS" ;; esac
+body="${*##*body=@}"
+case "$*" in
+  *--jq*) shift 4; jq -r "$1" "$COMMENTS" ;;
+  *body=@*) cat "$body" > "$POSTED" ;;
+esac
 """
 
 
@@ -66,7 +71,8 @@ class Runner:
             (tools / name).chmod(0o755)
         self.calls, self.comments = path / "calls", path / "comments"
         self.calls.touch()
-        self.comments.touch()
+        self.comments.write_text("[]")
+        self.posted = path / "posted.md"
         inherited = {name: value for name, value in os.environ.items() if not name.startswith("OVERSPILL_")}
         self.env = {
             **inherited,
@@ -74,6 +80,11 @@ class Runner:
             "PYTHONPATH": str(CHECKOUT),
             "CALLS": str(self.calls),
             "COMMENTS": str(self.comments),
+            "POSTED": str(self.posted),
+            "OUTPUT_BRANCH": "placements",
+            "GITHUB_OUTPUT": str(path / "output"),
+            "GITHUB_SERVER_URL": "https://github.example",
+            "GITHUB_RUN_ID": "42",
             "RUNNER_TEMP": str(path),
             "GITHUB_STEP_SUMMARY": str(path / "summary.md"),
             "GITHUB_REPOSITORY": "acme/fleet",
@@ -104,7 +115,7 @@ def pipeline(terminal: Terminal, tmp_path: Path, host: str, path: str) -> Any:
 def steps(terminal: Terminal, tmp_path: Path) -> dict[str, str]:
     """Return the scripts of GitHub's pipeline by their name."""
     workflow = pipeline(terminal, tmp_path, "github", ".github/workflows/overspill.yaml")
-    return {step["name"]: step["run"] for step in workflow["jobs"]["overspill"]["steps"] if "run" in step}
+    return {step["name"]: step["run"] for job in workflow["jobs"].values() for step in job["steps"] if "run" in step}
 
 
 def test_a_new_fleet_has_the_pipeline_beside_it_and_check_is_content(terminal: Terminal, tmp_path: Path) -> None:
@@ -149,7 +160,16 @@ def test_the_plan_of_a_branch_is_commented_once_and_kept_up_to_date(
     assert (runner.path / "summary.md").read_text() == plan
     assert runner.run(steps["Comment"]).returncode == 0
     assert "--method POST repos/acme/fleet/issues/7/comments" in runner.calls.read_text()
-    runner.comments.write_text("4711\n")
+    runner.comments.write_text(
+        json.dumps(
+            [
+                {"id": 1, "user": {"login": "mallory"}, "body": f"{MARKER}\nmine"},
+                {"id": 2, "user": {"login": "github-actions[bot]"}, "body": f"see {MARKER}"},
+                {"id": 4711, "user": {"login": "github-actions[bot]"}, "body": plan},
+                {"id": 4712, "user": {"login": "github-actions[bot]"}, "body": plan},
+            ]
+        )
+    )
     assert runner.run(steps["Comment"]).returncode == 0
     last = runner.calls.read_text().splitlines()[-1]
     assert last.startswith("api --method PATCH repos/acme/fleet/issues/comments/4711 --field body=@")
@@ -158,14 +178,66 @@ def test_the_plan_of_a_branch_is_commented_once_and_kept_up_to_date(
 def test_without_the_secret_there_is_no_plan_and_no_comment(runner: Runner, steps: dict[str, str]) -> None:
     assert runner.run(steps["Plan"], KUBECONFIG_TEXT="").returncode == 0
     assert "OVERSPILL_KUBECONFIG is not set" in (runner.path / "summary.md").read_text()
-    assert runner.run(steps["Comment"]).returncode == 0
-    assert runner.calls.read_text() == ""
+    assert not (runner.path / "output").exists()
 
 
-def test_the_marker_of_the_comment_is_that_of_the_plan(steps: dict[str, str]) -> None:
-    from reconciler.cli.actions.plans.markdown import MARKER  # noqa: PLC0415 - only this test knows it
+@pytest.mark.parametrize("written", [True, False])
+def test_a_plan_that_fails_is_told_in_the_comment(runner: Runner, steps: dict[str, str], *, written: bool) -> None:
+    (runner.path / "tools" / "overspill").write_text("#!/bin/sh\nexit 3\n")
+    assert runner.run(steps["Plan"], KUBECONFIG_TEXT="{}").returncode == 3
+    if not written:
+        (runner.path / "plan.md").unlink()
+    assert (runner.path / "output").read_text() == "planned=true\n"
+    runner.comments.write_text(json.dumps([{"id": 5, "user": {"login": "github-actions[bot]"}, "body": MARKER}]))
+    done = runner.run(steps["Comment"])
+    assert done.returncode == 0, done.stderr
+    assert "--method PATCH repos/acme/fleet/issues/comments/5" in runner.calls.read_text()
+    posted = runner.posted.read_text()
+    assert posted.startswith(f"{MARKER}\n### Overspill plan: failed\n")
+    assert "https://github.example/acme/fleet/actions/runs/42" in posted
 
-    assert json.dumps(MARKER) in steps["Comment"]
+
+def test_comments_that_cannot_be_read_fail_the_step(runner: Runner, steps: dict[str, str]) -> None:
+    (runner.path / "tools" / "gh").write_text("#!/bin/sh\nexit 1\n")
+    assert runner.run(steps["Comment"]).returncode == 1
+
+
+def test_only_the_job_that_installs_nothing_may_write(terminal: Terminal, tmp_path: Path) -> None:
+    workflow = pipeline(terminal, tmp_path, "github", ".github/workflows/overspill.yaml")
+    installing, writing = workflow["jobs"]["overspill"], workflow["jobs"]["comment"]
+    assert workflow["permissions"] == {"contents": "read"}
+    assert "permissions" not in installing
+    assert writing["permissions"] == {"pull-requests": "write"}
+    assert writing["needs"] == "overspill"
+    assert not any("pip" in step.get("run", "") or "checkout" in step.get("uses", "") for step in writing["steps"])
+    assert workflow["defaults"]["run"]["shell"] == "bash"
+
+
+def test_an_empty_package_fails_the_first_step_with_a_sentence(
+    terminal: Terminal, tmp_path: Path, runner: Runner, steps: dict[str, str]
+) -> None:
+    jobs = pipeline(terminal, tmp_path, "gitlab", ".gitlab-ci.yml")
+    workflow = pipeline(terminal, tmp_path, "github", ".github/workflows/overspill.yaml")
+    assert (workflow["env"]["PACKAGE"], jobs["variables"]["PACKAGE"]) == ("", "")
+    first = workflow["jobs"]["overspill"]["steps"][0]["run"]
+    for script in (first, *(jobs[name]["before_script"][0] for name in ("overspill-check", "overspill-plan"))):
+        done = runner.run(script, PACKAGE="")
+        assert done.returncode == 1
+        assert "PACKAGE is empty (write in the pipeline's file" in done.stdout + done.stderr
+        assert runner.run(script, PACKAGE="overspill==1.0.0").returncode == 0
+
+
+def test_gitlab_tells_an_output_branch_that_is_absent_from_one_that_cannot_be_read(
+    terminal: Terminal, tmp_path: Path, runner: Runner, clusters: Path
+) -> None:
+    script = "\n".join(pipeline(terminal, tmp_path, "gitlab", ".gitlab-ci.yml")["overspill-plan"]["script"])
+    absent = runner.run(script, OVERSPILL_KUBECONFIG=str(clusters), OUTPUT_BRANCH="not-begun")
+    assert absent.returncode == 0, absent.stderr
+    assert "has not begun" in absent.stdout
+    subprocess.run(["git", "remote", "set-url", "origin", str(tmp_path / "gone")], cwd=runner.work, check=True)
+    failed = runner.run(script, OVERSPILL_KUBECONFIG=str(clusters))
+    assert failed.returncode == 1
+    assert "The output branch placements cannot be read" in failed.stderr
 
 
 def test_gitlab_has_a_report_of_tests_and_a_plan(
