@@ -14,6 +14,7 @@ from reconciler.cli import main
 from tests.builders.ready_fleet import FILES, ReadyFleet
 from tests.builders.remote import Remote
 from tests.cli.conftest import Terminal
+from tests.fakes.kube_api_server import kubeconfig
 
 ARGO_CD = ("bootstrap", "argocd", "--apply", "--context", "worker-3")
 FLUX = ("bootstrap", "flux", "--cluster", "worker-2", "--apply", "--context", "worker-2")
@@ -54,6 +55,11 @@ def test_of_several_kubeconfigs_the_first_that_is_there_is_taken(
     overspill.env["KUBECONFIG"] = os.pathsep.join((str(tmp_path / "nowhere"), str(ready.kubeconfig)))
     done = overspill(*ARGO_CD)
     assert done.exit_code == 0, done.output
+    other = kubeconfig(tmp_path / "other", ("elsewhere", "https://127.0.0.1:1"))
+    overspill.env["KUBECONFIG"] = os.pathsep.join((str(other), str(ready.kubeconfig)))
+    done = overspill(*ARGO_CD)
+    assert done.exit_code == 1
+    assert "context worker-3 cannot be connected to" in done.stderr
 
 
 def test_only_what_differs_is_applied_and_only_once_it_is_confirmed(overspill: Terminal, ready: ReadyFleet) -> None:
