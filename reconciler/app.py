@@ -32,12 +32,8 @@ from reconciler.adapters.prometheus import NoPrometheus, PrometheusServer, Prome
 from reconciler.adapters.pushed_observations import PushedObservations
 from reconciler.adapters.recording_files import RecordingFiles
 from reconciler.adapters.views import ChartsView, JoinedView
-from reconciler.adapters.webhook_call import reach
-from reconciler.core.onboarding.lend import LiveWorkload
-from reconciler.core.readiness.question import ServiceAccountName
 from reconciler.daemon.announce import Announcer
 from reconciler.daemon.branch import BranchReader
-from reconciler.daemon.inspection import Surroundings
 from reconciler.daemon.loop import OBSERVATION, Loop, handle_signals
 from reconciler.daemon.order_queue import OrderQueue
 from reconciler.daemon.pass_runner import PassRunner
@@ -57,6 +53,9 @@ from reconciler.settings import Settings
 if TYPE_CHECKING:
     from reconciler.access.rights import Access
     from reconciler.api.security.callers import Callers, IssuerLogin
+    from reconciler.core.onboarding.lend import LiveWorkload
+    from reconciler.core.readiness.question import ServiceAccountName
+    from reconciler.daemon.inspection import Surroundings
 
 PATIENCE = timedelta(seconds=10)
 """How long a command waits for clusters to be listed; a thousand nodes with 20,000 pods take a few seconds."""
@@ -134,6 +133,8 @@ def inspected(settings: Settings, account: ServiceAccountName | None) -> Iterato
     with _repository(settings) as repository, closing(Helm()) as charts:
         kubeconfig = _kubeconfig(settings)
         from reconciler.adapters.kube import KubeInquiry  # noqa: PLC0415 - slow to import, and few commands need it
+        from reconciler.adapters.webhook_call import reach  # noqa: PLC0415 - for one command alone
+        from reconciler.daemon.inspection import Surroundings  # noqa: PLC0415 - for one command alone
 
         memory = _memory(repository)
         around = Surroundings(
