@@ -9,7 +9,7 @@ from tests.e2e.scenario import AT_HOME, BY_ARGO_CD, BY_FLUX, POLICY, TEMPLATE, S
 
 HELD_BACK = {"coolDown: 5m": "coolDown: 10m", "  hold: 1h": "  rolloutTimeout: 30s\n  hold: 1h"}
 """Taken back after half a minute, and held back for long enough to see that the failed cluster is passed over."""
-DEARER_FIRST = {"  - name: Price\n    weight: 2\n": "  - name: PolicyOrder\n    weight: 5\n"}
+DEARER_FIRST = {"  - name: Price # the cheaper one first\n    weight: 2\n": "  - name: PolicyOrder\n    weight: 5\n"}
 """The order of the policy before all scores."""
 
 
