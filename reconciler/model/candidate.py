@@ -55,7 +55,15 @@ class Candidate:
     because: str = ""
 
     def with_room(self, shape: ReplicaShape, fits: int, room: int) -> Candidate:
-        """Return the candidate with its free capacity. Each pass does this thousands of times, so without `replace`."""
+        """Return the candidate with its free capacity."""
+        return self._copy(shape, fits, room, self.replicas, self.because)
+
+    def with_replicas(self, replicas: int, because: str = "") -> Candidate:
+        """Return the candidate with its assigned replicas, and the reason."""
+        return self._copy(self.shape, self.fits, self.room, replicas, because)
+
+    def _copy(self, shape: ReplicaShape, fits: int, room: int, replicas: int, because: str) -> Candidate:
+        """Return a copy with what assessing and assigning add. A pass makes thousands, so without `replace`."""
         return Candidate(
             cluster=self.cluster,
             subset=self.subset,
@@ -68,25 +76,6 @@ class Candidate:
             shape=shape,
             fits=fits,
             room=room,
-            start=self.start,
-            replicas=self.replicas,
-            because=self.because,
-        )
-
-    def with_replicas(self, replicas: int, because: str = "") -> Candidate:
-        """Return the candidate with its assigned replicas, and the reason. Without `replace`, as `with_room`."""
-        return Candidate(
-            cluster=self.cluster,
-            subset=self.subset,
-            rank=self.rank,
-            limit=self.limit,
-            least=self.least,
-            weight=self.weight,
-            group=self.group,
-            scores=self.scores,
-            shape=self.shape,
-            fits=self.fits,
-            room=self.room,
             start=self.start,
             replicas=replicas,
             because=because,

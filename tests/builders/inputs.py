@@ -197,3 +197,12 @@ def inputs(
 
 def plan(*observations: ClusterObservation, **fields: object) -> Plan:
     return decide(inputs(*observations, **fields))
+
+
+def tenants(number: int) -> tuple[WorkloadId, ...]:
+    """Name so many workloads in each of two workspaces, in turn."""
+    return tuple(
+        WorkloadId(WorkspaceName(workspace), TemplateName(f"vllm-{index}"))
+        for index in range(number)
+        for workspace in ("llm", "vision")
+    )

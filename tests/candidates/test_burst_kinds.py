@@ -46,14 +46,11 @@ from tests.builders.inputs import (
     seconds,
     shape,
     short,
+    tenants,
 )
 
 WORKERS = ("worker-2", "worker-3", "worker-4")
-WORKLOADS = tuple(
-    WorkloadId(WorkspaceName(workspace), TemplateName(f"vllm-{number}"))
-    for number in range(4)
-    for workspace in ("llm", "vision")
-)
+WORKLOADS = tenants(4)
 
 
 @st.composite

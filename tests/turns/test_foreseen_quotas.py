@@ -29,14 +29,11 @@ from tests.builders.inputs import (
     seconds,
     shape,
     short,
+    tenants,
 )
 
 WORKERS = ("worker-2", "worker-3", "worker-4")
-WORKLOADS = tuple(
-    WorkloadId(WorkspaceName(workspace), TemplateName(f"vllm-{number}"))
-    for number in range(6)
-    for workspace in ("llm", "vision")
-)
+WORKLOADS = tenants(6)
 
 
 @st.composite
