@@ -115,7 +115,7 @@ def live_workload(
 
     Raises InvalidInput where there is none, or no login to the cluster, and Transient where it does not answer.
     """
-    kubeconfig = _kubeconfig(settings)
+    kubeconfig = checked_kubeconfig(settings)
     from reconciler.adapters.kube.live_objects import read_live_workload  # noqa: PLC0415 - slow to import
 
     connection = desired.clusters[primary].connection or Connection(context=primary)
@@ -131,7 +131,7 @@ def live_workload(
 def inspected(settings: Settings, account: ServiceAccountName | None) -> Iterator[tuple[World, Memory, Surroundings]]:
     """Open the repository for `overspill doctor`, with single questions to clusters in place of watches."""
     with _repository(settings) as repository, closing(Helm()) as charts:
-        kubeconfig = _kubeconfig(settings)
+        kubeconfig = checked_kubeconfig(settings)
         from reconciler.adapters.kube import KubeInquiry  # noqa: PLC0415 - slow to import, and few commands need it
         from reconciler.adapters.webhook_call import reach  # noqa: PLC0415 - for one command alone
         from reconciler.daemon.inspection import Surroundings  # noqa: PLC0415 - for one command alone
@@ -374,7 +374,7 @@ def _clusters(settings: Settings, patience: timedelta, wake: Wake | None = None)
     if settings.kubeconfig is None and not settings.in_cluster:
         yield []
         return
-    kubeconfig = _kubeconfig(settings)
+    kubeconfig = checked_kubeconfig(settings)
     from reconciler.adapters.kube import KubeObservations  # noqa: PLC0415 - slow to import, and few commands need it
 
     view = KubeObservations(
@@ -384,7 +384,7 @@ def _clusters(settings: Settings, patience: timedelta, wake: Wake | None = None)
         yield [view]
 
 
-def _kubeconfig(settings: Settings) -> Path | None:
+def checked_kubeconfig(settings: Settings) -> Path | None:
     """Return the kubeconfig of the settings. Raises InvalidInput where it is no file."""
     if settings.kubeconfig is not None and not settings.kubeconfig.is_file():
         raise InvalidInput(f"reading the kubeconfig: {settings.kubeconfig} is not a file (try another --kubeconfig)")

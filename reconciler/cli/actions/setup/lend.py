@@ -61,8 +61,7 @@ class Wanted:
 
 def lend(settings: Settings, fleet: Path, wanted: Wanted, manifests: Path | None, *, dry_run: bool) -> None:
     """Write the files with which a workload may burst, and show the burst of some missing replicas."""
-    if settings.kubeconfig is not None and not settings.kubeconfig.is_file():
-        raise InvalidInput(f"reading the kubeconfig: {settings.kubeconfig} is not a file (try another --kubeconfig)")
+    app.checked_kubeconfig(settings)  # before a file is written
     files, unreadable = read_files(fleet)
     desired = assemble(CommitId(""), files)
     printing.problems(unreadable)
