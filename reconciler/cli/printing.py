@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import shutil
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 
 import click
@@ -24,22 +24,26 @@ from reconciler.text.timestamps import format_time
 from reconciler.text.to_json import json_value
 
 
-def table(headers: Sequence[str], rows: Iterable[Sequence[object]], *, empty: str = "") -> None:
+def table(
+    headers: Sequence[str], rows: Iterable[Sequence[object]], *, empty: str = "", wide: Collection[str] = ()
+) -> None:
     """Print rows under their headers, or say `empty` when there are none. None is shown as ``-``.
 
-    A terminal shows states in colour, and no column that is empty in all rows, unless the wide form is asked for.
+    Only the wide form shows the columns of the headers `wide`, and on a terminal columns that are empty in all rows. A
+    terminal shows states in colour.
     """
     cells = [[cell(value) for value in row] for row in rows]
     if not cells:
         say(empty)
         return
-    if not sys.stdout.isatty():
-        lines = aligned(headers, cells)
-    else:
-        shown = [index for index in range(len(headers)) if _asked(WIDE) or any(row[index] != NONE for row in cells)]
-        lines = fitted(
-            [headers[index] for index in shown], [[row[index] for index in shown] for row in cells], _width(), _coloured
-        )
+    terminal = sys.stdout.isatty()
+    shown = [
+        index
+        for index, header in enumerate(headers)
+        if _asked(WIDE) or (header not in wide and (not terminal or any(row[index] != NONE for row in cells)))
+    ]
+    headers, cells = [headers[index] for index in shown], [[row[index] for index in shown] for row in cells]
+    lines = fitted(headers, cells, _width(), _coloured) if terminal else aligned(headers, cells)
     for number, line in enumerate(lines):
         click.echo(line if number else click.style(line, bold=True))
 

@@ -14,6 +14,7 @@ from reconciler.daemon.steer import survey
 from reconciler.errors import Bug, InvalidInput
 from reconciler.model.ledger import Ledger
 from reconciler.settings import Settings
+from reconciler.text.ages import format_age
 from reconciler.text.timestamps import format_time
 
 _AT_LEAST = 200
@@ -35,6 +36,7 @@ def history(settings: Settings, workload: str | None, since: datetime | None, li
             selection = _Selection(since=since, limit=limit, name=workload, matches=matches, fleet=fleet)
         bugs: list[Bug] = []
         rows, more = _bursts(world, memory.branch.ledger(tips.output), selection, bugs)
+        now = world.clock.now()
     if form == "json":
         printing.json_out({"placements": rows, "more": more})
         printing.problems(bug.problem(bug.item) for bug in bugs)
@@ -42,9 +44,10 @@ def history(settings: Settings, workload: str | None, since: datetime | None, li
     about = f"No placement of {workload}" if workload else "No placement"
     so_far = "it has not burst yet" if workload else "nothing has burst yet"
     printing.table(
-        ("PLACEMENT", "WORKLOAD", "CLUSTER", "FROM", "TO", "COMMITS", "WHY"),
-        [_burst_row(burst) for burst in rows],
+        ("PLACEMENT", "WORKLOAD", "CLUSTER", "AGE", "LASTED", "LEFT", "FROM", "TO", "COMMITS", "WHY"),
+        [_burst_row(burst, now) for burst in rows],
         empty=f"{about} in the history since then." if since else f"{about} in the history: {so_far}.",
+        wide=("FROM", "TO"),
     )
     if more:
         printing.note("There are more; raise --limit to see them.")
@@ -117,12 +120,17 @@ def _unclear(name: str, message: str, names: Sequence[str]) -> InvalidInput:
     return InvalidInput(f"telling the history of {name!r}: {message} (there are: {listing})")
 
 
-def _burst_row(burst: BurstHistory) -> tuple[object, ...]:
+def _burst_row(burst: BurstHistory, now: datetime) -> tuple[object, ...]:
     began = burst.steps[0].reasons.split("\n")[0] if burst.steps else ""
     told = ("put back by hand" if burst.put_back else "", burst.why, f"began: {began}" if began else "")
     why = "; ".join(filter(None, told)) if burst.put_back or burst.why else began
+    age = format_age(now - burst.started_at) if burst.started_at else None
+    lasted = format_age(burst.ended_at - burst.started_at) if burst.started_at and burst.ended_at else None
+    left = None
+    if burst.expires_at and not burst.ended_at:
+        left = format_age(burst.expires_at - now) if burst.expires_at > now else "over"
     return (
-        burst.id.partition("/")[2], burst.workload, burst.where, burst.started_at,
+        burst.id.partition("/")[2], burst.workload, burst.where, age, lasted, left, burst.started_at,
         burst.ended_at or (f"until {format_time(burst.expires_at)}" if burst.expires_at else None),
         len(burst.steps), why,
     )  # fmt: skip # a row as it is printed
