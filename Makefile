@@ -4,8 +4,9 @@ VENV := .venv
 RUN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 CONTRACT := .venv-contract
+DOCS := .venv-docs
 
-.PHONY: help demo test properties check e2e contract times bench lab lab-docs chaos fuzz schemas requirements kubernetes-kinds clean
+.PHONY: help demo test properties check e2e contract times bench lab lab-docs site chaos fuzz schemas requirements kubernetes-kinds clean
 
 help:
 	@echo "make demo    a GPU shortage, from burst to return, on this machine (demo-out/)"
@@ -17,7 +18,8 @@ help:
 	@echo "make times   how long a burst takes over real control planes, step by step"
 	@echo "make bench   the figures, one a line: name value bound"
 	@echo "make lab     the figures of the lab with the policy of init; TRACES=DIRECTORY has logs of real traffic"
-	@echo "make lab-docs writes the figures of docs/policies.md and the pictures of docs/lab.md anew"
+	@echo "make lab-docs writes the figures of docs/how-to/policies.md and the pictures of docs/how-to/lab.md anew"
+	@echo "make site    the documentation as a site in .site, with search; needs a package index once"
 	@echo "make chaos   kills, cut transfers, signals and thousands of passes; half an hour"
 	@echo "make fuzz    half an hour of CPU on files, templates, observations and HTTP bodies that nobody foresaw"
 	@echo "make schemas write repo-layout/schemas anew"
@@ -79,6 +81,16 @@ lab-docs: $(STAMP)
 	$(RUN)/python -m tests.docs.policy_tables
 	$(RUN)/overspill lab run owners --no-optimum --pictures docs/pictures
 
+# MkDocs is of no use to the program or its tests: it lives apart.
+$(DOCS)/.installed: pyproject.toml constraints.txt
+	@$(PYTHON) -m venv $(DOCS)
+	$(DOCS)/bin/pip install --quiet --disable-pip-version-check --constraint constraints.txt "$$($(PYTHON) -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]["docs"])')"
+	@touch $@
+
+site: $(DOCS)/.installed
+	NO_MKDOCS_2_WARNING=1 $(DOCS)/bin/mkdocs build --quiet --strict
+	@echo "Open .site/index.html"
+
 chaos: $(STAMP)
 	@$(RUN)/python -m tests.chaos
 
@@ -109,4 +121,4 @@ kubernetes-kinds: $(STAMP)
 	$(RUN)/python -m tests.validation.write_kubernetes_kinds $(KINDS)/lib/python3*/site-packages/kubernetes_validate/kubernetes-json-schema/v$(KUBERNETES_VALIDATE)-local/_definitions.json $(KUBERNETES_VALIDATE)
 
 clean:
-	rm -rf $(VENV) $(CONTRACT) $(KINDS) .venv-requirements demo-out dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) $(CONTRACT) $(DOCS) $(KINDS) .site .venv-requirements demo-out dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis

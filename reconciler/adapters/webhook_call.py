@@ -49,8 +49,8 @@ def announce(endpoint: Endpoint, push: Push, *, timeout: float) -> str:
 def reach(endpoint: Endpoint, *, timeout: float) -> int | str:
     """Send an endpoint a request that is no event; returns the status of its answer, or why there is none.
 
-    Both engines refuse what has no event and no signature, and do nothing else (docs/reference/argocd.md, "Webhook";
-    docs/reference/flux.md, "Receiver").
+    Both engines refuse what has no event and no signature, and do nothing else (docs/background/upstream/argocd.md,
+    "Webhook"; docs/background/upstream/flux.md, "Receiver").
     """
     try:
         with HttpClient(timeout=timeout) as http:

@@ -20,7 +20,7 @@ class Backend:
     shelf: OutputFiles
     queue: OrderQueue
     strict: bool = False
-    """Whether deletions of running and ended placements are refused, as EGS does (docs/egs.md, R19)."""
+    """Whether deletions of running and ended placements are refused, as EGS does (docs/reference/egs.md, R19)."""
     source_branch: str = "main"
     """The branch of pull requests, named to callers who try to change a template by HTTP."""
 

@@ -1,4 +1,4 @@
-"""OpenAPI of the routes that EGS has too: bodies, examples, links (docs/egs.md, "REST: calls")."""
+"""OpenAPI of the routes that EGS has too: bodies, examples, links (docs/reference/egs.md, "REST: calls")."""
 
 from __future__ import annotations
 

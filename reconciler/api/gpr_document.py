@@ -1,6 +1,6 @@
 """GPRs, wait times and the inventory in the JSON of EGS's REST interface, with fields of our own beside.
 
-The fields are those of docs/egs.md, "Inventory and GPRs as answers". Fields without an
+The fields are those of docs/reference/egs.md, "Inventory and GPRs as answers". Fields without an
 observation, such as temperatures, are left out rather than guessed.
 """
 

@@ -1,4 +1,4 @@
-"""Answers of the management API in OpenAPI: fields of EGS, and our own (docs/egs.md, "REST: answers").
+"""Answers of the management API in OpenAPI: fields of EGS, and our own (docs/reference/egs.md, "REST: answers").
 
 Class names and docstrings are those of the OpenAPI components, so users see them.
 """

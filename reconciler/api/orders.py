@@ -92,7 +92,7 @@ def _unavailable(message: str, verb: Verb) -> HttpError:
 
 
 def denial_error(denial: Denial, name: str, answer: Answer) -> HttpError:
-    """Build the error of a denied order, in EGS's wording where it has one (docs/egs.md, "REST: calls")."""
+    """Build the error of a denied order, in EGS's wording where it has one (docs/reference/egs.md, "REST: calls")."""
     status, message, detail = _ERRORS[denial]
     text = detail.text or answer.message
     return HttpError(

@@ -83,7 +83,7 @@ def envelope(
 ) -> dict[str, Any]:
     """Build the body of an error: EGS's envelope with a hint and the problems as further fields.
 
-    `error.data` is JSON in a string, as EGS has it (docs/egs.md, "REST: answers").
+    `error.data` is JSON in a string, as EGS has it (docs/reference/egs.md, "REST: answers").
     """
     detail = detail or ErrorDetail()
     reason = detail.reason or HTTPStatus(status).phrase.replace(" ", "")
@@ -269,7 +269,7 @@ _REPLACEMENTS: tuple[tuple[str, str], ...] = (
         "every call begins with /api/v1",
     ),
 )
-"""Calls of EGS that are not served, by method and path, and their replacements (docs/egs.md, "REST: calls").
+"""Calls of EGS that are not served, by method and path, and their replacements (docs/reference/egs.md, "REST: calls").
 
 The first that matches counts.
 """

@@ -81,7 +81,7 @@ def unknown_status(subject: Placement | RequestRecord, bug: Bug) -> ItemStatus:
 
 
 def _phase(part: PlacementStatus) -> Phase:
-    """Return the phase; a placement given up by its engine has failed until its revert (docs/egs.md, R18)."""
+    """Return the phase; a placement given up by its engine has failed until its revert (docs/reference/egs.md, R18)."""
     return Phase.FAILED if part.engine is EngineState.FAILED else part.phase
 
 

@@ -1,6 +1,7 @@
 """GPU provisioning requests (GPRs) of EGS: requested GPUs, terms and states.
 
-The fields and the states are those that EGS documents and reports (docs/egs.md, "GPUProvisioningRequest" and R17).
+The fields and the states are those that EGS documents and reports (docs/reference/egs.md, "GPUProvisioningRequest" and
+R17).
 """
 
 from __future__ import annotations

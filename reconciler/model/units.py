@@ -75,8 +75,8 @@ MAX_DURATION = timedelta(days=3650)
 def parse_duration(text: str) -> timedelta:
     """Read a positive duration such as ``10m``, ``1h30m`` or ``2d``.
 
-    Go's grammar with ``d`` for 24 hours, without units below a second (docs/egs.md, R9). Raises ValueError for anything
-    else, for zero, and for more than ten years.
+    Go's grammar with ``d`` for 24 hours, without units below a second (docs/reference/egs.md, R9). Raises ValueError
+    for anything else, for zero, and for more than ten years.
     """
     if _DURATION.fullmatch(text) is None or len(text) > _MAX_LENGTH:
         raise ValueError(f"{text!r} is not a duration{_suggest(text)}")

@@ -1,4 +1,4 @@
-"""Model values as JSON: the form of ``-o json``, which docs/cli.md specifies, and of the API's answers."""
+"""Model values as JSON: the form of ``-o json``, which docs/reference/cli.md specifies, and of the API's answers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One change of each kind, with the numbers of docs/commits.md."""
+"""One change of each kind, with the numbers of docs/reference/commits.md."""
 
 from __future__ import annotations
 

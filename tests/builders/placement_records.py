@@ -1,4 +1,4 @@
-"""The placement of docs/commits.md, and strategies for placements of every kind."""
+"""The placement of docs/reference/commits.md, and strategies for placements of every kind."""
 
 from __future__ import annotations
 

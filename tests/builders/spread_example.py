@@ -1,4 +1,4 @@
-"""The subset that docs/spread.md shows, and what becomes of a pod template."""
+"""The subset that docs/how-to/spread.md shows, and what becomes of a pod template."""
 
 from __future__ import annotations
 

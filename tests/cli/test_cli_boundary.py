@@ -20,7 +20,7 @@ from tests.cli.conftest import Terminal
 
 ROOT = Path(__file__).parents[2]
 COMMANDS = sorted(main.commands)
-PAGE = (ROOT / "docs" / "cli.md").read_text()
+PAGE = (ROOT / "docs" / "reference" / "cli.md").read_text()
 
 
 def failing(error: BaseException) -> click.testing.Result:

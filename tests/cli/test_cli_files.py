@@ -41,7 +41,7 @@ def test_init_copies_the_layout_whole(terminal: Terminal, tmp_path: Path) -> Non
 
 def test_the_page_tells_how_many_files_init_writes(terminal: Terminal, tmp_path: Path) -> None:
     (told,) = re.findall(r"^Wrote (\d+) files to ", terminal.done("init", str(tmp_path / "fleet")), re.MULTILINE)
-    page = (LAYOUT.parent / "docs" / "cli.md").read_text()
+    page = (LAYOUT.parent / "docs" / "reference" / "cli.md").read_text()
     assert f"Wrote {told} files to fleet.\n" in page
 
 
@@ -287,7 +287,7 @@ def test_schema_without_a_kind_lists_the_kinds(terminal: Terminal) -> None:
 
 
 def test_page_on_the_command_line_lists_the_kinds_as_they_are_printed(terminal: Terminal) -> None:
-    page = (Path(__file__).parents[2] / "docs" / "cli.md").read_text()
+    page = (Path(__file__).parents[2] / "docs" / "reference" / "cli.md").read_text()
     assert f"$ overspill schema\n{terminal.done('schema')}```" in page
 
 

@@ -140,7 +140,7 @@ def test_what_kubernetes_adds_for_a_service_is_no_unknown_variable() -> None:
 
 
 def test_every_variable_is_in_the_operations_guide_and_no_other() -> None:
-    guide = (Path(__file__).parents[2] / "docs" / "operations.md").read_text()
+    guide = (Path(__file__).parents[2] / "docs" / "how-to" / "operations.md").read_text()
     rows = [line.split("|")[1].strip().strip("`") for line in guide.splitlines() if line.startswith("| `OVERSPILL_")]
     assert rows == [f"OVERSPILL_{name}" for name in VARIABLES]
 

@@ -85,10 +85,15 @@ def test_refusal_keeps_words_way_out_and_fields() -> None:
         422,
         status="Error",
         message="the placement is not valid",
-        error={"errorKey": "Invalid", "message": "1 problem", "hint": "see docs/api.md", "problems": [problem]},
+        error={
+            "errorKey": "Invalid",
+            "message": "1 problem",
+            "hint": "see docs/reference/api.md",
+            "problems": [problem],
+        },
     )
     with serving(refusal) as server, server.client() as client:
-        with pytest.raises(Refused, match=r"1 problem \(see docs/api.md\)") as caught:
+        with pytest.raises(Refused, match=r"1 problem \(see docs/reference/api.md\)") as caught:
             client.create({"name": "bookinfo"})
         assert len(server.asked) == 1
     assert (caught.value.status, caught.value.key) == (422, "Invalid")

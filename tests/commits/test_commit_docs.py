@@ -1,4 +1,4 @@
-"""docs/commits.md shows what is really written."""
+"""docs/reference/commits.md shows what is really written."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from reconciler.model.signal import DemandLevel
 from tests.builders.changes import ALL, CLOSED, HISTORY, IN_SUBSET
 from tests.builders.placement_records import PLACEMENT, SOURCE, SPEC, VLLM, restraint
 
-PAGE = (Path(__file__).parents[2] / "docs" / "commits.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "commits.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
 
 

@@ -1,4 +1,4 @@
-"""Trailers are named in one place, and every one of them is a promise of docs/commits.md."""
+"""Trailers are named in one place, and every one of them is a promise of docs/reference/commits.md."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from reconciler.core.commits.trailers import Action, Trailer, action, is_trailer
 from tests.builders.changes import HISTORY
 
 ROOT = Path(__file__).parents[2]
-PAGE = (ROOT / "docs" / "commits.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "reference" / "commits.md").read_text(encoding="utf-8")
 
 
 def test_one_module_alone_names_the_keys_of_trailers():

@@ -1,4 +1,4 @@
-"""The tables of docs/policies.md, each by the command above it: ``python -m tests.docs.policy_tables`` writes them.
+"""The tables of docs/how-to/policies.md, made by ``python -m tests.docs.policy_tables`` from the command above each.
 
 The page itself says what is run. Of the figures that `overspill lab run` prints, its tables have those that choose a
 policy.
@@ -19,7 +19,7 @@ from reconciler.lab.policy_file import read_policy
 from reconciler.lab.runs import chosen_scenarios, compare
 
 CHECKOUT = Path(__file__).parents[2]
-PAGE = CHECKOUT / "docs" / "policies.md"
+PAGE = CHECKOUT / "docs" / "how-to" / "policies.md"
 HEADS: Mapping[str, str] = {
     "SCENARIO": "scenario",
     "RULE": "rule",

@@ -1,4 +1,4 @@
-"""The recording that docs/lab.md compares two branches on: ``python -m tests.docs.recorded_morning`` prints its answer.
+"""The recording that docs/how-to/lab.md compares two branches on: ``python -m tests.docs.recorded_morning``.
 
 Four hours of a daemon, a pass a minute, in which up to seven replicas are missing. `main` takes clusters in the order
 of its policy; `my-branch` goes by the price, and by a spare replica.

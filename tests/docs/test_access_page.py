@@ -1,4 +1,4 @@
-"""docs/access.md: its file is one that the program reads, with all the fields that there are, and its roles are all."""
+"""docs/how-to/access.md: its file is one that the program reads, with all fields, and its roles are all."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from reconciler.access.rights import AccessRole
 from reconciler.core.schema import access as access_file
 from reconciler.core.schema.access import AccessFile, IssuerRuleFile, TokenFile
 
-PAGE = (Path(__file__).parents[2] / "docs" / "access.md").read_text()
+PAGE = (Path(__file__).parents[2] / "docs" / "how-to" / "access.md").read_text()
 
 
 def test_the_file_of_the_page_is_read() -> None:

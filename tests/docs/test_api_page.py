@@ -26,7 +26,7 @@ from tests.builders.passes import SOURCE_FILES
 from tests.builders.remote import Remote
 from tests.fakes.memory_repository import MemoryRepository
 
-PAGE = (Path(__file__).parents[2] / "docs" / "api.md").read_text()
+PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "api.md").read_text()
 DOCUMENTED = {
     (method, path.partition("?")[0])
     for methods, path in re.findall(r"^\| `([A-Z`, ]+) (/\S+?)`", PAGE, re.MULTILINE)
@@ -133,7 +133,9 @@ def test_every_status_and_key_that_can_come_is_in_the_table_of_errors() -> None:
 
 
 def test_every_status_of_pushed_observations_is_on_their_page() -> None:
-    page = (Path(__file__).parents[2] / "docs" / "observations.md").read_text().partition("\n## By HTTP\n")[2]
+    page = (
+        (Path(__file__).parents[2] / "docs" / "how-to" / "observations.md").read_text().partition("\n## By HTTP\n")[2]
+    )
     told = " ".join(re.findall(r"^\| ([\d, ]+) \|", page, re.MULTILINE))
     assert set(told.replace(",", "").split()) == set(_document()["paths"]["/api/v1/observations"]["post"]["responses"])
 

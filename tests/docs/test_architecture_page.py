@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PAGE = (ROOT / "docs" / "architecture.md").read_text()
+PAGE = (ROOT / "docs" / "background" / "architecture.md").read_text()
 CODE = ROOT / "reconciler"
 PATHS = sorted(
     set(re.findall(r"`((?:reconciler|core|decide|model|cli|adapters|daemon|api)/[\w/.]+|ports\.py|app\.py)`", PAGE))

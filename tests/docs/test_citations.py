@@ -33,8 +33,8 @@ _UPSTREAM = re.compile(
     "text",
     [
         "(docs/no-such-page.md)",
-        '(docs/egs.md, "No such heading")',
-        "(docs/egs.md, R99)",
+        '(docs/reference/egs.md, "No such heading")',
+        "(docs/reference/egs.md, R99)",
         "as seed 001 has it",
         "fails closed (promise 7)",
         "either form (R14)",
@@ -45,7 +45,7 @@ def test_a_citation_that_leads_nowhere_is_found(text: str) -> None:
 
 
 def test_a_citation_may_run_over_lines_and_name_several_headings() -> None:
-    assert [*problems('(docs/egs.md, "REST: calls"\n    and R19; docs/api.md#errors)')] == []
+    assert [*problems('(docs/reference/egs.md, "REST: calls"\n    and R19; docs/reference/api.md#errors)')] == []
 
 
 def test_citations_of_the_code_lead_to_a_page_and_a_heading() -> None:
@@ -54,7 +54,7 @@ def test_citations_of_the_code_lead_to_a_page_and_a_heading() -> None:
 
 
 def test_reference_pages_name_the_version_of_every_file_that_they_cite() -> None:
-    for page in (CHECKOUT / "docs" / "reference").glob("*.md"):
+    for page in (CHECKOUT / "docs" / "background" / "upstream").glob("*.md"):
         text = page.read_text()
         files = {label for label, _ in _UPSTREAM.findall(text)}
         assert {*_LABEL.findall(text)} == files, page.name

@@ -1,4 +1,4 @@
-"""The examples of docs/cli.md are what the commands print."""
+"""The examples of docs/reference/cli.md are what the commands print."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 from reconciler.cli import main
 
-PAGE = (Path(__file__).parents[2] / "docs" / "cli.md").read_text()
+PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "cli.md").read_text()
 DEPLOYMENT = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: cache}\n"
 
 

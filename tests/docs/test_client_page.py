@@ -13,7 +13,7 @@ from reconciler import client
 from tests.builders.daemon import EDITOR, daemon, small
 from tests.builders.remote import Remote
 
-PAGE = (Path(__file__).parents[2] / "docs" / "client.md").read_text()
+PAGE = (Path(__file__).parents[2] / "docs" / "how-to" / "client.md").read_text()
 
 
 def test_program_of_the_page_asks_for_a_placement_and_ends_it(
@@ -26,7 +26,7 @@ def test_program_of_the_page_asks_for_a_placement_and_ends_it(
     (tmp_path / "bookinfo.json").write_text(json.dumps(small("bookinfo")))
     with daemon(remote, tmp_path / "cache") as running:
         address = f"http://127.0.0.1:{running.port}"
-        exec(compile(program.replace("https://overspill.example.com", address), "docs/client.md", "exec"), {})
+        exec(compile(program.replace("https://overspill.example.com", address), "docs/how-to/client.md", "exec"), {})
     first, second = capsys.readouterr().out.splitlines()
     assert first.removeprefix("asked for in commit ") in remote.git("log", "--format=%H", "placements")
     assert second.split()[0] == "bookinfo"

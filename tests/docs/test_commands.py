@@ -13,7 +13,7 @@ from reconciler.cli import main
 from reconciler.environment import VARIABLES
 
 CHECKOUT = Path(__file__).parents[2]
-PAGES = [CHECKOUT / "README.md", *sorted(CHECKOUT.glob("docs/*.md")), CHECKOUT / "repo-layout" / "README.md"]
+PAGES = [CHECKOUT / "README.md", *sorted(CHECKOUT.glob("docs/*/*.md")), CHECKOUT / "repo-layout" / "README.md"]
 _BLOCK = re.compile(r"^```(?:sh|text|console).*?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _SPAN = re.compile(r"`(overspill [^`]+)`")
 _END = re.compile(r"[|;&>)#]|\s{3,}|$", re.MULTILINE)

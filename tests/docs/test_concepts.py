@@ -1,4 +1,4 @@
-"""docs/concepts.md: its diagram is the transition table, and its words are the program's."""
+"""docs/background/concepts.md: its diagram is the transition table, and its words are the program's."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 from reconciler.model.placement import TRANSITIONS, Phase
 from reconciler.model.plan import EndReason
 
-PAGE = (Path(__file__).parents[2] / "docs" / "concepts.md").read_text()
+PAGE = (Path(__file__).parents[2] / "docs" / "background" / "concepts.md").read_text()
 
 
 def test_the_diagram_is_the_transition_table() -> None:

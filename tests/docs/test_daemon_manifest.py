@@ -67,5 +67,7 @@ def test_secret_of_the_daemon_is_where_no_release_of_flux_could_read_it():
     assert {DEPLOYMENT["metadata"]["namespace"], SERVICE["metadata"]["namespace"]} == {"overspill-system"}
     assert Flux().namespace != "overspill-system"
     made = re.findall(r"create secret generic overspill -n (\S+)", (BOOTSTRAP / "daemon.yaml").read_text())
-    made += re.findall(r"-n (\S+) create secret generic overspill ", (CHECKOUT / "docs" / "real-fleet.md").read_text())
+    made += re.findall(
+        r"-n (\S+) create secret generic overspill ", (CHECKOUT / "docs" / "tutorial" / "real-fleet.md").read_text()
+    )
     assert made == ["overspill-system"] * 2

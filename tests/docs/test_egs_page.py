@@ -1,4 +1,4 @@
-"""docs/egs.md says of each field and each rule of EGS what becomes of it; shown/egs.yaml names tests that show it."""
+"""docs/reference/egs.md says what becomes of each field and rule of EGS; shown/egs.yaml names the tests."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from reconciler.core.schema.strict_model import Strict
 from tests.docs.shown import cells, rows_by_heading, shown, unclear
 
 CHECKOUT = Path(__file__).parents[2]
-PAGE = (CHECKOUT / "docs" / "egs.md").read_text()
+PAGE = (CHECKOUT / "docs" / "reference" / "egs.md").read_text()
 DISAGREE = "Where EGS's documents disagree"
 
 FIELDS = {

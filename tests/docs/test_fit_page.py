@@ -1,4 +1,4 @@
-"""What docs/fit.md says is not guessed is refused in these words."""
+"""What docs/background/fit.md says is not guessed is refused in these words."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.builders.pod_rules import HOST, LABELS, ZONE, apart, evenly, node, ot
 from tests.builders.requests import deployment, manifests, request
 from tests.fakes.kube_scheduler import REQUIRED, Raw
 
-PAGE = (Path(__file__).parents[2] / "docs" / "fit.md").read_text()
+PAGE = (Path(__file__).parents[2] / "docs" / "background" / "fit.md").read_text()
 WORDS = re.findall(r"^\| .* \| `([^`]+)` \|$", PAGE.split("## What is not guessed")[1], re.MULTILINE)
 REFUSED: list[tuple[Raw, list[Raw]]] = [
     (pod(nodeName="gpu-1"), []),

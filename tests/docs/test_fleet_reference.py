@@ -1,4 +1,4 @@
-"""docs/fleet.md lists every field of every file, with the type and the default that the program goes by."""
+"""docs/reference/fleet.md lists every field of every file, with the type and the default that the program goes by."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from reconciler.core.schema.egs.deploy import DeployFile
 from reconciler.model.ids import CommitId
 
 CHECKOUT = Path(__file__).parents[2]
-PAGE = (CHECKOUT / "docs" / "fleet.md").read_text()
+PAGE = (CHECKOUT / "docs" / "reference" / "fleet.md").read_text()
 KINDS_THERE = [kind for kind in KINDS if kind != "Observation"]  # observations are no files of the repository
 SHARED = {
     "Metadata": "Metadata",

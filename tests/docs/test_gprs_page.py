@@ -1,4 +1,4 @@
-"""docs/gprs.md: its states are those of the table that GPRs follow, its tables have the columns that are printed."""
+"""docs/reference/gprs.md: its states are those of the table that GPRs follow, its tables have the printed columns."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from reconciler.cli.actions import remote
 from reconciler.core.decide.candidates.gpr_terms import BANDS
 from reconciler.model.gpr import TRANSITIONS, GprEvent, GprState, read_state
 
-PAGE = (Path(__file__).parents[2] / "docs" / "gprs.md").read_text()
+PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "gprs.md").read_text()
 SECTION = PAGE.partition("\n## States\n")[2].partition("\n## ")[0]
 ENDS = {*GprState} - {before for before, _ in TRANSITIONS}
 SAID = {

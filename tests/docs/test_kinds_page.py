@@ -1,4 +1,4 @@
-"""docs/kinds.md: its table is what the program goes by, its picture is of a set that is counted, its examples load."""
+"""docs/reference/kinds.md: its table is the program's, its picture is of a set that is counted, its examples load."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tests.builders.requests import manifests, request
 from tests.builders.workload_kinds import SAMPLES, lws
 
 CHECKOUT = Path(__file__).parents[2]
-PAGE = (CHECKOUT / "docs" / "kinds.md").read_text()
+PAGE = (CHECKOUT / "docs" / "reference" / "kinds.md").read_text()
 LAYOUT = CHECKOUT / "repo-layout"
 SET = lws(2, 4, leader=1, worker=8)
 ELASTIC = torch(4, elastic=2)

@@ -1,4 +1,4 @@
-"""What docs/observations.md shows is true."""
+"""What docs/how-to/observations.md shows is true."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from reconciler.model.ids import PlacementName
 from reconciler.model.rollout import EngineState
 from reconciler.model.units import ONE
 
-GUIDE = (Path(__file__).parents[2] / "docs" / "observations.md").read_text()
+GUIDE = (Path(__file__).parents[2] / "docs" / "how-to" / "observations.md").read_text()
 
 
 @pytest.fixture
@@ -26,7 +26,7 @@ def example() -> bytes:
 
 
 def test_example_is_read_as_the_guide_tells_it(example: bytes) -> None:
-    (seen,) = observation_file.read(example, "docs/observations.md")
+    (seen,) = observation_file.read(example, "docs/how-to/observations.md")
     assert (seen.cluster, seen.observed_at) == ("worker-1", datetime(2026, 11, 20, 10, tzinfo=UTC))
     (pool,) = seen.pools
     assert {node.name: node.free.amounts["nvidia.com/gpu"] for node in pool.nodes} == {"gpu-1": 0, "gpu-2": 5 * ONE}

@@ -1,4 +1,4 @@
-"""docs/platform.md: tests show its rows, it lists all that a cluster can be asked for, its examples are in force."""
+"""docs/reference/platform.md: tests show its rows, it lists all capabilities of clusters, its examples are in force."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from reconciler.model.ids import ClusterName, CommitId, WorkspaceName
 from tests.docs.shown import rows_by_heading, shown, unclear
 
 CHECKOUT = Path(__file__).parents[2]
-PAGE = (CHECKOUT / "docs" / "platform.md").read_text()
+PAGE = (CHECKOUT / "docs" / "reference" / "platform.md").read_text()
 EXAMPLES = re.findall(r"^```yaml\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
 
 

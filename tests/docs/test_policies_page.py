@@ -1,4 +1,4 @@
-"""docs/policies.md: it has every ready-made policy, and its figures are those of the lab."""
+"""docs/how-to/policies.md: it has every ready-made policy, and its figures are those of the lab."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""docs/real-fleet.md begins a repository that is true of its own fleet. tests/e2e runs it against real clusters."""
+"""docs/tutorial/real-fleet.md begins a repository that is true of its fleet. tests/e2e runs it on clusters."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import pytest
 from tests.fakes.kube_api_server import Cluster, kubeconfig, serving
 
 CHECKOUT = Path(__file__).parents[2]
-PAGE = (CHECKOUT / "docs" / "real-fleet.md").read_text()
+PAGE = (CHECKOUT / "docs" / "tutorial" / "real-fleet.md").read_text()
 ADDRESS = "https://git.example.com/acme/fleet.git"
 
 

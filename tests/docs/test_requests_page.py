@@ -1,4 +1,4 @@
-"""docs/requests.md: its request is admitted without a complaint, and its states are the program's."""
+"""docs/how-to/requests.md: its request is admitted without a complaint, and its states are the program's."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from reconciler.model.ids import CommitId
 from reconciler.model.request import Provisioning
 
 CHECKOUT = Path(__file__).parents[2]
-PAGE = (CHECKOUT / "docs" / "requests.md").read_text()
+PAGE = (CHECKOUT / "docs" / "how-to" / "requests.md").read_text()
 LAYOUT = CHECKOUT / "repo-layout"
 
 

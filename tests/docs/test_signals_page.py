@@ -1,4 +1,4 @@
-"""docs/signals.md: its policies load, and the commit that it shows is one that was made."""
+"""docs/how-to/signals.md: its policies load, and the commit that it shows is one that was made."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from reconciler.model.policy import Desired
 from reconciler.model.signal import DemandLevel
 
 CHECKOUT = Path(__file__).parents[2]
-PAGE = (CHECKOUT / "docs" / "signals.md").read_text()
+PAGE = (CHECKOUT / "docs" / "how-to" / "signals.md").read_text()
 LAYOUT = CHECKOUT / "repo-layout"
 POLICIES = re.findall(r"^```yaml\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
 

@@ -1,4 +1,4 @@
-"""docs/spread.md on WorkloadSpread files: its sample is in force, and its table of rules is what is told."""
+"""docs/how-to/spread.md on WorkloadSpread files: its sample is in force, and its table of rules is what is told."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ from reconciler.model.ids import CommitId, WorkloadId
 CHECKOUT = Path(__file__).parents[2]
 LAYOUT = CHECKOUT / "repo-layout"
 SECTION = (
-    (CHECKOUT / "docs" / "spread.md").read_text().partition("\n## WorkloadSpread files\n")[2].partition("\n## ")[0]
+    (CHECKOUT / "docs" / "how-to" / "spread.md")
+    .read_text()
+    .partition("\n## WorkloadSpread files\n")[2]
+    .partition("\n## ")[0]
 )
 
 

@@ -1,4 +1,4 @@
-"""docs/spread.md: its policy is in force, its picture is what comes of it, and its commit was made."""
+"""docs/how-to/spread.md: its policy is in force, its picture is what comes of it, and its commit was made."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.builders import spread_example, subsets
 from tests.builders.cluster_shares import picture
 
 CHECKOUT = Path(__file__).parents[2]
-PAGE = (CHECKOUT / "docs" / "spread.md").read_text()
+PAGE = (CHECKOUT / "docs" / "how-to" / "spread.md").read_text()
 LAYOUT = CHECKOUT / "repo-layout"
 
 

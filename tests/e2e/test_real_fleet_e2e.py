@@ -1,4 +1,4 @@
-"""docs/real-fleet.md is a promise: what it tells people to type takes them from kubeconfigs to a burst and back.
+"""docs/tutorial/real-fleet.md is a promise: its commands lead from kubeconfigs to a burst and back.
 
 Its blocks are run one after the other, as in one shell. Only addresses and accounts of its examples are put right.
 """
@@ -27,7 +27,7 @@ from tests.e2e.conftest import CHECKOUT, Fleet
 from tests.e2e.control_plane import Cluster, program
 from tests.e2e.three_clusters import ARGO_CD, FLUX, HOME, ThreeClusters
 
-PAGE = (CHECKOUT / "docs" / "real-fleet.md").read_text()
+PAGE = (CHECKOUT / "docs" / "tutorial" / "real-fleet.md").read_text()
 BLOCKS = re.findall(r"^```sh ?(\w*)\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
 BEGINNING, RETURN = re.findall(r"^```text\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
 """The logs that it shows: up to the bursts, and what comes upon them."""

@@ -84,7 +84,7 @@ def test_companions_and_workloads_live_in_namespaces_and_are_refused_nowhere() -
 
 
 def test_the_page_lists_every_companion() -> None:
-    page = (Path(__file__).parents[2] / "docs" / "review.md").read_text()
+    page = (Path(__file__).parents[2] / "docs" / "how-to" / "review.md").read_text()
     table = page.partition("| allowed to all |")[2].partition("\n\n")[0].partition("| of Kubernetes |")[2]
     listed = {*re.findall(r"\b[A-Z]\w+", table)} - {"Volcano", "KAI"}
     assert listed == {kind.partition("/")[2] for kind in COMPANIONS}

@@ -196,7 +196,7 @@ def rejection(doing: str, summary: str, stderr: str) -> OverspillError:
     """Return the error of a rejected ref, from its summary of `git push --porcelain`.
 
     The summaries of a concurrent push are those of git, GitHub, GitLab and Gitea
-    (docs/reference/git.md, "Rejected pushes"). receive.denyNonFastForwards answers non-fast-forward as well.
+    (docs/background/upstream/git.md, "Rejected pushes"). receive.denyNonFastForwards answers non-fast-forward as well.
     """
     remarks = [line.removeprefix("remote:").strip() for line in _error_lines(stderr) if line.startswith("remote:")]
     text = "; ".join([summary, *remarks])

@@ -1,4 +1,4 @@
-"""GPRs, wait times and the inventory of GPU nodes (docs/gprs.md)."""
+"""GPRs, wait times and the inventory of GPU nodes (docs/reference/gprs.md)."""
 
 from __future__ import annotations
 

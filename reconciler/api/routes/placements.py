@@ -1,4 +1,4 @@
-"""EGS's REST interface for workload placements (docs/egs.md, "REST: calls"): reads, and orders to the loop.
+"""EGS's REST interface for workload placements (docs/reference/egs.md, "REST: calls"): reads, and orders to the loop.
 
 A write answers once its commit is pushed. A read answers from the newest pass, which holds every answered write.
 Problems name the field as it stands in the body: ``helmConfigs[0].chart``, ``steps[1].name``.
@@ -50,7 +50,7 @@ def read_update(body: Json) -> RequestDraft | tuple[Finding, ...]:
     """Read the body of a PUT; returns the problems of an invalid one. `fields_set` of the draft names its fields.
 
     ``name`` and ``workspaceName`` are included, so that a change of either can be refused. ``namespace`` is left out:
-    it is ignored (docs/egs.md, R20).
+    it is ignored (docs/reference/egs.md, R20).
     """
     file = _validate(body, UpdateBody)
     return file if isinstance(file, tuple) else _draft_or_errors(*update_draft(file, _flattened_manifests(body)))
@@ -71,7 +71,7 @@ def _draft_or_errors(draft: RequestDraft, findings: tuple[Finding, ...]) -> Requ
 
 
 def _flattened_manifests(body: Json) -> frozenset[int]:
-    """Return the indices of manifests in the flattened form (docs/egs.md, R14)."""
+    """Return the indices of manifests in the flattened form (docs/reference/egs.md, R14)."""
     entries = body.get("manifestResources")
     return frozenset(
         index

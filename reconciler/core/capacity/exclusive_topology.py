@@ -2,8 +2,9 @@
 
 A domain is all nodes with the same value of a label. The annotation ``exclusive-topology`` of a LeaderWorkerSet gives
 each group a domain without other groups, with all pods of the group inside; JobSet's does so for each job. Their
-webhooks add required anti-affinity to each pod with a label of other groups (docs/reference/groups.md, "Exclusive
-topology"). Pods without that label block no domain; pods with it do, whether or not their own group requires a domain.
+webhooks add required anti-affinity to each pod with a label of other groups (docs/background/upstream/groups.md,
+"Exclusive topology"). Pods without that label block no domain; pods with it do, whether or not their own group requires
+a domain.
 
 The count is a lower bound: a domain with such a pod is taken, and so is a domain whose pods are unknown. Each group
 without a node is assumed to use up one of the suitable domains.

@@ -4,5 +4,5 @@
 `trailers` their text, `events` the values for whoever wants to know; `cluster_branches` follows with the branches of
 clusters, and `history` reads placements back from commit messages. Called by `daemon`, the git adapter and the command
 line. The package turns a plan into text and bytes: it decides nothing and runs no git. A released message or
-trailer keeps its format (docs/commits.md).
+trailer keeps its format (docs/reference/commits.md).
 """

@@ -73,7 +73,7 @@ class BurstHistory:
 
 
 def own(commits: Iterable[LoggedCommit], committer: Identity) -> tuple[LoggedCommit, ...]:
-    """Leave out commits of others, whatever their trailers say (docs/commits.md)."""
+    """Leave out commits of others, whatever their trailers say (docs/reference/commits.md)."""
     return tuple(commit for commit in commits if is_own(commit, committer))
 
 

@@ -1,7 +1,7 @@
 """The commit message of every change, and its one line for a terminal.
 
 The subject names the change, the body gives the reasons with their numbers, the `trailers` are for programs. The format
-is a promise to users: docs/commits.md shows an example of each, and a test compares them.
+is a promise to users: docs/reference/commits.md shows an example of each, and a test compares them.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The trailers of commit messages: the only module that writes and reads their keys.
 
-Programs read changes back from trailers (`history`); the format is a promise to users (docs/commits.md).
+Programs read changes back from trailers (`history`); the format is a promise to users (docs/reference/commits.md).
 """
 
 from __future__ import annotations

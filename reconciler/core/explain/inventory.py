@@ -1,8 +1,8 @@
 """The inventory of GPU nodes: the GPUs of each node, those that are free, and the placements on its cluster.
 
-EGS keeps an inventory for this (docs/egs.md, "Inventory and GPRs as answers"). The nodes of a placement's pods are not
-observed, so that allocations are listed by cluster and never guessed by node. A node or placement that meets an
-unforeseen exception is left out.
+EGS keeps an inventory for this (docs/reference/egs.md, "Inventory and GPRs as answers"). The nodes of a placement's
+pods are not observed, so that allocations are listed by cluster and never guessed by node. A node or placement that
+meets an unforeseen exception is left out.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The capacity axis of requests, bursts and GPRs: one meaning of EGS's provisioningStatus (docs/concepts.md).
+"""The capacity axis of requests, bursts and GPRs: EGS's provisioningStatus (docs/background/concepts.md).
 
 Successful means that every replica has a node, wherever it is told. EGS has two axes that are never mixed: this one and
 the phase of the workload.

@@ -70,7 +70,7 @@ def state_of_request(record: RequestRecord, inputs: PassInput, held: Sequence[Su
 
 
 def placement_phase(placement: Placement, inputs: PassInput) -> Phase:
-    """Return the phase of one placement; one that its engine has given up has failed (docs/egs.md, R18)."""
+    """Return the phase of one placement; one that its engine has given up has failed (docs/reference/egs.md, R18)."""
     ailment = inputs.rollouts.ailing.get(placement.path)
     if ailment is not None and ailment.state is EngineState.FAILED:
         return Phase.FAILED

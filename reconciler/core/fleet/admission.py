@@ -1,7 +1,7 @@
 """Admission of requests: their workspace, their clusters, the safety rules, and the limits of their GPR.
 
 Requests in files are admitted when the fleet is assembled, requests of the API when their order is carried out. A field
-beyond the policy of the workspace is an error and never reduced silently (docs/egs.md, R27).
+beyond the policy of the workspace is an error and never reduced silently (docs/reference/egs.md, R27).
 """
 
 from __future__ import annotations

@@ -395,7 +395,7 @@ def _warn_prerequisites(
 
 
 def _check_namespaces(draft: TemplateDraft, workspace: Workspace) -> Iterator[Finding]:
-    """Check that the declared namespaces of a template belong to its workspace (docs/egs.md, R15)."""
+    """Check that the declared namespaces of a template belong to its workspace (docs/reference/egs.md, R15)."""
     for index, namespace in enumerate(draft.namespaces):
         if workspace.namespaces and namespace not in workspace.namespaces:
             yield foreign_namespace(("spec", "namespaces", index), namespace, workspace)

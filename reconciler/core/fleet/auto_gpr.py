@@ -2,7 +2,7 @@
 
 A workspace whose binding has ``enableAutoGPR`` bursts without a BurstPolicy, so that a fleet of EGS files alone does
 what EGS does. A BurstPolicy that governs a template wins; the binding then gives only the terms of its GPRs. EGS lets a
-GPRTemplate be named in several places; the binding wins (docs/egs.md, R24).
+GPRTemplate be named in several places; the binding wins (docs/reference/egs.md, R24).
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 The number of a placement in its commit and in its record is the number that its engine deploys. So a number that a
 template writes out becomes ``"{{ replicas }}"`` where the kind of the object says where its replicas stand. What
 cannot be written is deployed in copies of its own size (`core.decide.assign.copies`). This module alone decides which
-(docs/kinds.md, "The number that is deployed").
+(docs/reference/kinds.md, "The number that is deployed").
 """
 
 from __future__ import annotations

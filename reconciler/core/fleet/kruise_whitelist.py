@@ -1,7 +1,7 @@
 """Kruise's whitelist of custom workloads: a ConfigMap with the path of the replicas of each kind.
 
-Its form is that of docs/reference/workloadspread.md, "Replicas and the whitelist". Like Kruise's own reader, this one
-refuses a comma after the last entry.
+Its form is that of docs/background/upstream/workloadspread.md, "Replicas and the whitelist". Like Kruise's own reader,
+this one refuses a comma after the last entry.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Which objects a file of the fleet repository may hold, by its path.
 
-A pull request reaches as far as the paths that its author may change (docs/review.md). Objects that give rights or bind
-several tenants are read from the folders of their kinds alone; objects of one tenant are read from any path that is not
-another tenant's. The Fleet, in one fixed file, and the Workspaces say otherwise. A refused object is as a broken one:
-the last good version of its file stays in force.
+A pull request reaches as far as the paths that its author may change (docs/how-to/review.md). Objects that give rights
+or bind several tenants are read from the folders of their kinds alone; objects of one tenant are read from any path
+that is not another tenant's. The Fleet, in one fixed file, and the Workspaces say otherwise. A refused object is as a
+broken one: the last good version of its file stays in force.
 """
 
 from __future__ import annotations

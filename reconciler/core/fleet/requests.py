@@ -53,7 +53,7 @@ def workspace_limits(
 
 
 def gpr_bindings(work: FleetObjects, desired: Desired) -> dict[WorkspaceName, GprBinding]:
-    """Read the GPRTemplateBindings. A binding that breaks a WorkspacePolicy has no effect (docs/egs.md, R27)."""
+    """Read the GPRTemplateBindings; those that break a WorkspacePolicy have no effect (docs/reference/egs.md, R27)."""
     by_workspace: dict[WorkspaceName, GprBinding] = {}
     for name, placed in work.named(BindingFile, "GPRTemplateBinding").items():
         work.report_unknown(placed, "Workspace", [(("metadata", "name"), name)], desired.workspaces)

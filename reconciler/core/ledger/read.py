@@ -1,7 +1,7 @@
 """The Ledger from the files of the output branch: its records, and manual edits.
 
 Files that are no records are foreign and passed over. An unreadable record blocks its own workload and nothing else
-(docs/concepts.md, "Promises").
+(docs/background/concepts.md, "Promises").
 """
 
 from __future__ import annotations

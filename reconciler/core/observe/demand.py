@@ -39,7 +39,7 @@ PastDemand = Mapping[WorkloadId, Levels]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnseenPrimary:
-    """A workload whose primary cannot be seen keeps what it has and gets nothing new (docs/concepts.md, "Promises")."""
+    """A workload with an unseen primary keeps what it has, no more (docs/background/concepts.md, "Promises")."""
 
     workload: WorkloadId
     message: str

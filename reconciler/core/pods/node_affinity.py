@@ -1,4 +1,4 @@
-"""Node selector terms, as the scheduler reads them (docs/reference/kubernetes.md, "Filters of the scheduler")."""
+"""Node selector terms of the scheduler (docs/background/upstream/kubernetes.md, "Filters of the scheduler")."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 """A template's ``cmdExec`` as an object, a Job, nothing, or a refusal. Nothing is ever executed here.
 
 EGS runs each entry as a kubectl command line. Here a closed list of commands is turned into the objects they would make
-(docs/egs.md, R13); any other becomes a Job in the destination cluster where the workspace allows command Jobs, and is
-refused where it does not (docs/reference/argocd.md, "Commands as Jobs"). A command line is split as a shell would split
-it, but there is no shell: shell syntax is refused.
+(docs/reference/egs.md, R13); any other becomes a Job in the destination cluster where the workspace allows command
+Jobs, and is refused where it does not (docs/background/upstream/argocd.md, "Commands as Jobs"). A command line is split
+as a shell would split it, but there is no shell: shell syntax is refused.
 """
 
 from __future__ import annotations
@@ -275,7 +275,7 @@ def _patch(line: _Line, verb: str) -> CheckedCommand | None:
 
 
 JOB_NAMESPACE = "kubeslice-system"
-"""Namespace of the commands' service account and of their Jobs (docs/egs.md, "Before you begin")."""
+"""Namespace of the commands' service account and of their Jobs (docs/reference/egs.md, "Before you begin")."""
 
 STEP_LABEL = "overspill.dev/step"
 """The label that distinguishes a command's Job from a workload."""
@@ -348,9 +348,9 @@ def command_job(
 ) -> Json:
     """Make the Job of a command: not a hook, without a TTL, in exec form, unprivileged, with a deadline.
 
-    A hook would run again with each sync, and a TTL makes Argo CD run it again (docs/reference/argocd.md, "Commands as
-    Jobs"). The name contains a digest of the command and image, since a Job cannot be changed: another command or image
-    is another Job.
+    A hook would run again with each sync, and a TTL makes Argo CD run it again (docs/background/upstream/argocd.md,
+    "Commands as Jobs"). The name contains a digest of the command and image, since a Job cannot be changed: another
+    command or image is another Job.
     """
     ordinal = f"{number:02d}"
     digest = hashlib.sha256("\0".join((*words, image, account)).encode()).hexdigest()[:8]

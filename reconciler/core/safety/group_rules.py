@@ -1,4 +1,4 @@
-"""Checks of a LeaderWorkerSet as in its webhook (docs/reference/groups.md, "LeaderWorkerSet").
+"""Checks of a LeaderWorkerSet as in its webhook (docs/background/upstream/groups.md, "LeaderWorkerSet").
 
 Only checks of a single manifest: changes of immutable fields are for the cluster to refuse. Values with an expression
 are skipped until they are rendered.

@@ -1,4 +1,4 @@
-"""No object outlives its placement (docs/fleet.md, "Nothing stays behind").
+"""No object outlives its placement (docs/reference/fleet.md, "Nothing stays behind").
 
 An object of a placement goes when its engine prunes it. These parts of a manifest would keep it, and are refused unless
 the template is retained as a whole:
@@ -9,8 +9,9 @@ the template is retained as a whole:
 3. instructions to an engine that are not known to be harmless (`INSTRUCTIONS`), as annotations or labels;
 4. hooks without a delete policy: engines do not prune hooks.
 
-Sources: docs/reference/argocd.md, "Pruning and sync options" and "Waves and hooks"; docs/reference/flux.md, "Pruning
-and deletion"; helm.sh/docs/topics/charts_hooks; kubernetes.io/docs/concepts/overview/working-with-objects/finalizers.
+Sources: docs/background/upstream/argocd.md, "Pruning and sync options" and "Waves and hooks";
+docs/background/upstream/flux.md, "Pruning and deletion"; helm.sh/docs/topics/charts_hooks;
+kubernetes.io/docs/concepts/overview/working-with-objects/finalizers.
 """
 
 from __future__ import annotations

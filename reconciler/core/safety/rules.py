@@ -1,4 +1,4 @@
-"""The safety rules over what a template deploys (docs/fleet.md, "WorkloadTemplate").
+"""The safety rules over what a template deploys (docs/reference/fleet.md, "WorkloadTemplate").
 
 Called on a template when its file is loaded and again on the rendered spec: leaves that still hold an expression are
 skipped until then. Charts that Overspill renders itself go through `check_chart_objects` as well. The rules:

@@ -2,7 +2,7 @@
 
 Faults of single fields are refused here, as an API server does that decodes them; the rules of Kruise's webhook over
 several fields are in `fleet.spread.rules`, in Kruise's words. The fields, and those of later versions of it, are listed
-in docs/reference/workloadspread.md, "Fields".
+in docs/background/upstream/workloadspread.md, "Fields".
 """
 
 from __future__ import annotations

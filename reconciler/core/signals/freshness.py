@@ -1,7 +1,7 @@
 """Which signals with a source outside count now, and why the others are stale.
 
 A stale signal must not be taken for one that asks for nothing. Its last answer is dropped, so that nothing new comes of
-it; and as long as its demand is unknown, nothing is given back either (docs/concepts.md, "Promises").
+it; and as long as its demand is unknown, nothing is given back either (docs/background/concepts.md, "Promises").
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 A step function over whole steps of five minutes: it grows at its end and is cut at its beginning by whole days, so
 that passes share nearly all of it. Times in which nobody watched are part of it. Commits carry its end, from which a
-process that starts anew learns the rest (docs/signals.md, "Forecasts").
+process that starts anew learns the rest (docs/how-to/signals.md, "Forecasts").
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """Pod templates of a WorkloadSpread subset, and its ordinals of a StatefulSet.
 
-As OpenKruise injects a subset into pods (docs/reference/workloadspread.md, "Changes to a pod"), in this order:
-tolerations and preferred terms are appended; the required term becomes the only one, or is added to every existing
-term; the patch comes last, and so wins; an annotation names the spread and the subset. Two things differ: requirements
-that a Cluster's labels or name decide are no node requirements and are left out, and no empty affinity is added where
-nothing is injected.
+As OpenKruise injects a subset into pods (docs/background/upstream/workloadspread.md, "Changes to a pod"), in this
+order: tolerations and preferred terms are appended; the required term becomes the only one, or is added to every
+existing term; the patch comes last, and so wins; an annotation names the spread and the subset. Two things differ:
+requirements that a Cluster's labels or name decide are no node requirements and are left out, and no empty affinity is
+added where nothing is injected.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """CustomResourceDefinitions of the fleet repository, as the schemas of their kinds.
 
 Their schemas are structural, so that API servers drop a field that the schema does not name without a word; here it is
-an error. Patterns, bounds of numbers, formats and CEL rules are left to API servers (docs/fleet.md,
+an error. Patterns, bounds of numbers, formats and CEL rules are left to API servers (docs/reference/fleet.md,
 "CustomResourceDefinition").
 """
 

@@ -1,7 +1,7 @@
 """Paths in an object: values, items of lists, and sums of replicas.
 
-Kruise reads the replicas paths of its whitelist and of a WorkloadSpread so (docs/reference/workloadspread.md, "Replicas
-and the whitelist"): parts separated by dots, and a number for an item of a list.
+Kruise reads the replicas paths of its whitelist and of a WorkloadSpread so (docs/background/upstream/workloadspread.md,
+"Replicas and the whitelist"): parts separated by dots, and a number for an item of a list.
 """
 
 from __future__ import annotations

@@ -4,9 +4,9 @@ A value that is no whole number counts as one pod or one group; a cluster would 
 above its number of pods never starts. Texts with expressions are skipped.
 
 Minimums are Volcano's `minAvailable` of a job and of its tasks, `minAvailable` of Grove's cliques and of their scaling
-groups, and `minAvailable` and `minReplicas` of Kubeflow's jobs (docs/kinds.md, "A gang with a minimum"). Where the
-minimum of the whole exceeds the sum of its roles' minimums, the scheduler takes any pods for the rest; here the largest
-pods are assumed to start first, which is the conservative case.
+groups, and `minAvailable` and `minReplicas` of Kubeflow's jobs (docs/reference/kinds.md, "A gang with a minimum").
+Where the minimum of the whole exceeds the sum of its roles' minimums, the scheduler takes any pods for the rest; here
+the largest pods are assumed to start first, which is the conservative case.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 A placement is one installation, so a cluster, or a subset's part of it, has one copy at most. Copies go to the clusters
 in their order, whatever the distribution of the policy: a copy is not divided. A cluster whose room, limit or share of
-the missing replicas is less than a copy gets none (docs/kinds.md, "The number that is deployed").
+the missing replicas is less than a copy gets none (docs/reference/kinds.md, "The number that is deployed").
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """A cluster for each subset of a StatefulSet: on a second one, ordinals would count from the same number.
 
-The subsets of an ordinal workload are ranges of ordinals (docs/reference/workloadspread.md, "StatefulSets"). Two
-clusters of one subset would make pods of the same names, each with a volume of its own; so would replicas in no subset,
-whose ordinals begin where those of the workload itself do. The cluster of a subset is the primary where that is in it,
-then the first with replicas of it, then the first with room.
+The subsets of an ordinal workload are ranges of ordinals (docs/background/upstream/workloadspread.md, "StatefulSets").
+Two clusters of one subset would make pods of the same names, each with a volume of its own; so would replicas in no
+subset, whose ordinals begin where those of the workload itself do. The cluster of a subset is the primary where that is
+in it, then the first with replicas of it, then the first with room.
 """
 
 from __future__ import annotations

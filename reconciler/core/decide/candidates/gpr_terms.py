@@ -1,8 +1,8 @@
 """The terms and the priority of a workload's GPUs: the most specific source that sets them wins.
 
-EGS says this in gprDetails, in GPRTemplates and in the GPRTemplateBinding of a workspace (docs/egs.md, "GPRTemplate,
-GPRTemplateBinding, WorkspacePolicy" and R24: where they disagree the binding decides whether workloads get GPRs by
-themselves).
+EGS says this in gprDetails, in GPRTemplates and in the GPRTemplateBinding of a workspace (docs/reference/egs.md,
+"GPRTemplate, GPRTemplateBinding, WorkspacePolicy" and R24: where they disagree the binding decides whether workloads
+get GPRs by themselves).
 """
 
 from __future__ import annotations

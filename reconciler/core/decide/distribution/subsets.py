@@ -1,8 +1,9 @@
 """Subsets in order: each as far as its maximum, after all minimums; and back in the reverse.
 
 OpenKruise's WorkloadSpread for the order and the maximums, its UnitedDeployment's two passes for the minimums
-(docs/reference/workloadspread.md, "Choosing a subset" and "UnitedDeployment"). Replicas above a maximum come home
-before all others, the last subset's first; so replicas in no subset any more are a last subset that may hold nothing.
+(docs/background/upstream/workloadspread.md, "Choosing a subset" and "UnitedDeployment"). Replicas above a maximum come
+home before all others, the last subset's first; so replicas in no subset any more are a last subset that may hold
+nothing.
 """
 
 from __future__ import annotations

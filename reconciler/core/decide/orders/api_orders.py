@@ -1,7 +1,7 @@
 """Orders of API callers, carried out one after the other, with the answer to each.
 
 An order is judged by what stands when its turn comes: of two that want the same name the first gets it. What the rules
-of states do not allow (docs/egs.md, R19 and R20) is denied, and changes nothing.
+of states do not allow (docs/reference/egs.md, R19 and R20) is denied, and changes nothing.
 """
 
 from __future__ import annotations
@@ -250,7 +250,7 @@ class _OrderExecution:
         return Answer(change=position, workload=record.workload, notes=self._notes(admitted))
 
     def _delete(self, order: Order, record: RequestRecord) -> Answer:
-        """End a request, whatever its state, and forget it; `strict` callers get EGS's refusal (docs/egs.md, R19)."""
+        """End a request in any state and forget it; `strict` callers get EGS's refusal (docs/reference/egs.md, R19)."""
         if record.asker is Asker.FILE:
             return self._of_a_file(record, "delete")
         status = Provisioning.SUCCESSFUL if self.working_plan.of(record.workload) else Provisioning.PENDING

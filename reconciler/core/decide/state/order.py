@@ -30,7 +30,7 @@ class Order:
     key: str = ""
     """The digest of the idempotency key of a creation."""
     strict: bool = False
-    """Refuses to delete a placement that has GPUs or is over, as EGS does (docs/egs.md, R19)."""
+    """Refuses to delete a placement that has GPUs or is over, as EGS does (docs/reference/egs.md, R19)."""
 
     def may(self, workspace: WorkspaceName) -> bool:
         """Tell whether it may be about something in a workspace."""

@@ -26,7 +26,7 @@ from reconciler.model.workload import DeletionPolicy
 from reconciler.text.wording import as_clause, join_names
 
 CHANGEABLE = frozenset({"burstDuration", "deletionPolicy"})
-"""The fields of a request with a placement that may change, as in EGS (docs/egs.md, R20)."""
+"""The fields of a request with a placement that may change, as in EGS (docs/reference/egs.md, R20)."""
 
 
 def follow_request_files(inputs: PassInput, working_plan: WorkingPlan) -> None:

@@ -1,8 +1,8 @@
 """Lost clusters: bursts leave a cluster that has been lost for too long.
 
 A cluster is lost while it is unseen or reports itself unhealthy. The moment since when is a record of this process
-alone, as with MultiKueue (docs/reference/groups.md, "MultiKueue"): git does not hold it, and a process that has just
-started may be the one that has not looked yet.
+alone, as with MultiKueue (docs/background/upstream/groups.md, "MultiKueue"): git does not hold it, and a process that
+has just started may be the one that has not looked yet.
 
 Gangs go whole and in one commit, after the Fleet's workerLostTimeout. Replicas that run each for themselves go as far
 as other clusters have room, and sooner: a second copy of them only serves more. What runs once and is no gang stays,

@@ -1,6 +1,6 @@
 """Pod template updates: gangs whose template makes another number of pods of a replica are resized.
 
-MultiKueue creates a gang in the worker cluster once and never scales it afterwards (docs/reference/groups.md,
+MultiKueue creates a gang in the worker cluster once and never scales it afterwards (docs/background/upstream/groups.md,
 "MultiKueue"). A single copy never gets another number of replicas here either, so that no other resize would take such
 a change up.
 """

@@ -1,8 +1,8 @@
 """Preemption: a workload that no cluster has room for evicts placements of lower priority that allow it.
 
-As in EGS, a GPR evicts others of strictly lower priority that opted in, where its workspace allows that (docs/gprs.md,
-"Eviction"). Only placements are ended, never pods that run on a primary by themselves. An evicted workload can evict
-only those of lower priority still, so that every chain of evictions ends.
+As in EGS, a GPR evicts others of strictly lower priority that opted in, where its workspace allows that
+(docs/reference/gprs.md, "Eviction"). Only placements are ended, never pods that run on a primary by themselves. An
+evicted workload can evict only those of lower priority still, so that every chain of evictions ends.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ Where replicas have had no node for rescheduleCriticalSeconds, their subset's pa
 unschedulable for a while and gets nothing; the ledger remembers that. Other replicas that wait there go with them.
 Replicas with a node stay, also while they start, and nothing moves back afterwards. The last subset is never
 unschedulable. Replicas that no other subset takes stay where they wait; OpenKruise would delete and recreate them
-(docs/reference/workloadspread.md, "Adaptive").
+(docs/background/upstream/workloadspread.md, "Adaptive").
 """
 
 from __future__ import annotations

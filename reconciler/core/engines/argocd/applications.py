@@ -1,8 +1,8 @@
 """Reports of Argo CD's Applications, each on the placement that it deploys.
 
-The rules are those of docs/reference/argocd.md, "Status of an Application". No single field of an Application has the
-state: conditions say what keeps Argo CD from trying, the operation how the last try went, health what has become of it,
-each as of its own moment.
+The rules are those of docs/background/upstream/argocd.md, "Status of an Application". No single field of an Application
+has the state: conditions say what keeps Argo CD from trying, the operation how the last try went, health what has
+become of it, each as of its own moment.
 """
 
 from __future__ import annotations

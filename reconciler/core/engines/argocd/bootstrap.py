@@ -1,8 +1,8 @@
 """The objects that an admin applies once, so that Argo CD follows the output branch.
 
 An AppProject bounds what any placement may do, and an ApplicationSet turns each ``placement.yaml`` into an Application
-(docs/reference/argocd.md, "ApplicationSet" and "AppProject"). Both are written for one fleet: its clusters, namespaces
-and chart repositories.
+(docs/background/upstream/argocd.md, "ApplicationSet" and "AppProject"). Both are written for one fleet: its clusters,
+namespaces and chart repositories.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """Argo CD's cluster Secrets: its login to each cluster by name.
 
 Each has the label ``argocd.argoproj.io/secret-type: cluster`` and the data ``name``, ``server`` and ``config``, the
-last one JSON (docs/reference/argocd.md, "Cluster Secrets"; client-go refuses contradictions in it, and so does this
-module). A message here never quotes a value: it holds names of Secrets and of fields, and of a program to run.
+last one JSON (docs/background/upstream/argocd.md, "Cluster Secrets"; client-go refuses contradictions in it, and so
+does this module). A message here never quotes a value: it holds names of Secrets and of fields, and of a program to
+run.
 """
 
 from __future__ import annotations

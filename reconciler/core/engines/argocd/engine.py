@@ -1,10 +1,10 @@
 """Argo CD as an `Engine`: the files of a placement, its rights, webhook and reports.
 
 Each placement is one Application, made by the ApplicationSet of `bootstrap`. The Application's first source is
-``manifests/``, a flat directory; a chart is a source of its own that Argo CD installs (docs/reference/argocd.md, "Waves
-and hooks" and "Charts"). The order of the steps is that of sync waves, ten apart. The objects of a chart cannot be
-annotated, so a chart is wave 0 and the steps round it count from there. Two charts cannot be ordered in one
-Application: then Overspill renders them, and every object gets the wave of its step.
+``manifests/``, a flat directory; a chart is a source of its own that Argo CD installs
+(docs/background/upstream/argocd.md, "Waves and hooks" and "Charts"). The order of the steps is that of sync waves, ten
+apart. The objects of a chart cannot be annotated, so a chart is wave 0 and the steps round it count from there. Two
+charts cannot be ordered in one Application: then Overspill renders them, and every object gets the wave of its step.
 """
 
 from __future__ import annotations

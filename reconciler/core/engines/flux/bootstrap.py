@@ -1,8 +1,8 @@
 """The objects that an admin applies once in a cluster, so that Flux there follows the output branch.
 
 Accounts with the least rights, the source, the Kustomization that applies a cluster's ``flux/``, and a Receiver
-(docs/reference/flux.md, "Accounts and bounds" and "Receiver"). All of them are for one cluster: Flux runs in each, and
-follows that cluster's directory alone.
+(docs/background/upstream/flux.md, "Accounts and bounds" and "Receiver"). All of them are for one cluster: Flux runs in
+each, and follows that cluster's directory alone.
 """
 
 from __future__ import annotations

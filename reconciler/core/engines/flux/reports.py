@@ -1,6 +1,7 @@
 """Reports of Flux's Kustomizations and HelmReleases, folded into one report for each placement.
 
-A Kustomization is one stage of a placement, and a HelmRelease a chart in a stage (docs/reference/flux.md, "Status").
+A Kustomization is one stage of a placement, and a HelmRelease a chart in a stage (docs/background/upstream/flux.md,
+"Status").
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Stages of a placement: one Kustomization each, and its objects in a directory of their own.
 
 ``stages/NN/`` holds the objects, ``flux/<placement>.yaml`` beside the placement the Kustomizations that apply them,
-each waiting for the one before (docs/reference/flux.md, "Stages"). Flux checks only every half minute whether the one
-before is ready, so steps share a stage where nothing has to be waited for: plain objects in a row do. A chart and a Job
-stand alone: they begin once everything before them is ready, and the steps that follow wait for them.
+each waiting for the one before (docs/background/upstream/flux.md, "Stages"). Flux checks only every half minute whether
+the one before is ready, so steps share a stage where nothing has to be waited for: plain objects in a row do. A chart
+and a Job stand alone: they begin once everything before them is ready, and the steps that follow wait for them.
 """
 
 from __future__ import annotations

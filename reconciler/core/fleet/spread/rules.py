@@ -1,6 +1,6 @@
 """The rules of a single WorkloadSpread: the checks of OpenKruise's webhook, in its words and at its fields.
 
-1. The rules of the set and its subsets (docs/reference/workloadspread.md, "Validation").
+1. The rules of the set and its subsets (docs/background/upstream/workloadspread.md, "Validation").
 2. Kubernetes' own validation of node selector terms, tolerations and label selectors.
 3. A warning for each field of a patch that no Pod has. A strategic merge writes such a field as kubectl and OpenKruise
    do, and the API server refuses or drops it later. Scalars are recognised by the fields of Kubernetes 1.37

@@ -1,8 +1,9 @@
 """The share of a placement, written at the paths of a WorkloadSpread's `replicasPathList`.
 
-OpenKruise only reads these paths; Overspill writes the share there as well (docs/reference/workloadspread.md, "Replicas
-and the whitelist"). The numbers in the template give the proportion. They become expressions when the files are read,
-so that rendering and fit divide the share alike. Templates without such a spread are left to `burst_replicas`.
+OpenKruise only reads these paths; Overspill writes the share there as well (docs/background/upstream/workloadspread.md,
+"Replicas and the whitelist"). The numbers in the template give the proportion. They become expressions when the files
+are read, so that rendering and fit divide the share alike. Templates without such a spread are left to
+`burst_replicas`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The common part of EGS's templates and placements, in every spelling of its documents and tables of parameters.
 
-Where EGS's documents contradict each other, docs/egs.md, R1 to R16, settle it.
+Where EGS's documents contradict each other, docs/reference/egs.md, R1 to R16, settle it.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class HelmFlagsFile(Strict):
 class SecretRefFile(Strict):
     """The Secret with ``username`` and ``password`` for the chart's repository; a plain name will do."""
 
-    # The plain name: docs/egs.md, R7. Docstrings of this module are descriptions of the published schemas.
+    # The plain name: docs/reference/egs.md, R7. Docstrings of this module are descriptions of the published schemas.
     model_config = ConfigDict(json_schema_extra=lambda schema: _or(schema, {"type": "string"}))
 
     name: Name
@@ -68,7 +68,7 @@ def _or(schema: Json, other: Json) -> None:
 
 
 def _flags_form(value: Json) -> str:
-    """Return whether helmFlags have the older text form or the object form (docs/egs.md, R10)."""
+    """Return whether helmFlags have the older text form or the object form (docs/reference/egs.md, R10)."""
     return "<object>" if isinstance(value, (Mapping, HelmFlagsFile)) else "<text>"
 
 
@@ -96,7 +96,7 @@ class HelmConfigFile(Strict):
 class ManifestResourceFile(Strict):
     """A Kubernetes object, under ``manifest`` or, as in EGS's REST interface, with its fields beside its name."""
 
-    # The flattened form: docs/egs.md, R14.
+    # The flattened form: docs/reference/egs.md, R14.
     model_config = ConfigDict(
         json_schema_extra=lambda schema: _or(
             schema,
@@ -153,7 +153,7 @@ class DeployFile(Strict):
 
     @model_validator(mode="after")
     def _agree(self) -> DeployFile:
-        """Refuse contradicting values under two spellings of one field (docs/egs.md, R3 and R8)."""
+        """Refuse contradicting values under two spellings of one field (docs/reference/egs.md, R3 and R8)."""
         if self.helm_config and self.helm_configs and self.helm_config != self.helm_configs:
             raise refusal("has both helmConfig and helmConfigs, and they differ", "try keeping helmConfig")
         if self.service_account and self.service_account_name and self.service_account != self.service_account_name:

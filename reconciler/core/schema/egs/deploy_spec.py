@@ -1,6 +1,6 @@
 """The deploy spec: from the fields of a file to the model, with the problems between its parts.
 
-EGS's older helmFlags, a text of Helm's own options, are read into the newer object (docs/egs.md, R10).
+EGS's older helmFlags, a text of Helm's own options, are read into the newer object (docs/reference/egs.md, R10).
 """
 
 from __future__ import annotations
@@ -211,7 +211,7 @@ def _chart(file: HelmConfigFile, loc: Loc, findings: list[Finding]) -> HelmConfi
 
 
 def _part_name(name: str, default: Json, source: str, loc: Loc, findings: list[Finding]) -> str:
-    """Return the name of a part for steps, by default that of its object or release (docs/egs.md, R5)."""
+    """Return the name of a part for steps, by default that of its object or release (docs/reference/egs.md, R5)."""
     if name:
         return name
     if isinstance(default, str) and _PART_NAME.fullmatch(default):

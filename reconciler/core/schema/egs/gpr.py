@@ -1,6 +1,7 @@
 """EGS's GPRTemplate and GPUProvisioningRequest, and the terms that they share with the gprDetails of placements.
 
-The fields are those of docs/egs.md, "GPUProvisioningRequest" and "GPRTemplate, GPRTemplateBinding, WorkspacePolicy".
+The fields are those of docs/reference/egs.md, "GPUProvisioningRequest" and "GPRTemplate, GPRTemplateBinding,
+WorkspacePolicy".
 """
 
 from __future__ import annotations

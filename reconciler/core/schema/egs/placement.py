@@ -1,6 +1,6 @@
 """EGS's WorkloadPlacement: a request by name, in its three API groups, and in the bodies of its REST interface.
 
-Where EGS's documents contradict each other, docs/egs.md, R1 to R20, settle it.
+Where EGS's documents contradict each other, docs/reference/egs.md, R1 to R20, settle it.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class PlacementSpec(DeployFile):
 
     @model_validator(mode="after")
     def _same(self) -> PlacementSpec:
-        """Refuse contradicting values under two spellings of one field (docs/egs.md, R2 and R9)."""
+        """Refuse contradicting values under two spellings of one field (docs/reference/egs.md, R2 and R9)."""
         named = [] if self.cluster_name is None else [self.cluster_name]
         given = {
             name: names

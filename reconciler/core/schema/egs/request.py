@@ -19,7 +19,7 @@ from reconciler.model.workload import DeploySpec
 from reconciler.text.findings import Finding, Loc
 
 TEMPLATE = "overspill.dev/template"
-"""The annotation that names the WorkloadTemplate of a request (docs/egs.md, R16)."""
+"""The annotation that names the WorkloadTemplate of a request (docs/reference/egs.md, R16)."""
 
 _ALIASES = {
     "cluster_name": "clusters",
@@ -242,7 +242,7 @@ def copies_template(draft: RequestDraft) -> bool:
 def _destinations(
     spec: PlacementSpec, group: str, findings: list[Finding]
 ) -> tuple[tuple[ClusterName, ...], int | None]:
-    """Return the clusters of a request, and how many of them it uses (docs/egs.md, R2)."""
+    """Return the clusters of a request, and how many of them it uses (docs/reference/egs.md, R2)."""
     written_as = _clusters_field(spec, body=not group)
     loc: Loc = ("spec", "clusters")
     written = spec.cluster_names or spec.clusters or [name for name in (spec.cluster_name,) if name is not None]

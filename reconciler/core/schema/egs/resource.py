@@ -200,7 +200,7 @@ def _terms(ask: GpuAsk | None, terms: GprTerms) -> Document:
 
 
 def _rest_chart(chart: HelmConfig) -> Document:
-    """Write a chart as the REST interface does: without a name that equals its release (docs/egs.md, R5)."""
+    """Write a chart as the REST interface does: without a name that equals its release (docs/reference/egs.md, R5)."""
     written: Document = {} if chart.name == chart.release_name else {"name": chart.name}
     written |= {
         "chart": chart.chart,
@@ -219,7 +219,7 @@ def _rest_chart(chart: HelmConfig) -> Document:
 
 
 def _manifest(resource: ManifestResource) -> Document:
-    """Write an object in the flattened form (docs/egs.md, R14), or wrapped if flattening would lose fields."""
+    """Write an object flattened (docs/reference/egs.md, R14), or wrapped if flattening would lose fields."""
     manifest = resource.manifest
     metadata = manifest.get("metadata")
     if isinstance(metadata, dict):
