@@ -17,11 +17,19 @@ if TYPE_CHECKING:
 CostForm = Literal["table", "json", "markdown"]
 
 
+def _status_remotely(client: Client, **flags: Any) -> None:
+    from reconciler.cli.actions import status as action
+
+    action.status_remotely(client, **flags)
+
+
 @options.examples(
     "overspill status --observations observations/",
+    "overspill status --server https://overspill.example.com",
     "overspill status -o json | jq '.placements[].placement.cluster'",
 )
 @click.command()
+@asking(_status_remotely)
 @options.connected("OBSERVATIONS", "KUBECONFIG", "PROMETHEUS")
 @options.at
 @options.output
@@ -61,12 +69,19 @@ def explain(settings: Settings, workload: str, at: datetime | None, *, by_name: 
     action.explain(settings, workload, at, by_name=by_name, form=form)
 
 
+def _history_remotely(client: Client, **flags: Any) -> None:
+    from reconciler.cli.actions import history as action
+
+    action.history_remotely(client, **flags)
+
+
 @options.examples(
     "overspill history",
     "overspill history llm/vllm --since 7d",
     "overspill history --limit 100 -o json",
 )
 @click.command()
+@asking(_history_remotely)
 @click.argument("workload", required=False, shell_complete=completion.workloads_and_placements)
 @options.connected()
 @click.option("--since", type=options.PAST, help="Leave out what ended before: 2026-11-20T10:15:00Z, or 7d ago.")
