@@ -25,6 +25,7 @@ from reconciler.adapters.clock import SystemClock
 from reconciler.adapters.engine_webhooks import EndpointReport, EngineWebhooks
 from reconciler.adapters.git import Credentials, GitRepository
 from reconciler.adapters.helm import Helm
+from reconciler.adapters.kubeconfig_files import existing_kubeconfig
 from reconciler.adapters.ledger_file import LedgerFile
 from reconciler.adapters.logs import EventLog
 from reconciler.adapters.observation_files import FileObservations
@@ -388,9 +389,7 @@ def _clusters(settings: Settings, patience: timedelta, wake: Wake | None = None)
 
 def checked_kubeconfig(settings: Settings) -> Path | None:
     """Return the kubeconfig of the settings. Raises InvalidInput where it is no file."""
-    if settings.kubeconfig is not None and not settings.kubeconfig.is_file():
-        raise InvalidInput(f"reading the kubeconfig: {settings.kubeconfig} is not a file (try another --kubeconfig)")
-    return settings.kubeconfig
+    return None if settings.kubeconfig is None else existing_kubeconfig(settings.kubeconfig)
 
 
 @contextmanager

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, TypeAlia
 import click
 
 from reconciler.adapters.clock import SystemClock
+from reconciler.adapters.kubeconfig_files import kubeconfig_files
 from reconciler.cli.forms import WIDE, YAML
 from reconciler.cli.kubeconfig import usual_kubeconfig
 from reconciler.environment import PREFIX, VARIABLES
@@ -247,7 +248,7 @@ def _observing_settings(flags: dict[str, str]) -> Settings:
     if settings.kubeconfig is not None or settings.observations is not None:
         return settings
     usual = usual_kubeconfig()
-    return replace(settings, kubeconfig=usual if usual.is_file() else None)
+    return replace(settings, kubeconfig=usual if kubeconfig_files(usual) else None)
 
 
 def _environment_settings(flags: dict[str, str]) -> Settings:
