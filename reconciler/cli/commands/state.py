@@ -32,7 +32,7 @@ def _status_remotely(client: Client, **flags: Any) -> None:
 @asking(_status_remotely)
 @options.connected("OBSERVATIONS", "KUBECONFIG", "PROMETHEUS")
 @options.at
-@options.output
+@options.forms(names="{.placements[*].placement.name}")
 def status(settings: Settings, at: datetime | None, form: options.Output) -> None:
     """Show every workload's demand and every placement."""
     from reconciler.cli.actions import status as action
@@ -57,7 +57,7 @@ def _explain_remotely(client: Client, workload: str, **flags: Any) -> None:
 @click.option("--request", "by_name", is_flag=True, help="Explain the request of this name, not the template.")
 @options.connected("OBSERVATIONS", "KUBECONFIG", "PROMETHEUS")
 @options.at
-@options.output
+@options.forms(names="{.assessments[*].cluster}")
 def explain(settings: Settings, workload: str, at: datetime | None, *, by_name: bool, form: options.Output) -> None:
     """Explain one workload: filter, fit and rank of each cluster.
 
@@ -86,7 +86,7 @@ def _history_remotely(client: Client, **flags: Any) -> None:
 @options.connected()
 @click.option("--since", type=options.PAST, help="Leave out what ended before: 2026-11-20T10:15:00Z, or 7d ago.")
 @click.option("--limit", type=click.IntRange(min=1), default=20, show_default=True, help="Placements to show at most.")
-@options.output
+@options.forms(names="{.placements[*].id}")
 def history(settings: Settings, workload: str | None, since: datetime | None, limit: int, form: options.Output) -> None:
     """List past and present placements with their reasons.
 
