@@ -14,12 +14,15 @@ from datetime import datetime
 from pathlib import Path
 
 from reconciler.core.schema import yaml
-from reconciler.model.units import Resources, format_quantity, parse_quantity, total
+from reconciler.model.units import ONE, Resources, format_quantity, parse_quantity, total
 from reconciler.model.workload import Json
+from reconciler.text.gpu_cells import GpuUse
 from reconciler.text.timestamps import format_time
 
 Committed = Mapping[str, Mapping[str, int]]
 """Replicas on the output branch, by cluster and placement."""
+
+_GPU = "nvidia.com/gpu"
 
 _MANIFEST = 5
 """Parts of clusters/<cluster>/<placement>/manifests/<file>."""
@@ -67,6 +70,22 @@ class DemoCluster:
     def room(self) -> int:
         """Count the further replicas that would fit."""
         return sum(self._free(node).holds(self._requests) for node in self._nodes())
+
+    def gpus(self) -> tuple[Mapping[GpuUse, int], ...]:
+        """Count the GPUs of each node that takes pods by use; those of replicas without a node are still free."""
+        nodes: list[Mapping[GpuUse, int]] = []
+        starting = sum(self._applied.values()) - sum(self.bound.values())
+        each = _gpus(self._requests)
+        for node in self._nodes():
+            free = _gpus(self._free(node))
+            burst = sum(seats.count(node["name"]) for seats in self._seats.values()) * each
+            coming = min(max(0, starting) * each, free)
+            starting -= coming // each
+            others = _gpus(_resources(node["allocatable"])) - burst - free
+            nodes.append(
+                {GpuUse.BURST: burst, GpuUse.STARTING: coming, GpuUse.OTHER: others, GpuUse.FREE: free - coming}
+            )
+        return tuple(nodes)
 
     def observation(self, now: datetime) -> Json:
         """Write the observation of this cluster."""
@@ -126,6 +145,15 @@ class Primary:
         """Count the replicas without a node."""
         return self.wanted - self.running
 
+    def gpus(self) -> tuple[Mapping[GpuUse, int], ...]:
+        """Count the GPUs of each node by use: all that are used are the workload's own."""
+        return tuple(
+            {GpuUse.HOME: used, GpuUse.FREE: int(pool["allocatable"][_GPU]) - used}
+            for pool in self._seen["pools"]
+            for node in pool["nodes"]
+            for used in [int(node["used"][_GPU])]
+        )
+
     def scale(self, missing: int, now: datetime) -> None:
         """Set the number of missing replicas; new ones are pending from now, and the newest are removed first."""
         more = missing - self.missing
@@ -164,6 +192,10 @@ def read_branch(archive: bytes) -> Committed:
                 if document.value["kind"] == "Deployment":
                     placements[parts[2]] += document.value["spec"]["replicas"]
     return clusters
+
+
+def _gpus(resources: Resources) -> int:
+    return resources.amounts.get(_GPU, 0) // ONE
 
 
 def _resources(amounts: Mapping[str, Json]) -> Resources:

@@ -1,35 +1,44 @@
-"""Lines of the demo: time, speaker and text, coloured on terminals."""
+"""The play as lines of text: time, speaker and sentence, coloured where a terminal shows them."""
 
 from __future__ import annotations
 
 import shutil
 import textwrap
-import time
+from collections.abc import Callable, Sequence
 
 import click
 
-from reconciler.core.commits.trailers import is_trailer
+from reconciler.demo.branch_log import LandedCommit
+from reconciler.demo.keys import Key
+from reconciler.demo.view import ClusterScene, DemoTime
 
 _COLOURS = {"Ann": "magenta", "clusters": "blue", "Overspill": "green", "why": "", "check": "cyan"}
 _WHO = 9
 _LEAST, _MOST = 60, 120
 
 
-class Narrator:
-    """Tells the story with the time since its beginning."""
+class PlainNarrator:
+    """Tells the story with the time since its beginning (a `View`)."""
 
-    def __init__(self) -> None:
-        self._began = time.monotonic()
+    interactive = False
+
+    def __init__(self, clock: DemoTime) -> None:
+        """Begin the story."""
+        self._clock = clock
         self._width = min(_MOST, max(_LEAST, shutil.get_terminal_size((_MOST, 24)).columns))
+        self._first = True
+        click.echo("Three simulated clusters, one git repository, and Overspill between them.")
 
-    def title(self, text: str) -> None:
-        """Print the title of a chapter."""
+    def chapter(self, title: str, says: str = "") -> None:
+        """Print the title of a chapter, and its sentence."""
         click.echo()
-        click.secho(text, bold=True)
+        click.secho(title, bold=True)
+        if says:
+            self.say("clusters", says)
 
     def say(self, who: str, text: str) -> None:
         """Print a sentence of a speaker."""
-        lapse = int(time.monotonic() - self._began)
+        lapse = int(self._clock.lapse())
         head = f"  {lapse // 60}:{lapse % 60:02}  {who:<{_WHO}}  "
         lines = textwrap.wrap(text, self._width - len(head), break_long_words=False, break_on_hyphens=False)
         for number, line in enumerate(lines):
@@ -40,19 +49,21 @@ class Narrator:
             )
             click.echo(before + click.style(line, dim=who == "why" or None))
 
-    def plain(self, text: str) -> None:
-        """Print a paragraph as it stands."""
-        click.echo(text)
+    def quote(self, who: str, command: str, run: Callable[[], str]) -> None:
+        """Print the output of a command."""
+        self.say(who, f"asks: {command}")
+        click.echo("".join(f"      {line}\n" if line else "\n" for line in run().splitlines()))
 
-    def commit(self, text: str) -> None:
-        """Print one commit of a log: its first line apart from its body and its trailers."""
-        head, *rest = text.strip("\n").split("\n")
-        click.secho(head, fg="yellow")
-        for line in rest:
-            click.echo(click.style(f"    {line}", dim=is_trailer(line)) if line else "")
-        click.echo()
+    def land(self, commit: LandedCommit) -> None:
+        """Print why a commit was made; the daemon has told what it is. The first one begins the branch."""
+        for reason in () if self._first else commit.reasons:
+            self.say("why", reason)
+        self._first = False
 
-    def fail(self, text: str) -> None:
-        """Print an error."""
-        click.echo()
-        click.echo(click.style("error: ", fg="red", bold=True) + text, err=True)
+    def show(self, clusters: Sequence[ClusterScene]) -> None:
+        """Print nothing: the changes of clusters are told."""
+
+    def wait(self, seconds: float) -> tuple[Key, ...]:
+        """Let time pass; nobody presses a key."""
+        self._clock.pause(seconds)
+        return ()

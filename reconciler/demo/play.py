@@ -2,170 +2,282 @@
 
 from __future__ import annotations
 
-import os
-import shutil
-import sys
-import time
-from collections.abc import Iterator, Mapping
-from datetime import datetime
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from typing import Protocol
 
-from reconciler.adapters.clock import SystemClock
-from reconciler.core.commits.trailers import is_trailer
-from reconciler.demo.narrator import Narrator
-from reconciler.demo.process import Daemon, run_daemon
-from reconciler.demo.stage import OUTPUT, PROGRAM, DemoDirectory, commit, edit_fields, prepare
-from reconciler.demo.story import WORKLOAD, Act, Timing, acts, timing
+import click
+
+from reconciler.demo.branch_log import FORMAT, LandedCommit, read_log
+from reconciler.demo.farewell import last_lines, path_from_here, write_guide
+from reconciler.demo.keys import Key
+from reconciler.demo.live import opened_view
+from reconciler.demo.process import run_daemon
+from reconciler.demo.stage import PROGRAM, DemoDirectory, commit, edit_fields, prepare, revert
+from reconciler.demo.story import PLAYGROUND, Act, Timing, acts, timing
+from reconciler.demo.view import ClusterScene, DemoTime, PlacementScene, View, WallTime
 from reconciler.demo.world import DemoWorld
-from reconciler.errors import OverspillError
-from reconciler.text.timestamps import format_time
+from reconciler.errors import InvalidInput, OverspillError
 from reconciler.text.wording import join_names
 
 _TURN = 0.5
+_DEAD = 3.0
+"""Seconds for which a killed daemon stays away, so that one sees that the world goes on without it."""
 _HURRY = "demo: seconds instead of minutes"
-_UNDOES = "This reverts commit "
+_LONGER = "demo: time to play"
+_BURST = "burst("
+_LAST = "8. What is left"
 
 
 class MissedStepError(OverspillError):
     """An expected step did not happen in its time."""
 
 
-def demo(out: Path, *, tempo: float = 1.0) -> int:
+class DemoDaemon(Protocol):
+    """The daemon of a play."""
+
+    def lines(self) -> Iterator[str]:
+        """Yield the lines that it has logged since the last call; never waits."""
+        ...
+
+    def ended(self) -> int | None:
+        """Return its exit code, None while it runs."""
+        ...
+
+    def kill(self) -> None:
+        """End it at once."""
+        ...
+
+    def restart(self) -> None:
+        """Start it again, after it has ended."""
+        ...
+
+
+def demo(out: Path, *, tempo: float = 1.0, plain: bool = False) -> int:
     """Play the demo into a directory, and return 0, or 1 if a step did not happen in its time.
 
-    `tempo` scales the windows of the story: 0.5 takes about half as long. Raises InvalidInput if the directory is not
-    a demo's, or git cannot be run.
+    `tempo` scales the windows of the story: 0.5 takes about half as long. A terminal shows a picture, and the world
+    goes on after the story until a person ends it; `plain` is as without a terminal. Raises InvalidInput if the
+    directory is not a demo's, or git cannot be run.
     """
-    script = timing(tempo)
-    narrator = Narrator()
-    narrator.plain("Three simulated clusters, one git repository, and Overspill between them.")
+    script, clock = timing(tempo), WallTime()
     stage = prepare(out)
-    _commit_fleet(stage, narrator, script)
-    performance = _DemoRun(stage, narrator)
     try:
-        with run_daemon(_run(stage), directory=stage.out, environment=stage.environment, log=stage.log) as daemon:
-            for act in acts(script):
-                performance.play(act, daemon)
-        performance.finish()
+        with opened_view(clock, plain=plain) as view:
+            commit_fleet(stage, view, script)
+            with run_daemon(_run(stage), directory=stage.out, environment=stage.environment, log=stage.log) as daemon:
+                play = DemoPlay(stage, view, clock, daemon)
+                play.perform(acts(script))
+                if view.interactive:
+                    play.improvise()
     except MissedStepError as error:
-        narrator.fail(f"{error}. The daemon's own words are in {_short_path(stage.log)}.")
+        click.echo()
+        words = f"{error}. The daemon's own words are in {path_from_here(stage.log)}."
+        click.echo(click.style("error: ", fg="red", bold=True) + words, err=True)
         return 1
+    write_guide(stage, clock.now())
+    click.echo("\n".join(("", *last_lines(stage))))
     return 0
 
 
-class _DemoRun:
-    """A run of the demo: the lines printed so far, and the first commit of the branch."""
+def commit_fleet(stage: DemoDirectory, view: View, script: Timing) -> None:
+    """Commit the layout of the fleet repository with short windows."""
+    view.chapter("0. A fleet repository")
+    view.say("Ann", f"overspill init {path_from_here(stage.fleet)}; its remote is {path_from_here(stage.remote)}")
+    edit_fields(stage, script.edits)
+    commit(stage, _HURRY)
+    actions = ", ".join(
+        f"{field.removeprefix('spec.')} {value}" for edits in script.edits.values() for field, value in edits.items()
+    )
+    view.say("Ann", f"commits and pushes '{_HURRY}': {actions}")
 
-    def __init__(self, stage: DemoDirectory, narrator: Narrator) -> None:
-        self._stage = stage
-        self._narrator = narrator
-        self._clock = SystemClock()
+
+class DemoPlay:
+    """A run of the demo: what the daemon has said so far, and the commits of the branch."""
+
+    def __init__(self, stage: DemoDirectory, view: View, clock: DemoTime, daemon: DemoDaemon) -> None:
+        """Begin with clusters as the layout has them, and without an output branch."""
+        self._stage, self._view, self._clock, self._daemon = stage, view, clock, daemon
         self._world = DemoWorld(stage)
-        self._world.observe(self._clock.now())
+        self._world.observe(clock.now())
         self._begin = ""
         self._heard = ""
+        self._commits: list[LandedCommit] = []
+        self._awake_at: float | None = None
+        self._taken_over = False
+        self._over = False
 
-    def play(self, act: Act, daemon: Daemon) -> None:
+    def perform(self, script: Sequence[Act]) -> None:
+        """Play the acts and prove what is left, unless a person takes the demand into their own hands."""
+        for act in script:
+            if not self._taken_over:
+                self._play(act)
+        if not self._taken_over:
+            self._prove()
+
+    def improvise(self) -> None:
+        """Let the world go on until a person ends it."""
+        stopped = "the script stops here: the demand is yours, and the clusters and the daemon go on."
+        self._view.chapter("Your turn, until you press q", stopped if self._taken_over else "")
+        edit_fields(self._stage, PLAYGROUND)
+        commit(self._stage, _LONGER)
+        while not self._over:
+            self._pass_time()
+
+    def _play(self, act: Act) -> None:
         """Set the demand of one act, and wait for its placement."""
-        primary = self._world.primary
+        primary, view = self._world.primary, self._view
         primary.scale(act.missing, self._clock.now())
-        self._narrator.title(act.title)
-        self._narrator.say("clusters", act.says)
-        counts = f"{primary.wanted} wanted, {primary.running} run, {primary.missing} find no node"
-        self._narrator.say("clusters", f"{primary.name}: {counts}")
+        view.chapter(act.title, act.says)
+        self._count_replicas()
+        self._show()
         if act.status:
-            self._ask("status")
-        until = time.monotonic() + act.within
-        while not self._is_over(act):
-            if daemon.ended() is not None:
-                raise MissedStepError(f"step '{act.title}': the daemon has left with exit code {daemon.ended()}")
-            if time.monotonic() > until:
+            view.quote("Ann", "overspill status", partial(self._ask, "status"))
+        until = self._clock.lapse() + act.within
+        while not (self._is_over(act) or self._taken_over):
+            if self._awake_at is None and self._daemon.ended() is not None:
+                raise MissedStepError(f"step '{act.title}': the daemon has left with exit code {self._daemon.ended()}")
+            if self._clock.lapse() > until:
                 line = f" and the daemon saying {act.expected_line!r}" if act.expected_line else ""
                 raise MissedStepError(
                     f"step '{act.title}': expected {_counts(act.placed)}{line} within {act.within} s, and there is"
                     f" {_counts(self._world.placed)}"
                 )
-            time.sleep(_TURN)
-            self._turn(daemon)
+            self._pass_time()
 
-    def finish(self) -> None:
-        """Check the output branch, print its log, and name what to look at."""
-        stage, narrator = self._stage, self._narrator
-        narrator.title("8. What is left")
+    def _prove(self) -> None:
+        """Check the output branch, and say so."""
+        stage, view = self._stage, self._view
+        view.chapter(_LAST)
         before, after = self._files(self._begin), self._files(self._world.tip)
         if before != after:
-            raise MissedStepError(
-                f"step '8. What is left': clusters/ is not what it was before: {join_names(after or before)}"
-            )
-        narrator.say(
+            raise MissedStepError(f"step '{_LAST}': clusters/ is not what it was before: {join_names(after or before)}")
+        view.say(
             "check",
             f"The tree under clusters/ is what it was before the first burst: {join_names(after) or 'empty'}. Every"
             " burst has ended in a revert.",
         )
         wrong = stage.git("fsck", "--strict", "--no-dangling", directory=stage.remote)
         if wrong:
-            raise MissedStepError(f"step '8. What is left': git fsck --strict says: {wrong}")
-        narrator.say("check", "git fsck --strict finds nothing wrong with the repository.")
-        stage.git("fetch", "-q", "origin")
-        narrator.title(f"git log --reverse {OUTPUT}")
-        narrator.plain("")
-        log = stage.git("log", "--reverse", "--format=%x00commit %h  %cI%n%n%B", OUTPUT, directory=stage.remote)
-        for entry in log.split("\0")[1:]:
-            narrator.commit(entry)
-        narrator.title("What lies here, and what to try")
-        narrator.plain(_next_commands(stage, self._clock.now()))
+            raise MissedStepError(f"step '{_LAST}': git fsck --strict says: {wrong}")
+        view.say("check", "git fsck --strict finds nothing wrong with the repository.")
 
-    def _turn(self, daemon: Daemon) -> None:
-        """Advance the world by one turn, and print its changes."""
+    def _pass_time(self) -> None:
+        """Wait for a turn or for a key, and advance the world."""
+        for key in self._view.wait(_TURN):
+            self._press(key)
+        self._turn()
+
+    def _press(self, key: Key) -> None:
+        """Do what a person asks for."""
+        match key:
+            case Key.MORE:
+                self._scale(+1)
+            case Key.LESS:
+                self._scale(-1)
+            case Key.REVERT:
+                self._revert()
+            case Key.KILL:
+                self._kill()
+            case Key.QUIT:
+                self._taken_over = self._over = True
+
+    def _scale(self, more: int) -> None:
+        primary = self._world.primary
+        self._taken_over = True
+        primary.scale(max(0, primary.missing + more), self._clock.now())
+        self._count_replicas()
+
+    def _revert(self) -> None:
+        """Revert the newest burst that stands, as a person does."""
+        standing = {placement.name for cluster in self._world.scenes() for placement in cluster.placements}
+        bursts = [
+            commit for commit in self._commits if commit.subject.startswith(_BURST) and commit.placement in standing
+        ]
+        if not bursts:
+            self._view.say("Ann", "there is no burst to revert: ask for more replicas than find a node.")
+            return
+        self._taken_over = True
+        try:
+            subject = revert(self._stage, bursts[-1].id, bursts[-1].placement)
+        except InvalidInput as error:  # the daemon has pushed meanwhile
+            self._view.say("Ann", f"could not push a revert ({error}). Try again.")
+        else:
+            self._view.say("Ann", f"commits and pushes by hand: {subject}")
+
+    def _kill(self) -> None:
+        if self._awake_at is None:
+            self._daemon.kill()
+            self._awake_at = self._clock.lapse() + _DEAD
+            self._view.say("Ann", "kill -9: the daemon is gone, and had no time to save anything.")
+
+    def _wake(self) -> None:
+        """Start a killed daemon again, once it has been away for long enough."""
+        if self._awake_at is not None and self._clock.lapse() >= self._awake_at:
+            self._awake_at = None
+            self._daemon.restart()
+            self._view.say("Ann", "starts the daemon again. All that it has to know is in git: nothing is lost.")
+
+    def _turn(self) -> None:
+        """Advance the world by one turn, and tell its changes."""
+        self._wake()
         since = self._world.tip
         for sentence in self._world.turn(self._clock.now()):
-            self._narrator.say("clusters", sentence)
+            self._view.say("clusters", sentence)
         moved = self._world.tip != since
         if moved:
             self._begin = self._begin or self._world.tip
-            time.sleep(_TURN)  # the daemon logs a push after it is visible
-        for line in daemon.lines():
+            for key in self._view.wait(_TURN):  # the daemon logs a push after it is visible
+                self._press(key)
+        for line in self._daemon.lines():
             self._heard += f"{line}\n"
-            self._narrator.say("Overspill", line.partition(" ")[2] or line)
-        if moved and since:
-            for reason in self._reasons(f"{since}..{self._world.tip}"):
-                self._narrator.say("why", reason)
+            self._view.say("Overspill", line.partition(" ")[2] or line)
+        if moved:
+            commits = f"{since}..{self._world.tip}" if since else self._world.tip
+            for landed in read_log(self._stage.git("log", "--reverse", FORMAT, commits, directory=self._stage.remote)):
+                self._commits.append(landed)
+                self._view.land(landed)
+        self._show()
+
+    def _show(self) -> None:
+        """Show the clusters with the times of their placements."""
+        times = {
+            landed.placement: (float(landed.at), landed.expires.timestamp())
+            for landed in self._commits
+            if landed.expires is not None
+        }
+        self._view.show([_with_times(cluster, times) for cluster in self._world.scenes()])
 
     def _is_over(self, act: Act) -> bool:
         """Tell whether an act is over: the engine has applied the branch, and the placement is the expected one."""
         world = self._world
         return bool(world.tip) and world.settled and world.placed == act.placed and act.expected_line in self._heard
 
-    def _ask(self, command: str) -> None:
-        """Run a command of Overspill as Ann, and print its output."""
+    def _ask(self, command: str) -> str:
+        """Run a command of Overspill as Ann, and return its output."""
         stage = self._stage
-        self._narrator.say("Ann", f"asks: overspill {command}")
-        output = stage.overspill(command, "--repo", str(stage.remote), "--observations", str(stage.observations))
-        self._narrator.plain("".join(f"      {line}\n" if line else "\n" for line in output.splitlines()))
+        return stage.overspill(command, "--repo", str(stage.remote), "--observations", str(stage.observations))
 
-    def _reasons(self, commits: str) -> Iterator[str]:
-        """Yield the bodies of commits without trailers."""
-        bodies = self._stage.git("log", "--reverse", "--format=%b%x00", commits, directory=self._stage.remote)
-        for body in bodies.split("\0"):
-            for paragraph in body.strip().split("\n\n"):
-                if paragraph and not (is_trailer(paragraph.partition("\n")[0]) or paragraph.startswith(_UNDOES)):
-                    yield " ".join(paragraph.split())
+    def _count_replicas(self) -> None:
+        primary = self._world.primary
+        counts = f"{primary.wanted} wanted, {primary.running} run, {primary.missing} find no node"
+        self._view.say("clusters", f"{primary.name}: {counts}")
 
     def _files(self, commit: str) -> list[str]:
         """List the files under clusters/ of a commit, each with the id of its content."""
         return self._stage.git("ls-tree", "-r", commit, "clusters/", directory=self._stage.remote).splitlines()
 
 
-def _commit_fleet(stage: DemoDirectory, narrator: Narrator, script: Timing) -> None:
-    """Commit the layout of the fleet repository with short windows."""
-    narrator.title("0. A fleet repository")
-    narrator.say("Ann", f"overspill init {_short_path(stage.fleet)}; its remote is {_short_path(stage.remote)}")
-    edit_fields(stage, script.edits)
-    commit(stage, _HURRY)
-    actions = ", ".join(
-        f"{field.removeprefix('spec.')} {value}" for edits in script.edits.values() for field, value in edits.items()
-    )
-    narrator.say("Ann", f"commits and pushes '{_HURRY}': {actions}")
+def _with_times(cluster: ClusterScene, times: Mapping[str, tuple[float, float]]) -> ClusterScene:
+    """Return a cluster whose placements have the times of the commits that made them, or extended them last."""
+
+    def timed(placement: PlacementScene) -> PlacementScene:
+        begins, ends = times.get(placement.name, (0.0, 0.0))
+        return replace(placement, begins=begins, ends=ends)
+
+    return replace(cluster, placements=tuple(map(timed, cluster.placements)))
 
 
 def _run(stage: DemoDirectory) -> tuple[str, ...]:
@@ -176,38 +288,3 @@ def _run(stage: DemoDirectory) -> tuple[str, ...]:
 
 def _counts(placed: Mapping[str, int]) -> str:
     return join_names(f"{replicas} on {cluster}" for cluster, replicas in placed.items()) or "nothing placed"
-
-
-def _next_commands(stage: DemoDirectory, now: datetime) -> str:
-    """Describe the files of the demo and commands to try; its observations are fresh only with ``--at``."""
-    remote, fleet, seen = _short_path(stage.remote), _short_path(stage.fleet), _short_path(stage.observations)
-    overspill = _program()
-    lies = {
-        remote: f"the git host: main, which people write, and {OUTPUT}, which Overspill writes",
-        fleet: "Ann's clone: clusters, workspace, policy and templates to look at",
-        seen: "what the simulated clusters reported last",
-        _short_path(stage.log): "what the daemon said",
-        _short_path(stage.recording): "what each pass saw and decided",
-    }
-    width = max(map(len, lies))
-    commands = (
-        f"git -C {fleet} log origin/{OUTPUT}",
-        f"{overspill} history --repo {remote}",
-        f"{overspill} explain {WORKLOAD} --repo {remote} --observations {seen} --at {format_time(now)}",
-        f"{overspill} lab replay {_short_path(stage.recording)} --repo {remote}",
-    )
-    lines = [f"  {path:<{width}}  {what}" for path, what in lies.items()]
-    return "\n".join(["", *lines, "", *(f"  {command}" for command in commands)])
-
-
-def _program() -> str:
-    """Return the command that starts this program from here."""
-    started = Path(sys.argv[0])
-    if started.name != "overspill":
-        return f"{_short_path(Path(sys.executable))} -m reconciler"
-    return started.name if shutil.which(started.name) else _short_path(started)
-
-
-def _short_path(path: Path) -> str:
-    """Return the shortest form of a path from here."""
-    return min(os.path.relpath(path), str(path), key=len)

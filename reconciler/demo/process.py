@@ -5,26 +5,33 @@ from __future__ import annotations
 import contextlib
 import signal
 import subprocess
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from threading import Thread
 from types import FrameType
+from typing import TypeAlias
 
 _PATIENCE = 15
 """Seconds that a push under way may take after SIGTERM."""
 
-_LEAVING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_LEAVING = tuple(
+    getattr(signal, name)
+    for name in ("SIGINT", "SIGTERM", "SIGHUP")
+    if hasattr(signal, name)  # Windows has no SIGHUP
+)
+_Handler: TypeAlias = Callable[[int, FrameType | None], object] | int | None
 
 
 class Daemon:
-    """A running `overspill run`; its output goes to a file and to `lines`."""
+    """`overspill run` as a process; its output goes to a file and to `lines`."""
 
-    def __init__(self, process: subprocess.Popen[bytes], log: Path) -> None:
-        self._process = process
+    def __init__(self, command: Sequence[str], *, directory: Path, environment: Mapping[str, str], log: Path) -> None:
+        """Start it in a session of its own, so that a Ctrl-C in the terminal reaches it once, through us."""
+        self._command, self._directory, self._environment, self._log = command, directory, environment, log
         self._lines: SimpleQueue[str] = SimpleQueue()
-        self._reader = Thread(target=self._read, args=(log,), daemon=True)
-        self._reader.start()
+        log.write_bytes(b"")
+        self._start()
 
     def lines(self) -> Iterator[str]:
         """Yield the lines since the last call; never waits."""
@@ -36,6 +43,17 @@ class Daemon:
         """Return its exit code, None while it runs."""
         return self._process.poll()
 
+    def kill(self) -> None:
+        """Send SIGKILL, which leaves it no time for anything."""
+        self._process.kill()
+        self._process.wait()
+        self._reader.join(_PATIENCE)
+
+    def restart(self) -> None:
+        """Start it again, after it has ended."""
+        with _held_signals():
+            self._start()
+
     def stop(self) -> None:
         """Send SIGTERM, and SIGKILL if it does not end in time."""
         self._process.terminate()
@@ -46,11 +64,18 @@ class Daemon:
             self._process.wait()
         self._reader.join(_PATIENCE)
 
-    def _read(self, log: Path) -> None:
-        stream = self._process.stdout
-        if stream is None:
+    def _start(self) -> None:
+        self._process = subprocess.Popen(
+            self._command, cwd=self._directory, env=dict(self._environment), stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True,
+        )  # fmt: skip # a command line, word by word
+        self._reader = Thread(target=self._read, args=(self._process,), daemon=True)
+        self._reader.start()
+
+    def _read(self, process: subprocess.Popen[bytes]) -> None:
+        if process.stdout is None:
             return
-        with log.open("wb") as file, stream:
+        with self._log.open("ab") as file, process.stdout as stream:
             for line in stream:
                 file.write(line)
                 file.flush()
@@ -63,29 +88,41 @@ def run_daemon(
 ) -> Iterator[Daemon]:
     """Start the daemon, and end it with the block in any case. Call it in the main thread.
 
-    It gets a session of its own, so that a Ctrl-C in the terminal reaches it once, through us. SIGTERM and SIGHUP leave
-    the block as Ctrl-C does.
+    SIGTERM and SIGHUP leave the block as Ctrl-C does.
     """
-    # A signal during the start would leave the process behind, so signals are blocked until then.
-    came: list[int] = []
-    before = {number: signal.signal(number, lambda number, _: came.append(number)) for number in _LEAVING}
+    before = _handle_signals(_leave)
+    daemon: Daemon | None = None
     try:
-        process = subprocess.Popen(
-            command, cwd=directory, env=dict(environment), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT, start_new_session=True,
-        )  # fmt: skip # a command line, word by word
-        daemon = Daemon(process, log)
-        try:
-            for number in _LEAVING:
-                signal.signal(number, _leave)
-            if came:
-                raise KeyboardInterrupt
-            yield daemon
-        finally:
-            daemon.stop()
+        with _held_signals():
+            daemon = Daemon(command, directory=directory, environment=environment, log=log)
+        yield daemon
     finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+        if daemon is not None:
+            daemon.stop()
+        _restore(before)
+
+
+@contextlib.contextmanager
+def _held_signals() -> Iterator[None]:
+    """Let no signal break in, and leave after the block if one came: a process half started would be left behind."""
+    came: list[int] = []
+    before = _handle_signals(lambda number, _: came.append(number))
+    try:
+        yield
+    finally:
+        _restore(before)
+    if came:
+        raise KeyboardInterrupt
+
+
+def _handle_signals(handler: Callable[[int, FrameType | None], object]) -> dict[int, _Handler]:
+    """Set one handler, and return those before it."""
+    return {number: signal.signal(number, handler) for number in _LEAVING}
+
+
+def _restore(before: Mapping[int, _Handler]) -> None:
+    for number, handler in before.items():
+        signal.signal(number, handler)
 
 
 def _leave(_number: int, _frame: FrameType | None) -> None:

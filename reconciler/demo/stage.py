@@ -20,6 +20,7 @@ _MARKER = ".overspill-demo"
 _PERSON = {"NAME": "Ann", "EMAIL": "ann@example.com"}
 _INIT = "Begin the fleet repository"
 _TIMEOUT = 60
+_PUSHES = 3
 _IMPORTED_FROM = str(Path(reconciler.__file__).parents[1])
 """The directory from which subprocesses import this program, also without an installation."""
 
@@ -54,6 +55,21 @@ class DemoDirectory:
     def log(self) -> Path:
         """The output of the daemon."""
         return self.out / "daemon.log"
+
+    @property
+    def commits(self) -> Path:
+        """The log of the output branch, written at the end."""
+        return self.out / "commits.txt"
+
+    @property
+    def guide(self) -> Path:
+        """The guide to the files, written at the end."""
+        return self.out / "README.md"
+
+    @property
+    def undo(self) -> Path:
+        """A worktree of the clone, on the output branch, where a person reverts commits."""
+        return self.out / "undo"
 
     @property
     def environment(self) -> dict[str, str]:
@@ -128,6 +144,38 @@ def commit(stage: DemoDirectory, message: str) -> None:
     stage.git("add", "--all")
     stage.git("commit", "-q", "-m", message)
     stage.git("push", "-q", "origin", "main")
+
+
+def revert(stage: DemoDirectory, commit: str, placement: str) -> str:
+    """Revert a commit of the output branch as a person does, push it, and return its subject.
+
+    A push that another one has overtaken is made again. Raises InvalidInput where that does not help.
+    """
+    for _ in range(_PUSHES - 1):
+        try:
+            return _push_revert(stage, commit, placement)
+        except InvalidInput:
+            continue
+    return _push_revert(stage, commit, placement)
+
+
+def _push_revert(stage: DemoDirectory, commit: str, placement: str) -> str:
+    """Revert a commit on the newest tip.
+
+    A commit that a later one builds upon cannot be reverted by itself: the placement's directory is removed instead.
+    """
+    stage.git("fetch", "-q", "origin")
+    if not stage.undo.exists():
+        stage.git("worktree", "add", "-q", "--detach", str(stage.undo), f"origin/{OUTPUT}")
+    stage.git("reset", "-q", "--hard", f"origin/{OUTPUT}", directory=stage.undo)
+    try:
+        stage.git("revert", "--no-edit", commit, directory=stage.undo)
+    except InvalidInput:
+        stage.git("reset", "-q", "--hard", f"origin/{OUTPUT}", directory=stage.undo)
+        stage.git("rm", "-q", "-r", f"clusters/*/{placement}", directory=stage.undo)
+        stage.git("commit", "-q", "-m", f"Remove {placement}", directory=stage.undo)
+    stage.git("push", "-q", "origin", f"HEAD:{OUTPUT}", directory=stage.undo)
+    return stage.git("log", "-1", "--format=%s", directory=stage.undo)
 
 
 def edit_fields(stage: DemoDirectory, edits: Mapping[str, Mapping[str, str]]) -> None:

@@ -52,6 +52,12 @@ def timing(tempo: float) -> Timing:
     )
 
 
+PLAYGROUND: Mapping[str, Mapping[str, str]] = {
+    "policies/serving.yaml": {"spec.coolDown": "5s", "spec.duration.max": "10m"},
+}
+"""The changes with which the world goes on after the story: bursts last as long as they are needed."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Act:
     """A step of the demo: the missing replicas of the workload, and the placement that Overspill makes of them."""

@@ -9,6 +9,7 @@ from reconciler.core.schema import yaml
 from reconciler.demo.clusters import DemoCluster, Primary, read, read_branch
 from reconciler.demo.stage import OUTPUT, DemoDirectory
 from reconciler.demo.story import OTHERS, PRIMARY
+from reconciler.demo.view import ClusterScene, PlacementScene
 from reconciler.model.workload import Json
 from reconciler.text.wording import count
 
@@ -34,6 +35,21 @@ class DemoWorld:
     def settled(self) -> bool:
         """Tell whether the engine has applied everything of the last tip."""
         return all(cluster.settled for cluster in self._clusters)
+
+    def scenes(self) -> tuple[ClusterScene, ...]:
+        """Describe the clusters as they are now, the primary first; no placement has an end yet."""
+        home = ClusterScene(name=self.primary.name, nodes=self.primary.gpus(), waiting=self.primary.missing, home=True)
+        others = (
+            ClusterScene(
+                name=cluster.name,
+                nodes=cluster.gpus(),
+                placements=tuple(
+                    PlacementScene(name=name, replicas=replicas) for name, replicas in sorted(cluster.bound.items())
+                ),
+            )
+            for cluster in self._clusters
+        )
+        return (home, *others)
 
     def turn(self, now: datetime) -> Iterator[str]:
         """Advance by one turn, and yield its visible changes.

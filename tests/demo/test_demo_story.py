@@ -105,7 +105,17 @@ def the_daemon_speaks_for_itself(out: Path, said: str) -> None:
 
 
 def it_ends_with_commands_that_work(out: Path, said: str) -> None:
-    *_, log, history, explain, replay = said.strip().splitlines()
+    *_, blank, lies, happened, clusters = said.splitlines()
+    assert blank == ""
+    assert lies.endswith("demo-out/README.md")
+    assert clusters.endswith(" init fleet --from-kubeconfig")
+    guide = (out / "README.md").read_text()
+    log, history, explain, replay = [line.strip() for line in guide.splitlines() if line.startswith("    ")]
+    assert happened.endswith(history)
+    commits = (out / "commits.txt").read_text()
+    assert commits.strip() == git(out / "remote.git", "log", "--reverse", "placements").strip()
+    for name in re.findall(r"^- demo-out/([^:]+):", guide, re.MULTILINE):
+        assert (out / name).exists(), name
     for command, answer in ((log, "vllm"), (history, "vllm"), (explain, "vllm"), (replay, ": all decided the same.")):
         words = command.split()
         assert words[0] == "git" or words[:3][-2:] == ["-m", "reconciler"]

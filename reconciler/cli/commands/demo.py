@@ -29,14 +29,15 @@ from reconciler.cli import options
     show_default=True,
     help="A factor for the windows of the story: 2 takes about twice as long.",
 )
-def demo(out: Path, tempo: float) -> None:
+@click.option("--plain", is_flag=True, help="Lines of text on a terminal too, which end with the story.")
+def demo(out: Path, tempo: float, *, plain: bool) -> None:
     """Play a GPU shortage on this machine, from burst to return.
 
     The repositories are left to look at. It takes less than a minute and needs nothing but git. The clusters are
-    simulated; Overspill is real: the daemon runs as it would anywhere. Exits with 1 when a step does not happen within
-    its time.
+    simulated; Overspill is real: the daemon runs as it would anywhere. A terminal shows a picture with keys to play
+    along, and the world goes on after the story until `q`. Exits with 1 when a step does not happen within its time.
     """
     from reconciler import demo as stage
 
-    if stage.demo(out, tempo=tempo):
+    if stage.demo(out, tempo=tempo, plain=plain):
         raise click.exceptions.Exit(1)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 )
 @click.command()
 @options.connected("OBSERVATIONS", "KUBECONFIG", "PROMETHEUS", "NOTIFY")
-@options.forms(names=options.CHANGED)
+@options.output
 def once(settings: Settings, form: options.Output) -> None:
     """Run one pass: observe, decide, commit and push.
 
@@ -70,7 +70,7 @@ def run(settings: Settings) -> None:
 @click.command()
 @options.connected()
 @options.dry_run
-@options.forms(names=options.CHANGED)
+@options.output
 def sweep(settings: Settings, *, dry_run: bool, form: options.Output) -> None:
     """Revert expired placements, and nothing else.
 
