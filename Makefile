@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 CONTRACT := .venv-contract
 DOCS := .venv-docs
 
-.PHONY: help demo test properties check e2e contract times bench lab lab-docs site chaos fuzz schemas requirements kubernetes-kinds clean
+.PHONY: help demo test properties check e2e contract times bench lab lab-docs site chaos fuzz schemas reference requirements kubernetes-kinds clean
 
 help:
 	@echo "make demo    a GPU shortage, from burst to return, on this machine (demo-out/)"
@@ -23,6 +23,7 @@ help:
 	@echo "make chaos   kills, cut transfers, signals and thousands of passes; half an hour"
 	@echo "make fuzz    half an hour of CPU on files, templates, observations and HTTP bodies that nobody foresaw"
 	@echo "make schemas write repo-layout/schemas anew"
+	@echo "make reference write the tables of docs/reference anew, from schemas and commands"
 	@echo "make requirements write the hashes of the packages in the image anew"
 	@echo "make kubernetes-kinds writes the kinds of Kubernetes anew, from a package that it downloads"
 
@@ -100,6 +101,9 @@ fuzz: $(STAMP)
 
 schemas: $(STAMP)
 	$(RUN)/overspill schema --all --out repo-layout/schemas
+
+reference: $(STAMP)
+	$(RUN)/python -m tests.docs.reference_tables
 
 # uv resolves for all platforms at once, and knows the hashes of all files of a release.
 requirements: $(STAMP)

@@ -15,8 +15,8 @@ Dollars = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 class BudgetFile(Strict):
     """Dollars after which nothing new is placed until the next day or month begins, in UTC."""
 
-    per_day: Dollars | None = Field(None, description="Dollars a day.")
-    per_month: Dollars | None = Field(None, description="Dollars a calendar month.")
+    per_day: Dollars | None = Field(None, description="Dollars a day, in UTC.")
+    per_month: Dollars | None = Field(None, description="Dollars a calendar month, in UTC.")
 
     @model_validator(mode="after")
     def _refuse_no_bound(self) -> BudgetFile:

@@ -112,10 +112,13 @@ EngineField = Annotated[EngineName, Field(strict=False)]
 class ArgoCDFile(Strict):
     """The namespace and settings of Argo CD."""
 
-    namespace: Name = "argocd"
-    project: Name = "overspill"
+    namespace: Name = Field("argocd", description="Namespace of Argo CD.")
+    project: Name = Field("overspill", description="The AppProject that placements belong to.")
     connection: ArgoCDConnectionFile | None = Field(
-        None, description="Connection of the daemon to it, for reports on placements; unwatched if absent."
+        None,
+        description=(
+            "Connection of the daemon to the cluster of Argo CD, for its status and its logins; one of the two."
+        ),
     )
 
     def value_of(self) -> model.ArgoCD:
@@ -128,36 +131,56 @@ class FluxFile(Strict):
     """Settings of Flux's objects, for all clusters."""
 
     namespace: Name = Field("overspill", description="Namespace of Flux's objects; set it before the first burst.")
-    interval: Duration = Field(timedelta(minutes=1), description="Interval at which Flux polls the remote.")
+    interval: Duration = Field(
+        timedelta(minutes=1), description="How often Flux asks the remote for changes, where no webhook tells it."
+    )
 
 
 class PathsFile(Strict):
     """Patterns of the files that each kind is read from, in the place of its default."""
 
-    cluster: list[PathPattern] | None = Field(None, alias="Cluster", description="Files with Clusters.")
-    workspace: list[PathPattern] | None = Field(None, alias="Workspace", description="Files with Workspaces.")
-    burst_policy: list[PathPattern] | None = Field(None, alias="BurstPolicy", description="Files with BurstPolicies.")
-    workspace_policy: list[PathPattern] | None = Field(
-        None, alias="WorkspacePolicy", description="Files with WorkspacePolicies."
+    cluster: list[PathPattern] | None = Field(
+        None, alias="Cluster", description="Files with Clusters; by default `clusters/**` and `clusters.*`."
     )
-    gpr_template: list[PathPattern] | None = Field(None, alias="GPRTemplate", description="Files with GPRTemplates.")
+    workspace: list[PathPattern] | None = Field(
+        None, alias="Workspace", description="Files with Workspaces; by default `workspaces/**` and `workspaces.*`."
+    )
+    burst_policy: list[PathPattern] | None = Field(
+        None, alias="BurstPolicy", description="Files with BurstPolicies; by default `policies/**` and `policies.*`."
+    )
+    workspace_policy: list[PathPattern] | None = Field(
+        None,
+        alias="WorkspacePolicy",
+        description="Files with WorkspacePolicies; by default those of BurstPolicies and Workspaces.",
+    )
+    gpr_template: list[PathPattern] | None = Field(
+        None,
+        alias="GPRTemplate",
+        description=(
+            "Files with GPRTemplates; by default `gpr-templates/**`, `gpr-templates.*`, and those of BurstPolicies."
+        ),
+    )
     gpr_template_binding: list[PathPattern] | None = Field(
-        None, alias="GPRTemplateBinding", description="Files with GPRTemplateBindings."
+        None,
+        alias="GPRTemplateBinding",
+        description="Files with GPRTemplateBindings; by default those of GPRTemplates and Workspaces.",
     )
     workload_kind: list[PathPattern] | None = Field(
-        None, alias="WorkloadKind", description="Files with WorkloadKinds and OpenKruise's list of kinds."
+        None,
+        alias="WorkloadKind",
+        description=("Files with WorkloadKinds and OpenKruise's list of kinds; by default `kinds/**` and `kinds.*`."),
     )
     workload_template: list[PathPattern] | None = Field(
-        None, alias="WorkloadTemplate", description="Files with WorkloadTemplates."
+        None, alias="WorkloadTemplate", description="Files with WorkloadTemplates; by default all."
     )
     workload_placement: list[PathPattern] | None = Field(
-        None, alias="WorkloadPlacement", description="Files with WorkloadPlacements."
+        None, alias="WorkloadPlacement", description="Files with WorkloadPlacements; by default all."
     )
     gpu_provisioning_request: list[PathPattern] | None = Field(
-        None, alias="GPUProvisioningRequest", description="Files with GPUProvisioningRequests."
+        None, alias="GPUProvisioningRequest", description="Files with GPUProvisioningRequests; by default all."
     )
     workload_spread: list[PathPattern] | None = Field(
-        None, alias="WorkloadSpread", description="Files with WorkloadSpreads."
+        None, alias="WorkloadSpread", description="Files with WorkloadSpreads; by default all."
     )
 
     def value_of(self) -> dict[str, tuple[str, ...]]:
@@ -169,16 +192,24 @@ class PathsFile(Strict):
 class FleetSpec(Strict):
     """Settings that hold for all clusters."""
 
-    repo_url: GitAddress = Field("", alias="repoURL", description="URL from which engines clone the output branch.")
-    engine: EngineField = Field(EngineName.ARGOCD, description="Engine of clusters that set none.")
+    repo_url: GitAddress = Field(
+        "",
+        alias="repoURL",
+        description="Where engines clone the output branch from, without a password; `bootstrap` prints it.",
+    )
+    engine: EngineField = Field(
+        EngineName.ARGOCD, description="What applies the output branch, unless a Cluster says otherwise."
+    )
     observation_max_age: Duration = Field(
         timedelta(minutes=2), description="Age of an observation at which its cluster counts as unseen."
     )
     worker_lost_timeout: Duration = Field(
-        timedelta(minutes=15), description="Time after which gangs leave a lost cluster."
+        timedelta(minutes=15), description="How long a cluster may be lost before what runs in groups leaves it."
     )
     ignore: list[Text] = Field([], description="Paths that are not read, as globs: 'charts/**', 'docs/*.yaml'.")
-    paths: PathsFile = Field(PathsFile(), description="Which files each kind is read from, as globs.")
+    paths: PathsFile = Field(
+        PathsFile(), description="The files that each kind is read from, as globs, in the place of its default."
+    )
     branch_per_cluster: bool = Field(
         False, description="Each cluster also gets a branch of its own, with its directory alone; engines follow it."
     )
@@ -186,8 +217,8 @@ class FleetSpec(Strict):
         FieldValidation.STRICT,
         description="Strict refuses objects that no API server would take, and unknown fields; Warn only tells them.",
     )
-    argocd: ArgoCDFile = ArgoCDFile()
-    flux: FluxFile = FluxFile()
+    argocd: ArgoCDFile = Field(ArgoCDFile(), description="The namespace and settings of Argo CD.")
+    flux: FluxFile = Field(FluxFile(), description="Settings of Flux's objects, in each cluster that it serves.")
 
 
 class FleetFile(Strict):
@@ -259,7 +290,10 @@ class SpotPriceFile(Strict):
     """The price of nodes that the provider may take back."""
 
     match_labels: Annotated[Labels, Field(min_length=1)] = Field(
-        description="Labels of these nodes; pods that require all of them of their nodes pay this price."
+        description=(
+            "The labels of these nodes: pods whose node selector or required node affinity asks for "
+            "all of them pay this price."
+        )
     )
     price_per_gpu_hour: Price = Field(alias="pricePerGPUHour", description="In dollars.")
 
@@ -278,18 +312,37 @@ class ClusterSpec(Strict):
         description="Active takes bursts, Cordoned takes no new ones, Draining gives back what it has.",
     )
     price_per_gpu_hour: Price | None = Field(
-        None, alias="pricePerGPUHour", description="In dollars; weighed where a policy scores by Price."
+        None,
+        alias="pricePerGPUHour",
+        description="In dollars; shown in commits, and weighed where a policy scores by `Price`.",
     )
-    prices: list[PriceWindowFile] = Field([], description="Other prices by time; the first whose window is open holds.")
+    prices: list[PriceWindowFile] = Field(
+        [],
+        description=(
+            "Other prices by time: the first whose window is open holds, and `pricePerGPUHour` where none is."
+        ),
+    )
     spot: SpotPriceFile | None = Field(None, description="The price of its spot nodes.")
     connection: ConnectionFile | None = Field(
-        None, description="Connection of the daemon to it; the context of its name if absent."
+        None,
+        description=(
+            "How the daemon reaches the API server, to watch it; by default the kubeconfig's context "
+            "of the cluster's name."
+        ),
     )
     time_to_ready: Duration | None = Field(
-        None, description="Time from a commit to a ready pod, until the daemon has measured it."
+        None,
+        description=("From a commit to a ready pod, for the score `TimeToReady`, until the daemon has measured it."),
     )
-    autoscaling: list[ScalableNodesFile] = Field([], description="Nodes that its autoscaler may add, for wait times.")
-    provides: ProvidesFile | None = Field(None, description="Objects that it provides for placed objects.")
+    autoscaling: list[ScalableNodesFile] = Field(
+        [], description="Nodes that its autoscaler adds when pods wait: room after that of nodes that are there."
+    )
+    provides: ProvidesFile | None = Field(
+        None,
+        description=(
+            "The objects that placed objects may refer to, as names or globs; a list that is there is complete."
+        ),
+    )
 
 
 class ClusterFile(Strict):

@@ -28,9 +28,9 @@ class NodeOperator(StrEnum):
 class RequirementShape(Strict):
     """The requirement on a label of a node, checked field by field."""
 
-    key: Text
-    operator: Annotated[NodeOperator, Field(strict=False)]
-    values: list[str] = Field([])
+    key: Text = Field(description="A label.")
+    operator: Annotated[NodeOperator, Field(strict=False)] = Field(description="How the label compares.")
+    values: list[str] = Field([], description="Values; one whole number for `Gt` and `Lt`.")
 
     def fault(self) -> tuple[str, str]:
         """Return the fault that the API server finds in it, and the remedy; both empty if there is none."""
@@ -63,9 +63,9 @@ class RequirementFile(RequirementShape):
 class FieldRequirementFile(Strict):
     """The requirement on the name of a node: the API server knows no other field, and takes one value."""
 
-    key: Literal["metadata.name"]
-    operator: Literal["In", "NotIn"]
-    values: Annotated[list[str], Field(min_length=1, max_length=1)]
+    key: Literal["metadata.name"] = Field(description="`metadata.name`.")
+    operator: Literal["In", "NotIn"] = Field(description="How the name compares.")
+    values: Annotated[list[str], Field(min_length=1, max_length=1)] = Field(description="One name.")
 
     def value_of(self) -> NodeRequirement:
         """Make the model's value."""

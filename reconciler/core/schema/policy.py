@@ -21,8 +21,8 @@ _DEFAULTS = model.BurstPolicy(name="defaults")
 class ClusterPreferenceFile(Strict):
     """An entry of the order of clusters: a cluster by name, or all clusters of the workspace with these labels."""
 
-    name: Name | None = None
-    match_labels: Labels = Field({})
+    name: Name | None = Field(None, description="One cluster; either this or `matchLabels`.")
+    match_labels: Labels = Field({}, description="All clusters of the workspace with these labels, by name.")
     max_replicas: Annotated[int, Field(ge=0)] | None = Field(
         None, description="Most replicas on each of these clusters."
     )
@@ -30,7 +30,10 @@ class ClusterPreferenceFile(Strict):
         0, description="Replicas that each of these clusters gets before others get more. It places none by itself."
     )
     weight: Annotated[int, Field(ge=0)] | None = Field(
-        None, description="Weight of the cluster for distribution.strategy Weighted; 1 by default."
+        None,
+        description=(
+            "Its share where the strategy is Weighted; `1` where it is not said, `0` for no more than `minReplicas`."
+        ),
     )
 
     @model_validator(mode="after")
@@ -63,8 +66,10 @@ class ClusterPreferenceFile(Strict):
 class ScorerWeightFile(Strict):
     """A scorer that orders the clusters. Each gives 0 to 100 points, and their mean by weight counts."""
 
-    name: Annotated[ScorerName, Field(strict=False)]
-    weight: Annotated[int, Field(ge=1, le=100)] = Field(1, description="How much it counts beside the others.")
+    name: Annotated[ScorerName, Field(strict=False)] = Field(description="The scorer.")
+    weight: Annotated[int, Field(ge=1, le=100)] = Field(
+        1, description="How much it counts beside the others, 100 at most."
+    )
 
     def value_of(self) -> ScorerWeight:
         """Make the model's value."""
@@ -74,8 +79,12 @@ class ScorerWeightFile(Strict):
 class SpreadConstraintFile(Strict):
     """Over how many values of a cluster label replicas are spread."""
 
-    spread_by_label: Text
-    min_groups: Annotated[int, Field(ge=0)] = Field(0, description="Least number of label values with replicas.")
+    spread_by_label: Text = Field(
+        description="The label of clusters that tells them apart; a cluster without it takes nothing."
+    )
+    min_groups: Annotated[int, Field(ge=0)] = Field(
+        0, description="Values of it that have some of one workload, at least; either this or `maxGroups`."
+    )
     max_groups: Annotated[int, Field(ge=1)] | None = Field(None, description="Most label values with replicas.")
 
     @model_validator(mode="after")
@@ -90,7 +99,10 @@ class SpreadConstraintFile(Strict):
 class DistributionFile(Strict):
     """The division of new replicas over the clusters. Running replicas stay on their cluster."""
 
-    strategy: Annotated[model.StrategyName, Field(strict=False)] = _DEFAULTS.distribution.strategy
+    strategy: Annotated[model.StrategyName, Field(strict=False)] = Field(
+        _DEFAULTS.distribution.strategy,
+        description="By the order, by `weight`, by what fits, or on the fewest clusters.",
+    )
     min_clusters: Annotated[int, Field(ge=0)] = Field(0, description="Least number of clusters with replicas.")
     max_clusters: Annotated[int, Field(ge=1)] | None = Field(None, description="Most clusters with replicas.")
     spread_constraint: SpreadConstraintFile | None = Field(None, description="Bounds on regions or zones.")
@@ -125,7 +137,7 @@ def _in_order(least: str, low: int, most: str, high: int | None) -> None:
 class WindowFile(Strict):
     """How long something must last before it counts."""
 
-    window: Window
+    window: Window = Field(description="How long that must last without a break.")
 
 
 class MoveBudgetFile(Strict):
@@ -143,7 +155,9 @@ class BurstDurationFile(Strict):
     """How long a placement lives, for templates that do not say so, and at most."""
 
     default: Duration = Field(_DEFAULTS.default_duration, description="Time of a burst whose template does not say it.")
-    max: Duration | None = Field(None, description="Most time of a burst, with its renewals.")
+    max: Duration | None = Field(
+        None, description="At most, renewals and extensions included, counted from when it was placed."
+    )
     renew: Annotated[model.Renewal, Field(strict=False)] = Field(
         _DEFAULTS.renew,
         description="Whether a burst is extended by its own time again while its replicas are missing.",
@@ -191,10 +205,22 @@ class BurstPolicySpec(Strict):
     scale_down: WindowFile = Field(
         WindowFile(window=_DEFAULTS.scale_down_window), description="Time without missing replicas before its end."
     )
-    cool_down: Window = Field(_DEFAULTS.cool_down, description="Pause after the end of a burst before the next one.")
-    hold: Window = Field(_DEFAULTS.hold, description="Time without a new placement after a person deleted one.")
+    cool_down: Window = Field(
+        _DEFAULTS.cool_down,
+        description=(
+            "The rest of a workload from a cluster where its burst failed, was evicted or reached "
+            "`duration.max`; after one whose GPUs were idle, from all clusters."
+        ),
+    )
+    hold: Window = Field(
+        _DEFAULTS.hold, description="Time without a new placement on a cluster where a person deleted one."
+    )
     in_flight_timeout: Duration = Field(
-        _DEFAULTS.in_flight_timeout, description="Time within which the pods of a placement must get nodes."
+        _DEFAULTS.in_flight_timeout,
+        description=(
+            "How long a placement may take to get its nodes before its room is offered again; pods "
+            "that are seen to wait keep their room for longer."
+        ),
     )
     rollout_timeout: Duration = Field(
         _DEFAULTS.rollout_timeout, description="Time for which a placement may be unhealthy before it is reverted."
@@ -203,8 +229,10 @@ class BurstPolicySpec(Strict):
         None,
         description="Time after which bursts leave a lost cluster; by default 5m, and the Fleet's for gangs.",
     )
-    moves: MoveBudgetFile = MoveBudgetFile()
-    duration: BurstDurationFile = BurstDurationFile()
+    moves: MoveBudgetFile = Field(
+        MoveBudgetFile(), description="How often replicas that cannot run where they are move."
+    )
+    duration: BurstDurationFile = Field(BurstDurationFile(), description="How long a placement lives.")
     headroom: Annotated[int, Field(ge=0, le=1000)] = Field(
         _DEFAULTS.headroom, description="Spare replicas elsewhere as long as any replica is missing."
     )

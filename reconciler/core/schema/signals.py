@@ -183,9 +183,9 @@ class KindFile(Protocol):
 class SignalFile(Strict):
     """A signal: its name and exactly one kind."""
 
-    name: Name = Field(description="Name in commits and tables.")
+    name: Name = Field(description="What commits and tables call it; unique in the policy.")
     # The register: one line for each kind of signal.
-    schedule: ScheduleFile | None = Field(None, description="A planned burst.")
+    schedule: ScheduleFile | None = Field(None, description="A planned burst; either this, `forecast` or `prometheus`.")
     prometheus: PrometheusFile | None = Field(None, description="A question to Prometheus.")
     forecast: ForecastFile | None = Field(None, description="Replicas that are likely to be missing soon.")
 

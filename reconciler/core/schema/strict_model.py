@@ -162,18 +162,22 @@ def resources(amounts: Mapping[str, int]) -> Resources:
 class Metadata(Strict):
     """The fields of Kubernetes' metadata that are read here, and those that kubectl exports."""
 
-    name: Name
-    namespace: str = ""
+    name: Name = Field(
+        description=(
+            "Unique in its kind; of a template, in its workspace; of a WorkloadSpread, in its namespace, with dots too."
+        )
+    )
+    namespace: str = Field("", description="Of EGS's kinds: where EGS keeps it; of a WorkloadSpread: its workload's.")
     labels: Labels = Field({}, description="Labels; a Cluster's are what policies select by.")
-    annotations: Labels = Field({})
-    uid: Any = None
-    generation: Any = None
-    generate_name: Any = None
-    resource_version: Any = None
-    creation_timestamp: Any = None
-    deletion_timestamp: Any = None
-    deletion_grace_period_seconds: Any = None
-    managed_fields: Any = None
-    owner_references: Any = None
-    finalizers: Any = None
-    self_link: Any = None
+    annotations: Labels = Field({}, description="Annotations; of `overspill.dev` those below are read.")
+    uid: Any = Field(None, description="Exported by kubectl; not read.")
+    generation: Any = Field(None, description="Exported by kubectl; not read.")
+    generate_name: Any = Field(None, description="Exported by kubectl; not read.")
+    resource_version: Any = Field(None, description="Exported by kubectl; not read.")
+    creation_timestamp: Any = Field(None, description="Exported by kubectl; not read.")
+    deletion_timestamp: Any = Field(None, description="Exported by kubectl; not read.")
+    deletion_grace_period_seconds: Any = Field(None, description="Exported by kubectl; not read.")
+    managed_fields: Any = Field(None, description="Exported by kubectl; not read.")
+    owner_references: Any = Field(None, description="Exported by kubectl; not read.")
+    finalizers: Any = Field(None, description="Exported by kubectl; not read.")
+    self_link: Any = Field(None, description="Exported by kubectl; not read.")

@@ -43,9 +43,9 @@ EffectField = Annotated[TaintEffect, Field(strict=False)]
 class TaintFile(Strict):
     """A taint as Kubernetes writes it."""
 
-    key: Text
-    value: str = ""
-    effect: EffectField = TaintEffect.NO_SCHEDULE
+    key: Text = Field(description="The taint's key.")
+    value: str = Field("", description="Its value.")
+    effect: EffectField = Field(TaintEffect.NO_SCHEDULE, description="What it does to pods that do not tolerate it.")
     time_added: str = Field("", description="Exported by kubectl; not read.")
 
     def value_of(self) -> Taint:
@@ -56,10 +56,12 @@ class TaintFile(Strict):
 class TolerationFile(Strict):
     """A toleration as in a pod spec."""
 
-    key: str = ""
-    operator: Annotated[Operator, Field(strict=False)] = Operator.EQUAL
-    value: str = ""
-    effect: Annotated[AnyEffect, Field(strict=False)] = AnyEffect.ANY
+    key: str = Field("", description="The taint's key; empty with `Exists`: every taint.")
+    operator: Annotated[Operator, Field(strict=False)] = Field(Operator.EQUAL, description="How it compares.")
+    value: str = Field("", description="The taint's value, with `Equal`.")
+    effect: Annotated[AnyEffect, Field(strict=False)] = Field(
+        AnyEffect.ANY, description="The taint's effect; none: every effect."
+    )
     toleration_seconds: int | None = Field(None, description="Set on pods; read in a WorkloadSpread only.")
 
     def value_of(self) -> Toleration:

@@ -71,9 +71,13 @@ class PodCountFile(CountFile):
 class PodTemplateFile(Strict):
     """Pods of one template, or of one in each item of a list or a mapping."""
 
-    path: PathText = Field(description="Path of the template; a '*' is each item of a list or mapping.")
+    path: PathText = Field(
+        description=("Where the template stands, with `metadata` and `spec` below it; with a `*`, one in each item.")
+    )
     counts: list[PodCountFile] = Field([], description="As many pods are made as their product; none listed: one.")
-    optional: bool = Field(False, description="Whether it may be missing, and then makes no pods.")
+    optional: bool = Field(
+        False, description=("It may be missing, and makes no pods then; otherwise the needs of the object are unknown.")
+    )
 
     @model_validator(mode="after")
     def _of_its_items(self) -> PodTemplateFile:
@@ -158,7 +162,12 @@ class WorkloadKindSpec(Strict):
     kind: Annotated[str, AfterValidator(_kind)] = Field(
         description="The kind, as objects write it.", json_schema_extra={"pattern": _KIND}
     )
-    versions: list[Name] = Field([], description="Versions of which this is so; none listed: all.")
+    versions: list[Name] = Field(
+        [],
+        description=(
+            "Versions that this describes; none listed: all. The needs of an object of another version are unknown."
+        ),
+    )
     replicas_paths: Annotated[list[PathText], AfterValidator(_once)] = Field(
         [], description="Paths of the replica counts, which are added up."
     )
@@ -166,9 +175,13 @@ class WorkloadKindSpec(Strict):
         [], description="The pods that an object makes."
     )
     makes_pods: bool = Field(True, description="False where objects make no pods that need room, as configuration.")
-    groups: GroupFile | None = Field(None, description="Which of them only run together.")
+    groups: GroupFile | None = Field(None, description="Which of the pods only run together; none: each is for itself.")
     pod_labels: Annotated[list[str], AfterValidator(_labels)] = Field(
-        [], description="Labels of its pods that hold its name, where it does not own them itself."
+        [],
+        description=(
+            "Labels of its pods that hold the object's name, by which they are known on the primary "
+            "where it does not own them itself."
+        ),
     )
 
     @model_validator(mode="after")

@@ -87,20 +87,28 @@ class TermFile(Strict):
 class PreferredFile(Strict):
     """A term that speaks for a place, and how loudly."""
 
-    weight: int = Field(description="1 to 100.", json_schema_extra={"minimum": 1, "maximum": 100})
-    preference: TermFile = TermFile()
+    weight: int = Field(description="By how much, 1 to 100.", json_schema_extra={"minimum": 1, "maximum": 100})
+    preference: TermFile = Field(TermFile(), description="A node selector term.")
 
 
 class SubsetFile(Strict):
     """A subset: an ordered target of replicas."""
 
-    name: str = Field("", description="Unique in the spread.", json_schema_extra={"minLength": 1})
+    name: str = Field(
+        "", description="Name in commits and tables; unique in the spread.", json_schema_extra={"minLength": 1}
+    )
     required_node_selector_term: TermFile | None = Field(None, description="Which clusters, and nodes; none: all.")
-    required_node_selector: TermFile | None = Field(None, description="The same under v1beta1's name.")
+    required_node_selector: TermFile | None = Field(
+        None, description="The same under v1beta1's name; both names are read in both versions."
+    )
     preferred_node_selector_terms: list[PreferredFile] = Field([], description="Which of these are better.")
     preferred_node_selector: list[PreferredFile] = Field([], description="The same under v1beta1's name.")
-    tolerations: list[TolerationFile] = Field([], description="Tolerations of its pods.")
-    max_replicas: NumberOrPercent | None = Field(None, description="The most that it holds; none: no limit.")
+    tolerations: list[TolerationFile] = Field(
+        [], description="Taints of its clusters and nodes that its pods put up with."
+    )
+    max_replicas: NumberOrPercent | None = Field(
+        None, description="The most that it holds, `3` or `'30%'` of all, rounded up; none: no limit."
+    )
     min_replicas: int = Field(
         0, description="Replicas before later subsets get more; not in Kruise.", json_schema_extra={"minimum": 0}
     )
@@ -139,13 +147,19 @@ class SubsetFile(Strict):
 class AdaptiveFile(Strict):
     """When a subset counts as full although it is not."""
 
-    disable_simulation_schedule: bool | None = Field(None, description="Nothing simulates scheduling.")
+    disable_simulation_schedule: bool | None = Field(
+        None, description="No effect, with a warning: nothing simulates scheduling."
+    )
     reschedule_critical_seconds: int | None = Field(
-        None, description="Longest time of a replica without a node.", json_schema_extra={"minimum": 0}
+        None,
+        description="How long a replica may have no node; without it nothing moves, with a warning.",
+        json_schema_extra={"minimum": 0},
     )
     unschedulable_duration: int = Field(
         RECOVERY,
-        description="Seconds for which its subset gets nothing then; UnitedDeployment's name.",
+        description=(
+            "Seconds for which its subset gets nothing then; not in OpenKruise's WorkloadSpread, where it is 300."
+        ),
         json_schema_extra={"minimum": 0},
     )
 
@@ -153,23 +167,29 @@ class AdaptiveFile(Strict):
 class StrategyFile(Strict):
     """Whether replicas that find no node go to later subsets."""
 
-    type: str = Field("", json_schema_extra={"enum": ["", "Fixed", "Adaptive"]})
-    adaptive: AdaptiveFile | None = None
+    type: str = Field(
+        "",
+        json_schema_extra={"enum": ["", "Fixed", "Adaptive"]},
+        description="They wait, as without a word, or go to later subsets.",
+    )
+    adaptive: AdaptiveFile | None = Field(None, description="With `Adaptive`.")
 
 
 class SpreadLabelRequirementFile(Strict):
     """The requirement on a label of a pod."""
 
-    key: Text
-    operator: str = Field(json_schema_extra={"enum": ["In", "NotIn", "Exists", "DoesNotExist"]})
-    values: list[str] = Field([])
+    key: Text = Field(description="A label.")
+    operator: str = Field(
+        json_schema_extra={"enum": ["In", "NotIn", "Exists", "DoesNotExist"]}, description="How the label compares."
+    )
+    values: list[str] = Field([], description="Values, with `In` and `NotIn`.")
 
 
 class SpreadLabelSelectorFile(Strict):
     """Pods by their labels; one that says nothing selects all."""
 
-    match_labels: Labels = Field({})
-    match_expressions: list[SpreadLabelRequirementFile] = Field([])
+    match_labels: Labels = Field({}, description="Labels that they have.")
+    match_expressions: list[SpreadLabelRequirementFile] = Field([], description="What else holds for their labels.")
 
 
 class TargetFilterFile(Strict):
@@ -178,7 +198,9 @@ class TargetFilterFile(Strict):
     selector: SpreadLabelSelectorFile = Field(
         SpreadLabelSelectorFile(), description="The pods that subsets change; none: all."
     )
-    replicas_path_list: list[str] = Field([], description="Paths of their replica counts.")
+    replicas_path_list: list[str] = Field(
+        [], description="Where the replicas are that are spread, and where a share is written."
+    )
 
 
 class TargetFile(Strict):
@@ -186,9 +208,13 @@ class TargetFile(Strict):
 
     strangers: ClassVar[Mapping[str, str]] = {"namespace": "leave it out: it is that of the spread"}
 
-    api_version: str = Field("", json_schema_extra={"minLength": 1})
-    kind: str = Field("", json_schema_extra={"minLength": 1})
-    name: str = Field("", json_schema_extra={"minLength": 1})
+    api_version: str = Field(
+        "", json_schema_extra={"minLength": 1}, description="Its group and version; the version does not count."
+    )
+    kind: str = Field(
+        "", json_schema_extra={"minLength": 1}, description="Its kind: OpenKruise's, or one of those that are known."
+    )
+    name: str = Field("", json_schema_extra={"minLength": 1}, description="Its name.")
 
     @property
     def group(self) -> str:
@@ -204,10 +230,12 @@ class TargetFile(Strict):
 class SpreadSpec(Strict):
     """The workload, and the subsets that its replicas go to, in order."""
 
-    target_ref: TargetFile | None = Field(None, description="The workload; its version does not count.")
-    target_filter: TargetFilterFile = Field(TargetFilterFile(), description="Which of its pods.")
+    target_ref: TargetFile | None = Field(None, description="The workload, in the spread's namespace; required.")
+    target_filter: TargetFilterFile = Field(
+        TargetFilterFile(), description="Which of its pods are meant, where it has several roles."
+    )
     subsets: list[SubsetFile] = Field([], description="The targets, in order.", json_schema_extra={"minItems": 1})
-    schedule_strategy: StrategyFile = StrategyFile()
+    schedule_strategy: StrategyFile = Field(StrategyFile(), description="What happens to replicas that find no node.")
 
 
 class WorkloadSpreadFile(Strict):

@@ -47,7 +47,9 @@ GroupKind = Annotated[
 class CommandJobsFile(Strict):
     """Commands that are no plain object may run as Jobs in the destination cluster, with this image."""
 
-    image: PinnedImage = Field(description="The image that runs a command, with kubectl in it.")
+    image: PinnedImage = Field(
+        description="The image that runs them, with kubectl in it, pinned by digest (`name@sha256:...`)."
+    )
 
 
 class SharedNetworkingFile(Strict):
@@ -80,7 +82,11 @@ class FairShareFile(Strict):
         1, description="Part of the room beyond all quotas that the tenant gets beside others of equal priority."
     )
     quota: Amounts = Field(
-        {}, description="Requests of bursts that the tenant has a right to; others may borrow what it does not use."
+        {},
+        description=(
+            "The requests of its placements that it has a right to, as `nvidia.com/gpu: 8`; others "
+            "borrow what it does not use."
+        ),
     )
 
 
@@ -89,23 +95,43 @@ class WorkspaceSpec(Strict):
 
     primary_cluster: Name = Field(description="The cluster of the tenant's workloads; bursts never go there.")
     clusters: list[Name] = Field(min_length=1, description="The clusters that they may use, the primary among them.")
-    namespaces: list[Name] = Field([], description="The namespaces that they may use.")
-    paths: list[PathPattern] = Field([], description="Files that are its own, as globs: 'teams/llm/**'.")
+    namespaces: list[Name] = Field(
+        [], description="What their objects, releases and commands may name; none listed: any."
+    )
+    paths: list[PathPattern] = Field(
+        [],
+        description=(
+            "Files that are its own, as globs; none listed: its objects may lie in any file that is "
+            "no other workspace's."
+        ),
+    )
     allow_unpinned_charts: bool = Field(False, description="Charts without a version are allowed.")
     allow_unknown_needs: bool = Field(
         False, description="Requests are placed although the needs of their pods are unknown; these count as nothing."
     )
-    allowed_kinds: list[GroupKind] = Field([], description="group/Kind that manifests may hold beyond the usual.")
+    allowed_kinds: list[GroupKind] = Field(
+        [],
+        description=(
+            "`group/Kind` (`/Namespace` for the core group) that objects may be of beyond those that "
+            "are allowed to all."
+        ),
+    )
     pod_security: Annotated[model.PodSecurity, Field(strict=False)] = Field(
         model.PodSecurity.BASELINE, description="The level of Kubernetes' Pod Security Standards for its pods."
     )
-    command_jobs: CommandJobsFile | None = None
-    requests_on_primary: bool = Field(True, description="Whether requests may be placed on the primary.")
+    command_jobs: CommandJobsFile | None = Field(
+        None, description="Lets commands that are no plain object run as Jobs in the destination cluster."
+    )
+    requests_on_primary: bool = Field(
+        True, description=("Whether requests may be placed on the primary; `false`: its engine needs no rights there.")
+    )
     shared_networking: SharedNetworkingFile | None = Field(
         None, description="Placements bring ServiceExports for their Services."
     )
-    fair_share: FairShareFile = FairShareFile()
-    budget: BudgetFile | None = Field(None, description="Dollars that the tenant's placements may cost.")
+    fair_share: FairShareFile = Field(FairShareFile(), description="The part of room that is short.")
+    budget: BudgetFile | None = Field(
+        None, description="Dollars that its placements may cost, requests among them; see budgets."
+    )
 
 
 class WorkspaceFile(Strict):

@@ -29,12 +29,12 @@ def _timeout(value: Json) -> Json:
 class HelmFlagsFile(Strict):
     """EGS's helmFlags since 1.15.5."""
 
-    atomic: bool = False
-    cleanup_on_fail: bool = False
-    create_namespace: bool = False
-    skip_crds: bool = Field(False, alias="skipCRDs")
-    wait: bool = False
-    timeout: Annotated[Duration | None, BeforeValidator(_timeout)] = None
+    atomic: bool = Field(False, description="Undo an installation that fails.")
+    cleanup_on_fail: bool = Field(False, description="Remove what a failed one left.")
+    create_namespace: bool = Field(False, description="Make the release's namespace.")
+    skip_crds: bool = Field(False, alias="skipCRDs", description="Leave the chart's CRDs out.")
+    wait: bool = Field(False, description="Wait until it is healthy before the next step.")
+    timeout: Annotated[Duration | None, BeforeValidator(_timeout)] = Field(None, description="For how long.")
 
 
 class SecretRefFile(Strict):
@@ -43,7 +43,11 @@ class SecretRefFile(Strict):
     # The plain name: docs/reference/egs.md, R7. Docstrings of this module are descriptions of the published schemas.
     model_config = ConfigDict(json_schema_extra=lambda schema: _or(schema, {"type": "string"}))
 
-    name: Name
+    name: Name = Field(
+        description=(
+            "Its name; the plain name will do. Not `placements-read` or `placements-hook`, which are Overspill's own."
+        )
+    )
 
     @model_validator(mode="before")
     @classmethod
@@ -75,22 +79,26 @@ def _flags_form(value: Json) -> str:
 class HelmConfigFile(Strict):
     """A chart to install."""
 
-    name: str = Field("", description="Name in steps; releaseName by default.")
+    name: str = Field("", description="What steps call it; `releaseName` by default, with a warning.")
     chart: Text = Field(description="The chart, with its repository's alias: vllm/vllm-stack.")
-    release_name: Text
-    release_namespace: Text
-    repo_name: str = ""
-    repo_url: ChartAddress = Field("", alias="repoURL")
+    release_name: Text = Field(description="The release; 53 characters at most.")
+    release_namespace: Text = Field(description="Its namespace.")
+    repo_name: str = Field("", description="The repository's alias.")
+    repo_url: ChartAddress = Field(
+        "", alias="repoURL", description="The repository, `https://` or `oci://`; `http://` to localhost only."
+    )
     version: str = Field("", description="The chart's version; required unless the workspace has allowUnpinnedCharts.")
-    values: Anything = Field({})
-    secret_ref: SecretRefFile | None = None
+    values: Anything = Field({}, description="The chart's values.")
+    secret_ref: SecretRefFile | None = Field(
+        None, description="A Secret with `username` and `password` for the repository."
+    )
     helm_flags: (
         Annotated[
             Annotated[str, Tag("<text>")] | Annotated[HelmFlagsFile, Tag("<object>")],
             Discriminator(_flags_form),
         ]
         | None
-    ) = None
+    ) = Field(None, description="Helm's flags.")
 
 
 class ManifestResourceFile(Strict):
@@ -124,8 +132,8 @@ class ManifestResourceFile(Strict):
 class CommandFile(Strict):
     """A kubectl command line. The daemon never runs it."""
 
-    name: Text
-    cmd: Text
+    name: Text = Field(description="What steps call it.")
+    cmd: Text = Field(description="The command line.")
 
 
 class StepFile(Strict):
@@ -144,11 +152,25 @@ class DeployFile(Strict):
     helm_config: list[HelmConfigFile] = Field([], description="Charts to install.")
     helm_configs: list[HelmConfigFile] = Field([], description="The same under the name of EGS's REST interface.")
     manifest_resources: list[ManifestResourceFile] = Field([], description="Kubernetes objects to apply.")
-    cmd_exec: list[CommandFile] = Field([], description="kubectl command lines.")
-    steps: list[StepFile] = Field([], description="The order in which they are applied.")
-    burst_duration: Duration | None = Field(None, description="Duration of a placement, from its commit.")
-    deletion_policy: Annotated[DeletionPolicy, Field(strict=False)] = DeletionPolicy.DELETE
-    service_account: str = ""
+    cmd_exec: list[CommandFile] = Field([], description="Kubectl command lines; the daemon never runs one.")
+    steps: list[StepFile] = Field([], description="The order in which all of it is applied; only what a step names is.")
+    burst_duration: Duration | None = Field(
+        None,
+        description=(
+            "How long a placement lives from its commit on; the policy's default otherwise, and its "
+            "`max` at most, with a warning."
+        ),
+    )
+    deletion_policy: Annotated[DeletionPolicy, Field(strict=False)] = Field(
+        DeletionPolicy.DELETE, description="Whether the objects go with their placement, or stay."
+    )
+    service_account: str = Field(
+        "",
+        description=(
+            "The service account of commands, in `kubeslice-system`; no effect, with a warning, where"
+            " no step is a command."
+        ),
+    )
     service_account_name: str = Field("", description="The same under the name of EGS's multi-cluster kind.")
 
     @model_validator(mode="after")

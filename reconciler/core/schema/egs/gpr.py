@@ -26,18 +26,29 @@ TOP = model.PRIORITIES.stop - 1
 class TermsFile(Strict):
     """GPUs, and on which terms they are asked for."""
 
-    enable_auto_gpu_selection: bool | None = Field(None, description="Any shape and type of GPU will do.")
+    enable_auto_gpu_selection: bool | None = Field(
+        None, description="`true`: any GPU will do, and none is named; `false`: shape and type are named both."
+    )
     number_of_gpus: Count | None = Field(None, alias="numberOfGPUs", description="On each node; 1 by default.")
     number_of_gpu_nodes: Count | None = Field(None, alias="numberOfGPUNodes", description="Nodes; 1 by default.")
     memory_per_gpu: Count | None = Field(None, description="In GB, at least; any by default.")
     gpu_shape: str = Field("", description="The GPU's model; goes with instanceType.")
     instance_type: str = Field("", description="The node's type; goes with gpuShape.")
-    priority: Priority | None = Field(None, description="1 to 300, higher goes first; 101 by default.")
-    exit_duration: Duration | None = Field(None, description="Duration of the GPR.")
-    idle_time_out_duration: Duration | None = Field(None, description="Longest time without use of its GPUs.")
-    enforce_idle_time_out: bool | None = Field(None, description="Whether it then gives them back.")
+    priority: Priority | None = Field(
+        None, description="1 to 300, higher goes first; 101 by default. Low ends at 100, medium at 200."
+    )
+    exit_duration: Duration | None = Field(
+        None, description="How long it lasts, where `burstDuration` does not say so."
+    )
+    idle_time_out_duration: Duration | None = Field(None, description="How long it may leave its GPUs unused.")
+    enforce_idle_time_out: bool | None = Field(
+        None, description="Whether it then gives them back; `true` where a time is set."
+    )
     enable_eviction: bool = Field(False, description="Whether a GPR of higher priority may take its GPUs.")
-    requeue_on_failure: bool | None = Field(None, description="Whether it waits again after it failed or was evicted.")
+    requeue_on_failure: bool | None = Field(
+        None,
+        description=("Whether it waits again after it failed or was evicted; the WorkspacePolicy says so otherwise."),
+    )
 
     idles_by_default: ClassVar[bool] = False
     """Whether an idle time is enforced without a statement."""
@@ -116,7 +127,7 @@ class GprTemplateSpec(Strict):
     enable_auto_gpr: bool | None = Field(
         None, alias="enableAutoGPR", description="No effect: the GPRTemplateBinding of a workspace says it."
     )
-    template: TemplateTermsFile = TemplateTermsFile()
+    template: TemplateTermsFile = Field(TemplateTermsFile(), description="What it gives.")
 
 
 class GprTemplateFile(Strict):
@@ -126,7 +137,7 @@ class GprTemplateFile(Strict):
     kind: Literal["GPRTemplate"]
     metadata: Metadata
     spec: GprTemplateSpec
-    status: Any = None
+    status: Any = Field(None, description="Reported by EGS; not read.")
 
     def value_of(self) -> model.GprTemplate:
         """Make the model's value."""
@@ -187,4 +198,4 @@ class GprFile(Strict):
     kind: Literal["GPUProvisioningRequest"]
     metadata: Metadata
     spec: GprSpec
-    status: Any = None
+    status: Any = Field(None, description="Reported by EGS; not read.")

@@ -48,8 +48,11 @@ Cap = Annotated[int, Field(ge=1)]
 class ClusterBindingFile(Strict):
     """The GPRTemplates of one cluster."""
 
-    cluster_name: Name
-    default_template_name: Name | None = Field(None, description="The GPRTemplate of clusters without their own.")
+    cluster_name: Name = Field(description="A cluster of the workspace.")
+    default_template_name: Name | None = Field(
+        None,
+        description=("The GPRTemplate that holds where nothing else is said; the only one of `templates` by default."),
+    )
     templates: list[Name] = Field([], description="All that may be used there.")
 
 
@@ -69,7 +72,7 @@ class BindingFile(Strict):
     kind: Literal["GPRTemplateBinding"]
     metadata: Metadata
     spec: BindingSpec
-    status: Any = None
+    status: Any = Field(None, description="Reported by EGS; not read.")
 
     def value_of(self) -> model.GprBinding:
         """Make the model's value. The only template of a cluster is its default."""
@@ -91,13 +94,15 @@ class BindingFile(Strict):
 class SliceRefFile(Strict):
     """A workspace, in EGS's older word."""
 
-    name: Name
+    name: Name = Field(description="Name of the Workspace.")
 
 
 class LimitsFile(Strict):
     """The limits of one GPR."""
 
-    gpu_shapes: list[str] = Field([], description="Models of GPUs; none named: any.")
+    gpu_shapes: list[str] = Field(
+        [], description="Models of GPUs that may be asked for, by name or a word of it; none named: any."
+    )
     max_gpu_per_gpr: Cap | None = Field(None, alias="maxGPUPerGpr", description="GPUs, on all nodes together.")
     max_memory_per_gpr: Cap | None = Field(None, description="In GB, for one GPU.")
 
@@ -109,7 +114,7 @@ class LimitsFile(Strict):
 class ClusterLimitsFile(LimitsFile):
     """The limits of one GPR on one cluster."""
 
-    cluster_name: Name
+    cluster_name: Name = Field(description="A cluster of the workspace.")
 
 
 class WorkspacePolicySpec(Strict):
@@ -119,12 +124,18 @@ class WorkspacePolicySpec(Strict):
     priority_range: Annotated[
         Literal["low", "medium", "high"],
         BeforeValidator(lambda word: word.lower() if isinstance(word, str) else word),
-    ] = Field("low", description="The highest priority: low 100, medium 200, high 300.")
+    ] = Field(
+        "low",
+        description=("The highest priority: 100, 200 or 300. What says nothing of a GPR gets the nearest to 101."),
+    )
     max_gprs: Annotated[int, Field(ge=0)] = Field(_DEFAULTS.most, alias="maxGPRs", description="GPRs at a time.")
     max_exit_duration_per_gpr: Long = Field(
         _DEFAULTS.longest,
         alias="maxExitDurationPerGPR",
-        description="Longest duration of one GPR: weeks or a duration.",
+        description=(
+            "How long one may last; weeks (`1W`) and months of 30 days (`2M`) are read too. A burst "
+            "is cut to it, with a warning."
+        ),
     )
     requeue_on_failure: bool = Field(True, description="For GPRs that do not say whether they wait again.")
     enable_auto_eviction: bool = Field(True, description="Whether its GPRs may take GPUs of lower, evictable ones.")
@@ -151,7 +162,7 @@ class WorkspacePolicyFile(Strict):
     kind: Literal["WorkspacePolicy"]
     metadata: Metadata
     spec: WorkspacePolicySpec = WorkspacePolicySpec()
-    status: Any = None
+    status: Any = Field(None, description="Reported by EGS; not read.")
 
     @property
     def workspace(self) -> WorkspaceName:

@@ -22,20 +22,38 @@ class PlacementSpec(DeployFile):
 
     duration: Duration | None = Field(None, description="The same as burstDuration, in the group aiops.")
     workspace_name: Name | None = Field(None, description="The Workspace; may be left out where only one fits.")
-    cluster_names: list[Name] = Field([], description="Clusters in order; in the group gpr.")
+    cluster_names: list[Name] = Field(
+        [],
+        description=(
+            "Where to, best first; required but for the two fields below that leave it open. It is "
+            "placed on each of them."
+        ),
+    )
     cluster_name: Name | None = Field(None, description="The cluster; in the group worker.")
     clusters: list[Name] = Field([], description="The same as clusterNames, under the name of EGS's REST interface.")
     num_placements: Annotated[int, Field(ge=1)] | None = Field(
         None, description="On how many of the clusters, the first that have room; on each by default."
     )
     auto_select_cluster: bool = Field(
-        False, description="On one of the clusters, or of the workspace's: that has room."
+        False,
+        description=(
+            "On one of them (or `numPlacements`): the first that has room; of all clusters of the "
+            "workspace where none is named."
+        ),
     )
-    enable_burst: bool = Field(False, description="Every cluster of the workspace will do.")
+    enable_burst: bool = Field(
+        False, description="Every cluster of the workspace will do, whatever is named; on as many as are named."
+    )
     enable_redistribute: bool = Field(
-        True, description="Whether a placement without clusters may go to clusters that join its workspace later."
+        True,
+        description=(
+            "Whether a request without named clusters may move to a cluster that its workspace gets "
+            "later; no effect, with a warning, beside named ones."
+        ),
     )
-    enable_egs: bool | None = Field(None, alias="enableEGS", description="EGS's; no effect: gprDetails says it.")
+    enable_egs: bool | None = Field(
+        None, alias="enableEGS", description="No effect, with a warning: `gprDetails` says which GPUs it asks for."
+    )
     gpr_details: DetailsFile | None = Field(None, description="The GPUs that it asks for; its objects tell otherwise.")
     workload_template_name: Name | None = Field(
         None, description="The WorkloadTemplate that it was made of; what it deploys where it lists nothing itself."
@@ -76,7 +94,7 @@ class PlacementFile(Strict):
     kind: Literal["WorkloadPlacement"]
     metadata: Metadata
     spec: PlacementSpec
-    status: Any = None
+    status: Any = Field(None, description="Reported by EGS; not read.")
 
 
 class Body(PlacementSpec):

@@ -15,10 +15,27 @@ class TemplateSpec(DeployFile):
 
     workspace_name: Name | None = Field(None, description="The Workspace; may be left out where only one fits.")
     namespaces: list[Name] = Field([], description="Namespaces that the workload uses.")
-    gpr_templates: list[Name] = Field([], description="GPRTemplates on whose terms it may have GPUs.")
-    auto_placement: bool | None = Field(None, description="Whether a GPRTemplateBinding may burst it.")
-    enable_burst: bool | None = Field(None, description="Whether it may burst to every cluster of the workspace.")
-    cluster_names: list[Name] = Field([], description="Clusters to burst to, in order, unless a BurstPolicy governs.")
+    gpr_templates: list[Name] = Field(
+        [], description="The GPRTemplates on whose terms it may have GPUs, one for each cluster."
+    )
+    auto_placement: bool | None = Field(
+        None,
+        description=(
+            "`false` keeps a binding from bursting it; no effect, with a warning, where a BurstPolicy"
+            " says when it bursts."
+        ),
+    )
+    enable_burst: bool | None = Field(
+        None,
+        description=(
+            "It bursts by the binding to every cluster of the workspace; no effect, with a warning, "
+            "beside a BurstPolicy."
+        ),
+    )
+    cluster_names: list[Name] = Field(
+        [],
+        description=("Where it bursts to by the binding, best first; no effect, with a warning, beside a BurstPolicy."),
+    )
 
 
 class SelectorFile(Strict):
@@ -26,8 +43,8 @@ class SelectorFile(Strict):
 
     model_config = ConfigDict(extra="ignore")
 
-    name: str = ""
-    namespace: str = ""
+    name: str = Field("", description="Its name.")
+    namespace: str = Field("", description="Its namespace.")
 
 
 class TemplateStatus(Strict):
@@ -35,7 +52,7 @@ class TemplateStatus(Strict):
 
     model_config = ConfigDict(extra="ignore")
 
-    workload_selector: SelectorFile = SelectorFile()
+    workload_selector: SelectorFile = Field(SelectorFile(), description="The workload on the primary, as EGS found it.")
 
 
 class WorkloadTemplateFile(Strict):
@@ -48,4 +65,4 @@ class WorkloadTemplateFile(Strict):
     kind: Literal["WorkloadTemplate"]
     metadata: Metadata
     spec: TemplateSpec
-    status: TemplateStatus = TemplateStatus()
+    status: TemplateStatus = Field(TemplateStatus(), description="Reported by EGS; only the selector is read.")
