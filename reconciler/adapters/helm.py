@@ -7,14 +7,13 @@ template read files of this machine.
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import re
 import selectors
 import shutil
-import signal
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Mapping
@@ -22,6 +21,7 @@ from functools import cached_property
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from reconciler.adapters import operating_system
 from reconciler.adapters.helm_output import MAX_OUTPUT, objects
 from reconciler.errors import InvalidInput, Transient
 from reconciler.model.workload import HelmConfig, Json
@@ -114,7 +114,8 @@ class Helm:
         except OSError as error:
             raise InvalidInput(f"{what}: helm cannot be run: {error}") from error
         try:
-            output, messages = _read_outputs(process, time.monotonic() + self._timeout, what)
+            read = _communicate if sys.platform == "win32" else _read_outputs
+            output, messages = read(process, time.monotonic() + self._timeout, what)
         except subprocess.TimeoutExpired as error:
             raise Transient(f"{what}: helm did not end within {self._timeout:g} s") from error
         finally:
@@ -140,17 +141,28 @@ def _read_outputs(process: subprocess.Popen[bytes], deadline: float, what: str) 
                     ready.unregister(key.fileobj)
                 elif key.data is output or len(messages) < _MAX_SAID:
                     key.data.extend(part)
-            if len(output) > MAX_OUTPUT:
-                raise InvalidInput(f"{what}: it becomes more than {MAX_OUTPUT >> 20} MiB of manifests")
+            _refuse_excess(output, what)
     process.wait(max(0.0, deadline - time.monotonic()))
     return bytes(output), bytes(messages)
+
+
+def _communicate(process: subprocess.Popen[bytes], deadline: float, what: str) -> tuple[bytes, bytes]:
+    """Read both outputs at once, where selectors wait for no pipe."""
+    output, messages = process.communicate(timeout=max(0.0, deadline - time.monotonic()))
+    _refuse_excess(output, what)
+    return output, messages
+
+
+def _refuse_excess(output: bytes | bytearray, what: str) -> None:
+    """Raise InvalidInput for more output than a chart may have."""
+    if len(output) > MAX_OUTPUT:
+        raise InvalidInput(f"{what}: it becomes more than {MAX_OUTPUT >> 20} MiB of manifests")
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:
     """Kill helm, if it still runs, with its children, and close its streams."""
     if process.returncode is None:
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(process.pid, signal.SIGKILL)
+        operating_system.kill(process.pid)
     for stream in (process.stdout, process.stderr):
         if stream is not None:
             stream.close()

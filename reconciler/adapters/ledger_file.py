@@ -17,6 +17,7 @@ from functools import cache
 from pathlib import Path
 
 import reconciler
+from reconciler.adapters import operating_system
 from reconciler.ports import LedgerCache
 
 FORMAT = 1
@@ -60,7 +61,7 @@ class LedgerFile(LedgerCache):
         try:
             with contextlib.suppress(FileNotFoundError):
                 new.unlink()  # of a process that was killed meanwhile
-            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | operating_system.own_flags()
             with os.fdopen(os.open(new, flags, 0o600), "wb") as file:
                 file.write(json.dumps(head).encode() + b"\n")
                 file.write(data)
@@ -69,12 +70,12 @@ class LedgerFile(LedgerCache):
             self._report(f"the ledger cannot be kept in {self._path}: {error.strerror}")
 
     def _read(self) -> bytes:
-        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK  # a pipe would be waited for
+        flags = os.O_RDONLY | operating_system.own_flags()  # a pipe would be waited for
         with os.fdopen(os.open(self._path, flags), "rb") as file:
             status = os.fstat(file.fileno())
             if not stat.S_ISREG(status.st_mode):
                 raise _UnfitError("it is no file")
-            if status.st_uid != os.geteuid() or status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+            if not operating_system.is_ours(status) or operating_system.is_open_to_others(status):
                 raise _UnfitError("others can write to it")
             head, data = file.readline(_MAX_HEAD), file.read(MAX_SIZE + 1)
         try:

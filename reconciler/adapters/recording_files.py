@@ -17,6 +17,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from reconciler import __version__
+from reconciler.adapters import operating_system
 from reconciler.core.recording.documents import Operation
 from reconciler.core.recording.json_patch import patched
 from reconciler.core.recording.pass_record import RECORD, PassRecord, read_record
@@ -230,7 +231,7 @@ def _write(descriptor: int, line: bytes) -> None:
     rest = memoryview(line)
     while rest:
         rest = rest[os.write(descriptor, rest) :]
-    os.fdatasync(descriptor)
+    operating_system.bring_to_disk(descriptor)
 
 
 def _near(begin: datetime, at: datetime, within: timedelta) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import functools
 import os
 import re
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -71,6 +72,12 @@ def examples(*lines: str) -> Callable[[C], C]:
         return command
 
     return decorate
+
+
+def refuse_windows(command: str) -> None:
+    """Raise InvalidInput on Windows for a command with a daemon, which needs the signals of POSIX."""
+    if sys.platform == "win32":
+        raise InvalidInput(f"{command}: the daemon does not run on Windows (try it in WSL or in a container)")
 
 
 def connected(*more: str) -> Callable[[Callable[Concatenate[Settings, P], None]], Callable[..., None]]:

@@ -51,6 +51,8 @@ class Commands(click.Group):
             if isinstance(stream, io.TextIOWrapper):
                 # A terminal that cannot show a character is no reason to fail in the middle of a table.
                 stream.reconfigure(errors="backslashreplace")
+                if sys.platform == "win32" and not stream.isatty():
+                    stream.reconfigure(encoding="utf-8")  # as a file or a pipe has it on other systems
         sys.exit(self._run(args, *positional, **{**extra, "standalone_mode": False}))
 
     def invoke(self, ctx: click.Context) -> Any:

@@ -6,6 +6,7 @@ The loop knows nothing of git or clusters. It runs a pass, handles the outcome, 
 from __future__ import annotations
 
 import signal
+import sys
 import time
 from collections.abc import Callable, Collection, Iterator, Sized
 from contextlib import contextmanager
@@ -332,11 +333,9 @@ def handle_signals(loop: Loop[Any]) -> Iterator[None]:
     def reload(_number: int, _frame: FrameType | None) -> None:
         loop.wake(RELOAD)
 
-    before = {
-        signal.SIGTERM: signal.signal(signal.SIGTERM, stop),
-        signal.SIGINT: signal.signal(signal.SIGINT, stop),
-        signal.SIGHUP: signal.signal(signal.SIGHUP, reload),
-    }
+    before = {number: signal.signal(number, stop) for number in (signal.SIGTERM, signal.SIGINT)}
+    if sys.platform != "win32":
+        before[signal.SIGHUP] = signal.signal(signal.SIGHUP, reload)
     try:
         yield
     finally:

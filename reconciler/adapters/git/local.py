@@ -7,16 +7,15 @@ from __future__ import annotations
 
 import hashlib
 import os
-import stat
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from reconciler.adapters import operating_system
 from reconciler.adapters.git import checkout, remote
 
 _MIRROR = "refs/overspill"
-_OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 _SECONDS = 5
 """Time-out of a git process: the user waits at the prompt."""
 _MOST_BYTES = 32 << 20
@@ -91,7 +90,7 @@ def _is_ours(mirror: Path) -> bool:
         places = [directory.stat() for directory in (mirror, mirror.parent, mirror.parent.parent)]
     except FileNotFoundError:
         return False
-    return all(place.st_uid == os.geteuid() and not place.st_mode & _OTHERS_WRITE for place in places)
+    return all(operating_system.is_ours(place) and not operating_system.is_open_to_others(place) for place in places)
 
 
 def _branches(git_dir: Path, source: str, output: str) -> LocalBranches | None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import fcntl
 import hashlib
 import os
 import shutil
@@ -16,6 +15,7 @@ import stat
 import tempfile
 from pathlib import Path
 
+from reconciler.adapters import operating_system
 from reconciler.errors import InvalidInput
 
 _LEFT_BEHIND = (
@@ -99,7 +99,7 @@ class Mirror:
     def shallow(self) -> frozenset[str]:
         """Return the commits that were fetched without their parents."""
         try:
-            return frozenset((self.git_dir / "shallow").read_text().split())
+            return frozenset((self.git_dir / "shallow").read_text(encoding="ascii").split())
         except FileNotFoundError:
             return frozenset()
 
@@ -109,9 +109,9 @@ class Mirror:
 
     def close(self) -> None:
         """Unlock the directory, and remove a private one."""
+        os.close(self._lock)  # first: Windows removes no file that is open, and nobody else takes a private directory
         if self.private:
             _remove(self._place)
-        os.close(self._lock)
 
 
 def _make(directory: Path) -> None:
@@ -128,12 +128,12 @@ def _make(directory: Path) -> None:
 def _refuse_others(directory: Path) -> None:
     """Raise InvalidInput for a directory that other users own or can write to."""
     status = directory.stat()
-    if status.st_uid != os.geteuid():
+    if not operating_system.is_ours(status):
         raise InvalidInput(
             f"cache {directory}: belongs to user {status.st_uid} (try OVERSPILL_CACHE_DIR=<a directory of your own>,"
             " which is made if it is missing)"
         )
-    if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+    if operating_system.is_open_to_others(status):
         raise InvalidInput(
             f"cache {directory}: others can write there (try chmod go-w {directory},"
             f" or OVERSPILL_CACHE_DIR={directory}/overspill)"
@@ -146,21 +146,17 @@ def _only_ours(place: Path) -> bool:
         status = place.lstat()
     except FileNotFoundError:
         return True
-    return stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid() and not status.st_mode & 0o077
+    ours = operating_system.is_ours(status) and not operating_system.is_open_to_others(status, 0o077)
+    return stat.S_ISDIR(status.st_mode) and ours
 
 
 def _lock(place: Path) -> int | None:
     """Lock a directory without waiting; None if another process holds the lock or has just removed the directory."""
     try:
-        handle = os.open(place / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        handle = os.open(place / "lock", os.O_RDWR | os.O_CREAT, 0o600)
     except FileNotFoundError:
         return None
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        os.close(handle)
-        return None
-    if not (place / "lock").exists():
+    if not operating_system.lock(handle) or not (place / "lock").exists():
         os.close(handle)
         return None
     return handle
@@ -180,14 +176,17 @@ def _sweep(cache: Path, name: str) -> None:
     for place in cache.glob(f"{name}-*"):
         lock = _lock(place)
         if lock is not None:
-            _remove(place)
             os.close(lock)
+            _remove(place)
 
 
 def _remove(path: Path) -> None:
     """Remove a file or a directory tree, if it exists."""
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path, ignore_errors=True)
+        if path.exists():
+            operating_system.make_removable(path)
+            shutil.rmtree(path, ignore_errors=True)
     else:
         with contextlib.suppress(FileNotFoundError):
             path.unlink()

@@ -42,7 +42,7 @@ class Credentials:
         if self.password_file is None:
             return self.password
         try:
-            return self.password_file.read_text().strip("\r\n")
+            return self.password_file.read_text(encoding="utf-8").strip("\r\n")
         except (OSError, UnicodeDecodeError):
             return ""
 

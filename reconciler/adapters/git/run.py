@@ -9,18 +9,20 @@ from __future__ import annotations
 
 import contextlib
 import os
-import signal
+import shutil
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
-from subprocess import PIPE, Popen, TimeoutExpired
+from subprocess import DEVNULL, PIPE, Popen, TimeoutExpired
 from typing import cast
 
 from git.cmd import Git
 from git.exc import GitCommandNotFound
 
+from reconciler.adapters import operating_system
 from reconciler.errors import InvalidInput, Transient
 
 LOCAL_SILENCE = timedelta(minutes=10)
@@ -69,7 +71,8 @@ class Runner:
         command may block.
         """
         process = self.start(arguments, stdin=stdin is not None)
-        silence = self.silence if remote else LOCAL_SILENCE
+        # Windows tells of output only at the end, so that there a large fetch would count as hung.
+        silence = self.silence if remote and sys.platform != "win32" else LOCAL_SILENCE
         return partial(_wait, process, arguments[0], stdin, silence)
 
     def start(self, arguments: Sequence[str], *, stdin: bool) -> Popen[bytes]:
@@ -80,6 +83,12 @@ class Runner:
         inherited = [name for name in os.environ if name.startswith("GIT_") and name not in own and name not in _KEPT]
         prefix = ["env", *(part for name in inherited for part in ("-u", name))] if inherited else []
         try:
+            if prefix and shutil.which("env") is None:  # as on Windows
+                kept = {name: value for name, value in os.environ.items() if name not in inherited}
+                return Popen(
+                    ["git", *arguments], cwd=self.git_dir if self.git_dir.is_dir() else None, env=kept | own,
+                    stdin=PIPE if stdin else DEVNULL, stdout=PIPE, stderr=PIPE, start_new_session=True,
+                )  # fmt: skip # a command line, word by word
             wrapped = Git(self.git_dir).execute(
                 [*prefix, "git", *arguments],
                 istream=PIPE if stdin else None,
@@ -87,7 +96,7 @@ class Runner:
                 env=own,
                 start_new_session=True,
             )
-        except GitCommandNotFound as error:
+        except (GitCommandNotFound, FileNotFoundError) as error:
             raise InvalidInput("git is not on the PATH (try: install git 2.34 or later)") from error
         process = wrapped.proc
         # The wrapper would interrupt the process when it is garbage-collected.
@@ -139,8 +148,7 @@ def _wait(process: Popen[bytes], command: str, stdin: bytes | None, silence: tim
 
 def kill(process: Popen[bytes]) -> None:
     """Kill a process that `Runner` started with all of its children, and close its streams."""
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(process.pid, signal.SIGKILL)
+    operating_system.kill(process.pid)
     for stream in (process.stdin, process.stdout, process.stderr):
         if stream is not None:
             with contextlib.suppress(OSError):  # flushing to a dead process fails

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import json
 import os
 import shutil
-import signal
 from asyncio.subprocess import DEVNULL, PIPE
 from typing import Any
 
 from kubernetes.aio.config.kube_config import ConfigNode, FileOrData, KubeConfigLoader
 
+from reconciler.adapters import operating_system
 from reconciler.core.engines.logins import Plugin
 from reconciler.errors import Transient
 from reconciler.model.workload import Json
@@ -68,8 +67,7 @@ async def _output(plugin: Plugin) -> bytes:
         output, _ = await (await asyncio.shield(starting)).communicate()
     finally:
         process = await starting  # a cancelled start would kill the program alone, and not its children
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(process.pid, signal.SIGKILL)
+        operating_system.kill(process.pid)
         await process.wait()
     if process.returncode:
         raise ValueError

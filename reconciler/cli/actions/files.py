@@ -70,6 +70,11 @@ def check(path: Path, observations: Path | None, form: CheckForm) -> None:
         raise click.exceptions.Exit(1)
 
 
+def _normal(path: Path) -> str:
+    """Return a path without detours, with slashes on Windows as well, as reports for git hosts need them."""
+    return Path(os.path.normpath(path)).as_posix()
+
+
 def _check(path: Path, top: Path, name: str, observations: Path | None) -> RepositoryCheck:
     """Check the files below a directory, or the one of them that is named."""
     files, unreadable = read_files(top)
@@ -80,14 +85,14 @@ def _check(path: Path, top: Path, name: str, observations: Path | None) -> Repos
     seen = Observed() if observations is None else FileObservations(observations).observe()
     parted = with_template_differences(replace(seen, problems=()), desired).problems
     reported = (*desired.problems, *parted, *(file.problem for file in unread if file.problem is not None))
-    problems = [replace(problem, path=os.path.normpath(top / problem.path)) for problem in reported]
+    problems = [replace(problem, path=_normal(top / problem.path)) for problem in reported]
     problems = sorted(
         {*problems, *unreadable, *seen.problems}, key=lambda problem: (problem.severity is Severity.WARNING, problem)
     )
     elsewhere: list[Problem] = []
     declared = [file for file, parsed in files.items() if parsed.objects or parsed.problems]
     if name:
-        own, shown = os.path.normpath(top / name), os.path.normpath(path)
+        own, shown = _normal(top / name), _normal(path)
         elsewhere = [problem for problem in problems if problem.path != own]
         problems = [replace(problem, path=shown) for problem in problems if problem.path == own]
         unread = [file for file in unread if file.path == name]
@@ -104,8 +109,8 @@ def _check(path: Path, top: Path, name: str, observations: Path | None) -> Repos
         counts=_counts(desired, files, len(declared)),
         unread=unread,
         unchecked=unchecked_kinds(specs, desired.schemas),
-        paths=[os.path.normpath(path)] if name else [os.path.normpath(top / file) for file in declared],
-        title=f"{os.path.normpath(path)}{ignored}" if name else "",
+        paths=[_normal(path)] if name else [_normal(top / file) for file in declared],
+        title=f"{_normal(path)}{ignored}" if name else "",
     )
 
 
@@ -204,7 +209,7 @@ def schema(kind: str | None, out: Path | None, *, every: bool) -> None:
             return
         try:
             out.mkdir(parents=True, exist_ok=True)
-            (out / f"{name}.json").write_text(text + "\n")
+            (out / f"{name}.json").write_text(text + "\n", encoding="utf-8", newline="\n")
         except OSError as error:
             raise InvalidInput(f"writing {out}: {error.strerror or error}") from error
         printing.say(str(out / f"{name}.json"))
@@ -225,9 +230,7 @@ def read_files(top: Path) -> tuple[dict[str, ParsedFile], list[Problem]]:
         try:
             files[name] = parse_file(path.read_bytes())
         except OSError as error:
-            unreadable.append(
-                Problem(path=os.path.normpath(path), message=f"cannot be read: {error.strerror or error}")
-            )
+            unreadable.append(Problem(path=_normal(path), message=f"cannot be read: {error.strerror or error}"))
     return files, unreadable
 
 

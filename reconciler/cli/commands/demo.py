@@ -37,6 +37,7 @@ def demo(out: Path, tempo: float, *, plain: bool) -> None:
     simulated; Overspill is real: the daemon runs as it would anywhere. A terminal shows a picture with keys to play
     along, and the world goes on after the story until `q`. Exits with 1 when a step does not happen within its time.
     """
+    options.refuse_windows("demo")
     from reconciler import demo as stage
 
     if stage.demo(out, tempo=tempo, plain=plain):

@@ -58,6 +58,7 @@ def run(settings: Settings) -> None:
     as much as --record-max-size says, 1Gi by default, and no longer than --record-max-age, 7d. Tokens and secrets come
     from the environment or from files only.
     """
+    options.refuse_windows("run")
     from reconciler import app
 
     app.serve(settings)

@@ -119,7 +119,7 @@ def _earlier(since: str, repository: Repository, tip: CommitId) -> str | Desired
     path = Path(since)
     if since == "-" or path.is_file():
         try:
-            return sys.stdin.read() if since == "-" else path.read_text()
+            return sys.stdin.read() if since == "-" else path.read_text(encoding="utf-8")
         except (OSError, UnicodeError) as error:
             raise InvalidInput(f"reading {since}: {error}") from error
     ids = [commit.id for commit in repository.log(tip, limit=_HISTORY)] if _COMMIT.fullmatch(since) else []

@@ -1,0 +1,79 @@
+"""What POSIX systems and Windows do differently: owners and locks of files, and the end of processes.
+
+`check`, `plan` and `lend` run on Windows as well, so nothing that it lacks is imported elsewhere; mypy holds that with
+``--platform win32``. Windows protects a user's files by access lists, which `os.stat` does not show: there they
+count as ours.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+
+def is_ours(status: os.stat_result) -> bool:
+    """Tell whether a file or directory belongs to the user of this process."""
+    return sys.platform == "win32" or status.st_uid == os.geteuid()
+
+
+def is_open_to_others(status: os.stat_result, rights: int = stat.S_IWGRP | stat.S_IWOTH) -> bool:
+    """Tell whether the group or others have one of some rights to a file or directory: to write, if none are given."""
+    return sys.platform != "win32" and bool(status.st_mode & rights)
+
+
+def own_flags() -> int:
+    """Return the flags with which `os.open` follows no link, waits for no pipe and translates no line ending."""
+    if sys.platform == "win32":
+        flags = os.O_BINARY
+    else:
+        flags = os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
+    return flags
+
+
+def lock(descriptor: int) -> bool:
+    """Lock an open file until it is closed, without waiting; tell whether no other process holds it."""
+    try:
+        if sys.platform == "win32":
+            import msvcrt  # noqa: PLC0415 -- elsewhere there is none
+
+            msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
+        else:
+            import fcntl  # noqa: PLC0415 -- Windows has none
+
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        # BlockingIOError where flock is refused, PermissionError where Windows refuses it.
+        if isinstance(error, BlockingIOError | PermissionError):
+            return False
+        raise
+    return True
+
+
+def bring_to_disk(descriptor: int) -> None:
+    """Wait until the disk has what was written to a file; what may be found without its times is enough on Linux."""
+    if sys.platform == "linux":
+        os.fdatasync(descriptor)
+    else:
+        os.fsync(descriptor)
+
+
+def kill(process: int) -> None:
+    """Kill a process that was started with ``start_new_session``, with all of its children; none may be left."""
+    if sys.platform == "win32":
+        command = ["taskkill", "/F", "/T", "/PID", str(process)]
+        subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, check=False)
+    else:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(process, signal.SIGKILL)
+
+
+def make_removable(directory: Path) -> None:
+    """Let a directory's files be removed: Windows keeps files that are read-only, as those of git's objects are."""
+    for path in directory.rglob("*"):
+        with contextlib.suppress(OSError):
+            path.chmod(stat.S_IRWXU)
