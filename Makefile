@@ -72,8 +72,9 @@ contract: $(STAMP) $(CONTRACT)/.installed
 times: $(STAMP)
 	@$(RUN)/python -m tests.e2e.times
 
+# With bytecode, which pip leaves beside what it installs: else each start would compile all of the package.
 bench: $(STAMP)
-	@$(RUN)/python -m tests.bench
+	@env -u PYTHONDONTWRITEBYTECODE $(RUN)/python -m tests.bench
 
 TRACES ?= $(wildcard ../shared/traces)
 lab: $(STAMP)

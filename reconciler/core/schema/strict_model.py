@@ -55,6 +55,7 @@ class Strict(BaseModel):
         validate_by_name=False,
         serialize_by_alias=True,
         use_attribute_docstrings=False,
+        defer_build=True,  # most commands read few kinds; pydantic locks the build, since 2.14
     )
 
     @model_validator(mode="before")
