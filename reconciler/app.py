@@ -25,6 +25,7 @@ from reconciler.adapters.clock import SystemClock
 from reconciler.adapters.engine_webhooks import EndpointReport, EngineWebhooks
 from reconciler.adapters.git import Credentials, GitRepository
 from reconciler.adapters.helm import Helm
+from reconciler.adapters.kubeconfig_files import existing_kubeconfig
 from reconciler.adapters.ledger_file import LedgerFile
 from reconciler.adapters.logs import EventLog
 from reconciler.adapters.observation_files import FileObservations
@@ -33,6 +34,7 @@ from reconciler.adapters.pushed_observations import PushedObservations
 from reconciler.adapters.recording_files import RecordingFiles
 from reconciler.adapters.views import ChartsView, JoinedView
 from reconciler.daemon.announce import Announcer
+from reconciler.daemon.answers.desk import AnswerDesk
 from reconciler.daemon.branch import BranchReader
 from reconciler.daemon.loop import OBSERVATION, Loop, handle_signals
 from reconciler.daemon.order_queue import OrderQueue
@@ -82,7 +84,7 @@ def connected(settings: Settings, *sinks: EventSink) -> Iterator[tuple[World, Me
 
     Events go to `sinks` alone, and not to the log: a command prints its results.
     """
-    with _repository(settings) as repository, _observing(settings, repository, sinks) as world:
+    with _open_repository(settings) as repository, _observing(settings, repository, sinks) as world:
         memory = _memory(repository)
         yield world, memory
         memory.branch.keep()
@@ -130,7 +132,7 @@ def live_workload(
 @contextmanager
 def inspected(settings: Settings, account: ServiceAccountName | None) -> Iterator[tuple[World, Memory, Surroundings]]:
     """Open the repository for `overspill doctor`, with single questions to clusters in place of watches."""
-    with _repository(settings) as repository, closing(Helm()) as charts:
+    with _open_repository(settings) as repository, closing(Helm()) as charts:
         kubeconfig = checked_kubeconfig(settings)
         from reconciler.adapters.kube import KubeInquiry  # noqa: PLC0415 - slow to import, and few commands need it
         from reconciler.adapters.webhook_call import reach  # noqa: PLC0415 - for one command alone
@@ -156,7 +158,7 @@ def serve(settings: Settings) -> None:
     for problem in settings.warnings:
         log.warning("setting", line=str(problem))
     with ExitStack() as stack:
-        repository = stack.enter_context(_repository(settings))
+        repository = stack.enter_context(_open_repository(settings))
         charts = stack.enter_context(closing(Helm()))
         pushed, files = PushedObservations(), _files(settings)
         wake: Wake = lambda reason: loop.wake(reason)  # noqa: E731, PLW0108 - the loop is made below
@@ -190,8 +192,9 @@ def serve(settings: Settings) -> None:
         stack.enter_context(handle_signals(loop))
         for view in files:
             alarms.watch(view.changed, every=LOOK_AT_FILES, reason=OBSERVATION)
+        answers = stack.enter_context(closing(AnswerDesk(latest, partial(_open_repository, settings), world.author)))
         address = stack.enter_context(
-            _http_server(settings, pushed, loop, queue=queue, latest=latest, shelf=repository.shelf)
+            _http_server(settings, pushed, loop, queue=queue, latest=latest, shelf=repository.shelf, answers=answers)
         )
         stack.callback(queue.close)
         log.info("watching", line=_describe_sources(settings, address))
@@ -235,6 +238,7 @@ def _http_server(
     queue: OrderQueue,
     latest: LatestSnapshot,
     shelf: OutputFiles,
+    answers: AnswerDesk,
 ) -> Iterator[str]:
     """Serve the HTTP API if the settings have an address, and yield it; empty without."""
     if settings.listen is None:
@@ -258,6 +262,7 @@ def _http_server(
             latest=latest,
             shelf=shelf,
             queue=queue,
+            answers=answers,
             strict=settings.strict_egs_api,
             source_branch=settings.source_branch,
         ),
@@ -325,23 +330,21 @@ def _describe_sources(settings: Settings, address: str) -> str:
     return ", ".join(part for part in parts if part)
 
 
-@contextmanager
-def _repository(settings: Settings) -> Iterator[GitRepository]:
+def _open_repository(settings: Settings) -> GitRepository:
     given = Credentials(
         password="" if settings.git_password_file else settings.git_password,
         password_file=settings.git_password_file,
         ssh_key=settings.ssh_key,
         known_hosts=settings.known_hosts,
     )
-    with GitRepository(
+    return GitRepository(
         settings.repo,
         cache=settings.cache_dir,
         source_branch=settings.source_branch,
         output_branch=settings.output_branch,
         committer=_committer(settings),
         credentials=replace(given, username=settings.git_username) if settings.git_username else given,
-    ) as repository:
-        yield repository
+    )
 
 
 def _world(
@@ -386,9 +389,7 @@ def _clusters(settings: Settings, patience: timedelta, wake: Wake | None = None)
 
 def checked_kubeconfig(settings: Settings) -> Path | None:
     """Return the kubeconfig of the settings. Raises InvalidInput where it is no file."""
-    if settings.kubeconfig is not None and not settings.kubeconfig.is_file():
-        raise InvalidInput(f"reading the kubeconfig: {settings.kubeconfig} is not a file (try another --kubeconfig)")
-    return settings.kubeconfig
+    return None if settings.kubeconfig is None else existing_kubeconfig(settings.kubeconfig)
 
 
 @contextmanager

@@ -12,6 +12,7 @@ from reconciler.api import egs_openapi, page, refusal
 from reconciler.api.backend import Backend
 from reconciler.api.routes import (
     explain,
+    fleet,
     gprs,
     health,
     observations,
@@ -55,7 +56,7 @@ def create_app(
     refusal.install(app, clock)
     callers = callers or Callers(clock)
     if backend is not None:
-        for part in (placements, gprs, templates, workspaces, explain):
+        for part in (placements, gprs, templates, workspaces, explain, fleet):
             app.include_router(part.router(callers, backend))
     app.include_router(whoami.router(callers))
     app.include_router(observations.router(pushed, wake, clock, token=push_token))

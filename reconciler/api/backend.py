@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from http import HTTPStatus
 
 from reconciler.api.refusal import HttpError
+from reconciler.daemon.answers.desk import AnswerDesk
 from reconciler.daemon.order_queue import OrderQueue
 from reconciler.daemon.snapshot import LatestSnapshot, Snapshot
 from reconciler.errors import Transient
@@ -19,6 +20,8 @@ class Backend:
     latest: LatestSnapshot
     shelf: OutputFiles
     queue: OrderQueue
+    answers: AnswerDesk
+    """Answers that take git."""
     strict: bool = False
     """Whether deletions of running and ended placements are refused, as EGS does (docs/reference/egs.md, R19)."""
     source_branch: str = "main"

@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
 from reconciler.core.explain.inventory import Health
+from reconciler.errors import Severity
 from reconciler.model.gpr import GprState
 from reconciler.model.placement import Origin, Phase
 from reconciler.model.plan import Reason
@@ -197,6 +198,134 @@ class Explained(_ExtensibleModel):
     suppressed: list[HeldBack]
     conclusion: list[str]
     request: dict[str, Any] | None
+
+
+class WorkloadRow(_ExtensibleModel):
+    """A workload that may burst; the counts are null where its primary is unseen."""
+
+    workload: str
+    primary: str
+    policy: str
+    wanted: int | None
+    running: int | None
+    deficit: int | None = Field(description="Missing replicas.")
+    placed: int
+    message: str
+    suppressed: list[HeldBack]
+
+
+class RequestRow(_ExtensibleModel):
+    """A request: its author, its clusters and its status."""
+
+    request: str
+    asker: str
+    author: str
+    clusters: list[str]
+    placed: list[str]
+    provisioning_status: Provisioning
+    phase: Phase
+    message: str
+    received_at: datetime
+    began_at: datetime | None
+    ends_at: datetime | None
+
+
+class PlacementRow(_ExtensibleModel):
+    """A placement with its record, its health and its remaining time."""
+
+    placement: dict[str, Any]
+    phase: Phase
+    provisioning: Provisioning
+    engine: str | None
+    message: str
+    unhealthy_since: datetime | None
+    bound: int | None = Field(description="Replicas that have a node; null where the cluster is unseen.")
+    left: str = Field(examples=["9m58s"])
+
+
+class LeavingRow(_ExtensibleModel):
+    """The remains of an ended placement in a cluster."""
+
+    cluster: str
+    name: str
+    pods: int
+    message: str
+
+
+class ClusterRow(_ExtensibleModel):
+    """A cluster: its connection, and its last observation."""
+
+    cluster: str
+    engine: str
+    connection: str
+    observed_at: datetime | None
+    reporting: bool
+    message: str
+
+
+class BudgetRow(_ExtensibleModel):
+    """A budget in its present day or month, in dollars."""
+
+    owner: str
+    field: str
+    period: str
+    ends_at: datetime
+    limit: float
+    spent: float
+    unpriced_gpu_hours: float
+
+
+class ProblemDocument(_ExtensibleModel):
+    """A problem at one place of a file, or of the fleet as a whole."""
+
+    path: str
+    line: int
+    field: str
+    message: str
+    hint: str
+    severity: Severity
+
+
+class FleetDocument(_ExtensibleModel):
+    """The fleet at one moment, as `overspill status -o json` prints it."""
+
+    now: datetime
+    workloads: list[WorkloadRow]
+    requests: list[RequestRow]
+    placements: list[PlacementRow]
+    leaving: list[LeavingRow]
+    clusters: list[ClusterRow]
+    budgets: list[BudgetRow]
+    problems: list[ProblemDocument]
+    wake_at: datetime | None
+
+
+class BurstDocument(_ExtensibleModel):
+    """A placement from its first commit to its end."""
+
+    id: str = Field(examples=["llm/vllm-7f3a90c1"])
+    workload: str
+    cluster: str
+    subset: str
+    started_at: datetime | None
+    expires_at: datetime | None
+    steps: list[dict[str, Any]]
+    ended_at: datetime | None
+    why: str
+    put_back: bool
+
+
+class NextPage(_CamelModel):
+    """The token of the next page; `continue` is empty on the last page."""
+
+    limit: int
+    continue_: str = Field(alias="continue")
+
+
+class HistoryPage(Answered[list[BurstDocument]]):
+    """A page of the history. How many entries there are in all is unknown: the log is read only as far as needed."""
+
+    metadata: NextPage
 
 
 class GprStatusDocument(_CamelModel):

@@ -7,7 +7,6 @@ from pathlib import Path
 
 
 def usual_kubeconfig() -> Path:
-    """Return the first file of KUBECONFIG that is there, or kubectl's ~/.kube/config; files are not merged."""
-    home = Path("~/.kube/config").expanduser()
-    named = [Path(name).expanduser() for name in os.environ.get("KUBECONFIG", "").split(os.pathsep) if name]
-    return next((path for path in named if path.is_file()), named[0] if named else home)
+    """Return what KUBECONFIG names, which may be several files with a colon between them, or ~/.kube/config."""
+    named = os.environ.get("KUBECONFIG", "").strip(os.pathsep)
+    return Path(named).expanduser() if named else Path("~/.kube/config").expanduser()

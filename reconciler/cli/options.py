@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, TypeAlia
 import click
 
 from reconciler.adapters.clock import SystemClock
-from reconciler.cli.forms import WIDE, YAML
+from reconciler.adapters.kubeconfig_files import kubeconfig_files
+from reconciler.cli.forms import JSONPATH, NAMES, WIDE, YAML
 from reconciler.cli.kubeconfig import usual_kubeconfig
 from reconciler.environment import PREFIX, VARIABLES
 from reconciler.errors import InvalidInput
@@ -25,6 +26,7 @@ from reconciler.model.units import parse_duration
 
 if TYPE_CHECKING:
     from reconciler.settings import Settings
+    from reconciler.text.jsonpath import JsonPath
 
 P = ParamSpec("P")
 C = TypeVar("C", bound=click.Command)
@@ -38,6 +40,9 @@ class CommitFlags(TypedDict):
     dry_run: bool
     form: Output
 
+
+CHANGED = "{.commits[*].change['placement.name', 'after.name', 'drifted.placement.name']}"
+"""The JSONPath of the placements that the commits of a plan change."""
 
 _FLAGS: dict[str, tuple[str, str]] = {
     "REPO": ("--repo", "URL"),
@@ -126,26 +131,73 @@ def _with_settings(
 
 
 def output(command: Callable[P, None]) -> Callable[P, None]:
-    """Give a command ``-o table|wide|json|yaml``; it sees ``table`` or ``json``."""
+    """Give a command the usual forms of an answer; it sees ``table`` or ``json``."""
     return forms()(command)
 
 
-def forms(*more: str, about: str = "") -> Callable[[Callable[P, None]], Callable[P, None]]:
-    """Give a command the usual forms of an answer and some `more`, with a clause `about` these for its help."""
-    help_text = "The form of the answer; wide shows empty columns too" + (f", and {about}." if about else ".")
-    choice = click.Choice(["table", "wide", "json", "yaml", *more])
-    return click.option("-o", "--output", "form", type=choice, default="table", callback=_form, help=help_text)
+def forms(
+    *more: str, about: str = "", names: str = "", default: str = "table"
+) -> Callable[[Callable[P, None]], Callable[P, None]]:
+    """Give a command ``-o table|wide|json|yaml|jsonpath=`` and some `more`, with a clause `about` these for its help.
 
+    `names` is the JSONPath of the names that ``-o name`` prints, as other commands take them. A `default` of `more` is
+    for a command without tables.
+    """
+    usual = ["table", "wide", "json", "yaml"] if default == "table" else [default, "json", "yaml"]
+    choices = _AnswerForm([*usual, *(["name"] if names else []), _JSONPATH, *more])
+    wide = "; wide shows empty columns and absolute times too" if default == "table" else ""
+    help_text = f"The form of the answer{wide}{f', and {about}' if about else ''}."
 
-def _form(context: click.Context, _parameter: click.Parameter, value: str) -> str:
-    """Take note of a form that `printing` knows by itself, and return the one that the command has to make."""
-    if value == "yaml":
-        context.meta[YAML] = True
+    def note(context: click.Context, _parameter: click.Parameter, value: str) -> str:
+        """Take note of a form that `printing` knows by itself, and return the one that the command has to make."""
+        match value:
+            case "yaml":
+                context.meta[YAML] = True
+            case "name":
+                context.meta[NAMES] = _jsonpath(names)
+            case _ if value.startswith(_JSONPATH):
+                context.meta[JSONPATH] = _jsonpath(value.removeprefix(_JSONPATH))
+            case "wide":
+                context.meta[WIDE] = True
+                return "table"
+            case _:
+                return value
         return "json"
-    if value == "wide":
-        context.meta[WIDE] = True
-        return "table"
-    return value
+
+    return click.option("-o", "--output", "form", type=choices, default=default, callback=note, help=help_text)
+
+
+class _AnswerForm(click.Choice[str]):
+    """The name of a form, or ``jsonpath=`` with an expression."""
+
+    name = "FORM"
+
+    def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str | None:
+        """List the forms."""
+        return (super().get_metavar(param, ctx) or "").replace(_JSONPATH, f"{_JSONPATH}EXPR")
+
+    def get_invalid_choice_message(self, value: object, ctx: click.Context | None) -> str:
+        """Name the forms."""
+        return super().get_invalid_choice_message(value, ctx).replace(_JSONPATH, f"{_JSONPATH}EXPR")
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Check a form and its expression."""
+        if not str(value).startswith(_JSONPATH):
+            return super().convert(value, param, ctx)
+        try:
+            _jsonpath(str(value).removeprefix(_JSONPATH))
+        except ValueError as error:
+            self.fail(f"{error} (try -o jsonpath='{{.items[0].name}}')", param, ctx)
+        return str(value)
+
+
+_JSONPATH = "jsonpath="
+
+
+def _jsonpath(template: str) -> JsonPath:
+    from reconciler.text.jsonpath import parse_jsonpath
+
+    return parse_jsonpath(template)
 
 
 def dry_run(command: Callable[P, None]) -> Callable[P, None]:
@@ -254,7 +306,7 @@ def _observing_settings(flags: dict[str, str]) -> Settings:
     if settings.kubeconfig is not None or settings.observations is not None:
         return settings
     usual = usual_kubeconfig()
-    return replace(settings, kubeconfig=usual if usual.is_file() else None)
+    return replace(settings, kubeconfig=usual if kubeconfig_files(usual) else None)
 
 
 def _environment_settings(flags: dict[str, str]) -> Settings:

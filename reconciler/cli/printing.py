@@ -16,9 +16,10 @@ import click
 
 from reconciler.cli.columns import NONE, aligned, fitted, wrapped
 from reconciler.cli.exit_codes import MET_A_BUG
-from reconciler.cli.forms import WIDE, YAML
+from reconciler.cli.forms import JSONPATH, NAMES, WIDE, YAML
 from reconciler.errors import Problem, Severity
 from reconciler.model.units import format_duration
+from reconciler.text.jsonpath import JsonPath
 from reconciler.text.redaction import redacted
 from reconciler.text.timestamps import format_time
 from reconciler.text.to_json import json_value
@@ -75,6 +76,12 @@ def _asked(form: str) -> bool:
     return context is not None and bool(context.meta.get(form))
 
 
+def _noted(form: str) -> JsonPath | None:
+    """Return the JSONPath of a form of `forms` that is asked for."""
+    context = click.get_current_context(silent=True)
+    return None if context is None else context.meta.get(form)
+
+
 def cell(value: object) -> str:
     """Write the value of one cell."""
     match value:
@@ -129,11 +136,16 @@ def heading(text: str, *, first: bool = False) -> None:
 
 
 def json_out(value: object) -> None:
-    """Print a value as JSON in camelCase, indented; as YAML where that is asked for."""
+    """Print a value as JSON in camelCase, indented; as YAML, by name or by a JSONPath where that is asked for."""
     if _asked(YAML):
         from reconciler.core.schema import yaml  # noqa: PLC0415 - slow to import, and few answers need it
 
         click.echo(yaml.emit(json_value(value)), nl=False)
+    elif path := _noted(JSONPATH):
+        click.echo("\t".join(map(printable, path.render(json_value(value)).split("\t"))), nl=False)
+    elif names := _noted(NAMES):
+        for name in dict.fromkeys(map(str, names.find(json_value(value)))):
+            say(name)
     else:
         click.echo(json.dumps(json_value(value), indent=2))
 

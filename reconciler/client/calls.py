@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from http import HTTPStatus
 from pathlib import Path
 from types import TracebackType
@@ -24,6 +24,7 @@ from reconciler.client.results import (
     Gpr,
     Inventory,
     Page,
+    PastPlacements,
     PlacementItem,
     Receipt,
     WaitTime,
@@ -34,6 +35,8 @@ from reconciler.client.transport import Pace, Transport
 
 _PLACEMENTS = "/api/v1/workload-placement"
 _PAGE = 100
+_MOST = 500
+"""Entries of a page, and the most that a daemon gives."""
 
 
 class Client:
@@ -150,6 +153,25 @@ class Client:
         """Explain a workload, named ``workspace/name``, as ``overspill explain -o json`` does."""
         return self._got("/api/v1/explain", {"workload": workload})
 
+    def status(self) -> Mapping[str, Any]:
+        """Return the state of the fleet, as ``overspill status -o json`` prints it."""
+        return self._got("/api/v1/status")
+
+    def history(self, *, workload: str = "", since: datetime | None = None, limit: int = _PAGE) -> PastPlacements:
+        """Return past and present placements, the newest first, of one workload or placement where it is named."""
+        moment = "" if since is None else f"{since.astimezone(UTC).replace(tzinfo=None).isoformat(timespec='seconds')}Z"
+        filters = {"workload": workload, "since": moment}
+        placements: list[Mapping[str, Any]] = []
+        after = ""
+        while True:
+            size = min(limit - len(placements), _MOST)
+            params = _nonempty({**filters, "limit": str(size), "continue": after})
+            answer = self._transport.ask("GET", "/api/v1/history", params=params)
+            placements += (row for row in rows(answer) if isinstance(row, Mapping))
+            after = _following(answer)
+            if not after or len(placements) >= limit:
+                return PastPlacements(placements=tuple(placements), more=bool(after))
+
     def templates(self, *, workspace: str = "") -> list[Mapping[str, Any]]:
         """List the workload templates, as EGS's REST interface has them."""
         answer = self._transport.ask("GET", "/api/v1/workload-template", params=_nonempty({"workspaceName": workspace}))
@@ -175,8 +197,7 @@ class Client:
             params = _nonempty({**filters, "limit": str(_PAGE), "continue": after})
             answer = self._transport.ask("GET", path, params=params)
             yield from (row for row in rows(answer) if isinstance(row, Mapping))
-            more = answer.get("metadata")
-            after = str(more.get("continue") or "") if isinstance(more, Mapping) else ""
+            after = _following(answer)
             if not after:
                 return
 
@@ -187,6 +208,12 @@ class Client:
         answer = self._transport.ask(method, path, params=params, body=body, key=key, safe=not key)
         receipt = read(RECEIPT, answer.get("data"), where=f"{method} {path}")
         return replace(receipt, message=str(answer.get("message", "")))
+
+
+def _following(answer: Mapping[str, Any]) -> str:
+    """Return the token of the page after an answer, empty for the last one."""
+    more = answer.get("metadata")
+    return str(more.get("continue") or "") if isinstance(more, Mapping) else ""
 
 
 def _path(name: str) -> str:

@@ -186,6 +186,15 @@ class Inventory:
     document: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PastPlacements:
+    """Past and present placements, newest first, as ``overspill history -o json`` prints them."""
+
+    placements: tuple[Mapping[str, Any], ...]
+    more: bool
+    """Whether more exist than were asked for."""
+
+
 @with_config(_SPELLING)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bearer:

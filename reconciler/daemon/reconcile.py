@@ -22,6 +22,7 @@ from reconciler.core.decide.state.pass_input import LostClusters, PassInput, giv
 from reconciler.core.decide.steps import lost_cluster
 from reconciler.core.decide.steps.follow_requests import requests_after
 from reconciler.core.decide.steps.mass_deletion import find_mass_deletion
+from reconciler.core.decide.unchanged import DecidedPass, decide_again
 from reconciler.core.observe import demand, track_record
 from reconciler.core.observe.demand import UnseenPrimary
 from reconciler.core.observe.rollouts import RolloutSigns
@@ -76,6 +77,10 @@ class Memory:
     source: SourceReader
     branch: BranchReader
     enrolment: Enrolment = field(default_factory=lambda: Enrolment(Desired(commit=CommitId("")), {}))
+    measured: demand.Measured | None = None
+    """The demands of the last pass, which hold on while their primaries show the same."""
+    decided: DecidedPass | None = None
+    """The last pass, whose plan holds on while nothing changes."""
     history: demand.DemandHistory = field(default_factory=dict)
     past: demand.PastDemand = field(default_factory=dict)
     lost: LostClusters = field(default_factory=dict)
@@ -160,7 +165,8 @@ def observe_and_decide(
     """
     tips = world.repository.fetch() if fetch else world.repository.tips()
     inputs = read_input(world, memory, tips, orders)
-    return PassDecision.of(inputs, tips, decide(inputs))
+    memory.decided = decide_again(inputs, memory.decided)
+    return PassDecision.of(inputs, tips, memory.decided.plan)
 
 
 def read_input(
@@ -178,7 +184,8 @@ def read_input(
     history = memory.history
     author = world.author
     past = with_committed_past(memory.past, desired, world.repository, tip=tips.output, author=author, now=now)
-    demands = demand.measure(desired, seen, history, now, past)
+    demands = demand.measure(desired, seen, history, now, past, before=memory.measured)
+    memory.measured = demand.Measured(demands=demands, desired=desired, observed=seen, now=now)
     memory.history = demand.next_history(demands)
     memory.past = demand.next_past(past, demands, now)
     memory.lost = lost_cluster.lost_since(memory.lost, desired, seen, now)

@@ -320,6 +320,11 @@ class Observed:
     problems: tuple[Problem, ...] = ()
     """Observations that could not be read."""
 
+    @property
+    def limit_ranges(self) -> bool:
+        """Whether any cluster has LimitRanges."""
+        return any(observation.limit_ranges for observation in self.clusters.values())
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObservedGroup:

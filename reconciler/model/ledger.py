@@ -171,6 +171,11 @@ class Placements(Mapping[str, Placement]):
         """Name the clusters that have placements."""
         return frozenset(self._by_cluster)
 
+    @property
+    def by_workload(self) -> Mapping[WorkloadId, PlacementGroup]:
+        """The placements of each workload that has any."""
+        return self._by_workload
+
     def of(self, workload: WorkloadId) -> PlacementGroup:
         """Return the placements of a workload."""
         return self._by_workload.get(workload, NOTHING)

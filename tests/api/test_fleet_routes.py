@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.builders.daemon import PATH, Daemon, daemon, small
+from tests.builders.daemon import OWNER, PATH, VIEWER, Daemon, daemon, small
 from tests.builders.remote import Remote
 
 TEMPLATES = "/api/v1/workload-template"
@@ -86,3 +86,27 @@ def test_request_is_explained_under_its_name(shared: Daemon) -> None:
 @pytest.mark.parametrize(("query", "status"), [("workload=llm/nothing", 404), ("workload=llm", 404), ("", 422)])
 def test_workload_that_is_not_there_is_not_explained(shared: Daemon, query: str, status: int) -> None:
     assert shared.call("GET", f"/api/v1/explain?{query}").status == status
+
+
+def test_history_is_paged_and_takes_no_made_up_page(shared: Daemon) -> None:
+    for name in ("first", "second", "third"):
+        assert shared.call("POST", PATH, small(name)).status == 200
+    rows: list[str] = []
+    following = ""
+    for _ in range(3):
+        page = shared.call("GET", f"/api/v1/history?limit=1&continue={following}").body
+        rows += [row["workload"] for row in page["data"]]
+        following = page["metadata"]["continue"]
+    assert rows[:3] == ["abc/third", "abc/second", "abc/first"]
+    assert shared.call("GET", "/api/v1/history?continue=nonsense").status == 400
+    for wrong in ("since=2026-13-01T00:00:00Z", "since=yesterday", "workload=abc/nothing", "limit=0", "other=1"):
+        assert shared.call("GET", f"/api/v1/history?{wrong}").status == 422, wrong
+    shared.clear()
+
+
+def test_cluster_that_no_workspace_of_the_caller_has_is_not_in_its_status(shared: Daemon) -> None:
+    clusters = {
+        token: [row["cluster"] for row in shared.call("GET", "/api/v1/status", token=token).body["data"]["clusters"]]
+        for token in (OWNER, VIEWER)
+    }
+    assert clusters == {OWNER: ["worker-1", "worker-2", "worker-3"], VIEWER: ["worker-1", "worker-2"]}

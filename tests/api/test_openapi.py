@@ -20,6 +20,7 @@ from reconciler.daemon.loop import Vitals
 from reconciler.daemon.order_queue import OrderQueue
 from reconciler.daemon.snapshot import LatestSnapshot
 from reconciler.model.plan import Reason
+from tests.builders.desk import answer_desk
 from tests.builders.openapi import Contract
 from tests.fakes.memory_repository import MemoryRepository
 
@@ -27,8 +28,12 @@ from tests.fakes.memory_repository import MemoryRepository
 @pytest.fixture(scope="module")
 def contract() -> Contract:
     repository = MemoryRepository()
+    latest = LatestSnapshot(BranchReader(repository))
     backend = Backend(
-        latest=LatestSnapshot(BranchReader(repository)), shelf=repository, queue=OrderQueue(lambda _: None)
+        latest=latest,
+        shelf=repository,
+        queue=OrderQueue(lambda _: None),
+        answers=answer_desk(latest, repository),
     )
 
     def vitals() -> Vitals:

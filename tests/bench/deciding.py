@@ -20,11 +20,12 @@ from time import perf_counter
 import numpy as np
 
 from reconciler.app import GARBAGE
-from reconciler.core.decide.decide import decide
 from reconciler.core.decide.state.enrolment import Enrolment
 from reconciler.core.decide.state.pass_input import PassInput
+from reconciler.core.decide.unchanged import DecidedPass, decide_again
 from reconciler.core.fleet.read_file import assemble, parse_file
 from reconciler.core.observe import demand
+from reconciler.core.observe.rollouts import Rollouts
 from reconciler.model.capacity import (
     ClusterObservation,
     MissingReplicas,
@@ -115,6 +116,10 @@ class Deciding:
         self._seen: dict[ClusterName, tuple[object, ClusterObservation]] = {}
         self._ledger = Ledger(commit=CommitId("7" * 40))
         self._now = START
+        self._rollouts = Rollouts()
+        self._measured: demand.Measured | None = None
+        self._decided: DecidedPass | None = None
+        self._workloads = tuple(_missing(scale, index) for index in range(scale.workloads))
 
     def add_node(self, cluster: int) -> None:
         """Let one cluster have a node more."""
@@ -126,10 +131,11 @@ class Deciding:
         observed = self._observed()
         gc.collect()
         began = perf_counter()
-        demands = demand.measure(self._desired, observed, self._history, self._now)
+        demands = demand.measure(self._desired, observed, self._history, self._now, before=self._measured)
+        self._measured = demand.Measured(demands=demands, desired=self._desired, observed=observed, now=self._now)
         self._history = demand.next_history(demands)
         self._enrolment = self._enrolment.updated(self._desired, self._ledger.requests)
-        plan = decide(
+        self._decided = decide_again(
             PassInput(
                 desired=self._enrolment.desired,
                 ledger=self._ledger,
@@ -137,12 +143,14 @@ class Deciding:
                 demands=demands,
                 now=self._now,
                 reach=self._enrolment.reach,
+                rollouts=self._rollouts,
                 enrolment=self._enrolment,
-            )
+            ),
+            self._decided,
         )
         took = perf_counter() - began
-        self._land(plan)
-        return took, plan
+        self._land(self._decided.plan)
+        return took, self._decided.plan
 
     def _land(self, plan: Plan) -> None:
         put: dict[str, Placement] = {}
@@ -164,8 +172,7 @@ class Deciding:
                 nodes = [self._scale.nodes[index % len(self._scale.nodes)] for index in range(NODES + self._more[name])]
                 known = self._seen[name] = (there, self._more[name]), _cluster(name, there, nodes)
             clusters[name] = replace(known[1], observed_at=self._now)
-        workloads = tuple(_missing(self._scale, index) for index in range(self._scale.workloads))
-        clusters[HOME] = ClusterObservation(cluster=HOME, observed_at=self._now, workloads=workloads)
+        clusters[HOME] = ClusterObservation(cluster=HOME, observed_at=self._now, workloads=self._workloads)
         return Observed(clusters=clusters)
 
 

@@ -28,6 +28,7 @@ from reconciler.model.ids import CommitId, TemplateName, WorkloadId, WorkspaceNa
 from reconciler.model.ledger import Ledger
 from reconciler.model.request import Asker, Request, RequestRecord
 from reconciler.model.workload import DeploySpec, ManifestResource, Step, StepType
+from tests.builders.desk import answer_desk
 from tests.builders.passes import SOURCE_FILES, START, Passes
 from tests.fakes.memory_repository import MemoryRepository
 
@@ -77,7 +78,12 @@ def _serving(requests: int) -> Iterator[http.client.HTTPConnection]:
         vitals=_vitals,
         branches=("main",),
         callers=Callers(clock, access=lambda: access, rate=parse_rate("100000/s")),
-        backend=Backend(latest=latest, shelf=repository, queue=OrderQueue(lambda _: None)),
+        backend=Backend(
+            latest=latest,
+            shelf=repository,
+            queue=OrderQueue(lambda _: None),
+            answers=answer_desk(latest, repository),
+        ),
     )
     server = HttpServer(app, host="127.0.0.1", port=0)
     server.start()

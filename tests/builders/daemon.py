@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
 from email.message import Message
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ from reconciler.api.app import create_app
 from reconciler.api.backend import Backend
 from reconciler.api.security.callers import Callers
 from reconciler.api.server import HttpServer
+from reconciler.daemon.answers.desk import AnswerDesk
 from reconciler.daemon.branch import BranchReader
 from reconciler.daemon.loop import Loop
 from reconciler.daemon.order_queue import OrderQueue
@@ -228,7 +230,8 @@ def daemon(
             longest_backoff=timedelta(milliseconds=200),
         )
         running.wake = loop.wake
-        backend = Backend(latest=latest, shelf=repository.shelf, queue=queue, strict=strict)
+        answers = AnswerDesk(latest, partial(GitRepository, remote.url, cache=cache, committer=OURS), OURS)
+        backend = Backend(latest=latest, shelf=repository.shelf, queue=queue, answers=answers, strict=strict)
         app = create_app(
             pushed=PushedObservations(),
             wake=loop.wake,
@@ -254,6 +257,7 @@ def daemon(
             thread.join(30)
             queue.close()
             server.stop()
+            answers.close()
 
 
 class _Silent:

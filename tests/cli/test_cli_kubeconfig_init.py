@@ -97,6 +97,18 @@ def test_what_is_written_passes_check_without_a_word(terminal: Terminal) -> None
     assert "Next: `overspill lend deployment/NAME --namespace NAMESPACE --fleet fleet`" in following
 
 
+def test_reasons_of_contexts_that_do_not_answer_come_before_the_questions(terminal: Terminal, tmp_path: Path) -> None:
+    path = kubeconfig(tmp_path / "dead", ("a", "http://127.0.0.1:1"), ("b", "127.0.0.1"))
+    done = terminal(*INIT, "--kubeconfig", str(path))
+    assert done.exit_code == 2
+    assert "a does not answer, and is written as Cordoned: cannot be reached: 127.0.0.1:1: Connection refused" in (
+        done.stderr
+    )
+    assert "b does not answer, and is written as Cordoned: cannot be connected to: cluster b of the kubeconfig has" in (
+        done.stderr
+    )
+
+
 def test_each_cluster_has_its_engine_its_labels_and_its_context(terminal: Terminal) -> None:
     terminal.done(*INIT, "--primary", "worker-1")
     clusters = {path.stem: yaml.safe_load(path.read_text()) for path in Path("fleet/clusters").iterdir()}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import ExitStack
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -203,6 +204,31 @@ def test_without_a_login_the_way_out_is_told(terminal: Terminal, fleet: Path) ->
     result = terminal("lend", "deployment/vllm", "-n", "demo", "--fleet", str(fleet), "--primary", "worker-1")
     assert result.exit_code == 1
     assert "no kubeconfig leads to cluster worker-1 (pass --kubeconfig PATH, or --filename" in result.stderr
+
+
+OBSERVED = """\
+items:
+- apiVersion: overspill.dev/v1alpha1
+  kind: Observation
+  cluster: worker-1
+  observedAt: "{now:%Y-%m-%dT%H:%M:%SZ}"
+- apiVersion: overspill.dev/v1alpha1
+  kind: Observation
+  cluster: worker-2
+  observedAt: "{now:%Y-%m-%dT%H:%M:%SZ}"
+  pools: [{{name: gpus, allocatable: {{cpu: 8, nvidia.com/gpu: 2}}, nodes: [{{name: gpu-1}}]}}]
+"""
+
+
+def test_observations_that_lack_the_workload_show_its_burst_by_its_template(
+    terminal: Terminal, fleet: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "live.json").write_text(json.dumps({"apiVersion": "apps/v1", "kind": "Deployment", **DEPLOYMENT}))
+    (tmp_path / "observed.yaml").write_text(OBSERVED.format(now=datetime.now(UTC)))
+    files = ("-f", str(tmp_path / "live.json"), "--observations", str(tmp_path / "observed.yaml"))
+    printed = lend(terminal, fleet, *files)
+    assert "had been missing on worker-1 for 10s, with the requests of its template?" in printed
+    assert [line.split()[3:5] for line in printed.splitlines() if line.startswith("Place")] == [["worker-2", "2"]]
 
 
 def test_a_link_is_not_replaced(terminal: Terminal, fleet: Path, clusters: Clusters, tmp_path: Path) -> None:

@@ -122,6 +122,15 @@ def test_status_as_json_is_complete(overspill: Terminal, placed: list[str]) -> N
     assert answer["placements"][0]["placement"]["shape"]["requests"] == {"nvidia.com/gpu": "1"}
 
 
+def test_names_and_values_of_an_answer_are_printed_alone(overspill: Terminal, placed: list[str]) -> None:
+    assert sorted(overspill.done("status", "-o", "name").splitlines()) == sorted(placed)
+    template = '{range .placements[*]}{.placement.cluster}{"\\t"}{end}'
+    assert overspill.done("status", "-o", f"jsonpath={template}") == "worker-2\tworker-3\t"
+    assert overspill.done("placements", "list", "-o", "jsonpath={.items[*].name}") == " ".join(sorted(placed))
+    wrong = overspill("status", "-o", "jsonpath={.x[")
+    assert (wrong.exit_code, "the name of a field is expected here" in wrong.stderr) == (2, True)
+
+
 def test_primary_that_cannot_be_seen_is_told_once_in_status(overspill: Terminal) -> None:
     line = next(line for line in overspill.done("status").splitlines() if line.startswith("llm/vllm"))
     assert line.count("worker-1 has not been observed") == 1

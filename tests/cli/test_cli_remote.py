@@ -82,8 +82,43 @@ def test_explanation_names_the_request_and_every_cluster(laptop: Terminal, place
     assert (refused.exit_code, "there is: none of that name" in refused.stderr) == (1, True)
 
 
+def test_status_and_history_of_a_daemon_read_like_those_of_this_machine(
+    laptop: Terminal, placed: None, running: Daemon, tmp_path: Path
+) -> None:
+    here = Terminal(env={"OVERSPILL_REPO": running.remote.url, "OVERSPILL_CACHE_DIR": str(tmp_path / "own")})
+    for command in ("status", "history"):
+        there, local = laptop.done(command), here.done(command)
+        assert _headers(there) == _headers(local)
+        assert laptop.answer(command).keys() == here.answer(command).keys()
+    assert laptop.answer("history", "abc/bookinfo") == here.answer("history")
+    assert laptop.done("history", "vllm") == "No placement of vllm in the history: it has not burst yet.\n"
+
+
+def _headers(text: str) -> list[list[str]]:
+    return [line.split() for line in text.splitlines() if line.isupper()]
+
+
+def test_history_of_a_daemon_is_cut_at_its_limit_and_its_time(laptop: Terminal, placed: None, running: Daemon) -> None:
+    running.call("POST", "/api/v1/workload-placement", small("second"))
+    assert [burst["workload"] for burst in laptop.answer("history")["placements"]] == ["abc/second", "abc/bookinfo"]
+    cut = laptop("history", "--limit", "1")
+    assert len(cut.stdout.splitlines()) == 2
+    assert "There are more; raise --limit" in cut.stderr
+    assert len(laptop.answer("history", "--since", "1h")["placements"]) == 2
+    refused = laptop("history", "nothing")
+    assert (refused.exit_code, refused.stdout) == (1, "")
+    assert "telling the history of 'nothing': neither the fleet nor the history has it" in refused.stderr
+
+
 def test_stranger_is_told_of_nothing_in_other_workspaces(laptop: Terminal, placed: None) -> None:
     laptop.env["OVERSPILL_TOKEN"] = STRANGER
+    status = laptop.answer("status")
+    assert [row["workload"] for row in status["workloads"]] == ["llm/vllm"]
+    assert not any(status[rows] for rows in ("requests", "placements", "leaving", "budgets", "problems"))
+    assert "bookinfo" not in json.dumps(status)
+    assert laptop.answer("history") == {"placements": [], "more": False}
+    refused = laptop("history", "abc/bookinfo")
+    assert (refused.exit_code, "(there are: llm/vllm)" in refused.stderr) == (1, True)
     assert laptop.done("gprs") == "No GPRs that this token may see.\n"
     assert laptop("explain", "abc/bookinfo").exit_code == 1
     assert "bookinfo" not in laptop.done("inventory")

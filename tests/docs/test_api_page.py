@@ -22,6 +22,7 @@ from reconciler.daemon.snapshot import LatestSnapshot
 from reconciler.model.plan import Reason
 from reconciler.model.request import Denial
 from tests.builders.daemon import daemon
+from tests.builders.desk import answer_desk
 from tests.builders.passes import SOURCE_FILES
 from tests.builders.remote import Remote
 from tests.fakes.memory_repository import MemoryRepository
@@ -40,8 +41,12 @@ def _vitals() -> Vitals:
 
 def _document() -> dict[str, dict[str, dict[str, dict[str, object]]]]:
     repository = MemoryRepository()
+    latest = LatestSnapshot(BranchReader(repository))
     backend = Backend(
-        latest=LatestSnapshot(BranchReader(repository)), shelf=repository, queue=OrderQueue(lambda _: None)
+        latest=latest,
+        shelf=repository,
+        queue=OrderQueue(lambda _: None),
+        answers=answer_desk(latest, repository),
     )
     return create_app(
         pushed=PushedObservations(),

@@ -21,6 +21,9 @@ class MemoryRepository(memory_repository.MemoryRepository):
         self.before_push: Callable[[], None] = lambda: None
         super().__init__(source)
 
+    def close(self) -> None:
+        """Keep everything: others have it open."""
+
     person = memory_repository.MemoryRepository.commit_as_person
 
     def subjects(self) -> list[str]:

@@ -45,6 +45,7 @@ from reconciler.model.tree import Identity, LoggedCommit
 from reconciler.text.to_json import json_value
 from tests.builders import engine_objects, kube_objects
 from tests.builders.daemon import ACCESS, FILES, OWNER
+from tests.builders.desk import answer_desk
 from tests.builders.egs_samples import sample
 from tests.builders.inputs import VLLM, cluster, desired, placement, template
 from tests.builders.passes import SOURCE_FILES, START, Passes, seconds
@@ -343,7 +344,7 @@ def serving() -> Iterator[Callable[[Call], None]]:
             push_token=OWNER,
             webhook_secret=_SECRET,
             callers=Callers(clock, access=lambda: ACCESS, rate=parse_rate("100000/s")),
-            backend=Backend(latest=latest, shelf=repository, queue=queue),
+            backend=Backend(latest=latest, shelf=repository, queue=queue, answers=answer_desk(latest, repository)),
         )
         thread = threading.Thread(target=loop.run, daemon=True)
         thread.start()

@@ -67,7 +67,16 @@ def test_all_pages_of_the_services_are_read(primary: Cluster, tmp_path: Path) ->
 
 def test_objects_that_may_not_be_read_are_left_out(primary: Cluster, tmp_path: Path) -> None:
     primary.refuses |= {SERVICES: 403, SETTINGS: 403}
-    assert kinds_and_names(read(kubeconfig(tmp_path / "config", (PRIMARY, primary.url)))) == []
+    live = read(kubeconfig(tmp_path / "config", (PRIMARY, primary.url)))
+    assert kinds_and_names(live) == []
+    assert live.services_unread.startswith("forbids it: ")
+
+
+@pytest.mark.parametrize("path", ["/apis/apps", "/apis/apps/v1"])
+def test_discovery_that_is_forbidden_is_no_kind_that_is_not_served(primary: Cluster, tmp_path: Path, path: str) -> None:
+    primary.refuses[path] = 403
+    with pytest.raises(Transient, match=r"cluster worker-1 forbids it: .* \(bind the ClusterRole system:discovery"):
+        read(kubeconfig(tmp_path / "config", (PRIMARY, primary.url)))
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from reconciler.core.onboarding.context_reading import EngineSighting
 from reconciler.core.onboarding.discovered_cluster import DiscoveredCluster
 from reconciler.core.onboarding.engine_choice import choose_engines, control_clusters
-from reconciler.core.onboarding.repository_files import NewFleet, fleet_notes, repository_files
+from reconciler.core.onboarding.repository_files import NewFleet, cluster_notes, fleet_notes, repository_files
 from reconciler.model.ids import ClusterName, WorkspaceName
 from reconciler.model.policy import EngineName
 
@@ -137,8 +137,8 @@ def test_a_policy_for_a_region_gets_that_of_the_primary_where_it_is_known() -> N
 
 def test_what_a_person_has_to_know_is_told() -> None:
     closed = DiscoveredCluster(name=ClusterName("shut"), context="shut", unlisted="forbids it: nodes is forbidden")
+    assert [*cluster_notes([HOME, closed])] == ["the nodes of shut are not known: forbids it: nodes is forbidden"]
     assert [*fleet_notes(new_fleet(HOME, closed, repo_url=""))] == [
-        "the nodes of shut are not known: forbids it: nodes is forbidden",
         "nothing says where engines clone the repository from: set spec.repoURL in fleet.yaml (or try --repo-url)",
     ]
     assert [*fleet_notes(new_fleet(HOME))] == [

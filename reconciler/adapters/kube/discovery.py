@@ -7,7 +7,6 @@ is watched, and nothing is written.
 from __future__ import annotations
 
 import asyncio
-import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -15,13 +14,11 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from kubernetes.aio.config.config_exception import ConfigException
-from kubernetes.aio.config.kube_config import KubeConfigMerger
-from yaml import YAMLError
-
 from reconciler.adapters.kube.answers import Forbidden, NotServed
 from reconciler.adapters.kube.bounded_session import PATIENCE, ask, list_objects, run
+from reconciler.adapters.kube.kubeconfig import BrokenKubeconfig, read_kubeconfig
 from reconciler.adapters.kube.server import ApiServer
+from reconciler.adapters.kubeconfig_files import existing_kubeconfig
 from reconciler.core.engines import ENGINES
 from reconciler.core.engines.reports import EngineResource
 from reconciler.core.observe.kubernetes.resources import Resource
@@ -38,23 +35,21 @@ def kubeconfig_contexts(kubeconfig: Path) -> tuple[KubeContext, ...]:
 
     Raises InvalidInput for one that is not there, is none, or has no contexts.
     """
-    if not any(Path(part).expanduser().is_file() for part in str(kubeconfig).split(os.pathsep) if part):
-        raise InvalidInput(f"reading the kubeconfig: {kubeconfig} is not a file (try another --kubeconfig)")
+    existing_kubeconfig(kubeconfig)
     try:
-        config = KubeConfigMerger(str(kubeconfig)).config
-        clusters = {str(entry["name"]): entry["cluster"].value for entry in config["clusters"].value}
-        contexts = {
-            str(entry["name"]): str(entry["context"].value.get("cluster")) for entry in config["contexts"].value
-        }
-        current = config.value.get("current-context")
-    except (ConfigException, OSError, YAMLError, AttributeError, KeyError, TypeError, ValueError) as error:
-        cause = (error.strerror if isinstance(error, OSError) else None) or "is not a kubeconfig"
+        config = read_kubeconfig(kubeconfig)
+    except (OSError, BrokenKubeconfig) as error:
+        cause = (error.strerror if isinstance(error, OSError) else None) or str(error)
         raise InvalidInput(f"reading the kubeconfig: {kubeconfig}: {cause} (try another --kubeconfig)") from error
-    if not contexts:
+    if not config.contexts:
         raise InvalidInput(f"reading the kubeconfig: {kubeconfig} has no contexts (try another --kubeconfig)")
     return tuple(
-        KubeContext(name=name, server=_identity(clusters.get(cluster) or {}), current=name == current)
-        for name, cluster in contexts.items()
+        KubeContext(
+            name=name,
+            server=_identity(config.clusters.get(str(context.get("cluster"))) or {}),
+            current=name == config.current,
+        )
+        for name, context in config.contexts.items()
     )
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from reconciler.adapters.kube.answers import Forbidden, NotServed
@@ -67,26 +68,34 @@ class _ObjectReader:
         try:
             answer = await self.server.get(f"{path}/{name}", {}, within=self.patience)
         except NotServed:
-            names = [str(item["metadata"]["name"]) for item in await self._items(path)]
+            names: list[str] = []
+            with suppress(NotServed, Forbidden):
+                names = [str(item["metadata"]["name"]) for item in await self._items(path)]
             hint = nearest(name, names) or f"there is none in {namespace}: try another --namespace"
             raise InvalidInput(f"{self.cluster} has no {kind.kind} {namespace}/{name} ({hint})") from None
         manifest = _manifest(answer, api_version, kind.kind)
         if (manifest["metadata"]["namespace"], manifest["metadata"]["name"]) != (namespace, name):
             raise ValueError(f"not the object of {path}/{name}")
         live = LiveWorkload(primary=self.cluster, manifest=manifest)
-        companions = *await self._companions(live, kinds), *await self._services(namespace)
-        return LiveWorkload(primary=self.cluster, manifest=manifest, companions=companions)
+        companions = await self._companions(live, kinds)
+        try:
+            return replace(live, companions=(*companions, *await self._services(namespace)))
+        except Forbidden as error:
+            return replace(live, companions=tuple(companions), services_unread=str(error))
 
     async def _base(self, kind: WorkloadKind) -> tuple[str, str] | None:
-        """Return the apiVersion in which a kind is served, and the plural of its path; None where it is not."""
+        """Return the apiVersion in which a kind is served, and the plural of its path; None where it is not.
+
+        Raises Forbidden where the server does not say.
+        """
         api_versions = ["v1"]
         if kind.group:
-            group = await self._get(f"/apis/{kind.group}")
+            group = await self._served(f"/apis/{kind.group}")
             versions = [] if group is None else [str(version["version"]) for version in group["versions"]]
             versions.sort(key=lambda version: version not in kind.versions)
             api_versions = [f"{kind.group}/{version}" for version in versions]
         for api_version in api_versions:
-            resources = await self._get(_root(api_version))
+            resources = await self._served(_root(api_version))
             for resource in () if resources is None else resources["resources"]:
                 if resource["kind"] == kind.kind and "/" not in resource["name"]:
                     return api_version, str(resource["name"])
@@ -110,11 +119,17 @@ class _ObjectReader:
         return [_manifest(item, "v1", "Service") for item in items]
 
     async def _items(self, path: str) -> list[Json]:
-        """Read all pages of a list; none where it is not there or may not be read."""
+        """Read all pages of a list."""
+        return [item async for item in list_objects(self.server, path, {}, self.patience)]
+
+    async def _served(self, path: str) -> Json:
+        """Get a document of what is served, which every login may read as a rule; None where it is not there."""
         try:
-            return [item async for item in list_objects(self.server, path, {}, self.patience)]
-        except (NotServed, Forbidden):
-            return []
+            return await self.server.get(path, {}, within=self.patience)
+        except NotServed:
+            return None
+        except Forbidden as error:
+            raise Forbidden(f"{error} (bind the ClusterRole system:discovery to this login)") from error
 
     async def _get(self, path: str) -> Json:
         """Get a document; None where it is not there or may not be read."""

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import base64
+import os
+import ssl
 import tempfile
 from collections.abc import AsyncIterator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol
@@ -14,9 +16,8 @@ import aiohttp
 from kubernetes.aio.client import Configuration
 from kubernetes.aio.config import load_incluster_config
 from kubernetes.aio.config.config_exception import ConfigException
-from kubernetes.aio.config.kube_config import KubeConfigMerger
-from yaml import YAMLError
 
+from reconciler.adapters.kube.kubeconfig import BrokenKubeconfig, kubeconfig_stamp, read_kubeconfig
 from reconciler.adapters.kube.login_plugins import credentials, load
 from reconciler.core.engines.logins import ClusterLogin, Plugin, Unusable
 from reconciler.errors import Transient
@@ -64,16 +65,13 @@ class KubeconfigLogin:
     def __init__(self, connection: Connection, kubeconfig: Path | None) -> None:
         self._connection = connection
         self._kubeconfig = None if connection.in_cluster else kubeconfig
-        self._stamp: tuple[int, ...] = ()
+        self._stamp: object = ()
 
     async def stamp(self) -> object:
-        """Return the kubeconfig's time, size and inode; the client renews a service account's token itself."""
+        """Return the version of the kubeconfig's files; the client renews a service account's token itself."""
         if self._kubeconfig is not None:
-            try:
-                stat = self._kubeconfig.stat()
-            except OSError:
-                return self._stamp
-            self._stamp = stat.st_mtime_ns, stat.st_size, stat.st_ino
+            with suppress(OSError):
+                self._stamp = kubeconfig_stamp(self._kubeconfig)
         return self._stamp
 
     def trouble(self) -> str:
@@ -93,10 +91,10 @@ class KubeconfigLogin:
         try:
             if self._connection.in_cluster:
                 load_incluster_config(client_configuration=configuration)
-            else:
-                config = KubeConfigMerger(str(self._kubeconfig)).config
-                await load(config, self._connection.context, configuration)
-        except (ConfigException, YAMLError, OSError, ValueError, KeyError, TypeError) as error:
+            elif self._kubeconfig is not None:
+                login = read_kubeconfig(self._kubeconfig).login(self._connection.context)
+                await load(login, self._connection.context, configuration)
+        except (BrokenKubeconfig, ConfigException, OSError, ValueError, KeyError, TypeError) as error:
             raise Transient(f"cannot be connected to: {error_line(error)}") from error
         yield configuration
 
@@ -205,6 +203,21 @@ def _authorization(login: ClusterLogin) -> str:
 
 def error_line(error: BaseException) -> str:
     """Return an error on one short line, without credentials of a proxy or server that it may quote."""
-    # The message of a proxy's refusal holds its whole URL.
-    text = f"{error.status} {error.message}" if isinstance(error, aiohttp.ClientResponseError) else str(error)
+    text = _cause(error)
     return " ".join(redacted(text).split())[:300] or type(error).__name__
+
+
+def _cause(error: BaseException) -> str:
+    match error:
+        case aiohttp.ClientResponseError():  # a proxy's refusal, whose text holds its whole URL
+            return f"{error.status} {error.message}"
+        case aiohttp.ClientConnectorCertificateError():
+            why = getattr(error.certificate_error, "verify_message", "") or "of another host"
+            return f"the certificate of {error.host}:{error.port} is not trusted: {why}"
+        case aiohttp.ClientConnectorDNSError():
+            return f"no address is known for {error.host}"
+        case aiohttp.ClientConnectorError() if error.os_error.strerror and not isinstance(error.os_error, ssl.SSLError):
+            return f"{error.host}:{error.port}: {os.strerror(error.os_error.errno or 0)}"
+        case ssl.SSLError():
+            return "a certificate or a key of the login is none"
+    return str(error)

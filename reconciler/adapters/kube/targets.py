@@ -6,10 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from kubernetes.aio.config.config_exception import ConfigException
-from kubernetes.aio.config.kube_config import KubeConfigMerger
-from yaml import YAMLError
-
+from reconciler.adapters.kube.kubeconfig import BrokenKubeconfig, kubeconfig_stamp, read_kubeconfig
 from reconciler.core.engines import ENGINES
 from reconciler.core.engines.logins import LoginSource
 from reconciler.core.engines.reports import ReportSource
@@ -38,22 +35,21 @@ class Contexts:
         if self._kubeconfig is None:
             return self._known
         try:
-            stat = self._kubeconfig.stat()
-            stamp = (stat.st_mtime_ns, stat.st_size, stat.st_ino)
+            stamp = kubeconfig_stamp(self._kubeconfig)
             if stamp != self._stamp:
-                self._known, self._stamp, self.problems = _names(self._kubeconfig), stamp, ()
-        except (OSError, ConfigException, YAMLError, AttributeError, KeyError, TypeError, ValueError) as error:
+                self._known, self._stamp, self.problems = self._names(self._kubeconfig), stamp, ()
+        except (OSError, BrokenKubeconfig) as error:
             cause = (error.strerror if isinstance(error, OSError) else None) or "it is not a kubeconfig"
             self.problems = (Problem(path=str(self._kubeconfig), message=f"cannot be read: {cause}"),)
         return self._known
 
-
-def _names(kubeconfig: Path) -> frozenset[str]:
-    merger = KubeConfigMerger(str(kubeconfig))
-    for part in merger.config_files.values():
-        if any(part[item] is None for item in ("clusters", "contexts")) or "users" not in part:
-            raise ValueError("it is cut off")  # kubectl writes in place, users last
-    return frozenset(str(context["name"]) for context in merger.config["contexts"].value)
+    def _names(self, kubeconfig: Path) -> frozenset[str]:
+        """Return the names of the contexts. Raises BrokenKubeconfig for a file that was cut off while it is written."""
+        config = read_kubeconfig(kubeconfig)
+        # Of several files one may be empty from the beginning; one that is emptied is about to be written.
+        if any(self._stamp is not None or path.stat().st_size for path in config.cut_off):
+            raise BrokenKubeconfig("is cut off")
+        return frozenset(config.contexts)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

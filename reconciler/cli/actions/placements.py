@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from datetime import timedelta
-from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import click
 
@@ -20,7 +20,6 @@ from reconciler.cli.actions.bodies import RequestedPlacement, read_bodies
 from reconciler.cli.actions.catalogue import Document, ListFilter, all_placements, one_placement
 from reconciler.cli.actions.known_names import refuse_unknown
 from reconciler.cli.actions.visibility import warn_without_observations
-from reconciler.core.schema.yaml import emit
 from reconciler.errors import InvalidInput, Problem, Severity
 from reconciler.model.units import format_duration
 from reconciler.settings import Settings
@@ -29,7 +28,6 @@ from reconciler.text.wording import join_names
 if TYPE_CHECKING:  # it takes long to import, and commands without a daemon do not need it
     from reconciler.client import Client, Receipt, Refused
 
-Form: TypeAlias = Literal["table", "yaml", "json"]
 T = TypeVar("T")
 
 _HEADERS = ("PLACEMENT", "WORKSPACE", "ORIGIN", "CLUSTERS", "GPUS", "PHASE", "FOR", "SINCE", "NOTE")
@@ -69,12 +67,12 @@ def list_here(
     warn_without_observations(settings)
 
 
-def get_remotely(client: Client, *, name: str, workspace: str, form: Form) -> None:
+def get_remotely(client: Client, *, name: str, workspace: str, form: options.Output) -> None:
     """Print one placement of a daemon."""
     _print(client.placement(name, workspace=workspace).document, form)
 
 
-def get_here(settings: Settings, *, name: str, workspace: str, form: Form) -> None:
+def get_here(settings: Settings, *, name: str, workspace: str, form: options.Output) -> None:
     """Print one placement of the repository."""
     _print(one_placement(settings, name, workspace), form)
     warn_without_observations(settings)
@@ -87,11 +85,9 @@ def _print_list(documents: list[Document], form: options.Output) -> None:
         printing.table(_HEADERS, map(_row, documents), empty="No placements.")
 
 
-def _print(document: Document, form: Form) -> None:
+def _print(document: Document, form: options.Output) -> None:
     if form == "json":
         printing.json_out(document)
-    elif form == "yaml":
-        click.echo(emit(document), nl=False)
     else:
         _tables(document)
 

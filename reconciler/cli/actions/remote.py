@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, TypedDict, Unpack
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 import click
 
@@ -11,7 +12,7 @@ from reconciler.cli import options, printing
 from reconciler.cli.actions.explain import print_explanation
 from reconciler.cli.actions.known_names import refuse_unknown
 from reconciler.core.capacity.gpu_requests import describe_gpus
-from reconciler.errors import InvalidInput
+from reconciler.errors import InvalidInput, Problem, Severity
 from reconciler.model.gpr import GprState, GpuAsk, read_state
 from reconciler.model.placement import Origin
 
@@ -154,6 +155,26 @@ def _workload(client: Client, text: str, *, by_name: bool) -> str:
         return f"{workspaces.pop()}/{text}"
     names = ", ".join(f"{workspace}/{text}" for workspace in sorted(workspaces)) or "none of that name"
     raise InvalidInput(f"explaining {text!r}: name the workload as <workspace>/<name> (there is: {names})")
+
+
+def moment(text: str | None) -> datetime | None:
+    """Read a moment of an answer's JSON."""
+    return None if text is None else datetime.fromisoformat(text)
+
+
+def problems_of(documents: Iterable[Mapping[str, Any]]) -> list[Problem]:
+    """Read the problems of a daemon's answer. Tracebacks of its bugs are in its own log."""
+    return [
+        Problem(
+            path=document["path"],
+            line=document["line"],
+            field=document["field"],
+            message=document["message"],
+            hint=document["hint"],
+            severity=Severity(document["severity"]),
+        )
+        for document in documents
+    ]
 
 
 def _clusters(client: Client, workspace: str) -> frozenset[str]:

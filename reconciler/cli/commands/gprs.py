@@ -34,7 +34,7 @@ def _list_remotely(client: Client, **flags: Any) -> None:
 @options.connected("OBSERVATIONS", "KUBECONFIG", "PROMETHEUS")
 @click.option("--workspace", help="Show GPRs of one workspace.", shell_complete=completion.workspaces)
 @click.option("--state", help="Show GPRs in one state, as Queued or Successful; EGS's other names for it will do.")
-@options.output
+@options.forms(names="{[*].id}{[*].gprId}")
 def gprs(settings: Settings, workspace: str | None, state: str | None, form: options.Output) -> None:
     """List GPRs: GPUs in use elsewhere, and workloads that wait."""
     from reconciler.cli.actions import gprs as action
@@ -81,7 +81,7 @@ def _estimate_remotely(client: Client, **flags: Any) -> None:
     help=f"Priority in the queue; a higher number goes first. By default {DEFAULT_PRIORITY}, or the nearest that the"
     " workspace allows.",
 )
-@options.output
+@options.forms(names="{[*].cluster}{[*].clusterName}")
 def wait_time(settings: Settings, *, form: options.Output, **demand: Unpack[WaitTimeOptions]) -> None:
     """Estimate when GPUs can be had on each cluster.
 
@@ -107,7 +107,7 @@ def _take_stock_remotely(client: Client, **flags: Any) -> None:
 @asking(_take_stock_remotely)
 @options.connected("OBSERVATIONS", "KUBECONFIG", "PROMETHEUS")
 @click.option("--workspace", help="Show the clusters of one workspace.", shell_complete=completion.workspaces)
-@options.output
+@options.forms(names="{.managed[*].node}{.managedNodes[*].gpuNodeName}")
 def inventory(settings: Settings, workspace: str | None, form: options.Output) -> None:
     """List the GPU nodes with their GPUs, and the free ones."""
     from reconciler.cli.actions import gprs as action

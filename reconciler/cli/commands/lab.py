@@ -54,14 +54,7 @@ def lab() -> None:
 @click.option("--peers/--no-peers", default=True, show_default=True, help="Run simpler rules beside it.")
 @click.option("--optimum/--no-optimum", "best", default=True, show_default=True, help="Work out the offline optimum.")
 @click.option("--list", "listing", is_flag=True, help="List the scenarios of the standard set, and run none.")
-@click.option(
-    "-o",
-    "--output",
-    "form",
-    type=click.Choice(["table", "json", "markdown"]),
-    default="table",
-    help="The form of the answer.",
-)
+@options.forms("markdown")
 @click.option(
     "--html",
     type=click.Path(path_type=Path, dir_okay=False, writable=True),
@@ -187,14 +180,7 @@ def replay(settings: Settings, recording: Path, at: datetime | None, form: optio
     help="The directory of `overspill run --record`, or one file of it.",
 )
 @options.connected()
-@click.option(
-    "-o",
-    "--output",
-    "form",
-    type=click.Choice(["markdown", "json"]),
-    default="markdown",
-    help="The form of the answer.",
-)
+@options.forms(default="markdown")
 def compare(settings: Settings, base: str, head: str, recording: Path, form: CompareForm) -> None:
     """Say what the files of branch HEAD would have changed on recorded days, beside those of branch BASE.
 

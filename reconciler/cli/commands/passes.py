@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 )
 @click.command()
 @options.connected("OBSERVATIONS", "KUBECONFIG", "PROMETHEUS", "NOTIFY")
-@options.output
+@options.forms(names=options.CHANGED)
 def once(settings: Settings, form: options.Output) -> None:
     """Run one pass: observe, decide, commit and push.
 
@@ -71,7 +71,7 @@ def run(settings: Settings) -> None:
 @click.command()
 @options.connected()
 @options.dry_run
-@options.output
+@options.forms(names=options.CHANGED)
 def sweep(settings: Settings, *, dry_run: bool, form: options.Output) -> None:
     """Revert expired placements, and nothing else.
 

@@ -7,7 +7,7 @@ of the caller.
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -18,8 +18,6 @@ from reconciler.model.workload import DeletionPolicy
 if TYPE_CHECKING:
     from reconciler.client import Client
     from reconciler.settings import Settings
-
-Form: TypeAlias = Literal["table", "yaml", "json"]
 
 STATUSES = ("Pending", "Queued", "Successful", "Completed", "Failed")
 """The states of a request's GPUs, of `model.request.Provisioning`; a test keeps both alike."""
@@ -73,7 +71,7 @@ def placements() -> None:
     shell_complete=completion.workspaces,
 )
 @served(otherwise=_OTHERWISE_CREATE)
-@options.output
+@options.forms(names="{[*].name}")
 def create(client: Client, *, files: tuple[str, ...], workspace: str, form: options.Output) -> None:
     """Ask for placements.
 
@@ -132,7 +130,7 @@ def _list_remotely(client: Client, **flags: Any) -> None:
     help="Only requests, or only bursts that demand brought.",
 )
 @options.connected("OBSERVATIONS", "KUBECONFIG", "PROMETHEUS")
-@options.output
+@options.forms(names="{[*].name}")
 def list_(
     settings: Settings,
     *,
@@ -166,15 +164,8 @@ def _get_remotely(client: Client, **flags: Any) -> None:
 @click.argument("name", shell_complete=completion.requests_and_bursts)
 @_WORKSPACE
 @options.connected("OBSERVATIONS", "KUBECONFIG", "PROMETHEUS")
-@click.option(
-    "-o",
-    "--output",
-    "form",
-    type=click.Choice(["table", "yaml", "json"]),
-    default="table",
-    help="The form of the answer. `create -f` takes the yaml and json forms.",
-)
-def get(settings: Settings, *, name: str, workspace: str, form: Form) -> None:
+@options.forms(names="{.name}", about="`create -f` takes the yaml and json forms")
+def get(settings: Settings, *, name: str, workspace: str, form: options.Output) -> None:
     """Show one placement: its request and its state."""
     from reconciler.cli.actions import placements as action
 
@@ -196,7 +187,7 @@ def get(settings: Settings, *, name: str, workspace: str, form: Form) -> None:
 )
 @_WORKSPACE
 @served(otherwise=_OTHERWISE_UPDATE)
-@options.output
+@options.forms(names="{[*].name}")
 def update(
     client: Client,
     *,
@@ -234,7 +225,7 @@ def update(
 @click.option("--yes", is_flag=True, help="Do not ask on a terminal.")
 @_WORKSPACE
 @served(otherwise=_OTHERWISE_DELETE)
-@options.output
+@options.forms(names="{[*].name}")
 def delete(client: Client, *, names: tuple[str, ...], yes: bool, workspace: str, form: options.Output) -> None:
     """End placements: requests are forgotten, and their commits or those of bursts are reverted."""
     from reconciler.cli.actions import placements as action

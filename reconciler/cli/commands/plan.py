@@ -92,7 +92,7 @@ class _Plan(click.Command):
     is_flag=True,
     help="Exit with 0 if nothing would change, with 2 if something would, and with 1 on any error.",
 )
-@options.forms("markdown", about="Markdown is for the comment of a pull request")
+@options.forms("markdown", names=options.CHANGED, about="Markdown is for the comment of a pull request")
 def plan(
     settings: Settings,
     at: datetime | None,

@@ -17,14 +17,22 @@ if TYPE_CHECKING:
 CostForm = Literal["table", "json", "markdown"]
 
 
+def _status_remotely(client: Client, **flags: Any) -> None:
+    from reconciler.cli.actions import status as action
+
+    action.status_remotely(client, **flags)
+
+
 @options.examples(
     "overspill status --observations observations/",
+    "overspill status --server https://overspill.example.com",
     "overspill status -o json | jq '.placements[].placement.cluster'",
 )
 @click.command()
+@asking(_status_remotely)
 @options.connected("OBSERVATIONS", "KUBECONFIG", "PROMETHEUS")
 @options.at
-@options.output
+@options.forms(names="{.placements[*].placement.name}")
 def status(settings: Settings, at: datetime | None, form: options.Output) -> None:
     """Show every workload's demand and every placement."""
     from reconciler.cli.actions import status as action
@@ -49,7 +57,7 @@ def _explain_remotely(client: Client, workload: str, **flags: Any) -> None:
 @click.option("--request", "by_name", is_flag=True, help="Explain the request of this name, not the template.")
 @options.connected("OBSERVATIONS", "KUBECONFIG", "PROMETHEUS")
 @options.at
-@options.output
+@options.forms(names="{.assessments[*].cluster}")
 def explain(settings: Settings, workload: str, at: datetime | None, *, by_name: bool, form: options.Output) -> None:
     """Explain one workload: filter, fit and rank of each cluster.
 
@@ -61,17 +69,24 @@ def explain(settings: Settings, workload: str, at: datetime | None, *, by_name: 
     action.explain(settings, workload, at, by_name=by_name, form=form)
 
 
+def _history_remotely(client: Client, **flags: Any) -> None:
+    from reconciler.cli.actions import history as action
+
+    action.history_remotely(client, **flags)
+
+
 @options.examples(
     "overspill history",
     "overspill history llm/vllm --since 7d",
     "overspill history --limit 100 -o json",
 )
 @click.command()
+@asking(_history_remotely)
 @click.argument("workload", required=False, shell_complete=completion.workloads_and_placements)
 @options.connected()
 @click.option("--since", type=options.PAST, help="Leave out what ended before: 2026-11-20T10:15:00Z, or 7d ago.")
 @click.option("--limit", type=click.IntRange(min=1), default=20, show_default=True, help="Placements to show at most.")
-@options.output
+@options.forms(names="{.placements[*].id}")
 def history(settings: Settings, workload: str | None, since: datetime | None, limit: int, form: options.Output) -> None:
     """List past and present placements with their reasons.
 

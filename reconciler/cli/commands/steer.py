@@ -32,7 +32,7 @@ _REASON = click.option("--reason", metavar="TEXT", default="", help="The reason,
 )
 @_AUTHOR
 @options.dry_run
-@options.output
+@options.forms(names=options.CHANGED)
 def revert(
     settings: Settings,
     placements: tuple[str, ...],
@@ -63,7 +63,7 @@ def revert(
 @_REASON
 @_AUTHOR
 @options.dry_run
-@options.output
+@options.forms(names=options.CHANGED)
 def release(
     settings: Settings,
     workload: str,
@@ -94,7 +94,7 @@ def release(
 @_REASON
 @_AUTHOR
 @options.dry_run
-@options.output
+@options.forms(names=options.CHANGED)
 def extend(
     settings: Settings,
     placement: str,
@@ -124,7 +124,7 @@ def extend(
 @_REASON
 @_AUTHOR
 @options.dry_run
-@options.output
+@options.forms(names=options.CHANGED)
 def rebalance(settings: Settings, workload: str, *, reason: str, **flags: Unpack[options.CommitFlags]) -> None:
     """Distribute a workload's bursts over the clusters anew.
 
@@ -145,7 +145,7 @@ def rebalance(settings: Settings, workload: str, *, reason: str, **flags: Unpack
 @options.connected()
 @_AUTHOR
 @options.dry_run
-@options.output
+@options.forms(names=options.CHANGED)
 def confirm(settings: Settings, **flags: Unpack[options.CommitFlags]) -> None:
     """Confirm a mass deletion, and end its placements.
 

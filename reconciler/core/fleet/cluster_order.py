@@ -12,6 +12,7 @@ from reconciler.core.fleet.object_owners import ObjectOwners
 from reconciler.core.fleet.spread.pods import SubsetDrafts
 from reconciler.core.spread.subset_selection import node_requirements, selects_cluster
 from reconciler.model.candidate import Candidate
+from reconciler.model.capacity import ReplicaShape
 from reconciler.model.ids import ClusterName, WorkloadId, WorkspaceName
 from reconciler.model.kubernetes.workload_spread import WorkloadSpread
 from reconciler.model.plan import Reason, Refusal
@@ -112,6 +113,8 @@ class ClusterOrder:
         """A number for all that files say of how clusters answer a burst, which is quicker to compare."""
         self.burst_kinds: dict[tuple[WorkloadId, bool], int | None] = {}
         """The number of each burst, with and without helm; None where answers are its own: see `CandidateFinder`."""
+        self.likenesses: dict[WorkloadId, tuple[ReplicaShape, ReplicaShape, Hashable]] = {}
+        """The last shape of each burst, with the RuntimeClass that it brings along, and the likeness of that."""
         self.refusals: dict[ClusterName, tuple[tuple[object, ...], dict[Hashable, Refusal]]] = {}
         """The refusals of clusters without room, by kind of burst, with what their room was counted from."""
 
@@ -124,6 +127,7 @@ class ClusterOrder:
         other._scheduled, other._adaptive, other._renews = self._scheduled, self._adaptive, self._renews
         other.drafts, other.refusals = self.drafts, self.refusals
         other.burst_kinds, other.kind_numbers = self.burst_kinds, self.kind_numbers
+        other.likenesses = self.likenesses
         other.makers = self.makers.with_requests(desired, changed)
         return other
 

@@ -72,12 +72,29 @@ def unseen(fleet: Fleet, observed: Observed, cluster: ClusterName, now: datetime
     return ""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measured:
+    """The demands of one moment, and what they follow from."""
+
+    demands: Demands
+    desired: Desired
+    observed: Observed
+    now: datetime
+
+
 def measure(
-    desired: Desired, observed: Observed, history: DemandHistory, now: datetime, past: PastDemand = _NO_PAST
+    desired: Desired,
+    observed: Observed,
+    history: DemandHistory,
+    now: datetime,
+    past: PastDemand = _NO_PAST,
+    *,
+    before: Measured | None = None,
 ) -> Demands:
     """Measure the demand of every workload that may burst and whose object on the primary is known.
 
-    A workload that its primary, freshly seen, does not report has no pods there that could wait.
+    A workload that its primary, freshly seen, does not report has no pods there that could wait. What was measured
+    `before` is taken over for workloads of a primary that shows what it showed then.
     """
     measurement = _Measurement(
         desired=desired,
@@ -86,10 +103,14 @@ def measure(
         past=past,
         now=now,
         gangs=gang_workloads(desired),
-        limit_ranges=any(observation.limit_ranges for observation in observed.clusters.values()),
+        limit_ranges=observed.limit_ranges,
     )
+    known = {} if before is None else _still_known(before, desired, observed, history, now)
     demands: dict[WorkloadId, Demand | UnseenPrimary] = {}
     for workload, policy in desired.policies.items():
+        if workload in known:
+            demands[workload] = known[workload]
+            continue
         ref = desired.templates[workload].ref
         if ref is not None:
             demand = attempt(Seam.DEMAND, workload, partial(measurement.demand, workload, policy, ref))
@@ -100,6 +121,57 @@ def measure(
                 else demand
             )
     return demands
+
+
+def _still_known(
+    before: Measured, desired: Desired, observed: Observed, history: DemandHistory, now: datetime
+) -> dict[WorkloadId, Demand]:
+    """Return the demands of `before` that hold still, as observed now.
+
+    A primary that shows the same objects has the same demand, unless time has a part in it: by signals, spare replicas
+    that last for a while, or a sample that no window looks at any more.
+    """
+    if before.desired is not desired or now < before.now or before.observed.limit_ranges != observed.limit_ranges:
+        return {}
+    times = {
+        name: min(observed.clusters[name].observed_at, now)
+        for name in {workspace.primary for workspace in desired.workspaces.values()}
+        if _shows_the_same(before, observed, name, now)
+    }
+    known: dict[WorkloadId, Demand] = {}
+    for workload, demand in before.demands.items():
+        if not isinstance(demand, Demand) or demand.stale or history.get(workload) is not demand.history:
+            continue
+        at = times.get(demand.primary)
+        if at is None:
+            continue
+        policy = desired.policies[workload]
+        if policy.signals or policy.headroom or observed.asks.get(workload) != before.observed.asks.get(workload):
+            continue
+        if _samples_hold(demand, at, policy.scale_down_window):
+            known[workload] = demand._replace(observed_at=at) if at != demand.observed_at else demand
+    return known
+
+
+def _shows_the_same(before: Measured, observed: Observed, primary: ClusterName, now: datetime) -> bool:
+    """Tell whether a primary was seen lately both times, and shows the same objects and nothing stale."""
+    seen, then = observed.clusters.get(primary), before.observed.clusters.get(primary)
+    if seen is None or then is None or seen.stale or then.stale or seen.observed_at < then.observed_at:
+        return False
+    fleet = before.desired.fleet
+    return (
+        seen.workloads is then.workloads
+        and seen.others is then.others
+        and seen.runtime_classes is then.runtime_classes
+        and not unseen(fleet, observed, primary, now)
+        and not unseen(fleet, before.observed, primary, before.now)
+    )
+
+
+def _samples_hold(demand: Demand, at: datetime, window: timedelta) -> bool:
+    """Tell whether `_extend` would return the history as it is, given that nothing has changed since."""
+    history = demand.history
+    return history[-1].at < demand.observed_at <= at and (len(history) == 1 or history[1].at > at - window)
 
 
 def counted_workload(

@@ -50,10 +50,15 @@ def with_primary_shape(
     return seen if shape is seen.shape else replace(seen, shape=shape)
 
 
-def _with_template(shape: ReplicaShape, template: WorkloadTemplate, kinds: Kinds) -> ReplicaShape:
-    """Add what the template leaves to clusters, of the pods with the most GPUs, which stand for the replica."""
+def template_shape(template: WorkloadTemplate, kinds: Kinds) -> ReplicaShape | None:
+    """Return the shape of the pods of a template with the most GPUs, which stand for the replica; None without any."""
     parts = pods_of_spec(template.spec, kinds).parts
-    largest = max((part.shape for part in parts), key=gpus_of_pod, default=None)
+    return max((part.shape for part in parts), key=gpus_of_pod, default=None)
+
+
+def _with_template(shape: ReplicaShape, template: WorkloadTemplate, kinds: Kinds) -> ReplicaShape:
+    """Add what the template leaves to clusters."""
+    largest = template_shape(template, kinds)
     return shape if largest is None else replace(shape, unstated=largest.unstated)
 
 

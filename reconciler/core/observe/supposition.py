@@ -12,6 +12,7 @@ from datetime import datetime, timedelta
 from typing import TypeAlias
 
 from reconciler.core.observe.demand import counted_workload
+from reconciler.core.observe.primary_shape import template_shape
 from reconciler.errors import InvalidInput, Problem
 from reconciler.model.capacity import (
     ClusterObservation,
@@ -125,6 +126,12 @@ def _with_missing(supposed: Supposed, desired: Desired, supposition: MoreMissing
     observation = _observation(observed, primary, supposition)
     seen, gang = counted_workload(desired, observation, workload, now)
     before = seen if seen is not None else WorkloadObservation(ref=ref, wanted=0, running=0)
+    by_template = ""
+    if before.shape is None and gang is None:
+        # Nobody has reported a pod of it: files tell of workloads that they know, and no cluster of one without pods.
+        shape = template_shape(desired.templates[workload], desired.kinds)
+        before = replace(before, shape=shape)
+        by_template = ", with the requests of its template" if shape is not None else ""
     more = supposition.replicas
     if gang is not None:
         # The primary reports pods: as many as make that many more replicas missing.
@@ -143,7 +150,7 @@ def _with_missing(supposed: Supposed, desired: Desired, supposition: MoreMissing
         _put(supposed, replace(observation, workloads=(*others, after))),
         questions=(
             *supposed.questions,
-            f"What if {missing} of {workload} had been missing on {primary} for {lasts}?",
+            f"What if {missing} of {workload} had been missing on {primary} for {lasts}{by_template}?",
         ),
     )
 

@@ -49,6 +49,8 @@ class LiveWorkload:
     """Other objects of its namespace; those that it does not need are left out of the template."""
     source: str = ""
     """The file that it was read from; empty for the cluster."""
+    services_unread: str = ""
+    """Why the Services of its namespace are not known; empty where they are."""
 
     @property
     def name(self) -> str:
@@ -278,6 +280,8 @@ def _needed(manifests: Iterable[Mapping[str, Json]], live: LiveWorkload, kinds: 
 def _notes(live: LiveWorkload, resources: list[dict[str, Json]], kinds: Kinds) -> Iterator[str]:
     """Say what comes into git, what other clusters have to provide, and what of it is tied to its own cluster."""
     yield from _copied_notes(live, resources)
+    if live.services_unread:
+        yield f"Services of {live.namespace}: none is in the template, since {live.primary} {live.services_unread}"
     lacking: dict[Category, list[str]] = {}
     for needed in _needed(resources, live, kinds):
         if needed.name.rpartition("/")[2] not in _OF_THE_CLUSTER:

@@ -164,15 +164,19 @@ def _without_rows(readme: str, paths: Iterable[str]) -> str:
     return _ROW.sub(kept, readme)
 
 
-def fleet_notes(fleet: NewFleet) -> Iterator[str]:
-    """Say what a person has to know of a new fleet: what does not answer, what is left out, and what is missing."""
-    for cluster in fleet.clusters:
+def cluster_notes(clusters: Iterable[DiscoveredCluster]) -> Iterator[str]:
+    """Say what a person has to know of clusters: what does not answer, and what is left out."""
+    for cluster in clusters:
         if cluster.trouble:
             yield f"{cluster.name} does not answer, and is written as Cordoned: {cluster.trouble}"
         elif cluster.unlisted:
             yield f"the nodes of {cluster.name} are not known: {cluster.unlisted}"
         for other in cluster.others:
             yield f"the contexts {cluster.context} and {other} lead to one API server: {cluster.context} is taken"
+
+
+def fleet_notes(fleet: NewFleet) -> Iterator[str]:
+    """Say what a new fleet lacks."""
     if len(fleet.clusters) == 1:
         yield f"{fleet.primary} is the only cluster: its workloads can burst once there is another one"
     if not fleet.repo_url:

@@ -36,7 +36,7 @@ from reconciler.core.onboarding.engine_choice import (
     control_clusters,
 )
 from reconciler.core.onboarding.gpu_namespaces import tenant_namespaces
-from reconciler.core.onboarding.repository_files import NewFleet, fleet_notes, repository_files
+from reconciler.core.onboarding.repository_files import NewFleet, cluster_notes, fleet_notes, repository_files
 from reconciler.core.schema.urls import GitAddress
 from reconciler.errors import Bug, InvalidInput, Problem, Severity, Transient
 from reconciler.model.ids import CommitId, WorkspaceName, is_name
@@ -124,8 +124,8 @@ def _checked(files: Mapping[str, bytes], directory: Path) -> tuple[Problem, ...]
     return problems
 
 
-def _show(clusters: Iterable[DiscoveredCluster]) -> None:
-    """Print what is known of each cluster."""
+def _show(clusters: Sequence[DiscoveredCluster]) -> None:
+    """Print what is known of each cluster, and why of others nothing is."""
     rows = [
         (
             cluster.name,
@@ -139,6 +139,8 @@ def _show(clusters: Iterable[DiscoveredCluster]) -> None:
         for cluster in clusters
     ]
     printing.table(("CLUSTER", "CONTEXT", "KUBERNETES", "NODES", "GPUS", "REGION", "ENGINES THERE"), rows)
+    for note in cluster_notes(clusters):
+        printing.warn(note)
     click.echo()
 
 

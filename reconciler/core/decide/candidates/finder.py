@@ -475,15 +475,24 @@ class CandidateFinder:
         )
         if has_own:
             return None
-        shape = with_included_runtime_class(shape, (item.manifest for item in template.spec.manifests))
+        shape, likeness = self._likeness(template, shape)
         clusters = self._inputs.reach.named(workload) if self.capacity.has_defaults or shape.who else ()
         return (
             id(self._ranking.order(workload)),  # which the ranking keeps; `order` may be of this moment alone
             kind,
-            shape.likeness,
+            likeness,
             self.capacity.repelling_domains(clusters, [shape]) if shape.who else None,
             self.capacity.namespaces_with_defaults(clusters, [shape]),
         )
+
+    def _likeness(self, template: WorkloadTemplate, shape: ReplicaShape) -> tuple[ReplicaShape, Hashable]:
+        """Return the shape of a burst with the RuntimeClass that it brings along, and what it has in common."""
+        kept = self._inputs.reach.likenesses
+        entry = kept.get(template.workload)
+        if entry is None or entry[0] is not shape:
+            own = with_included_runtime_class(shape, (item.manifest for item in template.spec.manifests))
+            entry = kept[template.workload] = shape, own, own.likeness
+        return entry[1:]
 
     def _kind_by_files(self, template: WorkloadTemplate) -> Hashable | None:
         """Return what files alone say of how clusters answer a burst; None where its answers are its own."""

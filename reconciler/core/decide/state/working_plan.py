@@ -108,6 +108,7 @@ class WorkingPlan:
         self._moved: Counter[ClusterName] = Counter()
         self._touched_clusters: list[ClusterName] = []
         self._of: dict[WorkloadId, PlacementGroup] = {}
+        self._groups = ledger.placements.by_workload
         self._on: dict[ClusterName, PlacementGroup] = {}
         self._flights: dict[ClusterName, InFlight] = {}
         self._begun: list[Placement] = []
@@ -298,8 +299,10 @@ class WorkingPlan:
 
     def replicas(self, workload: WorkloadId) -> int:
         """Count the replicas of a workload outside its primary."""
-        changed = self._of.get(workload)
-        return self._before.of(workload).replicas if changed is None else changed.replicas
+        group = self._of.get(workload) if self._of else None
+        if group is None:
+            group = self._groups.get(workload)
+        return 0 if group is None else group.replicas
 
     def gprs(self, workspace: WorkspaceName) -> int:
         """Count the GPRs of a workspace that have begun: its placements."""

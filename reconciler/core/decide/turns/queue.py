@@ -246,12 +246,14 @@ def _is_unfair(rivals: Sequence[_Rival], shares: FairShares) -> bool:
     takers: dict[Hashable, tuple[float, _Rival]] = {}
     for rival in rivals:
         alike, workload = (rival.turn.workload.workspace, rival.clusters), rival.turn.workload
-        share = shares.of_workload(workload)
-        if rival.short and (alike not in waiting or share < waiting[alike][0]):
-            waiting[alike] = share, rival
-        share = shares.of_workload(workload, -shares.margin(workload, rival.turn.unit))
-        if rival.gained and (alike not in takers or share > takers[alike][0]):
-            takers[alike] = share, rival
+        if rival.short:
+            share = shares.of_workload(workload)
+            if alike not in waiting or share < waiting[alike][0]:
+                waiting[alike] = share, rival
+        if rival.gained:
+            share = shares.of_workload(workload, -shares.margin(workload, rival.turn.unit))
+            if alike not in takers or share > takers[alike][0]:
+                takers[alike] = share, rival
     return any(
         not poor.clusters.isdisjoint(rich.clusters)
         and poor is not rich
