@@ -11,7 +11,8 @@ import ssl
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager
-from dataclasses import replace
+from contextvars import ContextVar
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -82,12 +83,48 @@ stops all threads."""
 def connected(settings: Settings, *sinks: EventSink) -> Iterator[tuple[World, Memory]]:
     """Open the repository and the observations for one command, and close them afterwards.
 
-    Events go to `sinks` alone, and not to the log: a command prints its results.
+    Events go to `sinks` alone, and not to the log: a command prints its results. Within `kept_open` they stay open.
     """
+    kept = _KEPT.get()
+    if kept is None:
+        with _connected(settings, sinks) as opened:
+            yield opened
+        return
+    if settings not in kept.settings:
+        kept.settings.append(settings)
+        kept.opened.append(kept.stack.enter_context(_connected(settings, sinks)))
+    world, memory = kept.opened[kept.settings.index(settings)]
+    yield world, Memory(source=memory.source, branch=memory.branch)  # each look is judged by itself
+
+
+@contextmanager
+def _connected(settings: Settings, sinks: tuple[EventSink, ...]) -> Iterator[tuple[World, Memory]]:
     with _open_repository(settings) as repository, _observing(settings, repository, sinks) as world:
         memory = _memory(repository)
         yield world, memory
         memory.branch.keep()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _KeptOpen:
+    """The repositories and observations that several looks of one command share."""
+
+    stack: ExitStack
+    settings: list[Settings] = field(default_factory=list)
+    opened: list[tuple[World, Memory]] = field(default_factory=list)
+    """By the position of their settings."""
+
+
+_KEPT = ContextVar[_KeptOpen | None]("kept_open", default=None)
+
+
+@contextmanager
+def kept_open() -> Iterator[None]:
+    """Keep open what `connected` opens, for a command that looks again and again; close it all at the end."""
+    with ExitStack() as stack:
+        token = _KEPT.set(_KeptOpen(stack=stack))
+        stack.callback(_KEPT.reset, token)
+        yield
 
 
 @contextmanager

@@ -9,6 +9,7 @@ import click
 
 from reconciler.cli import options
 from reconciler.cli.exit_codes import REFUSED
+from reconciler.cli.watch import watched
 
 if TYPE_CHECKING:
     from reconciler.core.observe.supposition import Supposition
@@ -74,6 +75,7 @@ class _Plan(click.Command):
     "overspill plan --source-branch my-branch -o markdown",
 )
 @click.command(cls=_Plan)
+@watched
 @options.connected("OBSERVATIONS", "KUBECONFIG", "PROMETHEUS")
 @options.at
 @click.option(

@@ -9,6 +9,7 @@ import click
 
 from reconciler.cli import completion, options
 from reconciler.cli.connection import asking
+from reconciler.cli.watch import watched
 
 if TYPE_CHECKING:
     from reconciler.client import Client
@@ -26,9 +27,11 @@ def _status_remotely(client: Client, **flags: Any) -> None:
 @options.examples(
     "overspill status --observations observations/",
     "overspill status --server https://overspill.example.com",
+    "overspill status --watch",
     "overspill status -o json | jq '.placements[].placement.cluster'",
 )
 @click.command()
+@watched
 @asking(_status_remotely)
 @options.connected("OBSERVATIONS", "KUBECONFIG", "PROMETHEUS")
 @options.at
@@ -52,6 +55,7 @@ def _explain_remotely(client: Client, workload: str, **flags: Any) -> None:
     "overspill explain llm/vllm -o json | jq '.assessments[] | select(.refusal)'",
 )
 @click.command()
+@watched
 @asking(_explain_remotely)
 @click.argument("workload", shell_complete=completion.workloads_and_requests)
 @click.option("--request", "by_name", is_flag=True, help="Explain the request of this name, not the template.")
@@ -81,6 +85,7 @@ def _history_remotely(client: Client, **flags: Any) -> None:
     "overspill history --limit 100 -o json",
 )
 @click.command()
+@watched
 @asking(_history_remotely)
 @click.argument("workload", required=False, shell_complete=completion.workloads_and_placements)
 @options.connected()
