@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -20,8 +20,8 @@ from tests.builders.passes import SOURCE_FILES
 from tests.builders.remote import Remote
 from tests.cli.conftest import Terminal
 from tests.fakes.kube_api_server import Cluster, kubeconfig, serving
+from tests.fakes.warm_command import overspill
 
-CHECKOUT = Path(__file__).parents[2]
 BROKEN = {"policies.yaml": SOURCE_FILES["policies.yaml"].replace("window: 30s", "window: soon", 1)}
 GH = """\
 #!/bin/sh
@@ -66,7 +66,7 @@ class Runner:
         subprocess.run(["git", "clone", "--quiet", remote.url, str(self.work)], check=True)
         tools = path / "tools"
         tools.mkdir()
-        for name, text in (("gh", GH), ("overspill", f'#!/bin/sh\nexec {sys.executable} -m reconciler "$@"\n')):
+        for name, text in (("gh", GH), ("overspill", f'#!/bin/sh\nexec {shlex.join(overspill())} "$@"\n')):
             (tools / name).write_text(text)
             (tools / name).chmod(0o755)
         self.calls, self.comments = path / "calls", path / "comments"
@@ -77,7 +77,6 @@ class Runner:
         self.env = {
             **inherited,
             "PATH": os.pathsep.join((str(tools), os.environ["PATH"])),
-            "PYTHONPATH": str(CHECKOUT),
             "CALLS": str(self.calls),
             "COMMENTS": str(self.comments),
             "POSTED": str(self.posted),

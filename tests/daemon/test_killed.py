@@ -12,7 +12,7 @@ from tests.builders.remote import Remote
 from tests.fakes.killed_daemon import kill_at_random
 
 
-@pytest.mark.parametrize(("more", "kills"), [({}, 64), (BRANCHES, 48)], ids=["one branch", "one a cluster"])
+@pytest.mark.parametrize(("more", "kills"), [({}, 40), (BRANCHES, 32)], ids=["one branch", "one a cluster"])
 def test_killed_at_random_the_branch_is_whole_and_nothing_happens_twice(
     remote: Remote, tmp_path: Path, more: Mapping[str, str], kills: int
 ) -> None:

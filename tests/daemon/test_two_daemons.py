@@ -77,7 +77,7 @@ def play(remote: Path, cache: Path, barrier: Barrier, workloads: int) -> None:
                     break
 
 
-@pytest.mark.parametrize(("more", "workloads"), [({}, 100), (BRANCHES, 60)], ids=["one branch", "one a cluster"])
+@pytest.mark.parametrize(("more", "workloads"), [({}, 60), (BRANCHES, 40)], ids=["one branch", "one a cluster"])
 def test_two_daemons_lose_nothing_and_double_nothing(
     remote: Remote, tmp_path: Path, more: Mapping[str, str], workloads: int
 ) -> None:

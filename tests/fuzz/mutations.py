@@ -56,7 +56,9 @@ class Corpus:
         documents: list[Any] = []
         for data in self.files:
             try:
-                documents += [document for document in yaml.safe_load_all(data) if isinstance(document, dict)]
+                documents += [
+                    document for document in yaml.load_all(data, yaml.CSafeLoader) if isinstance(document, dict)
+                ]
             except (yaml.YAMLError, ValueError):
                 continue
         return documents
