@@ -104,9 +104,9 @@ def workload(index: int) -> WorkloadId:
 def source() -> dict[str, bytes]:
     """Return the fleet repository: every workload may burst to 38 clusters, two replicas on each."""
     files = {"fleet.yaml": FLEET}
-    for name in every_cluster():
-        files[f"clusters/{name}.yaml"] = (
-            f"apiVersion: overspill.dev/v1alpha1\nkind: Cluster\nmetadata: {{name: {name}, labels: {{region: eu}}}}\n"
+    for each in every_cluster():
+        files[f"clusters/{each}.yaml"] = (
+            f"apiVersion: overspill.dev/v1alpha1\nkind: Cluster\nmetadata: {{name: {each}, labels: {{region: eu}}}}\n"
             "spec: {pricePerGPUHour: 2.99}\n"
         )
     for index in range(TEMPLATES):

@@ -53,7 +53,7 @@ def figures(work: Path) -> dict[str, float]:
     remote = fleet.remote(work / "recorded.git", output=iter([("README.md", b"ours\n")]))
     stage = Stage(observed=fleet.observe({}, fleet.START))
     stopwatch = Stopwatch()
-    reconcile.record = stopwatch
+    reconcile.record = stopwatch  # type: ignore[assignment] # one of any arguments
     gc.set_threshold(GARBAGE)
     with GitRepository(str(remote), cache=work / "cache-recorded") as repository:
         recording = RecordingFiles(work / "passes")

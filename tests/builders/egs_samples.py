@@ -10,7 +10,7 @@ from reconciler.model.policy import Desired
 from reconciler.model.workload import Json
 from tests.builders.fleet_files import FLEET, cluster, load, text, workspace
 
-FILES = Path(__file__).with_suffix("")
+FILES = Path(__file__).with_name("egs_sample_files")
 
 
 def sample(name: str) -> str:

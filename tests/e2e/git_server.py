@@ -20,7 +20,6 @@ import time
 from collections.abc import Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import BinaryIO
 
 CHECKOUT = Path(__file__).parents[2]
 
@@ -142,7 +141,7 @@ class Handler(BaseHTTPRequestHandler):
 
     def _body(self) -> bytes:
         """Read the request's body, in chunks where git did not know its length beforehand."""
-        stream: BinaryIO = self.rfile
+        stream = self.rfile
         if self.headers.get("Transfer-Encoding", "") != "chunked":
             return stream.read(int(self.headers.get("Content-Length") or 0))
         parts = []

@@ -9,7 +9,7 @@ import pty
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -101,7 +101,7 @@ SMALL = {
 
 
 @pytest.fixture(scope="module")
-def clusters(start_cluster: Callable[[str], Cluster]) -> Iterator[tuple[Cluster, Cluster]]:
+def clusters(start_cluster: Callable[[str], Cluster]) -> tuple[Cluster, Cluster]:
     """A home where all of it lives, and a cluster that has the namespace alone."""
     home, away = start_cluster("lend-home"), start_cluster("lend-away")
     for cluster, gpus in ((home, "4"), (away, "2")):

@@ -23,8 +23,8 @@ def by_kubectl(kubectl: Path, folder: Path, seed: int) -> Any:
     file, said = folder / f"{seed}.json", folder / f"{seed}.patch.json"
     file.write_text(json.dumps(pod))
     said.write_text(json.dumps(patch))
-    argv = [kubectl, "patch", "--local", "--type=strategic", "--filename", file, "--patch-file", said, "--output=json"]
-    done = subprocess.run(argv, capture_output=True, text=True, check=False)
+    options = ["--local", "--type=strategic", f"--filename={file}", f"--patch-file={said}", "--output=json"]
+    done = subprocess.run([kubectl, "patch", *options], capture_output=True, text=True, check=False)
     return json.loads(done.stdout) if done.returncode == 0 else None
 
 

@@ -108,7 +108,7 @@ class Stopwatch:
             "Flux": lambda: scenario.three.flux.fetched() != tip,
             "Argo CD": lambda: scenario.by_argo_cd.items(APPLICATIONS),
         }
-        wanted = {"short": lambda: len(unschedulable(home)) == len(engines)}
+        wanted: dict[str, Callable[[], object]] = {"short": lambda: len(unschedulable(home)) == len(engines)}
         for name, cluster in engines.items():
             wanted[f"{name} fetched"] = fetched[name]
             wanted[f"{name} object"] = lambda cluster=cluster: cluster.items(DEPLOYMENTS)

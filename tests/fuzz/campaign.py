@@ -64,7 +64,7 @@ def campaign(
     with contained_bugs() as bugs, capture_logs(), serving() as call:
         targets = [*TARGETS, Target(name="http", make=make_call, run=call)]
         targets = [target for target in targets if only is None or target.name in only]
-        until, spent = time.process_time() + cpu_seconds, Counter[str]()
+        until, spent = time.process_time() + cpu_seconds, {target.name: 0.0 for target in targets}
         with suppress(KeyboardInterrupt):  # an interrupted campaign tells what it has tried until then
             while time.process_time() < until and (inputs is None or min(tried[t.name] for t in targets) < inputs):
                 target = (

@@ -52,7 +52,7 @@ from tests.builders.passes import SOURCE_FILES, START, Passes, seconds
 from tests.fakes.memory_repository import OURS, MemoryRepository
 from tests.fuzz.mutations import ODD, Corpus, changed_bytes, changed_document, changed_file, encoded, expression
 
-FLEETS = Corpus.below("repo-layout", "tests/golden", "tests/builders/egs_samples")
+FLEETS = Corpus.below("repo-layout", "tests/golden", "tests/builders/egs_sample_files")
 OBSERVATIONS = Corpus(
     [
         data
