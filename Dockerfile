@@ -9,9 +9,10 @@ COPY . .
 RUN python -m venv /opt/build \
  && /opt/build/bin/pip install --require-hashes --requirement requirements/build.txt \
  && /opt/build/bin/pip wheel --no-build-isolation --no-deps --wheel-dir /opt/wheels . \
- && python -m venv /opt/overspill \
- && /opt/overspill/bin/pip install --require-hashes --requirement requirements/image.txt \
- && /opt/overspill/bin/pip install --no-deps /opt/wheels/*.whl
+ && python -m venv --without-pip /opt/overspill \
+ && /opt/build/bin/pip --python /opt/overspill install --require-hashes --requirement requirements/image.txt \
+ && /opt/build/bin/pip --python /opt/overspill install --no-deps /opt/wheels/*.whl \
+ && python requirements/trim_kubernetes.py /opt/overspill/lib/python3.*/site-packages
 
 # 2. Git, ssh, that environment, and a user who owns nothing but the cache.
 FROM ${PYTHON}
