@@ -40,7 +40,9 @@ TWINS = ("spec.helmConfigs[]", "spec.subsets[].preferredNodeSelector[]")
 """Other spellings of parts that are described under the usual one."""
 UNREAD = "Exported by kubectl; not read."
 GLOBAL = ("REPO", "SOURCE_BRANCH", "OUTPUT_BRANCH", "OBSERVATIONS", "KUBECONFIG", "PROMETHEUS")
-COMMON = {f"--{name.lower().replace('_', '-')}" for name in GLOBAL} | {"--output", "--author", "--server", "--help"}
+COMMON = {f"--{name.lower().replace('_', '-')}" for name in GLOBAL} | {
+    "--output", "--author", "--reason", "--dry-run", "--at", "--help",
+}  # fmt: skip # a list of words
 """Options that several commands have alike; the page describes them once, above all commands."""
 
 
@@ -203,12 +205,15 @@ def options(name: str) -> Iterator[str]:
     for parameter in command.params:
         if not isinstance(parameter, click.Option) or {*parameter.opts} & COMMON:
             continue
-        spelled = ", ".join(sorted(parameter.opts, key=len, reverse=True))
+        spelled = ", ".join(sorted((*parameter.opts, *parameter.secondary_opts), key=len))
         value = "" if parameter.is_flag else f" {placeholder(parameter)}"
-        help_text = re.sub(r"\s*\[env:[^]]*\]", "", parameter.help or "").strip().removesuffix(".")
+        meaning = re.sub(r"\s*\[env:[^]]*\]", "", parameter.help or "").strip().removesuffix(".")
+        meaning = re.sub(r"\s*\[default: (.*)\]", r"; \1 by default", meaning)
         default = parameter.default
-        shown = parameter.show_default and default not in (None, (), False) and not callable(default)
-        meaning = f"{help_text}; `{default}` by default" if shown else help_text
+        if parameter.show_default and not parameter.is_flag and isinstance(default, str | int):
+            meaning += f"; `{default}` by default"
+        if parameter.multiple and "several times" not in meaning:
+            meaning += "; may be given several times"
         yield f"| `{spelled}{value}` | {meaning.replace('|', chr(92) + '|')} |\n"
 
 
