@@ -229,7 +229,14 @@ def serve(settings: Settings) -> None:
         stack.enter_context(handle_signals(loop))
         for view in files:
             alarms.watch(view.changed, every=LOOK_AT_FILES, reason=OBSERVATION)
-        answers = stack.enter_context(closing(AnswerDesk(latest, partial(_open_repository, settings), world.author)))
+        answers = AnswerDesk(
+            latest,
+            partial(_open_repository, settings),
+            charts=stack.enter_context(closing(Helm())),
+            clock=world.clock,
+            author=world.author,
+        )
+        stack.callback(answers.close)
         address = stack.enter_context(
             _http_server(settings, pushed, loop, queue=queue, latest=latest, shelf=repository.shelf, answers=answers)
         )

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ssl
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -102,7 +102,7 @@ class HttpClient:
         url: str,
         *,
         limit: int,
-        params: Mapping[str, str] | None = None,
+        params: Mapping[str, str | Sequence[str]] | None = None,
         headers: Mapping[str, str] | None = None,
         body: bytes | None = None,
         timeout: float | None = None,

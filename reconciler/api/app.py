@@ -17,6 +17,7 @@ from reconciler.api.routes import (
     health,
     observations,
     placements,
+    plan,
     templates,
     webhooks,
     whoami,
@@ -56,7 +57,7 @@ def create_app(
     refusal.install(app, clock)
     callers = callers or Callers(clock)
     if backend is not None:
-        for part in (placements, gprs, templates, workspaces, explain, fleet):
+        for part in (placements, gprs, templates, workspaces, explain, fleet, plan):
             app.include_router(part.router(callers, backend))
     app.include_router(whoami.router(callers))
     app.include_router(observations.router(pushed, wake, clock, token=push_token))

@@ -328,6 +328,69 @@ class HistoryPage(Answered[list[BurstDocument]]):
     metadata: NextPage
 
 
+class PlanRowDocument(_ExtensibleModel):
+    """A change in a line."""
+
+    action: str = Field(examples=["Place"])
+    workload: str | None
+    placement: str | None
+    cluster: str | None
+    replicas: int | str | None
+    until: datetime | None
+    why: str
+
+
+class CommitAuthor(_ExtensibleModel):
+    """The author of a commit."""
+
+    name: str
+    email: str
+
+
+class PlannedCommitDocument(_ExtensibleModel):
+    """A commit that a plan would make."""
+
+    subject: str
+    message: str
+    author: CommitAuthor
+    at: datetime
+    removes: list[str]
+    writes: dict[str, Any]
+    change: dict[str, Any] | None
+    notes: list[str]
+    row: PlanRowDocument
+
+
+class HeldBackRow(HeldBack):
+    """A change that demand asks for and that is not made, with its workload."""
+
+    workload: str
+
+
+class RateDocument(_ExtensibleModel):
+    """GPUs, and dollars an hour for those whose cluster has a price."""
+
+    gpus: int
+    dollars: float
+    unpriced_gpus: int
+    priced: bool
+
+
+class PlanDocument(_ExtensibleModel):
+    """A plan, as `overspill plan -o json` prints it."""
+
+    supposed: list[str]
+    at: datetime
+    source: str | None
+    output: str | None
+    commits: list[PlannedCommitDocument]
+    suppressed: list[HeldBackRow]
+    cost: RateDocument = Field(description="How much more all placements would cost than they do.")
+    problems: list[ProblemDocument]
+    wake_at: datetime | None
+    patch: Any = Field(None, description="The commits as a patch, where that is asked for.")
+
+
 class GprStatusDocument(_CamelModel):
     """The state of a GPR, with its times."""
 

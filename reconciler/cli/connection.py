@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Concatenate, ParamSpec
 
 import click
@@ -33,18 +33,21 @@ _OPTION = click.option(
 )
 
 
-def asking(answer: Callable[..., None]) -> Callable[[Callable[P, None]], Callable[P, None]]:
+def asking(
+    answer: Callable[..., None], *, also: Collection[str] = ()
+) -> Callable[[Callable[P, None]], Callable[P, None]]:
     """Give a command ``--server``: where a daemon is named, `answer` is called in its place, with a Client.
 
-    `answer` gets the command's own arguments without the flags of the repository. A flag that names a repository
-    overrides OVERSPILL_SERVER.
+    `answer` gets the command's own arguments without the flags of the repository, except for those of `also`. A flag
+    that names a repository overrides OVERSPILL_SERVER.
     """
+    local = tuple(name for name in _REPOSITORY if name not in also)
 
     def decorate(command: Callable[P, None]) -> Callable[P, None]:
         @functools.wraps(command)
         def run(*args: P.args, **kwargs: P.kwargs) -> None:
             flag = kwargs.pop("server", None)
-            local_flags = [name for name in _REPOSITORY if kwargs.get(name)]
+            local_flags = [name for name in local if kwargs.get(name)]
             if flag and local_flags:
                 option = local_flags[0].replace("_", "-")
                 raise click.UsageError(f"--server goes without --{option}: the daemon has its own")
@@ -54,7 +57,7 @@ def asking(answer: Callable[..., None]) -> Callable[[Callable[P, None]], Callabl
                 return
             if kwargs.get("at"):
                 raise click.UsageError("--at goes without --server: a daemon answers for now")
-            own = {name: value for name, value in kwargs.items() if name not in (*_REPOSITORY, "at")}
+            own = {name: value for name, value in kwargs.items() if name not in (*local, "at")}
             with connect(str(address)) as client:
                 answer(client, *args, **own)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from http import HTTPStatus
@@ -172,6 +172,15 @@ class Client:
             if not after or len(placements) >= limit:
                 return PastPlacements(placements=tuple(placements), more=bool(after))
 
+    def plan(self, *, what_if: Sequence[str] = (), source_branch: str = "", diff: bool = False) -> Mapping[str, Any]:
+        """Return what a pass would commit now, as ``overspill plan -o json`` prints it.
+
+        `what_if` are suppositions, `source_branch` is a branch whose files are decided on, and with `diff` the answer
+        has the commits as a `patch` as well.
+        """
+        params = {"whatIf": what_if, "sourceBranch": source_branch, "diff": "true" if diff else ""}
+        return self._got("/api/v1/plan", {name: value for name, value in params.items() if value})
+
     def templates(self, *, workspace: str = "") -> list[Mapping[str, Any]]:
         """List the workload templates, as EGS's REST interface has them."""
         answer = self._transport.ask("GET", "/api/v1/workload-template", params=_nonempty({"workspaceName": workspace}))
@@ -186,7 +195,7 @@ class Client:
         """Return the name and roles of this token."""
         return read(BEARER, self._got("/api/v1/whoami"), where="/api/v1/whoami")
 
-    def _got(self, path: str, params: Mapping[str, str] | None = None) -> Mapping[str, Any]:
+    def _got(self, path: str, params: Mapping[str, str | Sequence[str]] | None = None) -> Mapping[str, Any]:
         data = self._transport.ask("GET", path, params=params).get("data")
         return data if isinstance(data, Mapping) else {}
 

@@ -7,7 +7,7 @@ import json
 import random
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from http import HTTPStatus
@@ -115,7 +115,7 @@ class Transport:
         method: str,
         path: str,
         *,
-        params: Mapping[str, str] | None = None,
+        params: Mapping[str, str | Sequence[str]] | None = None,
         body: object = None,
         key: str = "",
         safe: bool = False,
@@ -148,7 +148,12 @@ class Transport:
         raise AssertionError("a pace has at least one try")
 
     def _try(
-        self, method: str, path: str, params: Mapping[str, str] | None, headers: Mapping[str, str], body: bytes | None
+        self,
+        method: str,
+        path: str,
+        params: Mapping[str, str | Sequence[str]] | None,
+        headers: Mapping[str, str],
+        body: bytes | None,
     ) -> HttpAnswer:
         try:
             return self._http.send(method, self._base + path, params=params, headers=headers, body=body, limit=_MOST)

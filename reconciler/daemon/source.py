@@ -64,6 +64,12 @@ class SourceReader:
             self._desired = self._load(commit)
         return self._desired
 
+    def beside(self) -> SourceReader:
+        """Return a reader for the commits of other branches, which shares what is parsed and nothing else."""
+        reader = SourceReader(self._repository)
+        reader._parsed = dict(self._parsed)
+        return reader
+
     def _load(self, commit: CommitId) -> Desired:
         """Assemble a commit, stepping back from bad versions until nothing is rejected any more.
 

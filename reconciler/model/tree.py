@@ -83,6 +83,15 @@ class FileChange:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Proposal:
+    """A branch that is to be merged into the source branch."""
+
+    commit: CommitId
+    base: CommitId
+    """The newest commit that both have."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Tips:
     """The tips of the two branches; None for a branch that does not exist yet."""
 

@@ -230,7 +230,8 @@ def daemon(
             longest_backoff=timedelta(milliseconds=200),
         )
         running.wake = loop.wake
-        answers = AnswerDesk(latest, partial(GitRepository, remote.url, cache=cache, committer=OURS), OURS)
+        mirror = partial(GitRepository, remote.url, cache=cache, committer=OURS)
+        answers = AnswerDesk(latest, mirror, charts=world.charts, clock=clock, author=OURS)
         backend = Backend(latest=latest, shelf=repository.shelf, queue=queue, answers=answers, strict=strict)
         app = create_app(
             pushed=PushedObservations(),

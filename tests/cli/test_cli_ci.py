@@ -15,6 +15,7 @@ import pytest
 import yaml
 
 from reconciler.cli.actions.plans.markdown import MARKER
+from tests.builders.daemon import OWNER, Daemon
 from tests.builders.kube_objects import node, pod, workload
 from tests.builders.passes import SOURCE_FILES
 from tests.builders.remote import Remote
@@ -172,6 +173,40 @@ def test_the_plan_of_a_branch_is_commented_once_and_kept_up_to_date(
     assert runner.run(steps["Comment"]).returncode == 0
     last = runner.calls.read_text().splitlines()[-1]
     assert last.startswith("api --method PATCH repos/acme/fleet/issues/comments/4711 --field body=@")
+
+
+@pytest.fixture
+def asking(tmp_path: Path, running: Daemon) -> Runner:
+    """Open a runner that reaches a daemon and no cluster; the branch pr-1 gives a workload that waits a cluster."""
+    (tmp_path / "asking").mkdir()
+    first = SOURCE_FILES["policies.yaml"].replace(", {name: worker-3}", "")
+    running.sight.free["worker-2"], running.sight.missing = 0, 3
+    running.edit({"policies.yaml": first})
+    running.remote.move("pr-1", running.remote.tip("main") or "")
+    running.remote.commit("pr-1", {"policies.yaml": SOURCE_FILES["policies.yaml"]})
+    runner = Runner(tmp_path / "asking", running.remote)
+    runner.env |= {"OVERSPILL_SERVER": f"http://127.0.0.1:{running.port}", "OVERSPILL_TOKEN": OWNER}
+    return runner
+
+
+def test_runner_that_reaches_no_cluster_has_a_daemon_plan_the_branch(
+    terminal: Terminal, tmp_path: Path, asking: Runner, steps: dict[str, str]
+) -> None:
+    ours = {"HEAD_BRANCH": "pr-1", "HEAD_REPOSITORY": "acme/fleet", "KUBECONFIG_TEXT": ""}
+    done = asking.run(steps["Plan"], **ours)
+    assert done.returncode == 0, done.stderr
+    assert "| Place | llm/vllm | worker-3 | 3 |" in (asking.path / "plan.md").read_text()
+    assert (asking.path / "output").read_text() == "planned=true\n"
+    assert asking.run(steps["Plan"], **ours | {"HEAD_BRANCH": "nowhere"}).returncode == 1
+    (asking.path / "output").unlink()
+    assert asking.run(steps["Plan"], **ours | {"HEAD_REPOSITORY": "mallory/fleet"}).returncode == 0
+    assert "so no cluster can be seen" in (asking.path / "summary.md").read_text()
+    assert not (asking.path / "output").exists()
+    plan = pipeline(terminal, tmp_path, "gitlab", ".gitlab-ci.yml")["overspill-plan"]
+    merged = {"CI_MERGE_REQUEST_SOURCE_PROJECT_ID": "7", "CI_MERGE_REQUEST_PROJECT_ID": "7"}
+    done = asking.run("\n".join(plan["script"]), CI_MERGE_REQUEST_SOURCE_BRANCH_NAME="pr-1", **merged)
+    assert done.returncode == 0, done.stderr
+    assert "| Place | llm/vllm | worker-3 | 3 |" in (asking.work / plan["artifacts"]["paths"][0]).read_text()
 
 
 def test_without_the_secret_there_is_no_plan_and_no_comment(runner: Runner, steps: dict[str, str]) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.cli.actions.plans.diff import apply, patch
+from reconciler.daemon.answers.patch import apply, patch
 from reconciler.model.tree import Commit, Identity
 from tests.builders.remote import MORNING
 

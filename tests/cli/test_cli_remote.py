@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.builders.daemon import STRANGER, Daemon, small
+from tests.builders.daemon import OWNER, STRANGER, Daemon, small
+from tests.builders.passes import SOURCE_FILES
 from tests.cli.conftest import Terminal
 
 
@@ -141,3 +142,25 @@ def test_flag_that_names_a_repository_is_stronger_than_the_variable_of_the_daemo
     assert (both.exit_code, "--server goes without --repo" in both.stderr) == (2, True)
     moved = laptop("explain", "abc/bookinfo", "--at", "+1h")
     assert (moved.exit_code, "--at goes without --server" in moved.stderr) == (2, True)
+
+
+def test_plan_of_a_daemon_reads_like_that_of_this_machine(laptop: Terminal, running: Daemon) -> None:
+    question = ("plan", "--what-if", "llm/vllm+3")
+    table = laptop.done(*question)
+    assert table.splitlines()[0] == "What if 3 more replicas of llm/vllm had been missing on worker-1 for 30s?"
+    assert table.splitlines()[3].split()[:2] == ["Place", "llm/vllm"]
+    assert "Overspill plan: 1 commit, 0 held back" in laptop.done(*question, "-o", "markdown")
+    patch = laptop.done(*question, "--diff")
+    assert "+++ b/clusters/worker-2/" in patch
+    assert laptop(*question, "--detailed-exitcode").exit_code == 2
+    assert laptop("plan", "--detailed-exitcode").exit_code == 0
+    assert "patch" not in laptop.answer(*question)
+    assert laptop("plan", "--what-if", "llm/nothing+3").exit_code == 1
+    broken = {"policies.yaml": SOURCE_FILES["policies.yaml"].replace("window: 30s", "window: soon")}
+    running.remote.move("pr-1", running.remote.tip("main") or "")
+    running.remote.commit("pr-1", broken)
+    refused = laptop("plan", "--source-branch", "pr-1")
+    assert (refused.exit_code, "no role for all workspaces" in refused.stderr) == (1, True)
+    laptop.env["OVERSPILL_TOKEN"] = OWNER
+    wrong = laptop("plan", "--source-branch", "pr-1", "--detailed-exitcode")
+    assert (wrong.exit_code, "error: policies.yaml:6: spec.scaleUp.window: " in wrong.stderr) == (1, True)

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
 
 from reconciler.cli.actions.plans.markdown import money
+from reconciler.daemon.answers.plan_report import cost_of
 from reconciler.model.ids import ClusterName
 from reconciler.model.placement import Placement
 from reconciler.model.plan import Change, Choice, EndReason, Move, Revert
 from reconciler.model.policy import Cluster
 from reconciler.model.units import Resources
+from reconciler.text.to_json import json_value
 from tests.builders.inputs import placement
 from tests.builders.passes import SOURCE_FILES
 from tests.builders.remote import Remote
@@ -55,7 +58,7 @@ def end(cluster: str, replicas: int) -> Revert:
     ],
 )
 def test_money_is_told_where_gpus_or_cents_change(changes: list[Change], words: str) -> None:
-    assert money(changes, CLUSTERS, NOW) == words
+    assert money(json_value(cost_of(changes, CLUSTERS, NOW))) == words
 
 
 def test_a_comment_of_many_long_problems_fits_and_counts_the_rest(overspill: Terminal, fleet: Remote) -> None:
@@ -71,3 +74,10 @@ def test_a_comment_of_many_long_problems_fits_and_counts_the_rest(overspill: Ter
     assert 0 < len(shown) < number
     warnings = int(summary.split(",")[1].split()[0])
     assert int(rest.split()[2]) == number + warnings - len(shown)
+
+
+def test_refused_clusters_are_folded_below_what_is_held_back(overspill: Terminal, see: Callable[..., None]) -> None:
+    see(missing=9, worker_2=0, worker_3=0)
+    comment = overspill.done("plan", "-o", "markdown")
+    _, folded = comment.split("<details><summary>Refused clusters</summary>")
+    assert "| `llm/vllm` | `worker-2` | NoCapacity | " in folded

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
+from reconciler.errors import InvalidInput
 from reconciler.lab import memory_repository
 from reconciler.lab.memory_repository import EPOCH, OURS, PERSON
 from reconciler.model.ids import BlobId, CommitId
-from reconciler.model.tree import Advance, alone
+from reconciler.model.tree import Advance, Proposal, alone
 
 __all__ = ["EPOCH", "OURS", "PERSON", "MemoryRepository"]
 
@@ -20,6 +21,10 @@ class MemoryRepository(memory_repository.MemoryRepository):
         self.pushes = 0
         self.before_push: Callable[[], None] = lambda: None
         super().__init__(source)
+
+    def propose(self, branch: str) -> Proposal:
+        """Know no branch but those of passes."""
+        raise InvalidInput(f"fetching branch {branch!r}: the fleet repository has no such branch")
 
     def close(self) -> None:
         """Keep everything: others have it open."""

@@ -9,8 +9,10 @@ import pytest
 from reconciler.adapters.git import GitRepository
 from reconciler.adapters.git.commits import parse
 from reconciler.adapters.git.history import FIRST_STEP
-from reconciler.errors import Conflict, Transient
+from reconciler.adapters.git.repository import COMMITTER
+from reconciler.errors import Conflict, InvalidInput, Transient
 from reconciler.model.ids import BlobId, CommitId
+from reconciler.model.tree import Commit, Proposal
 from tests.builders.remote import MORNING
 
 OURS = "Overspill <overspill@overspill.dev>"
@@ -271,3 +273,28 @@ def test_a_section_passes_by_others_whose_clocks_are_wrong(remote, fresh):
     section = fresh().section(tip, since=MORNING)
     assert section.base is not None
     assert (section.base.id, len(section.commits)) == (ours, 2)
+
+
+def test_branch_is_fetched_as_far_back_as_it_left_the_source_branch(remote, fresh):
+    past = _past(remote, "main", LONG)
+    remote.move("pr-1", past[10])
+    tip = remote.commit("pr-1", {"file": "mine"})
+    repository = fresh()
+    assert repository.propose("pr-1") == Proposal(commit=tip, base=past[10])
+    assert [change.path for change in repository.changes(past[10], tip)] == ["file"]
+    assert [commit.id for commit in repository.log(past[-1])] == past[::-1]
+
+
+def test_commit_on_top_of_the_source_branch_has_the_history_of_that_one(remote, fresh):
+    past = _past(remote, "main", LONG)
+    repository = fresh()
+    commit = Commit(message="Merge\n", author=COMMITTER, at=MORNING + timedelta(days=9), writes={"new": b"file"})
+    (merged,) = repository.write(past[-1], [commit])
+    assert len(repository.log(merged)) == LONG + 1
+
+
+def test_branch_without_a_commit_of_the_source_branch_is_refused(remote, fresh):
+    _past(remote, "main", 3)
+    remote.commit("alone", {"file": "alone"})
+    with pytest.raises(InvalidInput, match="shares no commit with the source branch"):
+        fresh().propose("alone")

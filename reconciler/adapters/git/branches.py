@@ -7,17 +7,19 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 
 from reconciler.adapters.git import remote as address
+from reconciler.adapters.git.history import FIRST_STEP, GROWTH
 from reconciler.adapters.git.mirror import Mirror
 from reconciler.adapters.git.objects import Missing, ObjectReader
 from reconciler.adapters.git.remote import Remote
 from reconciler.adapters.git.run import Output, Runner
 from reconciler.errors import Conflict, InvalidInput, OverspillError, Transient
 from reconciler.model.ids import ClusterName, CommitId, TreeId, is_name
-from reconciler.model.tree import Branch, Tips
+from reconciler.model.tree import Branch, Proposal, Tips
 
 SOURCE = "refs/overspill/source"
 OUTPUT = "refs/overspill/output"
 CLUSTERS = "refs/overspill/clusters/"
+PROPOSAL = "refs/overspill/proposal"
 
 # A fetch moves only the refs that its command names: the refspecs of the configuration are for pushes.
 _FETCH = ("fetch", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules", "--progress", "--refmap=")
@@ -97,6 +99,29 @@ class RemoteBranches:
         names = (line.partition(b"\t")[2].decode(errors="replace") for line in listed.stdout.splitlines())
         theirs = (name for name in names if name != self.output and not name.startswith(self._clusters))
         return [name.removeprefix("refs/heads/") for name in theirs]
+
+    def propose(self, branch: str) -> Proposal:
+        """Fetch a branch by its full name, deep enough to find where it left the source branch."""
+        name = branch.removeprefix("refs/heads/")
+        doing = f"fetching branch {name!r}"
+        if branch == self.output or branch.startswith(self._clusters):
+            raise InvalidInput(f"{doing}: Overspill writes it (name a branch with files of the fleet)")
+        depth = FIRST_STEP
+        while True:
+            before = self.shallow()
+            refs = [self.source, f"+{branch}:{PROPOSAL}"]
+            done = self.runner.run([*_FETCH, f"--depth={depth}", address.NAME, *refs], remote=True)
+            if "couldn't find remote ref" in done.stderr:
+                raise InvalidInput(f"{doing}: the fleet repository has no such branch (try `git push origin {name}`)")
+            if done.status:
+                raise self.failure(doing, done)
+            tip = self.local(["rev-parse", f"{PROPOSAL}^{{commit}}"]).decode().strip()
+            shared = self.runner.run(["merge-base", str(self.tips.source), tip])
+            if shared.status == 0:
+                return Proposal(commit=CommitId(tip), base=CommitId(shared.stdout.decode().strip()))
+            if depth > FIRST_STEP and self.shallow() == before:
+                raise InvalidInput(f"{doing}: it shares no commit with the source branch (try a branch of that one)")
+            depth *= GROWTH
 
     def branches(self) -> Mapping[ClusterName, Branch]:
         """Return the branches of clusters, and include them in the next fetch.

@@ -44,6 +44,7 @@ from reconciler.model.tree import (
     LoggedChanges,
     LoggedCommit,
     Projection,
+    Proposal,
     Tips,
     TreeEntry,
     alone,
@@ -109,6 +110,7 @@ class GitRepository:
             mirror.close()
             raise
         self._written: tuple[CommitId | None, frozenset[CommitId]] = (None, frozenset())
+        self._on_source: frozenset[CommitId] = frozenset()
         self._projected: dict[CommitId, tuple[CommitId | None, Branch]] = {}
         self._ours: tuple[tuple[int, CommitId], CommitId | None] | None = None
 
@@ -131,6 +133,14 @@ class GitRepository:
         Raises Transient if the remote is unreachable or hangs, InvalidInput if it is missing or denies access.
         """
         return self._branches.fetch()
+
+    def propose(self, branch: str) -> Proposal:
+        """Fetch a branch of the remote, and find the newest commit that it shares with the source branch.
+
+        Raises InvalidInput for a name that is none of a branch for people, for a missing branch and for one without a
+        shared commit, and Transient as `fetch` does.
+        """
+        return self._branches.propose(branch_ref(branch))
 
     def tips(self) -> Tips:
         """Return the tips of the last fetch or push."""
@@ -238,6 +248,8 @@ class GitRepository:
         )
         made = [CommitId(line) for line in written.decode().split()]
         self._written = (base, frozenset(made))
+        if base is not None and base == self.tips().source:
+            self._on_source = frozenset(made)
         return made
 
     def branches(self) -> Mapping[ClusterName, Branch]:
@@ -321,7 +333,8 @@ class GitRepository:
     def _history(self, tip: CommitId) -> History:
         """Return the history of the branch that a commit was fetched from."""
         branches = self._branches
-        branch = branches.source if tip == branches.tips.source else branches.output
+        of_source = tip == branches.tips.source or tip in self._on_source
+        branch = branches.source if of_source else branches.output
         return History(
             branches.reader, branches.local, branches.shallow, deepen=lambda depth: branches.deepen(branch, depth)
         )

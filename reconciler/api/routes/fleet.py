@@ -89,7 +89,7 @@ def router(callers: Callers, backend: Backend) -> APIRouter:
         since = _moment(filters.since)
         start = paging.read_offset(filters.continue_)
         end, within = start + filters.limit, readable_workspaces(caller_of(request))
-        with asked():
+        with asked(backend.snapshot(), caller_of(request)):
             past = backend.answers.history(
                 lambda snapshot: HistorySelection.of(
                     snapshot.decision, filters.workload, since=since, limit=end, within=within

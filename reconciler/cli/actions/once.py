@@ -16,6 +16,7 @@ from reconciler.core.commits.cluster_branches import branches_of
 from reconciler.daemon.reconcile import Outcome, reconcile_once
 from reconciler.daemon.steer import retry_conflicts
 from reconciler.settings import Settings
+from reconciler.text.to_json import json_value
 from reconciler.text.wording import count
 
 LAST_WORDS = timedelta(seconds=5)
@@ -29,7 +30,7 @@ def once(settings: Settings, form: options.Output) -> None:
         outcome = retry_conflicts(lambda: reconcile_once(world, memory), random=random.random)
     print_outcome(settings, outcome, form, empty="Nothing to change.")
     if form == "table":
-        print_suppressed(outcome.rendered.suppressed)
+        print_suppressed(json_value(outcome.rendered.suppressed))
     warn_without_observations(settings)
     warn_of_old_observations(settings, outcome.rendered.suppressed)
     printing.problems(webhooks.close(LAST_WORDS))

@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import click
 
 from reconciler.cli import options
+from reconciler.cli.connection import asking
 from reconciler.cli.exit_codes import REFUSED
 from reconciler.cli.watch import watched
 
 if TYPE_CHECKING:
+    from reconciler.client import Client
     from reconciler.core.observe.supposition import Supposition
     from reconciler.settings import Settings
 
@@ -65,6 +67,12 @@ class _Plan(click.Command):
             raise
 
 
+def _plan_remotely(client: Client, *, source_branch: str | None, **flags: Any) -> None:
+    from reconciler.cli.actions.plans import plan as action
+
+    action.plan_remotely(client, branch=source_branch or "", **flags)
+
+
 @options.examples(
     "overspill plan --observations observations/",
     "overspill plan --diff | less",
@@ -73,9 +81,11 @@ class _Plan(click.Command):
     "overspill plan --what-if cluster/worker-2=down --what-if cluster/worker-3/gpu+4",
     "overspill plan -o json | jq '.commits[].subject'",
     "overspill plan --source-branch my-branch -o markdown",
+    "overspill plan --server https://overspill.example.com --source-branch my-branch",
 )
 @click.command(cls=_Plan)
 @watched
+@asking(_plan_remotely, also=("source_branch",))
 @options.connected("OBSERVATIONS", "KUBECONFIG", "PROMETHEUS")
 @options.at
 @click.option(
@@ -108,7 +118,8 @@ def plan(
 
     Each change is shown with its reason; held-back replicas follow. With --at the answer is for another moment, as if
     everything stayed as it is seen now: bursts that will have expired, windows that will be over. With --what-if it is
-    for an observation with what you suppose of it; the fleet files stay as they are.
+    for an observation with what you suppose of it; the fleet files stay as they are. With --server a daemon decides on
+    what it observes; --source-branch is then a branch of the fleet repository, taken as if it was merged.
 
     A single pass has not watched the demand fall. A burst that a daemon reverts after the scale-down window is shown
     only where the observations have `deficitSince`.

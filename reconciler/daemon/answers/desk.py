@@ -5,14 +5,23 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from threading import Lock
-from typing import Protocol
 
+from reconciler.core.commits.write import RenderedPlan
+from reconciler.core.decide.decide import decide
+from reconciler.core.observe.supposition import Supposition
 from reconciler.daemon.answers.history import History, HistorySelection, read_history
+from reconciler.daemon.answers.patch import files_before, patch
+from reconciler.daemon.answers.preview import PastView, later_input
+from reconciler.daemon.answers.proposal import ProposalRepository, ReviewedCharts, read_proposal, unobserved
+from reconciler.daemon.budgets import BudgetReader
+from reconciler.daemon.reconcile import PassDecision, World, draft, with_mass_deletion
 from reconciler.daemon.snapshot import LatestSnapshot, Snapshot
+from reconciler.daemon.source import SourceReader
 from reconciler.errors import InvalidInput, Transient
-from reconciler.model.tree import Identity
-from reconciler.ports import Repository
+from reconciler.model.tree import Identity, Tips
+from reconciler.ports import Charts, Clock
 
 PATIENCE = 20.0
 """Seconds that a caller waits for the answers to those before."""
@@ -22,27 +31,53 @@ _DEEP = 500
 """Commits of the output branch that are fetched where the newest pass is behind its tip."""
 
 
-class OwnRepository(Repository, Protocol):
-    """A repository that is closed in the end."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanQuestion:
+    """What is asked of a plan."""
 
-    def close(self) -> None:
-        """Remove the mirror."""
-        ...
+    suppositions: tuple[Supposition, ...] = ()
+    branch: str = ""
+    """The branch whose files are to be decided on; empty for the source branch."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanAnswer:
+    """A plan that nobody carries out."""
+
+    snapshot: Snapshot
+    """The pass whose observation it is made of."""
+    decision: PassDecision
+    rendered: RenderedPlan
+    questions: tuple[str, ...]
+    """The suppositions in words."""
 
 
 class AnswerDesk:
     """Answers one caller at a time, from any thread.
 
-    The repository is opened with the first question: its mirror is one more copy of the branches.
+    The repository is opened with the first question: its mirror is one more copy of the branches. A plan costs what a
+    pass does, so that after each as much time is left to passes as it took.
     """
 
-    def __init__(self, latest: LatestSnapshot, open_repository: Callable[[], OwnRepository], author: Identity) -> None:
+    def __init__(
+        self,
+        latest: LatestSnapshot,
+        open_repository: Callable[[], ProposalRepository],
+        *,
+        charts: Charts,
+        clock: Clock,
+        author: Identity,
+    ) -> None:
         """Answer from the newest pass, and from a repository of its own that `author` commits to."""
         self._latest = latest
         self._open = open_repository
+        self._charts = charts
+        self._clock = clock
         self._author = author
         self._lock = Lock()
-        self._repository: OwnRepository | None = None
+        self._repository: ProposalRepository | None = None
+        self._source: SourceReader | None = None
+        self._rest_until = 0.0
         self._closed = False
 
     def history(self, selection: Callable[[Snapshot], HistorySelection]) -> History:
@@ -50,6 +85,45 @@ class AnswerDesk:
         with self._turn() as repository:
             snapshot = self._fetched(repository)
             return read_history(repository, self._author, snapshot.decision.inputs.ledger, selection(snapshot))
+
+    def plan(self, question: PlanQuestion) -> PlanAnswer:
+        """Decide now on the observation of the newest pass.
+
+        Raises InvalidInput for a branch that cannot be read and for suppositions about what does not exist, and
+        Transient when too many ask.
+        """
+        with self._turn() as repository, self._paced():
+            snapshot = self._fetched(repository)
+            before, now = snapshot.decision.inputs, self._clock.now()
+            tips = replace(snapshot.decision.tips, output=before.ledger.commit)
+            charts = self._charts
+            if question.branch:
+                source = self._source = self._source or SourceReader(repository)
+                proposed = read_proposal(repository, source, question.branch, author=self._author, now=now)
+                reviewed = before.desired
+                inputs, questions = later_input(before, now, question.suppositions, proposed.desired)
+                inputs = replace(
+                    with_mass_deletion(replace(inputs, deletion=None), repository),
+                    desired=replace(
+                        inputs.desired,
+                        problems=(*inputs.desired.problems, *unobserved(proposed.desired, reviewed)),
+                    ),
+                    budgets=BudgetReader().budgets(
+                        repository, self._author, proposed.desired, replace(tips, source=proposed.merged), now
+                    ),
+                )
+                charts = ReviewedCharts.of(charts, reviewed)
+                tips = replace(tips, source=proposed.desired.commit)
+            else:
+                inputs, questions = later_input(before, now, question.suppositions)
+            world = self._world(repository, snapshot, charts)
+            decision, rendered = draft(world, PassDecision.of(inputs, tips, decide(inputs)))
+            return PlanAnswer(snapshot=snapshot, decision=decision, rendered=rendered, questions=questions)
+
+    def patch(self, tips: Tips, rendered: RenderedPlan) -> bytes:
+        """Write the commits of a plan as a patch."""
+        with self._turn() as repository:
+            return patch(rendered.commits, files_before(repository, tips.output, rendered.commits))
 
     def close(self) -> None:
         """Remove the mirror once nobody reads it, and answer nobody any more."""
@@ -59,8 +133,31 @@ class AnswerDesk:
                 self._repository.close()
                 self._repository = None
 
+    def _world(self, repository: ProposalRepository, snapshot: Snapshot, charts: Charts) -> World:
+        return World(
+            repository=repository,
+            clusters=PastView(observed=snapshot.decision.inputs.observed),
+            charts=charts,
+            clock=self._clock,
+            author=self._author,
+        )
+
     @contextmanager
-    def _turn(self) -> Iterator[OwnRepository]:
+    def _paced(self) -> Iterator[None]:
+        """Begin a plan once passes have had as much time as the last one took. Raises Transient after a long one."""
+        wait = self._rest_until - time.monotonic()
+        if wait > PATIENCE:
+            raise Transient("a plan has just been made, and the next waits for its turn")
+        time.sleep(max(0.0, wait))
+        began = time.monotonic()
+        try:
+            yield
+        finally:
+            now = time.monotonic()
+            self._rest_until = now + (now - began)
+
+    @contextmanager
+    def _turn(self) -> Iterator[ProposalRepository]:
         """Wait until nobody else is answered. Raises Transient when that takes too long."""
         if not self._lock.acquire(timeout=PATIENCE):
             raise Transient("others are being answered")
@@ -74,7 +171,7 @@ class AnswerDesk:
         finally:
             self._lock.release()
 
-    def _fetched(self, repository: OwnRepository) -> Snapshot:
+    def _fetched(self, repository: ProposalRepository) -> Snapshot:
         """Fetch, and return the newest pass, whose commits the mirror then holds."""
         for _ in range(_LOOKS):
             try:

@@ -1,34 +1,40 @@
-"""`plan`: the commits that `run` would make, as a table, as a patch or as JSON."""
+"""`plan`: the commits that `run` would make, by a daemon or by this machine: as a table, a patch, Markdown or JSON.
+
+Both answers are printed from their JSON, so that they read alike.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import base64
+from collections.abc import Mapping, Sequence
 from datetime import datetime
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import click
 
 from reconciler import app
-from reconciler.bulkhead import Seam, attempt
 from reconciler.cli import options, printing
-from reconciler.cli.actions.plans.diff import patch
 from reconciler.cli.actions.plans.markdown import markdown_plan
-from reconciler.cli.actions.plans.rows import plan_rows
+from reconciler.cli.actions.remote import problems_of
 from reconciler.cli.actions.visibility import warn_of_old_observations, warn_without_observations
 from reconciler.cli.commands.plan import PlanForm
 from reconciler.cli.exit_codes import REFUSED, WOULD_CHANGE
-from reconciler.core.commits.templates import written
 from reconciler.core.commits.write import RenderedPlan
-from reconciler.core.explain.workload import describe_injection
 from reconciler.core.observe.supposition import ClusterDown, Supposition
+from reconciler.daemon.answers.patch import files_before, patch
+from reconciler.daemon.answers.plan_report import report_plan
 from reconciler.daemon.reconcile import PassDecision, draft
-from reconciler.errors import Bug
-from reconciler.model.plan import Change, Move, Place, Suppressed
-from reconciler.model.tree import Commit
-from reconciler.ports import Repository
+from reconciler.model.placement import place_name
 from reconciler.preview import decision_at, suppose_world
 from reconciler.settings import Settings
-from reconciler.text.timestamps import format_time
+from reconciler.text.to_json import json_value
 from reconciler.text.wording import count
+
+if TYPE_CHECKING:  # it takes long to import, and commands without a daemon do not need it
+    from reconciler.client import Client
+
+PlanDocument: TypeAlias = Mapping[str, Any]
+"""A plan as ``-o json`` prints it, or a part of one."""
 
 
 def plan(
@@ -46,141 +52,140 @@ def plan(
         if what_if:
             world, memory, supposed = suppose_world(world, memory, what_if)  # noqa: PLW2901 - the world from here on
         decision, rendered = draft(world, decision_at(world, memory, at))
-        files = _before(world.repository, decision, rendered.commits) if as_diff else {}
-    if form == "json":
-        printing.json_out({"supposed": supposed, **plan_document(decision, rendered)})
-    elif form == "markdown":
-        click.echo(markdown_plan(decision, rendered, supposed), nl=False)
-    else:
-        _questions(supposed)
-        if as_diff:
-            click.echo(patch(rendered.commits, files), nl=False)
-        else:
-            print_plan(decision, rendered, form)
+        files = files_before(world.repository, decision.tips.output, rendered.commits) if as_diff else {}
+    report = report_plan(decision, rendered)
+    document = {"supposed": [*supposed], **json_value(report)}
+    _print(document, patch(rendered.commits, files) if as_diff else None, form)
     warn_without_observations(settings)
     if not any(isinstance(supposition, ClusterDown) for supposition in what_if):
         warn_of_old_observations(settings, rendered.suppressed)
-    if printing.problems((*decision.problems, *rendered.problems)):
+    _exit(document, refused=printing.problems(report.problems), detailed_exitcode=detailed_exitcode)
+
+
+def plan_remotely(
+    client: Client,
+    *,
+    what_if: Sequence[Supposition],
+    branch: str,
+    as_diff: bool,
+    detailed_exitcode: bool,
+    form: PlanForm,
+) -> None:
+    """Print the plan that a daemon makes, of its own files or of those of another branch."""
+    questions = tuple(supposition.text for supposition in what_if)
+    answer = dict(client.plan(what_if=questions, source_branch=branch, diff=as_diff))
+    text = answer.pop("patch", None)
+    # A patch with bytes that are not UTF-8 comes as {"base64": ...}.
+    data = base64.b64decode(text["base64"]) if isinstance(text, Mapping) else text and str(text).encode()
+    _print(answer, data if as_diff else None, form)
+    refused = printing.problems(problems_of(answer["problems"]))
+    _exit(answer, refused=refused, detailed_exitcode=detailed_exitcode)
+
+
+def _print(document: PlanDocument, patch_text: bytes | None, form: PlanForm) -> None:
+    if form == "json":
+        printing.json_out(document)
+    elif form == "markdown":
+        click.echo(markdown_plan(document), nl=False)
+    else:
+        for question in document["supposed"]:
+            printing.sentence(question)
+        if document["supposed"]:
+            click.echo()
+        if patch_text is None:
+            _tables(document, "Nothing to change.")
+        else:
+            click.echo(patch_text, nl=False)
+
+
+def _exit(document: PlanDocument, *, refused: bool, detailed_exitcode: bool) -> None:
+    if refused:
         raise click.exceptions.Exit(REFUSED)
-    if detailed_exitcode and rendered.commits:
+    if detailed_exitcode and document["commits"]:
         raise click.exceptions.Exit(WOULD_CHANGE)
-
-
-def _questions(supposed: Sequence[str]) -> None:
-    """Print what is supposed, with a blank line before what follows."""
-    for question in supposed:
-        printing.sentence(question)
-    if supposed:
-        click.echo()
 
 
 def print_plan(
     decision: PassDecision, rendered: RenderedPlan, form: options.Output, *, empty: str = "Nothing to change."
 ) -> None:
     """Print the commits of a plan and the replicas that are held back, as tables or as JSON."""
+    print_plan_document(plan_document(decision, rendered), form, empty=empty)
+
+
+def print_plan_document(document: PlanDocument, form: options.Output, *, empty: str) -> None:
+    """Print a plan from its JSON."""
     if form == "json":
-        printing.json_out(plan_document(decision, rendered))
+        printing.json_out(document)
     else:
-        _tables(decision, rendered, empty)
+        _tables(document, empty)
 
 
-def plan_document(decision: PassDecision, rendered: RenderedPlan) -> dict[str, object]:
-    """Return a plan for JSON: every commit with its files, the suppressed replicas, and the problems."""
-    first = len(rendered.commits) - len(rendered.changes)
-    changes: list[Change | None] = [*([None] * first), *rendered.changes]
-    return {
-        "at": decision.inputs.now,
-        "source": decision.tips.source,
-        "output": decision.tips.output,
-        "commits": [
-            {
-                "subject": commit.message.partition("\n")[0],
-                "message": commit.message,
-                "author": commit.author,
-                "at": commit.at,
-                "removes": commit.removes,
-                "writes": commit.writes,
-                "change": change,
-                "notes": [*_notes(decision, change)],
-            }
-            for commit, change in zip(rendered.commits, changes, strict=True)
-        ],
-        "suppressed": rendered.suppressed,
-        "problems": (*decision.problems, *rendered.problems),
-        "wakeAt": decision.plan.wake_at,
-    }
+def plan_document(decision: PassDecision, rendered: RenderedPlan) -> dict[str, Any]:
+    """Return a plan as JSON, and print the tracebacks of bugs in its notes, which no other problem tells of."""
+    report = report_plan(decision, rendered)
+    known = {*decision.problems, *rendered.problems}
+    printing.bugs(problem for problem in report.problems if problem not in known)
+    document: dict[str, Any] = json_value(report)
+    return document
 
 
-def print_suppressed(suppressed: Sequence[Suppressed]) -> None:
+def print_suppressed(suppressed: Sequence[PlanDocument]) -> None:
     """Print the replicas that are held back with the reasons, and the clusters that were refused."""
     if not suppressed:
         return
     printing.heading("Held back")
-    rows = [(entry.workload, entry.reason, entry.replicas or None, entry.until, entry.message) for entry in suppressed]
+    rows = [
+        (entry["workload"], entry["reason"], entry["replicas"] or None, entry["until"], entry["message"])
+        for entry in suppressed
+    ]
     printing.table(("WORKLOAD", "REASON", "REPLICAS", "UNTIL", "WHY"), rows)
-    refusals = [(entry.workload, refusal) for entry in suppressed for refusal in entry.refusals]
+    refusals = [(entry["workload"], refusal) for entry in suppressed for refusal in entry["refusals"]]
     if refusals:
         printing.heading("Refused clusters")
         printing.table(
             ("WORKLOAD", "CLUSTER", "REASON", "WHY", "WHAT WOULD CHANGE IT"),
             [
-                (workload, refusal.where, refusal.reason, refusal.message, refusal.remedy)
+                (
+                    workload, place_name(refusal["cluster"], refusal["subset"]), refusal["reason"], refusal["message"],
+                    refusal["remedy"],
+                )
                 for workload, refusal in refusals
             ],
-        )
+        )  # fmt: skip # a row as it is printed
 
 
-def _tables(decision: PassDecision, rendered: RenderedPlan, empty: str) -> None:
+def _tables(document: PlanDocument, empty: str) -> None:
+    commits, suppressed = document["commits"], document["suppressed"]
     headers = ("ACTION", "WORKLOAD", "PLACEMENT", "CLUSTER", "REPLICAS", "UNTIL", "WHY")
-    printing.table(headers, plan_rows(rendered), empty=empty)
-    _subsets(decision, rendered)
-    print_suppressed(rendered.suppressed)
-    counts = [count(len(rendered.commits), "commit"), f"{len(rendered.suppressed)} held back"]
-    if decision.plan.wake_at is not None:
-        counts.append(f"the next look is due at {format_time(decision.plan.wake_at)}")
+    fields = tuple(header.lower() for header in headers)
+    printing.table(headers, [[commit["row"][field] for field in fields] for commit in commits], empty=empty)
+    _subsets(commits)
+    print_suppressed(suppressed)
+    counts = [count(len(commits), "commit"), f"{len(suppressed)} held back"]
+    if document["wakeAt"] is not None:
+        counts.append(f"the next look is due at {document['wakeAt']}")
     click.echo()
-    printing.sentence(f"At {format_time(decision.inputs.now)}: {', '.join(counts)}.")
-    if any(_names_placement(change) for change in rendered.changes):
+    printing.sentence(f"At {document['at']}: {', '.join(counts)}.")
+    if any(_names_placement(commit["change"]) for commit in commits):
         printing.sentence(
             "The digits of a new placement's name come from the time of the pass: a later one has others."
         )
 
 
-def _names_placement(change: Change | None) -> bool:
-    return isinstance(change, Place) or (isinstance(change, Move) and change.before.id != change.after.id)
+def _names_placement(change: PlanDocument | None) -> bool:
+    if change is None:
+        return False
+    moved = change["action"] == "Move" and change["before"]["name"] != change["after"]["name"]
+    return bool(change["action"] == "Place" or moved)
 
 
-def _subsets(decision: PassDecision, rendered: RenderedPlan) -> None:
+def _subsets(commits: Sequence[PlanDocument]) -> None:
     """Print the changes of subsets to the pods of placements that are written."""
     rows = [
-        (placement.workload, placement.name, placement.where, note)
-        for change in rendered.changes
-        for note in _notes(decision, change)
-        if (placement := written(change)) is not None
+        (commit["row"]["workload"], commit["row"]["placement"], commit["row"]["cluster"], note)
+        for commit in commits
+        for note in commit["notes"]
     ]
     if rows:
         printing.heading("Pods of subsets")
         printing.table(("WORKLOAD", "PLACEMENT", "CLUSTER", "WHAT IS CHANGED"), list(dict.fromkeys(rows)))
-
-
-def _notes(decision: PassDecision, change: Change | None) -> Iterator[str]:
-    """Yield the changes of a subset to the pods of the placement that a change writes."""
-    placement = None if change is None else written(change)
-    if placement is None:
-        return
-    notes = attempt(Seam.STATUS, placement.path, lambda: (*describe_injection(decision.inputs.desired, placement),))
-    if isinstance(notes, Bug):
-        printing.bugs((notes.problem(notes.item),))
-        yield notes.summary
-    else:
-        yield from notes
-
-
-def _before(repository: Repository, decision: PassDecision, commits: Sequence[Commit]) -> dict[str, bytes]:
-    """Read the files that the commits touch as they are at the output branch's tip."""
-    touched = sorted({path for commit in commits for path in (*commit.removes, *commit.writes)})
-    if decision.tips.output is None or not touched:
-        return {}
-    entries = repository.entries(decision.tips.output, under=touched)
-    contents = repository.read({entry.blob for entry in entries})
-    return {entry.path: contents[entry.blob] for entry in entries}

@@ -6,7 +6,9 @@ import difflib
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from reconciler.model.ids import CommitId
 from reconciler.model.tree import Commit
+from reconciler.ports import Repository
 from reconciler.text.timestamps import format_time
 
 _NO_NEWLINE = b"\\ No newline at end of file\n"
@@ -25,6 +27,16 @@ def patch(commits: Sequence[Commit], files: Mapping[str, bytes]) -> bytes:
         parts.append(b"\n" if number < len(commits) else b"")
         before = after
     return b"".join(parts)
+
+
+def files_before(repository: Repository, tip: CommitId | None, commits: Sequence[Commit]) -> dict[str, bytes]:
+    """Read the files that commits touch as they are at the output branch's tip."""
+    touched = sorted({path for commit in commits for path in (*commit.removes, *commit.writes)})
+    if tip is None or not touched:
+        return {}
+    entries = repository.entries(tip, under=touched)
+    contents = repository.read({entry.blob for entry in entries})
+    return {entry.path: contents[entry.blob] for entry in entries}
 
 
 def apply(commit: Commit, files: Mapping[str, bytes]) -> dict[str, bytes]:

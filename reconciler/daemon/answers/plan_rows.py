@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from datetime import datetime
+
 from reconciler.core.commits import message_parts
 from reconciler.core.commits.messages import held, reason_clause
 from reconciler.core.commits.write import RenderedPlan
+from reconciler.model.ids import WorkloadId
 from reconciler.model.ledger import Drift
 from reconciler.model.placement import RestraintKind
 from reconciler.model.plan import (
@@ -24,22 +28,37 @@ from reconciler.model.tree import Commit
 from reconciler.text.wording import as_clause
 
 
-def plan_rows(rendered: RenderedPlan) -> list[tuple[object, ...]]:
-    """Return the action, workload, placement, cluster, replicas, end and reason of each commit, in their order."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanRow:
+    """A change in a line; None for what it does not have."""
+
+    action: str
+    workload: WorkloadId | None = None
+    placement: str | None = None
+    cluster: str | None = None
+    """The cluster with the subset, or the clusters of a request."""
+    replicas: int | str | None = None
+    """The replicas, or those before and after: ``4 -> 2``."""
+    until: datetime | None = None
+    why: str
+
+
+def plan_rows(rendered: RenderedPlan) -> list[PlanRow]:
+    """Return a row for each commit, in their order."""
     first = rendered.commits[: len(rendered.commits) - len(rendered.changes)]
     return [*map(_first_commit_row, first), *map(_row, rendered.changes)]
 
 
-def _first_commit_row(commit: Commit) -> tuple[object, ...]:
+def _first_commit_row(commit: Commit) -> PlanRow:
     """Return the row of a commit that only begins a branch or a directory, which its subject names."""
-    return ("Start", None, None, None, None, None, commit.message.partition("\n")[0].partition(": ")[2])
+    return PlanRow(action="Start", why=commit.message.partition("\n")[0].partition(": ")[2])
 
 
-def _row(change: Change) -> tuple[object, ...]:
+def _row(change: Change) -> PlanRow:
     """Return the row of a change."""
     if isinstance(change, RequestChange):
         return _request_row(change)
-    cells: tuple[object, ...]
+    cells: tuple[int | str | None, datetime | None, str]
     match change:
         case Place(placement=placement, shortage=None, choice=choice, detail=detail):
             cells = (
@@ -76,12 +95,22 @@ def _row(change: Change) -> tuple[object, ...]:
             cells = (None, restraint.until, restraint.reason)
         case Release(workload=workload, restraints=restraints, detail=detail):
             clusters = ", ".join(sorted({restraint.cluster or "all" for restraint in restraints}))
-            return ("Release", workload, None, clusters, None, None, detail)
-    return (type(change).__name__, placement.workload, placement.name, placement.where, *cells)
+            return PlanRow(action="Release", workload=workload, cluster=clusters, why=detail)
+    number, end, reason = cells
+    return PlanRow(
+        action=type(change).__name__,
+        workload=placement.workload,
+        placement=placement.name,
+        cluster=placement.where,
+        replicas=number,
+        until=end,
+        why=reason,
+    )
 
 
-def _request_row(change: RequestChange) -> tuple[object, ...]:
+def _request_row(change: RequestChange) -> PlanRow:
     """Return the row of a change to the record of a request."""
     record = message_parts.record_of(change)
     clusters = ", ".join(record.request.clusters)
-    return (type(change).__name__, record.workload, None, clusters, None, None, message_parts.request_reason(change))
+    why = message_parts.request_reason(change)
+    return PlanRow(action=type(change).__name__, workload=record.workload, cluster=clusters, why=why)
