@@ -10,9 +10,11 @@ from reconciler.core.fleet.assemble import assemble_with_rejections, is_ignored
 from reconciler.core.fleet.file import ParsedFile
 from reconciler.core.fleet.objects import Contest, Identity, identity
 from reconciler.core.fleet.read_file import is_read, parse_file
+from reconciler.core.fleet.sources.plain_manifests import in_source, path_sources, plain_manifests
 from reconciler.core.schema.yaml import MAX_BYTES, too_large
 from reconciler.errors import InvalidInput, Problem, Severity, Transient
 from reconciler.model.ids import BlobId, CommitId
+from reconciler.model.manifest_source import PathSource, SourceContent, SourceContents, SourceKey, UnreadSource
 from reconciler.model.policy import Desired
 from reconciler.ports import Repository
 from reconciler.text.spelling import nearest
@@ -77,6 +79,7 @@ class SourceReader:
         so that it ends, and almost always after one round.
         """
         self._uncertain, self._looked_at = False, set()
+        contents: dict[PathSource, SourceContent | UnreadSource] = {}
         past: dict[str, Iterator[BlobId]] = {}
         current = self._current(commit)
         in_force = dict(current)
@@ -102,6 +105,7 @@ class SourceReader:
                 commit,
                 files,
                 blobs=blobs,
+                contents=self._contents(commit, files, contents),
                 absent=(*broken, ParsedFile(mentioned=excused, spreads=spreads, limits=limits)),
                 newcomers=frozenset(newcomers.values()),
                 trusted=trusted,
@@ -133,6 +137,27 @@ class SourceReader:
         versions = {entry.path: _Version(blob=entry.blob, file=self._parsed[entry.blob]) for entry in entries}
         files = {path: version.file for path, version in versions.items()}
         return {path: version for path, version in versions.items() if not is_ignored(path, files)}
+
+    def _contents(
+        self, commit: CommitId, files: Mapping[str, ParsedFile], known: dict[PathSource, SourceContent | UnreadSource]
+    ) -> SourceContents:
+        """Read what templates are made from in the repository itself; `known` is added to."""
+        sources = path_sources(files.values())
+        for source in sources - known.keys():
+            known[source] = self._read_path(commit, source)
+        return {SourceKey(source): known[source] for source in sources}
+
+    def _read_path(self, commit: CommitId, source: PathSource) -> SourceContent | UnreadSource:
+        """Read the manifests of a path, at its own commit where it is pinned."""
+        try:
+            entries = self._repository.entries(CommitId(source.commit) or commit)
+        except (InvalidInput, Transient) as error:
+            if not source.commit:
+                raise
+            return UnreadSource(message=f"commit {source.commit} cannot be read: {error}", remedy="mend spec.from.pin")
+        blobs = {entry.path: entry.blob for entry in entries if in_source(source.path, entry.path)}
+        data = self._repository.read(blobs.values())
+        return plain_manifests(source.title, {path: data[blob] for path, blob in blobs.items()}, source.commit)
 
     def _parse(self, blobs: Iterable[BlobId]) -> None:
         """Parse versions that have not been parsed before."""

@@ -9,6 +9,7 @@ from enum import StrEnum
 
 from reconciler.model.capacity import ReplicaShape
 from reconciler.model.ids import ClusterName, CommitId, PlacementName, WorkloadId
+from reconciler.model.manifest_source import MadeFrom
 from reconciler.model.policy import EngineName
 from reconciler.model.workload import DeletionPolicy
 
@@ -68,6 +69,8 @@ class Placement:
     several."""
     fixed_end: bool = False
     """Whether a person set its end, which no renewal moves."""
+    made_from: MadeFrom | None = None
+    """What its objects were read from; None where its template holds them all."""
     first_ordinal: int | None = None
     """First pod ordinal of a StatefulSet that a WorkloadSpread numbers; it outlives changes of the spread."""
 

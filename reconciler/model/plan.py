@@ -46,6 +46,7 @@ class Reason(StrEnum):
     SIGNAL_UNHEARD = "SignalUnheard"
     NO_SHAPE = "NoShape"
     NOT_RENDERED = "NotRendered"
+    SOURCE_UNREAD = "SourceUnread"
     LEDGER_UNREADABLE = "LedgerUnreadable"
     NOTHING_FITS = "NothingFits"
     AVOIDED = "Avoided"

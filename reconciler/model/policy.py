@@ -16,6 +16,7 @@ from reconciler.model.kubernetes.object_schema import NO_SCHEMAS, FieldValidatio
 from reconciler.model.kubernetes.scheduling import Taint, Toleration
 from reconciler.model.kubernetes.workload_kind import WorkloadKind
 from reconciler.model.kubernetes.workload_spread import WorkloadSpread
+from reconciler.model.manifest_source import SourceKey
 from reconciler.model.request import Request
 from reconciler.model.score import ScorerWeight
 from reconciler.model.signal import Signal
@@ -337,6 +338,8 @@ class Desired:
     """Kinds of workloads that files declare, by ``group/Kind``."""
     schemas: ObjectSchemas = NO_SCHEMAS
     """The checks that objects must pass."""
+    sources: frozenset[SourceKey] = frozenset()
+    """What templates are made from beside their files."""
     problems: tuple[Problem, ...] = ()
     """Errors and warnings of the files."""
     incomplete: bool = False

@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 from reconciler.model.cluster import Prerequisite
 from reconciler.model.ids import BlobId, TemplateName, WorkloadId, WorkspaceName
 from reconciler.model.kubernetes.workload_kind import Path
+from reconciler.model.manifest_source import MadeFrom, ManifestPatch
 
 Json: TypeAlias = Any
 """A value of a YAML document: null, bool, int, float, str, list or a mapping with string keys. Never mutated."""
@@ -185,6 +186,12 @@ class WorkloadTemplate:
     """Pods of one replica that are scheduled as a gang, by annotation; None without one."""
     containers: tuple[ContainerSummary, ...] = ()
     """Containers of the object in `ref`, where the template itself makes it of one pod template."""
+    made_from: MadeFrom | None = None
+    """What its objects were read from; None where its file holds them all."""
+    unread: str = ""
+    """Why its objects are unknown, with the way out; nothing is deployed from it then. Empty where they are known."""
+    patches: tuple[ManifestPatch, ...] = ()
+    """Changes of its objects by cluster."""
 
     @property
     def workload(self) -> WorkloadId:

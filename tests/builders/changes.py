@@ -10,6 +10,7 @@ from reconciler.core.commits.messages import message
 from reconciler.model.gpr import GpuAsk
 from reconciler.model.ids import ClusterName, CommitId, PlacementName, TemplateName
 from reconciler.model.ledger import Drift
+from reconciler.model.manifest_source import MadeFrom
 from reconciler.model.placement import RestraintKind
 from reconciler.model.plan import (
     Amend,
@@ -69,6 +70,13 @@ RESIZE = Resize(
     detail="2 more replicas missing on worker-1",
     shortage=replace(SHORTAGE, replicas=2, waited=timedelta(seconds=30)),
     choice=replace(CHOICE, fits=3, free=gpus(3)),
+)
+OLD = MadeFrom(text="Deployment/serving/vllm@sha256-3f9a", digest="sha256-3f9a", images="vllm/vllm-openai:v0.10.1")
+NEW = MadeFrom(text="Deployment/serving/vllm@sha256-b81c", digest="sha256-b81c", images="vllm/vllm-openai:v0.11.0")
+UPDATE = Resize(
+    before=replace(PLACEMENT, made_from=OLD),
+    after=replace(PLACEMENT, made_from=NEW, changed_at=GROWN.changed_at, digest="sha256-5e20"),
+    detail=f"its source runs {NEW.images} now, {OLD.images} before",
 )
 LONGER = replace(GROWN, expires_at=START + timedelta(minutes=40))
 EXTEND = Extend(before=GROWN, after=LONGER, detail="asked for by ann")

@@ -18,14 +18,14 @@ from reconciler.core.signals.past_demand import write_levels
 from reconciler.model.ids import ClusterName, CommitId
 from reconciler.model.plan import Change, EndReason, Move, Revert
 from reconciler.model.signal import DemandLevel
-from tests.builders.changes import ALL, CLOSED, HISTORY, IN_SUBSET
+from tests.builders.changes import ALL, CLOSED, HISTORY, IN_SUBSET, NEW, UPDATE
 from tests.builders.placement_records import PLACEMENT, SOURCE, SPEC, VLLM, restraint
 
 PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "commits.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
 
 
-@pytest.mark.parametrize("change", [*ALL, IN_SUBSET], ids=lambda change: type(change).__name__)
+@pytest.mark.parametrize("change", [*ALL, IN_SUBSET, UPDATE], ids=lambda change: type(change).__name__)
 def test_the_page_shows_the_commit_of_every_change(change: Change):
     history = HISTORY if isinstance(change, (Move, Revert)) else ()
     assert ("text", message(change, source=SOURCE, history=history)) in BLOCKS
@@ -59,11 +59,11 @@ def test_the_page_shows_the_past_demand_that_commits_carry():
 
 def test_the_page_shows_nothing_that_is_not_written():
     by_people = [text for kind, text in BLOCKS if kind == "text" and "Overspill-Confirm: deletion" in text]
-    assert len(BLOCKS) == len(ALL) + 1 + 2 + 1 + 3 + len(by_people)
+    assert len(BLOCKS) == len(ALL) + 2 + 2 + 1 + 3 + len(by_people)
 
 
 def test_the_page_tells_every_annotation():
-    numbered = replace(IN_SUBSET.placement, first_ordinal=5)
+    numbered = replace(IN_SUBSET.placement, first_ordinal=5, made_from=NEW)
     written = re.findall(
         r"^    overspill\.dev/([a-z-]+):", write_placement(numbered, SPEC, charts="").decode(), re.MULTILINE
     )

@@ -11,7 +11,7 @@ from reconciler.core.schema.egs.deploy import CommandFile, HelmConfigFile, HelmF
 from reconciler.core.schema.egs.gpr import DetailsFile, GprSpec, GprTemplateSpec, TemplateTermsFile
 from reconciler.core.schema.egs.gpr_binding import BindingSpec, ClusterBindingFile, LimitsFile, WorkspacePolicySpec
 from reconciler.core.schema.egs.placement import Body, PlacementSpec
-from reconciler.core.schema.egs.template import SelectorFile, TemplateSpec
+from reconciler.core.schema.egs.template import EgsTemplateSpec, SelectorFile
 from reconciler.core.schema.strict_model import Strict
 from tests.docs.shown import cells, rows_by_heading, shown, unclear
 
@@ -50,7 +50,7 @@ FIELDS = {
 """Every field that the two pages of EGS's documentation name, under the heading of its table here."""
 
 READ: tuple[tuple[str, str, type[Strict], type[Strict] | None], ...] = (
-    ("WorkloadTemplate", "spec.", TemplateSpec, None),
+    ("WorkloadTemplate", "spec.", EgsTemplateSpec, None),
     ("WorkloadTemplate", "status.workloadSelector.", SelectorFile, None),
     ("WorkloadPlacement", "spec.", PlacementSpec, None),
     ("What is deployed", "helmConfig[].", HelmConfigFile, None),

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.core.expressions.render import render
-from reconciler.core.onboarding.portable_object import portable
+from reconciler.core.workloads.portable_object import portable
 from reconciler.model.workload import DeploySpec, ManifestResource
 from tests.builders.deploy_specs import context
 

@@ -20,6 +20,7 @@ from reconciler.core.fleet.assemble import is_ignored, without_definitions_elsew
 from reconciler.core.fleet.file import ParsedFile
 from reconciler.core.fleet.paths import FLEET_FILE
 from reconciler.core.fleet.read_file import ENDINGS, assemble, is_read, parse_file
+from reconciler.core.fleet.sources.plain_manifests import in_source, path_sources, plain_manifests
 from reconciler.core.fleet.unread_files import UnreadFile, folder_summary, unread_file
 from reconciler.core.observe.template_differences import with_template_differences
 from reconciler.core.schema import KINDS, json_schema
@@ -28,6 +29,7 @@ from reconciler.core.validation.objects import unchecked_kinds
 from reconciler.errors import InvalidInput, Problem, Severity
 from reconciler.model.capacity import Observed
 from reconciler.model.ids import CommitId
+from reconciler.model.manifest_source import SourceContents, SourceKey
 from reconciler.model.policy import Desired
 from reconciler.text.problem_reports import github_annotations, junit, sarif
 from reconciler.text.wording import count, join_names
@@ -78,8 +80,14 @@ def _normal(path: Path) -> str:
 def _check(path: Path, top: Path, name: str, observations: Path | None) -> RepositoryCheck:
     """Check the files below a directory, or the one of them that is named."""
     files, unreadable = read_files(top)
-    desired = assemble(CommitId(""), files)
-    unread = _unread_files(top, without_definitions_elsewhere(files))
+    contents = read_contents(top, files)
+    desired = assemble(CommitId(""), files, contents=contents)
+    used = [source.path for source in path_sources(files.values())]
+    unread = [
+        file
+        for file in _unread_files(top, without_definitions_elsewhere(files))
+        if not any(in_source(path, file.path) for path in used)
+    ]
     specs = [template.spec for template in desired.templates.values() if name in ("", template.path)]
     specs += [request.spec for request in desired.requests.values() if name in ("", request.path)]
     seen = Observed() if observations is None else FileObservations(observations).observe()
@@ -232,6 +240,17 @@ def read_files(top: Path) -> tuple[dict[str, ParsedFile], list[Problem]]:
         except OSError as error:
             unreadable.append(Problem(path=_normal(path), message=f"cannot be read: {error.strerror or error}"))
     return files, unreadable
+
+
+def read_contents(top: Path, files: Mapping[str, ParsedFile]) -> SourceContents:
+    """Read what templates are made from in the directory itself; what is pinned to a commit is not on this disk."""
+    return {
+        SourceKey(source): plain_manifests(
+            source.title, {name: (top / name).read_bytes() for name in files if in_source(source.path, name)}, ""
+        )
+        for source in path_sources(files.values())
+        if not source.commit
+    }
 
 
 def _unread_files(top: Path, files: dict[str, ParsedFile]) -> list[UnreadFile]:

@@ -58,6 +58,8 @@ def subject(change: Change) -> str:
     match change:
         case Place(placement=placement):
             return placed(placement)
+        case Resize(before=before, after=after) if replaces_source(before, after):
+            return f"update({after.workload}): {_replicas_clause(after)}"
         case Resize(before=before, after=after):
             return f"resize({after.workload}): {replica_count.describe_resize(before, after)} on {_at(after)}"
         case Extend(after=after):
@@ -200,8 +202,22 @@ def _reason_paragraphs(change: Change) -> Iterable[str]:
             yield from message_parts.request_paragraphs(change)
 
 
+def replaces_source(before: Placement, after: Placement) -> bool:
+    """Tell whether a resize changes no number, and brings a placement to another version of its source."""
+    number = (before.replicas, before.shape.group_size) == (after.replicas, after.shape.group_size)
+    return number and _digest_of(before) not in ("", _digest_of(after))
+
+
+def _digest_of(placement: Placement) -> str:
+    return placement.made_from.digest if placement.made_from is not None else ""
+
+
 def _taken_up(before: Placement, after: Placement) -> str:
     """Say that something else is deployed from here on than before, which the number of replicas does not tell."""
+    if before.made_from is not None and after.made_from is not None and _digest_of(before) != _digest_of(after):
+        told = before.made_from.images == after.made_from.images or replaces_source(before, after)
+        images = "" if told else f", with {after.made_from.images} in place of {before.made_from.images}"
+        return f"It is made from {after.made_from.text} now, and was from {before.made_from.text}{images}."
     if before.template_version in ("", after.template_version):
         return ""
     return (

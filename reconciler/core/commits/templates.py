@@ -13,6 +13,7 @@ from reconciler.core.expressions import render
 from reconciler.core.expressions.dialect import has_expression
 from reconciler.core.fleet.burst_replicas import miscounted
 from reconciler.core.fleet.prerequisites import prerequisites
+from reconciler.core.fleet.sources.patches import spec_for
 from reconciler.core.safety import rules
 from reconciler.core.workloads.cluster_provides import refuse_lacking
 from reconciler.errors import Bug, InvalidInput, Severity
@@ -93,12 +94,14 @@ def _fill(placement: Placement, desired: Desired) -> RenderedTemplate:
     cluster = desired.clusters.get(placement.cluster)
     if cluster is None:
         return RenderedTemplate(placement=placement, problem="no Cluster of this name is in the fleet repository")
+    if template.unread:
+        return RenderedTemplate(placement=placement, problem=template.unread)
     workspace = desired.workspaces[placement.workload.workspace]
     context = render.Context(
         replicas=placement.replicas, cluster=cluster, placement=placement, workspace=workspace, template=template
     )
     try:
-        spec = render.render(template.spec, context)
+        spec = render.render(spec_for(template, cluster, desired.kinds), context)
     except InvalidInput as error:
         return RenderedTemplate(placement=placement, problem=str(error))
     findings = rules.check_safety(

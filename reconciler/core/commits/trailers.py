@@ -48,6 +48,7 @@ class Trailer(StrEnum):
     MOVED_FROM = "Overspill-Moved-From"  # the cluster that a move leaves
     REPLACES = "Overspill-Replaces"  # the placement that a move ends
     SOURCE = "Overspill-Source"  # the commit of the source branch that was decided on
+    FROM = "Overspill-From"  # what the objects of the placement were read from, where its template holds no copy
     OUTPUT = "Overspill-Output"  # on a cluster's branch: the commit of the output branch it stands for
     DIGEST = "Overspill-Digest"  # over the files of the placement
     DEMAND = "Overspill-Demand"  # what was missing until then, of a workload whose policy looks back
@@ -127,7 +128,14 @@ def trailers(change: Change, source: CommitId, demand: str = "") -> str:
     """Write the trailers of a change that was decided on this commit of the source branch, and on this past demand."""
     digest = (Trailer.DIGEST, _digest(change))
     return write_trailers(
-        (*_common(change), (Trailer.SOURCE, source), digest, *_specific(change), (Trailer.DEMAND, demand))
+        (
+            *_common(change),
+            (Trailer.SOURCE, source),
+            (Trailer.FROM, _made_from(change)),
+            digest,
+            *_specific(change),
+            (Trailer.DEMAND, demand),
+        )
     )
 
 
@@ -188,6 +196,13 @@ def _left(change: Place | Resize | Extend | Move | Revert | Restore) -> Placemen
             return after
         case Restore(drifted=drifted):
             return drifted.placement
+
+
+def _made_from(change: Change) -> str:
+    """Return what the files of a change were made from, where it writes any from a source."""
+    if not isinstance(change, (Place, Resize, Move)) or (made_from := _left(change).made_from) is None:
+        return ""
+    return made_from.text
 
 
 def _digest(change: Change) -> str:

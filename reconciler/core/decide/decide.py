@@ -31,6 +31,7 @@ from reconciler.core.decide.steps.reschedule import reschedule_unschedulable
 from reconciler.core.decide.steps.reserve import end_reservations, reservation_turns
 from reconciler.core.decide.steps.scale_down import scale_down
 from reconciler.core.decide.steps.scale_up import burst_turns
+from reconciler.core.decide.steps.source_update import update_to_sources
 from reconciler.core.decide.steps.succeeded import end_succeeded
 from reconciler.core.decide.steps.unschedulable import move_unschedulable
 from reconciler.core.decide.turns.fair_share import FairShares
@@ -102,6 +103,7 @@ def _end_and_move(inputs: PassInput, working_plan: WorkingPlan, finder: Candidat
     scale_down(inputs, working_plan)
     move_excluded(inputs, working_plan, finder)
     update_pod_templates(inputs, working_plan, finder)
+    update_to_sources(inputs, working_plan)
     reschedule_unschedulable(inputs, working_plan, finder)
     leave_lost_clusters(inputs, working_plan, finder)
     move_unschedulable(inputs, working_plan, finder)

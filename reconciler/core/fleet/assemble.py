@@ -7,7 +7,7 @@ safe, since deciding copes with missing clusters, and a typo in one line must no
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -29,6 +29,7 @@ from reconciler.core.fleet.path_patterns import covered
 from reconciler.core.fleet.paths import FLEET_FILE, kind_of_value, read_paths
 from reconciler.core.fleet.policies import policies_in_force
 from reconciler.core.fleet.prerequisites import prerequisites
+from reconciler.core.fleet.sources.expansion import Expansion, expand, is_of_source, source_key, why_not_deployed
 from reconciler.core.fleet.spread.files import spread_policies
 from reconciler.core.fleet.spread.shares import divide_templates
 from reconciler.core.fleet.template import TemplateDraft
@@ -45,11 +46,13 @@ from reconciler.core.workloads.single_run import runs_once
 from reconciler.errors import Bug, Severity
 from reconciler.model.ids import BlobId, ClusterName, CommitId, WorkloadId, WorkspaceName
 from reconciler.model.kubernetes.object_schema import CustomKind, ObjectSchemas
+from reconciler.model.manifest_source import SourceContents
 from reconciler.model.policy import Cluster, Desired, Fleet, Workspace
 from reconciler.model.workload import WorkloadRef, WorkloadTemplate
 from reconciler.text.findings import Finding, Loc
 
 _NO_BLOBS: Mapping[str, BlobId] = {}
+_NO_CONTENTS: SourceContents = {}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,12 +67,19 @@ class Assembly:
     contests: tuple[Contest, ...]
 
 
-def assemble(commit: CommitId, files: Mapping[str, ParsedFile], *, blobs: Mapping[str, BlobId] = _NO_BLOBS) -> Desired:
+def assemble(
+    commit: CommitId,
+    files: Mapping[str, ParsedFile],
+    *,
+    blobs: Mapping[str, BlobId] = _NO_BLOBS,
+    contents: SourceContents = _NO_CONTENTS,
+) -> Desired:
     """Put the files of one commit into force, by path. `blobs` are their versions, which templates remember.
 
     Files with errors of their own take no part; their problems are reported with all others, by path and line.
+    `contents` are the objects of the sources of templates, as far as they have been read.
     """
-    return assemble_with_rejections(commit, files, blobs=blobs).desired
+    return assemble_with_rejections(commit, files, blobs=blobs, contents=contents).desired
 
 
 def assemble_with_rejections(
@@ -77,6 +87,7 @@ def assemble_with_rejections(
     files: Mapping[str, ParsedFile],
     *,
     blobs: Mapping[str, BlobId] = _NO_BLOBS,
+    contents: SourceContents = _NO_CONTENTS,
     absent: Iterable[ParsedFile] = (),
     newcomers: Collection[tuple[str, Identity]] = frozenset(),
     trusted: Collection[str] = (),
@@ -91,7 +102,7 @@ def assemble_with_rejections(
 
     def put_together(some: Mapping[str, ParsedFile]) -> Assembly | Bug:
         gone = (*absent, *(files[path] for path in bugs))
-        task = partial(_assemble, commit, some, blobs, gone, newcomers)
+        task = partial(_assemble, commit, some, (blobs, contents), gone, newcomers)
         return attempt(Seam.ASSEMBLY, "the fleet repository", task)
 
     assembly = put_together(files)
@@ -116,7 +127,7 @@ def assemble_with_rejections(
 def _assemble(
     commit: CommitId,
     files: Mapping[str, ParsedFile],
-    blobs: Mapping[str, BlobId],
+    versions: tuple[Mapping[str, BlobId], SourceContents],
     absent: Iterable[ParsedFile],
     newcomers: Collection[tuple[str, Identity]],
 ) -> Assembly:
@@ -145,23 +156,31 @@ def _assemble(
                 _add(work, path, declared)
     for path, declared in late:
         _add(work, path, declared)
-    return _assembly(work, commit, _settings(work), blobs)
+    return _assembly(work, commit, _settings(work), *versions)
 
 
-def _assembly(work: FleetObjects, commit: CommitId, fleet: Fleet, blobs: Mapping[str, BlobId]) -> Assembly:
+def _assembly(
+    work: FleetObjects, commit: CommitId, fleet: Fleet, blobs: Mapping[str, BlobId], contents: SourceContents
+) -> Assembly:
     """Put the objects into force, kind by kind: each finds those that it refers to."""
     clusters = _clusters(work, fleet)
     workspaces = _workspaces(work, clusters)
     gprs = requests.gpr_templates(work, clusters)
     kinds = workload_kinds(work)
     schemas = _schemas(work, fleet, clusters)
-    templates = _templates(work, workspaces, gprs, kinds, blobs, schemas=schemas)
+    read = partial(_expand, commit, contents, kinds)
+    templates = _templates(work, workspaces, gprs, kinds, blobs, schemas=schemas, read=read)
     desired = Desired(
         commit=commit,
         fleet=fleet,
         clusters=clusters,
         workspaces=workspaces,
         templates={workload: template for workload, (template, _) in templates.items()},
+        sources=frozenset(
+            source_key(placed.value.source, workspaces[template.workspace])
+            for template, placed in templates.values()
+            if placed.value.source is not None
+        ),
         gpr_templates=gprs,
         limits=requests.workspace_limits(work, workspaces, clusters),
         kinds=kinds,
@@ -300,11 +319,16 @@ def _templates(
     blobs: Mapping[str, BlobId],
     *,
     schemas: ObjectSchemas,
+    read: Callable[[TemplateDraft, Workspace], Expansion],
 ) -> dict[WorkloadId, tuple[WorkloadTemplate, DeclaredValue[TemplateDraft]]]:
-    """Put templates into their workspaces, and check them against the safety rules there."""
+    """Put templates into their workspaces, and check them against the safety rules there.
+
+    An error in what was read from a source keeps the template from being deployed, and its file in force: an earlier
+    version of the file would mean something else.
+    """
     templates: dict[WorkloadId, tuple[WorkloadTemplate, DeclaredValue[TemplateDraft]]] = {}
-    for placed in work.all(TemplateDraft):
-        draft = placed.value
+    for written in work.all(TemplateDraft):
+        placed, draft = written, written.value
         workspace = work.workspace_of(draft.workspace, draft.used, placed.path, workspaces)
         if isinstance(workspace, Finding):
             if (draft.workspace or "Workspace") not in work.excused:
@@ -316,13 +340,16 @@ def _templates(
         other = templates.get(workload)
         if not work.is_unique(placed, None if other is None else other[1], f"WorkloadTemplate {workload}"):
             continue
-        safety = rules.check_safety(draft.spec, workspace, kinds=kinds, schemas=schemas)
-        findings = (*_check_namespaces(draft, workspace), *safety)
-        for finding in findings:
-            (work.reject if finding.severity is Severity.ERROR else work.report)(placed, draft.spelling.of(finding))
-        if any(finding.severity is Severity.ERROR for finding in findings):
-            _excuse(work, draft)
+        expansion = read(draft, workspace)
+        safety = rules.check_safety(expansion.draft.spec, workspace, kinds=kinds, schemas=schemas)
+        unsafe = map(expansion.draft.spelling.of, (*_check_namespaces(expansion.draft, workspace), *safety))
+        findings = tuple(dict.fromkeys((*unsafe, *expansion.findings)))
+        if not _judge(work, placed, findings):
             continue
+        unread = expansion.unread or why_not_deployed(findings)
+        if expansion.draft is not draft and not unread:
+            draft = expansion.draft
+            placed = replace(placed, value=draft)
         if draft.annotated and draft.ref is not None:
             stray = _check_workload_namespace(draft.ref, workspace)
             if stray is not None:
@@ -333,7 +360,7 @@ def _templates(
             work.report_unknown(
                 placed, "GPRTemplate", name_locations(("spec", "gprTemplates"), draft.gpr_templates), gprs
             )
-        ref = with_api_group(draft.ref, draft.spec, kinds)
+        ref = with_api_group(draft.ref or expansion.draft.ref, draft.spec, kinds)
         template = WorkloadTemplate(
             name=draft.name,
             workspace=workspace.name,
@@ -351,6 +378,9 @@ def _templates(
             blob=blobs.get(placed.path, BlobId("")),
             prerequisites=prerequisites(draft.spec, workspace, kinds),
             containers=deployed_containers(draft.spec, ref, kinds),
+            made_from=None if unread else expansion.made_from,
+            unread=unread,
+            patches=draft.patches,
         )
         templates[workload] = (template, placed)
     return templates
@@ -364,13 +394,36 @@ def _counted_templates(
     """Say of each template where the replicas of its placements are written, or how many one copy has."""
     counted = divide_templates(work, templates, desired.policies)
     for workload, (template, placed) in templates.items():
-        if workload not in counted:
+        if template.unread:
+            counted[workload] = template
+        elif workload not in counted:
             draft = placed.value
             counted[workload], findings = with_replicas(template, draft.fixed, desired.kinds)
             above = copy_above_maximum(counted[workload], desired.policies.get(workload))
             for finding in (*findings, *above):
                 work.report(placed, draft.spelling.of(finding))
     return {workload: counted[workload] for workload in templates}
+
+
+def _judge(work: FleetObjects, placed: DeclaredValue[TemplateDraft], findings: Iterable[Finding]) -> bool:
+    """Report findings, and return whether a template stays in force: errors of its source leave its file alone."""
+    good = True
+    for finding in findings:
+        wrong = finding.severity is Severity.ERROR and not is_of_source(finding)
+        (work.reject if wrong else work.report)(placed, finding)
+        good = good and not wrong
+    if not good:
+        _excuse(work, placed.value)
+    return good
+
+
+def _expand(
+    commit: CommitId, contents: SourceContents, kinds: Kinds, draft: TemplateDraft, workspace: Workspace
+) -> Expansion:
+    """Put the objects of its source into a template, if it has one."""
+    if draft.source is None:
+        return Expansion(draft=draft)
+    return expand(draft, contents.get(source_key(draft.source, workspace)), commit, kinds)
 
 
 def _excuse(work: FleetObjects, draft: TemplateDraft) -> None:

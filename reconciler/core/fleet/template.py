@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from reconciler.core.capacity.chart_gangs import GROUP_SIZE, is_declared_gang
 from reconciler.core.capacity.gangs import has_gang_manifest
@@ -14,17 +14,19 @@ from reconciler.core.fleet.warnings.autoscaled import warn_autoscaled
 from reconciler.core.observe.counted_object import WORKLOAD
 from reconciler.core.schema.egs import deploy_spec
 from reconciler.core.schema.egs.deploy_spec import Spelling
-from reconciler.core.schema.egs.template import WorkloadTemplateFile
+from reconciler.core.schema.egs.template import FromFile, TemplateSpec, WorkloadTemplateFile
 from reconciler.core.workloads.builtin_kinds import BUILT_IN
 from reconciler.core.workloads.single_run import RUNS_ONCE
 from reconciler.errors import Severity
 from reconciler.model.ids import ClusterName, TemplateName, WorkspaceName
 from reconciler.model.kubernetes.workload_kind import path
+from reconciler.model.manifest_source import ManifestPatch, ManifestSource, PathSource
 from reconciler.model.workload import DeploySpec, Json, StepType, WorkloadRef
 from reconciler.text.findings import Finding, Loc, shortened
 from reconciler.text.spelling import nearest
 
 _ANNOTATIONS = (WORKLOAD, REPLICAS, GROUP_SIZE, RUNS_ONCE)
+_UNCOUNTED: Loc = ("metadata", "name")
 _SWITCH = {"true": True, "false": False}
 _COUNTED = frozenset(
     kind.kind for kind in BUILT_IN.values() if kind.replicas == (path("spec.replicas"),) and kind.together is None
@@ -61,10 +63,19 @@ class TemplateDraft:
     clusters: tuple[ClusterName, ...] = ()
     # The names of the fields of the spec in this file.
     spelling: Spelling = field(default_factory=Spelling)
+    # Where its other objects come from, with its file; None for a template that holds all of its objects.
+    source: ManifestSource | None = None
+    file: WorkloadTemplateFile | None = None
+    patches: tuple[ManifestPatch, ...] = ()
 
 
 def template_draft(file: WorkloadTemplateFile) -> tuple[TemplateDraft, tuple[Finding, ...]]:
-    """Make a draft of a valid file, and check its parts against each other."""
+    """Make a draft of a valid file, and check its parts against each other.
+
+    A file with `spec.from` makes a draft without the objects of its source (`core.fleet.sources.expansion` adds them).
+    """
+    if file.spec.from_ is not None:
+        return _sourced_draft(file, file.spec.from_)
     findings: list[Finding] = []
     annotations = file.metadata.annotations
     spec = with_share_expression(deploy_spec.deploy_spec(file.spec, findings), annotations, findings)
@@ -97,6 +108,39 @@ def template_draft(file: WorkloadTemplateFile) -> tuple[TemplateDraft, tuple[Fin
         spelling=Spelling(names={"helmConfig": deploy_spec.charts_field(file.spec)}),
     )
     return value, tuple(value.spelling.of(finding) for finding in findings)
+
+
+def _sourced_draft(file: WorkloadTemplateFile, source: FromFile) -> tuple[TemplateDraft, tuple[Finding, ...]]:
+    """Make a draft of the objects that a file holds itself; what depends on all of them is left to the expansion."""
+    alone = {name: note for name, note in file.metadata.annotations.items() if name != REPLICAS}
+    plain = file.model_copy(
+        update={
+            "metadata": file.metadata.model_copy(update={"annotations": alone}),
+            "spec": file.spec.model_copy(update={"from_": None, "patches": []}),
+        }
+    )
+    draft, findings = template_draft(plain)
+    ref = draft.ref if draft.annotated else None
+    kept = tuple(finding for finding in findings if finding.loc not in (_UNCOUNTED, ("spec",)))
+    return replace(
+        draft,
+        ref=ref,
+        uses_replicas=True,
+        source=PathSource(path=source.path, commit=source.pin),
+        file=file,
+        patches=_patches(file.spec),
+    ), kept
+
+
+def _patches(spec: TemplateSpec) -> tuple[ManifestPatch, ...]:
+    return tuple(
+        ManifestPatch(
+            clusters=tuple(ClusterName(name) for name in patch.clusters),
+            labels=tuple(sorted(patch.cluster_labels.items())),
+            patch=patch.patch,
+        )
+        for patch in spec.patches
+    )
 
 
 def _group_size(file: WorkloadTemplateFile, spec: DeploySpec, findings: list[Finding]) -> int | None:
@@ -171,7 +215,7 @@ def _workload_ref(file: WorkloadTemplateFile, spec: DeploySpec, findings: list[F
             return ref
     findings.append(
         Finding(
-            loc=("metadata", "name"),
+            loc=_UNCOUNTED,
             message="nothing says which object on the primary it counts, so demand cannot place it",
             hint=f'annotate it: {WORKLOAD}: "Deployment/namespace/name"',
             severity=Severity.WARNING,

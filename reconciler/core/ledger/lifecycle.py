@@ -103,6 +103,7 @@ def new_placement(
         deletion_policy=template.spec.deletion_policy,
         source_commit=desired.commit,
         template_version=file_version(template),
+        made_from=template.made_from,
         namespace=template.namespace,
         target_namespace="",
         shape=shape.recorded,
@@ -122,6 +123,7 @@ def resized_placement(placement: Placement, desired: Desired, now: datetime, rep
         deletion_policy=template.spec.deletion_policy,
         source_commit=desired.commit,
         template_version=file_version(template),
+        made_from=template.made_from,
         digest="",
     )
 

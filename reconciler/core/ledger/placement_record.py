@@ -50,6 +50,7 @@ from reconciler.model.ids import (
     WorkloadId,
     WorkspaceName,
 )
+from reconciler.model.manifest_source import MadeFrom
 from reconciler.model.placement import Origin, Placement
 from reconciler.model.policy import EngineName
 from reconciler.model.workload import (
@@ -113,6 +114,9 @@ class PlacementAnnotationsRecord(BaseModel):
     digest: str
     subset: str = ""
     first_ordinal: Count | None = None
+    made_from: str = ""
+    made_from_digest: str = ""
+    made_from_images: str = ""
     fixed_end: Annotated[bool, PlainValidator(_flag)] = False
 
 
@@ -283,6 +287,11 @@ def _value(file: PlacementRecordFile) -> Placement:
         subset=intern(notes.subset),
         first_ordinal=notes.first_ordinal,
         fixed_end=notes.fixed_end,
+        made_from=MadeFrom(
+            text=intern(notes.made_from), digest=intern(notes.made_from_digest), images=intern(notes.made_from_images)
+        )
+        if notes.made_from
+        else None,
     )
 
 
@@ -337,6 +346,7 @@ def _document(placement: Placement, spec: DeploySpec, charts: str) -> Json:
         **({"subset": placement.subset} if placement.subset else {}),
         **({"fixed-end": "true"} if placement.fixed_end else {}),
         **({"first-ordinal": str(placement.first_ordinal)} if placement.first_ordinal is not None else {}),
+        **_made_from(placement.made_from),
     }
     return {
         "apiVersion": "worker.kubeslice.io/v1alpha1",
@@ -348,6 +358,13 @@ def _document(placement: Placement, spec: DeploySpec, charts: str) -> Json:
         },
         "spec": _spec(placement, spec),
     }
+
+
+def _made_from(made_from: MadeFrom | None) -> dict[str, str]:
+    if made_from is None:
+        return {}
+    notes = {"made-from": made_from.text, "made-from-digest": made_from.digest, "made-from-images": made_from.images}
+    return {name: value for name, value in notes.items() if value}
 
 
 def _spec(placement: Placement, spec: DeploySpec) -> Json:

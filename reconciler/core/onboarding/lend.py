@@ -11,12 +11,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from reconciler.core.fleet.prerequisites import prerequisites
+from reconciler.core.fleet.sources.expansion import step_names, with_share
 from reconciler.core.observe.counted_object import WORKLOAD
-from reconciler.core.onboarding.portable_object import ADDRESSES, portable
 from reconciler.core.schema import yaml
-from reconciler.core.workloads.builtin_kinds import BUILT_IN, Kinds, kind_of, kinds_named, scale_paths
-from reconciler.core.workloads.paths import at, put
+from reconciler.core.workloads.builtin_kinds import BUILT_IN, Kinds, kind_of, kinds_named
+from reconciler.core.workloads.paths import at
 from reconciler.core.workloads.pods import pod_metadata, pod_template_sites
+from reconciler.core.workloads.portable_object import ADDRESSES, portable
 from reconciler.errors import InvalidInput
 from reconciler.model.cluster import Category, Prerequisite
 from reconciler.model.ids import ClusterName, TemplateName, WorkloadId, WorkspaceName
@@ -186,9 +187,9 @@ def _template(live: LiveWorkload, workload: WorkloadId, kinds: Kinds) -> tuple[J
     """Return the document of a template, and what a person has to know of it."""
     copied = _copied(live, kinds)
     services = [portable(manifest) for manifest in live.companions if _serves(manifest, live.manifest, kinds)]
-    manifest = _scaled(portable(live.manifest), kinds)
+    manifest = with_share(portable(live.manifest), kinds)
     resources = [*copied, manifest, *services]
-    names = _step_names(resources)
+    names = step_names(resources)
     kind = str(live.manifest.get("kind"))
     group = str(live.manifest.get("apiVersion", "")).rpartition("/")[0]
     full_kind = f"{kind}.{group}" if len(kinds_named(kind, kinds)) > 1 and group not in ("apps", "batch") else kind
@@ -246,24 +247,6 @@ def _serves(service: Mapping[str, Json], workload: Mapping[str, Json], kinds: Ki
         added[_POD_NAME] = one_pod
     labels = (pod_metadata(workload, site)["labels"] for site in pod_template_sites(workload, kinds))
     return any(selector.items() <= {**own, **added}.items() for own in labels)
-
-
-def _scaled(manifest: dict[str, Json], kinds: Kinds) -> dict[str, Json]:
-    """Write the expression of the replicas where the kind has one field for them; other counts stay as they are."""
-    paths = scale_paths(manifest, kinds)
-    if len(paths) != 1:
-        return manifest
-    scaled: dict[str, Json] = put(manifest, paths[0], "{{ replicas }}")
-    return scaled
-
-
-def _step_names(manifests: Iterable[Mapping[str, Json]]) -> list[str]:
-    """Name each object by its kind and name; equal names are numbered."""
-    names: list[str] = []
-    for manifest in manifests:
-        name = _NAME.sub("-", f"{manifest.get('kind')}-{at(manifest, ('metadata', 'name'))}".casefold()).strip("-")
-        names.append(name if name not in names else f"{name}-{len(names)}")
-    return names
 
 
 def _needed(manifests: Iterable[Mapping[str, Json]], live: LiveWorkload, kinds: Kinds) -> tuple[Prerequisite, ...]:

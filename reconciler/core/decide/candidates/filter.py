@@ -20,6 +20,7 @@ from reconciler.model.ids import ClusterName, WorkloadId
 from reconciler.model.placement import Restraint, RestraintKind, place_name
 from reconciler.model.plan import Reason, Refusal
 from reconciler.model.policy import Availability, BurstPolicy, Cluster
+from reconciler.model.workload import WorkloadTemplate
 
 STALLED_REMEDY = "mend its file: `overspill check` tells the problem"
 """The way out where a WorkloadSpread is not in force."""
@@ -41,7 +42,6 @@ def refuse(
     """
     desired, observed, now = inputs.desired, inputs.observed, inputs.now
     template, policy = desired.templates[workload], desired.policies[workload]
-    workspace = desired.workspaces[workload.workspace]
     # 1. Files exclude the workload from the cluster.
     refusal = inputs.reach.exclusion(workload, name)
     if policy.spread is not None:
@@ -71,13 +71,10 @@ def refuse(
             message=f"tainted {taint}",
             remedy=f"add a toleration for it to {'its pods' if workload.request else f'policy {policy.name}'}",
         )
-    # 5. Its engine cannot apply the template, or the template cannot be filled in for it.
-    for text in engine(cluster.engine).refusals(template.spec, workspace, helm=observed.helm):
-        return Refusal(cluster=name, reason=Reason.ENGINE, message=text, remedy="choose another engine for the cluster")
-    problem = inputs.unwritable.get((workload, place_name(name, subset))) if inputs.unwritable else None
-    if problem is not None:
-        remedy = "mend the template, or what its subset changes" if subset else "mend the template"
-        return Refusal(cluster=name, reason=Reason.NOT_RENDERED, message=problem, remedy=remedy)
+    # 5. Its objects are unknown, the engine cannot apply them, or they cannot be filled in for the cluster.
+    undeployable = _undeployable(inputs, template, cluster, subset)
+    if undeployable is not None:
+        return undeployable
     # 6. The cluster lacks objects that the template refers to.
     lacks = refuse_lacking(cluster, needed, observed.clusters.get(name))
     if lacks is not None:
@@ -102,6 +99,22 @@ def refuse(
             remedy="mend the cluster",
         )
     return None
+
+
+def _undeployable(inputs: PassInput, template: WorkloadTemplate, cluster: Cluster, subset: str) -> Refusal | None:
+    """Say why the objects of a template cannot be written for a cluster; None where they can, as far as is known."""
+    name, workspace = cluster.name, inputs.desired.workspaces[template.workspace]
+    if template.unread:
+        remedy = "see what its template is made from"
+        return Refusal(cluster=name, reason=Reason.SOURCE_UNREAD, message=template.unread, remedy=remedy)
+    for text in engine(cluster.engine).refusals(template.spec, workspace, helm=inputs.observed.helm):
+        return Refusal(cluster=name, reason=Reason.ENGINE, message=text, remedy="choose another engine for the cluster")
+    place = (template.workload, place_name(name, subset))
+    problem = inputs.unwritable.get(place) if inputs.unwritable else None
+    if problem is None:
+        return None
+    remedy = "mend the template, or what its subset changes" if subset else "mend the template"
+    return Refusal(cluster=name, reason=Reason.NOT_RENDERED, message=problem, remedy=remedy)
 
 
 def _out_of_bounds(policy: BurstPolicy, cluster: Cluster) -> Refusal | None:

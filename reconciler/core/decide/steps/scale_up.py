@@ -196,12 +196,17 @@ class _ScaleUp:
         if policy.stalled:
             self._suppress(Reason.SPREAD_NOT_IN_FORCE, f"{policy.stalled} ({STALLED_REMEDY})")
             return None
-        # 3. It runs once, and has begun, or may begin at home.
+        # 3. The objects of its template are unknown.
+        unread = self.inputs.desired.templates[self.demand.workload].unread
+        if unread:
+            self._suppress(Reason.SOURCE_UNREAD, unread)
+            return None
+        # 4. It runs once, and has begun, or may begin at home.
         repeated = self._describe_second_run()
         if repeated:
             self._suppress(Reason.RUNS_ONCE, repeated)
             return None
-        # 4. The requests of one replica are unknown.
+        # 5. The requests of one replica are unknown.
         gang, shape = self._gang(), self.demand.shape
         unknown = self._describe_unknown_requests(gang)
         if shape is None or unknown:

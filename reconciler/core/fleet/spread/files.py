@@ -143,6 +143,9 @@ def _warn(
         if not lost and work.excused.isdisjoint({"WorkloadTemplate", "Workspace"}):
             work.report(spread.placed, burst_targets.unmatched(spread.value, spread.placed.value))
         return
+    governed = [template for template in governed if not template.unread]
+    if not governed:
+        return  # no object of them is known
     policies = {
         policy.name: policy for template in governed if (policy := desired.policies.get(template.workload)) is not None
     }

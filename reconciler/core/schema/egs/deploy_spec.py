@@ -19,7 +19,7 @@ from reconciler.core.schema.errors import nearest_name
 from reconciler.errors import Severity
 from reconciler.model.units import parse_duration
 from reconciler.model.workload import Command, DeploySpec, HelmConfig, HelmFlags, Json, ManifestResource, Step, StepType
-from reconciler.text.findings import Finding, Loc, shortened
+from reconciler.text.findings import Finding, Loc, dotted, shortened
 
 _SWITCHES = {
     "--atomic": "atomic",
@@ -103,17 +103,29 @@ class Spelling:
     bare: bool = False
     # Positions of manifests whose objects are beside their names.
     flat: frozenset[int] = frozenset()
+    # Names of the objects that `spec.from` has added to the first `own` of the file.
+    sourced: tuple[str, ...] = ()
+    own: int = 0
 
     def of(self, finding: Finding) -> Finding:
         """Translate the location of a finding into the field names of the file or body."""
         if finding.loc[:1] != ("spec",):
             return finding
         rest = finding.loc[1:]
+        if self.sourced and (where := self._in_source(rest)):
+            return replace(finding, loc=("spec", "from"), message=f"{where}: {finding.message}")
         if rest and rest[0] in self.names:
             rest = (self.names[str(rest[0])], *rest[1:])
         if rest[2:3] == ("manifest",) and rest[0] == "manifestResources" and rest[1] in self.flat:
             rest = (*rest[:2], *(rest[4:] if rest[3:] in _BESIDE else rest[3:]))
         return replace(finding, loc=rest if self.bare else ("spec", *rest))
+
+    def _in_source(self, rest: Loc) -> str:
+        """Return the place in an object that `spec.from` has added; empty for any other."""
+        index = rest[1] if rest[:1] == ("manifestResources",) and len(rest) > 1 else None
+        if not isinstance(index, int) or index < self.own:
+            return ""
+        return dotted((self.sourced[index - self.own], *(part for part in rest[2:] if part != "manifest")))
 
     def called(self, name: str) -> str:
         """Return the name of a field in this file or body."""

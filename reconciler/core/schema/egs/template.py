@@ -2,16 +2,53 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import ConfigDict, Field
+from pydantic import AfterValidator, ConfigDict, Field, model_validator
 
 from reconciler.core.schema.egs.deploy import DeployFile
-from reconciler.core.schema.strict_model import Metadata, Name, Strict
+from reconciler.core.schema.strict_model import Anything, Labels, Metadata, Name, Strict, Text, refusal
+from reconciler.text.findings import shortened
 
 
-class TemplateSpec(DeployFile):
-    """A WorkloadTemplate's spec."""
+def _plain_path(text: str) -> str:
+    """Refuse a path that leads out of the repository, and drop slashes at its end."""
+    path = text.rstrip("/")
+    if text.startswith("/") or "\\" in text or {"", ".", ".."} & {*path.split("/")}:
+        raise refusal(f"{shortened(text)!r} is no path from the root of the repository", "try 'apps/vllm'")
+    return path
+
+
+SourcePath = Annotated[Text, AfterValidator(_plain_path)]
+
+
+class FromFile(Strict):
+    """The source of a template's objects, in place of a copy of them."""
+
+    path: SourcePath = Field(description="A file or directory of plain manifests in the fleet repository.")
+    pin: str = Field("", description="The commit to stay at; without one bursts follow the source.")
+
+
+class PatchFile(Strict):
+    """A change of one object on some clusters."""
+
+    clusters: list[Name] = Field([], description="Clusters by name; empty for all with the labels.")
+    cluster_labels: Labels = Field({}, description="Labels that a Cluster has to have.")
+    patch: Anything = Field(
+        description="A part of the object, which is merged into it; `kind` and `metadata.name` choose another object"
+        " than the one that bursts."
+    )
+
+    @model_validator(mode="after")
+    def _chooses(self) -> PatchFile:
+        """Refuse a change of all clusters: it belongs into the source."""
+        if not self.clusters and not self.cluster_labels:
+            raise refusal("names no cluster", "try clusters: [worker-2], or clusterLabels: {region: eu}")
+        return self
+
+
+class EgsTemplateSpec(DeployFile):
+    """A WorkloadTemplate's spec as EGS has it."""
 
     workspace_name: Name | None = Field(None, description="The Workspace; may be left out where only one fits.")
     namespaces: list[Name] = Field([], description="Namespaces that the workload uses.")
@@ -38,6 +75,22 @@ class TemplateSpec(DeployFile):
     )
 
 
+class TemplateSpec(EgsTemplateSpec):
+    """A WorkloadTemplate's spec."""
+
+    from_: FromFile | None = Field(
+        None, alias="from", description="Where objects come from, beside those that are written here."
+    )
+    patches: list[PatchFile] = Field([], description="Changes of objects by cluster, with `from`.")
+
+    @model_validator(mode="after")
+    def _patches_a_source(self) -> TemplateSpec:
+        """Refuse patches without a source: expressions do the same in objects that are written here."""
+        if self.patches and self.from_ is None:
+            raise refusal("patches need from", "write an expression such as {{ cluster.name }} in the object itself")
+        return self
+
+
 class SelectorFile(Strict):
     """The workload on the primary that EGS found for a template."""
 
@@ -56,7 +109,7 @@ class TemplateStatus(Strict):
 
 
 class WorkloadTemplateFile(Strict):
-    """The objects to deploy, their steps and their duration: EGS's own kind, unchanged.
+    """The objects to deploy, their steps and their duration: EGS's own kind, with `from` and `patches` beside it.
 
     String values may hold Jinja expressions over replicas, cluster, placement, workspace and template.
     """

@@ -109,7 +109,7 @@ def portable(manifest: Mapping[str, Json]) -> dict[str, Json]:
         if kind == "/Service":
             spec = _without_node_ports(spec)
         kept["spec"] = _written(spec, completed=kind.partition("/")[0] in _DEFAULTED_GROUPS)
-    return {name: _quoted(value) for name, value in kept.items()}
+    return {name: quoted(value) for name, value in kept.items()}
 
 
 def _metadata(metadata: Mapping[str, Json], *, notes: tuple[str, ...] = _TOOL_NOTES) -> dict[str, Json]:
@@ -171,14 +171,14 @@ def _without_node_ports(spec: Mapping[str, Json]) -> dict[str, Json]:
     return {**spec, "ports": [_without(port, ("nodePort",)) if isinstance(port, dict) else port for port in ports]}
 
 
-def _quoted(value: Json) -> Json:
+def quoted(value: Json) -> Json:
     """Return a value whose braces are text, where the file of a template would read them as expressions."""
     if isinstance(value, str):
         return quoted_text(value) if has_expression(value) else value
     if isinstance(value, list):
-        return [_quoted(item) for item in value]
+        return [quoted(item) for item in value]
     if isinstance(value, dict):
-        return {key: _quoted(item) for key, item in value.items()}
+        return {key: quoted(item) for key, item in value.items()}
     return value
 
 

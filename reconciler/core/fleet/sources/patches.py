@@ -1,0 +1,105 @@
+"""Changes of a template's objects by cluster.
+
+A patch is a part of an object: objects are merged, null deletes, a list whose items all have a name is merged by name,
+and any other list is replaced. So the patches of kustomize for containers, environments and volumes read as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+
+from reconciler.core.capacity.gpu_models import gpus_of_pod
+from reconciler.core.capacity.pod_requirements import pods_of_spec
+from reconciler.core.workloads.builtin_kinds import Kinds, kind_of
+from reconciler.core.workloads.paths import at
+from reconciler.model.capacity import ReplicaShape
+from reconciler.model.manifest_source import ManifestPatch
+from reconciler.model.policy import Cluster
+from reconciler.model.workload import DeploySpec, Json, ManifestResource, WorkloadRef, WorkloadTemplate
+from reconciler.text.findings import Finding
+
+
+def spec_for(template: WorkloadTemplate, cluster: Cluster, kinds: Kinds) -> DeploySpec:
+    """Return the spec of a template as it is for one cluster; the same object where no patch is for it."""
+    patches = [patch for patch in template.patches if patch.applies_to(cluster.name, cluster.labels)]
+    return _patched(template.spec, template.ref, patches, kinds) if patches else template.spec
+
+
+def _patched(spec: DeploySpec, ref: WorkloadRef | None, patches: Iterable[ManifestPatch], kinds: Kinds) -> DeploySpec:
+    manifests = spec.manifests
+    for patch in patches:
+        manifests = tuple(
+            replace(resource, manifest=merged(resource.manifest, patch.patch))
+            if _is_meant(resource, patch, ref, kinds)
+            else resource
+            for resource in manifests
+        )
+    return replace(spec, manifests=manifests)
+
+
+_PATCHED = ("requests", "node_selector", "node_terms", "tolerations", "devices", "rules", "group_size", "apart")
+"""Fields of a shape that the objects of a template state."""
+
+
+def shape_for(template: WorkloadTemplate, cluster: Cluster, shape: ReplicaShape, kinds: Kinds) -> ReplicaShape:
+    """Return the shape of a replica as the patches for one cluster make it; what they leave alone stays as observed."""
+    spec = spec_for(template, cluster, kinds)
+    if spec is template.spec:
+        return shape
+    before, after = _largest(template.spec, kinds), _largest(spec, kinds)
+    if before is None or after is None:
+        return shape
+    changed = {name: getattr(after, name) for name in _PATCHED if getattr(before, name) != getattr(after, name)}
+    return replace(shape, **changed) if changed else shape
+
+
+def _largest(spec: DeploySpec, kinds: Kinds) -> ReplicaShape | None:
+    """Return the shape of the pods with the most GPUs, which stand for the replica."""
+    return max((part.shape for part in pods_of_spec(spec, kinds).parts), key=gpus_of_pod, default=None)
+
+
+def check_patches(
+    spec: DeploySpec, ref: WorkloadRef | None, patches: Iterable[ManifestPatch], kinds: Kinds
+) -> Iterator[Finding]:
+    """Report patches of no object."""
+    for index, patch in enumerate(patches):
+        if not any(_is_meant(resource, patch, ref, kinds) for resource in spec.manifests):
+            names = ", ".join(
+                f"{resource.manifest.get('kind')}/{at(resource.manifest, ('metadata', 'name'))}"
+                for resource in spec.manifests[:5]
+            )
+            message = "is for no object of the template"
+            yield Finding(loc=("spec", "patches", index, "patch"), message=message, hint=f"it has {names or 'none'}")
+
+
+def merged(value: Json, patch: Json) -> Json:
+    """Merge a patch into a value; neither is changed."""
+    if isinstance(value, Mapping) and isinstance(patch, Mapping):
+        made = {key: item for key, item in value.items() if key not in patch or patch[key] is not None}
+        for key, item in patch.items():
+            if item is not None:
+                made[key] = merged(value.get(key), item)
+        return made
+    if isinstance(value, list) and isinstance(patch, list) and _named(value) and _named(patch):
+        changes = {item["name"]: item for item in patch}
+        before = {item["name"] for item in value}
+        changed = [merged(item, changes[item["name"]]) if item["name"] in changes else item for item in value]
+        return [*changed, *(item for item in patch if item["name"] not in before)]
+    if isinstance(patch, Mapping):
+        return {key: merged(None, item) for key, item in patch.items() if item is not None}
+    return patch
+
+
+def _named(items: list[Json]) -> bool:
+    return all(isinstance(item, Mapping) and isinstance(item.get("name"), str) for item in items)
+
+
+def _is_meant(resource: ManifestResource, patch: ManifestPatch, ref: WorkloadRef | None, kinds: Kinds) -> bool:
+    """Tell whether a patch is for an object: by its kind and name, or as the one that bursts."""
+    manifest, name = resource.manifest, at(resource.manifest, ("metadata", "name"))
+    kind, wanted = patch.patch.get("kind"), at(patch.patch, ("metadata", "name"))
+    if kind is None and wanted is None:
+        own = ref is None or (name == ref.name and ref.kind in ("", manifest.get("kind")))
+        return own and kind_of(manifest, kinds) is not None
+    return kind in (None, manifest.get("kind")) and wanted in (None, name)

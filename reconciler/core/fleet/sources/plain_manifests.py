@@ -1,0 +1,95 @@
+"""Files of plain manifests as the content of a source: what ``kubectl apply -f`` takes, and nothing to be rendered."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from reconciler.core.fleet.file import ParsedFile
+from reconciler.core.fleet.template import TemplateDraft
+from reconciler.core.schema import KindSupport, kind_verdict, yaml
+from reconciler.core.workloads.builtin_kinds import BUILT_IN
+from reconciler.core.workloads.portable_object import quoted
+from reconciler.errors import InvalidInput
+from reconciler.model.manifest_source import PathSource, SourceContent, UnreadSource
+from reconciler.model.workload import Json
+from reconciler.text.wording import join_names
+
+ENDINGS = (".yaml", ".yml", ".json")
+MOST_FILES = 100
+"""Files of one source; a workload has a handful."""
+_RENDERED = {"kustomization.yaml": "kustomize", "kustomization.yml": "kustomize", "Chart.yaml": "Helm"}
+"""Files that say that another program renders the directory."""
+_LAST = frozenset({"Service"})
+_KINDS = frozenset(kind.kind for kind in BUILT_IN.values())
+
+
+def in_source(path: str, name: str) -> bool:
+    """Tell whether a file is of a source: the file itself, or one below the directory, at any depth."""
+    return name == path or (
+        name.startswith(f"{path}/") and (name.endswith(ENDINGS) or name.rpartition("/")[2] in _RENDERED)
+    )
+
+
+def path_sources(files: Iterable[ParsedFile]) -> frozenset[PathSource]:
+    """Return the sources of templates that lie in the fleet repository itself."""
+    return frozenset(
+        declared.value.source
+        for file in files
+        for declared in file.objects
+        if isinstance(declared.value, TemplateDraft) and isinstance(declared.value.source, PathSource)
+    )
+
+
+def plain_manifests(title: str, files: Mapping[str, bytes], version: str) -> SourceContent | UnreadSource:
+    """Read the objects of the files of a source, by path; those that pods need come first, and Services last."""
+    if not files:
+        return UnreadSource(message=f"no manifest lies at {title}", remedy="mend spec.from, or add the manifests")
+    if len(files) > MOST_FILES:
+        return UnreadSource(
+            message=f"{len(files)} files lie at {title}, and a source has {MOST_FILES} at most",
+            remedy="name the directory of the one workload",
+        )
+    programs = {_RENDERED[name] for path in files if (name := path.rpartition("/")[2]) in _RENDERED}
+    if programs:
+        return UnreadSource(
+            message=f"{title} is rendered by {join_names(sorted(programs))}, and sources are plain manifests",
+            remedy="commit what it renders, or name a workload that runs: from.workload",
+        )
+    manifests: list[dict[str, Json]] = []
+    for path, data in sorted(files.items()):
+        try:
+            documents = yaml.parse(data, path)
+        except InvalidInput as error:
+            return UnreadSource(message=str(error), remedy="mend the file")
+        for document in documents:
+            for value in _objects(document.value):
+                if problem := _problem(value):
+                    return UnreadSource(message=f"{path}:{document.start}: {problem}", remedy="mend the file")
+                manifests.append({key: quoted(item) for key, item in value.items()})
+    return SourceContent(manifests=tuple(sorted(manifests, key=_turn)), version=version)
+
+
+def _objects(value: Json) -> Iterator[Json]:
+    """Yield the objects of a document; an empty one has none."""
+    if isinstance(value, dict) and value.get("kind") == "List" and isinstance(value.get("items"), list):
+        yield from value["items"]
+    elif value is not None:
+        yield value
+
+
+def _problem(value: Json) -> str:
+    """Say why a value is no manifest; empty for a manifest."""
+    if not isinstance(value, dict) or not all(isinstance(value.get(name), str) for name in ("apiVersion", "kind")):
+        return "is no object with apiVersion and kind"
+    if not isinstance(value.get("metadata"), dict) or not isinstance(value["metadata"].get("name"), str):
+        return f"{value['kind']} has no metadata.name"
+    if kind_verdict(value["apiVersion"], value["kind"]).support is not KindSupport.FOREIGN:
+        return f"{value['kind']} is a kind of Overspill, and no manifest of a workload"
+    return ""
+
+
+def _turn(manifest: Mapping[str, Json]) -> int:
+    """Rank an object: what pods need, then workloads, then what selects them."""
+    if manifest["kind"] in _LAST:
+        return 2
+    return 1 if manifest["kind"] in _KINDS else 0

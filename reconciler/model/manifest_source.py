@@ -1,0 +1,99 @@
+"""Sources that templates are made from in place of objects of their own, and what was read from them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple, TypeAlias
+
+from reconciler.model.ids import ClusterName
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PathSource:
+    """A file or a directory of plain manifests in the fleet repository."""
+
+    path: str
+    commit: str = ""
+    """The commit that it is read at; empty for the source commit of the pass."""
+
+    @property
+    def title(self) -> str:
+        """The source in messages."""
+        return self.path
+
+    @property
+    def in_repository(self) -> bool:
+        """Whether it is read with the files of the fleet repository, so that its trouble is an error of them."""
+        return True
+
+    def at_version(self, commit: str, digest: str) -> str:  # noqa: ARG002 -- of live objects the digest is the version
+        """Write what was read, for records and trailers."""
+        return f"{commit}:{self.path}" if commit else self.path
+
+
+ManifestSource: TypeAlias = PathSource
+"""Where the objects of a template come from."""
+
+
+class SourceKey(NamedTuple):
+    """A source as one workspace means it."""
+
+    source: ManifestSource
+    cluster: ClusterName = ClusterName("")
+    """The primary cluster that a live object is on; empty for sources that are on none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceContent:
+    """What was read from a source."""
+
+    manifests: tuple[Mapping[str, Any], ...]
+    """Objects with braces as text; those that pods need come first."""
+    version: str
+    """The commit that they were read at; empty for live objects, which their digest tells apart."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnreadSource:
+    """Why a source cannot be read now."""
+
+    message: str
+    remedy: str
+
+    @property
+    def text(self) -> str:
+        """The reason with its way out."""
+        return f"{self.message} ({self.remedy})"
+
+
+SourceContents: TypeAlias = Mapping[SourceKey, SourceContent | UnreadSource]
+"""What is known of sources."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MadeFrom:
+    """What a template was made from, as placements and commits pin it."""
+
+    text: str
+    """The source and its version: ``<commit>:apps/vllm``, ``Deployment/serving/vllm@sha256-...``."""
+    digest: str
+    """Digest of the objects, without their replicas and patches."""
+    images: str = ""
+    """The images of its containers, separated by commas; empty where none is known."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ManifestPatch:
+    """A change of one object of a template on some clusters."""
+
+    clusters: tuple[ClusterName, ...] = ()
+    """Empty for all with the labels."""
+    labels: tuple[tuple[str, str], ...] = ()
+    """Labels that a Cluster has to have."""
+    patch: Mapping[str, Any]
+    """A part of the object; ``kind`` and ``metadata.name`` choose it, and both may be left out."""
+
+    def applies_to(self, name: ClusterName, labels: Mapping[str, str]) -> bool:
+        """Tell whether a cluster of this name and with these labels gets the change."""
+        return (not self.clusters or name in self.clusters) and set(self.labels) <= labels.items()

@@ -1,0 +1,264 @@
+"""Templates that are made from plain manifests of the fleet repository, in place of a copy of them."""
+
+from __future__ import annotations
+
+import pytest
+
+from reconciler.core.fleet.sources.patches import merged
+from reconciler.core.fleet.sources.plain_manifests import in_source, plain_manifests
+from reconciler.model.manifest_source import SourceContent, UnreadSource
+from reconciler.model.plan import Reason
+from tests.builders.fleet_files import errors
+from tests.builders.passes import SOURCE_FILES, Passes
+from tests.fakes.memory_repository import MemoryRepository
+
+DEPLOYMENT = """\
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: vllm, namespace: demo}
+spec:
+  replicas: 4
+  selector: {matchLabels: {app: vllm}}
+  template:
+    metadata: {labels: {app: vllm}, annotations: {note: "{{ .Values.kept }}"}}
+    spec: {containers: [{name: server, image: registry.example.com/vllm:1.0}]}
+"""
+SERVICE = """\
+apiVersion: v1
+kind: Service
+metadata: {name: vllm, namespace: demo}
+spec: {selector: {app: vllm}, ports: [{port: 80}]}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: vllm, namespace: demo}
+data: {MODEL: llama}
+"""
+TEMPLATE = """\
+apiVersion: gpr.kubeslice.io/v1alpha1
+kind: WorkloadTemplate
+metadata:
+  name: vllm
+  namespace: kubeslice-demo
+  annotations: {overspill.dev/workload: Deployment/demo/vllm}
+spec:
+  workspaceName: llm
+  burstDuration: 10m
+  from: {path: apps/vllm}
+"""
+FILES = {
+    **SOURCE_FILES,
+    "template.yaml": TEMPLATE,
+    "apps/vllm/a-service.yaml": SERVICE,
+    "apps/vllm/deployment.yaml": DEPLOYMENT,
+}
+SECRET = """\
+apiVersion: v1
+kind: Secret
+metadata: {name: key, namespace: demo}
+data: {a: YQ==}
+"""
+PATCHES = """\
+  patches:
+  - clusters: [worker-2]
+    patch:
+      spec:
+        template:
+          spec:
+            containers:
+            - {name: server, env: [{name: REGION, value: "{{ cluster.name }}"}]}
+"""
+
+
+@pytest.fixture
+def passes():
+    return Passes(MemoryRepository(FILES))
+
+
+def bump(passes, path="apps/vllm/deployment.yaml", old="vllm:1.0", new="vllm:1.1"):
+    return passes.repository.person("source", {path: FILES[path].replace(old, new)})
+
+
+def written(outcome, end):
+    (commit,) = outcome.rendered.commits[-1:]
+    return next(data.decode() for path, data in commit.writes.items() if path.endswith(end))
+
+
+def burst(passes, missing=2):
+    passes.missing = missing
+    return passes.run_once()
+
+
+def test_a_burst_is_made_from_the_manifests_with_its_own_replicas(passes):
+    outcome = burst(passes)
+    manifest = written(outcome, "deployment-vllm.yaml")
+    assert "replicas: 2" in manifest
+    assert "registry.example.com/vllm:1.0" in manifest
+    assert '"{{ .Values.kept }}"' in manifest  # braces of a plain manifest are text
+    kinds = [line for line in written(outcome, "placement.yaml").splitlines() if "    kind: " in line]
+    assert [line.split()[-1] for line in kinds] == ["ConfigMap", "Deployment", "Service"]
+
+
+def test_record_and_commit_pin_what_a_burst_was_made_from(passes):
+    outcome = burst(passes)
+    source = outcome.decision.inputs.desired.commit
+    (placement,) = passes.placements()
+    assert placement.made_from.text == f"{source}:apps/vllm"
+    assert placement.made_from.images == "registry.example.com/vllm:1.0"
+    assert f"Overspill-From: {source}:apps/vllm\n" in outcome.rendered.commits[-1].message
+
+
+def test_a_changed_image_reaches_a_standing_burst_in_a_commit_of_its_own(passes):
+    first = burst(passes).decision.inputs.desired.commit
+    second = bump(passes)
+    outcome = passes.run_once()
+    assert "vllm:1.1" in written(outcome, "deployment-vllm.yaml")
+    message = outcome.rendered.commits[-1].message
+    assert message.startswith("update(llm/vllm): 2 replicas on worker-2\n")
+    said = " ".join(message.split())
+    assert "runs registry.example.com/vllm:1.1 now, registry.example.com/vllm:1.0 before" in said
+    assert f"It is made from {second}:apps/vllm now, and was from {first}:apps/vllm." in said
+    assert not passes.run_once().commits
+
+
+def test_a_commit_that_leaves_the_manifests_alone_writes_nothing(passes):
+    burst(passes)
+    passes.repository.person("source", {"README.md": "hello"})
+    bump(passes, old="replicas: 4", new="replicas: 9")  # the primary's own number is none of a burst's
+    assert not passes.run_once().commits
+
+
+def test_a_pinned_template_stays_at_its_commit(passes):
+    pin = passes.repository.tips().source
+    passes.repository.person("source", {"template.yaml": TEMPLATE.replace("vllm}\n", f"vllm, pin: {pin}}}\n")})
+    bump(passes)
+    outcome = burst(passes)
+    assert "vllm:1.0" in written(outcome, "deployment-vllm.yaml")
+    assert passes.placements()[0].made_from.text == f"{pin}:apps/vllm"
+
+
+def test_a_resize_that_takes_up_another_version_says_so(passes):
+    burst(passes)
+    bump(passes)
+    passes.missing = 3
+    outcome = passes.run_once()
+    messages = [" ".join(commit.message.split()) for commit in outcome.rendered.commits]
+    assert [message.split(":")[0] for message in messages] == ["update(llm/vllm)", "resize(llm/vllm)"]
+
+
+BROKEN = {
+    "nothing there": ({}, ("apps/vllm/deployment.yaml", "apps/vllm/a-service.yaml"), "no manifest lies at apps/vllm"),
+    "kustomize": ({"apps/vllm/kustomization.yaml": "resources: []\n"}, (), "apps/vllm is rendered by kustomize"),
+    "no YAML": ({"apps/vllm/deployment.yaml": "a: [\n"}, (), "apps/vllm/deployment.yaml:"),
+    "no object": ({"apps/vllm/deployment.yaml": "a: 1\n"}, (), "is no object with apiVersion and kind"),
+    "a template": ({"apps/vllm/more.yaml": SOURCE_FILES["template.yaml"]}, (), "is a kind of Overspill"),
+    "unsafe": (
+        {"apps/vllm/deployment.yaml": DEPLOYMENT.replace("{containers:", "{hostNetwork: true, containers:")},
+        (),
+        "deployment-vllm.spec.template.spec.hostNetwork",
+    ),
+    "a Secret": (
+        {"apps/vllm/secret.yaml": SECRET},
+        (),
+        "secret-key",
+    ),
+    "another namespace": (
+        {"apps/vllm/deployment.yaml": DEPLOYMENT.replace("namespace: demo", "namespace: kube-system")},
+        (),
+        "kube-system",
+    ),
+}
+
+
+@pytest.mark.parametrize(("writes", "removes", "said"), BROKEN.values(), ids=BROKEN)
+def test_a_source_that_cannot_be_deployed_holds_back_and_reverts_nothing(passes, writes, removes, said):
+    burst(passes)
+    (before,) = passes.placements()
+    passes.repository.person("source", writes, removes=removes)
+    passes.missing = 6
+    outcome = passes.run_once()
+    assert not outcome.commits
+    assert passes.placements() == [before]
+    (held,) = (each for each in outcome.plan.suppressed if each.reason is Reason.SOURCE_UNREAD)
+    assert said in held.message
+    told = [error for error in errors(outcome.decision.inputs.desired) if error.startswith("template.yaml:")]
+    assert all(error.startswith("template.yaml:10: spec.from: ") for error in told)
+    assert any(said in error for error in told)
+
+
+def test_demand_that_has_gone_ends_a_burst_whose_source_is_gone(passes):
+    burst(passes)
+    passes.repository.person("source", {}, removes=("apps/vllm/deployment.yaml", "apps/vllm/a-service.yaml"))
+    passes.missing = 0
+    passes.run_once()
+    passes.advance(90)
+    passes.run_once()
+    assert not passes.placements()
+
+
+def test_a_patch_is_for_its_clusters_alone(passes):
+    passes.repository.person("source", {"template.yaml": TEMPLATE + PATCHES})
+    passes.free["worker-2"] = 1
+    outcome = burst(passes)
+    manifests = {
+        path.split("/")[1]: data.decode()
+        for commit in outcome.rendered.commits
+        for path, data in commit.writes.items()
+        if path.endswith("deployment-vllm.yaml")
+    }
+    assert "value: worker-2" in manifests["worker-2"]
+    assert "REGION" not in manifests["worker-3"]
+
+
+def test_a_patched_node_selector_decides_what_fits(passes):
+    patch = "patch: {spec: {template: {spec: {nodeSelector: {gpu: h200}}}}}"
+    passes.repository.person("source", {"template.yaml": f"{TEMPLATE}  patches: [{{clusters: [worker-2], {patch}}}]\n"})
+    burst(passes)
+    assert {placement.cluster for placement in passes.placements()} == {"worker-3"}
+
+
+def test_a_patch_of_no_object_is_an_error_at_its_line(passes):
+    passes.repository.person(
+        "source", {"template.yaml": TEMPLATE + PATCHES.replace("    patch:\n", "    patch:\n      kind: Job\n")}
+    )
+    outcome = burst(passes)
+    assert not passes.placements()
+    (error,) = errors(outcome.decision.inputs.desired)
+    assert error.startswith("template.yaml:13: spec.patches[0].patch: is for no object of the template (it has Config")
+
+
+MERGES = {
+    "objects are merged": ({"a": {"b": 1, "c": 2}}, {"a": {"c": 3}}, {"a": {"b": 1, "c": 3}}),
+    "null deletes": ({"a": 1, "b": 2}, {"a": None}, {"b": 2}),
+    "named items are merged by name": (
+        [{"name": "a", "x": 1}, {"name": "b"}],
+        [{"name": "a", "x": 2}, {"name": "c"}],
+        [{"name": "a", "x": 2}, {"name": "b"}, {"name": "c"}],
+    ),
+    "other lists are replaced": ([1, 2], [3], [3]),
+    "a new object has no nulls": ({}, {"a": {"b": None, "c": 1}}, {"a": {"c": 1}}),
+}
+
+
+@pytest.mark.parametrize(("value", "patch", "made"), MERGES.values(), ids=MERGES)
+def test_a_patch_is_merged(value, patch, made):
+    assert merged(value, patch) == made
+
+
+def test_files_of_a_source_are_those_of_its_path():
+    assert in_source("apps/vllm", "apps/vllm/more/deployment.yaml")
+    assert in_source("apps/vllm.yaml", "apps/vllm.yaml")
+    assert not in_source("apps/vllm", "apps/vllm-old/deployment.yaml")
+    assert not in_source("apps/vllm", "apps/vllm/README.md")
+
+
+def test_lists_are_read_item_by_item():
+    data = b'{"kind": "List", "items": [{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}}]}'
+    content = plain_manifests("apps", {"apps/all.json": data}, "")
+    assert isinstance(content, SourceContent)
+    assert [manifest["kind"] for manifest in content.manifests] == ["ConfigMap"]
+
+
+def test_a_source_of_too_many_files_is_refused():
+    files = {f"apps/{number}.yaml": b"" for number in range(101)}
+    assert isinstance(plain_manifests("apps", files, ""), UnreadSource)
