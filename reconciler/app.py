@@ -26,7 +26,7 @@ from reconciler.adapters.clock import SystemClock
 from reconciler.adapters.engine_webhooks import EndpointReport, EngineWebhooks
 from reconciler.adapters.git import Credentials, GitRepository
 from reconciler.adapters.helm import Helm
-from reconciler.adapters.kubeconfig_files import existing_kubeconfig
+from reconciler.adapters.kubeconfig_files import existing_kubeconfig, kubeconfig_files
 from reconciler.adapters.ledger_file import LedgerFile
 from reconciler.adapters.logs import EventLog
 from reconciler.adapters.observation_files import FileObservations
@@ -183,6 +183,7 @@ def inspected(settings: Settings, account: ServiceAccountName | None) -> Iterato
             endpoints=settings.notify,
             reach=partial(reach, timeout=PATIENCE.total_seconds()),
             account=account,
+            kubeconfig=() if kubeconfig is None else tuple(map(str, kubeconfig_files(kubeconfig))),
         )
         yield _world(settings, repository, JoinedView(*_files(settings)), charts, ()), memory, around
         memory.branch.keep()

@@ -46,6 +46,7 @@ SECTIONS: Mapping[str, Mapping[str, tuple[str, str]]] = {
     },
     "Setup": {
         "doctor": ("doctor", "Check what a first burst needs, and say how to mend what lacks."),
+        "grant": ("grant", "Give the daemon its account, rights and logins in clusters."),
         "bootstrap": ("bootstrap", "Print the objects that an admin applies once for an engine."),
         "token": ("token", "Make a token for the API."),
         "completion": ("completion", "Print the completion script of a shell."),

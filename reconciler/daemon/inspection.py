@@ -7,15 +7,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from reconciler.bulkhead import Seam, attempt
 from reconciler.core.readiness import git
-from reconciler.core.readiness.check import AskedServer, Check, CheckGroup, CheckResult, unknown
+from reconciler.core.readiness.check import AskedServer, Check, CheckGroup, CheckResult, unknown, with_kubeconfig
 from reconciler.core.readiness.fleet_checks import server_checks
 from reconciler.core.readiness.question import ServiceAccountName
-from reconciler.core.readiness.server import LoginFault, ServerAnswers, observation_result, trouble_result
+from reconciler.core.readiness.server import (
+    LoginFault,
+    ServerAnswers,
+    is_service_account,
+    observation_result,
+    trouble_result,
+)
 from reconciler.core.readiness.webhooks import webhook_result
 from reconciler.daemon.reconcile import Memory, World
 from reconciler.daemon.source import missing_branch
@@ -43,6 +49,8 @@ class Surroundings:
     """Sends an endpoint a request without an event; returns the status of its answer, or why there is none."""
     account: ServiceAccountName | None = None
     """The account whose rights in clusters are looked at; None for that of each login."""
+    kubeconfig: tuple[str, ...] = ()
+    """The files of the logins, for the commands of kubectl; empty where kubectl takes them by itself."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,7 +121,7 @@ def _servers(
     answers, observed = around.servers.ask(desired, questions), world.clusters.observe()
     now = world.clock.now()
     for server, listed in checks.items():
-        results = _results(server, listed, answers[server], problems)
+        results = _results(server, listed, answers[server], problems, around.kubeconfig)
         seen = observed.clusters.get(server.cluster) if server.cluster is not None else None
         trouble = answers[server].trouble
         if trouble is not None and seen is not None:
@@ -125,18 +133,25 @@ def _servers(
 
 
 def _results(
-    server: AskedServer, checks: tuple[Check, ...], replies: ServerAnswers, problems: list[Problem]
+    server: AskedServer,
+    checks: tuple[Check, ...],
+    replies: ServerAnswers,
+    problems: list[Problem],
+    kubeconfig: tuple[str, ...],
 ) -> list[CheckResult]:
     """Make the results of one server: a line for each check, or a single one for a server that was not asked."""
     if replies.bug is not None:
         problems.append(replies.bug.problem(server.title))
     if replies.trouble is not None:
-        return [trouble_result(server, replies.trouble)]
+        told = trouble_result(server, replies.trouble, kubeconfig)
+        return [replace(told, remedy=with_kubeconfig(told.remedy, kubeconfig))]
+    # A service account may do little of what mends or shows more: that takes the login of an administrator.
+    files = () if is_service_account(replies.answers) else kubeconfig
     results: list[CheckResult] = []
     for check in checks:
         result = attempt(Seam.CHECK, server.title, partial(check.result, replies.answers))
         if isinstance(result, Bug):
             problems.append(result.problem(server.title))
             result = unknown(type(check).__name__, result.summary, server.kubectl("get", "--raw", "/version"))
-        results.append(result)
+        results.append(replace(result, remedy=with_kubeconfig(result.remedy, files)))
     return results

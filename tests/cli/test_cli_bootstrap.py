@@ -70,7 +70,24 @@ def test_only_what_differs_is_applied_and_only_once_it_is_confirmed(overspill: T
     assert done.stdout.endswith("Applied 1 object in context worker-3.\n")
     assert ready.argo_cd.objects["appprojects"][BOUNDS]["spec"] == bounds
     stored = [query for _, path, query in ready.argo_cd.asked if "fieldManager" in query and "dryRun" not in query]
-    assert stored == [{"fieldManager": "overspill-bootstrap", "force": "true"}]
+    assert stored == [{"fieldManager": "overspill-bootstrap", "force": "false"}]
+
+
+def test_fields_of_another_tool_are_taken_over_only_when_somebody_says_so(
+    overspill: Terminal, ready: ReadyFleet
+) -> None:
+    project = ready.argo_cd.objects["appprojects"][BOUNDS]
+    bounds, project["spec"] = project["spec"], {**project["spec"], "destinations": []}
+    ready.argo_cd.managed["/appprojects/overspill"] = ("kubectl-edit", ".spec.destinations")
+    refused = overspill(*ARGO_CD, "--yes")
+    assert refused.exit_code == 1
+    told = "AppProject argocd/overspill: spec.destinations was set by kubectl-edit (--force-conflicts takes it over"
+    assert told in refused.stderr
+    asked = overspill.runner.invoke(main, [*ARGO_CD], env=overspill.env, input="n\n")
+    assert "Apply 1 object in context worker-3, and take what was set by kubectl-edit?" in asked.stderr
+    assert ready.argo_cd.objects["appprojects"][BOUNDS]["spec"]["destinations"] == []
+    overspill.done(*ARGO_CD, "--yes", "--force-conflicts")
+    assert ready.argo_cd.objects["appprojects"][BOUNDS]["spec"] == bounds
 
 
 def test_objects_of_a_namespace_that_is_made_with_them_are_applied_after_it(

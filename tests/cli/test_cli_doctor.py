@@ -69,7 +69,7 @@ def unready(ready: ReadyFleet, message: str = "failed to checkout") -> None:
     raw["status"]["conditions"][0] |= {"status": "False", "message": message}
 
 
-APPLY_RBAC = "kubectl --context worker-1 apply -f bootstrap/rbac.yaml"
+GRANT = "overspill grant --context worker-1"
 APPLY_FLUX = "overspill bootstrap flux --cluster worker-2 | kubectl --context worker-2 apply -f -"
 APPLY_ARGO_CD = "overspill bootstrap argocd | kubectl --context worker-3 apply -f -"
 CLEAN = (
@@ -97,7 +97,7 @@ def test_all_that_lacks_is_told_with_the_command_that_mends_it(
     ready.argo_cd.delete("secrets", "worker-3", "argocd")
     who = "overspill-system/overspill may not list and watch"
     assert others(results(overspill)) == [
-        ("worker-1", "missing", f"rights of bootstrap/rbac.yaml: {who} deployments.apps", APPLY_RBAC),
+        ("worker-1", "missing", f"rights of bootstrap/rbac.yaml: {who} deployments.apps", GRANT),
         (
             "worker-2", "missing", "Flux's kinds: kustomizations of kustomize.toolkit.fluxcd.io/v1 not served",
             "flux --context worker-2 install",
@@ -119,7 +119,7 @@ def test_all_that_lacks_is_told_with_the_command_that_mends_it(
         (
             "Argo CD", "missing",
             f"rights of bootstrap/rbac-argocd.yaml: {who} applications.argoproj.io in namespace argocd",
-            "kubectl --context worker-3 apply -f bootstrap/rbac-argocd.yaml",
+            "overspill grant --context worker-3",
         ),
         (
             "Argo CD", "missing",
@@ -138,7 +138,7 @@ def test_right_to_what_is_not_served_is_not_needed(overspill: Terminal, ready: R
     assert others(results(overspill, exit_code=0)) == []
     ready.primary.groups["kueue.x-k8s.io"] = ["v1beta1"]
     ((place, readiness, seen, remedy),) = others(results(overspill))
-    assert (place, readiness, remedy) == ("worker-1", "missing", APPLY_RBAC)
+    assert (place, readiness, remedy) == ("worker-1", "missing", GRANT)
     assert seen.endswith("may not list and watch workloads.kueue.x-k8s.io")
 
 
@@ -148,7 +148,7 @@ def test_rights_of_the_daemon_are_reviewed_with_the_login_of_somebody_else(
     ready.primary.denied.add("deployments.apps")
     ready.primary.account = "kubernetes-admin"
     ((place, readiness, seen, remedy),) = others(results(overspill, "--as", "ops/watcher"))
-    assert (place, readiness, remedy) == ("worker-1", "missing", APPLY_RBAC)
+    assert (place, readiness, remedy) == ("worker-1", "missing", GRANT)
     assert seen == "rights of bootstrap/rbac.yaml: ops/watcher may not list and watch deployments.apps"
     reviews = [query for _, path, query in ready.primary.asked if path.endswith("/subjectaccessreviews")]
     assert {review["spec"]["user"] for review in reviews} == {"system:serviceaccount:ops:watcher"}
@@ -195,7 +195,7 @@ def test_cluster_that_is_away_costs_one_line(overspill: Terminal, ready: ReadyFl
     ((place, readiness, seen, remedy),) = others(rows)
     assert (place, readiness) == ("worker-1", "missing")
     assert seen.startswith("API server: cannot be reached: ")
-    assert remedy == "kubectl --context worker-1 get --raw /version"
+    assert remedy == f"kubectl --kubeconfig {ready.kubeconfig} --context worker-1 get --raw /version"
     assert [row[0] for row in rows].count("worker-1") == 1
     assert ("worker-3", "ok", "namespace demo: there", "") in rows
 
@@ -205,7 +205,7 @@ def test_login_that_is_refused_is_made_anew(overspill: Terminal, ready: ReadyFle
     ((place, readiness, seen, remedy),) = others(results(overspill))
     assert (place, readiness) == ("worker-1", "missing")
     assert seen.startswith("API server: does not take our credentials")
-    assert remedy == "kubectl --context worker-1 create token overspill --namespace=overspill-system --duration=720h"
+    assert remedy == f"overspill grant --context worker-1 --kubeconfig-out {ready.kubeconfig}"
 
 
 def test_context_that_is_not_in_the_kubeconfig_is_told_with_those_that_are(
@@ -215,7 +215,7 @@ def test_context_that_is_not_in_the_kubeconfig_is_told_with_those_that_are(
         ready.kubeconfig, ("worker-3", ready.argo_cd.url), ("w2", ready.flux.url), ("worker-1", ready.primary.url)
     )
     seen = "API server: the kubeconfig has no context worker-2 (no Cluster uses yet: w2)"
-    remedy = "kubectl config get-contexts --output=name"
+    remedy = f"kubectl --kubeconfig {ready.kubeconfig} config get-contexts --output=name"
     assert others(results(overspill)) == [("worker-2", "missing", seen, remedy)]
 
 
@@ -249,9 +249,12 @@ def test_files_hide_no_login_that_does_not_work(
 
 def test_argo_cd_whose_cluster_is_not_described_is_told(overspill: Terminal, ready: ReadyFleet, fleet: Remote) -> None:
     fleet.commit("main", {"fleet.yaml": FILES["fleet.yaml"].replace(", argocd: {connection: {context: worker-3}}", "")})
-    ((place, readiness, seen, _),) = others(results(overspill))
-    assert (place, readiness) == ("Argo CD", "missing")
-    assert seen.endswith("(set its spec.argocd.connection)")
+    ((place, readiness, seen, remedy),) = others(results(overspill, exit_code=0))
+    assert (place, readiness) == ("Argo CD", "unknown")
+    assert seen.endswith("what it says of placements is not seen (set its spec.argocd.connection)")
+    assert remedy.endswith(
+        "config get-contexts --output=name  # one of it: spec.argocd.connection.context of fleet.yaml"
+    )
 
 
 def test_fleet_without_an_address_for_engines_is_told_where_they_need_it(

@@ -11,7 +11,9 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
+import yaml
 
+from reconciler.core.observe.kubernetes.resources import plural_of
 from tests.fakes.kube_api_server import Cluster, kubeconfig, serving
 
 CHECKOUT = Path(__file__).parents[2]
@@ -26,7 +28,13 @@ def commands(number: int) -> str:
 
 
 @pytest.fixture
-def clusters(tmp_path: Path) -> Iterator[Path]:
+def served() -> dict[str, Cluster]:
+    """Hold the clusters of the page, once they are served."""
+    return {}
+
+
+@pytest.fixture
+def clusters(tmp_path: Path, served: dict[str, Cluster]) -> Iterator[Path]:
     """Serve the three clusters of the page, and yield the kubeconfig that it begins with."""
     engines = {
         "worker-1": {},
@@ -38,6 +46,8 @@ def clusters(tmp_path: Path) -> Iterator[Path]:
         for name, documents in engines.items():
             cluster = Cluster()
             cluster.documents |= documents
+            cluster.put("namespaces", {"metadata": {"name": "argocd"}})
+            served[name] = cluster
             addresses.append((name, stack.enter_context(serving(cluster))))
         yield kubeconfig(tmp_path / "administrator", *addresses)
 
@@ -53,7 +63,9 @@ def person(person: dict[str, str], clusters: Path) -> dict[str, str]:
     return person
 
 
-def test_what_it_pushes_for_the_engines_is_printed_for_its_own_clusters(tmp_path: Path, person: dict[str, str]) -> None:
+def test_what_is_granted_and_applied_is_for_its_own_clusters(
+    tmp_path: Path, person: dict[str, str], served: dict[str, Cluster]
+) -> None:
     remote = tmp_path / "fleet.git"
 
     def types(*lines: str) -> str:
@@ -68,15 +80,17 @@ def test_what_it_pushes_for_the_engines_is_printed_for_its_own_clusters(tmp_path
         assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
         return done.stdout
 
-    def pushed() -> dict[str, str]:
-        names = types("git -C fleet.git ls-tree --name-only main bootstrap/").split()
-        return {name.removeprefix("bootstrap/"): types(f"git -C fleet.git show main:{name}") for name in names}
-
     types("git init --quiet --bare --initial-branch=main fleet.git", "echo 0 > git-read-password")
-    types(commands(1), commands(3))
-    assert not {"argocd.yaml", "flux.yaml"} & pushed().keys()
+    types(commands(1), commands(2), commands(3))
+    contexts = yaml.safe_load((tmp_path / "kubeconfig").read_text())["contexts"]
+    assert [context["name"] for context in contexts] == ["worker-1", "worker-2", "worker-3"]
+    assert "overspill/overspill-flux-reader" in served["worker-2"].objects["roles"]
+    assert "argocd/overspill-argocd-reader" in served["worker-3"].objects["roles"]
     here = f"export OVERSPILL_REPO={shlex.quote(str(remote))}"
     types(here, commands(5))
-    assert pushed()["argocd.yaml"] == types(here, "overspill bootstrap argocd")
-    assert pushed()["flux.yaml"] == types(here, "overspill bootstrap flux --cluster worker-2")
-    assert "worker-3" in pushed()["argocd.yaml"]
+    for name, words in (("worker-3", "argocd"), ("worker-2", "flux --cluster worker-2")):
+        for document in yaml.safe_load_all(types(here, f"overspill bootstrap {words}")):
+            metadata = document["metadata"]
+            key = f"{metadata.get('namespace', '')}/{metadata['name']}"
+            applied = served[name].objects[plural_of(document["kind"])][key]
+            assert {**applied, "metadata": metadata} == document

@@ -52,6 +52,10 @@ class Cluster:
         self.account = ""
         self.ahead = 0
         """Seconds that its clock is ahead of ours."""
+        self.managed: dict[str, tuple[str, str]] = {}
+        """By the end of the paths of objects: another field manager, and the field that it has set."""
+        self.longest_token = 1 << 32
+        """Seconds for which a token of an account may last."""
         self.redirects: dict[str, str] = {}
         """Other addresses, by the end of the paths that lead there."""
         self.asked: list[tuple[str, str, dict[str, str]]] = []
@@ -147,13 +151,18 @@ class Handler(BaseHTTPRequestHandler):
         return super().date_time_string((timestamp or time.time()) + self.server.cluster.ahead)
 
     def do_POST(self) -> None:
-        """Review what a login may do; nothing is ever stored."""
+        """Review what a login may do, or make a token of an account; nothing is ever stored."""
         review = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         cluster = self.server.cluster
         token = self.headers.get("Authorization", "").removeprefix("Bearer ")
         cluster.asked.append((token, self.path, review))
         if cluster.token and token != cluster.token:
             self._answer(401, {"kind": "Status", "message": "Unauthorized"})
+        elif review["kind"] == "TokenRequest":
+            lasts = min(review["spec"]["expirationSeconds"], cluster.longest_token)
+            ends = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() + lasts))
+            token = f"token-{len(cluster.asked)}"
+            self._answer(201, {**review, "status": {"token": token, "expirationTimestamp": ends}})
         elif review["kind"] == "SelfSubjectReview":
             self._answer(201, {**review, "status": {"userInfo": {"username": cluster.account}}})
         else:
@@ -172,6 +181,12 @@ class Handler(BaseHTTPRequestHandler):
         space = key.partition("/")[0]
         if status := next((one for end, one in cluster.refuses.items() if parts.path.endswith(end)), 0):
             self._answer(status, {"kind": "Status", "message": f"{parts.path} is refused"})
+        elif query["force"] == "false" and (
+            other := next((one for end, one in cluster.managed.items() if parts.path.endswith(end)), None)
+        ):
+            message = f'conflict with "{other[0]}" using v1'
+            causes = [{"reason": "FieldManagerConflict", "message": message, "field": other[1]}]
+            self._answer(409, {"kind": "Status", "message": "Apply failed", "details": {"causes": causes}})
         elif space and f"/{space}" not in cluster.objects.get("namespaces", {}):
             self._answer(404, {"kind": "Status", "message": f'namespaces "{space}" not found'})
         else:

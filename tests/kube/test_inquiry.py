@@ -130,5 +130,5 @@ def test_control_plane_that_the_fleet_does_not_describe_is_not_asked(servers: Se
     plane = AskedServer(title="Argo CD", engine=EngineName.ARGOCD, connection=None)
     (answers,) = servers.ask(plane).values()
     assert answers.trouble is not None
-    assert answers.trouble.fault is LoginFault.NO_CONTEXT
+    assert answers.trouble.fault is LoginFault.NO_CONNECTION
     assert servers.control.asked == []

@@ -14,8 +14,9 @@ import pytest
 
 from reconciler.core.engines import ENGINES
 from reconciler.core.observe.kubernetes.resources import CustomResource, Resource
-from reconciler.core.readiness.check import AskedServer, Check, CheckResult, Readiness
+from reconciler.core.readiness.check import AskedServer, Check, CheckResult, Readiness, with_kubeconfig
 from reconciler.core.readiness.fleet_checks import server_checks
+from reconciler.core.readiness.needed_rights import NeededRights
 from reconciler.core.readiness.prerequisites import NeededObject, is_asked
 from reconciler.core.readiness.question import GROUPS, VERSION, AnswerKind, ApiAnswer, ApiQuestion
 from reconciler.core.readiness.read_rights import ReadRights
@@ -56,28 +57,24 @@ def test_clock_may_be_a_little_off(ahead: timedelta | None, readiness: Readiness
 
 
 def test_rights_that_nobody_tells_are_unknown() -> None:
-    check = ReadRights(server=SERVER, file="bootstrap/rbac.yaml", resources=(Resource.NODES,))
+    check = ReadRights(server=SERVER, needed=NeededRights(file="bootstrap/rbac.yaml", resources=(Resource.NODES,)))
     told = result(check, FORBIDDEN)
     assert (told.readiness, told.seen) == (Readiness.UNKNOWN, "forbids it: to you")
     assert told.remedy == "kubectl --context 'gke two' auth can-i list nodes --all-namespaces"
 
 
-def test_rights_to_kinds_that_the_fleet_declares_have_commands_of_their_own() -> None:
+def test_rights_to_kinds_that_the_fleet_declares_are_granted_with_the_others() -> None:
     kind = CustomResource("example.com", ("v1",), "trainers", "Trainer")
-    check = ReadRights(server=PRIMARY, file="", resources=(kind,))
+    check = ReadRights(server=PRIMARY, needed=NeededRights(file="", resources=(kind,)))
     groups = {"groups": [{"name": "example.com", "versions": [{"version": "v1"}]}]}
     told = result(check, DENIED, {GROUPS: ApiAnswer(kind=AnswerKind.GIVEN, body=groups)})
-    assert told.remedy == (
-        "kubectl create clusterrole overspill-fleet-kinds --verb=list,watch --resource=trainers.example.com;"
-        " kubectl create clusterrolebinding overspill-fleet-kinds --clusterrole=overspill-fleet-kinds"
-        " --serviceaccount=overspill-system:overspill"
-    )
+    assert told.remedy == "overspill grant --context CONTEXT --cluster worker-1"
     other = {"groups": [{"name": "example.com", "versions": [{"version": "v2"}]}]}
     assert result(check, DENIED, {GROUPS: ApiAnswer(kind=AnswerKind.GIVEN, body=other)}).readiness is Readiness.OK
 
 
 def test_right_is_lacking_where_nobody_tells_what_is_served() -> None:
-    check = ReadRights(server=SERVER, file="bootstrap/rbac.yaml", resources=(Resource.QUEUED,))
+    check = ReadRights(server=SERVER, needed=NeededRights(file="bootstrap/rbac.yaml", resources=(Resource.QUEUED,)))
     assert result(check, DENIED, {GROUPS: FORBIDDEN}).readiness is Readiness.MISSING
 
 
@@ -210,3 +207,18 @@ def test_installation_is_for_the_context_of_the_cluster() -> None:
             line = engine.bootstrap.install(Fleet(), context="gke two")
             assert "--context 'gke two'" in line
             assert "--context" not in engine.bootstrap.install(Fleet(), context="")
+
+
+@pytest.mark.parametrize(
+    ("files", "line"),
+    [
+        ((), "kubectl get a -o json | jq . | kubectl --context b apply -f -"),
+        (
+            ("k s",),
+            "kubectl --kubeconfig 'k s' get a -o json | jq . | kubectl --kubeconfig 'k s' --context b apply -f -",
+        ),
+        (("k", "l"), "KUBECONFIG=k:l kubectl get a -o json | jq . | KUBECONFIG=k:l kubectl --context b apply -f -"),
+    ],
+)
+def test_commands_name_the_kubeconfig_of_the_login(files: tuple[str, ...], line: str) -> None:
+    assert with_kubeconfig("kubectl get a -o json | jq . | kubectl --context b apply -f -", files) == line

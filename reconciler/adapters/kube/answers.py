@@ -3,14 +3,29 @@
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Mapping
 
 import aiohttp
 
+from reconciler.core.workloads.paths import at
 from reconciler.errors import Transient
+from reconciler.model.workload import Json
 
-_GONE, _UNAUTHORIZED, _FORBIDDEN, _NOT_FOUND = 410, 401, 403, 404
+_MANAGER = re.compile(r'conflict with "([^"]*)"')
+
+_GONE, _UNAUTHORIZED, _FORBIDDEN, _NOT_FOUND, _CONFLICT = 410, 401, 403, 404, 409
 _LONGEST_ANSWER = 64 << 20
 """Most bytes of an answer, which is held in memory: 320 KiB for each object of a page of 200."""
+
+
+class Conflicts(Transient):
+    """409 of a server-side apply: fields that it changes belong to other managers."""
+
+    def __init__(self, fields: Mapping[str, tuple[str, ...]]) -> None:
+        """Take the fields by their manager."""
+        super().__init__("; ".join(f"{', '.join(named)} set by {manager}" for manager, named in fields.items()))
+        self.fields = fields
 
 
 class Expired(Exception):  # noqa: N818 - it names what happened, as the API server does
@@ -49,11 +64,14 @@ async def check(response: aiohttp.ClientResponse) -> None:
         raise Expired
     if response.status == _UNAUTHORIZED:
         raise Unauthorized("does not take our credentials")
-    message = _message(await body(response))
+    status = _status(await body(response))
+    message = str(status.get("message") or "")[:300] or "no reason given"
     if response.status == _FORBIDDEN:
         raise Forbidden(f"forbids it: {message}")
     if response.status == _NOT_FOUND:
         raise NotServed(f"answers 404: {message}")
+    if response.status == _CONFLICT and (fields := _conflicts(status)):
+        raise Conflicts(fields)
     raise Transient(f"answers {response.status}: {message}")
 
 
@@ -67,11 +85,25 @@ async def body(response: aiohttp.ClientResponse) -> bytes:
     return bytes(content)
 
 
-def _message(body: bytes) -> str:
-    """Return the message of a Status object; a proxy may have sent anything else."""
+def _status(body: bytes) -> Mapping[str, Json]:
+    """Return a Status object; a proxy may have sent anything else."""
     try:
         status = json.loads(body)
     except (ValueError, RecursionError):
-        return "no reason given"
-    message = status.get("message") if isinstance(status, dict) else None
-    return str(message)[:300] if message else "no reason given"
+        return {}
+    return status if isinstance(status, dict) else {}
+
+
+def _conflicts(status: Mapping[str, Json]) -> dict[str, tuple[str, ...]]:
+    """Return the fields of other managers by their manager; empty where a server refuses for another reason.
+
+    https://kubernetes.io/docs/reference/using-api/server-side-apply/#conflicts
+    """
+    fields: dict[str, tuple[str, ...]] = {}
+    causes = at(status, ("details", "causes"))
+    for cause in causes if isinstance(causes, list) else ():
+        if isinstance(cause, dict) and cause.get("reason") == "FieldManagerConflict":
+            quoted = _MANAGER.search(str(cause.get("message")))
+            manager = quoted[1] if quoted else "another manager"
+            fields[manager] = (*fields.get(manager, ()), str(cause.get("field")).lstrip("."))
+    return fields

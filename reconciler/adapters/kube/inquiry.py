@@ -66,8 +66,11 @@ class KubeInquiry:
         """Say why a server cannot be asked, where the settings and the fleet tell it already."""
         if server.engine is not None and server.connection is None:
             field = f"spec.{server.engine}.connection"
-            why = f"the Fleet does not say how the cluster of {server.title} is reached (set its {field})"
-            return LoginTrouble(fault=LoginFault.NO_CONTEXT, why=why)
+            why = (
+                f"the Fleet does not say how the cluster of {server.title} is reached, so that what it says of"
+                f" placements is not seen (set its {field})"
+            )
+            return LoginTrouble(fault=LoginFault.NO_CONNECTION, why=why)
         known = _connection(server, targets) is not None
         if known and not broken and not (lost := targets.lost.get(_path(server), "")):
             return None

@@ -25,6 +25,11 @@ _PARTS = {"clusters": "cluster", "contexts": "context", "users": "user"}
 """The lists of a kubeconfig, and the field of their entries that holds the value."""
 _FILES = ("certificate-authority", "client-certificate", "client-key", "tokenFile")
 """Fields that name a file."""
+_SERVER = (
+    "server", "certificate-authority-data", "insecure-skip-tls-verify", "tls-server-name", "proxy-url",
+    "disable-compression",
+)  # fmt: skip # a list of words, filled line by line
+"""Fields of a cluster that lead to its API server."""
 _NOBODY = "nobody"
 """The user of a context that names none: the loader takes none for an error."""
 _DATA = ("certificate-authority-data", "client-certificate-data", "client-key-data")
@@ -69,6 +74,18 @@ class Kubeconfig:
             "users": [{"name": user or _NOBODY, "user": dict(account)}],
         }
         return ConfigNode("kubeconfig", value)
+
+    def server(self, context: str) -> Mapping[str, Any]:
+        """Return how the API server of a context is reached, without a login and without files.
+
+        Raises BrokenKubeconfig where the context cannot be used.
+        """
+        self.login(context)
+        entry = dict(self.clusters[str(self.contexts[context]["cluster"])])
+        authority = entry.pop("certificate-authority", None)
+        if authority and not entry.get("certificate-authority-data"):
+            entry["certificate-authority-data"] = base64.b64encode(Path(authority).read_bytes()).decode()
+        return {name: entry[name] for name in _SERVER if name in entry}
 
 
 def read_kubeconfig(kubeconfig: Path) -> Kubeconfig:

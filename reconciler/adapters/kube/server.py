@@ -31,10 +31,6 @@ _METADATA = f"{_JSON};as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 """What is accepted of an object whose values are nobody's business, as a Secret's."""
 
 
-_MANAGER = "overspill-bootstrap"
-"""The field manager of what is applied."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Call:
     """How a path is asked: the usual call reads JSON."""
@@ -110,15 +106,23 @@ class ApiServer:
                 moment = None
             return json.loads(await body(response)), moment if moment is None or moment.tzinfo else None
 
-    async def apply(self, path: str, manifest: Json, *, dry_run: bool, within: float) -> Json:
+    async def apply(
+        self, path: str, manifest: Json, *, manager: str, force: bool, dry_run: bool, within: float
+    ) -> Json:
         """Apply an object by server-side apply, and return what it is then; a dry run stores nothing.
 
-        Fields of another manager are taken over: what is printed for an admin is theirs to apply by any tool.
+        Raises Conflicts where fields belong to other managers; with `force` they are taken over.
         """
         timeout = aiohttp.ClientTimeout(total=within, connect=self._pace.connect)
-        query = {"fieldManager": _MANAGER, "force": "true", **({"dryRun": "All"} if dry_run else {})}
+        query = {"fieldManager": manager, "force": str(force).lower(), **({"dryRun": "All"} if dry_run else {})}
         call = _Call(method="PATCH", body=manifest, content="application/apply-patch+yaml")
         async with self._answer(path, query, timeout, call) as response:
+            return json.loads(await body(response))
+
+    async def post(self, path: str, document: Json, *, within: float) -> Json:
+        """Post a document, and return the answer."""
+        timeout = aiohttp.ClientTimeout(total=within, connect=self._pace.connect)
+        async with self._answer(path, {}, timeout, _Call(method="POST", body=document)) as response:
             return json.loads(await body(response))
 
     async def watch(self, path: str, query: Mapping[str, object]) -> AsyncGenerator[Json, None]:

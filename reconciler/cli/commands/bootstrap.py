@@ -46,6 +46,7 @@ BOOTSTRAPPED = ("argocd", "flux")
     help="The kubeconfig of somebody who may grant rights; with --apply  [default: kubectl's]",
 )
 @click.option("--yes", is_flag=True, help="Apply without asking.")
+@click.option("--force-conflicts", is_flag=True, help="With --yes, take over fields that another tool has set.")
 @options.connected()
 def bootstrap(
     settings: Settings,
@@ -57,6 +58,7 @@ def bootstrap(
     context: str | None,
     kubeconfig: Path | None,
     yes: bool,
+    force_conflicts: bool,
 ) -> None:
     """Print the objects that an admin applies once for an engine.
 
@@ -72,7 +74,12 @@ def bootstrap(
     from reconciler.cli.actions.setup import bootstrap as action
 
     if not applied:
-        for flag, value in (("context", context), ("kubeconfig", kubeconfig), ("yes", yes)):
+        for flag, value in (
+            ("context", context),
+            ("kubeconfig", kubeconfig),
+            ("yes", yes),
+            ("force-conflicts", force_conflicts),
+        ):
             if value:
                 raise click.UsageError(f"--{flag} goes with --apply")
         action.bootstrap(settings, engine, cluster, since)
@@ -81,4 +88,4 @@ def bootstrap(
         raise click.UsageError("--apply needs --context NAME: the cluster to apply it in is not guessed")
     if since is not None:
         raise click.UsageError("--since goes without --apply, which compares with what is there")
-    action.apply(settings, engine, cluster, kubeconfig, context, yes=yes)
+    action.apply(settings, engine, cluster, kubeconfig, context, yes=yes, force_conflicts=force_conflicts)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from reconciler.model.workload import Json
@@ -31,15 +31,21 @@ class ObjectChange:
     """With its namespace, where it has one."""
     fields: tuple[str, ...] = ()
     """The fields that change, as dotted paths; lists are told as a whole."""
+    conflicts: Mapping[str, tuple[str, ...]] = field(default_factory=dict, hash=False)
+    """By field manager: the fields that another tool has set, and that are taken over from it."""
     why: str = ""
     """Why it is refused."""
 
 
-def object_change(wanted: Json, before: Json, after: Json) -> ObjectChange:
+def object_change(
+    wanted: Json, before: Json, after: Json, conflicts: Mapping[str, tuple[str, ...]] | None = None
+) -> ObjectChange:
     """Compare an object before (None: not there) and after it has been applied; `wanted` is what is applied."""
     fields = () if before is None else tuple(changed_fields(before, after))
     action = ApplyAction.CREATE if before is None else ApplyAction.CHANGE if fields else ApplyAction.KEEP
-    return ObjectChange(action=action, kind=wanted["kind"], name=object_name(wanted), fields=fields)
+    return ObjectChange(
+        action=action, kind=wanted["kind"], name=object_name(wanted), fields=fields, conflicts=conflicts or {}
+    )
 
 
 def refused_change(wanted: Json, why: str) -> ObjectChange:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import shlex
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
@@ -78,6 +80,14 @@ class AskedServer:
         """Write a command line of kubectl for it."""
         return shlex.join(["kubectl", *(["--context", self.context] if self.context else []), *words])
 
+    def grant(self, *more: str) -> str:
+        """Write the command line that gives the daemon its rights there; its context is that of an administrator."""
+        named = ["--context", self.context] if self.context else ["--context", "CONTEXT", *self._cluster_option()]
+        return shlex.join(["overspill", "grant", *named, *more])
+
+    def _cluster_option(self) -> list[str]:
+        return [] if self.cluster is None else ["--cluster", self.cluster]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SettledCheck:
@@ -104,3 +114,21 @@ def missing(subject: str, seen: str, remedy: str) -> CheckResult:
 def unknown(subject: str, why: str, remedy: str) -> CheckResult:
     """Report what could not be looked at."""
     return CheckResult(readiness=Readiness.UNKNOWN, subject=subject, seen=why, remedy=remedy)
+
+
+_KUBECTL = re.compile(r"(^|[|;] )kubectl (?!--kubeconfig)")
+
+
+def with_kubeconfig(remedy: str, files: Sequence[str]) -> str:
+    """Name the files of a kubeconfig in each command of kubectl on a command line; without any, kubectl takes its own.
+
+    kubectl takes one file by its flag, and several by a variable alone.
+    """
+    match files:
+        case []:
+            return remedy
+        case [file]:
+            return _KUBECTL.sub(lambda found: f"{found[1]}kubectl --kubeconfig {shlex.quote(file)} ", remedy)
+        case _:
+            named = shlex.quote(":".join(files))
+            return _KUBECTL.sub(lambda found: f"{found[1]}KUBECONFIG={named} kubectl ", remedy)

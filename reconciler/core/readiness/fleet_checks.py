@@ -11,12 +11,12 @@ from reconciler.core.engines.engine import Bootstrap, ControlPlane, Engine
 from reconciler.core.engines.permissions import deployed, made_namespaces, spec_namespaces
 from reconciler.core.engines.reports import EngineResource
 from reconciler.core.fleet.cluster_order import ordered_candidates
-from reconciler.core.fleet.watched_workloads import watched_workloads
-from reconciler.core.observe.kubernetes.resources import Watched, needed_resources, plural_of, rights
+from reconciler.core.observe.kubernetes.resources import plural_of
 from reconciler.core.readiness.check import AskedServer, Check, SettledCheck, missing
 from reconciler.core.readiness.cluster_logins import KnownCluster
 from reconciler.core.readiness.engine_objects import AppliedObjects, ServedKinds
 from reconciler.core.readiness.namespaces import TargetNamespace
+from reconciler.core.readiness.needed_rights import fleet_servers, watch_rights
 from reconciler.core.readiness.prerequisites import NeededObject, is_asked
 from reconciler.core.readiness.question import ServiceAccountName
 from reconciler.core.readiness.read_rights import ReadRights
@@ -39,12 +39,13 @@ def server_checks(
     `begun` tells whether the output branch is there, `account` whose rights are looked at: without one the login's.
     """
     fleet = _FleetChecks(desired, output_branch=output_branch, begun=begun, account=account)
-    servers = {fleet.servers[name]: tuple(fleet.cluster_checks(name)) for name in sorted(desired.clusters)}
-    for name in EngineName:
-        plane = ENGINES[name].control_plane(desired.fleet)
-        if plane is not None and any(cluster.engine is name for cluster in desired.clusters.values()):
-            server = AskedServer(title=ENGINES[name].title, engine=name, connection=plane.connection)
-            servers[server] = tuple(fleet.plane_checks(ENGINES[name], plane, server))
+    servers: dict[AskedServer, tuple[Check, ...]] = {}
+    for server in fleet_servers(desired):
+        if server.cluster is not None:
+            servers[server] = tuple(fleet.cluster_checks(server.cluster))
+        elif server.engine is not None:
+            plane = ENGINES[server.engine].control_plane(desired.fleet)
+            servers[server] = () if plane is None else tuple(fleet.plane_checks(server.engine, plane, server))
     return servers
 
 
@@ -58,14 +59,10 @@ class _FleetChecks:
         self._branch = output_branch
         self._begun = begun
         self._account = account
-        self._watched = watched_workloads(desired)
         self._destinations = frozenset(
             name for workspace in desired.workspaces.values() for name in workspace.destinations
         )
-        self.servers = {
-            name: AskedServer(title=str(name), cluster=name, connection=cluster.connection)
-            for name, cluster in desired.clusters.items()
-        }
+        self.servers = {server.cluster: server for server in fleet_servers(desired) if server.cluster is not None}
 
     def cluster_checks(self, name: ClusterName) -> Iterator[Check]:
         """List what the daemon needs to see of a cluster, and what placements need to run there."""
@@ -73,30 +70,25 @@ class _FleetChecks:
         engine = ENGINES[cluster.engine]
         yield VersionCheck()
         yield ClockCheck(server=server)
-        yield from self._read_rights(server, needed_resources(self._watched.get(name, ()), self._desired.kinds))
+        yield from self._read_rights(server)
         reports = engine.cluster_reports(self._desired.fleet, name)
         parts = reports.objects().parts if reports is not None else {}
-        if reports is not None:
-            yield from self._read_rights(server, parts, reports.namespace)
         if name in self._destinations:
             if engine.bootstrap is not None and engine.bootstrap.per_cluster:
                 yield from self._engine_checks(engine, engine.bootstrap, server, parts)
             yield from self._namespaces(cluster, engine, server)
         yield from self._prerequisites(name, server)
 
-    def plane_checks(self, engine: Engine, plane: ControlPlane, server: AskedServer) -> Iterator[Check]:
+    def plane_checks(self, name: EngineName, plane: ControlPlane, server: AskedServer) -> Iterator[Check]:
         """List what the daemon needs to see of a control plane, and what the engine needs to deploy from there."""
-        name = engine.name
+        engine = ENGINES[name]
         desired = self._desired
         clusters = [other for other, cluster in sorted(desired.clusters.items()) if cluster.engine is name]
         reached = [other for other in clusters if other in self._destinations]
         yield VersionCheck()
         yield ClockCheck(server=server)
         parts = plane.reports.objects().parts
-        yield from self._read_rights(server, parts, plane.reports.namespace)
-        by_login = any(cluster.connection and cluster.connection.argocd for cluster in desired.clusters.values())
-        if plane.logins is not None and by_login:
-            yield from self._read_rights(server, [plane.logins.resource], plane.logins.namespace)
+        yield from self._read_rights(server)
         if engine.bootstrap is not None and not engine.bootstrap.per_cluster and reached:
             yield from self._engine_checks(engine, engine.bootstrap, server, parts)
         if plane.logins is None:
@@ -112,15 +104,10 @@ class _FleetChecks:
                 look=shlex.join(["argocd", "cluster", "get", other]),
             )
 
-    def _read_rights(self, server: AskedServer, resources: Iterable[Watched], namespace: str = "") -> Iterator[Check]:
-        """List the rights to read resources, file by file."""
-        files: dict[str, list[Watched]] = {}
-        for resource in sorted(resources, key=lambda watched: (watched.group, watched.plural)):
-            files.setdefault(rights(resource), []).append(resource)
-        for file, named in sorted(files.items(), reverse=True):
-            yield ReadRights(
-                server=server, file=file, resources=tuple(named), namespace=namespace, account=self._account
-            )
+    def _read_rights(self, server: AskedServer) -> Iterator[Check]:
+        """List the rights to read what is watched, file by file."""
+        for needed in watch_rights(self._desired, server):
+            yield ReadRights(server=server, needed=needed, account=self._account)
 
     def _printed(self, bootstrap: Bootstrap, cluster: ClusterName | None) -> tuple[Json, ...]:
         """Return the objects that `overspill bootstrap` prints. Raises InvalidInput where it prints none."""

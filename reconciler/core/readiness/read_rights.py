@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from reconciler.core.observe.kubernetes.resources import Watched
 from reconciler.core.readiness.check import AskedServer, CheckResult, missing, ok, unknown
+from reconciler.core.readiness.needed_rights import VERBS, NeededRights
 from reconciler.core.readiness.question import (
     GROUPS,
     AnswerKind,
@@ -20,7 +20,6 @@ from reconciler.core.readiness.server import account_of
 from reconciler.core.workloads.paths import at
 from reconciler.text.wording import count, join_names
 
-VERBS = ("list", "watch")
 _LISTED = 5
 """Resources that a line names; of more the number is told."""
 
@@ -30,33 +29,29 @@ class ReadRights:
     """The right to list and watch the resources of one file of bootstrap/ (a `Check`)."""
 
     server: AskedServer
-    file: str
-    """The file that grants it; empty for kinds that the fleet declares itself."""
-    resources: tuple[Watched, ...]
-    namespace: str = ""
-    """Empty for all."""
+    needed: NeededRights
     account: ServiceAccountName | None = None
     """The account whose rights are looked at; None for the login."""
 
     @property
     def questions(self) -> tuple[ApiQuestion, ...]:
         """Each verb of each resource, and the API groups: a right to what is not served is not needed."""
-        return (GROUPS, *(question for resource in self.resources for question in self._reviews(resource)))
+        return (GROUPS, *(question for resource in self.needed.resources for question in self._reviews(resource)))
 
     def result(self, answers: Answers) -> CheckResult:
         """Name the resources that may not be read."""
-        where = f" in namespace {self.namespace}" if self.namespace else ""
-        subject = f"rights of {self.file}" if self.file else "rights to kinds of the fleet"
-        denied = [resource for resource in self.resources if self._denied(resource, answers)]
+        where = f" in namespace {self.needed.namespace}" if self.needed.namespace else ""
+        subject = f"rights of {self.needed.file}" if self.needed.file else "rights to kinds of the fleet"
+        denied = [resource for resource in self.needed.resources if self._denied(resource, answers)]
         if denied:
             who = self.account or account_of(answers) or "this login"
             seen = f"{who} may not list and watch {join_names(map(_name, denied))}{where}"
-            return missing(subject, seen, "; ".join(self._remedies(denied)))
+            return missing(subject, seen, self.server.grant())
         unclear = [answers[question] for question in self.questions[1:] if answers[question].kind != AnswerKind.GIVEN]
         if unclear:
-            return unknown(subject, unclear[0].why, self._can_i(self.resources[0]))
-        few = len(self.resources) <= _LISTED
-        what = join_names(map(_name, self.resources)) if few else count(len(self.resources), "resource")
+            return unknown(subject, unclear[0].why, self._can_i(self.needed.resources[0]))
+        few = len(self.needed.resources) <= _LISTED
+        what = join_names(map(_name, self.needed.resources)) if few else count(len(self.needed.resources), "resource")
         return ok(subject, f"{f'{self.account} ' if self.account else ''}may list and watch {what}{where}")
 
     def _denied(self, resource: Watched, answers: Answers) -> bool:
@@ -72,22 +67,12 @@ class ReadRights:
 
     def _reviews(self, resource: Watched) -> tuple[ApiQuestion, ...]:
         return tuple(
-            access_question(verb, resource.group, resource.plural, self.namespace, account=self.account)
+            access_question(verb, resource.group, resource.plural, self.needed.namespace, account=self.account)
             for verb in VERBS
         )
 
-    def _remedies(self, denied: list[Watched]) -> Iterator[str]:
-        if self.file:
-            yield self.server.kubectl("apply", "-f", self.file)
-            return
-        names = ",".join(map(_name, denied))
-        role = "overspill-fleet-kinds"
-        yield self.server.kubectl("create", "clusterrole", role, f"--verb={','.join(VERBS)}", f"--resource={names}")
-        account = "--serviceaccount=overspill-system:overspill"
-        yield self.server.kubectl("create", "clusterrolebinding", role, f"--clusterrole={role}", account)
-
     def _can_i(self, resource: Watched) -> str:
-        scope = f"--namespace={self.namespace}" if self.namespace else "--all-namespaces"
+        scope = f"--namespace={self.needed.namespace}" if self.needed.namespace else "--all-namespaces"
         impersonated = [f"--as={self.account.user}"] if self.account else []
         return self.server.kubectl("auth", "can-i", VERBS[0], _name(resource), scope, *impersonated)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from enum import StrEnum
@@ -25,6 +26,8 @@ class LoginFault(StrEnum):
     NO_KUBECONFIG = "no kubeconfig"
     NO_CONTEXT = "no context"
     """The kubeconfig, Argo CD or the Fleet does not say how it is reached."""
+    NO_CONNECTION = "no connection"
+    """The Fleet leaves open how the control plane of an engine is reached."""
     REFUSED = "refused"
     """The server does not take the login."""
     UNREACHED = "unreached"
@@ -62,6 +65,12 @@ class VersionCheck:
         return ok("API server", f"{version}, logged in{f' as {account}' if account else ''}")
 
 
+def is_service_account(answers: Answers) -> bool:
+    """Tell whether the login is one of a service account, as the daemon's is, and not of an administrator."""
+    name = at(answers[ACCOUNT].body, ("status", "userInfo", "username")) if ACCOUNT in answers else None
+    return isinstance(name, str) and name.startswith(_ACCOUNT)
+
+
 def account_of(answers: Answers) -> str:
     """Return the name of the login at the server; empty where the server does not tell it."""
     name = str(at(answers[ACCOUNT].body, ("status", "userInfo", "username")) or "") if ACCOUNT in answers else ""
@@ -88,16 +97,22 @@ class ClockCheck:
         return missing("clock", seen, "timedatectl set-ntp true  # where the clock is wrong: there or here")
 
 
-def trouble_result(server: AskedServer, trouble: LoginTrouble) -> CheckResult:
-    """Make the one line about a server that could not be asked anything."""
+def trouble_result(server: AskedServer, trouble: LoginTrouble, kubeconfig: Sequence[str] = ()) -> CheckResult:
+    """Make the one line about a server that could not be asked anything; `kubeconfig` are the files of the logins."""
     match trouble.fault:
         case LoginFault.NO_KUBECONFIG:
             return unknown("API server", trouble.why, "overspill doctor --kubeconfig PATH")
         case LoginFault.NO_CONTEXT:
             return missing("API server", trouble.why, "kubectl config get-contexts --output=name")
+        case LoginFault.NO_CONNECTION:
+            # Bursts run without: what the engine says of them is not seen.
+            field = f"spec.{server.engine}.connection.context of fleet.yaml"
+            return unknown(
+                "API server", trouble.why, f"kubectl config get-contexts --output=name  # one of it: {field}"
+            )
         case LoginFault.REFUSED:
-            token = ("create", "token", "overspill", "--namespace=overspill-system", "--duration=720h")
-            return missing("API server", trouble.why, server.kubectl(*token))
+            file = kubeconfig[0] if kubeconfig else "KUBECONFIG"
+            return missing("API server", trouble.why, server.grant("--kubeconfig-out", file))
         case LoginFault.UNREACHED:
             return missing("API server", trouble.why, server.kubectl("get", "--raw", "/version"))
 

@@ -4,27 +4,30 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 
 import click
 
 from reconciler import app
 from reconciler.cli import printing
+from reconciler.cli.actions.setup.object_table import managers, refuse_conflicts, refuse_refused, show_changes
 from reconciler.cli.kubeconfig import usual_kubeconfig
 from reconciler.core.engines import ENGINES
 from reconciler.core.engines.grants import grants, widening
-from reconciler.core.engines.object_changes import ApplyAction, ObjectChange
+from reconciler.core.engines.object_changes import ApplyAction
 from reconciler.core.schema import yaml
 from reconciler.daemon.source import SourceReader, missing_branch
 from reconciler.daemon.steer import survey
-from reconciler.errors import InvalidInput, Problem, Severity
+from reconciler.errors import InvalidInput, Severity
 from reconciler.model.ids import ClusterName, CommitId
 from reconciler.model.policy import Desired, EngineName
 from reconciler.ports import Repository
 from reconciler.settings import Settings
-from reconciler.text.wording import count
+from reconciler.text.wording import count, join_names
 
+_MANAGER = "overspill-bootstrap"
+"""The field manager of what is applied."""
 _COMMIT = re.compile(r"[0-9a-f]{4,64}")
 _SHORT = 12
 """Characters of a commit that are printed."""
@@ -45,7 +48,14 @@ def bootstrap(settings: Settings, engine: str, cluster: str | None, since: str |
 
 
 def apply(
-    settings: Settings, engine: str, cluster: str | None, kubeconfig: Path | None, context: str, *, yes: bool
+    settings: Settings,
+    engine: str,
+    cluster: str | None,
+    kubeconfig: Path | None,
+    context: str,
+    *,
+    yes: bool,
+    force_conflicts: bool,
 ) -> None:
     """Show what the objects of an engine would change in a cluster, and apply them once that is confirmed."""
     from reconciler.adapters.kube.apply import apply_objects  # noqa: PLC0415 - slow to import, and printing needs none
@@ -53,38 +63,23 @@ def apply(
     text, desired, _ = _texts(settings, engine, cluster, None)
     objects = tuple(document.value for document in yaml.parse(text(desired).encode(), "bootstrap"))
     login = kubeconfig or usual_kubeconfig()
-    changes = apply_objects(login, context, objects, dry_run=True)
-    _change_table(changes)
-    _refuse(changes)
+    changes = apply_objects(login, context, objects, manager=_MANAGER, dry_run=True)
+    show_changes(changes)
+    refuse_refused(changes)
     work = [wanted for wanted, change in zip(objects, changes, strict=True) if change.action is not ApplyAction.KEEP]
     if not work:
         printing.sentence(f"Nothing to apply: context {context} has all {count(len(objects), 'object')} as they are.")
         return
+    if yes and not force_conflicts:
+        refuse_conflicts(changes)
     if not yes:
-        click.confirm(f"Apply {count(len(work), 'object')} in context {context}?", abort=True, err=True)
-    done = apply_objects(login, context, work, dry_run=False)
-    taken = [change for change in done if change.action is not ApplyAction.REFUSED]
-    printing.sentence(f"Applied {count(len(taken), 'object')} in context {context}.")
-    _refuse(done)
-
-
-def _change_table(changes: Sequence[ObjectChange]) -> None:
-    printing.table(
-        ("ACTION", "KIND", "NAME", "CHANGES"),
-        [(change.action, change.kind, change.name, change.why or ", ".join(change.fields)) for change in changes],
-    )
-
-
-def _refuse(changes: Sequence[ObjectChange]) -> None:
-    """Raise InvalidInput with each object that the server does not take."""
-    refused = [change for change in changes if change.action is ApplyAction.REFUSED]
-    if refused:
-        raise InvalidInput(
-            problems=tuple(
-                Problem(path=f"{change.kind} {change.name}", message=f"is not taken: {change.why}")
-                for change in refused
-            )
-        )
+        taken = managers(changes)
+        over = f", and take what was set by {join_names(taken)}" if taken else ""
+        click.confirm(f"Apply {count(len(work), 'object')} in context {context}{over}?", abort=True, err=True)
+    done = apply_objects(login, context, work, manager=_MANAGER, dry_run=False, force=bool(managers(changes)))
+    taken_objects = [change for change in done if change.action is not ApplyAction.REFUSED]
+    printing.sentence(f"Applied {count(len(taken_objects), 'object')} in context {context}.")
+    refuse_refused(done)
 
 
 def _texts(

@@ -1,0 +1,87 @@
+"""The rights that the daemon needs at an API server, by the file of bootstrap/ that grants them too."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+
+from reconciler.core.engines import ENGINES
+from reconciler.core.fleet.watched_workloads import watched_workloads
+from reconciler.core.observe.kubernetes.resources import (
+    CONTROLLERS,
+    SIGNALS,
+    Resource,
+    Watched,
+    needed_resources,
+    rights,
+)
+from reconciler.core.readiness.check import AskedServer
+from reconciler.core.readiness.question import ServiceAccountName
+from reconciler.model.policy import Desired, EngineName
+
+VERBS = ("list", "watch")
+DAEMON = ServiceAccountName(namespace="overspill-system", name="overspill")
+"""The service account of the files of bootstrap/."""
+_OF_PRIMARIES: frozenset[Watched] = CONTROLLERS | SIGNALS | {Resource.TEMPLATES}
+"""What a primary is watched for, whichever of Kubernetes' own kinds its next template bursts."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NeededRights:
+    """The right to list and watch resources: in one namespace, or in all."""
+
+    file: str
+    """The file of bootstrap/; empty for kinds that the fleet declares itself."""
+    resources: tuple[Watched, ...]
+    namespace: str = ""
+    """Empty for all."""
+
+
+def watch_rights(desired: Desired, server: AskedServer) -> Iterator[NeededRights]:
+    """List what the daemon watches at a cluster or a control plane of the fleet as it stands."""
+    if server.cluster is not None:
+        refs = watched_workloads(desired).get(server.cluster, ())
+        yield from _by_file(needed_resources(refs, desired.kinds))
+        reports = ENGINES[desired.clusters[server.cluster].engine].cluster_reports(desired.fleet, server.cluster)
+        if reports is not None:
+            yield from _by_file(reports.objects().parts.keys(), reports.namespace)
+    plane = ENGINES[server.engine].control_plane(desired.fleet) if server.engine is not None else None
+    if plane is not None:
+        yield from _by_file(plane.reports.objects().parts.keys(), plane.reports.namespace)
+        by_login = any(cluster.connection and cluster.connection.argocd for cluster in desired.clusters.values())
+        if plane.logins is not None and by_login:
+            yield from _by_file([plane.logins.resource], plane.logins.namespace)
+
+
+def granted_rights(desired: Desired, server: AskedServer) -> Iterator[NeededRights]:
+    """List what is granted to the daemon: what it watches, and at a primary each of Kubernetes' own kinds."""
+    primary = any(workspace.primary == server.cluster for workspace in desired.workspaces.values())
+    if server.cluster is not None and primary:
+        refs = watched_workloads(desired).get(server.cluster, ())
+        yield from _by_file(needed_resources(refs, desired.kinds) | _OF_PRIMARIES)
+    yield from (
+        each
+        for each in watch_rights(desired, server)
+        if not primary or each.namespace  # the others are among those of the primary
+    )
+
+
+def fleet_servers(desired: Desired) -> tuple[AskedServer, ...]:
+    """List the API servers of a fleet: its clusters, and then the control planes whose engine deploys anything."""
+    servers = [
+        AskedServer(title=str(name), cluster=name, connection=cluster.connection)
+        for name, cluster in sorted(desired.clusters.items())
+    ]
+    for name in EngineName:
+        plane = ENGINES[name].control_plane(desired.fleet)
+        if plane is not None and any(cluster.engine is name for cluster in desired.clusters.values()):
+            servers.append(AskedServer(title=ENGINES[name].title, engine=name, connection=plane.connection))
+    return tuple(servers)
+
+
+def _by_file(resources: Collection[Watched], namespace: str = "") -> Iterator[NeededRights]:
+    files: dict[str, list[Watched]] = {}
+    for resource in sorted(resources, key=lambda watched: (watched.group, watched.plural)):
+        files.setdefault(rights(resource), []).append(resource)
+    for file, named in sorted(files.items(), reverse=True):
+        yield NeededRights(file=file, resources=tuple(named), namespace=namespace)

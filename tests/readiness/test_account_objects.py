@@ -1,0 +1,55 @@
+"""What `grant` applies is what the daemon watches, and no more than the files of bootstrap/ grant."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from reconciler.core.fleet.read_file import assemble, parse_file
+from reconciler.core.readiness.account_objects import account_objects
+from reconciler.core.readiness.check import AskedServer
+from reconciler.core.readiness.needed_rights import fleet_servers, watch_rights
+from reconciler.core.schema import yaml
+from reconciler.model.ids import CommitId
+from reconciler.model.workload import Json
+from tests.builders.ready_fleet import FILES
+
+LAYOUT = Path(__file__).parents[2] / "repo-layout" / "bootstrap"
+FLEET = assemble(CommitId(""), {path: parse_file(text.encode()) for path, text in FILES.items()})
+SERVERS = fleet_servers(FLEET)
+PRINTED = [
+    document.value for path in LAYOUT.glob("rbac*.yaml") for document in yaml.parse(path.read_bytes(), path.name)
+]
+
+
+def rights(objects: list[Json]) -> set[tuple[str, str, str, str]]:
+    """Return the kind of each role with each namespace, group and resource that it grants."""
+    return {
+        (each["kind"], each["metadata"].get("namespace", ""), group, resource)
+        for each in objects
+        for rule in each.get("rules", ())
+        for group in rule["apiGroups"]
+        for resource in rule["resources"]
+        if rule["verbs"] == ["list", "watch"]
+    }
+
+
+@pytest.mark.parametrize("server", SERVERS, ids=lambda server: server.title)
+def test_each_right_that_is_looked_for_is_granted_and_none_beyond_the_files(server: AskedServer) -> None:
+    objects = list(account_objects(FLEET, [server]))
+    granted = rights(objects)
+    needed = {
+        ("Role" if each.namespace else "ClusterRole", each.namespace, resource.group, resource.plural)
+        for each in watch_rights(FLEET, server)
+        for resource in each.resources
+    }
+    assert needed <= granted <= rights(PRINTED)
+    known = {(each["kind"], each["metadata"]["name"]) for each in PRINTED}
+    assert {(each["kind"], each["metadata"]["name"]) for each in objects} <= known
+
+
+def test_only_a_primary_is_watched_for_workloads() -> None:
+    counts = {server.title: len(rights(list(account_objects(FLEET, [server])))) for server in SERVERS}
+    assert counts["worker-1"] > counts["worker-3"]
+    assert counts["Argo CD"] == 1
