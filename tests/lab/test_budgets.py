@@ -12,9 +12,8 @@ from reconciler.lab.simulation import Result, simulate
 from tests.lab.test_moves import FREE, HOUR, hosting
 
 
-def run(budget: str) -> Result:
+def run(budget: str, *, length: int = 60 * HOUR) -> Result:
     """Miss four GPUs at 1 $ for two days and a half: 96 $ a day."""
-    length = 60 * HOUR
     scenario = Scenario(
         name="budget",
         about="four replicas too many, and money for a part of the day",
@@ -38,5 +37,5 @@ def test_a_budget_of_a_month_does_not_begin_anew_with_the_day() -> None:
 
 
 def test_a_budget_that_suffices_changes_nothing() -> None:
-    kept, free = run("{perDay: 100}"), run("{perMonth: 100000}")
+    kept, free = (run(budget, length=30 * HOUR) for budget in ("{perDay: 100}", "{perMonth: 100000}"))
     assert (kept.money, kept.unmet, kept.starts) == (free.money, free.unmet, free.starts)
