@@ -63,18 +63,18 @@ def engine() -> Iterator[Engine]:
 
 
 @pytest.fixture
-def told() -> list[EndpointReport]:
+def endpoint_reports() -> list[EndpointReport]:
     """Gather what is reported."""
     return []
 
 
 @pytest.fixture
-def notify(told: list[EndpointReport]) -> Iterator[Make]:
+def notify(endpoint_reports: list[EndpointReport]) -> Iterator[Make]:
     """Make notifiers, and end them."""
     made: list[EngineWebhooks] = []
 
     def make(*endpoints: Endpoint, pace: WebhookTiming = QUICK) -> EngineWebhooks:
-        made.append(EngineWebhooks(endpoints, report=told.append, pace=pace))
+        made.append(EngineWebhooks(endpoints, report=endpoint_reports.append, pace=pace))
         return made[-1]
 
     yield make
@@ -83,7 +83,7 @@ def notify(told: list[EndpointReport]) -> Iterator[Make]:
 
 
 def test_both_kinds_of_engines_take_the_event_and_its_signature(
-    engine: Engine, notify: Make, told: list[EndpointReport]
+    engine: Engine, notify: Make, endpoint_reports: list[EndpointReport]
 ) -> None:
     webhooks = notify(argo_cd(engine), flux(engine))
     webhooks.publish((), [PUSH])
@@ -93,7 +93,7 @@ def test_both_kinds_of_engines_take_the_event_and_its_signature(
         assert event["repository"]["html_url"] == "https://git.example.com/fleet"
         assert paths(event) == ["one"]
     assert webhooks.close(ENOUGH) == ()
-    assert told == []
+    assert endpoint_reports == []
 
 
 def test_pushes_while_an_engine_is_slow_become_one_event(engine: Engine, notify: Make) -> None:
@@ -124,18 +124,18 @@ def test_a_slow_and_a_dead_engine_hold_up_no_other(engine: Engine, notify: Make)
 
 
 def test_an_engine_that_fails_is_tried_again_and_reported_once_each_way(
-    engine: Engine, notify: Make, told: list[EndpointReport]
+    engine: Engine, notify: Make, endpoint_reports: list[EndpointReport]
 ) -> None:
     engine.answers = [500, 503]
     webhooks = notify(argo_cd(engine))
     webhooks.publish((), [PUSH])
     engine.until(lambda: len(engine.taken) == 1)
     assert webhooks.close(ENOUGH) == ()
-    assert [(report.why, report.tries) for report in told] == [("it answers 500", 0), ("", 2)]
+    assert [(report.why, report.tries) for report in endpoint_reports] == [("it answers 500", 0), ("", 2)]
 
 
 def test_what_could_not_be_told_goes_along_with_the_next_push(
-    engine: Engine, notify: Make, told: list[EndpointReport]
+    engine: Engine, notify: Make, endpoint_reports: list[EndpointReport]
 ) -> None:
     engine.answers = [502] * QUICK.tries
     webhooks = notify(argo_cd(engine))
@@ -148,7 +148,7 @@ def test_what_could_not_be_told_goes_along_with_the_next_push(
     assert (engine.taken[0]["before"], engine.taken[0]["after"]) == (A, C)
     assert paths(engine.taken[0]) == ["one", "two"]
     assert webhooks.close(ENOUGH) == ()
-    assert [report.tries for report in told] == [0, QUICK.tries]
+    assert [report.tries for report in endpoint_reports] == [0, QUICK.tries]
 
 
 def test_pushes_do_not_hurry_the_tries_of_an_engine_that_fails(engine: Engine, notify: Make) -> None:
@@ -189,14 +189,16 @@ def test_a_refusal_is_not_tried_again_until_the_next_push(
 
 
 def test_a_redirect_to_no_address_is_a_refusal_like_any_other(
-    engine: Engine, notify: Make, told: list[EndpointReport]
+    engine: Engine, notify: Make, endpoint_reports: list[EndpointReport]
 ) -> None:
     engine.answers = [(307, {"Location": "https://[::1"})]
     (problem,) = _told_once(notify(argo_cd(engine)))
     assert problem.endswith("it redirects (307) (name the address that this leads to)")
 
 
-def test_a_redirect_is_told_and_not_followed(engine: Engine, notify: Make, told: list[EndpointReport]) -> None:
+def test_a_redirect_is_told_and_not_followed(
+    engine: Engine, notify: Make, endpoint_reports: list[EndpointReport]
+) -> None:
     with listening() as other:
         engine.answers = [(307, {"Location": other.url + ARGOCD})]
         webhooks = notify(argo_cd(engine))
@@ -204,7 +206,7 @@ def test_a_redirect_is_told_and_not_followed(engine: Engine, notify: Make, told:
         engine.until(lambda: len(engine.tries) == 1)
         assert len(webhooks.close(ENOUGH)) == 1
         assert other.tries == []
-    assert told[0].why == f"it redirects to {other.url} (name the address that this leads to)"
+    assert endpoint_reports[0].why == f"it redirects to {other.url} (name the address that this leads to)"
 
 
 def test_the_end_brings_what_is_waiting_without_its_back_off(engine: Engine, notify: Make) -> None:
@@ -243,24 +245,24 @@ def test_without_a_push_nobody_is_told_and_the_end_is_at_once(engine: Engine, no
 
 
 def test_a_silent_engine_is_given_up_after_its_time_out(
-    engine: Engine, notify: Make, told: list[EndpointReport]
+    engine: Engine, notify: Make, endpoint_reports: list[EndpointReport]
 ) -> None:
     engine.held.clear()
     webhooks = notify(argo_cd(engine), pace=replace(QUICK, answer=0.1))
     webhooks.publish((), [PUSH])
     engine.until(lambda: len(engine.tries) == 2)
-    assert [report.why for report in told] == ["it does not answer in time"]
+    assert [report.why for report in endpoint_reports] == ["it does not answer in time"]
 
 
 def test_argo_cd_is_not_asked_about_a_repository_without_an_address_and_flux_is(
-    engine: Engine, notify: Make, told: list[EndpointReport]
+    engine: Engine, notify: Make, endpoint_reports: list[EndpointReport]
 ) -> None:
     webhooks = notify(argo_cd(engine), flux(engine))
     webhooks.publish((), [replace(PUSH, repo_url="")])
     engine.until(lambda: len(engine.taken) == 1)
     (problem,) = webhooks.close(ENOUGH)
     assert "spec.repoURL" in problem.message
-    assert [report.endpoint.engine for report in told] == [EngineName.ARGOCD]
+    assert [report.endpoint.engine for report in endpoint_reports] == [EngineName.ARGOCD]
 
 
 def test_a_pass_that_could_not_read_the_fleet_tells_the_address_that_was_known(engine: Engine, notify: Make) -> None:
@@ -273,7 +275,7 @@ def test_a_pass_that_could_not_read_the_fleet_tells_the_address_that_was_known(e
 
 
 def test_https_needs_a_certificate_that_somebody_vouches_for(
-    tmp_path: Path, notify: Make, told: list[EndpointReport], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, notify: Make, endpoint_reports: list[EndpointReport], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
     subprocess.run(
@@ -289,7 +291,7 @@ def test_https_needs_a_certificate_that_somebody_vouches_for(
     with listening(tls) as engine:
         (problem,) = _told_once(notify(argo_cd(engine)))
         assert "its certificate is not trusted" in problem
-        assert "SSL_CERT_FILE" in told[0].why
+        assert "SSL_CERT_FILE" in endpoint_reports[0].why
         monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
         assert _told_once(notify(argo_cd(engine))) == []
         assert len(engine.taken) == 1

@@ -52,7 +52,7 @@ def errors(desired: Desired) -> list[Problem]:
     return [problem for problem in desired.problems if problem.severity is Severity.ERROR]
 
 
-def told(spec: Case, version: str) -> list[tuple[str, str]]:
+def refusals(spec: Case, version: str) -> list[tuple[str, str]]:
     """Return the fields and messages of what is wrong in a spread, in the names of v1beta1."""
     found = []
     for problem in errors(load({**FLEET, "s.json": written(spec, version=version)})):
@@ -66,8 +66,8 @@ def told(spec: Case, version: str) -> list[tuple[str, str]]:
 @pytest.mark.parametrize("case", applying(SUITE, "workloadspread_validation", "validation_error"))
 def test_what_kruise_refuses_is_refused_at_its_field_in_its_words(case: Case) -> None:
     spec, expected = case["input"]["spec"], case["expected"]
-    found = told(of_v1beta1(spec), "v1beta1")
-    assert found == told(spec, "v1alpha1")
+    found = refusals(of_v1beta1(spec), "v1beta1")
+    assert found == refusals(spec, "v1alpha1")
     assert expected["error_field"] in [field for field, _ in found]
     if expected["error_message"] is not None:
         assert found == [(expected["error_field"], expected["error_message"])]
@@ -76,7 +76,7 @@ def test_what_kruise_refuses_is_refused_at_its_field_in_its_words(case: Case) ->
 @pytest.mark.parametrize("case", applying(SUITE, "workloadspread_validation", "validation_ok"))
 def test_what_kruise_takes_is_taken(case: Case) -> None:
     spec = case["input"]["spec"]
-    assert told(spec, "v1alpha1") == told(of_v1beta1(spec), "v1beta1") == case["expected"]["errors"]
+    assert refusals(spec, "v1alpha1") == refusals(of_v1beta1(spec), "v1beta1") == case["expected"]["errors"]
     found = governing(load({**FLEET, "s.json": written({**spec, "targetRef": VLLM})}))
     assert [one.name for one in found.subsets] == [one["name"] for one in spec["subsets"]]
 

@@ -43,7 +43,7 @@ def spending(**files: str) -> Passes:
     return passes
 
 
-def told(passes: Passes) -> tuple[list[Reason], list[str]]:
+def held_and_warnings(passes: Passes) -> tuple[list[Reason], list[str]]:
     """Return what a pass holds back, and its warnings of budgets."""
     decision = passes.look()
     warnings = [problem.message for problem in decision.problems if "budget" in problem.message]
@@ -56,14 +56,14 @@ def test_a_budget_warns_and_then_holds_back(files: dict[str, str]) -> None:
     period = "2026-11-20" if files is POLICY else "2026-11"
     owner = "policy gpu" if files is POLICY else "workspace llm"
     passes.moment += seconds(3599)
-    assert told(passes) == ([], [])
+    assert held_and_warnings(passes) == ([], [])
     passes.moment += seconds(1)
-    assert told(passes) == ([], [f"80% of the budget of {owner} for {period}, 10.00 $, are spent"])
+    assert held_and_warnings(passes) == ([], [f"80% of the budget of {owner} for {period}, 10.00 $, are spent"])
     passes.moment += seconds(899)
     passes.missing = 6
     assert passes.look().plan.changes
     passes.moment += seconds(1)
-    assert told(passes)[0] == [Reason.OVER_BUDGET]
+    assert held_and_warnings(passes)[0] == [Reason.OVER_BUDGET]
     assert not passes.look().plan.changes
 
 
@@ -72,7 +72,7 @@ def test_a_restart_and_the_other_daemon_know_what_is_spent() -> None:
     for _ in range(5):
         passes.advance(900)
         passes.run_once()
-    assert "used up" in told(passes)[1][0]
+    assert "used up" in held_and_warnings(passes)[1][0]
     spent = passes.look().inputs.budgets
     passes.restart()
     assert passes.look().inputs.budgets == spent
@@ -84,12 +84,12 @@ def test_the_next_day_begins_with_all_of_it() -> None:
     passes.advance(9000)
     passes.run_once()
     passes.missing = 6
-    assert told(passes)[0] == [Reason.OVER_BUDGET]
+    assert held_and_warnings(passes)[0] == [Reason.OVER_BUDGET]
     assert passes.look().plan.wake_at is not None
     passes.moment = START + timedelta(hours=14)
     passes.run_once()
     passes.advance(1)
-    assert told(passes) == ([], [])
+    assert held_and_warnings(passes) == ([], [])
     assert sum(placement.replicas for placement in passes.placements()) == 6
 
 
@@ -97,7 +97,7 @@ def test_a_request_is_held_back_by_its_workspace_alone() -> None:
     passes = spending(**POLICY, **{"requests/job.yaml": REQUEST})
     passes.advance(9000)
     passes.missing = 0
-    assert told(passes)[0] == []
+    assert held_and_warnings(passes)[0] == []
     passes = spending(**TENANT)
     passes.advance(9000)
     passes.missing = 0
@@ -110,7 +110,7 @@ def test_gpus_without_a_price_are_told() -> None:
     passes = spending(**POLICY, **clusters(None))
     passes.advance(3600)
     message = "the budget of policy gpu for 2026-11-20, 10.00 $, leaves out GPU-hours on clusters without a price"
-    assert told(passes) == ([], [message])
+    assert held_and_warnings(passes) == ([], [message])
 
 
 def test_a_pass_without_changes_reads_nothing_for_its_budgets() -> None:

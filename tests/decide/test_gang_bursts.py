@@ -41,7 +41,7 @@ from tests.builders.workload_kinds import template as pods
 SERVER = WorkloadId(VLLM.workspace, TemplateName("server"))
 
 
-def told(of: Plan) -> str:
+def refusal_message(of: Plan) -> str:
     (held,) = of.suppressed
     return held.message
 
@@ -106,7 +106,7 @@ def test_two_groups_go_past_a_cluster_that_holds_only_one() -> None:
 def test_two_groups_that_fit_on_two_clusters_alone_wait_and_say_why() -> None:
     made = plan(lacks(8), free("worker-2", *[8] * 4), free("worker-3", *[8] * 4), wanted=fleet(SET))
     assert made.changes == ()
-    assert told(made) == (
+    assert refusal_message(made) == (
         "it fits on no cluster as a whole, with 2 replicas; worker-2: needs 8 GPUs for each of 8 pods, has room for"
         " 4 (free or add nodes there)"
     )
@@ -163,7 +163,7 @@ def test_more_groups_never_make_a_second_copy_elsewhere() -> None:
     full, empty = free("worker-2", 8, 8, bound={there.name: 4}), free("worker-3", *[8] * 20)
     made = plan(lacks(8), full, empty, wanted=fleet(SET), there=ledger(there))
     assert made.changes == ()
-    assert told(made) == (
+    assert refusal_message(made) == (
         "1 replica more can go only where the rest is, on worker-2; worker-2: needs 8 GPUs for each of 4 pods, has"
         " room for 2 (free or add nodes there)"
     )

@@ -98,7 +98,7 @@ def applied(ledger: Ledger, step: Step, plan: Plan) -> Ledger:
     return replace(ledger, placements=Placements(placements), requests=requests_after(ledger.requests, plan))
 
 
-def told(story: list[Step]) -> list[tuple[datetime, Ledger, Step, Plan, Ledger]]:
+def played(story: list[Step]) -> list[tuple[datetime, Ledger, Step, Plan, Ledger]]:
     ledger, now, passes = holds(), NOW, []
     for step in story:
         now += step.after
@@ -125,7 +125,7 @@ def is_sound(placement: Placement, ledger: Ledger, now: datetime) -> bool:
 @given(stories)
 @examples(3)
 def test_a_request_runs_once_at_a_time_on_one_cluster_and_never_after_its_end(story: list[Step]):
-    for now, before, _, plan, after in told(story):
+    for now, before, _, plan, after in played(story):
         assert max(pairs(after.placements).values(), default=0) <= 1
         placed = {placement.workload for placement in begun(plan)}
         assert not placed & ended(before.requests)
@@ -139,7 +139,7 @@ def test_a_request_runs_once_at_a_time_on_one_cluster_and_never_after_its_end(st
 
 @given(stories)
 def test_a_pass_leaves_nothing_to_do_and_the_same_inputs_give_the_same_plan(story: list[Step]):
-    for now, before, step, plan, after in told(story):
+    for now, before, step, plan, after in played(story):
         assert pass_(before, step, now) == plan
         quiet = replace(step, deleted=frozenset(), failed=frozenset())
         if not step.failed:
@@ -148,7 +148,7 @@ def test_a_pass_leaves_nothing_to_do_and_the_same_inputs_give_the_same_plan(stor
 
 @given(stories, st.lists(steps, min_size=1, max_size=4))
 def test_what_has_ended_stays_as_it_is_while_its_file_stands(story: list[Step], later: list[Step]):
-    *_, (now, _, last, _, ledger) = told(story)
+    *_, (now, _, last, _, ledger) = played(story)
     over = {workload: ledger.requests[workload] for workload in ended(ledger.requests)}
     for step in later:
         now += step.after

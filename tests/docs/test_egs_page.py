@@ -79,7 +79,7 @@ def rows(heading: str = "") -> list[list[str]]:
     return cells(PAGE.partition(f"\n## {heading}\n")[2].partition("\n## ")[0] if heading else PAGE)
 
 
-def told(heading: str) -> set[str]:
+def listed_fields(heading: str) -> set[str]:
     """List the fields that the rows below a heading are about."""
     return {name for row in rows(heading) for name in re.findall(r"`([^`]+)`", row[0])}
 
@@ -103,7 +103,7 @@ def test_no_field_has_two_rows_below_one_heading() -> None:
 
 @pytest.mark.parametrize("heading", FIELDS)
 def test_every_field_that_egs_documents_has_a_row(heading: str) -> None:
-    assert set(FIELDS[heading].split()) <= told(heading)
+    assert set(FIELDS[heading].split()) <= listed_fields(heading)
 
 
 @pytest.mark.parametrize(("heading", "prefix", "part", "base"), READ)
@@ -112,7 +112,7 @@ def test_every_field_that_is_read_has_a_row(
 ) -> None:
     elsewhere = set() if base is None else set(base.model_fields)
     fields = {f"{prefix}{field.alias}" for name, field in part.model_fields.items() if name not in elsewhere}
-    assert fields <= told(heading)
+    assert fields <= listed_fields(heading)
 
 
 def test_every_contradiction_of_egs_is_settled_under_a_heading() -> None:

@@ -133,9 +133,9 @@ class ArgoCD:
             "patch", "applicationset", "overspill", "--namespace", NAMESPACE, "--type=merge", "--patch", patch
         )
 
-    def told(self) -> str:
+    def last_words(self) -> str:
         """Return the last words of each process."""
-        return self._processes.told()
+        return self._processes.last_words()
 
     def _configure(self, known_as: str) -> None:
         part = {"app.kubernetes.io/part-of": "argocd"}

@@ -174,11 +174,11 @@ class Fleet:
                 yield process
                 if process.poll() is None:
                     process.send_signal(signal.SIGTERM)
-                    assert process.wait(PATIENCE) == 0, self.told()
+                    assert process.wait(PATIENCE) == 0, self.last_words()
             finally:
                 process.kill()
                 process.wait()
-        assert "Traceback" not in self.told()
+        assert "Traceback" not in self.last_words()
 
     @contextmanager
     def bursting(self, *, missing: int, namespace: str = "vllm-demo") -> Iterator[None]:
@@ -210,7 +210,7 @@ class Fleet:
         assert (done.returncode, done.stderr) == (0, ""), done.stdout
         return done.stdout
 
-    def told(self) -> str:
+    def last_words(self) -> str:
         """Return all that the daemon has logged."""
         return (self.path / "daemon.log").read_text()
 
@@ -219,7 +219,7 @@ class Fleet:
         deadline = time.monotonic() + within
         looked = time.monotonic()
         while not condition():
-            assert time.monotonic() < deadline, f"{what}: not within {within} s; it said:\n{self.told()}"
+            assert time.monotonic() < deadline, f"{what}: not within {within} s; it said:\n{self.last_words()}"
             time.sleep(0.05)
             if self._seeing is not None and time.monotonic() - looked > 1:
                 missing, namespace = self._seeing

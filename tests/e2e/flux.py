@@ -103,9 +103,9 @@ class Flux:
         """Start a killed controller again."""
         self._processes.start(name)
 
-    def told(self) -> str:
+    def last_words(self) -> str:
         """Return the last words of each process."""
-        return self._processes.told()
+        return self._processes.last_words()
 
     def follow(self, fleet: Fleet) -> None:
         """Do as the bootstrap tells an admin: apply it, and give Flux a login and the webhook its token."""
@@ -149,7 +149,7 @@ class Flux:
             ready[:] = [status["webhookPath"]] if status.get("webhookPath") else []
             return bool(ready)
 
-        self._cluster.until(has_path, "the Receiver is not ready", told=self.told)
+        self._cluster.until(has_path, "the Receiver is not ready", told=self.last_words)
         return f"http://127.0.0.1:{self._receiver}{ready[0]}"
 
     def _start(self) -> None:

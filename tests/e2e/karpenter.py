@@ -73,15 +73,15 @@ class Karpenter:
             self._cluster.until(
                 lambda: not self._cluster.items(_NODE_CLAIMS) and not self.nodes(),
                 "the nodes of Karpenter are still there",
-                told=self.told,
+                told=self.last_words,
             )
             self._cluster.kubectl("delete", "kwoknodeclasses", "--all", "--wait=false")
         finally:
             self._processes.stop()
 
-    def told(self) -> str:
+    def last_words(self) -> str:
         """Return its last words."""
-        return self._processes.told()
+        return self._processes.last_words()
 
     def _apply_kinds(self) -> None:
         released = sources(pinned(NAME))

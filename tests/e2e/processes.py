@@ -86,6 +86,6 @@ class Processes:
         """Return the last words of a process."""
         return "\n".join((self.home / f"{name}.log").read_text(errors="replace").splitlines()[-LAST_LINES:])
 
-    def told(self) -> str:
+    def last_words(self) -> str:
         """Return the last words of each."""
         return "\n".join(f"{name}:\n{self.said(name)}" for name in self._known)

@@ -133,7 +133,7 @@ class Scenario:
                     lambda cluster=cluster, wanted=wanted: running(cluster) == wanted, f"not {wanted} replicas"
                 )
             except AssertionError as error:
-                raise AssertionError(f"{error}\n{self.told()}") from None
+                raise AssertionError(f"{error}\n{self.last_words()}") from None
 
     def until_as_before(self) -> None:
         """Wait until neither cluster holds any object that it did not hold before the daemon came."""
@@ -141,18 +141,18 @@ class Scenario:
             try:
                 cluster.until(lambda cluster=cluster: not self._more(cluster), "not as before")
             except AssertionError as error:
-                raise AssertionError(f"{error}: {sorted(self._more(cluster))}\n{self.told()}") from None
+                raise AssertionError(f"{error}: {sorted(self._more(cluster))}\n{self.last_words()}") from None
 
     def until_committed(self, *wanted: str) -> None:
         """Wait until the branch tells these changes last, each recognised by words of its subject."""
 
-        def told() -> bool:
+        def pushed() -> bool:
             last = self.fleet.subjects()[-len(wanted) :]
             return len(last) == len(wanted) and all(
                 words in subject for words, subject in zip(wanted, last, strict=True)
             )
 
-        self.fleet.until(told, f"{wanted}, but {self.fleet.subjects()}")
+        self.fleet.until(pushed, f"{wanted}, but {self.fleet.subjects()}")
 
     def until_placed(self, **replicas: int) -> None:
         """Wait until the branch places so many replicas on each cluster, in however many commits.
@@ -171,14 +171,15 @@ class Scenario:
         """Name the tree of all that engines apply."""
         return self.fleet.git("rev-parse", "placements:clusters", at=self.fleet.bare).strip()
 
-    def told(self) -> str:
+    def last_words(self) -> str:
         """Return what everybody said last, and how Flux's objects are."""
         conditions = "\n".join(
             f"{each['kind']} {each['metadata']['name']}: {json.dumps(each.get('status', {}).get('conditions'))}"
             for path in (flux.KUSTOMIZATIONS, flux.RELEASES)
             for each in self.by_flux.items(path)
         )
-        return f"{conditions}\n{self.fleet.told()}\n{self.three.flux.told()}\n{self.three.argo_cd.told()}"
+        speakers = (self.fleet, self.three.flux, self.three.argo_cd)
+        return "\n".join((conditions, *(speaker.last_words() for speaker in speakers)))
 
     def _placed(self) -> dict[str, int]:
         listed = self.fleet.git("ls-tree", "-r", "--name-only", "placements", "clusters", at=self.fleet.bare)

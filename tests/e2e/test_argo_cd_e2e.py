@@ -83,7 +83,7 @@ def test_burst_comes_and_goes_by_commits_alone(cluster: Cluster, fleet: Fleet, f
     argo_cd = follow()
     with fleet.bursting(missing=3):
         argo_cd.look()
-        cluster.until(lambda: settled(cluster) == HEALTHY, "Argo CD has not applied the burst", told=argo_cd.told)
+        cluster.until(lambda: settled(cluster) == HEALTHY, "Argo CD has not applied the burst", told=argo_cd.last_words)
         [application] = cluster.items(APPLICATIONS)
         placement = application["metadata"]["labels"]["overspill.dev/placement"]
         assert len(cluster.items(PODS, f"overspill.dev/placement={placement}")) == 3
@@ -100,7 +100,9 @@ def test_chart_is_installed_by_argo_cd_with_the_values_of_the_burst(
     argo_cd = follow()
     with fleet.bursting(missing=2, namespace="vllm-stack"):
         argo_cd.look()
-        cluster.until(lambda: settled(cluster) == HEALTHY, "Argo CD has not installed the chart", told=argo_cd.told)
+        cluster.until(
+            lambda: settled(cluster) == HEALTHY, "Argo CD has not installed the chart", told=argo_cd.last_words
+        )
         assert len(cluster.items("/api/v1/namespaces/vllm-stack/pods", "model=llama3")) == 2
         fleet.give_back()
     gone(cluster, argo_cd)
@@ -117,7 +119,7 @@ def test_command_is_done_before_what_follows_it_begins(
             cluster.until(lambda: cluster.items(command_step.JOBS), "there is no Job")
             cluster.until(lambda: "waiting for healthy state" in doing(cluster), "the sync does not wait for the Job")
             assert cluster.items(DEPLOYMENTS) == []
-        cluster.until(lambda: settled(cluster) == HEALTHY, "Argo CD has not applied the burst", told=argo_cd.told)
+        cluster.until(lambda: settled(cluster) == HEALTHY, "Argo CD has not applied the burst", told=argo_cd.last_words)
         assert [command_step.done(job) for job in cluster.items(command_step.JOBS)] == [True]
         assert len(cluster.items(PODS)) == 2
         fleet.give_back()
@@ -140,7 +142,9 @@ def test_signed_push_is_all_that_argo_cd_waits_for_and_others_are_refused(
         for endpoint in argo_cd.webhook_urls:
             assert webhooks.github(endpoint, "wrong", **push) == 400
         argo_cd.announce(fleet.url, before=begun, after=fleet.tip(), changed=fleet.changed(begun))
-        cluster.until(lambda: settled(cluster) == HEALTHY, "the push was not heard", timeout=30, told=argo_cd.told)
+        cluster.until(
+            lambda: settled(cluster) == HEALTHY, "the push was not heard", timeout=30, told=argo_cd.last_words
+        )
 
 
 def test_burst_that_the_cluster_refuses_is_given_up_and_says_why(
@@ -151,7 +155,9 @@ def test_burst_that_the_cluster_refuses_is_given_up_and_says_why(
     with fleet.bursting(missing=3):
         argo_cd.look()
         cluster.until(lambda: settled(cluster), "Argo CD has not seen the burst")
-        cluster.until(lambda: said(cluster).state is EngineState.FAILED, "Argo CD has not given up", told=argo_cd.told)
+        cluster.until(
+            lambda: said(cluster).state is EngineState.FAILED, "Argo CD has not given up", told=argo_cd.last_words
+        )
         report = said(cluster)
         assert (report.digest, report.revision) == written(fleet)
         assert 'Deployment.apps "vllm" is invalid' in report.message
@@ -182,7 +188,7 @@ def test_fleet_gets_a_branch_for_each_cluster_while_a_burst_runs(
     argo_cd = follow()
     with fleet.bursting(missing=3):
         argo_cd.look()
-        cluster.until(lambda: settled(cluster) == HEALTHY, "Argo CD has not applied the burst", told=argo_cd.told)
+        cluster.until(lambda: settled(cluster) == HEALTHY, "Argo CD has not applied the burst", told=argo_cd.last_words)
         [before] = cluster.items(APPLICATIONS)
         fleet.amend("fleet.yaml", {"engine: argocd": "engine: argocd\n  branchPerCluster: true"})
         fleet.until(lambda: fleet.git("branch", "--list", BRANCH, at=fleet.bare), "no branch for the cluster")
@@ -204,7 +210,7 @@ def test_fleet_gets_a_branch_for_each_cluster_while_a_burst_runs(
 def gone(cluster: Cluster, argo_cd: ArgoCD) -> None:
     """Wait until Argo CD has taken the Application away."""
     argo_cd.look()
-    cluster.until(lambda: not cluster.items(APPLICATIONS), "the Application is still there", told=argo_cd.told)
+    cluster.until(lambda: not cluster.items(APPLICATIONS), "the Application is still there", told=argo_cd.last_words)
 
 
 def said(cluster: Cluster) -> EngineReport:

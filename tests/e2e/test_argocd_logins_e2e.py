@@ -87,10 +87,10 @@ def test_clusters_are_seen_by_argo_cds_logins_and_a_burst_by_its_application(
         fleet.until(lambda: any("3 replicas on worker-2" in one for one in fleet.subjects()), "no burst")
         argo_cd.look()
         away.until(lambda: bound(status()) == 3, "its replicas are not seen")
-    assert home.access.token not in fleet.told()
+    assert home.access.token not in fleet.last_words()
     (record,) = fleet.check_out().glob("clusters/worker-2/*/placement.yaml")
     until_healthy(away, fleet, config, record.parent.name)
-    assert away.access.token not in fleet.told()
+    assert away.access.token not in fleet.last_words()
 
 
 def until_healthy(away: Cluster, fleet: Fleet, config: Path, placement: str) -> None:

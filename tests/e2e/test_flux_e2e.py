@@ -75,7 +75,7 @@ def test_burst_comes_and_goes_by_commits_alone(cluster: Cluster, fleet: Fleet, f
     flux = follow()
     with fleet.bursting(missing=3):
         flux.look()
-        cluster.until(lambda: settled(stages(cluster)), "Flux has not applied the burst", told=flux.told)
+        cluster.until(lambda: settled(stages(cluster)), "Flux has not applied the burst", told=flux.last_words)
         [stage] = stages(cluster)
         placement = stage["metadata"]["labels"]["overspill.dev/placement"]
         assert len(cluster.items(PODS, f"overspill.dev/placement={placement}")) == 3
@@ -91,7 +91,7 @@ def test_anchor_keeps_the_path_alive_after_the_last_placement_has_left(
     flux = follow()
     with fleet.bursting(missing=1):
         flux.look()
-        cluster.until(lambda: settled(stages(cluster)), "Flux has not applied the burst", told=flux.told)
+        cluster.until(lambda: settled(stages(cluster)), "Flux has not applied the burst", told=flux.last_words)
         fleet.give_back()
         gone(cluster, flux)
         cluster.until(lambda: applied(cluster, fleet.tip()), "the root does not apply the empty directory")
@@ -109,7 +109,7 @@ def test_chart_is_installed_by_flux_with_the_values_of_the_burst(
     flux = follow()
     with fleet.bursting(missing=2, namespace="vllm-stack"):
         flux.look()
-        cluster.until(lambda: settled(stages(cluster)), "Flux has not installed the chart", told=flux.told)
+        cluster.until(lambda: settled(stages(cluster)), "Flux has not installed the chart", told=flux.last_words)
         [release] = cluster.items(RELEASES)
         assert release["status"]["history"][0]["chartVersion"] == "0.1.7"
         assert len(cluster.items("/api/v1/namespaces/vllm-stack/pods", "model=llama3")) == 2
@@ -126,7 +126,7 @@ def test_retained_placement_leaves_its_objects_behind(
     flux = follow({"templates/vllm.yaml": {"deletionPolicy: Delete": "deletionPolicy: Retain"}})
     with fleet.bursting(missing=2):
         flux.look()
-        cluster.until(lambda: settled(stages(cluster)), "Flux has not applied the burst", told=flux.told)
+        cluster.until(lambda: settled(stages(cluster)), "Flux has not applied the burst", told=flux.last_words)
         fleet.give_back()
     gone(cluster, flux)
     try:
@@ -148,7 +148,7 @@ def test_command_is_done_before_what_follows_it_begins(
             cluster.until(lambda: cluster.items(command_step.JOBS), "there is no Job")
             cluster.until(lambda: "DependencyNotReady" in reasons(stages(cluster)), "the second stage does not wait")
             assert cluster.items(DEPLOYMENTS) == []
-        cluster.until(lambda: settled(stages(cluster)), "Flux has not applied the burst", told=flux.told)
+        cluster.until(lambda: settled(stages(cluster)), "Flux has not applied the burst", told=flux.last_words)
         assert [command_step.done(job) for job in cluster.items(command_step.JOBS)] == [True]
         assert len(cluster.items(PODS)) == 2
         fleet.give_back()
@@ -164,7 +164,7 @@ def test_revert_does_not_wait_for_a_burst_that_never_gets_ready(
     try:
         with fleet.bursting(missing=2):
             flux.look()
-            cluster.until(lambda: len(cluster.items(PODS)) == 2, "Flux has not applied the burst", told=flux.told)
+            cluster.until(lambda: len(cluster.items(PODS)) == 2, "Flux has not applied the burst", told=flux.last_words)
             assert "Progressing" in reasons(stages(cluster)), "it waits for the pods, ten minutes at most"
             fleet.give_back()
         gone(cluster, flux)
@@ -184,7 +184,7 @@ def test_burst_is_applied_once_an_api_server_that_was_away_is_back(
         fleet.until(fleet.subjects, "no burst")
         cluster.start("kube-apiserver")
         flux.look()
-        cluster.until(lambda: settled(stages(cluster)), "Flux has not applied the burst", told=flux.told)
+        cluster.until(lambda: settled(stages(cluster)), "Flux has not applied the burst", told=flux.last_words)
 
 
 def test_killed_controllers_take_up_where_they_were(
@@ -199,7 +199,7 @@ def test_killed_controllers_take_up_where_they_were(
         assert stages(cluster) == []
         flux.start(KUSTOMIZE)
         flux.start(flux.source)
-        cluster.until(lambda: settled(stages(cluster)), "Flux has not applied the burst", told=flux.told)
+        cluster.until(lambda: settled(stages(cluster)), "Flux has not applied the burst", told=flux.last_words)
         fleet.give_back()
     gone(cluster, flux)
     assert cluster.inventory(selector="overspill.dev/placement") == frozenset()
@@ -216,13 +216,13 @@ def test_signed_webhook_makes_flux_fetch_and_others_are_refused(
         assert webhooks.generic(url, "wrong") == 400
         assert webhooks.generic(url, flux.hook_token) == 200
         cluster.until(lambda: flux.fetched() == fleet.tip(), "the webhook was not heard")
-        cluster.until(lambda: settled(stages(cluster)), "Flux has not applied the burst", told=flux.told)
+        cluster.until(lambda: settled(stages(cluster)), "Flux has not applied the burst", told=flux.last_words)
 
 
 def gone(cluster: Cluster, flux: Flux) -> None:
     """Wait until Flux has taken every stage away."""
     flux.look()
-    cluster.until(lambda: not stages(cluster), "a Kustomization is still there", told=flux.told)
+    cluster.until(lambda: not stages(cluster), "a Kustomization is still there", told=flux.last_words)
 
 
 def stages(cluster: Cluster) -> list[Json]:

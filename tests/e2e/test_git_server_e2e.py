@@ -31,14 +31,14 @@ def test_burst_is_pushed_with_the_password_and_the_log_does_not_tell_it(fleet: F
     with fleet.daemon():
         fleet.until(fleet.subjects, "no burst")
     assert fleet.subjects() == [PLACE_ON_WORKER_2]
-    assert fleet.server.password not in fleet.told()
+    assert fleet.server.password not in fleet.last_words()
 
 
 def test_wrong_password_is_told_and_mended_by_a_restart(fleet: Fleet) -> None:
     fleet.observe(missing=3)
     right, fleet.server.password = fleet.server.password, "wrong"
     with fleet.daemon():
-        fleet.until(lambda: "set OVERSPILL_GIT_PASSWORD_FILE" in fleet.told(), "nothing about the password")
+        fleet.until(lambda: "set OVERSPILL_GIT_PASSWORD_FILE" in fleet.last_words(), "nothing about the password")
     assert fleet.subjects() == []
     fleet.server.password = right
     with fleet.daemon():
@@ -51,12 +51,12 @@ def test_demand_that_comes_while_the_server_is_down_is_met_once_when_it_is_back(
         fleet.until(fleet.log, "no first pass")
         fleet.server.kill()
         fleet.observe(missing=3)
-        fleet.until(lambda: "backing off" in fleet.told(), "it has not noticed")
+        fleet.until(lambda: "backing off" in fleet.last_words(), "it has not noticed")
         assert process.poll() is None
         fleet.server.start()
         fleet.until(fleet.subjects, "no burst")
     assert fleet.subjects() == [PLACE_ON_WORKER_2]
-    assert "working again" in fleet.told()
+    assert "working again" in fleet.last_words()
 
 
 def test_server_killed_in_the_middle_of_a_push_leaves_one_burst_in_the_end(fleet: Fleet) -> None:
@@ -83,7 +83,7 @@ def test_server_killed_after_the_push_was_taken_but_not_answered_adds_nothing(fl
         assert fleet.subjects() == [PLACE_ON_WORKER_2]
         hook.unlink()
         fleet.server.start()
-        fleet.until(lambda: "working again" in fleet.told(), "it has not come back")
+        fleet.until(lambda: "working again" in fleet.last_words(), "it has not come back")
         fleet.give_back()
     assert fleet.subjects() == [PLACE_ON_WORKER_2, f'Revert "{PLACE_ON_WORKER_2}"']
 

@@ -56,13 +56,13 @@ def test_an_autoscaler_adds_nodes_for_a_burst_to_a_cluster_without_and_removes_t
         scenario.wants(AT_HOME + MOST + 1)  # one more than the declared nodes hold
         scenario.until_committed(f"{MOST} replicas on worker-2 for 30m")
         assert "on nodes that its autoscaler adds in about 2m" in " ".join(scenario.fleet.log("--format=%B"))
-        scaling.until(lambda: len(autoscaler.nodes()) == MOST, "too few nodes", told=autoscaler.told)
+        scaling.until(lambda: len(autoscaler.nodes()) == MOST, "too few nodes", told=autoscaler.last_words)
         scenario.until_lent(by_flux=MOST, by_argo_cd=0)
         pods, nodes = scaling.items(PODS), autoscaler.nodes()
         assert pended(scaling) >= {pod["metadata"]["name"] for pod in pods}
         assert {pod["spec"]["nodeName"] for pod in pods} == {node["metadata"]["name"] for node in nodes}
         scenario.wants(AT_HOME)
-        scaling.until(lambda: not autoscaler.nodes(), "the nodes are still there", told=autoscaler.told)
+        scaling.until(lambda: not autoscaler.nodes(), "the nodes are still there", told=autoscaler.last_words)
         # Nor is any object of another kind left that the burst, Flux or Karpenter made.
         scenario.until_as_before()
         assert [subject.split("(")[0] for subject in scenario.fleet.subjects()] == ["burst", 'Revert "burst']

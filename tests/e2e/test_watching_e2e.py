@@ -91,8 +91,8 @@ def watching(fleet: Fleet, config: Path) -> Iterator[Callable[[], Json]]:
         try:
             yield status
             process.send_signal(signal.SIGTERM)
-            assert process.wait(30) == 0, fleet.told()
+            assert process.wait(30) == 0, fleet.last_words()
         finally:
             process.kill()
             process.wait()
-    assert "Traceback" not in fleet.told()
+    assert "Traceback" not in fleet.last_words()

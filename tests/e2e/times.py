@@ -154,7 +154,7 @@ class Stopwatch:
             try:
                 moments = {name: future.result() for name, future in watching.items()}
             except AssertionError as late:
-                raise AssertionError(f"{late}\n{self._scenario.told()[-_LAST_WORDS:]}") from None
+                raise AssertionError(f"{late}\n{self._scenario.last_words()[-_LAST_WORDS:]}") from None
         told = self._log()[known:]
         if len(told) != 1:
             raise Apart(f"pushed {len(told)} times: {told}")
@@ -163,7 +163,7 @@ class Stopwatch:
 
     def _log(self) -> list[Json]:
         """Return what the daemon said of its pushes."""
-        lines = [json.loads(line) for line in self._scenario.fleet.told().splitlines() if line.startswith("{")]
+        lines = [json.loads(line) for line in self._scenario.fleet.last_words().splitlines() if line.startswith("{")]
         return [line for line in lines if line["event"] == "pushed"]
 
 

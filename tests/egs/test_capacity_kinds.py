@@ -43,7 +43,7 @@ def gpr(spec: str, *, where: str = "preferredClusters: [worker-2]") -> str:
     return egs("GPUProvisioningRequest", lines, name="tuning")
 
 
-def told(found: list[str]) -> list[str]:
+def messages(found: list[str]) -> list[str]:
     return [line.partition(": ")[2] for line in found]
 
 
@@ -110,7 +110,7 @@ def test_a_reservation_is_on_one_of_the_clusters_that_will_do(where, clusters):
 )
 def test_a_reservation_that_cannot_be_is_an_error(spec, where, message):
     desired = fleet(gpr(spec, where=where))
-    assert told(errors(desired))[0].startswith(message)
+    assert messages(errors(desired))[0].startswith(message)
     assert TUNING not in desired.requests
 
 
@@ -125,13 +125,13 @@ def test_a_reservation_that_cannot_be_is_an_error(spec, where, message):
     ],
 )  # fmt: skip # a table, a row a line
 def test_what_a_reservation_does_not_do_here_is_told_with_the_way_out(field):
-    (warning,) = told(warnings(fleet(gpr(f"exitDuration: 1h\n{field}"))))
+    (warning,) = messages(warnings(fleet(gpr(f"exitDuration: 1h\n{field}"))))
     name = field.partition(":")[0]
     assert warning.startswith(f"spec.{name}: has no effect here (")
 
 
 def test_a_reservation_without_an_end_is_told_when_it_ends():
-    assert told(warnings(fleet(gpr("")))) == [
+    assert messages(warnings(fleet(gpr("")))) == [
         "spec: says nothing about how long: it ends after 7d (try exitDuration: 1h)"
     ]
 
@@ -186,7 +186,7 @@ def test_a_gpr_template_says_all_that_a_gpr_may_say():
 
 def test_how_gpus_are_shared_is_told_to_have_no_effect_in_a_gpr_template():
     file = egs("GPRTemplate", "clusterName: worker-2\ntemplate: {gpuSharingMode: Virtual Machine}")
-    (warning,) = told(warnings(fleet(file)))
+    (warning,) = messages(warnings(fleet(file)))
     assert warning.startswith("spec.template.gpuSharingMode: has no effect here (")
 
 
@@ -212,12 +212,12 @@ def test_whatever_status_egs_reports_of_a_kind_is_not_read(kind, spec, status):
 
 def test_a_gpr_template_of_an_unknown_cluster_is_an_error():
     desired = fleet(egs("GPRTemplate", "clusterName: worker-9"))
-    assert told(errors(desired)) == ["spec.clusterName: no file describes Cluster worker-9 (try 'worker-2')"]
+    assert messages(errors(desired)) == ["spec.clusterName: no file describes Cluster worker-9 (try 'worker-2')"]
 
 
 def test_r24_a_gpr_template_does_not_switch_auto_gpr_on():
     desired = without_policy(egs("GPRTemplate", "clusterName: worker-2\nenableAutoGPR: true"))
-    assert "spec.enableAutoGPR: has no effect here (the GPRTemplateBinding of a workspace says it)" in told(
+    assert "spec.enableAutoGPR: has no effect here (the GPRTemplateBinding of a workspace says it)" in messages(
         warnings(desired)
     )
     assert not desired.policies
@@ -239,7 +239,7 @@ def test_a_template_names_the_gpr_templates_on_whose_terms_it_has_gpus():
             "templates/vllm.yaml": TEMPLATE + "  gprTemplates: [on-worker-2, on-worker-3]\n",
         }
     )
-    assert told(errors(desired)) == [
+    assert messages(errors(desired)) == [
         "spec.gprTemplates[1]: no file describes GPRTemplate on-worker-3 (try 'on-worker-1')"
     ]
     assert desired.templates[VLLM].gpr_templates == ("on-worker-2", "on-worker-3")
@@ -275,7 +275,7 @@ def test_a_binding_is_of_the_workspace_of_its_name():
     ],
 )
 def test_what_a_binding_names_has_to_be_there_and_belong_together(spec, message):
-    assert message in told(errors(fleet(*TEMPLATES, egs("GPRTemplateBinding", spec))))
+    assert message in messages(errors(fleet(*TEMPLATES, egs("GPRTemplateBinding", spec))))
 
 
 def test_a_fleet_of_egs_files_alone_bursts_by_its_binding():
@@ -324,7 +324,7 @@ def test_r24_a_gpr_template_that_the_binding_does_not_list_is_not_used():
     named = TEMPLATE + "  gprTemplates: [low]\n"
     desired = without_policy(*TEMPLATES, BINDING, more, template=named)
     assert desired.policies[VLLM].priority == 90
-    assert told(warnings(desired)) == [
+    assert messages(warnings(desired)) == [
         (
             "spec.gprTemplates[0]: has no effect: the GPRTemplateBinding of workspace llm does not list low "
             "(add it to spec.clusters[].templates there)"
@@ -337,7 +337,7 @@ def test_r24_a_gpr_template_that_the_binding_does_not_list_is_not_used():
 def test_a_broken_binding_is_not_told_as_a_template_that_does_not_burst():
     broken = egs("GPRTemplateBinding", "enableAutoGpr: true")
     desired = without_policy(broken)
-    assert told(errors(desired)) == ["spec.enableAutoGpr: unknown field (try 'enableAutoGPR')"]
+    assert messages(errors(desired)) == ["spec.enableAutoGpr: unknown field (try 'enableAutoGPR')"]
     assert warnings(desired) == []
 
 
@@ -350,7 +350,7 @@ def test_a_broken_burst_policy_leaves_what_a_binding_bursts_as_it_is():
 
 def test_a_cluster_that_is_not_the_workspaces_is_told_where_a_template_bursts_to_it():
     desired = without_policy(*TEMPLATES, BINDING, template=TEMPLATE + "  clusterNames: [worker-9]\n")
-    assert told(errors(desired)) == ["spec.clusterNames[0]: no file describes Cluster worker-9 (try 'worker-2')"]
+    assert messages(errors(desired)) == ["spec.clusterNames[0]: no file describes Cluster worker-9 (try 'worker-2')"]
 
 
 def test_two_templates_of_one_workspace_may_burst_by_a_binding_to_different_places():
@@ -363,7 +363,7 @@ def test_how_a_template_bursts_is_told_to_have_no_effect_where_nothing_bursts_it
     desired = without_policy(template=TEMPLATE + "  enableBurst: true\n")
     assert (
         "spec.enableBurst: has no effect: its workspace has no GPRTemplateBinding with enableAutoGPR "
-        "(add one, or a BurstPolicy)" in told(warnings(desired))
+        "(add one, or a BurstPolicy)" in messages(warnings(desired))
     )
 
 
@@ -409,7 +409,7 @@ def test_the_longest_duration_is_weeks_months_or_a_duration(text, days):
 
 @pytest.mark.parametrize("text", ["0W", "1w", "W", "2Y"])
 def test_another_longest_duration_is_an_error(text):
-    (found,) = told(errors(fleet(egs("WorkspacePolicy", f"maxExitDurationPerGPR: {text}"))))
+    (found,) = messages(errors(fleet(egs("WorkspacePolicy", f"maxExitDurationPerGPR: {text}"))))
     assert found == f"spec.maxExitDurationPerGPR: '{text}' is neither weeks nor a duration (try '1W' or '36h')"
 
 
@@ -465,16 +465,16 @@ def test_another_longest_duration_is_an_error(text):
 def test_r27_what_the_policy_of_a_workspace_does_not_allow_is_an_error(policy, details, message):
     limits = egs("WorkspacePolicy", policy)
     asked = placement(f"burstDuration: 5m\ngprDetails: {{{details}}}")
-    assert f"spec.gprDetails.{message}" in told(errors(fleet(asked, limits)))
+    assert f"spec.gprDetails.{message}" in messages(errors(fleet(asked, limits)))
     reserved = gpr("\n".join(part.strip() for part in details.split(",")) + "\n")
     if "numberOfGPUNodes: 2" in details:
         reserved = reserved.replace("  numberOfGPUNodes: 1\n", "")
-    assert f"spec.{message}" in told(errors(fleet(reserved, limits)))
+    assert f"spec.{message}" in messages(errors(fleet(reserved, limits)))
 
 
 def test_r27_a_placement_may_not_last_longer_than_its_workspace_allows():
     limits = egs("WorkspacePolicy", "maxExitDurationPerGPR: 10m")
-    assert told(errors(fleet(placement(), limits))) == [
+    assert messages(errors(fleet(placement(), limits))) == [
         "spec.burstDuration: 15m is longer than 10m, the most that workspace llm allows (try 10m)"
     ]
 
@@ -482,7 +482,7 @@ def test_r27_a_placement_may_not_last_longer_than_its_workspace_allows():
 def test_r27_a_binding_whose_template_is_beyond_the_policy_is_not_in_force():
     default = egs("GPRTemplate", "clusterName: worker-2", name="on-worker-2")
     desired = without_policy(default, BINDING, egs("WorkspacePolicy", "{}"))
-    assert told(errors(desired)) == [
+    assert messages(errors(desired)) == [
         f"spec.clusters[0].{field}: GPRTemplate on-worker-2: priority: 101 is not within 1 to 100, the priorities of "
         "workspace llm (try 100, or a WorkspacePolicy with a higher priorityRange)"
         for field in ("defaultTemplateName", "templates[0]")
@@ -506,7 +506,7 @@ def test_one_that_says_whether_it_waits_again_goes_before_the_policy():
 def test_one_that_says_nothing_about_its_end_ends_when_the_policy_says():
     asked = placement("gprDetails: {priority: 5}").replace("  burstDuration: 15m\n", "")
     limits = egs("WorkspacePolicy", "maxExitDurationPerGPR: 3d")
-    assert told(warnings(fleet(asked, limits))) == [
+    assert messages(warnings(fleet(asked, limits))) == [
         "spec: says nothing about how long: it ends after 3d (try burstDuration: 1h)"
     ]
 
@@ -534,18 +534,18 @@ def test_a_workspace_without_a_policy_has_no_limits():
     ],
 )
 def test_a_placement_needs_clusters_of_its_workspace(where, message):
-    assert told(errors(fleet(placement(where=where)))) == [message]
+    assert messages(errors(fleet(placement(where=where)))) == [message]
 
 
 def test_a_placement_on_a_primary_that_takes_no_requests_is_an_error():
     closed = {"workspaces/llm.yaml": workspace(more="requestsOnPrimary: false")}
-    assert told(errors(fleet(placement(where="clusterNames: [worker-2, worker-1]"), more=closed))) == [
+    assert messages(errors(fleet(placement(where="clusterNames: [worker-2, worker-1]"), more=closed))) == [
         (
             "spec.clusterNames[1]: worker-1 is the primary of workspace llm, which takes no requests"
             " (try another cluster, or spec.requestsOnPrimary: true in the Workspace)"
         )
     ]
-    assert told(errors(fleet(placement(where="autoSelectCluster: true\nnumPlacements: 2"), more=closed))) == [
+    assert messages(errors(fleet(placement(where="autoSelectCluster: true\nnumPlacements: 2"), more=closed))) == [
         "spec.numPlacements: 2 placements need a cluster each, and 1 workspace llm has (try 1)"
     ]
     assert fleet(gpr("numberOfGPUs: 1", where="preferredClusters: [worker-1]"), more=closed).requests
@@ -553,12 +553,12 @@ def test_a_placement_on_a_primary_that_takes_no_requests_is_an_error():
 
 @pytest.mark.parametrize("field", ["enableTimeSlicing: true", "timeSliceDuration: 10m"])
 def test_what_a_policy_does_not_do_here_is_told(field):
-    (warning,) = told(warnings(fleet(egs("WorkspacePolicy", field))))
+    (warning,) = messages(warnings(fleet(egs("WorkspacePolicy", field))))
     assert warning.startswith(f"spec.{field.partition(':')[0]}: has no effect here (")
 
 
 @pytest.mark.parametrize("kind", ["GPRTemplateBinding", "WorkspacePolicy"])
 def test_what_is_for_no_workspace_is_told(kind):
-    assert told(errors(fleet(egs(kind, "{}", name="lim")))) == [
+    assert messages(errors(fleet(egs(kind, "{}", name="lim")))) == [
         "metadata.name: no file describes Workspace lim (try 'llm')"
     ]

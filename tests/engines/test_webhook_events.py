@@ -27,7 +27,7 @@ PUSH = Push(
 )
 
 
-def told(push: Push) -> dict[str, Any]:
+def argo_cd_event(push: Push) -> dict[str, Any]:
     """Return the event that Argo CD would get."""
     endpoint = Endpoint(engine=EngineName.ARGOCD, url="https://argocd.example.com/api/webhook", secret=SECRET)
     event: dict[str, Any] = json.loads(signed(WEBHOOKS[endpoint.engine], endpoint, push)[1])
@@ -49,7 +49,7 @@ def told(push: Push) -> dict[str, Any]:
     ],
 )
 def test_applications_of_the_repository_are_refreshed_however_its_address_is_written(repo_url: str) -> None:
-    event = told(replace(PUSH, repo_url=repo_url))
+    event = argo_cd_event(replace(PUSH, repo_url=repo_url))
     assert refreshes(event, repo_url=repo_url, revision="refs/heads/env/placements", paths=[])
     assert not refreshes(event, repo_url=repo_url, revision="refs/heads/main", paths=[])
     assert not refreshes(event, repo_url="https://git.example.com/ml/other.git", revision="env/placements", paths=[])
@@ -66,7 +66,7 @@ def test_a_login_in_the_address_of_the_repository_is_not_passed_on() -> None:
 
 
 def test_only_applications_whose_files_changed_are_refreshed_also_when_all_of_them_went() -> None:
-    event, seen = told(PUSH), {"repo_url": HTTPS, "revision": "refs/heads/env/placements"}
+    event, seen = argo_cd_event(PUSH), {"repo_url": HTTPS, "revision": "refs/heads/env/placements"}
     assert refreshes(event, **seen, paths=["/clusters/worker-2/vllm-1"])
     assert refreshes(event, **seen, paths=["/clusters/worker-3/vllm-2"])
     assert not refreshes(event, **seen, paths=["/clusters/worker-2/vllm-10"])
@@ -74,7 +74,7 @@ def test_only_applications_whose_files_changed_are_refreshed_also_when_all_of_th
 
 
 def test_the_branchs_first_push_comes_from_nothing() -> None:
-    assert told(replace(PUSH, old=None))["before"] == "0" * 40
+    assert argo_cd_event(replace(PUSH, old=None))["before"] == "0" * 40
 
 
 def test_too_many_paths_are_told_as_none_which_refreshes_everything() -> None:

@@ -20,7 +20,7 @@ from tests.builders.group_bursts import fleet as desired_whole
 from tests.builders.inputs import NOW, VLLM, desired, free, inputs, ledger, ordering, placement, seconds, shape, short
 
 
-def told(seen: PassInput) -> tuple[GprView, ...]:
+def views_of(seen: PassInput) -> tuple[GprView, ...]:
     return gpr_views(seen, decide(seen))
 
 
@@ -32,7 +32,7 @@ def test_a_placement_is_a_gpr_that_says_what_it_has_and_until_when() -> None:
         bindings=binding({"worker-2": "h100"}),
     )
     seen = free("worker-2", 8, bound={there.name: 2})
-    (one,) = told(inputs(short(2, replica=shape(4)), seen, wanted=wanted, there=ledger(there)))
+    (one,) = views_of(inputs(short(2, replica=shape(4)), seen, wanted=wanted, there=ledger(there)))
     assert re.fullmatch("gpr-[0-9a-f]{8}", one.id)
     assert (one.name, one.workspace, one.cluster, one.placement) == ("vllm", "llm", "worker-2", there.name)
     assert (one.gpus, one.nodes, one.shape) == (4, 2, "NVIDIA-H100-80GB-HBM3")
@@ -45,18 +45,18 @@ def test_a_placement_is_a_gpr_that_says_what_it_has_and_until_when() -> None:
 def test_replicas_without_a_node_are_being_provisioned() -> None:
     there = placement(replicas=3)
     seen = free("worker-2", 0, bound={there.name: 1}, waiting_reasons={there.name: "2 pods wait: image not found"})
-    (one,) = told(inputs(short(3), seen, there=ledger(there)))
+    (one,) = views_of(inputs(short(3), seen, there=ledger(there)))
     assert one.state is GprState.PROVISIONING
     assert one.reason == "1 of 3 have a node; 2 pods wait: image not found"
 
 
 def test_what_cannot_be_seen_is_said_to_be_so() -> None:
-    (one,) = told(inputs(short(3), there=ledger(placement())))
+    (one,) = views_of(inputs(short(3), there=ledger(placement())))
     assert (one.state, one.reason) == (GprState.PROVISIONING, "worker-2 has not been observed")
 
 
 def test_what_fits_nowhere_is_queued_and_says_why() -> None:
-    (one,) = told(inputs(short(2, replica=shape(8)), free("worker-2", 4), free("worker-3", 4)))
+    (one,) = views_of(inputs(short(2, replica=shape(8)), free("worker-2", 4), free("worker-3", 4)))
     assert (one.state, one.cluster, one.placement) == (GprState.QUEUED, None, None)
     assert (one.gpus, one.nodes) == (8, 2)
     assert "worker-2: needs 8 GPUs on one node, largest has 4 GPUs free" in one.reason
@@ -64,19 +64,19 @@ def test_what_fits_nowhere_is_queued_and_says_why() -> None:
 
 def test_why_it_is_queued_is_said_once_for_each_cluster() -> None:
     wanted = desired_whole(SET, policy=ordering("worker-2", "worker-3"))
-    (one,) = told(inputs(lacks(8), free("worker-2", *[8] * 4), free("worker-3", *[8] * 5), wanted=wanted))
+    (one,) = views_of(inputs(lacks(8), free("worker-2", *[8] * 4), free("worker-3", *[8] * 5), wanted=wanted))
     assert (one.state, one.reason.count("worker-2:"), one.reason.count("worker-3:")) == (GprState.QUEUED, 1, 1)
     assert one.asked_at == NOW - seconds(45)
 
 
 def test_what_waits_for_its_window_is_pending() -> None:
-    (one,) = told(inputs(short(2, since=NOW - seconds(5)), free("worker-2", 4)))
+    (one,) = views_of(inputs(short(2, since=NOW - seconds(5)), free("worker-2", 4)))
     assert one.state is GprState.PENDING
     assert "scale-up window" in one.reason
 
 
 def test_a_workload_that_is_partly_served_has_one_gpr_of_each_sort() -> None:
-    placed, waiting = told(inputs(short(5), free("worker-2", 3), free("worker-3")))
+    placed, waiting = views_of(inputs(short(5), free("worker-2", 3), free("worker-3")))
     assert sorted([placed.state, waiting.state]) == [GprState.PENDING, GprState.QUEUED]
     assert {placed.nodes, waiting.nodes} == {3, 2}
     assert placed.id != waiting.id
@@ -158,7 +158,7 @@ def test_what_the_plan_places_is_pending_with_the_name_it_will_have() -> None:
 
 
 def test_a_quiet_fleet_has_none() -> None:
-    assert told(inputs(short(0), free("worker-2", 8))) == ()
+    assert views_of(inputs(short(0), free("worker-2", 8))) == ()
 
 
 @pytest.mark.parametrize(

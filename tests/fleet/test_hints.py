@@ -32,13 +32,13 @@ THREE = {**FLEET, "clusters/worker-3.yaml": cluster("worker-3")}
     ids=["binding", "workspace policy", "GPRTemplate", "request", "policy", "workspace"],
 )
 def test_the_cluster_that_a_hint_offers_works_there(path: str, text: str, name: str) -> None:
-    def told(written: str) -> list[str]:
+    def problems_naming(written: str) -> list[str]:
         problems = load({**THREE, path: text.replace("NAME", written)}).problems
         return [str(problem) for problem in problems if problem.path == path and written in problem.message]
 
-    for line in told(name):
+    for line in problems_naming(name):
         for offered in re.findall(r"try '([a-z0-9-]+)'", line):
-            assert told(offered) == [], line
+            assert problems_naming(offered) == [], line
 
 
 def test_a_cluster_outside_of_the_workspace_is_not_said_to_be_missing() -> None:

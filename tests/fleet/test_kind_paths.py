@@ -36,7 +36,7 @@ def deploying(*specs: Json) -> dict[str, str]:
     return {**FLEET, "templates/vllm.yaml": json.dumps(made)}
 
 
-def told(files: dict[str, str], kind: str) -> list[str]:
+def kind_warnings(files: dict[str, str], kind: str) -> list[str]:
     desired = load({**files, KIND: kind})
     assert errors(desired) == []
     return [line.removeprefix(f"{KIND}:") for line in warnings(desired) if line.startswith(KIND)]
@@ -73,7 +73,7 @@ ROLES = {"number": 3, "roles": [{"size": 2, "template": template(4)}]}
     ],
 )
 def test_a_path_that_leads_nowhere_is_told_with_what_was_probably_meant(spec: Json, expected: str) -> None:
-    assert told(deploying(ROLES), declared(**spec)) == [expected]
+    assert kind_warnings(deploying(ROLES), declared(**spec)) == [expected]
 
 
 @pytest.mark.parametrize(
@@ -86,20 +86,20 @@ def test_a_path_that_leads_nowhere_is_told_with_what_was_probably_meant(spec: Js
     ],
 )
 def test_a_path_that_leads_somewhere_or_may_be_left_out_is_not(spec: Json) -> None:
-    assert told(deploying(ROLES), declared(**spec)) == []
+    assert kind_warnings(deploying(ROLES), declared(**spec)) == []
 
 
 def test_one_object_that_has_something_there_is_enough() -> None:
     other = {"numbr": 3}
-    assert told(deploying(ROLES, other), declared(replicasPaths=["spec.numbr"])) == []
-    (found,) = told(deploying(ROLES, ROLES), declared(replicasPaths=["spec.numbr"]))
+    assert kind_warnings(deploying(ROLES, other), declared(replicasPaths=["spec.numbr"])) == []
+    (found,) = kind_warnings(deploying(ROLES, ROLES), declared(replicasPaths=["spec.numbr"]))
     assert "leads nowhere in any Arena that templates deploy" in found
 
 
 def test_what_an_expression_gives_and_a_kind_that_nothing_deploys_are_passed_over() -> None:
     kind = declared(podTemplates=[{"path": "spec.roles.*.template"}])
-    assert told(deploying({"roles": "{{ [] }}"}), kind) == []
-    assert told({**FLEET}, declared(replicasPaths=["spec.numbr"])) == []
+    assert kind_warnings(deploying({"roles": "{{ [] }}"}), kind) == []
+    assert kind_warnings({**FLEET}, declared(replicasPaths=["spec.numbr"])) == []
 
 
 def test_a_path_to_what_is_no_number_is_for_the_kind_to_correct() -> None:

@@ -67,7 +67,7 @@ def lives(process: int) -> bool:
     return True
 
 
-def told(programs: Programs) -> list[str]:
+def login_problems(programs: Programs) -> list[str]:
     return [str(problem) for problem in programs.following().observe().problems if "worker-1" in str(problem)]
 
 
@@ -84,7 +84,7 @@ def test_program_gives_the_token_and_sees_no_setting_of_ours(
 
 def test_program_that_is_missing_is_named(programs: Programs) -> None:
     programs.use("no-such-program")
-    assert told(programs) == [
+    assert login_problems(programs) == [
         "cluster worker-1: cannot be watched: cannot be logged in to: 'no-such-program': No such file or directory"
     ]
     assert not programs.one.asked
@@ -93,7 +93,7 @@ def test_program_that_is_missing_is_named(programs: Programs) -> None:
 @pytest.mark.parametrize("body", [f"echo {TOKEN} >&2; exit 1", f"echo {TOKEN}", "echo '{}'", answer({})])
 def test_program_that_fails_is_named_without_its_words_and_nothing_is_asked(programs: Programs, body: str) -> None:
     programs.use(programs.write(body))
-    (said,) = told(programs)
+    (said,) = login_problems(programs)
     assert said.endswith("log-in' failed (run it here to see why)")
     assert TOKEN not in said
     assert not programs.one.asked
@@ -104,7 +104,7 @@ def test_program_that_hangs_is_ended_with_all_that_it_has_started(
 ) -> None:
     monkeypatch.setattr(login_plugins, "PATIENCE", 0.2)
     programs.use(programs.write("sleep 60 & sleep 60"))
-    (said,) = told(programs)
+    (said,) = login_problems(programs)
     assert said.endswith("log-in' gave no answer in 0.2 s")
     first = programs.processes()[0]
     until(lambda: not lives(first))

@@ -33,7 +33,7 @@ def lists(clusters: Fleet) -> int:
     return clusters.two.count("/nodes", watch=False)
 
 
-def told(view: KubeObservations) -> list[str]:
+def watch_problems(view: KubeObservations) -> list[str]:
     return [problem.message for problem in view.observe().problems if problem.path == "cluster worker-2"]
 
 
@@ -43,18 +43,18 @@ def follows_bookmarks(view: KubeObservations, server: Cluster, name: ClusterName
         sent = datetime.now(UTC)
         server.bookmark()
         until(lambda since=sent: observed_at(view, name) >= since)
-        time.sleep(0.8)
+        time.sleep(0.4)
 
 
 def test_quiet_cluster_with_bookmarks_is_seen_now_and_listed_once(clusters: Fleet) -> None:
-    view = watch(clusters, replace(QUICK, silence=6, beat=0.2))
+    view = watch(clusters, replace(QUICK, silence=3, beat=0.2))
     until(lambda: clusters.two.count("/nodes", watch=True))
     follows_bookmarks(view, clusters.two, TWO_NAME)
-    assert (lists(clusters), told(view)) == (1, [])
+    assert (lists(clusters), watch_problems(view)) == (1, [])
 
 
 def test_resource_of_which_nothing_ever_comes_makes_no_cluster_older(clusters: Fleet) -> None:
-    view = watch(clusters, replace(QUICK, silence=6, beat=0.2))
+    view = watch(clusters, replace(QUICK, silence=3, beat=0.2))
     until(lambda: clusters.one.count("/jobs", watch=True))
     follows_bookmarks(view, clusters.one, ONE_NAME)
     until(lambda: clusters.one.count("/jobs", watch=False) >= 2)
@@ -65,7 +65,7 @@ def test_quiet_cluster_without_bookmarks_is_listed_now_and_then(clusters: Fleet)
     for count in (1, 2, 3):
         until(lambda listed=count: lists(clusters) >= listed)
         before = observed_at(view)
-        assert told(view) == []
+        assert watch_problems(view) == []
     until(lambda: observed_at(view) > before)
 
 
@@ -83,14 +83,14 @@ def test_changes_that_a_watch_keeps_are_listed_and_told(clusters: Fleet) -> None
     view = watch(clusters, QUICK)
     clusters.two.put("nodes", node("gpu-2"))
     until(lambda: free(view, TWO_NAME) == 16)
-    until(lambda: told(view))
+    until(lambda: watch_problems(view))
     clusters.two.delete("nodes", "gpu-1")
     until(lambda: free(view, TWO_NAME) == 8)
-    (message,) = told(view)
+    (message,) = watch_problems(view)
     assert MUTE in message
     clusters.two.mute.clear()
     clusters.two.bookmark()
-    until(lambda: told(view) == [])
+    until(lambda: watch_problems(view) == [])
 
 
 def test_watch_that_falls_mute_is_listed_anew(clusters: Fleet) -> None:
@@ -105,7 +105,7 @@ def test_watch_that_falls_mute_is_listed_anew(clusters: Fleet) -> None:
 def test_watches_that_end_well_at_once_are_told_and_listed_less_and_less(clusters: Fleet) -> None:
     clusters.two.curt.set()
     view = watch(clusters, replace(QUICK, longest_backoff=60))
-    until(lambda: told(view) == [CURT])
+    until(lambda: watch_problems(view) == [CURT])
     before = seen(view, TWO_NAME).observed_at
     clusters.two.put("nodes", node("gpu-2"))
     until(lambda: free(view, TWO_NAME) == 16)
@@ -113,6 +113,6 @@ def test_watches_that_end_well_at_once_are_told_and_listed_less_and_less(cluster
     assert lists(clusters) <= 10
     assert seen(view, TWO_NAME).observed_at == before
     clusters.two.curt.clear()
-    until(lambda: told(view) == [], seconds=10)
+    until(lambda: watch_problems(view) == [], seconds=10)
     clusters.two.put("nodes", node("gpu-3"))
     until(lambda: free(view, TWO_NAME) == 24)

@@ -189,7 +189,7 @@ def test_pods_that_were_never_made_are_of_the_group_that_their_template_names() 
     assert {wait.group for wait in found.waiting} == {"0"}
 
 
-def told(found: WorkloadObservation) -> tuple[int, int, list[tuple[int, int]]]:
+def group_counts(found: WorkloadObservation) -> tuple[int, int, list[tuple[int, int]]]:
     """Say how many groups were told apart, of how many pods, and of one the pods by their GPUs."""
     assert found.group is not None
     each = [(shape.requests.amounts[GPU] // ONE, number) for shape, number in found.group.pods]
@@ -203,17 +203,17 @@ def test_a_group_is_what_the_one_of_which_there_is_most_is_of() -> None:
         grouped("llm-1-1", "1", on="gpu-1", gpus=8),
         grouped("llm-1-2", "1", on="gpu-1", gpus=8),
     ]
-    assert told(one(state(ref("LeaderWorkerSet"), pods=pods))) == (2, 3, [(1, 1), (8, 2)])
+    assert group_counts(one(state(ref("LeaderWorkerSet"), pods=pods))) == (2, 3, [(1, 1), (8, 2)])
 
 
 def test_workers_that_were_never_made_are_part_of_their_group() -> None:
-    assert told(one(leaders_and_workers(ref("LeaderWorkerSet")))) == (1, 0, [(1, 3)])
+    assert group_counts(one(leaders_and_workers(ref("LeaderWorkerSet")))) == (1, 0, [(1, 3)])
 
 
 def test_pods_that_nothing_tells_apart_are_all_one_group() -> None:
     labels = LABELS["RayCluster"]
     pods = [pod("head", on="gpu-1", owner=None, labels=labels), pod("w", waits=NO_GPU, owner=None, labels=labels)]
-    assert told(one(state(ref("RayCluster"), pods=pods))) == (0, 0, [(1, 2)])
+    assert group_counts(one(state(ref("RayCluster"), pods=pods))) == (0, 0, [(1, 2)])
 
 
 def test_pods_of_a_kind_without_groups_are_in_none() -> None:
@@ -263,7 +263,7 @@ def test_workers_that_differ_in_nothing_but_their_index_are_alike() -> None:
     for index, made in enumerate(pods):
         made["metadata"]["labels"]["leaderworkerset.sigs.k8s.io/worker-index"] = str(index)
         made["spec"]["affinity"] = apart
-    assert told(one(state(ref("LeaderWorkerSet"), pods=pods))) == (1, 0, [(1, 3)])
+    assert group_counts(one(state(ref("LeaderWorkerSet"), pods=pods))) == (1, 0, [(1, 3)])
 
 
 def test_what_is_only_named_like_one_of_kubernetes_own_is_another_object() -> None:

@@ -35,7 +35,7 @@ def fleet(pod: str = OWN) -> dict[str, str]:
     return {**FLEET, "templates/vllm.yaml": TEMPLATE.replace("{containers: [{name: server}]}", pod)}
 
 
-def told(*containers: Json, pod: str = OWN) -> list[str]:
+def differences(*containers: Json, pod: str = OWN) -> list[str]:
     """Say in what the template of this pod parts from these containers on the primary."""
     desired = load(fleet(pod))
     assert errors(desired) == []
@@ -65,18 +65,18 @@ DIFFERENCES = {
 
 @pytest.mark.parametrize(("container", "what"), DIFFERENCES.values(), ids=DIFFERENCES)
 def test_what_a_template_parts_in_is_told_with_both(container: Json, what: str) -> None:
-    assert told(container) == [f"{HEAD}{what}{TAIL}"]
+    assert differences(container) == [f"{HEAD}{what}{TAIL}"]
 
 
 def test_what_is_written_otherwise_and_means_the_same_is_no_difference() -> None:
-    assert told(SERVER) == []
-    assert told({**SERVER, "env": [{"name": "A", "value": "b"}], "ports": []}) == []
+    assert differences(SERVER) == []
+    assert differences({**SERVER, "env": [{"name": "A", "value": "b"}], "ports": []}) == []
 
 
 def test_what_is_not_known_is_no_difference() -> None:
-    assert told() == []
+    assert differences() == []
     expressions = '{containers: [{name: server, image: "vllm:{{ cluster.name }}", args: ["{{ replicas }}"]}]}'
-    assert told({"name": "server", "image": "vllm:7", "args": ["7"]}, pod=expressions) == []
+    assert differences({"name": "server", "image": "vllm:7", "args": ["7"]}, pod=expressions) == []
 
 
 def test_an_object_of_the_primary_is_read_with_its_containers() -> None:

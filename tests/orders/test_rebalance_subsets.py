@@ -119,7 +119,7 @@ def made(wanted: Desired, there: Ledger, *observed: ClusterObservation) -> Plan:
     return rebalance(seen, VLLM, by="Ann")
 
 
-def told(change: object) -> tuple[str, str, int]:
+def summary(change: object) -> tuple[str, str, int]:
     match change:
         case Revert(placement=one):
             return "Revert", one.where, 0
@@ -132,7 +132,7 @@ def told(change: object) -> tuple[str, str, int]:
 def test_a_subset_that_has_room_again_takes_from_later_ones_and_each_commit_says_what_it_had() -> None:
     there = ledger(stands("worker-4", 5, "rented", lasting=timedelta(minutes=30)))
     plan = made(fleet(OWN, RENTED), there, free("worker-2", 9), free("worker-4", 0))
-    assert list(map(told, plan.changes)) == [("Resize", "worker-4/rented", 1), ("Place", "worker-2/own", 4)]
+    assert list(map(summary, plan.changes)) == [("Resize", "worker-4/rented", 1), ("Place", "worker-2/own", 4)]
     shrunk, begun = plan.changes
     (left,) = there.placements.values()
     assert isinstance(shrunk, Resize)
@@ -149,7 +149,7 @@ def test_a_subset_that_has_room_again_takes_from_later_ones_and_each_commit_says
 def test_what_is_in_no_subset_any_more_goes_to_one_that_is() -> None:
     gone, moved = stands("worker-2", 2, "gone"), stands("worker-4", 1, "own")
     plan = made(fleet(OWN, RENTED), ledger(gone, moved), free("worker-2", 2), free("worker-3", 4), free("worker-4", 4))
-    assert list(map(told, plan.changes)) == [
+    assert list(map(summary, plan.changes)) == [
         ("Revert", "worker-2/gone", 0),
         ("Revert", "worker-4/own", 0),
         ("Place", "worker-3/own", 3),
@@ -165,7 +165,7 @@ def test_minimums_and_maximums_hold_and_what_runs_on_the_primary_counts() -> Non
     wanted = fleet(subset("near", tiers, most=7), replace(RENTED, least=1))  # five run on the primary
     there = ledger(stands("worker-4", 4, "rented"))
     plan = made(wanted, there, free("worker-2", 9), free("worker-4", 0))
-    assert list(map(told, plan.changes)) == [("Resize", "worker-4/rented", 2), ("Place", "worker-2/near", 2)]
+    assert list(map(summary, plan.changes)) == [("Resize", "worker-4/rented", 2), ("Place", "worker-2/near", 2)]
 
 
 def found_no_node(there: Placement) -> Restraint:
@@ -191,7 +191,7 @@ def test_a_subset_that_is_held_back_gives_up_to_an_earlier_one_with_room_and_to_
     own, rented = stands("worker-2", 2, "own"), stands("worker-4", 3, "rented")
     there = ledger(own, rented, restraints={VLLM: (found_no_node(own),)})
     plan = made(adaptive(first, OWN, RENTED), there, free("worker-2", 9), free("worker-3", 4), free("worker-4", 9))
-    assert list(map(told, plan.changes)) == [
+    assert list(map(summary, plan.changes)) == [
         ("Revert", "worker-4/rented", 0),
         ("Resize", "worker-2/own", 1),
         ("Place", "worker-3/first", 4),
@@ -203,7 +203,7 @@ def test_replicas_that_wait_for_a_node_where_there_is_none_go_to_a_later_subset(
     pending_pods = {stuck.name: PendingPods(shape=shape(), replicas=3)}
     full = free("worker-2", 0, bound={stuck.name: 1}, pending_pods=pending_pods)
     plan = made(fleet(OWN, RENTED), ledger(stuck), full, free("worker-4", 4))
-    assert list(map(told, plan.changes)) == [("Resize", "worker-2/own", 1), ("Place", "worker-4/rented", 3)]
+    assert list(map(summary, plan.changes)) == [("Resize", "worker-2/own", 1), ("Place", "worker-4/rented", 3)]
 
 
 def test_ordinals_of_a_stateful_set_stay_with_the_cluster_that_has_them() -> None:
@@ -211,7 +211,7 @@ def test_ordinals_of_a_stateful_set_stay_with_the_cluster_that_has_them() -> Non
     there = ledger(first, stands("worker-4", 3, "rented"))
     seen = free("worker-2", 9), free("worker-3", 2, bound={first.name: 1}), free("worker-4", 0)
     plan = made(numbered(OWN, RENTED), there, *seen)
-    assert list(map(told, plan.changes)) == [("Resize", "worker-4/rented", 1), ("Resize", "worker-3/own", 3)]
+    assert list(map(summary, plan.changes)) == [("Resize", "worker-4/rented", 1), ("Resize", "worker-3/own", 3)]
 
 
 def test_the_most_gprs_of_a_workspace_are_counted_after_what_ends() -> None:
@@ -222,7 +222,7 @@ def test_the_most_gprs_of_a_workspace_are_counted_after_what_ends() -> None:
     ):
         limits = {VLLM.workspace: WorkspaceLimits(workspace=VLLM.workspace, most=most)}
         plan = made(replace(fleet(OWN, RENTED), limits=limits), there, *seen)
-        assert list(map(told, plan.changes)) == expected
+        assert list(map(summary, plan.changes)) == expected
 
 
 def test_it_is_refused_while_nobody_sees_what_runs_on_the_primary_and_counts() -> None:

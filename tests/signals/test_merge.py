@@ -53,7 +53,7 @@ def pods(replicas: int, ago: float = 45, cause: str = "insufficient nvidia.com/g
     return MissingReplicas(replicas=replicas, since=NOW - seconds(ago), cause=cause)
 
 
-def told(steps: tuple) -> list[tuple[int, str]]:
+def replicas_and_signals(steps: tuple) -> list[tuple[int, str]]:
     return [(step.replicas, step.signal) for step in steps]
 
 
@@ -68,26 +68,26 @@ def test_what_may_be_the_same_replicas_counts_once() -> None:
 
 def test_the_signal_that_asks_for_most_is_heard_in_full() -> None:
     steps = merge(2, [pods(2, 60)], [ask("prometheus queue", 5)], WINDOW)
-    assert told(steps) == [(2, ""), (3, "prometheus queue")]
+    assert replicas_and_signals(steps) == [(2, ""), (3, "prometheus queue")]
 
 
 def test_what_is_beyond_the_workloads_own_replicas_comes_on_top_of_its_pods() -> None:
     steps = merge(2, [pods(2)], [ask("hpa llm/vllm", 1, beyond=True), ask("prometheus queue", 2)], WINDOW)
-    assert told(steps) == [(2, ""), (1, "hpa llm/vllm")]
+    assert replicas_and_signals(steps) == [(2, ""), (1, "hpa llm/vllm")]
 
 
 def test_two_signals_of_what_is_beyond_are_not_added_up() -> None:
     steps = merge(0, [], [ask("hpa a", 2, beyond=True), ask("kueue q", 3, 40, beyond=True)], WINDOW)
-    assert told(steps) == [(2, "hpa a"), (1, "kueue q")]
+    assert replicas_and_signals(steps) == [(2, "hpa a"), (1, "kueue q")]
 
 
 def test_pods_count_no_further_than_the_workload_is_short_of_running_ones() -> None:
-    assert told(merge(2, [pods(1, 60), pods(4)], [], WINDOW)) == [(1, ""), (1, "")]
+    assert replicas_and_signals(merge(2, [pods(1, 60), pods(4)], [], WINDOW)) == [(1, ""), (1, "")]
 
 
 def test_what_is_planned_is_due_at_once() -> None:
     steps = merge(2, [pods(2, 10)], [ask("schedule office", 1, 0, planned=True)], WINDOW)
-    assert told(steps) == [(1, "schedule office"), (1, "")]
+    assert replicas_and_signals(steps) == [(1, "schedule office"), (1, "")]
     assert level(steps, NOW) == 1
 
 

@@ -44,7 +44,7 @@ steps = st.tuples(
 )
 
 
-def told(enrolment: Enrolment, placements: Placements) -> Mapping[str, object]:
+def answers_of(enrolment: Enrolment, placements: Placements) -> Mapping[str, object]:
     """Say all that anybody reads of an enrolment."""
     return {
         "templates": enrolment.desired.templates,
@@ -72,5 +72,5 @@ def test_an_enrolment_depends_on_what_there_is_alone(changes: list[tuple]) -> No
         placements = placements.changed({one.path: one for one in there}, list(placements)[: len(drop)])
         followed = followed.updated(FLEET, records)
         if asked:
-            assert told(followed, placements) == told(Enrolment(FLEET, dict(records)), placements)
-    assert told(followed, placements) == told(Enrolment(FLEET, dict(records)), placements)
+            assert answers_of(followed, placements) == answers_of(Enrolment(FLEET, dict(records)), placements)
+    assert answers_of(followed, placements) == answers_of(Enrolment(FLEET, dict(records)), placements)

@@ -63,10 +63,10 @@ def followed(
     before: Rollouts | None = None,
     held: dict[rollouts.FileAtCommit, bool] | None = None,
 ) -> Rollouts:
-    return told(RolloutSigns.of(there, observed, Fleet(), now), before or Rollouts(), held or {}, now)
+    return next_rollouts(RolloutSigns.of(there, observed, Fleet(), now), before or Rollouts(), held or {}, now)
 
 
-def told(
+def next_rollouts(
     signs: RolloutSigns, before: Rollouts, held: dict[rollouts.FileAtCommit, bool], now: datetime = NOW
 ) -> Rollouts:
     return rollouts.follow(before, signs, stale_clusters(before, signs), held, now)
@@ -269,7 +269,7 @@ def test_a_later_commit_that_left_the_files_alone_is_as_good() -> None:
     signs = RolloutSigns.of(there, seen(report(burst, EngineState.HEALTHY, revision=OTHER)), Fleet(), NOW)
     (asked,) = doubts(Rollouts(), signs)
     assert asked == (OTHER, f"{burst.path}/placement.yaml")
-    assert told(signs, Rollouts(), {asked: True}).has_arrived(burst)
+    assert next_rollouts(signs, Rollouts(), {asked: True}).has_arrived(burst)
 
 
 def test_a_commit_that_nobody_knows_here_proves_nothing() -> None:
@@ -285,7 +285,7 @@ def test_what_has_arrived_is_asked_no_more() -> None:
     before = followed(there, seen(report(burst, EngineState.HEALTHY)))
     signs = RolloutSigns.of(there, seen(report(burst, EngineState.HEALTHY, revision=OTHER)), Fleet(), NOW)
     assert doubts(before, signs) == frozenset()
-    assert told(signs, before, {}).has_arrived(burst)
+    assert next_rollouts(signs, before, {}).has_arrived(burst)
 
 
 def test_an_engine_that_cannot_say_makes_nothing_unhealthy() -> None:

@@ -53,7 +53,7 @@ def tool(version: str = "example.com/v1", **spec: Json) -> Json:
     return {"apiVersion": version, "kind": "Tool", "metadata": {"name": "a"}, "spec": {"size": 1, **spec}}
 
 
-def told(manifest: Json) -> list[str]:
+def object_problems(manifest: Json) -> list[str]:
     kind, findings = custom_kind(DEFINITION)
     assert kind is not None
     assert findings == ()
@@ -88,12 +88,12 @@ WRONG = {
 
 @pytest.mark.parametrize(("manifest", "what"), WRONG.values(), ids=WRONG)
 def test_what_a_definition_does_not_have_is_told_at_its_field(manifest: Json, what: str) -> None:
-    assert told(manifest) == [what]
+    assert object_problems(manifest) == [what]
 
 
 def test_what_a_definition_has_is_taken() -> None:
     made = tool(mode="Fast", port="http", labels={"a": "b"}, anything={"a": [1]}, parts=[{"name": "a"}])
-    assert told({**made, "status": {"phase": "Ready"}}) == []
+    assert object_problems({**made, "status": {"phase": "Ready"}}) == []
 
 
 FOREIGN = TEMPLATE.replace("apps/v1", "example.com/v1").replace("kind: Deployment", "kind: Tool")

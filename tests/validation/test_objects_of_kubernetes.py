@@ -34,7 +34,7 @@ from tests.builders.workload_kinds import SAMPLES
 GOLDEN = Path(__file__).parents[1] / "golden"
 
 
-def told(manifest: Json, *, rendered: bool = True, schemas: ObjectSchemas = NO_SCHEMAS) -> list[str]:
+def object_problems(manifest: Json, *, rendered: bool = True, schemas: ObjectSchemas = NO_SCHEMAS) -> list[str]:
     """Say what is wrong with an object: the field, the problem and the way out."""
     found = check_object(manifest, (), schemas, NO_KINDS, rendered=rendered)
     return [f"{dotted(one.loc)}: {one.message} ({one.hint})" for one in found]
@@ -148,33 +148,33 @@ NAMED = {
 
 @pytest.mark.parametrize(("manifest", "what"), NAMED.values(), ids=NAMED)
 def test_what_no_api_server_takes_is_told_once_at_its_field(manifest: Json, what: str) -> None:
-    assert told(manifest) == [what]
+    assert object_problems(manifest) == [what]
 
 
 def test_kinds_of_others_are_not_held_to_kubernetes_and_their_pods_are() -> None:
     tool = {"apiVersion": "tools.example.com/v1", "kind": "Tool", "metadata": {"name": "a"}, "spec": {"anything": 1}}
-    assert told(tool) == []
+    assert object_problems(tool) == []
     made = DeploySpec(manifests=(ManifestResource(name="a", manifest=tool), ManifestResource(name="b", manifest=web())))
     assert unchecked_kinds([made, made], NO_SCHEMAS) == ("tools.example.com/v1 Tool",)
-    assert told({**tool, "metadata": {"nam": "a"}}) == ["metadata.nam: unknown field (try 'name')"]
+    assert object_problems({**tool, "metadata": {"nam": "a"}}) == ["metadata.nam: unknown field (try 'name')"]
     workers = renamed(
         SAMPLES["LeaderWorkerSet"][0],
         ("spec", "leaderWorkerTemplate", "workerTemplate", "spec", "containers", 0, "image"),
         "imgae",
     )
-    (problem,) = told(workers)
+    (problem,) = object_problems(workers)
     assert problem.endswith("workerTemplate.spec.containers[0].imgae: unknown field (try 'image')")
 
 
 def test_a_resource_that_a_cluster_declares_is_a_resource() -> None:
     shared = web(resources={"limits": {"nvidia.com/gpus": 1}})
-    assert told(shared, schemas=ObjectSchemas(resources=frozenset({"nvidia.com/gpus"}))) == []
+    assert object_problems(shared, schemas=ObjectSchemas(resources=frozenset({"nvidia.com/gpus"}))) == []
 
 
 def test_expressions_pass_until_they_are_rendered() -> None:
     waiting = web(ports=[{"containerPort": "{{ replicas + 8000 }}"}])
-    assert told(waiting, rendered=False) == []
-    assert len(told(waiting)) == 1
+    assert object_problems(waiting, rendered=False) == []
+    assert len(object_problems(waiting)) == 1
 
 
 def manifests_of(path: Path) -> list[Json]:
@@ -198,7 +198,7 @@ OBJECTS = [*golden_objects(), *(made for made, _ in SAMPLES.values())]
 
 @pytest.mark.parametrize("manifest", OBJECTS, ids=lambda one: f"{one['kind']}")
 def test_what_the_golden_stories_deploy_is_taken(manifest: Json) -> None:
-    assert told(manifest) == []
+    assert object_problems(manifest) == []
 
 
 def fields_of(value: Json, way: tuple[str | int, ...] = ()) -> list[tuple[str | int, ...]]:
@@ -229,7 +229,7 @@ def test_every_field_that_is_misspelt_by_one_letter_is_found(
     position = at % len(name)
     misspelt = name[:position] + letter + name[position + 1 :]
     assume(misspelt != name)
-    problems = told(renamed(manifest, way, misspelt))
+    problems = object_problems(renamed(manifest, way, misspelt))
     assert any(problem.startswith(f"{dotted((*way[:-1], misspelt))}: unknown field") for problem in problems)
 
 

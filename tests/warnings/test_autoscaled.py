@@ -15,7 +15,7 @@ SHARE = "{{ replicas }}"
 KEDA = ("keda.sh/v1alpha1", "ScaledObject")
 
 
-def told(*objects: Json) -> str:
+def warning_text(*objects: Json) -> str:
     found = warn_autoscaled(spec(*((f"part-{number}", one) for number, one in enumerate(objects))))
     return "" if found is None else f"{found.message} ({found.hint})"
 
@@ -28,7 +28,7 @@ def bounds(name: str = "model", **fields: Json) -> Json:
 
 @pytest.mark.parametrize("replicas", [SHARE, 3])
 def test_a_share_that_nothing_written_follows_from_is_told_with_the_field_to_bound(replicas: Json) -> None:
-    assert told(deployment(replicas=replicas), bounds(minReplicas=1, maxReplicas=10)) == (
+    assert warning_text(deployment(replicas=replicas), bounds(minReplicas=1, maxReplicas=10)) == (
         "its HorizontalPodAutoscaler owns the replicas, and no expression bounds it: every placement deploys the same,"
         ' whatever its share (write maxReplicas: "{{ replicas }}" there)'
     )
@@ -37,7 +37,7 @@ def test_a_share_that_nothing_written_follows_from_is_told_with_the_field_to_bou
 def test_kedas_field_has_another_name() -> None:
     target = {"apiVersion": "leaderworkerset.x-k8s.io/v1", "kind": "LeaderWorkerSet", "name": "model"}
     made = obj("leaderworkerset.x-k8s.io/v1", "LeaderWorkerSet", spec=lws(SHARE)["spec"])
-    assert "maxReplicaCount" in told(made, obj(*KEDA, spec={"scaleTargetRef": target, "maxReplicaCount": 4}))
+    assert "maxReplicaCount" in warning_text(made, obj(*KEDA, spec={"scaleTargetRef": target, "maxReplicaCount": 4}))
 
 
 @pytest.mark.parametrize(
@@ -51,7 +51,7 @@ def test_kedas_field_has_another_name() -> None:
     ids=["at its most", "at its least", "another is scaled", "nothing is scaled"],
 )
 def test_a_share_that_bounds_an_autoscaler_or_is_written_is_not(objects: tuple[Json, ...]) -> None:
-    assert told(*objects) == ""
+    assert warning_text(*objects) == ""
 
 
 RAYS = [("RayCluster", ""), ("RayJob", "rayClusterSpec"), ("RayService", "rayClusterConfig")]
@@ -59,7 +59,7 @@ RAYS = [("RayCluster", ""), ("RayJob", "rayClusterSpec"), ("RayService", "rayClu
 
 @pytest.mark.parametrize(("kind", "root"), RAYS)
 def test_a_share_that_rays_own_autoscaler_only_begins_with_is_told(kind: str, root: str) -> None:
-    assert told(ray(kind, root, replicas=SHARE, minReplicas=1, maxReplicas=10)) == (
+    assert warning_text(ray(kind, root, replicas=SHARE, minReplicas=1, maxReplicas=10)) == (
         f"Ray's autoscaler owns the replicas of its {kind}, and no expression bounds it: a placement's share is no more"
         ' than what its workers begin with (write maxReplicas: "{{ replicas }}" in its workerGroupSpecs)'
     )
@@ -67,6 +67,6 @@ def test_a_share_that_rays_own_autoscaler_only_begins_with_is_told(kind: str, ro
 
 @pytest.mark.parametrize(("kind", "root"), RAYS)
 def test_a_share_that_bounds_rays_autoscaler_or_is_written_for_good_is_not(kind: str, root: str) -> None:
-    assert told(ray(kind, root, replicas=SHARE, maxReplicas=SHARE)) == ""
-    assert told(ray(kind, root, minReplicas=SHARE)) == ""
-    assert told(ray(kind, root, scales=False, replicas=SHARE)) == ""
+    assert warning_text(ray(kind, root, replicas=SHARE, maxReplicas=SHARE)) == ""
+    assert warning_text(ray(kind, root, minReplicas=SHARE)) == ""
+    assert warning_text(ray(kind, root, scales=False, replicas=SHARE)) == ""

@@ -9,7 +9,7 @@ from tests.builders.fleet_files import FLEET, cluster, errors, load, policy, war
 AT = "policies/gpu.yaml:5: spec"
 
 
-def told(spec: str, *, region: str = "eu-1", home: str = "", more: str = "") -> list[str]:
+def policy_warnings(spec: str, *, region: str = "eu-1", home: str = "", more: str = "") -> list[str]:
     """Return the warnings about a policy with this spec, where worker-2 and worker-3 have a region each.
 
     With `more`, worker-4 has that for a tier and another region.
@@ -37,41 +37,44 @@ def spreading(label: str, bounds: str = "maxGroups: 1") -> str:
 
 def test_a_spread_over_a_label_that_no_cluster_has_is_told():
     where = f"{AT}.distribution.spreadConstraint.spreadByLabel: no cluster that it may use in workspace llm has label"
-    assert told(spreading("regoin")) == [f"{where} regoin: nothing goes out (try 'region')"]
-    assert told(spreading("zone")) == [f"{where} zone: nothing goes out (there are region, tier)"]
-    assert told(spreading("region")) == []
+    assert policy_warnings(spreading("regoin")) == [f"{where} regoin: nothing goes out (try 'region')"]
+    assert policy_warnings(spreading("zone")) == [f"{where} zone: nothing goes out (there are region, tier)"]
+    assert policy_warnings(spreading("region")) == []
 
 
 def test_more_values_than_the_clusters_have_are_told():
     minimum = spreading("region", "minGroups: 3")
-    (line,) = told(minimum)
+    (line,) = policy_warnings(minimum)
     assert line.startswith(
         f"{AT}.distribution.spreadConstraint.minGroups: 3 are asked for, and what it may use in workspace llm has "
         "2 values of region: eu-1 and eu-2 (try minGroups: 2; "
     )
-    assert "has 1 value of region: eu-2 (" in told(minimum, region="eu-2")[0]
-    assert told(spreading("region", "minGroups: 2")) == []
+    assert "has 1 value of region: eu-2 (" in policy_warnings(minimum, region="eu-2")[0]
+    assert policy_warnings(spreading("region", "minGroups: 2")) == []
 
 
 def test_more_clusters_than_there_are_to_use_are_told():
-    (line,) = told("{distribution: {minClusters: 3}}")
+    (line,) = policy_warnings("{distribution: {minClusters: 3}}")
     assert line.startswith(
         f"{AT}.distribution.minClusters: 3 are asked for, and it may use 2 clusters in workspace llm"
     )
-    assert "minClusters: 2 are asked for" in told("{clusters: [{name: worker-3}], distribution: {minClusters: 2}}")[0]
-    assert told("{distribution: {minClusters: 2}}") == []
+    assert (
+        "minClusters: 2 are asked for"
+        in policy_warnings("{clusters: [{name: worker-3}], distribution: {minClusters: 2}}")[0]
+    )
+    assert policy_warnings("{distribution: {minClusters: 2}}") == []
 
 
 @pytest.mark.parametrize(("label", "way"), [("tier: golden", "(try 'tier=gold')"), ("spot: 'yes'", "(there are reg")])
 def test_a_label_that_no_cluster_has_as_the_policy_requires_it_is_told(label: str, way: str):
-    (line,) = told(f"{{requireLabels: {{{label}}}}}")
+    (line,) = policy_warnings(f"{{requireLabels: {{{label}}}}}")
     assert line.startswith(f"{AT}.requireLabels.{label.partition(':')[0]}: no cluster that it may use")
     assert way in line
-    assert told("{requireLabels: {tier: gold}}") == []
+    assert policy_warnings("{requireLabels: {tier: gold}}") == []
 
 
 def test_labels_that_only_several_clusters_have_together_are_told():
-    (line,) = told(
+    (line,) = policy_warnings(
         "{clusters: [{name: worker-3}, {name: worker-4}], requireLabels: {region: eu-2, tier: iron}}", more="iron"
     )
     assert line.startswith(f"{AT}.requireLabels: no cluster that it may use in workspace llm has all of them together")
@@ -79,14 +82,17 @@ def test_labels_that_only_several_clusters_have_together_are_told():
 
 def test_what_is_wrong_beside_a_label_that_is_required_is_told_at_once():
     both = f"{{requireLabels: {{tier: golden}}, {spreading('zone').removeprefix('{')}"
-    assert len(told(both)) == 2
+    assert len(policy_warnings(both)) == 2
     two = "{requireLabels: {tier: gold, region: eu-2}, distribution: {minClusters: 2}}"
-    assert "it may use 1 cluster in workspace llm: worker-3 (" in told(two)[0]
+    assert "it may use 1 cluster in workspace llm: worker-3 (" in policy_warnings(two)[0]
 
 
 def test_the_primary_and_the_clusters_of_other_tenants_do_not_help():
     home = workspace().replace("worker-1\n", "worker-3\n", 1).replace("[worker-1, ", "[worker-3, ")
-    assert "it may use 1 cluster in workspace llm: worker-2 (" in told("{distribution: {minClusters: 2}}", home=home)[0]
+    assert (
+        "it may use 1 cluster in workspace llm: worker-2 ("
+        in policy_warnings("{distribution: {minClusters: 2}}", home=home)[0]
+    )
 
 
 def test_of_several_workspaces_the_one_that_comes_off_worst_is_named():

@@ -102,16 +102,16 @@ def test_a_daemon_that_goes_on_looking_says_since_when_a_set_is_on_a_lost_cluste
     passes.advance(60)
     passes.blind = frozenset({"worker-3"})
 
-    def told() -> str:
+    def request_note() -> str:
         decision = passes.look()
         (record,) = decision.inputs.ledger.requests.values()
         ((note,),) = explain_request(record, decision.inputs, decision.plan).notes.values()
         return note
 
-    assert "counted from when the daemon first missed it" in told()
+    assert "counted from when the daemon first missed it" in request_note()
     passes.moment += timedelta(minutes=1)
-    assert told().startswith(
+    assert request_note().startswith(
         "worker-3 has been lost since 2026-11-20T10:01:00Z: all of it moves at 2026-11-20T10:16:00Z"
     )
     passes.restart()
-    assert "counted from when the daemon first missed it" in told()
+    assert "counted from when the daemon first missed it" in request_note()

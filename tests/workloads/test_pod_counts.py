@@ -148,12 +148,12 @@ def test_pods_of_a_template_that_may_be_missing_and_is_are_not_there_for_a_minim
     room = Group(called="room", gang=path("spec.atLeast"))
     kind = WorkloadKind(group="game.example.com", kind="GameServerSet", templates=(leader, workers), together=room)
 
-    def told(**roles: Json) -> list[str]:
+    def count_findings(**roles: Json) -> list[str]:
         made = workload("game.example.com/v1", "GameServerSet", {"size": 2, "atLeast": 3, **roles})
         return [finding.message for finding in pod_counts.check_counts(made, (), {kind.name: kind})]
 
-    assert told(worker=template()) == ["is 3, and there are 2 pods, so that none of them ever starts"]
-    assert told(worker=template(), leader=template()) == []
+    assert count_findings(worker=template()) == ["is 3, and there are 2 pods, so that none of them ever starts"]
+    assert count_findings(worker=template(), leader=template()) == []
 
 
 def test_a_template_of_the_fleet_is_refused_for_it() -> None:
