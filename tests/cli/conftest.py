@@ -22,6 +22,8 @@ from tests.builders.passes import SOURCE_FILES
 from tests.builders.remote import Remote
 
 ANN = "Ann <ann@example.com>"
+See = Callable[..., None]
+"""What the fixture `see` makes."""
 
 
 @dataclass
@@ -146,7 +148,7 @@ def overspill(fleet: Remote, observations: Path, tmp_path: Path) -> Terminal:
 
 
 @pytest.fixture
-def see(observations: Path) -> Callable[..., None]:
+def see(observations: Path) -> See:
     """Write what is seen just now: replicas missing on worker-1, and free GPUs by cluster.
 
     `watched` lets the source vouch that no more than this has been missing for an hour.
@@ -181,6 +183,13 @@ def see(observations: Path) -> Callable[..., None]:
             (observations / f"{name}.json").write_text(json.dumps(seen))
 
     return write
+
+
+@pytest.fixture
+def placed(overspill: Terminal, see: See) -> list[str]:
+    """Burst to worker-2 and worker-3, and return the names of the two placements in this order."""
+    see()
+    return [one["change"]["placement"]["name"] for one in overspill.answer("once")["commits"] if one["change"]]
 
 
 @pytest.fixture

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from tests.builders.passes import SOURCE_FILES
 from tests.builders.remote import Remote
-from tests.cli.conftest import Terminal
+from tests.cli.conftest import See, Terminal
 
-See = Callable[..., None]
 CLUSTERS = "clusters: [{name: worker-2}, {name: worker-3}]"
 WEIGHTED = """\
 clusters: [{name: worker-2, weight: 2}, {name: worker-3}]

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 
-from tests.cli.conftest import Terminal
-
-See = Callable[..., None]
+from tests.cli.conftest import See, Terminal
 
 
 @pytest.fixture

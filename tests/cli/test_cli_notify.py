@@ -10,12 +10,12 @@ import pytest
 
 from tests.builders.passes import SOURCE_FILES
 from tests.builders.remote import Remote
-from tests.cli.conftest import Terminal
+from tests.cli.conftest import See, Terminal
 from tests.cli.test_cli_passes import Daemon, daemon
 from tests.fakes.engine_webhooks import ARGOCD, FLUX, SECRET, Engine, Event, listening
 
 __all__ = ["daemon"]
-See = Callable[..., None]
+
 ADDRESS = "https://git.example.com/ml/fleet.git"
 
 

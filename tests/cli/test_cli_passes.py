@@ -15,10 +15,9 @@ import pytest
 
 from tests.builders.passes import BRANCHES
 from tests.builders.remote import Remote
-from tests.cli.conftest import Terminal, push_first
+from tests.cli.conftest import See, Terminal, push_first
 from tests.fakes.warm_command import overspill as warm
 
-See = Callable[..., None]
 ROOT = Path(__file__).parents[2]
 
 

@@ -14,9 +14,7 @@ import pytest
 from reconciler.model.ids import CommitId
 from tests.builders.passes import SOURCE_FILES
 from tests.builders.remote import Remote
-from tests.cli.conftest import Terminal
-
-See = Callable[..., None]
+from tests.cli.conftest import See, Terminal
 
 
 class Twin(Remote):

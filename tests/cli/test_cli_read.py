@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -14,15 +13,7 @@ import pytest
 from reconciler.model.units import parse_duration
 from tests.builders.passes import SOURCE_FILES
 from tests.builders.remote import Remote
-from tests.cli.conftest import ANN, Terminal
-
-See = Callable[..., None]
-
-
-@pytest.fixture
-def placed(overspill: Terminal, see: See) -> list[str]:
-    see()
-    return [one["change"]["placement"]["name"] for one in overspill.answer("once")["commits"] if one["change"]]
+from tests.cli.conftest import ANN, See, Terminal
 
 
 def columns(line: str) -> list[str]:

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import UTC, datetime
 
 import pytest
 
 from tests.builders.passes import SOURCE_FILES
 from tests.builders.remote import Remote
-from tests.cli.conftest import ANN, Terminal, on, over, push_first, shown_then_done
-
-See = Callable[..., None]
+from tests.cli.conftest import ANN, See, Terminal, on, over, push_first, shown_then_done
 
 
 @pytest.fixture

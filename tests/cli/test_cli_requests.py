@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 
 from reconciler.core.ledger.request_record import read_request
 from reconciler.model.request import Provisioning
 from tests.builders.remote import Remote
-from tests.cli.conftest import ANN, Terminal
+from tests.cli.conftest import ANN, See, Terminal
 from tests.steps.test_request_passes import ASKED, RECORD
 
-See = Callable[..., None]
 TWO = ASKED.replace("[worker-2]", "[worker-2, worker-3]")
 
 

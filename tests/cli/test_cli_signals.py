@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
 from reconciler.text.timestamps import format_time
 from tests.builders.passes import SOURCE_FILES
 from tests.builders.remote import Remote
-from tests.cli.conftest import Terminal
+from tests.cli.conftest import See, Terminal
 from tests.fakes.prometheus import serving
 
-See = Callable[..., None]
 QUERY = 'sum(waiting{namespace="demo",pod=~"vllm-.+"})'
 
 

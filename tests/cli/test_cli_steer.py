@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -14,16 +13,7 @@ from reconciler.model.ids import PlacementName, TemplateName, WorkloadId, Worksp
 from reconciler.model.placement import Restraint, RestraintKind
 from tests.builders.passes import SOURCE_FILES
 from tests.builders.remote import Remote
-from tests.cli.conftest import ANN, Terminal, push_first, shown_then_done
-
-See = Callable[..., None]
-
-
-@pytest.fixture
-def placed(overspill: Terminal, see: See) -> list[str]:
-    """Burst to worker-2 and worker-3, and return the names of the two placements in this order."""
-    see()
-    return [one["change"]["placement"]["name"] for one in overspill.answer("once")["commits"] if one["change"]]
+from tests.cli.conftest import ANN, See, Terminal, push_first, shown_then_done
 
 
 def working_plan(remote: Remote) -> list[str]:

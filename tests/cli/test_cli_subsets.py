@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 
 from tests.builders.remote import Remote
-from tests.cli.conftest import Terminal, on, over
+from tests.cli.conftest import See, Terminal, on, over
 
-See = Callable[..., None]
 TOLD = "subset spot of WorkloadSpread demo/pools changes its pods: patches metadata.labels"
 
 
