@@ -18,7 +18,7 @@ def ready_made_policies() -> Path:
 
 
 def workflow(host: str) -> bytes:
-    """Read the pipeline of a git host, ``github`` or ``gitlab``."""
+    """Read the pipeline of a git host, ``github`` or ``gitlab``, or the configuration of ``pre-commit``."""
     return (Path(__file__).parent / "ci" / f"{host}.yaml").read_bytes()
 
 

@@ -15,6 +15,7 @@ import pytest
 import yaml
 
 from reconciler.cli.actions.plans.markdown import MARKER
+from reconciler.cli.actions.setup.init import WORKFLOWS
 from tests.builders.daemon import OWNER, Daemon
 from tests.builders.kube_objects import node, pod, workload
 from tests.builders.passes import SOURCE_FILES
@@ -23,6 +24,7 @@ from tests.cli.conftest import Terminal
 from tests.fakes.kube_api_server import Cluster, kubeconfig, serving
 from tests.fakes.warm_command import overspill
 
+ROOT = Path(__file__).parents[2]
 BROKEN = {"policies.yaml": SOURCE_FILES["policies.yaml"].replace("window: 30s", "window: soon", 1)}
 GH = """\
 #!/bin/sh
@@ -119,7 +121,7 @@ def steps(terminal: Terminal, tmp_path: Path) -> dict[str, str]:
 
 
 def test_a_new_fleet_has_the_pipeline_beside_it_and_check_is_content(terminal: Terminal, tmp_path: Path) -> None:
-    for host, path in (("github", ".github/workflows/overspill.yaml"), ("gitlab", ".gitlab-ci.yml")):
+    for host, path in WORKFLOWS.items():
         terminal.done("init", str(tmp_path / host), "--ci", host)
         assert (tmp_path / host / path).is_file()
         assert "0 errors, 0 warnings" in terminal.done("check", str(tmp_path / host))
@@ -140,6 +142,22 @@ def test_a_fleet_that_has_begun_gets_the_pipeline_alone(terminal: Terminal, tmp_
     refused = terminal("init", str(fleet), "--ci", "github")
     assert refused.exit_code == 1
     assert "overspill.yaml is there already (take it away first" in refused.stderr
+
+
+def test_the_hook_before_a_commit_checks_the_whole_fleet(
+    terminal: Terminal, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    configuration = pipeline(terminal, tmp_path, "pre-commit", ".pre-commit-config.yaml")
+    (published,) = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text())
+    (written,) = configuration["repos"][0]["hooks"]
+    same = ("id", "entry", "pass_filenames", "always_run")
+    assert [written[name] for name in same] == [published[name] for name in same]
+    program, *arguments = written["entry"].split()
+    assert (program, written["pass_filenames"]) == ("overspill", False)
+    monkeypatch.chdir(tmp_path / "new")
+    assert "0 errors, 0 warnings" in terminal.done(*arguments)
+    next(Path("policies").glob("*.yaml")).write_text(BROKEN["policies.yaml"])
+    assert terminal(*arguments).exit_code == 1
 
 
 def test_errors_are_annotated_at_their_lines(runner: Runner, steps: dict[str, str]) -> None:

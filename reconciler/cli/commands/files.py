@@ -33,8 +33,9 @@ KINDS = (
 @click.option(
     "--ci",
     "host",
-    type=click.Choice(["github", "gitlab"]),
-    help="Add the pipeline that checks pull requests and shows their plan, to a fleet repository that is there too.",
+    type=click.Choice(["github", "gitlab", "pre-commit"]),
+    help="Add the pipeline that checks pull requests and shows their plan, or the hook that checks before a commit, to"
+    " a fleet repository that is there too.",
 )
 @click.option("--from-kubeconfig", is_flag=True, help="Describe the clusters of a kubeconfig, and copy no examples.")
 @click.option(

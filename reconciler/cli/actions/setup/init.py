@@ -17,8 +17,12 @@ from reconciler.model.tree import Identity
 from reconciler.text.spelling import nearest
 from reconciler.text.wording import count
 
-WORKFLOWS: Mapping[str, str] = {"github": ".github/workflows/overspill.yaml", "gitlab": ".gitlab-ci.yml"}
-"""The path of the pipeline by git host."""
+WORKFLOWS: Mapping[str, str] = {
+    "github": ".github/workflows/overspill.yaml",
+    "gitlab": ".gitlab-ci.yml",
+    "pre-commit": ".pre-commit-config.yaml",
+}
+"""The path of the pipeline by git host, and that of the hook."""
 
 
 def init(directory: Path, *, with_git: bool, policy: str | None, host: str | None = None) -> None:
