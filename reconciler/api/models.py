@@ -187,6 +187,7 @@ class Explained(_ExtensibleModel):
     """The explanation of a workload's placements, as `overspill explain -o json` prints it."""
 
     workload: str
+    summary: str = Field(description="The state in one sentence; empty for a request.")
     primary: str
     policy: str
     distribution: str
@@ -210,6 +211,7 @@ class WorkloadRow(_ExtensibleModel):
     running: int | None
     deficit: int | None = Field(description="Missing replicas.")
     placed: int
+    spare: int = Field(description="Placed replicas that headroom or a forecast wants beforehand.")
     message: str
     suppressed: list[HeldBack]
 

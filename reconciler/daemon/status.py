@@ -12,6 +12,7 @@ from reconciler.bulkhead import Seam, attempt
 from reconciler.core.decide.candidates import gang_health
 from reconciler.core.explain import request_state
 from reconciler.core.explain.provisioning import provisioning_of_burst
+from reconciler.core.explain.summary import spare_replicas
 from reconciler.core.ledger import lifecycle
 from reconciler.core.observe.demand import UnseenPrimary, unseen
 from reconciler.core.workloads import replica_count
@@ -42,6 +43,8 @@ class WorkloadStatus:
     running: int | None
     deficit: int | None
     placed: int
+    spare: int
+    """The placed replicas that nothing misses, which headroom or a forecast wants beforehand."""
     message: str
     """Why its primary is unseen, or which of several objects is counted; empty where there is nothing to say."""
     suppressed: tuple[Suppressed, ...]
@@ -282,6 +285,7 @@ def _workload(decision: PassDecision, workload: WorkloadId, placed: int) -> Work
         running=seen.running if seen else None,
         deficit=seen.needed if seen else None,
         placed=placed,
+        spare=spare_replicas(seen, placed) if seen else 0,
         message=message,
         suppressed=tuple(suppression for suppression in decision.plan.suppressed if suppression.workload == workload),
     )

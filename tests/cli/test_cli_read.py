@@ -104,7 +104,8 @@ def test_status_as_json_is_complete(overspill: Terminal, placed: list[str]) -> N
         "wakeAt",
     }
     assert set(answer["workloads"][0]) == {
-        "workload", "primary", "policy", "wanted", "running", "deficit", "placed", "message", "suppressed"
+        "workload", "primary", "policy", "wanted", "running", "deficit", "placed", "spare", "message",
+        "suppressed",
     }  # fmt: skip # a list of words, filled line by line
     assert set(answer["clusters"][0]) == {"cluster", "engine", "connection", "observedAt", "reporting", "message"}
     assert set(answer["placements"][0]) == {
@@ -330,7 +331,7 @@ def test_explanation_as_json_is_complete(overspill: Terminal, see: See) -> None:
     answer = overspill.answer("explain", "vllm")
     assert set(answer) == {
         "workload", "primary", "policy", "demand", "placements", "ailing", "restraints", "assessments", "suppressed",
-        "conclusion", "request", "distribution", "notes"
+        "conclusion", "request", "distribution", "notes", "summary"
     }  # fmt: skip # a list of words, filled line by line
     assert set(answer["assessments"][0]) == {
         "cluster", "subset", "rank", "placed", "fits", "limit", "free", "pricePerGpuHour", "refusal", "scores", "start"

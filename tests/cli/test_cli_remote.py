@@ -78,7 +78,8 @@ def test_explanation_names_the_request_and_every_cluster(laptop: Terminal, place
     text = laptop.done("explain", "bookinfo")
     assert text.startswith("Request abc/bookinfo: Pending, ")
     assert laptop.answer("explain", "abc/bookinfo")["workload"] == "abc/bookinfo"
-    assert laptop.done("explain", "vllm").startswith("llm/vllm: primary worker-1, policy gpu\n")
+    shown = laptop.done("explain", "vllm")
+    assert shown.startswith("llm/vllm misses nothing on worker-1, which runs 4 of 4.\n\nllm/vllm: primary worker-1, ")
     refused = laptop("explain", "nothing")
     assert (refused.exit_code, "there is: none of that name" in refused.stderr) == (1, True)
 

@@ -45,13 +45,15 @@ def refused(*texts: str, **fields) -> str:
     return str(caught.value)
 
 
-def test_replicas_are_missing_beside_those_that_are_and_as_long_as_the_window() -> None:
+def test_replicas_are_missing_beside_those_that_are_and_as_long() -> None:
     outcome = supposed("llm/vllm+3", seen=(short(2), free("worker-2", 8)))
     measured = demand(outcome)
     assert (measured.missing, measured.running) == (5, 5)
     window = FLEET.policies[VLLM].scale_up_window
     assert all(wait.since <= NOW - window for wait in measured.waiting)
-    assert outcome.questions == ("What if 3 more replicas of llm/vllm had been missing on worker-1 for 30s?",)
+    assert outcome.questions == ("What if 3 more replicas of llm/vllm had been missing on worker-1 for 45s?",)
+    alone = supposed("llm/vllm+3", seen=(short(0), free("worker-2", 8)))
+    assert alone.questions == ("What if 3 more replicas of llm/vllm had been missing on worker-1 for 30s?",)
     assert demand(supposed("llm/vllm+3", "llm/vllm+2")).missing == 5
 
 

@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, TypeAlias
 
+import click
+
 from reconciler import app
 from reconciler.cli import options, printing
 from reconciler.cli.actions.visibility import warn_of_old_observations, warn_without_observations
@@ -76,7 +78,10 @@ def _workload(text: str, workloads: tuple[WorkloadId, ...], *, by_name: bool) ->
 
 
 def print_explanation(explanation: ExplanationDocument) -> None:
-    """Print an explanation as sentences and a table of clusters."""
+    """Print an explanation: one sentence, then the details and a table of clusters."""
+    if explanation.get("summary"):
+        printing.sentence(explanation["summary"])
+        click.echo()
     _head(explanation)
     for placement in explanation["placements"]:
         place = place_name(placement["cluster"], placement["subset"])

@@ -13,6 +13,7 @@ from reconciler import app
 from reconciler.cli import options, printing
 from reconciler.cli.actions import remote
 from reconciler.cli.actions.visibility import warn_without_observations
+from reconciler.core.explain.summary import describe_spare
 from reconciler.daemon.reconcile import draft
 from reconciler.daemon.status import status as status_of
 from reconciler.model.placement import place_name
@@ -129,7 +130,9 @@ def _note(workload: StatusDocument) -> str:
     message, suppressed = workload["message"], workload["suppressed"]
     held = [f"{entry['reason']}: {entry['message']}" for entry in suppressed]
     known = any(message in entry["message"] for entry in suppressed)
-    return "; ".join(held if known or not message else [message, *held])
+    spare = workload.get("spare")
+    notes = [describe_spare(spare)] if spare else []
+    return "; ".join([*notes, *([message] if message and not known else []), *held])
 
 
 def _placement_row(row: StatusDocument, placement: StatusDocument, now: datetime) -> tuple[object, ...]:

@@ -29,6 +29,7 @@ from reconciler.core.decide.steps.lost_cluster import lost_timeout
 from reconciler.core.decide.steps.manual_changes import follow_manual_changes
 from reconciler.core.decide.turns.fair_share import FairShares
 from reconciler.core.explain.request_state import RequestState
+from reconciler.core.explain.summary import summarize
 from reconciler.core.explain.wait_time import describe_start
 from reconciler.core.ledger.lifecycle import file_version
 from reconciler.core.observe.demand import UnseenPrimary
@@ -340,6 +341,8 @@ class Explanation:
     request: RequestState | None = None
     # The distribution of the policy; empty where it fills one cluster after the other.
     distribution: str = ""
+    # The state in one sentence; empty for a request.
+    summary: str = ""
     # Sentences about placements, by directory.
     notes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
@@ -418,6 +421,7 @@ def explain(workload: WorkloadId, inputs: PassInput, plan: Plan) -> Explanation:
             assessments.sort(key=lambda assessment: assessment.rank or len(assessments))
     suppressed = tuple(suppressed for suppressed in plan.suppressed if suppressed.workload == workload)
     refused = {assessment.key for assessment in assessments if assessment.refusal is not None}
+    conclusion = _conclusion(workload, inputs, working_plan, assessments, suppressed)
     return Explanation(
         workload=workload,
         primary=workspace.primary,
@@ -429,7 +433,7 @@ def explain(workload: WorkloadId, inputs: PassInput, plan: Plan) -> Explanation:
         assessments=tuple(assessments),
         suppressed=suppressed,
         conclusion=(
-            *_conclusion(workload, inputs, working_plan, assessments, suppressed),
+            *conclusion,
             *describe_share(workload, inputs, working_plan, plan),
             *describe_moves(workload, plan),
             *describe_start(workload, inputs, plan),
@@ -438,6 +442,9 @@ def explain(workload: WorkloadId, inputs: PassInput, plan: Plan) -> Explanation:
             *describe_prerequisites(workload, inputs),
         ),
         distribution=describe_distribution(policy) if policy is not None else "",
+        summary=summarize(demand, inputs, working_plan.of(workload), plan)
+        if policy is not None and isinstance(demand, Demand)
+        else conclusion[0],
         notes=notes_by_placement(inputs, working_plan.of(workload)),
     )
 

@@ -138,13 +138,14 @@ def _with_missing(supposed: Supposed, desired: Desired, supposition: MoreMissing
         size = before.shape.group_size if before.shape is not None else 1
         pods = size * max(before.wanted - before.running, sum(wait.replicas for wait in before.waiting))
         more = -(-(gang.pods(gang.replicas(pods) + more) - pods) // size)
-    since = min(observation.observed_at, now) - policy.scale_up_window
+    seen_at = min(observation.observed_at, now)
+    since = min([seen_at - policy.scale_up_window, *(wait.since for wait in before.waiting)])
     after = replace(
         before,
         wanted=max(before.wanted, before.running) + more,
         waiting=(*before.waiting, MissingReplicas(replicas=more, since=since)),
     )
-    missing, lasts = count(supposition.replicas, "more replica"), format_duration(policy.scale_up_window)
+    missing, lasts = count(supposition.replicas, "more replica"), format_duration(seen_at - since)
     others = tuple(other for other in observation.workloads if other is not seen)
     return replace(
         _put(supposed, replace(observation, workloads=(*others, after))),
