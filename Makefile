@@ -20,6 +20,7 @@ help:
 	@echo "make lab     the figures of the lab with the policy of init; TRACES=DIRECTORY has logs of real traffic"
 	@echo "make lab-docs writes the figures of docs/how-to/policies.md and the pictures of docs/how-to/lab.md anew"
 	@echo "make site    the documentation as a site in .site, with search; needs a package index once"
+	@echo "make pictures draws the demo and the answers of commands in docs/pictures anew"
 	@echo "make chaos   kills, cut transfers, signals and thousands of passes; half an hour"
 	@echo "make fuzz    half an hour of CPU on files, templates, observations and HTTP bodies that nobody foresaw"
 	@echo "make schemas write repo-layout/schemas anew"
@@ -93,6 +94,11 @@ $(DOCS)/.installed: pyproject.toml constraints.txt
 site: $(DOCS)/.installed
 	NO_MKDOCS_2_WARNING=1 $(DOCS)/bin/mkdocs build --quiet --strict
 	@echo "Open .site/index.html"
+
+PICTURES := docs/pictures
+pictures: $(STAMP)
+	@mkdir -p $(PICTURES)
+	@$(RUN)/python -m tests.pictures $(PICTURES)
 
 chaos: $(STAMP)
 	@$(RUN)/python -m tests.chaos

@@ -24,7 +24,7 @@ START = "start.md"
 """README.md in the site, whose own front page is index.md."""
 _FENCE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 _MARK = re.compile(r"^```(\w+) [^\n]*")
-_LINK = re.compile(r"(?<!!)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^)\s]+)\)")
+_LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^)\s]+)\)")
 _NESTED = re.compile(r"^( +)(?=[-*] |\d+\. )", re.MULTILINE)
 
 
@@ -63,7 +63,7 @@ def on_page_markdown(markdown: str, page: Page, **_: object) -> str:
 
 def targets(path: str) -> Iterator[str]:
     """Yield the files of the repository outside of docs that a page links to."""
-    for _, link in _LINK.findall(_FENCE.sub("", (CHECKOUT / path).read_text(encoding="utf-8"))):
+    for _, _, link in _LINK.findall(_FENCE.sub("", (CHECKOUT / path).read_text(encoding="utf-8"))):
         target = _file(path, link)
         if target and not target.startswith(DOCS):
             yield target
@@ -81,7 +81,7 @@ def site_text(text: str, path: str) -> str:
 
 def _prose(text: str, path: str) -> str:
     text = _NESTED.sub(lambda spaces: spaces[1] * 2, text)
-    return _LINK.sub(lambda link: _link(link[1], link[2], path), text)
+    return _LINK.sub(lambda link: link[1] + _link(link[2], link[3], path), text)
 
 
 def _link(words: str, link: str, path: str) -> str:

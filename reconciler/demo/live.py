@@ -18,6 +18,8 @@ from reconciler.demo.view import ClusterScene, DemoTime, View
 _STDIN = 0
 _ATTENTION = 4.0
 """Seconds for which the words of a person stay."""
+_FLASH = 0.8
+"""Seconds for which a key that was pressed stands out."""
 _REFRESH = 0.25
 """Seconds between two frames."""
 
@@ -34,6 +36,8 @@ class Picture:
         self._commits: list[tuple[LandedCommit, float]] = []
         self._checked = False
         self._heard_until = 0.0
+        self._pressed: Key | None = None
+        self._pressed_until = 0.0
 
     def frame(self) -> Frame:
         """Return the frame of this moment."""
@@ -47,8 +51,14 @@ class Picture:
             reason=self._reason,
             voice=self._voice,
             keys=self._keys,
+            pressed=self._pressed if self._clock.lapse() < self._pressed_until else None,
             ascii_only=self._ascii_only,
         )
+
+    def press(self, keys: Sequence[Key]) -> None:
+        """Let the last of some keys stand out for a moment."""
+        for key in keys:
+            self._pressed, self._pressed_until = key, self._clock.lapse() + _FLASH
 
     def chapter(self, title: str, says: str = "") -> None:
         """Show a title, and its sentence if it has one."""
@@ -106,6 +116,7 @@ class LivePicture(Picture):
             if self._keyboard is None:
                 self._clock.pause(max(0.0, min(left, _REFRESH)))
             elif keys := self._keyboard.wait(min(left, _REFRESH)):
+                self.press(keys)
                 return keys
             if left <= _REFRESH:
                 return ()

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from rich.text import Text
 
 from reconciler.demo.branch_log import OVERSPILL, LandedCommit
-from reconciler.demo.keys import LEGEND
+from reconciler.demo.keys import LEGEND, Key
 from reconciler.demo.view import ClusterScene, PlacementScene
 from reconciler.text.gpu_cells import GpuUse, draw_gpus, legend
 from reconciler.text.wording import count
@@ -47,6 +47,8 @@ class Frame:
     """Who spoke last beside the clusters, and what was said."""
     keys: bool = False
     """Whether keys do anything."""
+    pressed: Key | None = None
+    """The key that has just been pressed."""
     ascii_only: bool = False
 
 
@@ -170,13 +172,13 @@ def _foot(frame: Frame, width: int, most: int) -> list[Text]:
     voice.truncate(width, overflow="ellipsis")
     rule = Text.assemble((" why ", "bold"), ("─" * max(0, width - 6), "dim"))
     lines = [rule, *_padded(_wrapped(frame.reason, width - 2, most, ""), most), voice]
-    return [*lines, _keys(width)] if frame.keys else lines
+    return [*lines, _keys(frame, width)] if frame.keys else lines
 
 
-def _keys(width: int) -> Text:
+def _keys(frame: Frame, width: int) -> Text:
     line = Text()
     for char, key in LEGEND:
-        line.append(f" {char} ", "reverse")
+        line.append(f" {char} ", "black on green" if key is frame.pressed else "reverse")
         line.append(f" {key.value}  ")
     line.truncate(width)
     return line

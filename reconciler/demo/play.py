@@ -28,6 +28,7 @@ _DEAD = 3.0
 _HURRY = "demo: seconds instead of minutes"
 _LONGER = "demo: time to play"
 _BURST = "burst("
+_YOURS = "Your turn, until you press q"
 _LAST = "8. What is left"
 
 
@@ -63,13 +64,15 @@ def demo(out: Path, *, tempo: float = 1.0, plain: bool = False) -> int:
     directory is not a demo's, or git cannot be run.
     """
     script, clock = timing(tempo), WallTime()
-    stage = prepare(out)
+    stage = DemoDirectory(out=out.absolute())
+    prepare(stage)
     try:
         with opened_view(clock, plain=plain) as view:
             commit_fleet(stage, view, script)
             with run_daemon(_run(stage), directory=stage.out, environment=stage.environment, log=stage.log) as daemon:
                 play = DemoPlay(stage, view, clock, daemon)
                 play.perform(acts(script))
+                play.prove()
                 if view.interactive:
                     play.improvise()
     except MissedStepError as error:
@@ -110,17 +113,34 @@ class DemoPlay:
         self._over = False
 
     def perform(self, script: Sequence[Act]) -> None:
-        """Play the acts and prove what is left, unless a person takes the demand into their own hands."""
+        """Play the acts, until a person takes the demand into their own hands."""
         for act in script:
             if not self._taken_over:
                 self._play(act)
-        if not self._taken_over:
-            self._prove()
+
+    def prove(self) -> None:
+        """Check what the whole script has left on the output branch, and say so."""
+        if self._taken_over:
+            return
+        stage, view = self._stage, self._view
+        view.chapter(_LAST)
+        before, after = self._files(self._begin), self._files(self._world.tip)
+        if before != after:
+            raise MissedStepError(f"step '{_LAST}': clusters/ is not what it was before: {join_names(after or before)}")
+        view.say(
+            "check",
+            f"The tree under clusters/ is what it was before the first burst: {join_names(after) or 'empty'}. Every"
+            " burst has ended in a revert.",
+        )
+        wrong = stage.git("fsck", "--strict", "--no-dangling", directory=stage.remote)
+        if wrong:
+            raise MissedStepError(f"step '{_LAST}': git fsck --strict says: {wrong}")
+        view.say("check", "git fsck --strict finds nothing wrong with the repository.")
 
     def improvise(self) -> None:
         """Let the world go on until a person ends it."""
-        stopped = "the script stops here: the demand is yours, and the clusters and the daemon go on."
-        self._view.chapter("Your turn, until you press q", stopped if self._taken_over else "")
+        if not self._taken_over:
+            self._view.chapter(_YOURS)
         edit_fields(self._stage, PLAYGROUND)
         commit(self._stage, _LONGER)
         while not self._over:
@@ -147,23 +167,6 @@ class DemoPlay:
                 )
             self._pass_time()
 
-    def _prove(self) -> None:
-        """Check the output branch, and say so."""
-        stage, view = self._stage, self._view
-        view.chapter(_LAST)
-        before, after = self._files(self._begin), self._files(self._world.tip)
-        if before != after:
-            raise MissedStepError(f"step '{_LAST}': clusters/ is not what it was before: {join_names(after or before)}")
-        view.say(
-            "check",
-            f"The tree under clusters/ is what it was before the first burst: {join_names(after) or 'empty'}. Every"
-            " burst has ended in a revert.",
-        )
-        wrong = stage.git("fsck", "--strict", "--no-dangling", directory=stage.remote)
-        if wrong:
-            raise MissedStepError(f"step '{_LAST}': git fsck --strict says: {wrong}")
-        view.say("check", "git fsck --strict finds nothing wrong with the repository.")
-
     def _pass_time(self) -> None:
         """Wait for a turn or for a key, and advance the world."""
         for key in self._view.wait(_TURN):
@@ -184,9 +187,15 @@ class DemoPlay:
             case Key.QUIT:
                 self._taken_over = self._over = True
 
+    def _take_over(self) -> None:
+        """End the script, or its epilogue: from here on the demand is a person's."""
+        if not self._taken_over:
+            self._taken_over = True
+            self._view.chapter(_YOURS, "the demand is yours now. The clusters and the daemon go on as before.")
+
     def _scale(self, more: int) -> None:
         primary = self._world.primary
-        self._taken_over = True
+        self._take_over()
         primary.scale(max(0, primary.missing + more), self._clock.now())
         self._count_replicas()
 
@@ -199,7 +208,7 @@ class DemoPlay:
         if not bursts:
             self._view.say("Ann", "there is no burst to revert: ask for more replicas than find a node.")
             return
-        self._taken_over = True
+        self._take_over()
         try:
             subject = revert(self._stage, bursts[-1].id, bursts[-1].placement)
         except InvalidInput as error:  # the daemon has pushed meanwhile

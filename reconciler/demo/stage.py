@@ -120,23 +120,21 @@ PROGRAM = (sys.executable, "-m", "reconciler")
 """The command that starts this installation, also if it is not on the PATH."""
 
 
-def prepare(out: Path) -> DemoDirectory:
+def prepare(stage: DemoDirectory) -> None:
     """Make the directory; that of an earlier demo is replaced, any other is refused."""
-    _clear(out)
-    stage = DemoDirectory(out=out.absolute())
+    _clear(stage.out)
     try:
         stage.observations.mkdir(parents=True)
         (stage.out / _MARKER).write_text(
             "Made by `overspill demo`, which replaces this directory when it runs again.\n"
         )
     except OSError as error:
-        raise InvalidInput(f"writing {out}: {error.strerror} (try another --out)") from error
+        raise InvalidInput(f"writing {stage.out}: {error.strerror} (try another --out)") from error
     stage.git("init", "-q", "--bare", "--initial-branch=main", str(stage.remote), directory=stage.out)
     stage.overspill("init", str(stage.fleet))
     stage.git("init", "-q", "--initial-branch=main")
     stage.git("remote", "add", "origin", "../remote.git")
     commit(stage, _INIT)
-    return stage
 
 
 def commit(stage: DemoDirectory, message: str) -> None:
@@ -172,7 +170,7 @@ def _push_revert(stage: DemoDirectory, commit: str, placement: str) -> str:
         stage.git("revert", "--no-edit", commit, directory=stage.undo)
     except InvalidInput:
         stage.git("reset", "-q", "--hard", f"origin/{OUTPUT}", directory=stage.undo)
-        stage.git("rm", "-q", "-r", f"clusters/*/{placement}", directory=stage.undo)
+        stage.git("rm", "-q", "-r", f"clusters/*/{placement}/*", directory=stage.undo)
         stage.git("commit", "-q", "-m", f"Remove {placement}", directory=stage.undo)
     stage.git("push", "-q", "origin", f"HEAD:{OUTPUT}", directory=stage.undo)
     return stage.git("log", "-1", "--format=%s", directory=stage.undo)

@@ -9,7 +9,7 @@ WORKLOAD = "llm/vllm"
 PRIMARY = "worker-1"
 OTHERS = ("worker-2", "worker-3")
 
-_SCALE_UP, _SCALE_DOWN, _BURST, _LONGEST, _COOL_DOWN = 3, 4, 20, 40, 60
+_SCALE_UP, _SCALE_DOWN, _BURST, _LONGEST, _COOL_DOWN = 3, 4, 20, 40, 30
 _SLACK = 30
 """Seconds of a step beyond its windows, for busy machines."""
 
@@ -42,7 +42,7 @@ class Timing:
 
 
 def timing(tempo: float) -> Timing:
-    """Scale the windows: half the tempo is half the time. The cool-down outlasts the demo at every tempo."""
+    """Scale the windows: half the tempo is half the time. The cool-down outlasts the last acts at every tempo."""
     return Timing(
         scale_up=max(1, round(_SCALE_UP * tempo)),
         scale_down=max(1, round(_SCALE_DOWN * tempo)),

@@ -92,7 +92,7 @@ def the_speed_up_is_a_persons_commit(out: Path) -> None:
     assert newest == "Ann demo: seconds instead of minutes\n"
     changed = [line for line in git(out / "fleet", "show", "--format=").splitlines() if line[:1] in "+-"]
     added = [line[1:].split("#")[0].strip() for line in changed if line.startswith("+") and not line.startswith("+++")]
-    times = ["window: 2s", "window: 2s", "headroom: 0", "coolDown: 60s", "default: 12s", "max: 24s"]
+    times = ["window: 2s", "window: 2s", "headroom: 0", "coolDown: 30s", "default: 12s", "max: 24s"]
     assert sorted(added) == sorted([*times, "burstDuration: 12s", "burstDuration: 12s"])
 
 

@@ -47,6 +47,7 @@ def test_the_site_loads_nothing_from_other_hosts() -> None:
         ("[a](../../README.md#install)", "docs/how-to/lab.md", "[a](../start.md#install)"),
         ("[a](../../Makefile)", "docs/how-to/lab.md", "[a](../Makefile)"),
         ("[a](../../repo-layout)", "docs/how-to/lab.md", "[a](../repo-layout/README.md)"),
+        ("![a](docs/pictures/demo.svg)", "README.md", "![a](pictures/demo.svg)"),
         ("[a](../../tests)", "docs/how-to/lab.md", "a"),
         ("[`a`](lab.md)", "docs/how-to/access.md", "[`a`](lab.md)"),
         ("- a\n  - b\n", "README.md", "- a\n    - b\n"),
