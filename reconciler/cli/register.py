@@ -27,6 +27,7 @@ SECTIONS: Mapping[str, Mapping[str, tuple[str, str]]] = {
     "State": {
         "status": ("state", "Show every workload's demand and every placement."),
         "explain": ("state", "Explain one workload: filter, fit and rank of each cluster."),
+        "watch": ("watch", "Watch clusters, workloads and commits on one screen."),
         "history": ("state", "List past and present placements with their reasons."),
         "cost": ("state", "Add up the GPU-hours and the money of placements."),
         "gprs": ("gprs", "List GPRs: GPUs in use elsewhere, and workloads that wait."),
