@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import os
 import shlex
+import shutil
 import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -14,14 +16,16 @@ from typing import Any
 import pytest
 import yaml
 
+from reconciler.adapters.recording_files import RecordingFiles
 from reconciler.cli.actions.plans.markdown import MARKER
 from reconciler.cli.actions.setup.init import WORKFLOWS
 from tests.builders.daemon import OWNER, Daemon
 from tests.builders.kube_objects import node, pod, workload
-from tests.builders.passes import SOURCE_FILES
+from tests.builders.passes import SOURCE_FILES, Passes
 from tests.builders.remote import Remote
 from tests.cli.conftest import Terminal
 from tests.fakes.kube_api_server import Cluster, kubeconfig, serving
+from tests.fakes.memory_repository import MemoryRepository
 from tests.fakes.warm_command import overspill
 
 ROOT = Path(__file__).parents[2]
@@ -31,6 +35,7 @@ GH = """\
 echo "$*" >> "$CALLS"
 body="${*##*body=@}"
 case "$*" in
+  */zip) cat "$RECORDED" ;;
   *--jq*) shift 4; jq -r "$1" "$COMMENTS" ;;
   *body=@*) cat "$body" > "$POSTED" ;;
 esac
@@ -91,6 +96,7 @@ class Runner:
             "GITHUB_STEP_SUMMARY": str(path / "summary.md"),
             "GITHUB_REPOSITORY": "acme/fleet",
             "PULL_REQUEST": "7",
+            "BASE_BRANCH": "main",
             "OVERSPILL_CACHE_DIR": str(path / "cache"),
         }
 
@@ -227,6 +233,57 @@ def test_runner_that_reaches_no_cluster_has_a_daemon_plan_the_branch(
     assert "| Place | llm/vllm | worker-3 | 3 |" in (asking.work / plan["artifacts"]["paths"][0]).read_text()
 
 
+@pytest.fixture
+def recording(tmp_path: Path) -> Path:
+    """Record a pass of a daemon, in which three replicas are missing."""
+    directory, passes = tmp_path / "passes", Passes(MemoryRepository(SOURCE_FILES))
+    files = RecordingFiles(directory)
+    passes.recording = files
+    passes.missing = 3
+    passes.run_once()
+    files.close()
+    return directory
+
+
+def edit_the_policy(runner: Runner) -> None:
+    """Commit a policy that goes to worker-3 alone, as the host has a pull request checked out: on no branch."""
+    policies = runner.work / "policies.yaml"
+    policies.write_text(policies.read_text().replace("{name: worker-2}, ", ""))
+    identity = ("-c", "user.name=Ann", "-c", "user.email=ann@example.com")
+    for command in (("checkout", "--quiet", "--detach"), (*identity, "commit", "--quiet", "--all", "-m", "Edit")):
+        subprocess.run(["git", *command], cwd=runner.work, check=True)
+
+
+def test_the_comment_compares_the_branches_on_the_newest_recording(
+    runner: Runner, steps: dict[str, str], recording: Path
+) -> None:
+    edit_the_policy(runner)
+    (runner.path / "tools" / "python").symlink_to(sys.executable)
+    archive = shutil.make_archive(str(runner.path / "artifact"), "zip", recording)
+    run = {"repository_id": 1, "head_repository_id": 1}
+    listed = [(1, True, run), (2, False, run | {"head_repository_id": 2}), (3, False, run), (4, False, run)]
+    artifacts = [{"id": number, "expired": expired, "workflow_run": run} for number, expired, run in listed]
+    runner.comments.write_text(json.dumps({"artifacts": artifacts}))
+    named = {"RECORDING": "", "RECORDING_ARTIFACT": "passes", "RECORDED": archive}
+    (runner.path / "plan.md").write_text(f"{MARKER}\nthe plan\n")
+    done = runner.run(steps["Compare"], **named)
+    assert done.returncode == 0, done.stderr
+    assert "actions/artifacts/3/zip" in runner.calls.read_text()
+    comment = (runner.path / "plan.md").read_text()
+    assert comment.startswith(f"{MARKER}\nthe plan\n\n### What `pull-request-7` would have changed\n")
+    assert "burst(llm/vllm): 3 replicas on worker-3" in comment
+    assert (runner.path / "output").read_text() == "compared=true\n"
+    runner.comments.write_text('{"artifacts": []}')
+    assert "::warning::No comparison: there is no artifact passes." in runner.run(steps["Compare"], **named).stdout
+
+
+def test_a_comparison_without_a_plan_is_a_comment_too(runner: Runner, steps: dict[str, str], recording: Path) -> None:
+    edit_the_policy(runner)
+    done = runner.run(steps["Compare"], RECORDING=str(recording), RECORDING_ARTIFACT="")
+    assert done.returncode == 0, done.stderr
+    assert (runner.path / "plan.md").read_text().startswith(f"{MARKER}\n\n### What `pull-request-7`")
+
+
 def test_without_the_secret_there_is_no_plan_and_no_comment(runner: Runner, steps: dict[str, str]) -> None:
     assert runner.run(steps["Plan"], KUBECONFIG_TEXT="").returncode == 0
     assert "OVERSPILL_KUBECONFIG is not set" in (runner.path / "summary.md").read_text()
@@ -257,7 +314,7 @@ def test_comments_that_cannot_be_read_fail_the_step(runner: Runner, steps: dict[
 def test_only_the_job_that_installs_nothing_may_write(terminal: Terminal, tmp_path: Path) -> None:
     workflow = pipeline(terminal, tmp_path, "github", ".github/workflows/overspill.yaml")
     installing, writing = workflow["jobs"]["overspill"], workflow["jobs"]["comment"]
-    assert workflow["permissions"] == {"contents": "read"}
+    assert workflow["permissions"] == {"actions": "read", "contents": "read"}
     assert "permissions" not in installing
     assert writing["permissions"] == {"pull-requests": "write"}
     assert writing["needs"] == "overspill"
@@ -292,13 +349,18 @@ def test_gitlab_tells_an_output_branch_that_is_absent_from_one_that_cannot_be_re
     assert "The output branch placements cannot be read" in failed.stderr
 
 
-def test_gitlab_has_a_report_of_tests_and_a_plan(
-    terminal: Terminal, tmp_path: Path, runner: Runner, clusters: Path
+def test_gitlab_has_a_report_of_tests_a_plan_and_a_comparison(
+    terminal: Terminal, tmp_path: Path, runner: Runner, clusters: Path, recording: Path
 ) -> None:
     jobs = pipeline(terminal, tmp_path, "gitlab", ".gitlab-ci.yml")
     check, plan = jobs["overspill-check"], jobs["overspill-plan"]
     assert runner.run("\n".join(check["script"])).returncode == 0
     assert "<testsuites>" in (runner.work / check["artifacts"]["reports"]["junit"]).read_text()
-    done = runner.run("\n".join(plan["script"]), OVERSPILL_KUBECONFIG=str(clusters))
+    edit_the_policy(runner)
+    done = runner.run(
+        "\n".join(plan["script"]), OVERSPILL_KUBECONFIG=str(clusters), RECORDING=str(recording),
+        CI_MERGE_REQUEST_TARGET_BRANCH_NAME="main", CI_MERGE_REQUEST_IID="7",
+    )  # fmt: skip # a script and its variables
     assert done.returncode == 0, done.stderr
-    assert "| Place | llm/vllm | worker-2 | 3 |" in (runner.work / plan["artifacts"]["paths"][0]).read_text()
+    assert "### What `merge-request-7` would have changed" in (runner.work / "overspill-plan.md").read_text()
+    assert "| Place | llm/vllm | worker-3 | 3 |" in (runner.work / plan["artifacts"]["paths"][0]).read_text()
