@@ -167,10 +167,17 @@ def live_workload(
 
 
 @contextmanager
-def inspected(settings: Settings, account: ServiceAccountName | None) -> Iterator[tuple[World, Memory, Surroundings]]:
-    """Open the repository for `overspill doctor`, with single questions to clusters in place of watches."""
+def inspected(
+    settings: Settings, account: ServiceAccountName | None, daemon: tuple[str, Path | None] | None
+) -> Iterator[tuple[World, Memory, Surroundings]]:
+    """Open the repository for `overspill doctor`, with single questions to clusters in place of watches.
+
+    `daemon` is the address of a daemon that runs, and a file of authorities for its certificate.
+    """
     with _open_repository(settings) as repository, closing(Helm()) as charts:
         kubeconfig = checked_kubeconfig(settings)
+        from reconciler.adapters.daemon_call import DaemonCall  # noqa: PLC0415 - for one command alone
+        from reconciler.adapters.git import checkout  # noqa: PLC0415 - for one command alone
         from reconciler.adapters.kube import KubeInquiry  # noqa: PLC0415 - slow to import, and few commands need it
         from reconciler.adapters.webhook_call import reach  # noqa: PLC0415 - for one command alone
         from reconciler.daemon.inspection import Surroundings  # noqa: PLC0415 - for one command alone
@@ -184,6 +191,8 @@ def inspected(settings: Settings, account: ServiceAccountName | None) -> Iterato
             reach=partial(reach, timeout=PATIENCE.total_seconds()),
             account=account,
             kubeconfig=() if kubeconfig is None else tuple(map(str, kubeconfig_files(kubeconfig))),
+            versions=lambda: {"git": checkout.version(), "helm": charts.version()},
+            daemon=daemon and DaemonCall(daemon[0], authorities=daemon[1], timeout=PATIENCE, clock=SystemClock()),
         )
         yield _world(settings, repository, JoinedView(*_files(settings)), charts, ()), memory, around
         memory.branch.keep()

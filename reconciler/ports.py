@@ -11,6 +11,7 @@ from datetime import datetime
 from typing import Protocol
 
 from reconciler.core.readiness.check import AskedServer
+from reconciler.core.readiness.programs import DaemonAnswer
 from reconciler.core.readiness.question import ApiQuestion
 from reconciler.core.readiness.server import ServerAnswers
 from reconciler.core.recording.pass_record import PassRecord
@@ -171,6 +172,16 @@ class ApiServers(Protocol):
         self, desired: Desired, questions: Mapping[AskedServer, Collection[ApiQuestion]]
     ) -> Mapping[AskedServer, ServerAnswers]:
         """Ask all servers at the same time, within a bound, and return what each has answered."""
+        ...
+
+
+class RunningDaemon(Protocol):
+    """A daemon that runs somewhere, as far as it tells everybody how it is."""
+
+    url: str
+
+    def ask(self) -> DaemonAnswer:
+        """Return its answer, or why there is none."""
         ...
 
 

@@ -96,6 +96,15 @@ class Helm:
             output = self._run([self._binary, "template", *options, *source], what)
         return tuple(objects(output, what))
 
+    def version(self) -> str:
+        """Return the version of helm; empty where it is not installed or does not tell it."""
+        if self._binary is None:
+            return ""
+        try:
+            return self._run([self._binary, "version", "--short"], "asking helm for its version").decode().strip()
+        except (InvalidInput, Transient, UnicodeDecodeError):
+            return ""
+
     def _run(self, argv: list[str], what: str) -> bytes:
         home = self._home.name
         environment = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}

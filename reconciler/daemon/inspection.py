@@ -5,7 +5,7 @@ Nothing is written anywhere. Whatever does not answer costs its own lines alone.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
@@ -14,6 +14,7 @@ from reconciler.bulkhead import Seam, attempt
 from reconciler.core.readiness import git
 from reconciler.core.readiness.check import AskedServer, Check, CheckGroup, CheckResult, unknown, with_kubeconfig
 from reconciler.core.readiness.fleet_checks import server_checks
+from reconciler.core.readiness.programs import daemon_results, program_results
 from reconciler.core.readiness.question import ServiceAccountName
 from reconciler.core.readiness.server import (
     LoginFault,
@@ -30,7 +31,7 @@ from reconciler.errors import Bug, OverspillError, Problem
 from reconciler.model.event import Endpoint
 from reconciler.model.policy import Desired
 from reconciler.model.tree import Tips
-from reconciler.ports import ApiServers, PushRehearsal
+from reconciler.ports import ApiServers, PushRehearsal, RunningDaemon
 
 _THREADS = 8
 """Webhooks that are called at the same time."""
@@ -51,6 +52,10 @@ class Surroundings:
     """The account whose rights in clusters are looked at; None for that of each login."""
     kubeconfig: tuple[str, ...] = ()
     """The files of the logins, for the commands of kubectl; empty where kubectl takes them by itself."""
+    versions: Callable[[], Mapping[str, str]] = dict
+    """Asks the programs that a pass starts for their versions, by name."""
+    daemon: RunningDaemon | None = None
+    """A daemon that runs; None where none is named."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,14 +72,19 @@ def inspect(world: World, memory: Memory, around: Surroundings) -> Inspection:
     problems: list[Problem] = []
     with ThreadPoolExecutor(max_workers=_THREADS, thread_name_prefix="webhook") as pool:
         reached = [pool.submit(around.reach, endpoint) for endpoint in around.endpoints]
+        running = pool.submit(around.daemon.ask) if around.daemon is not None else None
         results, decided = _git(world, memory, around)
-        groups = [CheckGroup(place="git", results=tuple(results))]
+        programs = program_results(decided[0] if decided is not None else None, around.versions())
+        groups = [CheckGroup(place="this machine", results=programs), CheckGroup(place="git", results=tuple(results))]
         if decided is not None:
             groups += _servers(world, around, *decided, problems)
         webhooks = tuple(
             webhook_result(endpoint, answer.result())
             for endpoint, answer in zip(around.endpoints, reached, strict=True)
         )
+        if around.daemon is not None and running is not None:
+            answered = daemon_results(around.daemon.url, running.result())
+            groups.append(CheckGroup(place=f"daemon {around.daemon.url}", results=answered))
     groups += [CheckGroup(place="webhooks", results=webhooks)] if webhooks else []
     return Inspection(groups=tuple(groups), problems=tuple(problems))
 

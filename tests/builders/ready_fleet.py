@@ -70,6 +70,9 @@ class ReadyFleet:
         self.argo_cd.put("secrets", cluster_secret("worker-3", self.argo_cd.url, {}, called="worker-3"))
         for name in ("placements-read", "placements-hook"):
             self.flux.put("secrets", made("v1", "Secret", name, "overspill"))
+        self.flux.put("deployments", controller("source-controller", "flux-system", "flux", version="v2.9.1"))
+        own = controller("argocd-applicationset-controller", "argocd", "argocd", image="quay.io/argoproj/argocd:v3.4.2")
+        self.argo_cd.put("deployments", own)
         self.kubeconfig = path / "kubeconfig"
         kubeconfig(self.kubeconfig, *((f"worker-{n}", each.url) for n, each in enumerate(self.clusters, start=1)))
 
@@ -98,6 +101,15 @@ def bootstraps() -> tuple[str, str]:
         flux.text(desired, ClusterName("worker-2"), output_branch="placements"),
         argo_cd.text(desired, None, output_branch="placements"),
     )
+
+
+def controller(name: str, namespace: str, project: str, *, version: str = "", image: str = "") -> dict[str, Any]:
+    """Make the Deployment of an engine's controller, whose version a label or its image tells."""
+    raw = made("apps/v1", "Deployment", name, namespace)
+    told = {"app.kubernetes.io/version": version} if version else {}
+    raw["metadata"]["labels"] = {"app.kubernetes.io/part-of": project, **told}
+    raw["spec"] = {"template": {"spec": {"containers": [{"image": image}]}}}
+    return raw
 
 
 def made(version: str, kind: str, name: str, namespace: str = "") -> dict[str, Any]:

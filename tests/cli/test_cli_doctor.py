@@ -58,7 +58,10 @@ def test_fleet_that_is_ready_lacks_nothing_and_nothing_is_written(
     before = fleet.git("for-each-ref")
     rows = results(overspill, exit_code=0)
     assert others(rows) == []
-    assert list(dict.fromkeys(row[0] for row in rows)) == ["git", "worker-1", "worker-2", "worker-3", "Argo CD"]
+    assert list(dict.fromkeys(row[0] for row in rows)) == [
+        "this machine", "git", "worker-1", "worker-2", "worker-3", "Argo CD",
+    ]  # fmt: skip # a list of words
+    assert ("worker-2", "ok", "Flux's version: v2.9.1", "") in rows
     assert ("worker-2", "ok", "Secret demo/hub: there, for Deployment vllm", "") in rows
     assert ("worker-3", "ok", "namespace demo: there", "") in rows
     assert fleet.git("for-each-ref") == before
@@ -163,6 +166,38 @@ def test_clock_that_is_wrong_is_told(overspill: Terminal, ready: ReadyFleet) -> 
     assert "ahead of ours" in seen
 
 
+@pytest.mark.parametrize(
+    ("image", "seen"),
+    [("quay.io/argoproj/argocd:v3.2.11@sha256:00", "v3.2.11, and 3.4 or newer is needed"), ("other:v1.0.0", None)],
+)
+def test_engine_that_is_too_old_is_told(overspill: Terminal, ready: ReadyFleet, image: str, seen: str | None) -> None:
+    controller = ready.argo_cd.objects["deployments"]["argocd/argocd-applicationset-controller"]
+    controller["spec"]["template"]["spec"]["containers"][0]["image"] = image
+    ((place, readiness, told, remedy),) = others(results(overspill, exit_code=0 if seen is None else 1))
+    if seen is None:
+        assert (readiness, "tells it" in told) == ("unknown", True)
+        return
+    assert (place, readiness, told) == ("Argo CD", "missing", f"Argo CD's version: {seen}")
+    assert remedy.startswith("kubectl --context worker-3 apply -n argocd --server-side")
+
+
+def test_daemon_is_looked_at_where_one_is_named(overspill: Terminal, ready: ReadyFleet) -> None:
+    # Any server tells the time: this one says too that it is well, as a daemon does.
+    ready.primary.documents["/healthz"] = {"status": "failing", "reason": "the last pass failed; the log says why"}
+    place = f"daemon {ready.primary.url}"
+    rows = [row for row in results(overspill, "--server", ready.primary.url) if row[0] == place]
+    look = f"curl {ready.primary.url}/healthz"
+    assert rows == [
+        (place, "missing", "daemon: failing: the last pass failed; the log says why", look),
+        (place, "ok", "clock: within 10s of ours", ""),
+    ]
+    ready.primary.documents["/healthz"] = {"status": "ok"}
+    overspill.env["OVERSPILL_SERVER"] = ready.primary.url
+    assert (place, "ok", "daemon: ok", "") in results(overspill, exit_code=0)
+    rows = others(results(overspill, "--server", "http://127.0.0.1:9"))
+    assert [row[1:3] for row in rows] == [("missing", "daemon: connection refused")]
+
+
 def test_source_waits_for_the_branch_that_the_first_pass_begins(
     overspill: Terminal, ready: ReadyFleet, fleet: Remote
 ) -> None:
@@ -227,7 +262,7 @@ def test_without_a_kubeconfig_files_tell_of_clusters(
         head = f"apiVersion: overspill.dev/v1alpha1\nkind: Observation\ncluster: {cluster}\npools: []\n"
         (observations / f"{cluster}.yaml").write_text(f'{head}observedAt: "{format_time(at)}"\n')
     overspill.env |= {"OVERSPILL_KUBECONFIG": "", "OVERSPILL_OBSERVATIONS": str(observations)}
-    rows = [row[:3] for row in results(overspill) if row[0] != "git"]
+    rows = [row[:3] for row in results(overspill) if row[0] not in ("git", "this machine")]
     assert [row[:2] for row in rows] == [
         ("worker-1", "ok"), ("worker-2", "missing"), ("worker-3", "unknown"), ("Argo CD", "unknown"),
     ]  # fmt: skip # a line, as it is printed
@@ -305,7 +340,7 @@ def test_fleet_in_which_nothing_may_burst_is_told(overspill: Terminal, fleet: Re
 
 
 def test_missing_source_branch_is_told_with_the_one_that_is_meant(overspill: Terminal) -> None:
-    ((place, readiness, seen, remedy),) = results(overspill, "--source-branch", "mian")
+    ((place, readiness, seen, remedy),) = others(results(overspill, "--source-branch", "mian"))
     assert (place, readiness) == ("git", "missing")
     assert "(try 'main'" in seen
     assert remedy == "git push origin HEAD:mian"
@@ -318,8 +353,10 @@ def test_repository_that_cannot_be_fetched_leaves_webhooks_to_look_at(
     overspill.env |= {"OVERSPILL_REPO": str(tmp_path / "absent.git"), "OVERSPILL_NOTIFY_SECRET": SECRET}
     with listening() as engine:
         rows = results(overspill, "--notify", f"argocd={engine.url}{ARGOCD}")
-    assert [(place, readiness) for place, readiness, *_ in rows] == [("git", "missing"), ("webhooks", "ok")]
-    assert rows[0][3] == f"git ls-remote {tmp_path}/absent.git"
+    assert [(place, readiness) for place, readiness, *_ in rows] == [
+        ("this machine", "ok"), ("git", "missing"), ("webhooks", "ok"),
+    ]  # fmt: skip # a line, as it is printed
+    assert rows[1][3] == f"git ls-remote {tmp_path}/absent.git"
 
 
 def test_webhooks_are_reached_and_told_nothing(

@@ -147,7 +147,7 @@ def test_the_page_takes_a_reader_from_kubeconfigs_to_a_first_burst_and_back(pers
             the_controller_starts_anew(person)
         if "overspill plan" in block:
             for name in (HOME, FLUX, ARGO_CD):
-                assert re.search(rf"^{name} +\S.* \d{{4}}-\d\d-\d\dT", told, re.MULTILINE), told
+                assert re.search(rf"^{name} +context {name} +\d+s ", told, re.MULTILINE), told
             assert re.search("^Start .* the output branch$", told, re.MULTILINE), told
         if "overspill doctor" in block:
             by_daemon, by_administrator = told.split("\ngit\n")

@@ -61,6 +61,11 @@ def state(directory: Path) -> State:
     return State.HAS_COMMITS if _ask(directory, "rev-parse", "--verify", "--quiet", "HEAD") else State.NO_COMMITS
 
 
+def version() -> str:
+    """Return what git prints of its version. Raises InvalidInput where git is not installed."""
+    return _run(Path(), ("--version",)).stdout.strip()
+
+
 def create(directory: Path, branch: str, message: str, *, fallback: Identity) -> Identity:
     """Make a repository of a directory that has no commit, commit all of its files to `branch`; return the author.
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from reconciler.cli import options
+from reconciler.environment import PREFIX
 
 if TYPE_CHECKING:
     from reconciler.settings import Settings
@@ -38,18 +39,25 @@ def _read_account(_ctx: click.Context, _parameter: click.Parameter, value: str) 
     callback=_read_account,
     help="Look at the rights of this service account, with a login that may review those of others.",
 )
+@click.option(
+    "--server",
+    metavar="URL",
+    envvar=f"{PREFIX}SERVER",
+    default="",
+    help=f"Look at this running daemon as well: whether it works, and its clock.  [env: {PREFIX}SERVER]",
+)
 @options.output
-def doctor(settings: Settings, account: str, form: options.Output) -> None:
+def doctor(settings: Settings, account: str, server: str, form: options.Output) -> None:
     """Check what a first burst needs, and say how to mend what lacks.
 
     Git, each cluster, each control plane and each webhook is looked at from here, with the logins of the daemon:
-    branches and the right to push, versions and clocks, the rights of bootstrap/, namespaces, what `bootstrap` prints,
-    and the objects that templates refer to. What is missing or could not be looked at comes with the command that
-    mends it or shows more. Nothing is written anywhere. It exits with 1 where anything is missing.
+    programs, branches and the right to push, versions and clocks, the rights of bootstrap/, namespaces, what
+    `bootstrap` prints, and the objects that templates refer to. What is missing or could not be looked at comes with
+    the command that mends it or shows more. Nothing is written anywhere. It exits with 1 where anything is missing.
 
     The daemon may not see namespaces, Secrets and what `bootstrap` prints. An administrator's kubeconfig shows all of
     that, and with --as the rights of the daemon beside it.
     """
     from reconciler.cli.actions.setup import doctor as action
 
-    action.doctor(settings, account, form)
+    action.doctor(settings, account, server, form)

@@ -69,6 +69,10 @@ class Installation:
     """A resource that the API server serves there."""
     selector: str
     """The label of the engine's Deployments, which may be in any namespace."""
+    image: str
+    """The last part of the name of its own image, whose tag is its version; empty where only a label tells it."""
+    minimum: tuple[int, int]
+    """The oldest version that does what `files` and `bootstrap` count on."""
 
 
 class Engine(Protocol):

@@ -116,7 +116,7 @@ def unknown(subject: str, why: str, remedy: str) -> CheckResult:
     return CheckResult(readiness=Readiness.UNKNOWN, subject=subject, seen=why, remedy=remedy)
 
 
-_KUBECTL = re.compile(r"(^|[|;] )kubectl (?!--kubeconfig)")
+_KUBECTL = re.compile(r"(^|[|;&] )kubectl (?!--kubeconfig)")
 
 
 def with_kubeconfig(remedy: str, files: Sequence[str]) -> str:

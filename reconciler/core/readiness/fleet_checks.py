@@ -15,6 +15,7 @@ from reconciler.core.observe.kubernetes.resources import plural_of
 from reconciler.core.readiness.check import AskedServer, Check, SettledCheck, missing
 from reconciler.core.readiness.cluster_logins import KnownCluster
 from reconciler.core.readiness.engine_objects import AppliedObjects, ServedKinds
+from reconciler.core.readiness.engine_version import EngineVersion
 from reconciler.core.readiness.namespaces import TargetNamespace
 from reconciler.core.readiness.needed_rights import fleet_servers, watch_rights
 from reconciler.core.readiness.prerequisites import NeededObject, is_asked
@@ -131,6 +132,13 @@ class _FleetChecks:
             kinds=_kinds(own, reports),
             install=bootstrap.install(self._desired.fleet, context=server.context),
         )
+        if engine.installation is not None:
+            yield EngineVersion(
+                server=server,
+                title=engine.title,
+                installation=engine.installation,
+                install=bootstrap.install(self._desired.fleet, context=server.context),
+            )
         named = {f"{wanted['kind']} {wanted['metadata']['name']}": (wanted,) for wanted in own}
         if usual:
             named = {"accounts, rights and namespaces": usual, **named}

@@ -87,14 +87,19 @@ class ClockCheck:
     def result(self, answers: Answers) -> CheckResult:
         """Compare both: times of pods are the server's, and windows are measured by ours."""
         answer = answers[VERSION]
-        if answer.kind is not AnswerKind.GIVEN or answer.skew is None:
-            return unknown("clock", "the answer bears no Date", self.server.kubectl("get", "--raw", "/version", "-v=8"))
-        skew = answer.skew
-        if abs(skew) <= MOST_SKEW:
-            return ok("clock", f"within {format_duration(MOST_SKEW)} of ours")
-        side = "ahead of" if skew > timedelta() else "behind"
-        seen = f"{format_duration(abs(skew))} {side} ours: windows are measured wrongly by as much"
-        return missing("clock", seen, "timedatectl set-ntp true  # where the clock is wrong: there or here")
+        look = self.server.kubectl("get", "--raw", "/version", "-v=8")
+        return clock_result(answer.skew if answer.kind is AnswerKind.GIVEN else None, look)
+
+
+def clock_result(skew: timedelta | None, look: str) -> CheckResult:
+    """Report how far another clock is ahead of ours; None where the answer bears no time."""
+    if skew is None:
+        return unknown("clock", "the answer bears no Date", look)
+    if abs(skew) <= MOST_SKEW:
+        return ok("clock", f"within {format_duration(MOST_SKEW)} of ours")
+    side = "ahead of" if skew > timedelta() else "behind"
+    seen = f"{format_duration(abs(skew))} {side} ours: windows are measured wrongly by as much"
+    return missing("clock", seen, "timedatectl set-ntp true  # where the clock is wrong: there or here")
 
 
 def trouble_result(server: AskedServer, trouble: LoginTrouble, kubeconfig: Sequence[str] = ()) -> CheckResult:

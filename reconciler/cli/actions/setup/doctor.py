@@ -2,29 +2,37 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
+from pathlib import Path
 
 import click
 
 from reconciler import app
 from reconciler.cli import options, printing
 from reconciler.cli.exit_codes import REFUSED
+from reconciler.client.transport import server_address
 from reconciler.core.readiness.check import CheckGroup, CheckResult, Readiness
 from reconciler.core.readiness.question import ServiceAccountName
 from reconciler.daemon.inspection import inspect
 from reconciler.settings import Settings
 from reconciler.text.redaction import redacted
+from reconciler.variables import Reader
 
 _COLOURS = {Readiness.OK: "green", Readiness.MISSING: "red", Readiness.UNKNOWN: "yellow"}
 _INDENT = 9
 """Columns of the first word of a line."""
 
 
-def doctor(settings: Settings, account: str, form: options.Output) -> None:
-    """Print what a first burst needs, group by group; rights are those of an account, where one is named."""
+def doctor(settings: Settings, account: str, server: str, form: options.Output) -> None:
+    """Print what a first burst needs, group by group; rights are those of an account, where one is named.
+
+    `server` is the address of a daemon to look at beside it; empty for none.
+    """
     namespace, _, name = account.partition("/")
     named = ServiceAccountName(namespace=namespace, name=name) if account else None
-    with app.inspected(settings, named) as (world, memory, around):
+    daemon = (server_address(server), _authorities()) if server else None
+    with app.inspected(settings, named, daemon) as (world, memory, around):
         inspection = inspect(world, memory, around)
     groups = inspection.groups
     if form == "json":
@@ -34,6 +42,12 @@ def doctor(settings: Settings, account: str, form: options.Output) -> None:
     printing.problems(inspection.problems)
     if any(result.readiness is Readiness.MISSING for result in _all(groups)):
         raise click.exceptions.Exit(REFUSED)
+
+
+def _authorities() -> Path | None:
+    """Return the file of authorities that the environment names for a daemon."""
+    reader = Reader({name: value for name, value in os.environ.items() if value})
+    return reader.path("SERVER_CA_FILE")
 
 
 def _lines(groups: Sequence[CheckGroup]) -> None:

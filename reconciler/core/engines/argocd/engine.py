@@ -58,7 +58,9 @@ class ArgoCDEngine:
         path_hint="the path ends in /api/webhook",
         page_refusal="Argo CD knows a repository by its https or ssh address, and the Fleet's spec.repoURL is none",
     )
-    installation: Installation | None = Installation(resource=APPLICATIONS, selector="app.kubernetes.io/part-of=argocd")
+    installation: Installation | None = Installation(
+        resource=APPLICATIONS, selector="app.kubernetes.io/part-of=argocd", image="argocd", minimum=(3, 4)
+    )
 
     def charts_mode(self, spec: DeploySpec) -> Literal["engine", "rendered"]:
         """Leave one chart to Argo CD; render two or more, whose order one Application cannot keep."""

@@ -44,7 +44,9 @@ class FluxEngine:
         path_hint="`kubectl get receiver` shows the path",
         secret_path=True,  # Flux makes it up from the Receiver's token
     )
-    installation: Installation | None = Installation(resource=KUSTOMIZATIONS, selector="app.kubernetes.io/part-of=flux")
+    installation: Installation | None = Installation(
+        resource=KUSTOMIZATIONS, selector="app.kubernetes.io/part-of=flux", image="", minimum=(2, 9)
+    )
 
     def charts_mode(self, spec: DeploySpec) -> Literal["engine", "rendered"]:  # noqa: ARG002 - it is the same for all
         """Leave every chart to Flux, which keeps their order."""
