@@ -28,9 +28,9 @@ def write_guide(stage: DemoDirectory, now: datetime) -> None:
 def last_lines(stage: DemoDirectory) -> tuple[str, str, str]:
     """Return what a demo ends with: where its files are, a command to look at them, and what comes next."""
     return (
-        f"Files, commits, commands to try:  {path_from_here(stage.guide)}",
-        f"What happened:                    {_history(stage)}",
-        f"Your own clusters:                {_program()} {_NEXT}",
+        f"What lies here:  {path_from_here(stage.guide)}",
+        f"What happened:   {_history(stage)}",
+        f"Your clusters:   {_program()} {_NEXT}",
     )
 
 

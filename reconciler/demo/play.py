@@ -139,6 +139,8 @@ class DemoPlay:
 
     def improvise(self) -> None:
         """Let the world go on until a person ends it."""
+        if self._over:
+            return
         if not self._taken_over:
             self._view.chapter(_YOURS)
         edit_fields(self._stage, PLAYGROUND)

@@ -89,6 +89,8 @@ def test_a_person_scales_reverts_and_kills_and_nothing_is_lost(tmp_path: Path) -
     assert person.process.returncode == 0, left
     assert "Overspill hold(llm/vllm): worker-2" in log(out)  # a revert by hand is a decision, also for a new daemon
     assert (out / "daemon.log").read_text().count(" watching ") == 2
-    lines = left.replace("\r", "").strip().splitlines()
-    assert [line.partition(":")[0] for line in lines if not line.startswith(" ")][-1] == "Your own clusters"
+    lines = left.replace("\r", "").split("\n")
+    assert [line.partition(":")[0] for line in lines if ":  " in line] == [
+        "What lies here", "What happened", "Your clusters",
+    ]  # fmt: skip # the three lines that stay
     assert "git log" not in left
