@@ -319,6 +319,7 @@ def _http_server(
             answers=answers,
             strict=settings.strict_egs_api,
             source_branch=settings.source_branch,
+            output_branch=settings.output_branch,
         ),
     )
     tls = _certificate(settings)

@@ -18,6 +18,7 @@ from reconciler.api.routes import (
     observations,
     placements,
     plan,
+    steering,
     templates,
     webhooks,
     whoami,
@@ -57,7 +58,7 @@ def create_app(
     refusal.install(app, clock)
     callers = callers or Callers(clock)
     if backend is not None:
-        for part in (placements, gprs, templates, workspaces, explain, fleet, plan):
+        for part in (placements, gprs, templates, workspaces, explain, fleet, plan, steering):
             app.include_router(part.router(callers, backend))
     app.include_router(whoami.router(callers))
     app.include_router(observations.router(pushed, wake, clock, token=push_token))

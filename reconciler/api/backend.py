@@ -27,6 +27,9 @@ class Backend:
     source_branch: str = "main"
     """The branch of pull requests, named to callers who try to change a template by HTTP."""
 
+    output_branch: str = "placements"
+    """The branch that orders are pushed to, named in their answers."""
+
     def snapshot(self) -> Snapshot:
         """Return the snapshot of the newest pass; raises HttpError 503 before the first one."""
         try:

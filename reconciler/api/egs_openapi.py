@@ -13,6 +13,7 @@ from reconciler.api.refusal import SCHEMA, SCHEMA_NAME
 from reconciler.core.schema.egs.gpr_bodies import ReleaseBody, WaitBody
 from reconciler.core.schema.egs.placement import CreateBody, UpdateBody
 from reconciler.core.schema.observation import ObservationFile
+from reconciler.core.schema.steering import ExtendBody, RevertBody
 
 _REF = "#/components/schemas/{model}"
 _COMMIT = "8d0c8d0c8d0c8d0c8d0c8d0c8d0c8d0c8d0c8d0c"
@@ -101,7 +102,15 @@ def _link(operation: str) -> dict[str, Any]:
     }
 
 
-_BODIES: tuple[type[BaseModel], ...] = (CreateBody, UpdateBody, ReleaseBody, WaitBody, ObservationFile)
+_BODIES: tuple[type[BaseModel], ...] = (
+    CreateBody,
+    UpdateBody,
+    ReleaseBody,
+    WaitBody,
+    ObservationFile,
+    RevertBody,
+    ExtendBody,
+)
 _RECEIPT = {"name": _NAME, "workspaceName": "abc", "commit": _COMMIT, "warnings": []}
 
 CREATION = _body(CreateBody, {"placement": _REQUEST})
@@ -114,6 +123,8 @@ UPDATE = _body(
 )
 RELEASE = _body(ReleaseBody, {"release": {"gprId": "gpr-72b2aba0", "earlyRelease": True}})
 WAIT = _body(WaitBody, {"four": {"workspaceName": "abc", "numberOfGPUs": 4, "enableAutoGpuSelection": True}})
+REVERT = _body(RevertBody, {"audit": {"placements": ["vllm-7f3a90c1"], "reason": "worker-2 is needed for the audit"}})
+EXTENSION = _body(ExtendBody, {"longer": {"placement": "vllm-7f3a90c1", "by": "30m"}})
 CREATED = _example(
     _envelope(_RECEIPT),
     {"read": _link("getPlacement"), "change": _link("updatePlacement"), "end": _link("deletePlacement")},

@@ -393,6 +393,23 @@ class PlanDocument(_ExtensibleModel):
     patch: Any = Field(None, description="The commits as a patch, where that is asked for.")
 
 
+class SteeredDocument(_ExtensibleModel):
+    """The commits of a revert or an extension, as the commands print them; of a dry run without what was pushed."""
+
+    at: datetime
+    source: str | None
+    output: str | None
+    commits: list[PlannedCommitDocument]
+    suppressed: list[HeldBackRow]
+    cost: RateDocument
+    problems: list[ProblemDocument]
+    wake_at: datetime | None
+    pushed: list[str] = Field([], description="The ids of the commits.")
+    branches: dict[str, str] = Field({}, description="The branches of clusters that moved with them.")
+    lines: list[str] = Field([], description="Each change in a line.")
+    output_branch: str = Field("", description="The branch that was pushed to.")
+
+
 class GprStatusDocument(_CamelModel):
     """The state of a GPR, with its times."""
 

@@ -42,6 +42,8 @@ _RETRY_HINTS = {
     Verb.UPDATE: "the same update a second time changes nothing more",
     Verb.DELETE: "a 404 then says that it is gone",
     Verb.RELEASE: "a 409 then says that it is over",
+    Verb.REVERT: "a 404 then says that it is over",
+    Verb.EXTEND: "with until in place of by it changes nothing more a second time",
 }
 """Why a retry is safe after an answer was lost, by verb."""
 

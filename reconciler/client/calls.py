@@ -32,6 +32,7 @@ from reconciler.client.results import (
     rows,
 )
 from reconciler.client.transport import Pace, Transport
+from reconciler.model.units import format_duration
 
 _PLACEMENTS = "/api/v1/workload-placement"
 _PAGE = 100
@@ -159,8 +160,7 @@ class Client:
 
     def history(self, *, workload: str = "", since: datetime | None = None, limit: int = _PAGE) -> PastPlacements:
         """Return past and present placements, the newest first, of one workload or placement where it is named."""
-        moment = "" if since is None else f"{since.astimezone(UTC).replace(tzinfo=None).isoformat(timespec='seconds')}Z"
-        filters = {"workload": workload, "since": moment}
+        filters = {"workload": workload, "since": "" if since is None else _moment(since)}
         placements: list[Mapping[str, Any]] = []
         after = ""
         while True:
@@ -181,6 +181,34 @@ class Client:
         params = {"whatIf": what_if, "sourceBranch": source_branch, "diff": "true" if diff else ""}
         return self._got("/api/v1/plan", {name: value for name, value in params.items() if value})
 
+    def revert(
+        self, placements: Sequence[str], *, reason: str = "", everywhere: bool = False, dry_run: bool = False
+    ) -> Mapping[str, Any]:
+        """End placements, and hold their workloads back; returns what ``overspill revert -o json`` prints.
+
+        With `dry_run` nothing is committed. The call is made once: whether one without an answer was carried out is
+        what `history` tells.
+        """
+        body = {"placements": [*placements], "reason": reason, "everywhere": everywhere, "dryRun": dry_run}
+        return self._steered("/api/v1/revert", body, safe=dry_run)
+
+    def extend(
+        self,
+        placement: str,
+        *,
+        by: timedelta | None = None,
+        until: datetime | None = None,
+        reason: str = "",
+        dry_run: bool = False,
+    ) -> Mapping[str, Any]:
+        """Move the end of a placement `by` a duration, or to `until`; returns and is tried as `revert` is."""
+        end = {
+            **({} if by is None else {"by": format_duration(by)}),
+            **({} if until is None else {"until": _moment(until)}),
+        }
+        body = {"placement": placement, **end, "reason": reason, "dryRun": dry_run}
+        return self._steered("/api/v1/extend", body, safe=dry_run)
+
     def templates(self, *, workspace: str = "") -> list[Mapping[str, Any]]:
         """List the workload templates, as EGS's REST interface has them."""
         answer = self._transport.ask("GET", "/api/v1/workload-template", params=_nonempty({"workspaceName": workspace}))
@@ -197,6 +225,10 @@ class Client:
 
     def _got(self, path: str, params: Mapping[str, str | Sequence[str]] | None = None) -> Mapping[str, Any]:
         data = self._transport.ask("GET", path, params=params).get("data")
+        return data if isinstance(data, Mapping) else {}
+
+    def _steered(self, path: str, body: Mapping[str, Any], *, safe: bool) -> Mapping[str, Any]:
+        data = self._transport.ask("POST", path, body=body, safe=safe).get("data")
         return data if isinstance(data, Mapping) else {}
 
     def _all(self, path: str, filters: Mapping[str, str]) -> Iterator[Mapping[str, Any]]:
@@ -217,6 +249,10 @@ class Client:
         answer = self._transport.ask(method, path, params=params, body=body, key=key, safe=not key)
         receipt = read(RECEIPT, answer.get("data"), where=f"{method} {path}")
         return replace(receipt, message=str(answer.get("message", "")))
+
+
+def _moment(at: datetime) -> str:
+    return f"{at.astimezone(UTC).replace(tzinfo=None).isoformat(timespec='seconds')}Z"
 
 
 def _following(answer: Mapping[str, Any]) -> str:

@@ -7,20 +7,25 @@ a pass ends, every order of it is answered, fails or waits on.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import count
 from threading import Lock
 
-from reconciler.core.commits.events import with_commits
+from reconciler.core.commits.events import of_push, with_commits
+from reconciler.core.commits.write import RenderedPlan
 from reconciler.core.decide.state.order import Order
+from reconciler.daemon.answers.plan_report import placements_of
 from reconciler.daemon.loop import ORDER
-from reconciler.daemon.reconcile import Outcome
+from reconciler.daemon.reconcile import Outcome, PassDecision
 from reconciler.errors import Conflict, Transient
+from reconciler.model.event import Event
 from reconciler.model.ids import CommitId
+from reconciler.model.plan import Change
 from reconciler.model.request import Answer
+from reconciler.model.tree import Advance
 from reconciler.ports import Wake
 
 MOST = 1000
@@ -41,6 +46,18 @@ _STOPPING = Transient("stopping: the order was not carried out")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CarriedOrder:
+    """The part of a push that an order has asked for."""
+
+    decision: PassDecision
+    rendered: RenderedPlan
+    commits: tuple[CommitId, ...]
+    branches: tuple[Advance, ...]
+    """Branches of clusters that moved with it."""
+    events: tuple[Event, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class OrderResult:
     """The answer to an order, and the commit that carries it or, if the order changed nothing, the newest one.
 
@@ -49,6 +66,8 @@ class OrderResult:
 
     answer: Answer
     commit: CommitId | None
+    carried: CarriedOrder | None = None
+    """The commits of an order with several changes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -180,5 +199,34 @@ def _receipts(outcome: Outcome, numbers: Iterable[int]) -> dict[int, OrderResult
         if change is not None and id(change) not in commits:
             continue  # it could not be written, which costs its own caller alone
         commit = unchanged if change is None else commits[id(change)]
-        receipts[number] = OrderResult(answer=answer, commit=commit)
+        carried = None
+        if answer.first is not None and answer.change is not None:
+            carried = _carried(outcome, outcome.plan.changes[answer.first : answer.change + 1])
+            if carried is None:
+                continue
+        receipts[number] = OrderResult(answer=answer, commit=commit, carried=carried)
     return receipts
+
+
+def _carried(outcome: Outcome, changes: Sequence[Change]) -> CarriedOrder | None:
+    """Find the commits of some changes; None where not all of them could be written."""
+    rendered, wanted = outcome.rendered, {id(change) for change in changes}
+    first = len(rendered.commits) - len(rendered.changes)
+    places = [place for place, change in enumerate(rendered.changes) if id(change) in wanted]
+    if len(places) < len(changes) or not outcome.commits:
+        return None
+    part = replace(
+        rendered,
+        commits=tuple(rendered.commits[first + place] for place in places),
+        changes=tuple(rendered.changes[place] for place in places),
+        suppressed=(),
+    )
+    commits = tuple(outcome.commits[first + place] for place in places)
+    clusters = {placement.cluster for placement in placements_of(part.changes)}
+    return CarriedOrder(
+        decision=outcome.decision,
+        rendered=part,
+        commits=commits,
+        branches=tuple(advance for advance in outcome.branches if advance.cluster in clusters),
+        events=of_push(part.changes, commits, (), outcome.decision.inputs.now),
+    )

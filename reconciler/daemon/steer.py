@@ -94,7 +94,7 @@ def draft_from_clusters(
         raise InvalidInput(f"writing {'; '.join(problems)} (mend the template)")
     if not decision.plan.changes:
         rendered = _NOTHING
-    return CommitDraft(decision=decision, rendered=_sign(rendered, person))
+    return CommitDraft(decision=decision, rendered=sign(rendered, person))
 
 
 def carry_out(world: World, memory: Memory, draft: CommitDraft) -> Outcome:
@@ -136,7 +136,7 @@ def _draft(
 ) -> CommitDraft:
     decision = PassDecision.of(seen.inputs, seen.tips, decide(seen.inputs))
     rendered = render_plan(world, decision) if decision.plan.changes else _NOTHING
-    return CommitDraft(decision=decision, rendered=rendered if person is None else _sign(rendered, person))
+    return CommitDraft(decision=decision, rendered=rendered if person is None else sign(rendered, person))
 
 
 def retry_conflicts(attempt: Callable[[], T], *, random: Callable[[], float]) -> T:
@@ -159,7 +159,7 @@ def _read_desired(memory: Memory, tips: Tips) -> Desired:
         return Desired(commit=tips.source, problems=error.problems, incomplete=True)
 
 
-def _sign(rendered: RenderedPlan, person: Identity) -> RenderedPlan:
+def sign(rendered: RenderedPlan, person: Identity) -> RenderedPlan:
     """Put a person's name on the commits that the person ordered."""
     # A commit that begins the branch stands before those of the changes.
     first = len(rendered.commits) - len(rendered.changes)

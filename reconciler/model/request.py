@@ -125,6 +125,8 @@ class Verb(StrEnum):
     UPDATE = "update"
     DELETE = "delete"
     RELEASE = "release"
+    REVERT = "revert"
+    EXTEND = "extend"
 
 
 class Denial(StrEnum):
@@ -150,6 +152,8 @@ class Answer:
     """The way out of a denial; empty where the denial alone says it."""
     change: int | None = None
     """Position of its change in the plan; None where nothing had to change."""
+    first: int | None = None
+    """Position of the first of several changes, of which `change` is the last; None where one is all."""
     workload: WorkloadId | None = None
     since: datetime | None = None
     """When an earlier call with the same key was carried out, whose answer this is."""

@@ -165,3 +165,27 @@ def test_plan_of_a_daemon_reads_like_that_of_this_machine(laptop: Terminal, runn
     laptop.env["OVERSPILL_TOKEN"] = OWNER
     wrong = laptop("plan", "--source-branch", "pr-1", "--detailed-exitcode")
     assert (wrong.exit_code, "error: policies.yaml:6: spec.scaleUp.window: " in wrong.stderr) == (1, True)
+
+
+def test_revert_and_extend_of_a_daemon_read_like_those_of_this_machine(
+    laptop: Terminal, running: Daemon, placed: None
+) -> None:
+    laptop.env["OVERSPILL_TOKEN"] = OWNER
+    name = laptop.answer("status")["placements"][0]["placement"]["name"]
+    shown = laptop.done("extend", name, "--by", "30m", "--dry-run")
+    assert shown.splitlines()[1].split()[:3] == ["Amend", "abc/bookinfo", "-"]
+    assert laptop.answer("extend", name, "--by", "30m", "--dry-run").keys() == plan_keys(laptop) - {"supposed"}
+    first, *_, last = laptop.done("extend", name, "--by", "30m", "--reason", "the evaluation goes on").splitlines()
+    assert "asked for by Ada: the evaluation goes on" in first
+    assert last == f"Pushed 2 commits to placements, now at {(running.remote.tip('placements') or '')[:12]}."
+    done = laptop.answer("revert", f"abc/{name}", "--reason", "the audit")
+    assert done.keys() == plan_keys(laptop) - {"supposed"} | {"pushed", "branches"}
+    refused = laptop("revert", name)
+    assert (refused.exit_code, refused.stderr) == (1, f"error: no placement {name!r}: nothing is bursting\n")
+    named = laptop("revert", name, "--author", "Ann <ann@example.com>")
+    assert (named.exit_code, "--author goes without --server" in named.stderr) == (2, True)
+    assert laptop("extend", name).exit_code == 2
+
+
+def plan_keys(laptop: Terminal) -> set[str]:
+    return {*laptop.answer("plan")}

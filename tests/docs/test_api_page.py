@@ -64,7 +64,7 @@ def _plain(path: str) -> str:
 
 
 def test_every_call_it_shows_is_answered_as_it_says(remote: Remote, tmp_path: Path) -> None:
-    """Make them in their order; the GPR of one of them is nobody's, since ids are made up."""
+    """Make them in their order; GPRs and bursts of them are nobody's, since ids are made up."""
     workspace = SOURCE_FILES["workspaces.yaml"].replace("[demo]", "[demo, vllm-demo]")
     with daemon(remote, tmp_path / "cache") as running:
         running.edit({"workspaces.yaml": workspace})
@@ -73,7 +73,9 @@ def test_every_call_it_shows_is_answered_as_it_says(remote: Remote, tmp_path: Pa
         running.call(*asked)
         again = running.call(*asked)
     assert [(method, path, reply.status) for method, path, reply in replies if reply.status != 200] == [
-        ("PUT", "/api/v1/gpr", 404)
+        ("POST", "/api/v1/revert", 404),
+        ("POST", "/api/v1/extend", 404),
+        ("PUT", "/api/v1/gpr", 404),
     ]
     created, error = (
         json.loads(block) for block in re.findall(r"^```json\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)

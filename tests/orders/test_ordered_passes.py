@@ -5,20 +5,23 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 
 import pytest
 import yaml
 
 from reconciler.adapters.git import GitRepository
-from reconciler.core.decide.state.order import Order
+from reconciler.core.decide.orders.steer import moved_end
+from reconciler.core.decide.state.order import Order, Steering
 from reconciler.core.schema.egs.placement import PlacementFile
 from reconciler.core.schema.egs.request import placement_draft
 from reconciler.daemon.reconcile import Outcome, World, reconcile_once
-from reconciler.errors import Transient
+from reconciler.errors import InvalidInput, Transient
 from reconciler.model.capacity import Observed
 from reconciler.model.plan import Reason
 from reconciler.model.request import Denial, Verb
 from reconciler.model.workload import DeletionPolicy, HelmConfig, Json
+from tests.builders.inputs import placement
 from tests.builders.passes import QUIET, Passes
 from tests.builders.remote import Remote
 from tests.builders.requests import LASTING, request
@@ -166,3 +169,26 @@ def test_a_deletion_policy_of_a_file_waits_until_it_can_be_written(remote: Remot
     (after,) = charted.placements()
     assert (after.expires_at, after.deletion_policy) == (longer.expires_at, DeletionPolicy.RETAIN)
     assert charted.run().plan.suppressed == ()
+
+
+def test_placement_that_an_earlier_order_of_the_pass_ends_is_not_extended(passes: Ordered) -> None:
+    (placement,) = passes.look().inputs.ledger.placements.values()
+    steering = Steering(paths=(placement.path,), by=timedelta(minutes=5), reason="one more run")
+    ended, extended = order(Verb.REVERT, steering=steering), order(Verb.EXTEND, steering=steering)
+    numbered = tuple(replace(one, number=number) for number, one in enumerate((ended, extended), start=1))
+    outcome = reconcile_once(passes.world(), passes.memory, orders=numbered)
+    first, second = outcome.plan.answers.values()
+    assert (first.denial, second.denial) == (None, Denial.INVALID)
+    assert "has just been changed or ended (look at it" in second.message
+    assert [type(change).__name__ for change in outcome.rendered.changes] == ["Revert", "Close"]
+    assert first.first is not None
+    assert first.change == first.first + 1
+    assert all(commit.author == ended.author for commit in outcome.rendered.commits)
+
+
+def test_end_beyond_all_calendars_is_refused() -> None:
+    late = replace(placement(), expires_at=datetime(2199, 6, 1, tzinfo=UTC))
+    assert moved_end(late, timedelta(days=100)).year == 2199
+    for days in (1_000, 3_000_000):
+        with pytest.raises(InvalidInput, match=r"is not between the years 2000 and 2200 \(try a shorter one\)"):
+            moved_end(late, timedelta(days=days))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from datetime import timedelta
 
 import click
@@ -49,13 +50,19 @@ def print_outcome(settings: Settings, outcome: Outcome, form: options.Output, *,
     if not outcome.commits and not outcome.branches:
         printing.say(empty)
     first = len(outcome.rendered.commits) - len(outcome.rendered.changes)
-    for commit in outcome.rendered.commits[:first] if outcome.commits else ():
-        printing.say(commit.message.partition("\n")[0])
-    for event in outcome.events:
-        printing.say(event.line)
-    if not outcome.commits:
+    begun = outcome.rendered.commits[:first] if outcome.commits else ()
+    lines = [*(commit.message.partition("\n")[0] for commit in begun), *(event.line for event in outcome.events)]
+    clusters = tuple(advance.cluster for advance in outcome.branches)
+    print_push(lines, outcome.commits, settings.output_branch, clusters)
+
+
+def print_push(lines: Sequence[str], commits: Sequence[str], branch: str, clusters: Sequence[str]) -> None:
+    """Print a line for each change, and the branches that were pushed to, those of clusters among them."""
+    for line in lines:
+        printing.say(line)
+    if not commits:
         return
-    pushed = f"{count(len(outcome.commits), 'commit')} to {settings.output_branch}"
-    if outcome.branches:
-        pushed += f" and the {branches_of(outcome.branches)}"
-    printing.say(f"Pushed {pushed}, now at {outcome.commits[-1][:12]}.")
+    pushed = f"{count(len(commits), 'commit')} to {branch}"
+    if clusters:
+        pushed += f" and the {branches_of(clusters)}"
+    printing.say(f"Pushed {pushed}, now at {commits[-1][:12]}.")

@@ -6,21 +6,28 @@ Each drafts commits and pushes them, or with ``--dry-run`` prints them as `plan`
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime, timedelta
 from functools import partial
-from typing import Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 import click
 
 from reconciler import app
 from reconciler.adapters.git import checkout
 from reconciler.cli import options, printing
-from reconciler.cli.actions.once import print_outcome
-from reconciler.cli.actions.plans.plan import print_plan
+from reconciler.cli.actions.once import print_outcome, print_push
+from reconciler.cli.actions.plans.plan import print_plan, print_plan_document
 from reconciler.cli.actions.visibility import warn_without_observations
 from reconciler.core.decide.orders.rebalance import rebalance as rebalance_shares
-from reconciler.core.decide.orders.steer import find_placement, find_workload, plan_extension, plan_release, plan_revert
+from reconciler.core.decide.orders.steer import (
+    find_placement,
+    find_workload,
+    moved_end,
+    plan_extension,
+    plan_release,
+    plan_revert,
+)
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.decide.steps.mass_deletion import end_deleted
 from reconciler.daemon.reconcile import Memory, PassDecision, World
@@ -37,6 +44,9 @@ from reconciler.model.ids import ClusterName
 from reconciler.model.plan import Plan
 from reconciler.model.tree import Identity
 from reconciler.settings import Settings
+
+if TYPE_CHECKING:  # it takes long to import, and commands without a daemon do not need it
+    from reconciler.client import Client
 
 _EXAMPLE = "try --author 'Ada Lovelace <ada@example.com>'"
 
@@ -86,10 +96,60 @@ def extend(
 
     def decide(inputs: PassInput, person: Identity) -> Plan:
         subject = find_placement(inputs.ledger, placement)
-        end = until if until is not None else subject.expires_at + (by or timedelta())
+        end = until if until is not None else moved_end(subject, by or timedelta())
         return plan_extension(inputs, subject, end, by=person.name, reason=reason)
 
     _commit_order(settings, decide, empty="Nothing to extend.", **flags)
+
+
+def revert_remotely(
+    client: Client,
+    placements: tuple[str, ...],
+    *,
+    reason: str,
+    everywhere: bool,
+    author: str | None,
+    dry_run: bool,
+    form: options.Output,
+) -> None:
+    """Have a daemon end placements in the name of the token's owner."""
+    _refuse_author(author)
+    answer = client.revert(placements, reason=reason, everywhere=everywhere, dry_run=dry_run)
+    _print_answer(answer, form, dry_run=dry_run, empty="Nothing to revert.")
+
+
+def extend_remotely(
+    client: Client,
+    placement: str,
+    *,
+    by: timedelta | None,
+    until: datetime | None,
+    reason: str,
+    author: str | None,
+    dry_run: bool,
+    form: options.Output,
+) -> None:
+    """Have a daemon give a placement a new end in the name of the token's owner."""
+    if (by is None) == (until is None):
+        raise click.UsageError("say either --by or --until")
+    _refuse_author(author)
+    answer = client.extend(placement, by=by, until=until, reason=reason, dry_run=dry_run)
+    _print_answer(answer, form, dry_run=dry_run, empty="Nothing to extend.")
+
+
+def _refuse_author(author: str | None) -> None:
+    if author is not None:
+        raise click.UsageError("--author goes without --server: a daemon names the owner of the token")
+
+
+def _print_answer(answer: Mapping[str, Any], form: options.Output, *, dry_run: bool, empty: str) -> None:
+    plan = {name: value for name, value in answer.items() if name not in ("lines", "outputBranch")}
+    if dry_run:
+        print_plan_document(plan, form, empty=empty)
+    elif form == "json":
+        printing.json_out(plan)
+    else:
+        print_push(answer["lines"], answer["pushed"], answer["outputBranch"], tuple(answer["branches"]))
 
 
 def rebalance(settings: Settings, workload: str, *, reason: str, **flags: Unpack[options.CommitFlags]) -> None:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 import click
 
 from reconciler.cli import completion, options
+from reconciler.cli.connection import asking
 
 if TYPE_CHECKING:
+    from reconciler.client import Client
     from reconciler.settings import Settings
 
 _AUTHOR = click.option(
@@ -18,12 +20,25 @@ _AUTHOR = click.option(
 _REASON = click.option("--reason", metavar="TEXT", default="", help="The reason, for the commit message.")
 
 
+def _revert_remotely(client: Client, placements: tuple[str, ...], **flags: Any) -> None:
+    from reconciler.cli.actions import steer as action
+
+    action.revert_remotely(client, placements, **flags)
+
+
+def _extend_remotely(client: Client, placement: str, **flags: Any) -> None:
+    from reconciler.cli.actions import steer as action
+
+    action.extend_remotely(client, placement, **flags)
+
+
 @options.examples(
     "overspill revert vllm-7f3a90c1 --reason 'worker-2 is needed for the audit'",
     "overspill revert llm/vllm-7f3a90c1 llm/vllm-20b1c55e --everywhere",
     "overspill revert vllm-7f3a90c1 --dry-run",
 )
 @click.command()
+@asking(_revert_remotely)
 @click.argument("placements", metavar="PLACEMENT...", nargs=-1, required=True, shell_complete=completion.placements)
 @options.connected()
 @_REASON
@@ -87,6 +102,7 @@ def release(
     "overspill extend vllm-7f3a90c1 --until 2026-11-20T12:00:00Z --reason 'the evaluation runs until noon'",
 )
 @click.command()
+@asking(_extend_remotely)
 @click.argument("placement", metavar="PLACEMENT", shell_complete=completion.placements)
 @options.connected()
 @click.option("--by", "by", type=options.DURATION, metavar="DURATION", help="The extension of the present end: 30m.")

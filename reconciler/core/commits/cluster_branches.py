@@ -92,9 +92,9 @@ def _snapshots(
     return tuple(snapshots)
 
 
-def branches_of(advances: Sequence[Advance]) -> str:
-    """Name the branches that were pushed."""
-    return f"{'branch' if len(advances) == 1 else 'branches'} of {join_names(advance.cluster for advance in advances)}"
+def branches_of(clusters: Sequence[str]) -> str:
+    """Name the branches of some clusters."""
+    return f"{'branch' if len(clusters) == 1 else 'branches'} of {join_names(clusters)}"
 
 
 def line(advances: Sequence[Advance]) -> str:

@@ -10,16 +10,19 @@ from threading import Lock
 
 from reconciler.core.commits.write import RenderedPlan
 from reconciler.core.decide.decide import decide
+from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.observe.supposition import Supposition
 from reconciler.daemon.answers.history import History, HistorySelection, read_history
 from reconciler.daemon.answers.patch import files_before, patch
 from reconciler.daemon.answers.preview import PastView, later_input
 from reconciler.daemon.answers.proposal import ProposalRepository, ReviewedCharts, read_proposal, unobserved
 from reconciler.daemon.budgets import BudgetReader
-from reconciler.daemon.reconcile import PassDecision, World, draft, with_mass_deletion
+from reconciler.daemon.reconcile import PassDecision, World, draft, render_plan, with_mass_deletion
 from reconciler.daemon.snapshot import LatestSnapshot, Snapshot
 from reconciler.daemon.source import SourceReader
+from reconciler.daemon.steer import sign
 from reconciler.errors import InvalidInput, Transient
+from reconciler.model.plan import Plan
 from reconciler.model.tree import Identity, Tips
 from reconciler.ports import Charts, Clock
 
@@ -119,6 +122,16 @@ class AnswerDesk:
             world = self._world(repository, snapshot, charts)
             decision, rendered = draft(world, PassDecision.of(inputs, tips, decide(inputs)))
             return PlanAnswer(snapshot=snapshot, decision=decision, rendered=rendered, questions=questions)
+
+    def draft(self, decider: Callable[[PassInput], Plan], person: Identity) -> PlanAnswer:
+        """Draft what a person orders, with the person's name on it. Raises InvalidInput as `decider` does."""
+        with self._turn() as repository:
+            snapshot = self._fetched(repository)
+            inputs, _ = later_input(snapshot.decision.inputs, self._clock.now())
+            tips = replace(snapshot.decision.tips, output=inputs.ledger.commit)
+            decision = PassDecision.of(inputs, tips, decider(inputs))
+            rendered = sign(render_plan(self._world(repository, snapshot, self._charts), decision), person)
+            return PlanAnswer(snapshot=snapshot, decision=decision, rendered=rendered, questions=())
 
     def patch(self, tips: Tips, rendered: RenderedPlan) -> bytes:
         """Write the commits of a plan as a patch."""

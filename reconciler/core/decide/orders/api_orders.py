@@ -8,12 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import timedelta
 from functools import partial
 
 from reconciler.core.capacity.pod_requirements import request_requirements
-from reconciler.core.decide.orders.steer import requested_extension, requested_revert
+from reconciler.core.decide.orders.steer import (
+    extend_on_request,
+    moved_end,
+    requested_extension,
+    requested_revert,
+    revert_on_request,
+)
 from reconciler.core.decide.state.enrolment import notes, observed_clusters
-from reconciler.core.decide.state.order import Order
+from reconciler.core.decide.state.order import Order, Steering
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.decide.state.working_plan import WorkingPlan
 from reconciler.core.decide.steps.close_requests import close
@@ -65,6 +72,8 @@ class _OrderExecution:
         """Carry one order out, or say why not."""
         if order.verb is Verb.CREATE:
             return self._create(order)
+        if order.steering is not None:
+            return self._steer(order, order.steering)
         target = self._find(order)
         if isinstance(target, Answer):
             return target
@@ -303,6 +312,43 @@ class _OrderExecution:
         change = requested_revert(self.inputs, placement, by=name, reason=reason, author=order.author)
         self.working_plan.change(change)
         return Answer(change=position, workload=placement.workload)
+
+    def _steer(self, order: Order, steering: Steering) -> Answer:
+        """Revert or extend placements as the commands of these names do: all of them, or none."""
+        first, by = self.working_plan.position, order.author.name
+        placements: list[Placement] = []
+        for path in steering.paths:
+            placement = self.inputs.ledger.placements.get(path)
+            stands = placement is not None and placement in self.working_plan.of(placement.workload)
+            if placement is None or not stands or not order.may(placement.workload.workspace):
+                return _invalid(f"{path} has just been changed or ended", "look at it, and try again")
+            placements.append(placement)
+        try:
+            for placement in placements:
+                if order.verb is Verb.REVERT:
+                    revert_on_request(
+                        self.inputs,
+                        self.working_plan,
+                        placement,
+                        by=by,
+                        reason=steering.reason,
+                        everywhere=steering.everywhere,
+                        author=order.author,
+                    )
+                else:
+                    until = steering.until or moved_end(placement, steering.by or timedelta())
+                    extend_on_request(
+                        self.inputs,
+                        self.working_plan,
+                        placement,
+                        until,
+                        by=by,
+                        reason=steering.reason,
+                        author=order.author,
+                    )
+        except InvalidInput as error:
+            return _invalid(str(error), workload=placements[0].workload)
+        return Answer(change=self.working_plan.position - 1, first=first, workload=placements[0].workload)
 
     # why not
 

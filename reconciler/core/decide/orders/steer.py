@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
 
@@ -22,7 +23,7 @@ from reconciler.model.policy import BurstPolicy
 from reconciler.model.tree import Identity
 from reconciler.model.units import format_duration
 from reconciler.text.spelling import nearest
-from reconciler.text.timestamps import format_time
+from reconciler.text.timestamps import NO_SUCH_YEAR, format_time, is_plausible
 from reconciler.text.wording import as_clause, join_names
 
 
@@ -31,11 +32,16 @@ def find_placement(ledger: Ledger, text: str) -> Placement:
 
     Raises InvalidInput listing the known placements if none matches.
     """
+    return find_among(ledger.placements.values(), text)
+
+
+def find_among(placements: Iterable[Placement], text: str) -> Placement:
+    """Find a placement among some; raises InvalidInput listing these if none matches."""
     text = text.rstrip("/")
-    for path, placement in ledger.placements.items():
-        if text in (placement.name, placement.id, path):
+    placements = sorted(placements, key=lambda placement: placement.id)
+    for placement in placements:
+        if text in (placement.name, placement.id, placement.path):
             return placement
-    placements = sorted(ledger.placements.values(), key=lambda placement: placement.id)
     of_workload = [placement.id for placement in placements if text == str(placement.workload)]
     if of_workload:
         raise InvalidInput(f"{text} is a workload; name its placements: {' '.join(of_workload)}")
@@ -80,19 +86,33 @@ def plan_revert(inputs: PassInput, placements: Sequence[Placement], *, by: str, 
     The hold is for the cluster that it leaves or, with `everywhere`, for all of them. A request does not come back to
     that cluster, and is over when it has no other placement, or `everywhere` at once.
     """
-    words = as_clause(reason) or f"by {by}"
     working_plan = WorkingPlan(inputs)
     follow_manual_changes(inputs, working_plan)  # a commit of ours on top would hide it from every later pass
     for placement in placements:
-        of_request = placement.workload.request
-        for withdrawn_placement in working_plan.of(placement.workload) if of_request and everywhere else (placement,):
-            if withdrawn_placement.workload.request:
-                revert(inputs, working_plan, withdrawn_placement, EndReason.REQUESTED, words)
-            else:
-                working_plan.change(
-                    requested_revert(inputs, withdrawn_placement, by=by, reason=reason, everywhere=everywhere)
-                )
+        revert_on_request(inputs, working_plan, placement, by=by, reason=reason, everywhere=everywhere)
     return Plan(changes=working_plan.plan().changes)
+
+
+def revert_on_request(
+    inputs: PassInput,
+    working_plan: WorkingPlan,
+    placement: Placement,
+    *,
+    by: str,
+    reason: str,
+    everywhere: bool,
+    author: Identity | None = None,
+) -> None:
+    """End a placement as `plan_revert` does, in a plan under way."""
+    words = as_clause(reason) or f"by {by}"
+    of_request = placement.workload.request
+    for withdrawn in working_plan.of(placement.workload) if of_request and everywhere else (placement,):
+        if of_request:
+            revert(inputs, working_plan, withdrawn, EndReason.REQUESTED, words, author=author)
+        else:
+            working_plan.change(
+                requested_revert(inputs, withdrawn, by=by, reason=reason, everywhere=everywhere, author=author)
+            )
 
 
 def requested_revert(
@@ -158,16 +178,39 @@ def plan_extension(inputs: PassInput, placement: Placement, until: datetime, *, 
     """
     working_plan = WorkingPlan(inputs)
     follow_manual_changes(inputs, working_plan)  # as above
-    change = requested_extension(inputs, placement, until, by=by, reason=reason)
+    extend_on_request(inputs, working_plan, placement, until, by=by, reason=reason)
+    return Plan(changes=working_plan.plan().changes)
+
+
+def moved_end(placement: Placement, by: timedelta) -> datetime:
+    """Return the end of a placement moved by a duration. Raises InvalidInput for one beyond all calendars."""
+    with suppress(OverflowError):
+        until = placement.expires_at + by
+        if is_plausible(until):
+            return until
+    raise InvalidInput(f"extending {placement.id} by {format_duration(by)}: that {NO_SUCH_YEAR} (try a shorter one)")
+
+
+def extend_on_request(
+    inputs: PassInput,
+    working_plan: WorkingPlan,
+    placement: Placement,
+    until: datetime,
+    *,
+    by: str,
+    reason: str,
+    author: Identity | None = None,
+) -> None:
+    """Give a placement another end as `plan_extension` does, in a plan under way."""
+    change = replace(requested_extension(inputs, placement, until, by=by, reason=reason), author=author)
     record = working_plan.requests.get(placement.workload)
     if record is None or record.ended is not None:
         working_plan.change(change)
-    else:
-        lasting = until - (record.began_at or placement.created_at)
-        spec = replace(record.request.spec, burst_duration=lasting)
-        after = replace(record, request=replace(record.request, spec=spec), changed_at=inputs.now)
-        amend(inputs, working_plan, record, after, detail=change.detail)
-    return Plan(changes=working_plan.plan().changes)
+        return
+    lasting = until - (record.began_at or placement.created_at)
+    spec = replace(record.request.spec, burst_duration=lasting)
+    after = replace(record, request=replace(record.request, spec=spec), changed_at=inputs.now)
+    amend(inputs, working_plan, record, after, detail=change.detail, author=author)
 
 
 def requested_extension(

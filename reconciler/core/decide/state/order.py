@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 
 from reconciler.core.schema.egs.request import RequestDraft
 from reconciler.model.ids import WorkspaceName
@@ -11,8 +12,23 @@ from reconciler.model.tree import Identity
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Steering:
+    """What `overspill revert` and `overspill extend` are told."""
+
+    paths: tuple[str, ...]
+    """The directories of placements."""
+    reason: str = ""
+    everywhere: bool = False
+    """Of a revert: whether the workload is held back on every cluster."""
+    by: timedelta | None = None
+    """Of an extension: how much later the end is."""
+    until: datetime | None = None
+    """Of an extension: the new end, in the place of `by`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Order:
-    """An order of an API caller: to create, update, delete or release a placement."""
+    """An order of an API caller: to create, update, delete, release, revert or extend a placement."""
 
     number: int
     verb: Verb
@@ -29,6 +45,8 @@ class Order:
     """The fields that the body names."""
     key: str = ""
     """The digest of the idempotency key of a creation."""
+    steering: Steering | None = None
+    """Of a revert or an extension."""
     strict: bool = False
     """Refuses to delete a placement that has GPUs or is over, as EGS does (docs/reference/egs.md, R19)."""
 

@@ -20,8 +20,16 @@ from reconciler.model.units import format_duration
 from reconciler.text.wording import as_clause, count
 
 
-def follow_end(inputs: PassInput, working_plan: WorkingPlan, placement: Placement, why: EndReason, detail: str) -> None:
-    """Amend or close the request of a placement that has just ended."""
+def follow_end(
+    inputs: PassInput,
+    working_plan: WorkingPlan,
+    placement: Placement,
+    why: EndReason,
+    detail: str,
+    *,
+    author: Identity | None = None,
+) -> None:
+    """Amend or close the request of a placement that has just ended; `author` is who asked for the end."""
     record = working_plan.requests.get(placement.workload)
     if record is None or record.ended is not None:
         return
@@ -36,10 +44,11 @@ def follow_end(inputs: PassInput, working_plan: WorkingPlan, placement: Placemen
             _fail(inputs, working_plan, record, placement, detail, others=others)
         # 3. A person ended it on this cluster, its GPUs were idle there, or it has run to completion there.
         case EndReason.REQUESTED | EndReason.IDLE | EndReason.SUCCEEDED if others:
-            working_plan.change(Amend(before=record, after=_without(inputs, record, placement), detail=detail))
+            after = _without(inputs, record, placement)
+            working_plan.change(Amend(before=record, after=after, detail=detail, author=author))
         case EndReason.REQUESTED | EndReason.IDLE | EndReason.SUCCEEDED:
             succeeded = why is EndReason.SUCCEEDED
-            close(inputs, working_plan, record, Provisioning.COMPLETED, detail, succeeded=succeeded)
+            close(inputs, working_plan, record, Provisioning.COMPLETED, detail, author=author, succeeded=succeeded)
         # 4. It may not stay on its cluster: it waits for another one until its time is over.
         case _:
             pass

@@ -173,11 +173,19 @@ def _move_excluded(inputs: PassInput, working_plan: WorkingPlan, finder: Candida
         _move(inputs, working_plan, finder, placement, f"{placement.cluster}: {refusal.message}")
 
 
-def revert(inputs: PassInput, working_plan: WorkingPlan, placement: Placement, why: EndReason, detail: str) -> None:
+def revert(
+    inputs: PassInput,
+    working_plan: WorkingPlan,
+    placement: Placement,
+    why: EndReason,
+    detail: str,
+    *,
+    author: Identity | None = None,
+) -> None:
     """Revert a placement, with the cool-down of its policy; a request goes on with its other placements, or ends."""
-    working_plan.change(make_revert(inputs, placement, why, detail))
+    working_plan.change(make_revert(inputs, placement, why, detail, author=author))
     if placement.workload.request:
-        follow_end(inputs, working_plan, placement, why, detail)
+        follow_end(inputs, working_plan, placement, why, detail, author=author)
 
 
 def make_revert(
