@@ -18,7 +18,7 @@ from reconciler.cli import main
 from tests.fakes.warm_command import overspill
 
 CHECKOUT = Path(__file__).parents[2]
-README = (CHECKOUT / "README.md").read_text()
+TUTORIAL = (CHECKOUT / "docs" / "tutorial" / "on-this-machine.md").read_text()
 TEMPO = "0.6"
 
 
@@ -56,7 +56,7 @@ def test_the_demo_does_what_it_promises(tmp_path: Path) -> None:
     the_speed_up_is_a_persons_commit(out)
     the_daemon_speaks_for_itself(out, folded)
     it_ends_with_commands_that_work(out, said)
-    the_readme_shows_its_commit(out)
+    the_tutorial_shows_its_commit(out)
     assert processes_about(out) == []
 
 
@@ -138,8 +138,8 @@ def it_ends_with_commands_that_work(out: Path, said: str) -> None:
     assert timedelta() <= datetime.fromisoformat(moment) - newest < timedelta(minutes=1)
 
 
-def the_readme_shows_its_commit(out: Path) -> None:
-    blocks = re.findall(r"^```text\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
+def the_tutorial_shows_its_commit(out: Path) -> None:
+    blocks = re.findall(r"^```text\n(.*?)^```$", TUTORIAL, re.MULTILINE | re.DOTALL)
     (shown,) = [block for block in blocks if "Overspill-Digest" in block]
     made = git(out / "remote.git", "log", "--format=%B%x00", "--grep=^burst.* on worker-3", "placements").split("\0")
     assert plain(shown) in [plain(message) for message in made]

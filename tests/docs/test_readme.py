@@ -1,4 +1,4 @@
-"""README.md is a promise: what it tells people to type works, in its order, from an empty directory."""
+"""README.md and the tutorial are promises: what they tell people to type works, in its order, in an empty directory."""
 
 from __future__ import annotations
 
@@ -10,10 +10,35 @@ from pathlib import Path
 
 CHECKOUT = Path(__file__).parents[2]
 README = (CHECKOUT / "README.md").read_text()
+TUTORIAL = (CHECKOUT / "docs" / "tutorial" / "on-this-machine.md").read_text()
 BLOCK = re.compile(r"^```sh ?(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-BLOCKS = BLOCK.findall(README)
+FIRST = BLOCK.findall(README)
+BLOCKS = BLOCK.findall(TUTORIAL)
 NOT_FOR_TESTS = re.compile(r"(make|mkdir|docker|python3 -m (pip|venv)) ")
 """What needs a network, a container engine or the test suite itself; .ci/run does what it can of it."""
+
+
+SEEN = """
+apiVersion: overspill.dev/v1alpha1
+kind: Observation
+cluster: worker-1
+observedAt: "2026-11-20T10:01:00Z"
+workloads:
+  - kind: Deployment
+    namespace: serving
+    name: vllm
+    wanted: 5
+    running: 2
+    unschedulable: [{replicas: 3, since: "2026-11-20T10:00:00Z"}]
+    replica: {requests: {nvidia.com/gpu: 1}}
+---
+apiVersion: overspill.dev/v1alpha1
+kind: Observation
+cluster: worker-2
+observedAt: "2026-11-20T10:01:00Z"
+pools: [{name: gpu, allocatable: {nvidia.com/gpu: 4, pods: 20}, nodes: [{name: gpu-1}]}]
+"""
+"""Three replicas of the template of README have no node."""
 
 
 def test_every_command_works_in_an_empty_home_directory(tmp_path: Path, person: dict[str, str]) -> None:
@@ -55,6 +80,20 @@ def test_every_command_works_in_an_empty_home_directory(tmp_path: Path, person: 
     assert branch.stdout == "main\n", "the next edit would land on what Overspill writes"
 
 
+def test_the_one_file_of_readme_is_enough_for_a_burst(tmp_path: Path, person: dict[str, str]) -> None:
+    (fleet,) = re.findall(r"^```yaml\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
+    (command,) = [text for mark, text in FIRST if mark == "runnable"]
+    assert len(fleet.splitlines()) <= 42
+    begin = "git init -q -b main fleet; cat > fleet/fleet.yaml; git -C fleet add -A; git -C fleet commit -qm Begin"
+    subprocess.run(["bash", "-euc", begin], cwd=tmp_path, env=person, input=fleet, check=True, text=True)
+    (tmp_path / "seen.yaml").write_text(SEEN)
+    look = f"{command}overspill plan --repo fleet --observations seen.yaml --at 2026-11-20T10:01:00Z 2>&1"
+    done = subprocess.run(["bash", "-euc", look], cwd=tmp_path, env=person, check=True, capture_output=True, text=True)
+    assert "2 clusters, 1 workspace, 1 template, 1 policy: 0 errors, 0 warnings" in done.stdout
+    (placed,) = [line.split() for line in done.stdout.splitlines() if line.startswith("Place")]
+    assert (placed[1], placed[3:5]) == ("llm/vllm", ["worker-2", "3"])
+
+
 def test_the_daemon_runs_as_it_is_told_to(tmp_path: Path, person: dict[str, str]) -> None:
     (command,) = [text for mark, text in BLOCKS if mark == "daemon"]
     subprocess.run(
@@ -80,8 +119,9 @@ def test_the_daemon_runs_as_it_is_told_to(tmp_path: Path, person: dict[str, str]
 
 
 def test_no_command_escapes_the_tests() -> None:
-    assert {mark for mark, _ in BLOCKS} == {"", "runnable", "daemon", "clusters"}  # tests/e2e has the clusters
-    for mark, text in BLOCKS:
+    assert {mark for mark, _ in FIRST} == {"", "runnable", "clusters"}  # tests/e2e has the clusters
+    assert {mark for mark, _ in BLOCKS} == {"", "runnable", "daemon"}
+    for mark, text in FIRST + BLOCKS:
         if mark:
             continue
         for line in text.splitlines():
@@ -90,7 +130,7 @@ def test_no_command_escapes_the_tests() -> None:
 
 def test_it_installs_where_the_system_forbids_pip() -> None:
     """Debian and others mark their Python as theirs (PEP 668): pip installs into an environment alone."""
-    (block,) = [text for _, text in BLOCKS if "pip install" in text]
+    (block,) = [text for _, text in FIRST if "pip install" in text]
     made, activated, installed = re.split(r" && |\n", block.strip())
     assert made == f"python3 -m venv {activated.removeprefix('. ').removesuffix('/bin/activate')}"
     assert installed.startswith("python3 -m pip install .")
@@ -107,6 +147,6 @@ def test_the_log_it_shows_is_the_demos() -> None:
     from reconciler.demo.story import timing  # noqa: PLC0415 - only this test knows the demo
 
     lasting = f"for {timing(1.0).burst}s"
-    shown = [line for line in README.splitlines() if re.match(r'(burst\(|Revert "burst\()', line)]
+    shown = [line for line in TUTORIAL.splitlines() if re.match(r'(burst\(|Revert "burst\()', line)]
     assert len(shown) == 7
     assert all(lasting in line for line in shown)
