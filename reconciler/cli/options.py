@@ -12,6 +12,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, timedelta
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, TypeAlias, TypedDict, TypeVar
 
 import click
@@ -257,6 +258,32 @@ class Moment(click.ParamType[datetime]):
         if moment.tzinfo is None:
             self.fail(f"{text!r} has no time zone (try {text}Z)", param, ctx)
         return moment.replace(microsecond=0)
+
+
+class ExistingPath(click.Path):
+    """A path that is there; the error for any other names the nearest one beside it."""
+
+    def __init__(self, *, file_okay: bool = True, dir_okay: bool = True, allow_dash: bool = False) -> None:
+        super().__init__(exists=True, file_okay=file_okay, dir_okay=dir_okay, allow_dash=allow_dash, path_type=Path)
+
+    def convert(
+        self, value: str | os.PathLike[str], param: click.Parameter | None, ctx: click.Context | None
+    ) -> str | bytes | os.PathLike[str]:
+        """Check a path, or fail as a usage error."""
+        try:
+            return super().convert(value, param, ctx)
+        except click.BadParameter as error:
+            near = "" if Path(value).exists() else self._nearest(Path(value))
+            raise click.BadParameter(f"{error.message.rstrip('.')}{near}.", ctx, param) from error
+
+    def _nearest(self, path: Path) -> str:
+        import difflib
+
+        try:
+            beside = {each.name: each for each in path.parent.iterdir() if self.file_okay or each.is_dir()}
+        except OSError:
+            return ""
+        return "".join(f" (try '{beside[name]}')" for name in difflib.get_close_matches(path.name, beside, n=1))
 
 
 class Duration(click.ParamType[timedelta]):

@@ -171,3 +171,13 @@ def test_piped_table_has_no_colour_and_cuts_nothing_off(overspill: Terminal, see
     assert "\x1b" not in shown
     assert "…" not in shown
     assert max(map(len, shown.splitlines())) > 120
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_usage_breaks_no_word_at_eighty_columns(name: str) -> None:
+    command = main.commands[name]
+    context = click.Context(command, info_name=name, parent=click.Context(main, info_name="overspill"))
+    pieces = {word for piece in command.collect_usage_pieces(context) for word in piece.split()}
+    formatter = click.HelpFormatter(width=80)
+    command.format_usage(context, formatter)
+    assert set(formatter.getvalue().split()) <= pieces | {"Usage:", "overspill", name}

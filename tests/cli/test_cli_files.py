@@ -46,8 +46,20 @@ def test_the_page_tells_how_many_files_init_writes(terminal: Terminal, tmp_path:
 
 
 def test_what_init_wrote_passes_check(terminal: Terminal, tmp_path: Path) -> None:
-    terminal.done("init", str(tmp_path / "fleet"))
-    assert terminal.done("check", str(tmp_path / "fleet")).endswith(": 0 errors, 0 warnings\n")
+    fleet = tmp_path / "fleet"
+    terminal.done("init", str(fleet))
+    assert terminal.done("check", str(fleet)).endswith(": 0 errors, 0 warnings\n")
+    above = terminal("check", str(tmp_path))
+    assert above.exit_code == 1
+    assert f"no fleet repository begins here, but in fleet (try `overspill check {fleet}`)" in above.stderr
+
+
+@pytest.mark.parametrize("words", [("check",), ("lend", "deployment/vllm", "--fleet")])
+def test_a_path_that_is_not_there_is_named_with_the_nearest(
+    terminal: Terminal, files: Path, words: tuple[str, ...]
+) -> None:
+    result = terminal(*words, str(files.with_name("fleeet")))
+    assert (result.exit_code, f"does not exist (try '{files}')." in result.stderr) == (2, True)
 
 
 def test_first_plan_of_what_init_wrote_bursts_and_holds_nothing_back(terminal: Terminal, tmp_path: Path) -> None:

@@ -23,7 +23,9 @@ ROOT = Path(__file__).parents[2]
 
 def test_once_tells_each_change_in_a_line_and_where_it_went(overspill: Terminal, fleet: Remote, see: See) -> None:
     see()
-    lines = overspill.done("once").splitlines()
+    result = overspill("once")
+    assert (result.exit_code, result.stderr) == (0, "")
+    lines = result.stdout.splitlines()
     assert [line.partition(" for 10m (")[0] for line in lines[:3]] == [
         "start(demo): the output branch",
         "burst(llm/vllm): 2 replicas on worker-2",
@@ -40,6 +42,9 @@ def test_once_with_nothing_to_do_commits_nothing(overspill: Terminal, fleet: Rem
     before = fleet.tip("placements")
     assert overspill.done("once") == "Nothing to change.\n"
     assert fleet.tip("placements") == before
+    misspelt = overspill("once", "--output-branch", "placemnts")
+    assert misspelt.exit_code == 0
+    assert "'placemnts' was not there and begins anew; there is 'placements'" in misspelt.stderr
 
 
 def test_once_tells_which_branches_of_clusters_it_moved(overspill: Terminal, fleet: Remote, see: See) -> None:

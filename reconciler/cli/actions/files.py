@@ -110,6 +110,8 @@ def _check(path: Path, top: Path, name: str, observations: Path | None) -> Repos
         raise InvalidInput(
             f"{path}: no file of a fleet repository is in here (try `overspill init DIRECTORY` to begin one)"
         )
+    if not name and declared and not (desired.clusters or desired.workspaces):
+        _refuse_fleet_below(path, declared)
     ignored = ", passed over by spec.ignore of the Fleet" if name and is_ignored(name, files) else ""
     return RepositoryCheck(
         problems=problems,
@@ -120,6 +122,22 @@ def _check(path: Path, top: Path, name: str, observations: Path | None) -> Repos
         paths=[_normal(path)] if name else [_normal(top / file) for file in declared],
         title=f"{_normal(path)}{ignored}" if name else "",
     )
+
+
+def _refuse_fleet_below(path: Path, declared: Sequence[str]) -> None:
+    """Raise InvalidInput where all that is declared lies in directories that are fleet repositories themselves."""
+    tops = {name.partition("/")[0] for name in declared if "/" in name}
+    fleets = sorted(top for top in tops if f"{top}/fleet.yaml" in declared or _has_fleet(top, declared))
+    if fleets and all(file.partition("/")[0] in fleets for file in declared):
+        raise InvalidInput(
+            f"{path}: no fleet repository begins here, but in {join_names(fleets)}"
+            f" (try `overspill check {_normal(path / fleets[0])}`)"
+        )
+
+
+def _has_fleet(top: str, declared: Sequence[str]) -> bool:
+    """Tell whether a directory has Clusters and Workspaces where a fleet repository has them."""
+    return all(any(file.startswith(f"{top}/{folder}/") for file in declared) for folder in ("clusters", "workspaces"))
 
 
 def _document(result: RepositoryCheck) -> dict[str, object]:

@@ -12,7 +12,7 @@ from reconciler import app
 from reconciler.adapters.engine_webhooks import EngineWebhooks
 from reconciler.cli import options, printing
 from reconciler.cli.actions.plans.plan import plan_document, print_suppressed
-from reconciler.cli.actions.visibility import warn_of_old_observations, warn_without_observations
+from reconciler.cli.actions.visibility import note_new_branch, warn_of_old_observations, warn_without_observations
 from reconciler.core.commits.cluster_branches import branches_of
 from reconciler.daemon.reconcile import Outcome, reconcile_once
 from reconciler.daemon.steer import retry_conflicts
@@ -29,6 +29,7 @@ def once(settings: Settings, form: options.Output) -> None:
     webhooks = EngineWebhooks(settings.notify)
     with app.connected(settings, webhooks) as (world, memory):
         outcome = retry_conflicts(lambda: reconcile_once(world, memory), random=random.random)
+        note_new_branch(settings, outcome.decision.tips.output, world.repository)
     print_outcome(settings, outcome, form, empty="Nothing to change.")
     if form == "table":
         print_suppressed(json_value(outcome.rendered.suppressed))

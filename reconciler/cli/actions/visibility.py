@@ -1,13 +1,19 @@
-"""Warnings about clusters that cannot be seen, with a way out."""
+"""Warnings about clusters that cannot be seen, and about an output branch that may be misspelt, with a way out."""
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Iterable
 
 from reconciler.app import NO_OBSERVATIONS
 from reconciler.cli import printing
+from reconciler.model.ids import CommitId
 from reconciler.model.plan import Reason, Suppressed
+from reconciler.ports import Repository
 from reconciler.settings import Settings
+
+_USUAL_BRANCH = "placements"
+"""The output branch where no setting names one."""
 
 
 def warn_without_observations(settings: Settings) -> None:
@@ -23,4 +29,18 @@ def warn_of_old_observations(settings: Settings, suppressed: Iterable[Suppressed
         printing.warn(
             f"{settings.observations}: a primary counts as unseen (write the observations anew: the Fleet's"
             " observationMaxAge says how old they may be)"
+        )
+
+
+def note_new_branch(settings: Settings, tip: CommitId | None, repository: Repository) -> None:
+    """Tell that an output branch begins anew where the repository has another one of nearly its name, or the usual."""
+    branch = settings.output_branch
+    if tip is not None:
+        return
+    others = [name for name in repository.branch_names() if name not in (branch, settings.source_branch)]
+    near = difflib.get_close_matches(branch, others, n=1) or [name for name in others if name == _USUAL_BRANCH]
+    if near:
+        printing.note(
+            f"note: the output branch {branch!r} was not there and begins anew; there is {near[0]!r}"
+            f" (if you meant that: `git push origin --delete {branch}`, then --output-branch {near[0]})"
         )

@@ -102,10 +102,10 @@ def init(
     "overspill check -o github",
 )
 @click.command()
-@click.argument("path", type=click.Path(exists=True, path_type=Path), default=".")
+@click.argument("path", type=options.ExistingPath(), default=".")
 @click.option(
     "--observations",
-    type=click.Path(exists=True, path_type=Path),
+    type=options.ExistingPath(),
     help="A file or directory of observations: templates are compared with what their primaries run.",
 )
 @options.forms("github", "sarif", "junit", about="annotations of GitHub Actions, SARIF and JUnit's XML are for CI")
@@ -127,7 +127,7 @@ def check(path: Path, observations: Path | None, form: CheckForm) -> None:
     "overspill schema --all --out schemas/",
 )
 @click.command()
-@click.argument("kind", required=False, type=click.Choice(KINDS, case_sensitive=False))
+@click.argument("kind", metavar="[KIND]", required=False, type=click.Choice(KINDS, case_sensitive=False))
 @click.option("--all", "every", is_flag=True, help="Write the schemas of all kinds; needs --out.")
 @click.option("--out", type=click.Path(file_okay=False, path_type=Path), metavar="DIR", help="Write files to DIR.")
 def schema(kind: str | None, out: Path | None, *, every: bool) -> None:

@@ -37,7 +37,7 @@ def _read_lifetime(_ctx: click.Context, _parameter: click.Parameter, value: time
 @click.option("--cluster", metavar="NAME", help="The Cluster that the context leads to, where it has another name.")
 @click.option(
     "--fleet",
-    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    type=options.ExistingPath(file_okay=False),
     default=".",
     help="The directory of the fleet repository. By default this one.",
 )

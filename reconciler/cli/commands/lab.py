@@ -47,7 +47,7 @@ def lab() -> None:
 )
 @click.option(
     "--traces",
-    type=click.Path(path_type=Path, exists=True, file_okay=False),
+    type=options.ExistingPath(file_okay=False),
     metavar="DIR",
     help="The directory of the public request logs, for the scenarios azure-conv and azure-code.",
 )
@@ -105,7 +105,7 @@ def run(
 @click.option("--policy", default="init", show_default=True, metavar="FILE|NAME", help="The policy to vary.")
 @click.option(
     "--traces",
-    type=click.Path(path_type=Path, exists=True, file_okay=False),
+    type=options.ExistingPath(file_okay=False),
     metavar="DIR",
     help="The directory of the public request logs, for the scenarios azure-conv and azure-code.",
 )
@@ -142,7 +142,7 @@ def sweep(
     "overspill lab replay passes/ --repo https://git.example.com/ml/fleet.git -o json",
 )
 @lab.command()
-@click.argument("recording", type=click.Path(path_type=Path, exists=True))
+@click.argument("recording", type=options.ExistingPath())
 @options.connected()
 @click.option(
     "--at",
@@ -174,7 +174,7 @@ def replay(settings: Settings, recording: Path, at: datetime | None, form: optio
 @click.argument("head")
 @click.option(
     "--recording",
-    type=click.Path(path_type=Path, exists=True),
+    type=options.ExistingPath(),
     required=True,
     metavar="DIR",
     help="The directory of `overspill run --record`, or one file of it.",

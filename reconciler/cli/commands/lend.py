@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 @click.option("--name", metavar="NAME", help="The name of the template. By default that of the workload.")
 @click.option(
     "--fleet",
-    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    type=options.ExistingPath(file_okay=False),
     default=".",
     help="The directory of the fleet repository. By default this one.",
 )
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     "-f",
     "--filename",
     "manifests",
-    type=click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=Path),
+    type=options.ExistingPath(dir_okay=False, allow_dash=True),
     help="Read the objects from this file, as `kubectl get -o yaml` prints them, and not from the cluster.",
 )
 @click.option(
