@@ -178,6 +178,7 @@ def inspected(
         kubeconfig = checked_kubeconfig(settings)
         from reconciler.adapters.daemon_call import DaemonCall  # noqa: PLC0415 - for one command alone
         from reconciler.adapters.git import checkout  # noqa: PLC0415 - for one command alone
+        from reconciler.adapters.git_host import GitHost  # noqa: PLC0415 - for one command alone
         from reconciler.adapters.kube import KubeInquiry  # noqa: PLC0415 - slow to import, and few commands need it
         from reconciler.adapters.webhook_call import reach  # noqa: PLC0415 - for one command alone
         from reconciler.daemon.inspection import Surroundings  # noqa: PLC0415 - for one command alone
@@ -186,6 +187,7 @@ def inspected(
         around = Surroundings(
             url=logs.redact(settings.repo),
             rehearsal=repository,
+            host=GitHost(settings.repo, _credentials(settings), timeout=PATIENCE.total_seconds()),
             servers=KubeInquiry(kubeconfig, clock=SystemClock(), patience=PATIENCE, plugins=settings.login_plugins),
             endpoints=settings.notify,
             reach=partial(reach, timeout=PATIENCE.total_seconds()),
@@ -385,20 +387,24 @@ def _describe_sources(settings: Settings, address: str) -> str:
     return f"{', '.join(part for part in parts if part)}; Ctrl-C stops it"
 
 
-def _open_repository(settings: Settings) -> GitRepository:
+def _credentials(settings: Settings) -> Credentials:
     given = Credentials(
         password="" if settings.git_password_file else settings.git_password,
         password_file=settings.git_password_file,
         ssh_key=settings.ssh_key,
         known_hosts=settings.known_hosts,
     )
+    return replace(given, username=settings.git_username) if settings.git_username else given
+
+
+def _open_repository(settings: Settings) -> GitRepository:
     return GitRepository(
         settings.repo,
         cache=settings.cache_dir,
         source_branch=settings.source_branch,
         output_branch=settings.output_branch,
         committer=_committer(settings),
-        credentials=replace(given, username=settings.git_username) if settings.git_username else given,
+        credentials=_credentials(settings),
     )
 
 

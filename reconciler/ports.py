@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Protocol
 
+from reconciler.core.readiness.branch_rules import BranchRules
 from reconciler.core.readiness.check import AskedServer
 from reconciler.core.readiness.programs import DaemonAnswer
 from reconciler.core.readiness.question import ApiQuestion
@@ -172,6 +173,14 @@ class ApiServers(Protocol):
         self, desired: Desired, questions: Mapping[AskedServer, Collection[ApiQuestion]]
     ) -> Mapping[AskedServer, ServerAnswers]:
         """Ask all servers at the same time, within a bound, and return what each has answered."""
+        ...
+
+
+class BranchRuleSource(Protocol):
+    """The host of the fleet repository, as far as it tells who may push to a branch."""
+
+    def rules(self, branch: str) -> BranchRules:
+        """Return what it tells of a branch."""
         ...
 
 

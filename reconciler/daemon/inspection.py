@@ -12,6 +12,7 @@ from functools import partial
 
 from reconciler.bulkhead import Seam, attempt
 from reconciler.core.readiness import git
+from reconciler.core.readiness.branch_rules import rules_result
 from reconciler.core.readiness.check import AskedServer, Check, CheckGroup, CheckResult, unknown, with_kubeconfig
 from reconciler.core.readiness.fleet_checks import server_checks
 from reconciler.core.readiness.programs import daemon_results, program_results
@@ -31,7 +32,7 @@ from reconciler.errors import Bug, OverspillError, Problem
 from reconciler.model.event import Endpoint
 from reconciler.model.policy import Desired
 from reconciler.model.tree import Tips
-from reconciler.ports import ApiServers, PushRehearsal, RunningDaemon
+from reconciler.ports import ApiServers, BranchRuleSource, PushRehearsal, RunningDaemon
 
 _THREADS = 8
 """Webhooks that are called at the same time."""
@@ -44,6 +45,7 @@ class Surroundings:
     url: str
     """The address of the repository, for people."""
     rehearsal: PushRehearsal
+    host: BranchRuleSource
     servers: ApiServers
     endpoints: tuple[Endpoint, ...]
     reach: Callable[[Endpoint], int | str]
@@ -113,7 +115,9 @@ def _git(world: World, memory: Memory, around: Surroundings) -> tuple[list[Check
         around.rehearsal.rehearse_push()
     except OverspillError as error:
         refusal = error
-    results.append(git.push_result(world.output_branch, around.url, refusal))
+    rules = rules_result(world.output_branch, around.host.rules(world.output_branch.removeprefix("refs/heads/")))
+    results.append(git.push_result(world.output_branch, around.url, refusal, rules_shown=rules is not None))
+    results += [rules] if rules is not None else []
     return results, (desired, tips)
 
 

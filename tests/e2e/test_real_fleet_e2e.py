@@ -150,7 +150,7 @@ def test_the_page_takes_a_reader_from_kubeconfigs_to_a_first_burst_and_back(pers
                 assert re.search(rf"^{name} +context {name} +\d+s ", told, re.MULTILINE), told
             assert re.search("^Start .* the output branch$", told, re.MULTILINE), told
         if "overspill doctor" in block:
-            by_daemon, by_administrator = told.split("\ngit\n")
+            _, by_daemon, by_administrator = told.split("this machine\n")
             for lines in (by_daemon, by_administrator):
                 assert re.search(r"^\d+ ok, 0 missing, \d+ unknown\.$", lines, re.MULTILINE), told
             assert "logged in as overspill-system/overspill" in by_daemon, told

@@ -61,11 +61,12 @@ def output_result(branch: str, tip: CommitId | None, others: Collection[str]) ->
     return ok(subject, "not there yet: the first pass begins it")
 
 
-def push_result(branch: str, url: str, refusal: OverspillError | None) -> CheckResult:
-    """Report a rehearsal of a push, which moves nothing."""
+def push_result(branch: str, url: str, refusal: OverspillError | None, *, rules_shown: bool) -> CheckResult:
+    """Report a rehearsal of a push, which moves nothing; `rules_shown` tells that the host's rules are a line too."""
     subject = f"push to {branch}"
     if refusal is None:
-        return ok(subject, "a dry run is taken; rules of the host for a branch show at a real push alone")
+        hidden = "; rules of the host for a branch show at a real push alone"
+        return ok(subject, f"a dry run is taken{'' if rules_shown else hidden}")
     again = shlex.join(["git", "push", "--dry-run", redacted(url), f"HEAD:refs/heads/{branch}"])
     report = missing if isinstance(refusal, InvalidInput) else unknown
     return report(subject, str(refusal), again)

@@ -1,0 +1,90 @@
+"""The API of a git host, asked for the rules of one branch: GitHub's, GitLab's, and that of Gitea and Forgejo.
+
+Which software a host runs is asked without a login; the login of git is sent to the host that it is for, and nowhere
+else. Nothing is written.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Mapping
+from urllib.parse import SplitResult, urlsplit
+
+from reconciler.adapters.git.remote import Credentials, check_address
+from reconciler.core.readiness.branch_rules import BranchRules, HostAnswer, HostSoftware, rule_paths, settings_page
+from reconciler.errors import InvalidInput
+from reconciler.http_client import HttpClient, NoAnswer
+from reconciler.model.workload import Json
+
+_GITHUB, _GITHUB_API = "github.com", "https://api.github.com"
+_LIMIT = 1 << 20
+"""Bytes that are read of an answer."""
+_UNAUTHORIZED = 401
+
+
+class GitHost:
+    """Asks the host of a repository (a `ports.BranchRuleSource`); `timeout` is in seconds, for each answer."""
+
+    def __init__(self, url: str, credentials: Credentials, *, timeout: float) -> None:
+        self._remote = check_address(url, credentials)
+        self._timeout = timeout
+
+    def rules(self, branch: str) -> BranchRules:
+        """Return what the host tells of a branch; nothing for a repository that is not reached by https."""
+        parts = urlsplit(self._remote.url)
+        project = parts.path.strip("/").removesuffix(".git")
+        nothing = BranchRules(software=None, project=project, page="")
+        if parts.scheme not in ("https", "http"):
+            return nothing
+        root = f"{parts.scheme}://{parts.netloc}"
+        try:
+            with HttpClient(timeout=self._timeout) as http:
+                software = _software(http, parts, root)
+                if software is None:
+                    return nothing
+                api = _GITHUB_API if parts.hostname == _GITHUB else root
+                headers = self._headers(software)
+                paths = rule_paths(software, project, branch)
+                answers = {path: _ask(http, f"{api}{path}", headers) for path in paths}
+        except InvalidInput:  # a proxy that cannot be used
+            return nothing
+        return BranchRules(
+            software=software, project=project, page=settings_page(software, root, project), answers=answers
+        )
+
+    def _headers(self, software: HostSoftware) -> Mapping[str, str]:
+        credentials = self._remote.credentials
+        password = credentials.current_password()
+        if not password:
+            return {}
+        if software is HostSoftware.GITEA:  # takes a token in place of a password, as for git
+            pair = base64.b64encode(f"{credentials.username}:{password}".encode()).decode()
+            return {"Authorization": f"Basic {pair}"}
+        return {"Authorization": f"Bearer {password}"}
+
+
+def _software(http: HttpClient, parts: SplitResult, root: str) -> HostSoftware | None:
+    """Tell which software a host runs, by what it answers to everybody."""
+    if parts.hostname == _GITHUB:
+        return HostSoftware.GITHUB
+    gitea = _ask(http, f"{root}/api/v1/version", {})
+    if isinstance(gitea.body, dict) and isinstance(gitea.body.get("version"), str):
+        return HostSoftware.GITEA
+    gitlab = _ask(http, f"{root}/api/v4/version", {})
+    known = isinstance(gitlab.body, dict) and (
+        "revision" in gitlab.body or (gitlab.status == _UNAUTHORIZED and "message" in gitlab.body)
+    )
+    return HostSoftware.GITLAB if known else None
+
+
+def _ask(http: HttpClient, url: str, headers: Mapping[str, str]) -> HostAnswer:
+    try:
+        answer = http.send("GET", url, headers={"Accept": "application/json", **headers}, limit=_LIMIT)
+    except NoAnswer:
+        return HostAnswer(status=0)
+    try:
+        body: Json = json.loads(answer.body)
+    except (ValueError, RecursionError):
+        body = None
+    return HostAnswer(status=answer.status, body=body)

@@ -1,0 +1,49 @@
+"""What a git host tells of a branch says whether a push may be refused; what it keeps to itself is unknown."""
+
+from __future__ import annotations
+
+import pytest
+
+from reconciler.core.readiness.branch_rules import BranchRules, HostAnswer, HostSoftware, rule_paths, rules_result
+from reconciler.core.readiness.check import Readiness
+from reconciler.model.workload import Json
+
+GITHUB, GITLAB, GITEA = HostSoftware
+PAGE = "https://git.example.com/settings"
+
+
+@pytest.mark.parametrize(
+    ("software", "answers", "readiness", "seen"),
+    [
+        (GITHUB, [(200, []), (404, {})], Readiness.OK, "none of GitHub's refuses a push"),
+        (GITHUB, [(200, [{"type": "deletion"}]), (200, {"protected": False})], Readiness.OK, "none of GitHub's"),
+        (GITHUB, [(200, [{"type": "pull_request"}]), (200, {})], Readiness.UNKNOWN, "has the rules pull_request"),
+        (GITHUB, [(200, []), (200, {"protected": True})], Readiness.UNKNOWN, "tells administrators alone"),
+        (
+            GITHUB,
+            [(404, {"message": "Not Found"}), (404, {})],
+            Readiness.UNKNOWN,
+            "not tell them to this account (404)",
+        ),
+        (GITLAB, [(200, {"protected": True, "can_push": True})], Readiness.OK, "GitLab lets this account push"),
+        (GITLAB, [(200, {"protected": True, "can_push": False})], Readiness.MISSING, "the branch is protected"),
+        (GITLAB, [(404, {"message": "404 Branch Not Found"})], Readiness.UNKNOWN, "once the branch is there"),
+        (GITEA, [(200, {"user_can_push": False})], Readiness.MISSING, "Gitea does not let this account push"),
+        (GITEA, [(0, None)], Readiness.UNKNOWN, "does not tell them to this account (0)"),
+        (GITEA, [(200, "x")], Readiness.UNKNOWN, "does not tell them to this account (200)"),
+    ],
+)
+def test_rules_of_a_host_are_told(
+    software: HostSoftware, answers: list[tuple[int, Json]], readiness: Readiness, seen: str
+) -> None:
+    paths = rule_paths(software, "acme/fleet", "placements")
+    told = {path: HostAnswer(status=status, body=body) for path, (status, body) in zip(paths, answers, strict=True)}
+    result = rules_result("placements", BranchRules(software=software, project="acme/fleet", page=PAGE, answers=told))
+    assert result is not None
+    assert (result.readiness, seen in result.seen) == (readiness, True), result
+    assert bool(result.remedy) is (readiness is not Readiness.OK)
+
+
+def test_names_of_branches_and_projects_are_quoted() -> None:
+    (path,) = rule_paths(GITLAB, "acme/fleet", "placements/worker 2")
+    assert path == "/api/v4/projects/acme%2Ffleet/repository/branches/placements%2Fworker%202"
