@@ -175,11 +175,14 @@ def read_input(
     """Read both branches as they stand at `tips`, and look at the clusters, unless they were `seen` a moment ago."""
     if tips.source is None:
         raise missing_branch(world.repository, world.source_branch)
-    desired = memory.source.desired(tips.source)
     ledger = memory.branch.ledger(tips.output)
     if seen is None:
-        world.clusters.follow(desired)
-        seen = with_template_differences(with_unknown_clusters(world.clusters.observe(), desired), desired)
+        world.clusters.follow(memory.source.desired(tips.source))
+        observed = world.clusters.observe()
+        desired = memory.source.expanded(tips.source, observed)
+        seen = with_template_differences(with_unknown_clusters(observed, desired), desired)
+    else:
+        desired = memory.source.expanded(tips.source, seen)
     now = world.clock.now()
     history = memory.history
     author = world.author

@@ -10,9 +10,11 @@ from reconciler.core.fleet.assemble import assemble_with_rejections, is_ignored
 from reconciler.core.fleet.file import ParsedFile
 from reconciler.core.fleet.objects import Contest, Identity, identity
 from reconciler.core.fleet.read_file import is_read, parse_file
+from reconciler.core.fleet.sources.observed_contents import observed_contents
 from reconciler.core.fleet.sources.plain_manifests import in_source, path_sources, plain_manifests
 from reconciler.core.schema.yaml import MAX_BYTES, too_large
 from reconciler.errors import InvalidInput, Problem, Severity, Transient
+from reconciler.model.capacity import Observed
 from reconciler.model.ids import BlobId, CommitId
 from reconciler.model.manifest_source import PathSource, SourceContent, SourceContents, SourceKey, UnreadSource
 from reconciler.model.policy import Desired
@@ -52,19 +54,32 @@ class SourceReader:
         self._looked_at: set[BlobId] = set()
         self._uncertain = False
         self._desired: Desired | None = None
+        self._observed: SourceContents = {}
 
     def desired(self, commit: CommitId) -> Desired:
         """Return the fleet of a commit; the same object while the commit is the same.
 
         A file with an error, of its own or in conflict with others, is replaced by its last good version, and its
         errors stay reported. Without such a version the file is left out and the result is incomplete. The result
-        depends on the commit alone. While history is needed and the remote is away, the versions in force stay so;
-        with none in force this raises Transient.
+        depends on the commit alone, and on what `expanded` has seen last of the sources of templates. While history is
+        needed and the remote is away, the versions in force stay so; with none in force this raises Transient.
         """
         if self._desired is None or self._desired.commit != commit or self._uncertain:
             self._desired = None  # if this raises, the stand-in versions are not final
             self._desired = self._load(commit)
         return self._desired
+
+    def expanded(self, commit: CommitId, seen: Observed) -> Desired:
+        """Return the fleet of a commit with templates that are made from what is seen on clusters.
+
+        The same object while the commit and those objects are the same; `desired` returns it until the next call.
+        """
+        desired = self.desired(commit)
+        if desired.sources or self._observed:
+            contents = observed_contents(desired.sources, seen)
+            if contents != self._observed:
+                self._observed, self._desired = contents, None
+        return self.desired(commit)
 
     def beside(self) -> SourceReader:
         """Return a reader for the commits of other branches, which shares what is parsed and nothing else."""
@@ -145,7 +160,7 @@ class SourceReader:
         sources = path_sources(files.values())
         for source in sources - known.keys():
             known[source] = self._read_path(commit, source)
-        return {SourceKey(source): known[source] for source in sources}
+        return {**self._observed, **{SourceKey(source): known[source] for source in sources}}
 
     def _read_path(self, commit: CommitId, source: PathSource) -> SourceContent | UnreadSource:
         """Read the manifests of a path, at its own commit where it is pinned."""

@@ -86,7 +86,8 @@ class Replay:
         return Replayed(record=record, inputs=inputs, plan=plan, parting=parting(record.plan, again))
 
     def _inputs(self, record: PassRecord) -> PassInput:
-        desired, tips = self._source.desired(record.source), Tips(source=record.source, output=record.output)
+        desired = self._source.expanded(record.source, record.observed)
+        tips = Tips(source=record.source, output=record.output)
         ledger = self._branch.ledger(record.output)
         self._enrolment = self._enrolment.updated(desired, ledger.requests)
         inputs = PassInput(

@@ -23,7 +23,7 @@ from reconciler.model.policy import EngineName
 from reconciler.model.rollout import EngineReport
 from reconciler.model.signal import ReplicaRequest, SignalFreshness
 from reconciler.model.units import Quantity, Resources
-from reconciler.model.workload import ContainerSummary, WorkloadRef
+from reconciler.model.workload import ContainerSummary, Json, WorkloadRef
 
 AttributeValue: TypeAlias = str | int | bool
 CLASS_PREFIX = "deviceclass.resource.kubernetes.io/"
@@ -257,6 +257,16 @@ class SucceededPods:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ObservedObject:
+    """An object that a template is made from, without what belongs to its own cluster."""
+
+    manifest: Mapping[str, Json]
+    """Where it is refused, only apiVersion, kind, and its name and namespace."""
+    refused: str = ""
+    """Why it may go nowhere; empty where it may."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterObservation:
     """A cluster at one moment, with the pods of placements by placement name."""
 
@@ -268,6 +278,8 @@ class ClusterObservation:
     closed: tuple[ClosedNode, ...] = ()
     """Nodes that accept no pods; no pool counts them."""
     workloads: tuple[WorkloadObservation, ...] = ()
+    objects: tuple[ObservedObject, ...] = ()
+    """Objects that templates are made from; the same value while nothing in them changes."""
     others: tuple[WorkloadRef, ...] = ()
     """Objects in the namespaces of followed workloads that were not found."""
     bound: Mapping[PlacementName, int] = field(default_factory=dict)

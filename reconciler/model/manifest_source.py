@@ -32,7 +32,45 @@ class PathSource:
         return f"{commit}:{self.path}" if commit else self.path
 
 
-ManifestSource: TypeAlias = PathSource
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkloadSource:
+    """A live object on the primary cluster of the template's workspace."""
+
+    kind: str
+    group: str
+    """Its API group; empty for the core group."""
+    namespace: str
+    name: str
+    digest: str = ""
+    """The only version that may be deployed; empty for the one that is there."""
+
+    @property
+    def title(self) -> str:
+        """The source in messages."""
+        return f"{self.kind} {self.namespace}/{self.name}"
+
+    @property
+    def in_repository(self) -> bool:
+        """Whether it is read with the files of the fleet repository, so that its trouble is an error of them."""
+        return False
+
+    def at_version(self, commit: str, digest: str) -> str:  # noqa: ARG002 -- of files the commit is the version
+        """Write what was read, for records and trailers."""
+        return f"{self.kind}/{self.namespace}/{self.name}@{digest}"
+
+    def is_meant(self, manifest: Mapping[str, Any]) -> bool:
+        """Tell whether an object is this one."""
+        metadata = manifest["metadata"]
+        group = str(manifest["apiVersion"]).rpartition("/")[0]
+        return (manifest["kind"], group, metadata.get("namespace"), metadata["name"]) == (
+            self.kind,
+            self.group,
+            self.namespace,
+            self.name,
+        )
+
+
+ManifestSource: TypeAlias = PathSource | WorkloadSource
 """Where the objects of a template come from."""
 
 

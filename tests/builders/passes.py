@@ -10,7 +10,7 @@ from reconciler.daemon.branch import BranchReader
 from reconciler.daemon.reconcile import Memory, Outcome, PassDecision, World, observe_and_decide, reconcile_once
 from reconciler.daemon.source import SourceReader
 from reconciler.errors import Conflict
-from reconciler.model.capacity import ClusterObservation, MissingReplicas, Observed, WorkloadObservation
+from reconciler.model.capacity import ClusterObservation, MissingReplicas, Observed, ObservedObject, WorkloadObservation
 from reconciler.model.ids import ClusterName
 from reconciler.model.placement import Placement
 from reconciler.model.workload import WorkloadRef
@@ -102,6 +102,7 @@ class Passes:
         self.steady_since: datetime | None = None
         self.bound: dict[str, int] = {}
         self.blind: frozenset[str] = frozenset()
+        self.objects: tuple[ObservedObject, ...] = ()
         self.orders: tuple[Order, ...] = ()
         self.recording: Recording | None = None
         self._observed = Observed()
@@ -176,7 +177,11 @@ class Passes:
             )
             for name in self.names
         )
-        clusters = [ClusterObservation(cluster=ClusterName("worker-1"), observed_at=at, workloads=workloads)]
+        clusters = [
+            ClusterObservation(
+                cluster=ClusterName("worker-1"), observed_at=at, workloads=workloads, objects=self.objects
+            )
+        ]
         names = {placement.name: placement.cluster for placement in self.placements()}
         for name, gpus in self.free.items():
             bound = {one: count for one, count in self.bound.items() if names.get(one) == name}

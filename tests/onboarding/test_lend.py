@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from reconciler.core.fleet.read_file import assemble, parse_file
+from reconciler.core.fleet.sources.observed_contents import observed_contents
+from reconciler.core.observe.kubernetes.live_objects import observed_object
 from reconciler.core.onboarding.lend import (
     LentFiles,
     LiveWorkload,
@@ -21,6 +25,7 @@ from reconciler.core.schema import yaml
 from reconciler.core.workloads.builtin_kinds import NO_KINDS, kind_of
 from reconciler.core.workloads.paths import at, put
 from reconciler.errors import InvalidInput, Severity
+from reconciler.model.capacity import ClusterObservation, Observed
 from reconciler.model.cluster import Category
 from reconciler.model.ids import ClusterName, CommitId, TemplateName, WorkloadId, WorkspaceName
 from reconciler.model.policy import Desired
@@ -323,3 +328,30 @@ def test_who_makes_an_object_is_told() -> None:
     manifest = put(DEPLOYMENT, ("metadata", "ownerReferences"), owners)
     notes = lent(manifest, SETTINGS, CLAIM, ACCOUNT).notes
     assert "Deployment serving/vllm: InferenceService llama makes it, and may be what you mean to lend" in notes
+
+
+@pytest.mark.parametrize("path", KINDS, ids=lambda path: path.stem)
+def test_a_reference_comes_to_the_template_that_a_copy_is(path: Path) -> None:
+    alive = next(manifest for manifest in objects(path) if kind_of(manifest, NO_KINDS) is not None)
+    live = LiveWorkload(primary=PRIMARY, manifest=alive)
+    copied, referring = (
+        lent_files(live, fleet(), workspace=None, policy={}, reference=reference) for reference in (False, True)
+    )
+    assert "manifestResources" not in template(referring)["spec"]
+    files = {path: parse_file(text.encode()) for path, text in {"clusters.yaml": FLEET, **referring.files}.items()}
+    unread = assemble(CommitId(""), files)
+    seen = ClusterObservation(cluster=PRIMARY, observed_at=datetime(2026, 11, 20, tzinfo=UTC))
+    seen = replace(seen, objects=(observed_object(alive),))
+    contents = observed_contents(unread.sources, Observed(clusters={PRIMARY: seen}))
+    after = assemble(CommitId(""), files, contents=contents).templates[referring.workload]
+    before = assembled({"clusters.yaml": FLEET, **copied.files}).templates[copied.workload]
+    assert not after.unread
+    assert (after.spec.manifests, after.ref, after.copy) == (before.spec.manifests, before.ref, before.copy)
+
+
+def test_a_reference_stands_beside_the_objects_that_pods_need() -> None:
+    live = LiveWorkload(primary=PRIMARY, manifest=DEPLOYMENT, companions=(SETTINGS, SERVICE))
+    files = lent_files(live, fleet(), workspace=None, policy={}, reference=True)
+    spec = template(files)["spec"]
+    assert spec["from"] == {"workload": {"kind": "Deployment", "namespace": "serving", "name": "vllm"}}
+    assert [step["name"] for step in spec["steps"]] == ["configmap-settings", "service-vllm"]

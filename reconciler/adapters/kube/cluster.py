@@ -91,7 +91,7 @@ class FollowedCluster:
         self._pace = pace
         self._changed = changed
         self._lock = Lock()
-        self._state = ClusterState(target.refs, target.marks, target.kinds)
+        self._state = ClusterState(target.refs, target.marks, target.kinds, target.sources)
         self.unreadable = UnreadableObjects()
         self._streams: dict[Watched, Stream] = {}
         self._tasks: dict[Watched, asyncio.Task[None]] = {}
@@ -121,7 +121,7 @@ class FollowedCluster:
 
     async def _recount(self, target: ClusterTarget) -> None:
         with self._lock:
-            anew = self._state.follow(target.refs, target.marks, target.kinds)
+            anew = self._state.follow(target.refs, target.marks, target.kinds, target.sources)
             self._dirty = True
             resources = needed_resources(target.refs, target.kinds) | self._state.customs
         gone = {task for task in self._tasks if task not in resources or task in anew}
@@ -233,9 +233,10 @@ class FollowedCluster:
         """Apply a page of a list."""
         with self._lock:
             effects = []
+            take = partial(self._state.apply, resource, api_version=self._streams[resource].api_version)
             for raw in items:
                 seen.add(key_of(raw))
-                effects.append(self.unreadable.apply(resource, raw, partial(self._state.apply, resource)))
+                effects.append(self.unreadable.apply(resource, raw, take))
         self._note(max(effects, default=ChangeEffect.NOTHING))
 
     def listed(self, resource: Watched, seen: set[str]) -> None:

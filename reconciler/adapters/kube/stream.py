@@ -120,6 +120,8 @@ class Stream:
         self._doubted = False
         self.mute = False
         """Whether a list has shown that the watch keeps changes back."""
+        self.api_version = ""
+        """The version of the API group that is listed."""
         self.resource = resource
         self.listed = False
         self.failures = 0
@@ -239,6 +241,9 @@ class Stream:
         if self._absences:
             await self._try_anew(path)
         began, contents = time.monotonic(), 0
+        self.api_version = "/".join(path.partition("/namespaces/")[0].split("/")[2:]).removesuffix(
+            f"/{self.resource.plural}"
+        )
         seen: set[str] = set()
         query = {"limit": self._limit, **self._selected}
         while True:

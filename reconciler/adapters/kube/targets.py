@@ -11,11 +11,12 @@ from reconciler.core.engines import ENGINES
 from reconciler.core.engines.logins import LoginSource
 from reconciler.core.engines.reports import ReportSource
 from reconciler.core.fleet.objects import first_names
-from reconciler.core.fleet.watched_workloads import watched_workloads
+from reconciler.core.fleet.watched_workloads import live_sources, watched_workloads
 from reconciler.core.observe.kubernetes.ownership import BUILT_IN_MARKS, Marks, marks_by_label
 from reconciler.core.workloads.builtin_kinds import NO_KINDS, Kinds
 from reconciler.errors import Problem
 from reconciler.model.ids import ClusterName
+from reconciler.model.manifest_source import WorkloadSource
 from reconciler.model.policy import Connection, Desired, EngineName
 from reconciler.model.workload import WorkloadRef
 from reconciler.text.findings import shortened
@@ -74,6 +75,8 @@ class ClusterTarget:
     connection: Connection
     refs: frozenset[WorkloadRef]
     """The workloads whose replicas are counted."""
+    sources: frozenset[WorkloadSource] = frozenset()
+    """The objects that templates are made from."""
     marks: Marks = field(default_factory=lambda: BUILT_IN_MARKS)
     """The labels that assign pods to workloads."""
     kinds: Kinds = field(default_factory=lambda: NO_KINDS)
@@ -125,6 +128,7 @@ def watch_targets(desired: Desired, contexts: frozenset[str], *, has_kubeconfig:
             name=name,
             connection=connection,
             refs=refs.get(name, frozenset()),
+            sources=live_sources(desired, name),
             marks=marks,
             kinds=desired.kinds,
             engine=cluster.engine,

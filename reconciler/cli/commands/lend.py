@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     show_default=True,
     help="The replicas whose burst is shown in the end.",
 )
+@click.option("--reference", is_flag=True, help="Refer to the live object, and write no copy of it.")
 @click.option("--dry-run", is_flag=True, help="Print the files, and write none.")
 def lend(
     settings: Settings,
@@ -57,6 +58,7 @@ def lend(
     fleet: Path,
     manifests: Path | None,
     missing: int,
+    reference: bool,
     dry_run: bool,
 ) -> None:
     """Write the files with which a live workload may burst.
@@ -66,11 +68,19 @@ def lend(
     BurstPolicy stand beside it where the fleet repository has none for it. Secrets are never read: their names are
     told. Nothing that is there is changed, and nothing is committed.
 
+    With --reference the template says where the object is, and holds no copy: a burst then runs what the primary runs.
+
     In the end it shows what would be placed if replicas were missing now.
     """
     from reconciler.cli.actions.setup import lend as action
 
     wanted = action.Wanted(
-        workload=workload, namespace=namespace, primary=primary, workspace=workspace, name=name, missing=missing
+        workload=workload,
+        namespace=namespace,
+        primary=primary,
+        workspace=workspace,
+        name=name,
+        missing=missing,
+        reference=reference,
     )
     action.lend(settings, fleet, wanted, manifests, dry_run=dry_run)

@@ -6,6 +6,7 @@ is a promise to users: docs/reference/commits.md shows an example of each, and a
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 
 from reconciler.core.commits import message_parts
@@ -36,6 +37,9 @@ from reconciler.text.wording import amounts, as_clause, count, join_names, sanit
 
 MAX_REFUSALS = 5
 """Refused clusters that one message names; `explain` tells all of them."""
+
+_LONG_VERSION = re.compile(r"\b((?:sha256-)?[0-9a-f]{12})[0-9a-f]{28,52}\b")
+"""A commit or a digest; the trailer has the whole of it."""
 
 _WHY = {
     EndReason.EXPIRED: "Expired",
@@ -217,7 +221,8 @@ def _taken_up(before: Placement, after: Placement) -> str:
     if before.made_from is not None and after.made_from is not None and _digest_of(before) != _digest_of(after):
         told = before.made_from.images == after.made_from.images or replaces_source(before, after)
         images = "" if told else f", with {after.made_from.images} in place of {before.made_from.images}"
-        return f"It is made from {after.made_from.text} now, and was from {before.made_from.text}{images}."
+        texts = [_LONG_VERSION.sub(r"\1", each.text) for each in (after.made_from, before.made_from)]
+        return f"It is made from {texts[0]} now, and was from {texts[1]}{images}."
     if before.template_version in ("", after.template_version):
         return ""
     return (

@@ -20,7 +20,7 @@ from reconciler.core.workloads.single_run import RUNS_ONCE
 from reconciler.errors import Severity
 from reconciler.model.ids import ClusterName, TemplateName, WorkspaceName
 from reconciler.model.kubernetes.workload_kind import path
-from reconciler.model.manifest_source import ManifestPatch, ManifestSource, PathSource
+from reconciler.model.manifest_source import ManifestPatch, ManifestSource, PathSource, WorkloadSource
 from reconciler.model.workload import DeploySpec, Json, StepType, WorkloadRef
 from reconciler.text.findings import Finding, Loc, shortened
 from reconciler.text.spelling import nearest
@@ -121,15 +121,26 @@ def _sourced_draft(file: WorkloadTemplateFile, source: FromFile) -> tuple[Templa
     )
     draft, findings = template_draft(plain)
     ref = draft.ref if draft.annotated else None
+    place = _manifest_source(source)
+    if ref is None and isinstance(place, WorkloadSource):
+        ref = WorkloadRef(namespace=place.namespace, name=place.name, kind=place.kind, group=place.group)
     kept = tuple(finding for finding in findings if finding.loc not in (_UNCOUNTED, ("spec",)))
     return replace(
         draft,
         ref=ref,
         uses_replicas=True,
-        source=PathSource(path=source.path, commit=source.pin),
+        source=place,
         file=file,
         patches=_patches(file.spec),
     ), kept
+
+
+def _manifest_source(file: FromFile) -> ManifestSource:
+    live = file.workload
+    if live is None:
+        return PathSource(path=file.path or "", commit=file.pin)
+    group = live.api_version.rpartition("/")[0]
+    return WorkloadSource(kind=live.kind, group=group, namespace=live.namespace, name=live.name, digest=file.pin)
 
 
 def _patches(spec: TemplateSpec) -> tuple[ManifestPatch, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from reconciler.model.ids import ClusterName
+from reconciler.model.manifest_source import WorkloadSource
 from reconciler.model.policy import Desired
 from reconciler.model.workload import WorkloadRef
 
@@ -17,3 +18,10 @@ def watched_workloads(desired: Desired) -> Mapping[ClusterName, frozenset[Worklo
         if ref is not None:
             refs.setdefault(desired.workspaces[workload.workspace].primary, set()).add(ref)
     return {cluster: frozenset(named) for cluster, named in refs.items()}
+
+
+def live_sources(desired: Desired, cluster: ClusterName) -> frozenset[WorkloadSource]:
+    """Return the objects of a cluster that templates are made from."""
+    return frozenset(
+        key.source for key in desired.sources if key.cluster == cluster and isinstance(key.source, WorkloadSource)
+    )

@@ -7,12 +7,14 @@ from dataclasses import replace
 
 from pydantic import ValidationError
 
+from reconciler.core.observe.kubernetes.live_objects import by_name, observed_object
 from reconciler.core.pods.pod_affinity import pod_identities, pod_rules
 from reconciler.core.schema import yaml
 from reconciler.core.schema.errors import validation_findings
 from reconciler.core.schema.observation import (
     ContainerFile,
     NodeFile,
+    ObjectFile,
     ObservationFile,
     PlacedFile,
     PoolFile,
@@ -28,6 +30,7 @@ from reconciler.model.capacity import (
     ClusterObservation,
     MissingReplicas,
     Node,
+    ObservedObject,
     PendingPods,
     Pool,
     ReplicaShape,
@@ -93,6 +96,7 @@ def _observation(value: Json) -> tuple[ClusterObservation | None, tuple[Finding,
         pools=tuple(_pool(pool) for pool in file.pools),
         closed=tuple(_closed_nodes(file)),
         workloads=tuple(_workload(workload) for workload in file.workloads),
+        objects=by_name(map(_object, file.objects)),
         bound={PlacementName(placed.name): placed.bound for placed in file.placements},
         ready={PlacementName(placed.name): placed.ready for placed in file.placements if placed.ready is not None},
         pending_pods={PlacementName(placed.name): pods for placed in file.placements if (pods := _homeless(placed))},
@@ -216,6 +220,11 @@ def _allocatable(file: NodeFile, pool: Resources) -> Resources:
     if not file.allocatable:
         return pool
     return Resources(amounts={**pool.amounts, **resources(file.allocatable).amounts})
+
+
+def _object(file: ObjectFile) -> ObservedObject:
+    """Read an object that a template is made from."""
+    return observed_object(file.model_dump(mode="json", by_alias=True, exclude_unset=True))
 
 
 def _workload(file: WorkloadFile) -> WorkloadObservation:

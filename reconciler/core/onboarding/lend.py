@@ -164,8 +164,9 @@ def lent_files(
     name: str | None = None,
     workspace_name: str | None = None,
     policy: Json = None,
+    reference: bool = False,
 ) -> LentFiles:
-    """Write the files with which a live workload may burst.
+    """Write the files with which a live workload may burst; with `reference` the template holds no copy of it.
 
     `policy` is the spec of the policy for a workload that none applies to; None where one does. `workspace_name` names
     the new workspace where `workspace` is None: by default as the namespace.
@@ -173,8 +174,8 @@ def lent_files(
     template_name = name or _NAME.sub("-", live.name.casefold()).strip("-")
     own = workspace.name if workspace is not None else WorkspaceName(workspace_name or live.namespace)
     workload = WorkloadId(own, TemplateName(template_name))
-    template, notes = _template(live, workload, desired.kinds)
-    files = {f"templates/{template_name}.yaml": _template_text(live, template)}
+    template, notes = _template(live, workload, desired.kinds, reference=reference)
+    files = {f"templates/{template_name}.yaml": _template_text(live, template, reference=reference)}
     path = next(iter(files))
     if workspace is None:
         files[f"workspaces/{own}.yaml"] = _workspace_text(live, own, desired)
@@ -183,13 +184,14 @@ def lent_files(
     return LentFiles(workload=workload, template=path, files=files, notes=tuple(notes))
 
 
-def _template(live: LiveWorkload, workload: WorkloadId, kinds: Kinds) -> tuple[Json, list[str]]:
+def _template(live: LiveWorkload, workload: WorkloadId, kinds: Kinds, *, reference: bool) -> tuple[Json, list[str]]:
     """Return the document of a template, and what a person has to know of it."""
     copied = _copied(live, kinds)
     services = [portable(manifest) for manifest in live.companions if _serves(manifest, live.manifest, kinds)]
     manifest = with_share(portable(live.manifest), kinds)
     resources = [*copied, manifest, *services]
-    names = step_names(resources)
+    written = [resource for resource in resources if not (reference and resource is manifest)]
+    names = step_names(written)
     kind = str(live.manifest.get("kind"))
     group = str(live.manifest.get("apiVersion", "")).rpartition("/")[0]
     full_kind = f"{kind}.{group}" if len(kinds_named(kind, kinds)) > 1 and group not in ("apps", "batch") else kind
@@ -203,13 +205,28 @@ def _template(live: LiveWorkload, workload: WorkloadId, kinds: Kinds) -> tuple[J
         "spec": {
             "workspaceName": workload.workspace,
             "namespaces": [live.namespace],
-            "manifestResources": [
-                {"name": name, "manifest": resource} for name, resource in zip(names, resources, strict=True)
-            ],
-            "steps": [{"name": name, "type": "manifest"} for name in names],
+            **(_reference(live) if reference else {}),
+            **(_written_objects(names, written) if written else {}),
         },
     }
     return document, [*_notes(live, resources, kinds)]
+
+
+def _reference(live: LiveWorkload) -> Json:
+    """Write a live workload as the source of a template; its apiVersion where it is not the usual one."""
+    version = str(live.manifest.get("apiVersion"))
+    usual = {} if version == "apps/v1" else {"apiVersion": version}
+    names = {"kind": live.manifest.get("kind"), "namespace": live.namespace, "name": live.name}
+    return {"from": {"workload": {**usual, **names}}}
+
+
+def _written_objects(names: list[str], resources: list[dict[str, Json]]) -> Json:
+    return {
+        "manifestResources": [
+            {"name": name, "manifest": resource} for name, resource in zip(names, resources, strict=True)
+        ],
+        "steps": [{"name": name, "type": "manifest"} for name in names],
+    }
 
 
 _OF_THE_CLUSTER = frozenset({"istio-ca-root-cert", "kube-root-ca.crt", "openshift-service-ca.crt"})
@@ -327,7 +344,13 @@ _NOUNS = {
 }  # fmt: skip # a table of words, filled line by line
 
 
-def _template_text(live: LiveWorkload, template: Json) -> str:
+def _template_text(live: LiveWorkload, template: Json, *, reference: bool) -> str:
+    if reference:
+        return (
+            "# yaml-language-server: $schema=../schemas/WorkloadTemplate.json\n"
+            f"# A burst of {live.title} runs what {live.primary} runs at the time; other objects stand here.\n"
+            f"{yaml.emit(template)}"
+        )
     return (
         "# yaml-language-server: $schema=../schemas/WorkloadTemplate.json\n"
         f"# What a burst of {live.title} deploys: objects of {live.primary}, without what belongs to it alone.\n"

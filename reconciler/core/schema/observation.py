@@ -6,7 +6,7 @@ import re
 from datetime import UTC, datetime
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema, model_validator
+from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
 
 from reconciler.core.schema.node_affinity import NodeTermFile
 from reconciler.core.schema.pod_affinity import HostPortFile, PodAffinityTermFile, PodsOnNodeFile, TopologySpreadFile
@@ -210,6 +210,25 @@ class LimitRangeFile(Strict):
     default_request: Amounts
 
 
+class ObjectNames(Strict):
+    """The names of an object; all other metadata are kept as they are."""
+
+    model_config = ConfigDict(extra="allow")
+
+    name: Text
+    namespace: str = ""
+
+
+class ObjectFile(Strict):
+    """An object of the cluster."""
+
+    model_config = ConfigDict(extra="allow")
+
+    api_version: Text = Field(description="Its apiVersion.")
+    kind: Text = Field(description="Its kind.")
+    metadata: ObjectNames = Field(description="Its metadata.")
+
+
 class ObservationFile(Strict):
     """The observation of a cluster at one moment."""
 
@@ -221,6 +240,9 @@ class ObservationFile(Strict):
     message: str = Field("", description="Why the cluster is not healthy.")
     pools: list[PoolFile] = Field([])
     workloads: list[WorkloadFile] = Field([])
+    objects: list[ObjectFile] = Field(
+        [], description="Objects that templates are made from (`spec.from.workload`), as kubectl prints them."
+    )
     placements: list[PlacedFile] = Field([])
     runtime_classes: list[RuntimeClassFile] | None = Field(
         None, description="All RuntimeClasses of the cluster; if left out, pods that name a RuntimeClass do not fit."

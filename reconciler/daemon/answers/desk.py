@@ -102,7 +102,9 @@ class AnswerDesk:
             charts = self._charts
             if question.branch:
                 source = self._source = self._source or SourceReader(repository)
-                proposed = read_proposal(repository, source, question.branch, author=self._author, now=now)
+                proposed = read_proposal(
+                    repository, source, question.branch, author=self._author, now=now, seen=before.observed
+                )
                 reviewed = before.desired
                 inputs, questions = later_input(before, now, question.suppositions, proposed.desired)
                 inputs = replace(

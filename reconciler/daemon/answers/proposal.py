@@ -14,6 +14,7 @@ from typing import Protocol
 from reconciler.core.fleet.read_file import is_read
 from reconciler.daemon.source import SourceReader
 from reconciler.errors import InvalidInput, Problem, Severity
+from reconciler.model.capacity import Observed
 from reconciler.model.ids import CommitId
 from reconciler.model.policy import Desired
 from reconciler.model.tree import Commit, FileChange, Identity, Proposal
@@ -50,9 +51,15 @@ class ProposedFleet:
 
 
 def read_proposal(
-    repository: ProposalRepository, source: SourceReader, branch: str, *, author: Identity, now: datetime
+    repository: ProposalRepository,
+    source: SourceReader,
+    branch: str,
+    *,
+    author: Identity,
+    now: datetime,
+    seen: Observed,
 ) -> ProposedFleet:
-    """Read the fleet of a branch.
+    """Read the fleet of a branch, with templates that are made from what is `seen` on clusters.
 
     Raises InvalidInput where the branch does not exist, changes too much, or changes a file that the source branch has
     changed as well.
@@ -66,7 +73,7 @@ def read_proposal(
     )
     source.desired(onto)  # what both have in common is parsed once, for all branches
     if not changed:
-        return ProposedFleet(desired=replace(source.desired(onto), commit=proposal.commit), merged=onto)
+        return ProposedFleet(desired=replace(source.expanded(onto, seen), commit=proposal.commit), merged=onto)
     commit = Commit(
         message=f"merge({branch})\n",
         author=author,
@@ -75,7 +82,7 @@ def read_proposal(
         writes=_contents(repository, branch, proposal, changed),
     )
     (merged,) = repository.write(onto, [commit])
-    return ProposedFleet(desired=replace(source.beside().desired(merged), commit=proposal.commit), merged=merged)
+    return ProposedFleet(desired=replace(source.beside().expanded(merged, seen), commit=proposal.commit), merged=merged)
 
 
 def to_merge(branch: str, ours: Sequence[FileChange], theirs: Sequence[FileChange]) -> tuple[FileChange, ...]:

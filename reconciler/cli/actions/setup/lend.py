@@ -57,6 +57,8 @@ class Wanted:
     """Of the template."""
     missing: int = 3
     """Replicas whose burst is shown."""
+    reference: bool = False
+    """Whether the template refers to the live object in place of a copy."""
 
 
 def lend(settings: Settings, fleet: Path, wanted: Wanted, manifests: Path | None, *, dry_run: bool) -> None:
@@ -144,7 +146,14 @@ def _objects(path: Path) -> list[Mapping[str, Json]]:
 def _lent(live: LiveWorkload, desired: Desired, files: Mapping[str, ParsedFile], wanted: Wanted) -> LentFiles:
     """Write the new files in memory: with a policy where none of the fleet's applies. None may be there already."""
     workspace = choose_workspace(desired, live.primary, live.namespace, wanted.workspace)
-    lent = lent_files(live, desired, workspace=workspace, name=wanted.name, workspace_name=wanted.workspace)
+    lent = lent_files(
+        live,
+        desired,
+        workspace=workspace,
+        name=wanted.name,
+        workspace_name=wanted.workspace,
+        reference=wanted.reference,
+    )
     texts = {path: parse_file(text.encode()) for path, text in lent.files.items()}
     if lent.workload not in assemble(CommitId(""), {**files, **texts}).policies:
         lent = lent_files(
@@ -154,6 +163,7 @@ def _lent(live: LiveWorkload, desired: Desired, files: Mapping[str, ParsedFile],
             name=wanted.name,
             workspace_name=wanted.workspace,
             policy=_usual_policy(),
+            reference=wanted.reference,
         )
     return lent
 

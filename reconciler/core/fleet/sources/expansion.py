@@ -19,7 +19,14 @@ from reconciler.core.workloads.paths import at, put
 from reconciler.core.workloads.pods import pod_template_sites
 from reconciler.errors import Severity
 from reconciler.model.ids import CommitId
-from reconciler.model.manifest_source import MadeFrom, ManifestSource, SourceContent, SourceKey, UnreadSource
+from reconciler.model.manifest_source import (
+    MadeFrom,
+    ManifestSource,
+    SourceContent,
+    SourceKey,
+    UnreadSource,
+    WorkloadSource,
+)
 from reconciler.model.policy import Workspace
 from reconciler.model.workload import Json, StepType
 from reconciler.text.findings import Finding, shortened
@@ -44,9 +51,9 @@ class Expansion:
     """Why nothing can be deployed from the source now, with the way out; empty where it can."""
 
 
-def source_key(source: ManifestSource, workspace: Workspace) -> SourceKey:  # noqa: ARG001 -- for sources on clusters
-    """Return a source as a workspace means it."""
-    return SourceKey(source)
+def source_key(source: ManifestSource, workspace: Workspace) -> SourceKey:
+    """Return a source as a workspace means it: a live object is on the primary."""
+    return SourceKey(source, workspace.primary) if isinstance(source, WorkloadSource) else SourceKey(source)
 
 
 def expand(
@@ -65,6 +72,11 @@ def expand(
         severity = Severity.ERROR if source.in_repository else Severity.WARNING
         finding = Finding(loc=FROM, message=content.message, hint=content.remedy, severity=severity)
         return Expansion(draft=draft, findings=(finding,), unread=content.text)
+    digest = _digest([with_share(manifest, kinds) for manifest in content.manifests])
+    if isinstance(source, WorkloadSource) and source.digest not in ("", digest):
+        way_out = "write that as spec.from.pin once it may be deployed elsewhere, or take the pin away"
+        parted = UnreadSource(message=f"{source.title} is {digest} now, and the template is pinned", remedy=way_out)
+        return expand(draft, parted, commit, kinds)
     own, fixed = len(file.spec.manifest_resources), REPLICAS in file.metadata.annotations
     manifests = [manifest if fixed else with_share(manifest, kinds) for manifest in content.manifests]
     names = step_names(manifests, (resource.name for resource in draft.spec.manifests))
@@ -86,7 +98,6 @@ def expand(
     whole = replace(whole, source=source, file=file, spelling=spelling, patches=draft.patches)
     findings = (*findings, *_credentials(manifests, own), *check_patches(whole.spec, whole.ref, draft.patches, kinds))
     told = tuple(spelling.of(finding) for finding in findings)
-    digest = _digest([with_share(manifest, kinds) for manifest in content.manifests])
     text = source.at_version(content.version or commit, digest)
     made_from = MadeFrom(text=text, digest=digest, images=_images(manifests, kinds))
     return Expansion(draft=whole, findings=told, made_from=made_from, unread=why_not_deployed(told))

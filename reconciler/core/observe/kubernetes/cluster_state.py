@@ -12,6 +12,7 @@ from reconciler.core.observe.kubernetes.controllers import ControllerRecord
 from reconciler.core.observe.kubernetes.custom_workloads import CustomWorkloadRecord, read_spec
 from reconciler.core.observe.kubernetes.free_nodes import NodeTracker
 from reconciler.core.observe.kubernetes.kueue import read_queued
+from reconciler.core.observe.kubernetes.live_objects import LiveObjects
 from reconciler.core.observe.kubernetes.members import Controllers, FollowedWorkloads, PodSums
 from reconciler.core.observe.kubernetes.node_devices import NodeDevices
 from reconciler.core.observe.kubernetes.ownership import BUILT_IN_MARKS, Marks
@@ -35,6 +36,7 @@ from reconciler.core.workloads.runtime_defaults import by_namespace, read_limit_
 from reconciler.core.workloads.watch import ChangeEffect, ResourcePart, namespace_of_key
 from reconciler.model.capacity import ClusterObservation, DeviceStock
 from reconciler.model.ids import ClusterName
+from reconciler.model.manifest_source import WorkloadSource
 from reconciler.model.workload import Json, WorkloadRef
 
 
@@ -45,8 +47,13 @@ class ClusterState:
     """
 
     def __init__(
-        self, refs: AbstractSet[WorkloadRef] = frozenset(), marks: Marks = BUILT_IN_MARKS, kinds: Kinds = NO_KINDS
+        self,
+        refs: AbstractSet[WorkloadRef] = frozenset(),
+        marks: Marks = BUILT_IN_MARKS,
+        kinds: Kinds = NO_KINDS,
+        sources: AbstractSet[WorkloadSource] = frozenset(),
     ) -> None:
+        self._live = LiveObjects(sources)
         self._followed = FollowedWorkloads(refs, marks)
         self._kinds = kinds
         self._specs: dict[CustomResource, RecordStore[CustomWorkloadRecord]] = {}
@@ -81,9 +88,13 @@ class ClusterState:
         self._in_stock: tuple[object, Mapping[str, tuple[DeviceStock, ...]]] = (None, {})
 
     def follow(
-        self, refs: AbstractSet[WorkloadRef], marks: Marks = BUILT_IN_MARKS, kinds: Kinds = NO_KINDS
+        self,
+        refs: AbstractSet[WorkloadRef],
+        marks: Marks = BUILT_IN_MARKS,
+        kinds: Kinds = NO_KINDS,
+        sources: AbstractSet[WorkloadSource] = frozenset(),
     ) -> AbstractSet[Watched]:
-        """Follow these workloads from now on; return the resources that have to be listed again.
+        """Follow these workloads and objects from now on; return the resources that have to be listed again.
 
         Objects in other namespaces were skipped so far, and pods and templates were read by other marks. `kinds` are
         those that the fleet repository declares: objects were read by others.
@@ -106,7 +117,7 @@ class ClusterState:
             part = self._parts[resource]
             for key in filter(self._elsewhere, set(part.keys())):
                 part.remove(key)
-        return anew
+        return anew | self._live.follow(sources, self._parts)
 
     def _follow_specs(self) -> None:
         """Keep a part for each followed kind, and none for others."""
@@ -129,10 +140,14 @@ class ClusterState:
     def _read_spec(self, resource: CustomResource, raw: Json) -> CustomWorkloadRecord | None:
         return read_spec(resource, raw, self._kinds)
 
-    def apply(self, resource: Watched, raw: Json) -> ChangeEffect:
-        """Apply an object as it is now; resources that are no longer followed are ignored."""
+    def apply(self, resource: Watched, raw: Json, api_version: str = "") -> ChangeEffect:
+        """Apply an object as it is now; resources that are no longer followed are ignored.
+
+        `api_version` is the one in which it is served: items of a list do not say it themselves.
+        """
         part = self._parts.get(resource)
         effect = part.apply(raw) if part is not None else ChangeEffect.NOTHING
+        effect = max(effect, self._live.apply(resource, raw, api_version))
         if len(self._followed.met) > self._met:
             self._follow_specs()
         return effect
@@ -140,12 +155,13 @@ class ClusterState:
     def remove(self, resource: Watched, key: str) -> ChangeEffect:
         """Apply the deletion of an object."""
         part = self._parts.get(resource)
-        return part.remove(key) if part is not None else ChangeEffect.NOTHING
+        return max(part.remove(key) if part is not None else ChangeEffect.NOTHING, self._live.remove(resource, key))
 
     def retain(self, resource: Watched, keys: AbstractSet[str]) -> ChangeEffect:
         """Drop all objects of a resource but these: a list is complete."""
         part = self._parts.get(resource)
-        gone = set(part.keys()) - keys if part is not None else set()
+        gone = (set(part.keys()) if part is not None else set[str]()) | self._live.keys(resource)
+        gone -= keys
         return max((self.remove(resource, key) for key in gone), default=ChangeEffect.NOTHING)
 
     def observation(
@@ -173,6 +189,7 @@ class ClusterState:
             pools=self._room.pools(self._devices() if devices_known else {}),
             closed=self._room.closed(),
             workloads=workloads,
+            objects=self._live.objects,
             others=other_objects(self._followed.refs, workloads, members),
             bound=self._pods.bound(self._claims.keys() if devices_known else None),
             ready=progress.ready,

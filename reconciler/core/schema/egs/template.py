@@ -22,11 +22,30 @@ def _plain_path(text: str) -> str:
 SourcePath = Annotated[Text, AfterValidator(_plain_path)]
 
 
+class WorkloadSourceFile(Strict):
+    """A live object on the primary cluster of the template's workspace."""
+
+    api_version: Text = Field("apps/v1", description="Its apiVersion; only the group counts.")
+    kind: Text = Field(description="Its kind.")
+    namespace: Name = Field(description="Its namespace.")
+    name: Text = Field(description="Its name.")
+
+
 class FromFile(Strict):
     """The source of a template's objects, in place of a copy of them."""
 
-    path: SourcePath = Field(description="A file or directory of plain manifests in the fleet repository.")
-    pin: str = Field("", description="The commit to stay at; without one bursts follow the source.")
+    workload: WorkloadSourceFile | None = Field(None, description="A live object on the primary cluster.")
+    path: SourcePath | None = Field(None, description="A file or directory of plain manifests in the fleet repository.")
+    pin: str = Field(
+        "", description="The only version that may be deployed: a commit for `path`, a digest for `workload`."
+    )
+
+    @model_validator(mode="after")
+    def _names_one(self) -> FromFile:
+        """Refuse no source, and several."""
+        if (self.workload is None) == (self.path is None):
+            raise refusal("names one source", "try workload: {kind: Deployment, namespace: serving, name: vllm}")
+        return self
 
 
 class PatchFile(Strict):

@@ -1,0 +1,38 @@
+"""What observations say of the sources that live on clusters."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from reconciler.model.capacity import Observed
+from reconciler.model.manifest_source import SourceContent, SourceContents, SourceKey, UnreadSource, WorkloadSource
+
+
+def observed_contents(sources: Iterable[SourceKey], observed: Observed) -> SourceContents:
+    """Return the contents of the sources that are on clusters, or why they are unknown.
+
+    Of a cluster that is out of sight the last observation counts, as long as there is one.
+    """
+    return {
+        SourceKey(source, cluster): _content(SourceKey(source, cluster), source, observed)
+        for source, cluster in sources
+        if isinstance(source, WorkloadSource)
+    }
+
+
+def _content(key: SourceKey, source: WorkloadSource, observed: Observed) -> SourceContent | UnreadSource:
+    seen = observed.clusters.get(key.cluster)
+    if seen is None:
+        return UnreadSource(
+            message=f"{key.cluster} is unseen, so that {source.title} there is unknown",
+            remedy="see why its observations do not arrive",
+        )
+    live = next((each for each in seen.objects if source.is_meant(each.manifest)), None)
+    if live is None:
+        return UnreadSource(
+            message=f"{key.cluster} reports no {source.title}",
+            remedy="mend spec.from.workload, or list it below objects in the observation of the cluster",
+        )
+    if live.refused:
+        return UnreadSource(message=f"{source.title}: {live.refused}", remedy="mend it on the primary")
+    return SourceContent(manifests=(live.manifest,), version="")
