@@ -57,7 +57,7 @@ def draw_frame(frame: Frame, width: int, height: int) -> list[Text]:
     head = [_title(frame, width), Text(), *_wrapped(frame.says, width - 2, 3, "bold"), Text()]
     foot = _foot(frame, width, max(1, min(5, (height - 15) // 3)))
     room = max(0, height - len(head) - len(foot))
-    left = min(56, max(38, (width - _GAP) * 2 // 5))
+    left = min(56, max(38, (width - _GAP) // 3))
     clusters = _clusters(frame, left, room)
     commits = _commits(frame, width - left - _GAP, room)
     middle = [

@@ -21,8 +21,13 @@ import click
 import structlog
 from rich.text import Text
 
+from reconciler import app
+from reconciler.cli.actions.watch import draw as draw_fleet
+from reconciler.cli.actions.watch import fleet_picture
 from reconciler.demo.keys import Key
 from reconciler.demo.story import acts, timing
+from reconciler.preview import decision_at
+from reconciler.settings import Settings
 from reconciler.text.timestamps import format_time
 from tests.builders.ready_fleet import FILES, ReadyFleet
 from tests.builders.remote import Remote
@@ -31,6 +36,8 @@ from tests.pictures.terminal_svg import film, still
 
 PICTURES = Path(__file__).parents[2] / "docs" / "pictures"
 COLUMNS, LINES = 100, 28
+WIDE = 106
+"""Columns of the demo, in which the subject of a Revert takes one line."""
 KEYS = (
     (2.0, Key.MORE),
     (2.0, Key.MORE),
@@ -40,6 +47,7 @@ KEYS = (
     (29.0, Key.QUIT),
 )
 """What a person presses after the story, and when: the revert of a burst outlives the daemon that took it in."""
+OUT = "demo-out"
 CALM, BUSY = 1, 3
 """Numbers of acts after which nothing is missing, and two clusters have bursts."""
 
@@ -49,19 +57,29 @@ def draw(directory: Path) -> None:
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
     script = timing(1.0)
     with tempfile.TemporaryDirectory() as scratch, contextlib.chdir(scratch):
-        shown, _ = play(Path("story").absolute(), acts(script), script, KEYS, columns=COLUMNS, lines=LINES)
+        shown, _ = play(Path(OUT).absolute(), acts(script), script, KEYS, columns=WIDE, lines=LINES)
         rest = next(number for number, (_, lines) in enumerate(shown.frames) if "4. The" in lines[0].plain)
-        write(directory / "demo.svg", film(shown.frames, COLUMNS, "make demo", rest=rest))
+        write(directory / "demo.svg", film(shown.frames, WIDE, "make demo", rest=rest))
         for name, words, played in (
             ("plan", ["plan", "--what-if", "llm/vllm+6"], CALM),
             ("status", ["status"], BUSY),
             ("explain", ["explain", "llm/vllm"], BUSY),
         ):
-            out = Path(name).absolute()
+            out = Path(OUT).absolute()
             _, now = play(out, acts(script)[:played], script, (), columns=COLUMNS, lines=LINES)
             fleet = {"OVERSPILL_REPO": str(out / "remote.git"), "OVERSPILL_OBSERVATIONS": str(out / "observations")}
             write(directory / f"{name}.svg", answer(words, fleet, now))
+        write(directory / "watch.svg", watch(now))
         write(directory / "doctor.svg", doctor())
+
+
+def watch(now: datetime) -> str:
+    """Draw one screen of `watch`, which has no end, as of a moment."""
+    settings = Settings(repo=f"{OUT}/remote.git", observations=Path(OUT, "observations"), cache_dir=Path("cache"))
+    with app.connected(settings) as (world, memory):
+        picture = fleet_picture(settings, world, decision_at(world, memory, now))
+    lines = draw_fleet(picture, COLUMNS, LINES)
+    return still([Text.from_ansi(line) for line in lines], COLUMNS, "overspill watch")
 
 
 def doctor() -> str:

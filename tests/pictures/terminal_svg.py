@@ -20,6 +20,7 @@ from rich.text import Text
 CELL, LINE, SIZE = 8.4, 18, 14
 """Pixels: the width of a column, the height of a line, the size of the letters."""
 _EDGE, _BAR = 14, 30
+_TALL = 12.0
 _PAPER, _INK = "#0d1117", "#e6edf3"
 _COLOURS: Mapping[int, str] = {
     0: "#0d1117", 1: "#ff7b72", 2: "#56d364", 3: "#e3b341", 4: "#79c0ff", 5: "#d2a8ff", 6: "#56d4dd", 7: "#c9d1d9",
@@ -137,7 +138,7 @@ def _drawn(run: Run, row: int, *, wide: bool) -> Iterator[str]:
         width = len(run.text) * CELL
         yield f'<rect x="{x:g}" y="{y}" width="{width:.1f}" height="{LINE}" rx="2" fill="{run.ground}"/>'
     if _SHAPES.issuperset(run.text.replace(" ", "")) and run.text.strip():
-        yield from _shapes(run, x, y, 12.0 if wide else CELL - 2)
+        yield from _shapes(run, x, y, _TALL if wide else CELL - 2)
         return
     text = run.text.strip(" ")
     if text:
@@ -149,8 +150,7 @@ def _drawn(run: Run, row: int, *, wide: bool) -> Iterator[str]:
 
 
 def _shapes(run: Run, x: float, y: int, side: float) -> Iterator[str]:
-    """Draw cells as squares with sides of so many pixels, and bars as lines, a path for each kind."""
-    top = y + (LINE - side) / 2 + 1
+    """Draw cells as boxes of so many pixels across, and bars as lines, a path for each kind."""
     paths: dict[str, str] = {}
     for char, group in groupby(enumerate(run.text), key=lambda item: item[1]):
         places = [x + number * CELL for number, _ in group]
@@ -158,13 +158,9 @@ def _shapes(run: Run, x: float, y: int, side: float) -> Iterator[str]:
             paths[char] = paths.get(char, "") + f"M{places[0]:.1f} {y + 10}h{len(places) * CELL:.1f}"
         for left in places if char in "■▨▣▪□" else ():
             inset = {"▪": side / 4}.get(char, 0.5 if char in "▣□▨" else 0)
-            edge = side - 2 * inset
-            paths[char] = paths.get(char, "") + f"M{left + inset:.1f} {top + inset:g}h{edge:g}v{edge:g}h-{edge:g}z"
+            paths[char] = paths.get(char, "") + _box(left, y, side, inset)
             if char == "▣":
-                inner = side / 2
-                paths["■"] = paths.get("■", "") + (
-                    f"M{left + side / 4:.1f} {top + side / 4:g}h{inner:g}v{inner:g}h-{inner:g}z"
-                )
+                paths["■"] = paths.get("■", "") + _box(left, y, side, side / 4)
     faint = ' opacity=".65"' if run.dim else ""
     for char, path in paths.items():
         if char in "━─":
@@ -176,6 +172,12 @@ def _shapes(run: Run, x: float, y: int, side: float) -> Iterator[str]:
             yield f'<path d="{path}" stroke="{run.colour}"{quiet} fill={fill}/>'
         else:
             yield f'<path d="{path}" fill="{run.colour}"{faint}/>'
+
+
+def _box(left: float, y: int, side: float, inset: float) -> str:
+    """Write the path of a box in the middle of a line."""
+    width, height = side - 2 * inset, _TALL - 2 * inset
+    return f"M{left + inset:.1f} {y + 4 + inset:g}h{width:g}v{height:g}h-{width:g}z"
 
 
 def _document(drawn: str, columns: int, lines: int, title: str, moves: str) -> str:

@@ -17,6 +17,7 @@ from reconciler.cli.columns import NONE, fitted
 from reconciler.cli.watch import follow
 from reconciler.core.commits.history import own, reasons_in_body
 from reconciler.core.explain.gpu_use import gpu_uses
+from reconciler.daemon.reconcile import PassDecision, World
 from reconciler.daemon.status import FleetStatus, PlacementStatus, WorkloadStatus
 from reconciler.daemon.status import status as status_of
 from reconciler.model.ids import ClusterName
@@ -54,25 +55,29 @@ def watch(settings: Settings) -> None:
         raise click.UsageError(
             "this needs a terminal (try `overspill status --watch`, which prints a line for a change)"
         )
-    title = f"{redacted(settings.repo)}: {settings.source_branch} -> {settings.output_branch}"
 
     def look() -> None:
         with app.connected(settings) as (world, memory):
             decision = decision_at(world, memory, None)
-            tip = decision.tips.output
-            log = world.repository.log(tip, limit=_COMMITS) if tip is not None else []
-            picture = FleetPicture(
-                title=title,
-                status=status_of(decision),
-                uses=gpu_uses(decision.inputs),
-                commits=own(log, world.author),
-            )
+            picture = fleet_picture(settings, world, decision)
         size = shutil.get_terminal_size()
         for line in draw(picture, size.columns, size.lines - 1, ascii_only=_ascii_only()):
             click.echo(line)
         printing.problems(decision.problems)
 
     follow(look)
+
+
+def fleet_picture(settings: Settings, world: World, decision: PassDecision) -> FleetPicture:
+    """Gather what a screen shows of a pass."""
+    tip = decision.tips.output
+    log = world.repository.log(tip, limit=_COMMITS) if tip is not None else []
+    return FleetPicture(
+        title=f"{redacted(settings.repo)}: {settings.source_branch} -> {settings.output_branch}",
+        status=status_of(decision),
+        uses=gpu_uses(decision.inputs),
+        commits=own(log, world.author),
+    )
 
 
 def _ascii_only() -> bool:
