@@ -93,7 +93,7 @@ $(DOCS)/.installed: pyproject.toml constraints.txt
 
 site: $(DOCS)/.installed
 	NO_MKDOCS_2_WARNING=1 $(DOCS)/bin/mkdocs build --quiet --strict
-	@echo "Open .site/index.html"
+	@echo "Look at it, with search: python3 -m http.server --directory .site"
 
 PICTURES := docs/pictures
 pictures: $(STAMP)
