@@ -59,6 +59,7 @@ class ReadyFleet:
         for cluster in self.clusters:
             stack.enter_context(serving(cluster))
             cluster.account = "system:serviceaccount:overspill-system:overspill"
+            cluster.groups["apps"] = ["v1"]
             for space in ("demo", "argocd"):
                 cluster.put("namespaces", made("v1", "Namespace", space))
             cluster.put("secrets", made("v1", "Secret", "hub", "demo"))

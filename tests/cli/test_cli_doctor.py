@@ -181,6 +181,13 @@ def test_engine_that_is_too_old_is_told(overspill: Terminal, ready: ReadyFleet, 
     assert remedy.startswith("kubectl --context worker-3 apply -n argocd --server-side")
 
 
+def test_version_of_a_template_that_a_cluster_does_not_serve_is_told(overspill: Terminal, ready: ReadyFleet) -> None:
+    ready.flux.groups["apps"] = ["v1beta2"]
+    look = "kubectl --context worker-2 api-versions"
+    seen = "API versions of templates: apps/v1 of template llm/vllm is not served, but v1beta2"
+    assert others(results(overspill)) == [("worker-2", "missing", seen, look)]
+
+
 def test_daemon_is_looked_at_where_one_is_named(overspill: Terminal, ready: ReadyFleet) -> None:
     # Any server tells the time: this one says too that it is well, as a daemon does.
     ready.primary.documents["/healthz"] = {"status": "failing", "reason": "the last pass failed; the log says why"}

@@ -10,6 +10,7 @@ from reconciler.core.engines import ENGINES
 from reconciler.core.engines.engine import Bootstrap, ControlPlane, Engine
 from reconciler.core.engines.permissions import deployed, made_namespaces, spec_namespaces
 from reconciler.core.engines.reports import EngineResource
+from reconciler.core.expressions.dialect import has_expression
 from reconciler.core.fleet.cluster_order import ordered_candidates
 from reconciler.core.observe.kubernetes.resources import plural_of
 from reconciler.core.readiness.check import AskedServer, Check, SettledCheck, missing
@@ -22,6 +23,7 @@ from reconciler.core.readiness.prerequisites import NeededObject, is_asked
 from reconciler.core.readiness.question import ServiceAccountName
 from reconciler.core.readiness.read_rights import ReadRights
 from reconciler.core.readiness.server import ClockCheck, VersionCheck
+from reconciler.core.readiness.template_versions import TemplateVersions
 from reconciler.core.schema import yaml
 from reconciler.core.workloads.api_kinds import KUBERNETES_GROUPS, group_kind
 from reconciler.errors import InvalidInput
@@ -174,14 +176,24 @@ class _FleetChecks:
         """List what the templates that may burst to a cluster refer to, each object once."""
         desired = self._desired
         needed: dict[tuple[str, str], NeededObject] = {}
+        versions: dict[str, str] = {}
         for workload, policy in sorted(desired.policies.items()):
             workspace = desired.workspaces[workload.workspace]
             candidates = {candidate.cluster for candidate in ordered_candidates(policy, workspace, desired.clusters)}
             primary = self.servers.get(workspace.primary)
-            for prerequisite in desired.templates[workload].prerequisites if name in candidates and primary else ():
-                if primary is not None and is_asked(prerequisite):
+            template = desired.templates[workload]
+            if name not in candidates or primary is None:
+                continue
+            for resource in template.spec.manifests:
+                version = str(resource.manifest.get("apiVersion"))
+                if "/" in version and not has_expression(version):
+                    versions.setdefault(version, str(workload))
+            for prerequisite in template.prerequisites:
+                if is_asked(prerequisite):
                     check = NeededObject(server=server, primary=primary, prerequisite=prerequisite)
                     needed.setdefault((prerequisite.category, prerequisite.name), check)
+        if versions:
+            yield TemplateVersions(server=server, versions=versions)
         yield from needed.values()
 
 
