@@ -81,7 +81,7 @@ def test_fields_of_another_tool_are_taken_over_only_when_somebody_says_so(
     ready.argo_cd.managed["/appprojects/overspill"] = ("kubectl-edit", ".spec.destinations")
     refused = overspill(*ARGO_CD, "--yes")
     assert refused.exit_code == 1
-    told = "AppProject argocd/overspill: spec.destinations was set by kubectl-edit (--force-conflicts takes it over"
+    told = "AppProject argocd/overspill: has spec.destinations set by kubectl-edit (--force-conflicts takes that over"
     assert told in refused.stderr
     asked = overspill.runner.invoke(main, [*ARGO_CD], env=overspill.env, input="n\n")
     assert "Apply 1 object in context worker-3, and take what was set by kubectl-edit?" in asked.stderr

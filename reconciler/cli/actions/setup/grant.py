@@ -16,13 +16,7 @@ from reconciler.adapters.kubeconfig_files import existing_kubeconfig
 from reconciler.adapters.kubeconfig_logins import TokenLogin, add_logins, foreign_contexts
 from reconciler.cli import printing
 from reconciler.cli.actions.files import read_files
-from reconciler.cli.actions.setup.object_table import (
-    HEADERS,
-    change_row,
-    managers,
-    refuse_conflicts,
-    refuse_refused,
-)
+from reconciler.cli.actions.setup.object_table import managers, refuse_conflicts, refuse_refused, show_changes
 from reconciler.cli.kubeconfig import usual_kubeconfig
 from reconciler.core.engines.object_changes import ApplyAction, ObjectChange
 from reconciler.core.fleet.read_file import assemble
@@ -194,18 +188,16 @@ def _refuse_foreign(path: Path, places: Sequence[_Place]) -> None:
 
 def _show(places: Sequence[_Place], login: LoginOut | None) -> None:
     """Print what would change, cluster by cluster."""
-    rows: list[tuple[str, ...]] = []
-    for place in places:
-        rows += [(place.context, *change_row(change)) for change in place.changes]
+    for number, place in enumerate(places):
+        titles = [title for server in place.servers if (title := server.title) != place.context]
+        printing.heading(f"{place.context}{f' ({join_names(titles)})' if titles else ''}", first=number == 0)
+        show_changes(place.changes)
         if login is not None and place.login:
             lasts = "without an end" if login.lasts is None else f"for {format_duration(login.lasts)}"
-            seen = f"{lasts}, as context {place.login} of {login.path}"
-            rows.append((place.context, ApplyAction.CREATE, "token", str(DAEMON), seen))
-    printing.table(("CONTEXT", *HEADERS), rows)
-    for place in places:
-        if login is not None and not place.login:
-            title = join_names([server.title for server in place.servers])
-            printing.sentence(f"Note: {title}: the daemon logs in there without a kubeconfig, so no token is made.")
+            printing.sentence(f"Token {lasts}, as context {place.login} of {login.path}.")
+        elif login is not None:
+            printing.sentence("No token: the daemon logs in there without a kubeconfig.")
+    click.echo()
 
 
 def _question(

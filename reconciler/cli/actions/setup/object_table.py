@@ -11,15 +11,20 @@ from reconciler.errors import InvalidInput, Problem
 HEADERS = ("ACTION", "KIND", "NAME", "CHANGES")
 
 
-def change_row(change: ObjectChange) -> tuple[str, str, str, str]:
-    """Write the row of one object."""
-    taken = (f"{', '.join(fields)} was set by {manager}" for manager, fields in change.conflicts.items())
-    return change.action, change.kind, change.name, change.why or "; ".join((", ".join(change.fields), *taken))
-
-
 def show_changes(changes: Iterable[ObjectChange]) -> None:
-    """Print the rows of some objects."""
-    printing.table(HEADERS, [change_row(change) for change in changes])
+    """Print a row for each object."""
+    printing.table(HEADERS, [(change.action, change.kind, change.name, _changes(change)) for change in changes])
+
+
+def _changes(change: ObjectChange) -> str:
+    """Write the fields that change, and who has set those of another tool."""
+    taken = {field for named in change.conflicts.values() for field in named}
+    own = [field for field in change.fields if field not in taken]
+    return change.why or ", ".join([*own, *_taken(change)])
+
+
+def _taken(change: ObjectChange) -> list[str]:
+    return [f"{', '.join(named)} set by {manager}" for manager, named in change.conflicts.items()]
 
 
 def refuse_refused(changes: Iterable[ObjectChange]) -> None:
@@ -42,8 +47,8 @@ def refuse_conflicts(changes: Iterable[ObjectChange]) -> None:
             problems=tuple(
                 Problem(
                     path=f"{change.kind} {change.name}",
-                    message="; ".join(f"{', '.join(named)} was set by {by}" for by, named in change.conflicts.items()),
-                    hint="--force-conflicts takes it over, unless that tool sets it anew",
+                    message=f"has {'; '.join(_taken(change))}",
+                    hint="--force-conflicts takes that over, until the tool sets it anew",
                 )
                 for change in conflicts
             )
