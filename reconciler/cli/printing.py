@@ -196,4 +196,17 @@ def _width() -> int:
 def _tell(word: str, colour: str, text: str) -> None:
     first, *rest = printable(redacted(text)).split("\n")  # errors quote addresses and other people's words
     lines = [first, *(f"  {line}" for line in rest)]
+    if sys.stderr.isatty():
+        lines = [part for number, line in enumerate(lines) for part in _within(line, 0 if number else len(word) + 2)]
     click.echo(click.style(f"{word}: ", fg=colour, bold=True) + "\n".join(lines), err=True)
+
+
+def _within(line: str, taken: int) -> list[str]:
+    """Break a line of the error stream between words, after so many columns that are taken; the rest is indented."""
+    words = line.lstrip(" ")
+    indent = len(line) - len(words)
+    first, *rest = wrapped(f"{'x' * taken}{words}" if taken else words, _width() - indent)
+    lines = [first[taken:]]
+    if rest:
+        lines += [f"  {part}" for part in wrapped(" ".join(rest), _width() - indent - 2)]
+    return [" " * indent + part for part in lines]

@@ -68,9 +68,11 @@ class Commands(click.Group):
             raise
         return BUG if ctx.meta.get(MET_A_BUG) else code
 
-    def _run(self, *args: Any, **extra: Any) -> int:
+    def _run(self, args: Sequence[str] | None, *positional: Any, **extra: Any) -> int:
+        words = [*(sys.argv[1:] if args is None else args)]
         try:
-            code = super().main(*args, **extra)
+            with _progress(words):
+                code = super().main(args, *positional, **extra)
             sys.stdout.flush()
         except click.UsageError as error:
             error.show()
@@ -89,6 +91,15 @@ class Commands(click.Group):
         except Exception as error:  # noqa: BLE001 - the boundary: an error that nothing expected is reported as a bug
             return _report(error)
         return code if isinstance(code, int) else 0
+
+
+def _progress(words: Sequence[str]) -> contextlib.AbstractContextManager[None]:
+    """Show progress on a terminal while the command of a command line says nothing."""
+    if not sys.stderr.isatty() or "--help" in words or "-h" in words:
+        return contextlib.nullcontext()
+    from reconciler.cli import progress  # noqa: PLC0415 - a pipe and help need none
+
+    return progress.shown(next((word for word in words if not word.startswith("-")), ""))
 
 
 def _report(error: Exception) -> int:

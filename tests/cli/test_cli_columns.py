@@ -9,14 +9,17 @@ import pty
 import re
 import struct
 import subprocess
+import sys
 import termios
 from collections.abc import Callable
 from pathlib import Path
 
+import click
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from reconciler.cli import printing
 from reconciler.cli.columns import aligned, fitted
 from reconciler.core.schema import yaml
 from tests.cli.conftest import Terminal
@@ -145,3 +148,13 @@ def test_yaml_is_the_json_of_an_answer(overspill: Terminal, see: Callable[..., N
     overspill.done("once")
     (document,) = yaml.parse(overspill.done("history", "-o", "yaml").encode(), "history")
     assert document.value == overspill.answer("history")
+
+
+def test_a_warning_on_a_terminal_is_broken_between_words(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    printing.warn("cluster worker-2: cannot be watched: could not be listed within 10 s")
+    lines = click.unstyle(capsys.readouterr().err).splitlines()
+    assert lines == ["warning: cluster worker-2: cannot be", "  watched: could not be listed within 10", "  s"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import sys
@@ -71,7 +70,7 @@ def run(
     if pictures is not None:
         _write_pictures(pictures, comparisons)
     if form == "json":
-        click.echo(json.dumps([report.to_json(comparison) for comparison in comparisons], indent=2))
+        printing.json_out([report.to_json(comparison) for comparison in comparisons])
     elif form == "markdown":
         click.echo(report.markdown(comparisons))
     else:
