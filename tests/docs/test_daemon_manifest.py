@@ -49,6 +49,13 @@ def test_network_policy_is_for_the_daemon_and_its_port():
     assert callers["from"], "an empty list is everybody"
 
 
+def test_kustomization_applies_the_daemon_with_its_rights_and_names_its_image():
+    kustomization = yaml.safe_load((BOOTSTRAP / "kustomization.yaml").read_text())
+    assert kustomization["resources"] == ["rbac.yaml", "daemon.yaml"]
+    (image,) = kustomization["images"]
+    assert CONTAINER["image"] == f"{image['name']}:{image['newTag']}" == f"{image['newName']}:{image['newTag']}"
+
+
 def test_probes_ask_for_addresses_that_the_daemon_has():
     health = (CHECKOUT / "reconciler" / "api" / "routes" / "health.py").read_text()
     for probe in ("livenessProbe", "readinessProbe"):
