@@ -222,14 +222,14 @@ class DemoPlay:
         if self._awake_at is None:
             self._daemon.kill()
             self._awake_at = self._clock.lapse() + _DEAD
-            self._view.say("Ann", "kill -9: the daemon is gone, and had no time to save anything.")
+            self._view.say("Ann", "kill -9: the daemon is gone, and could save nothing.")
 
     def _wake(self) -> None:
         """Start a killed daemon again, once it has been away for long enough."""
         if self._awake_at is not None and self._clock.lapse() >= self._awake_at:
             self._awake_at = None
             self._daemon.restart()
-            self._view.say("Ann", "starts the daemon again. All that it has to know is in git: nothing is lost.")
+            self._view.say("Ann", "starts the daemon again. Nothing is lost: all that it knows is in git.")
 
     def _turn(self) -> None:
         """Advance the world by one turn, and tell its changes."""

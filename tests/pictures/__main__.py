@@ -98,10 +98,10 @@ def answer(words: list[str], settings: Mapping[str, str], at: datetime | None) -
     """Run a command on a terminal, as of a moment, and draw what it printed."""
     outer, inner = pty.openpty()
     fcntl.ioctl(inner, termios.TIOCSWINSZ, struct.pack("HHHH", 50, COLUMNS, 0, 0))
-    inherited = {name: value for name, value in os.environ.items() if not name.startswith(("GIT_", "OVERSPILL_"))}
     environment = {
-        **inherited,
         **settings,
+        "PATH": os.environ["PATH"],
+        "LC_ALL": "C.UTF-8",
         "HOME": os.getcwd(),  # noqa: PTH109 - a variable is text
         "OVERSPILL_CACHE_DIR": os.path.abspath("cache"),  # noqa: PTH100 - a variable is text
         "PYTHONPATH": str(Path(__file__).parents[2]),
