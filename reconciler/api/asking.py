@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http import HTTPStatus
+from threading import Lock
 
 import structlog
 
@@ -17,6 +18,33 @@ from reconciler.errors import Conflict, InvalidInput, Transient
 _RETRY_AFTER = 2
 
 log = structlog.get_logger()
+
+
+class OneAtATime:
+    """Lets each caller ask one question at a time: a waiting one takes a thread, which others need."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._callers: set[tuple[str, str]] = set()
+
+    @contextmanager
+    def of(self, caller: Caller) -> Iterator[None]:
+        """Raise HttpError 429 while another question of a caller is being answered."""
+        name = caller.kind, caller.name
+        with self._lock:
+            if name in self._callers:
+                raise HttpError(
+                    HTTPStatus.TOO_MANY_REQUESTS,
+                    "another question of yours is being answered",
+                    hint=f"try again in {_RETRY_AFTER} s",
+                    headers={"Retry-After": str(_RETRY_AFTER)},
+                )
+            self._callers.add(name)
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._callers.discard(name)
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from fastapi import APIRouter, Query, Request
 from pydantic import BaseModel, ConfigDict, Field
 
 from reconciler.api import paging
-from reconciler.api.asking import asked
+from reconciler.api.asking import OneAtATime, asked
 from reconciler.api.backend import Backend
 from reconciler.api.body import answer
 from reconciler.api.lookup import readable_workspaces
@@ -63,7 +63,7 @@ class _StatusCache:
 def router(callers: Callers, backend: Backend) -> APIRouter:
     """Build the routes."""
     routes = guarded_router(callers)
-    cache = _StatusCache()
+    cache, busy = _StatusCache(), OneAtATime()
 
     @routes.get("/api/v1/status", operation_id="getStatus", response_model=Answered[FleetDocument], tags=["fleet"])
     def fleet_status(request: Request) -> dict[str, Any]:
@@ -89,7 +89,8 @@ def router(callers: Callers, backend: Backend) -> APIRouter:
         since = _moment(filters.since)
         start = paging.read_offset(filters.continue_)
         end, within = start + filters.limit, readable_workspaces(caller_of(request))
-        with asked(backend.snapshot(), caller_of(request)):
+        caller = caller_of(request)
+        with busy.of(caller), asked(backend.snapshot(), caller):
             past = backend.answers.history(
                 lambda snapshot: HistorySelection.of(
                     snapshot.decision, filters.workload, since=since, limit=end, within=within

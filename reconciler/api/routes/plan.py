@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
-from contextlib import contextmanager
+from collections.abc import Collection
 from dataclasses import replace
 from http import HTTPStatus
-from threading import Lock
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request
@@ -14,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
 from reconciler.access.rights import EVERYWHERE, AccessRole, Caller
-from reconciler.api.asking import asked
+from reconciler.api.asking import OneAtATime, asked
 from reconciler.api.backend import Backend
 from reconciler.api.body import answer
 from reconciler.api.lookup import readable_workspaces
@@ -31,7 +29,6 @@ from reconciler.model.workload import Json
 from reconciler.text.to_json import json_value
 
 _MOST = 10
-_RETRY_AFTER = 5
 
 
 class PlanFilters(BaseModel):
@@ -54,37 +51,10 @@ class PlanFilters(BaseModel):
     diff: bool = Field(False, description="Answer with the commits as a patch, too.")
 
 
-class _Busy:
-    """Lets each caller have one plan made at a time."""
-
-    def __init__(self) -> None:
-        self._lock = Lock()
-        self._callers: set[tuple[str, str]] = set()
-
-    @contextmanager
-    def of(self, caller: Caller) -> Iterator[None]:
-        """Raise HttpError 429 while another plan of a caller is being made."""
-        name = caller.kind, caller.name
-        with self._lock:
-            if name in self._callers:
-                raise HttpError(
-                    HTTPStatus.TOO_MANY_REQUESTS,
-                    "another plan of yours is being made",
-                    hint=f"try again in {_RETRY_AFTER} s",
-                    headers={"Retry-After": str(_RETRY_AFTER)},
-                )
-            self._callers.add(name)
-        try:
-            yield
-        finally:
-            with self._lock:
-                self._callers.discard(name)
-
-
 def router(callers: Callers, backend: Backend) -> APIRouter:
     """Build the route."""
     routes = guarded_router(callers)
-    busy = _Busy()
+    busy = OneAtATime()
 
     @routes.get(
         "/api/v1/plan",

@@ -17,7 +17,7 @@ from starlette.concurrency import run_in_threadpool
 
 from reconciler.access.rights import AccessRole, Caller, has_role
 from reconciler.api import egs_openapi, orders
-from reconciler.api.asking import asked
+from reconciler.api.asking import OneAtATime, asked
 from reconciler.api.backend import Backend
 from reconciler.api.body import answer, read_validated
 from reconciler.api.models import Answered, SteeredDocument
@@ -68,6 +68,7 @@ def reader(model: type[_Body]) -> Callable[[Json], _Body | tuple[Finding, ...]]:
 def router(callers: Callers, backend: Backend) -> APIRouter:
     """Build the routes."""
     routes = guarded_router(callers)
+    busy = OneAtATime()
 
     @routes.post(
         "/api/v1/revert",
@@ -88,7 +89,7 @@ def router(callers: Callers, backend: Backend) -> APIRouter:
             return plan_revert(inputs, placements, by=caller.name, reason=body.reason, everywhere=body.everywhere)
 
         if body.dry_run:
-            return answer(await run_in_threadpool(_draft, backend, caller, decide))
+            return answer(await run_in_threadpool(_draft, backend, busy, caller, decide))
         return await _carry_out(backend, caller, Verb.REVERT, placements, steering)
 
     @routes.post(
@@ -112,7 +113,7 @@ def router(callers: Callers, backend: Backend) -> APIRouter:
             return plan_extension(inputs, placement, until, by=caller.name, reason=body.reason)
 
         if body.dry_run:
-            return answer(await run_in_threadpool(_draft, backend, caller, decide))
+            return answer(await run_in_threadpool(_draft, backend, busy, caller, decide))
         return await _carry_out(backend, caller, Verb.EXTEND, placements, steering)
 
     return routes
@@ -154,8 +155,8 @@ async def _carry_out(
     return answer(await run_in_threadpool(_pushed, backend, caller, result.carried))
 
 
-def _draft(backend: Backend, caller: Caller, decide: Callable[[PassInput], Plan]) -> Json:
-    with asked(backend.snapshot(), caller):
+def _draft(backend: Backend, busy: OneAtATime, caller: Caller, decide: Callable[[PassInput], Plan]) -> Json:
+    with busy.of(caller), asked(backend.snapshot(), caller):
         document = plan_json(backend.answers, backend.answers.draft(decide, orders.author(caller)), caller, diff=False)
     return {name: value for name, value in document.items() if name != "supposed"}
 

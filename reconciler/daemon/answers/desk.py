@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from threading import Lock
+from threading import BoundedSemaphore, Lock
 
 from reconciler.core.commits.write import RenderedPlan
 from reconciler.core.decide.decide import decide
@@ -28,6 +28,9 @@ from reconciler.ports import Charts, Clock
 
 PATIENCE = 20.0
 """Seconds that a caller waits for the answers to those before."""
+MOST_WAITING = 8
+_LAST_WORDS = 5.0
+"""Seconds that a stopping daemon waits for the answer under way."""
 _LOOKS = 10
 _LOOK_EVERY = 0.2
 _DEEP = 500
@@ -77,7 +80,8 @@ class AnswerDesk:
         self._charts = charts
         self._clock = clock
         self._author = author
-        self._lock = Lock()
+        self._lock, self._plans = Lock(), Lock()
+        self._places = BoundedSemaphore(MOST_WAITING)
         self._repository: ProposalRepository | None = None
         self._source: SourceReader | None = None
         self._rest_until = 0.0
@@ -95,7 +99,7 @@ class AnswerDesk:
         Raises InvalidInput for a branch that cannot be read and for suppositions about what does not exist, and
         Transient when too many ask.
         """
-        with self._turn() as repository, self._paced():
+        with self._paced_turn() as repository:
             snapshot = self._fetched(repository)
             before, now = snapshot.decision.inputs, self._clock.now()
             tips = replace(snapshot.decision.tips, output=before.ledger.commit)
@@ -141,12 +145,13 @@ class AnswerDesk:
             return patch(rendered.commits, files_before(repository, tips.output, rendered.commits))
 
     def close(self) -> None:
-        """Remove the mirror once nobody reads it, and answer nobody any more."""
+        """Answer nobody any more, and remove the mirror; one that is still read is left to the next start."""
         self._closed = True
-        with self._lock:
+        if self._lock.acquire(timeout=_LAST_WORDS):
             if self._repository is not None:
                 self._repository.close()
                 self._repository = None
+            self._lock.release()
 
     def _world(self, repository: ProposalRepository, snapshot: Snapshot, charts: Charts) -> World:
         return World(
@@ -158,33 +163,46 @@ class AnswerDesk:
         )
 
     @contextmanager
-    def _paced(self) -> Iterator[None]:
-        """Begin a plan once passes have had as much time as the last one took. Raises Transient after a long one."""
-        wait = self._rest_until - time.monotonic()
-        if wait > PATIENCE:
-            raise Transient("a plan has just been made, and the next waits for its turn")
-        time.sleep(max(0.0, wait))
-        began = time.monotonic()
-        try:
-            yield
-        finally:
-            now = time.monotonic()
-            self._rest_until = now + (now - began)
+    def _paced_turn(self) -> Iterator[ProposalRepository]:
+        """Wait for a turn once passes have had as much time as the last plan took. Raises Transient as `_turn`."""
+        with self._queued(self._plans):
+            wait = self._rest_until - time.monotonic()
+            if wait > PATIENCE:
+                raise Transient("a plan has just been made, and the next waits for its turn")
+            time.sleep(max(0.0, wait))
+            with self._turn() as repository:
+                began = time.monotonic()
+                try:
+                    yield repository
+                finally:
+                    now = time.monotonic()
+                    self._rest_until = now + (now - began)
 
     @contextmanager
     def _turn(self) -> Iterator[ProposalRepository]:
         """Wait until nobody else is answered. Raises Transient when that takes too long."""
-        if not self._lock.acquire(timeout=PATIENCE):
-            raise Transient("others are being answered")
-        try:
+        with self._queued(self._lock):
             if self._closed:
                 raise Transient("stopping: no more questions are answered")
             self._latest.read()  # before the first pass there is nothing to answer, and nothing to fetch
             if self._repository is None:
                 self._repository = self._open()
             yield self._repository
+
+    @contextmanager
+    def _queued(self, lock: Lock) -> Iterator[None]:
+        """Hold a lock. Raises Transient where many wait already: each takes a thread that answers other calls."""
+        if not self._places.acquire(blocking=False):
+            raise Transient(f"{MOST_WAITING} wait for an answer already")
+        try:
+            if not lock.acquire(timeout=PATIENCE):
+                raise Transient("others are being answered")
         finally:
-            self._lock.release()
+            self._places.release()
+        try:
+            yield
+        finally:
+            lock.release()
 
     def _fetched(self, repository: ProposalRepository) -> Snapshot:
         """Fetch, and return the newest pass, whose commits the mirror then holds."""

@@ -1,0 +1,63 @@
+"""Questions wait for each other in a bounded number, and none is answered without a pass or after the end."""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
+
+import pytest
+
+from reconciler.daemon.answers.desk import MOST_WAITING, PlanQuestion
+from reconciler.daemon.answers.history import HistorySelection
+from reconciler.daemon.snapshot import LatestSnapshot, Snapshot
+from reconciler.errors import Transient
+from tests.builders.desk import answer_desk
+from tests.builders.passes import SOURCE_FILES, Passes
+from tests.fakes.memory_repository import MemoryRepository
+
+
+@pytest.fixture
+def passes() -> Passes:
+    return Passes(MemoryRepository(SOURCE_FILES))
+
+
+@pytest.fixture
+def repository(passes: Passes) -> MemoryRepository:
+    assert isinstance(passes.repository, MemoryRepository)
+    return passes.repository
+
+
+def test_more_questions_than_may_wait_are_put_off(passes: Passes, repository: MemoryRepository) -> None:
+    latest = LatestSnapshot(passes.memory.branch)
+    latest.post(passes.run())
+    desk = answer_desk(latest, repository)
+    begun, go_on = threading.Event(), threading.Event()
+
+    def select(_: Snapshot) -> HistorySelection:
+        begun.set()
+        assert go_on.wait(60)
+        return HistorySelection(limit=1)
+
+    with ThreadPoolExecutor(max_workers=MOST_WAITING + 2) as pool:
+        first = pool.submit(desk.history, select)
+        assert begun.wait(60)
+        others = [pool.submit(desk.history, lambda _: HistorySelection(limit=1)) for _ in range(MOST_WAITING + 1)]
+        wait(others, return_when=FIRST_COMPLETED)  # while the first has its turn, only one that is refused ends
+        go_on.set()
+        outcomes = [other.exception(60) for other in others]
+    assert first.exception() is None
+    assert sum(isinstance(outcome, Transient) for outcome in outcomes) == 1
+
+
+def test_before_the_first_pass_and_after_the_end_nothing_is_answered(
+    passes: Passes, repository: MemoryRepository
+) -> None:
+    latest = LatestSnapshot(passes.memory.branch)
+    desk = answer_desk(latest, repository)
+    with pytest.raises(Transient, match="no pass has ended well yet"):
+        desk.plan(PlanQuestion())
+    latest.post(passes.run())
+    assert desk.plan(PlanQuestion()).rendered.commits == ()
+    desk.close()
+    with pytest.raises(Transient, match="no more questions are answered"):
+        desk.plan(PlanQuestion())
