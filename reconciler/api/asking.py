@@ -7,17 +7,14 @@ from contextlib import contextmanager
 from http import HTTPStatus
 from threading import Lock
 
-import structlog
-
 from reconciler.access.rights import Caller
 from reconciler.api.redact import redact
 from reconciler.api.refusal import HttpError
+from reconciler.daemon.answers.desk import Occupied
 from reconciler.daemon.snapshot import Snapshot
 from reconciler.errors import Conflict, InvalidInput, Transient
 
 _RETRY_AFTER = 2
-
-log = structlog.get_logger()
 
 
 class OneAtATime:
@@ -55,10 +52,9 @@ def asked(snapshot: Snapshot, caller: Caller) -> Iterator[None]:
     except InvalidInput as error:
         raise HttpError(HTTPStatus.UNPROCESSABLE_ENTITY, str(redact(str(error), snapshot, caller))) from error
     except (Transient, Conflict) as error:
-        log.warning("question not answered", why=str(error))
-        raise HttpError(
+        raise HttpError(  # why the repository cannot be read stands in the log of passes
             HTTPStatus.SERVICE_UNAVAILABLE,
-            "this cannot be answered now",
+            str(error) if isinstance(error, Occupied) else "the repository cannot be read now",
             hint="try again",
             headers={"Retry-After": str(_RETRY_AFTER)},
         ) from error

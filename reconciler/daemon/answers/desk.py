@@ -37,6 +37,10 @@ _DEEP = 500
 """Commits of the output branch that are fetched where the newest pass is behind its tip."""
 
 
+class Occupied(Transient):
+    """Others are answered first."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanQuestion:
     """What is asked of a plan."""
@@ -115,7 +119,7 @@ class AnswerDesk:
                     with_mass_deletion(replace(inputs, deletion=None), repository),
                     desired=replace(
                         inputs.desired,
-                        problems=(*inputs.desired.problems, *unobserved(proposed.desired, reviewed)),
+                        problems=(*inputs.desired.problems, *unobserved(proposed.desired, reviewed, before.observed)),
                     ),
                     budgets=BudgetReader().budgets(
                         repository, self._author, proposed.desired, replace(tips, source=proposed.merged), now
@@ -168,7 +172,7 @@ class AnswerDesk:
         with self._queued(self._plans):
             wait = self._rest_until - time.monotonic()
             if wait > PATIENCE:
-                raise Transient("a plan has just been made, and the next waits for its turn")
+                raise Occupied("a plan has just been made, and the next waits for its turn")
             time.sleep(max(0.0, wait))
             with self._turn() as repository:
                 began = time.monotonic()
@@ -193,10 +197,10 @@ class AnswerDesk:
     def _queued(self, lock: Lock) -> Iterator[None]:
         """Hold a lock. Raises Transient where many wait already: each takes a thread that answers other calls."""
         if not self._places.acquire(blocking=False):
-            raise Transient(f"{MOST_WAITING} wait for an answer already")
+            raise Occupied(f"{MOST_WAITING} wait for an answer already")
         try:
             if not lock.acquire(timeout=PATIENCE):
-                raise Transient("others are being answered")
+                raise Occupied("others are being answered")
         finally:
             self._places.release()
         try:

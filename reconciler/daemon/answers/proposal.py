@@ -14,11 +14,11 @@ from typing import Protocol
 from reconciler.core.fleet.read_file import is_read
 from reconciler.daemon.source import SourceReader
 from reconciler.errors import InvalidInput, Problem, Severity
-from reconciler.model.capacity import Observed
+from reconciler.model.capacity import ClusterObservation, Observed
 from reconciler.model.ids import CommitId
 from reconciler.model.policy import Desired
 from reconciler.model.tree import Commit, FileChange, Identity, Proposal
-from reconciler.model.workload import HelmConfig, Json
+from reconciler.model.workload import HelmConfig, Json, WorkloadRef
 from reconciler.ports import Charts, Repository
 from reconciler.text.wording import join_names
 
@@ -105,9 +105,8 @@ def to_merge(branch: str, ours: Sequence[FileChange], theirs: Sequence[FileChang
     return changed
 
 
-def unobserved(desired: Desired, base: Desired) -> tuple[Problem, ...]:
+def unobserved(desired: Desired, base: Desired, observed: Observed) -> tuple[Problem, ...]:
     """Warn of the templates of a branch whose workloads nobody observes before they are on the source branch."""
-    observed = {template.ref for template in base.templates.values()}
     return tuple(
         Problem(
             path=template.path,
@@ -116,8 +115,15 @@ def unobserved(desired: Desired, base: Desired) -> tuple[Problem, ...]:
             severity=Severity.WARNING,
         )
         for workload, template in desired.templates.items()
-        if not template.request and template.ref is not None and template.ref not in observed
+        if template.ref is not None
+        and workload not in base.templates
+        and not _is_seen(template.ref, observed.clusters.get(desired.workspaces[workload.workspace].primary))
     )
+
+
+def _is_seen(ref: WorkloadRef, observation: ClusterObservation | None) -> bool:
+    """Tell whether a primary reports a workload all the same, or cannot be seen, which is told elsewhere."""
+    return observation is None or any(seen.ref.may_be(ref) for seen in observation.workloads)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
