@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import gc
 import importlib
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -26,6 +27,23 @@ settings.load_profile("quick")
 TESTS = Path(__file__).parent
 LONGEST = frozenset({"test_demo_story.py", "test_killed.py", "test_mute_watches.py"})
 """Modules whose tests wait for clocks and processes, half a minute each."""
+MEMORY = Path("/dev/shm")
+ROOM = 2 * 2**30
+"""Bytes; those of all directories at one moment are a tenth of it."""
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Keep what a run of all tests writes in memory: it makes and removes thousands of repositories.
+
+    Needs a file system there that has room and runs programs, which containers may forbid.
+    """
+    if config.args_source is not pytest.Config.ArgsSource.TESTPATHS:
+        return
+    with contextlib.suppress(OSError):  # it is there on Linux only
+        status = os.statvfs(MEMORY)
+        runs_programs = not status.f_flag & os.ST_NOEXEC and os.access(MEMORY, os.W_OK)
+        if runs_programs and status.f_bavail * status.f_frsize > ROOM:
+            os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))
 
 
 @pytest.hookimpl(wrapper=True)
