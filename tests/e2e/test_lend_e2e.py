@@ -173,7 +173,7 @@ def test_from_a_kubeconfig_to_the_first_plan_as_the_readme_says(
     home.create(f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments", SMALL)
     home.until(lambda: _running(home) == 1, "the workload does not run")
     (tmp_path / ".kube").mkdir()
-    _kubeconfig(tmp_path / ".kube", *clusters)
+    kubeconfig(tmp_path / ".kube", *clusters)
     printed = _on_terminal(block, tmp_path, answers=f"{home.name}\nflux\n")
     rows = [line.split() for line in printed.splitlines() if line.startswith("Place")]
     assert [row[1:5:2] for row in rows] == [["default/vllm", "lend-away"]], printed
@@ -205,7 +205,7 @@ def _running(cluster: Cluster) -> int:
     return sum(pod["status"].get("phase") == "Running" for pod in pods)
 
 
-def _kubeconfig(path: Path, *clusters: Cluster) -> Path:
+def kubeconfig(path: Path, *clusters: Cluster) -> Path:
     """Write a person's kubeconfig with a context for each cluster."""
     config: Json = {"apiVersion": "v1", "kind": "Config", "clusters": [], "users": [], "contexts": []}
     for cluster in clusters:
