@@ -47,7 +47,8 @@ def test_a_burst_runs_what_its_primary_runs_and_follows_its_image(
         cluster.ensure_namespace(NAMESPACE)
         allocatable = {"cpu": "64", "memory": "256Gi", "pods": "110", GPU: str(FITTING)}
         cluster.add_node(f"{cluster.name}-gpu", allocatable=allocatable)
-    workload: Json = {**SMALL, "spec": {**SMALL["spec"], "replicas": REPLICAS}}
+    workload: Json = json.loads(json.dumps(SMALL))
+    workload["spec"]["replicas"] = REPLICAS
     home.create(f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments", workload)
     home.until(lambda: _waiting(home) == REPLICAS - FITTING, "one replica is to find no node")
     env = {

@@ -227,6 +227,22 @@ def test_a_patch_of_no_object_is_an_error_at_its_line(passes):
     assert error.startswith("template.yaml:13: spec.patches[0].patch: is for no object of the template (it has Config")
 
 
+REQUEST = """\
+apiVersion: gpr.kubeslice.io/v1alpha1
+kind: WorkloadPlacement
+metadata: {name: tryout}
+spec: {workspaceName: llm, workloadTemplateName: vllm, clusters: [worker-2]}
+"""
+
+
+def test_a_request_deploys_no_template_that_is_made_from_a_source(passes):
+    passes.repository.person("source", {"request.yaml": REQUEST})
+    outcome = passes.run_once()
+    (error,) = errors(outcome.decision.inputs.desired)
+    assert error.startswith("request.yaml:4: spec.workloadTemplateName: WorkloadTemplate vllm is made from a source")
+    assert not passes.placements()
+
+
 MERGES = {
     "objects are merged": ({"a": {"b": 1, "c": 2}}, {"a": {"c": 3}}, {"a": {"b": 1, "c": 3}}),
     "null deletes": ({"a": 1, "b": 2}, {"a": None}, {"b": 2}),

@@ -208,6 +208,15 @@ def _template(
                 severity=Severity.ERROR if needed else Severity.WARNING,
             )
         )
+    elif needed and (template.made_from is not None or template.unread):
+        findings.append(
+            Finding(
+                loc=("spec", "workloadTemplateName"),
+                message=f"WorkloadTemplate {template.name} is made from a source, and requests deploy what is written",
+                hint="write manifestResources in the request, or name a template that holds its objects",
+            )
+        )
+        return None
     return template if needed else None
 
 
