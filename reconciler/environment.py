@@ -15,7 +15,7 @@ VARIABLES: Mapping[str, str] = {
     "SOURCE_BRANCH": "the branch that people write",
     "OUTPUT_BRANCH": "the branch that Overspill writes",
     "OBSERVATIONS": "a file or directory of observations",
-    "KUBECONFIG": "a kubeconfig whose contexts are clusters to watch",
+    "KUBECONFIG": "a kubeconfig, or several with colons between, whose contexts are clusters to watch",
     "LOGIN_PLUGINS": "programs that Argo CD's cluster Secrets may run here to log in",
     "PROMETHEUS": "the address of the Prometheus that policies' queries are put to",
     "PROMETHEUS_INTERVAL": "how often they are",

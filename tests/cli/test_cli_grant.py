@@ -121,6 +121,18 @@ def test_context_of_another_name_is_matched_to_its_cluster(terminal: Terminal, r
     assert [entry["name"] for entry in yaml.safe_load(out.read_text())["contexts"]] == ["worker-2"]
 
 
+def test_cluster_that_the_daemon_runs_in_gets_rights_and_no_token(
+    terminal: Terminal, ready: ReadyFleet, out: Path
+) -> None:
+    inside = FILES["clusters.yaml"].replace("{engine: flux}", "{engine: flux, connection: {inCluster: true}}")
+    Path(terminal.env["HOME"], "fleet", "clusters.yaml").write_text(inside)
+    done = grant(terminal, "--context", "worker-2", "--cluster", "worker-2", "--kubeconfig-out", str(out), "--yes")
+    assert done.exit_code == 0, done.output
+    assert "No token: the daemon logs in there without a kubeconfig." in done.stdout
+    assert "/overspill-reader" in ready.flux.objects["clusterroles"]
+    assert not out.exists()
+
+
 @pytest.mark.parametrize(
     ("words", "status", "hint"),
     [
