@@ -60,7 +60,7 @@ def main() -> None:
         try:
             overspill(call, prog_name="overspill")
         except SystemExit as end:
-            print(f"exit code {end.code}", flush=True)  # noqa: T201
+            print(f"exit code {end.code}", flush=True)  # noqa: T201 - the answer, read by the test
 
 
 if __name__ == "__main__":
