@@ -99,6 +99,7 @@ PICTURES := docs/pictures
 pictures: $(STAMP)
 	@mkdir -p $(PICTURES)
 	@$(RUN)/python -m tests.pictures $(PICTURES)
+	@$(RUN)/python -m tests.pictures.diagram_svg
 
 chaos: $(STAMP)
 	@$(RUN)/python -m tests.chaos
