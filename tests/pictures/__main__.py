@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import io
 import logging
 import os
 import pty
+import re
 import struct
 import subprocess
 import sys
@@ -14,11 +16,13 @@ import tempfile
 import termios
 from collections.abc import Mapping
 from contextlib import ExitStack
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 
 import click
 import structlog
+from rich.console import Console
+from rich.markdown import Markdown
 from rich.text import Text
 
 from reconciler import app
@@ -48,6 +52,9 @@ KEYS = (
 )
 """What a person presses after the story, and when: the revert of a burst outlives the daemon that took it in."""
 OUT = "demo-out"
+ANY_COMMIT = "8b69969fe5e3"
+SHORT_AT = datetime(2026, 11, 20, 10, 5, 1, tzinfo=UTC)
+"""A second after the layout's example observations, by which three replicas are missing."""
 CALM, BUSY = 1, 3
 """Numbers of acts after which nothing is missing, and two clusters have bursts."""
 
@@ -69,6 +76,8 @@ def draw(directory: Path) -> None:
             _, now = play(out, acts(script)[:played], script, (), columns=COLUMNS, lines=LINES)
             fleet = {"OVERSPILL_REPO": str(out / "remote.git"), "OVERSPILL_OBSERVATIONS": str(out / "observations")}
             write(directory / f"{name}.svg", answer(words, fleet, now))
+            if name == "plan":
+                write(directory / "comment.svg", comment(fleet))
         write(directory / "watch.svg", watch(now))
         write(directory / "doctor.svg", doctor())
 
@@ -94,8 +103,33 @@ def doctor() -> str:
         return answer(["doctor"], settings, None)
 
 
+def comment(fleet: Mapping[str, str]) -> str:
+    """Draw the comment of a pull request, of the plan for the layout's own observations."""
+    seen = Path(OUT, "fleet", "observations").absolute()
+    settings = {**fleet, "OVERSPILL_OBSERVATIONS": str(seen)}
+    text = printed(["plan", "-o", "markdown", "--at", format_time(SHORT_AT)], settings)
+    console = Console(width=COLUMNS, file=io.StringIO())
+    lines = console.render_lines(Markdown(text), pad=False)
+    return still(
+        [Text.assemble(*((part.text, part.style or "") for part in line)) for line in lines],
+        COLUMNS,
+        "comment on a pull request",
+    )
+
+
 def answer(words: list[str], settings: Mapping[str, str], at: datetime | None) -> str:
     """Run a command on a terminal, as of a moment, and draw what it printed."""
+    text = printed([*words, *(["--at", format_time(at)] if at is not None else [])], settings)
+    command = " ".join(["overspill", *words])
+    lines = [Text.assemble(("$ ", "green"), (command, "bold")), *Text.from_ansi(text).split("\n")]
+    longest = max(line.cell_len for line in lines)
+    if longest > COLUMNS:
+        raise ValueError(f"{command} prints {longest} columns on a terminal of {COLUMNS}")
+    return still(lines, COLUMNS, command)
+
+
+def printed(words: list[str], settings: Mapping[str, str]) -> str:
+    """Run a command on a terminal, and return what it printed; ids of commits are those of no layout's files."""
     outer, inner = pty.openpty()
     fcntl.ioctl(inner, termios.TIOCSWINSZ, struct.pack("HHHH", 50, COLUMNS, 0, 0))
     environment = {
@@ -107,27 +141,20 @@ def answer(words: list[str], settings: Mapping[str, str], at: datetime | None) -
         "PYTHONPATH": str(Path(__file__).parents[2]),
         "TERM": "xterm-256color",
     }
-    moment = ["--at", format_time(at)] if at is not None else []
     with subprocess.Popen(
-        [sys.executable, "-m", "reconciler", *words, *moment],
+        [sys.executable, "-m", "reconciler", *words],
         env=environment,
         stdin=subprocess.DEVNULL,
         stdout=inner,
         stderr=subprocess.DEVNULL,
     ):
         os.close(inner)
-        printed = b""
+        data = b""
         with contextlib.suppress(OSError):  # the command has ended
-            while data := os.read(outer, 65536):
-                printed += data
+            while part := os.read(outer, 65536):
+                data += part
     os.close(outer)
-    text = printed.decode().replace("\r\n", "\n").rstrip("\n")
-    command = " ".join(["overspill", *words])
-    lines = [Text.assemble(("$ ", "green"), (command, "bold")), *Text.from_ansi(text).split("\n")]
-    longest = max(line.cell_len for line in lines)
-    if longest > COLUMNS:
-        raise ValueError(f"{command} prints {longest} columns on a terminal of {COLUMNS}")
-    return still(lines, COLUMNS, command)
+    return re.sub(r"\b[0-9a-f]{12}\b", ANY_COMMIT, data.decode().replace("\r\n", "\n").rstrip("\n"))
 
 
 def write(path: Path, drawn: str) -> None:

@@ -16,7 +16,7 @@ LARGEST = 300_000
 SVG = "{http://www.w3.org/2000/svg}"
 
 
-@pytest.mark.parametrize("name", ["demo", "plan", "status", "explain", "watch", "doctor"])
+@pytest.mark.parametrize("name", ["demo", "plan", "status", "explain", "watch", "doctor", "comment"])
 def test_pictures_of_docs_need_nothing_beside_them(name: str) -> None:
     text = (PICTURES / f"{name}.svg").read_text()
     assert len(text.encode()) < LARGEST
