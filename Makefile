@@ -51,7 +51,7 @@ check: $(STAMP)
 	$(RUN)/ruff check .
 	$(RUN)/ruff format --check .
 	$(RUN)/mypy
-	$(RUN)/mypy --platform win32 --no-warn-unreachable --cache-dir .mypy_cache/win32
+	$(RUN)/mypy --platform win32 --no-warn-unreachable --cache-dir .mypy_cache/win32 --package reconciler
 	$(RUN)/lint-imports
 
 # Six control planes with their engines on two cores are late at times. What failed beside others is asked once more, by

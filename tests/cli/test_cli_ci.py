@@ -357,10 +357,18 @@ def test_gitlab_has_a_report_of_tests_a_plan_and_a_comparison(
     assert runner.run("\n".join(check["script"])).returncode == 0
     assert "<testsuites>" in (runner.work / check["artifacts"]["reports"]["junit"]).read_text()
     edit_the_policy(runner)
+    archive = shutil.make_archive(str(runner.path / "artifacts"), "zip", recording.parent, recording.name)
+    curl = runner.path / "tools" / "curl"
+    curl.write_text(f'#!/bin/sh\necho "$*" >> "$CALLS"\ncp {archive} recording.zip\n')
+    curl.chmod(0o755)
+    (runner.path / "tools" / "python").symlink_to(sys.executable)
     done = runner.run(
-        "\n".join(plan["script"]), OVERSPILL_KUBECONFIG=str(clusters), RECORDING=str(recording),
-        CI_MERGE_REQUEST_TARGET_BRANCH_NAME="main", CI_MERGE_REQUEST_IID="7",
+        "\n".join(plan["script"]), OVERSPILL_KUBECONFIG=str(clusters), RECORDING="passes", RECORDING_JOB="nightly",
+        CI_MERGE_REQUEST_TARGET_BRANCH_NAME="main", CI_MERGE_REQUEST_IID="7", CI_DEFAULT_BRANCH="main",
+        CI_JOB_TOKEN="token", CI_API_V4_URL="https://gitlab.example/api/v4", CI_PROJECT_ID="42",
     )  # fmt: skip # a script and its variables
     assert done.returncode == 0, done.stderr
+    address = "https://gitlab.example/api/v4/projects/42/jobs/artifacts/main/download?job=nightly"
+    assert runner.calls.read_text().split()[-1] == address
     assert "### What `merge-request-7` would have changed" in (runner.work / "overspill-plan.md").read_text()
     assert "| Place | llm/vllm | worker-3 | 3 |" in (runner.work / plan["artifacts"]["paths"][0]).read_text()
