@@ -139,6 +139,7 @@ def test_cluster_that_the_daemon_runs_in_gets_rights_and_no_token(
         (("--context", "worker-9"), 1, "the kubeconfig has no context worker-9"),
         (("--context", "worker-1", "--context", "worker-2", "--cluster", "worker-1"), 2, "--cluster goes with one"),
         (("--context", "worker-1", "--no-expiry"), 2, "--no-expiry goes with --kubeconfig-out"),
+        (("--context", "worker-1"), 2, "nobody answers here, and nothing is changed (try --yes)"),
         (("--context", "worker-1", "--token-lifetime", "5m"), 2, "a token lasts for at least 10m"),
         (("--context", "worker-1", "--cluster", "worker-7"), 1, "there is no Cluster worker-7"),
     ],

@@ -37,6 +37,8 @@ COPIED: Mapping[Category, tuple[str, str]] = {
 
 _API_VERSION = "overspill.dev/v1alpha1"
 _TIED = ("kubernetes.io/hostname", "topology.kubernetes.io/zone", "topology.kubernetes.io/region")
+_RELEASES = frozenset({"release", "releases", "helmrelease", "helmreleases", "hr", "helm", "chart"})
+"""Words for a Helm release, which is no object of Kubernetes."""
 _NAME = re.compile(r"[^a-z0-9]+")
 
 
@@ -93,6 +95,11 @@ def find_kind(text: str, kinds: Kinds) -> WorkloadKind:
     named = [kind for kind in named if kind.group in ("", "apps", "batch")] or named
     if len(named) == 1:
         return named[0]
+    if not named and word in _RELEASES:
+        raise InvalidInput(
+            f"{text!r}: the objects of a Helm release are lent one by one (`kubectl get all --namespace NAMESPACE"
+            " --selector app.kubernetes.io/instance=RELEASE` lists them)"
+        )
     if not named:
         words = {kind.kind.casefold() for kind in every.values()}
         raise InvalidInput(f"{text!r} is no kind of workload that is known ({nearest(word, words)})")

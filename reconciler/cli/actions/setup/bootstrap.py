@@ -11,7 +11,7 @@ import click
 
 from reconciler import app
 from reconciler.cli import printing
-from reconciler.cli.actions.setup.object_table import managers, refuse_conflicts, refuse_refused, show_changes
+from reconciler.cli.actions.setup.object_table import confirm, managers, refuse_conflicts, refuse_refused, show_changes
 from reconciler.cli.kubeconfig import usual_kubeconfig
 from reconciler.core.engines import ENGINES
 from reconciler.core.engines.grants import grants, widening
@@ -75,7 +75,7 @@ def apply(
     if not yes:
         taken = managers(changes)
         over = f", and take what was set by {join_names(taken)}" if taken else ""
-        click.confirm(f"Apply {count(len(work), 'object')} in context {context}{over}?", abort=True, err=True)
+        confirm(f"Apply {count(len(work), 'object')} in context {context}{over}?")
     done = apply_objects(login, context, work, manager=_MANAGER, dry_run=False, force=bool(managers(changes)))
     taken_objects = [change for change in done if change.action is not ApplyAction.REFUSED]
     printing.sentence(f"Applied {count(len(taken_objects), 'object')} in context {context}.")

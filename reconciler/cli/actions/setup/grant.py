@@ -16,7 +16,7 @@ from reconciler.adapters.kubeconfig_files import existing_kubeconfig
 from reconciler.adapters.kubeconfig_logins import TokenLogin, add_logins, foreign_contexts
 from reconciler.cli import printing
 from reconciler.cli.actions.files import read_files
-from reconciler.cli.actions.setup.object_table import managers, refuse_conflicts, refuse_refused, show_changes
+from reconciler.cli.actions.setup.object_table import confirm, managers, refuse_conflicts, refuse_refused, show_changes
 from reconciler.cli.kubeconfig import usual_kubeconfig
 from reconciler.core.engines.object_changes import ApplyAction, ObjectChange
 from reconciler.core.fleet.read_file import assemble
@@ -99,7 +99,7 @@ def grant(wanted: Grant, kubeconfig: Path | None, *, dry_run: bool, yes: bool, f
     if yes and not force_conflicts:
         refuse_conflicts(changes)
     if not yes:
-        click.confirm(_question(places, work, logins, login, managers(changes)), abort=True, err=True)
+        confirm(_question(places, work, logins, login, managers(changes)))
     for place in places:
         _apply(admin, place)
     if login is not None and logins:

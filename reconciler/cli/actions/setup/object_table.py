@@ -1,8 +1,11 @@
-"""The changes of objects in clusters, as a table; objects that a cluster refuses, and fields of other tools."""
+"""The changes of objects in clusters: as a table, as a question, and those that are refused or belong to others."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Sequence
+
+import click
 
 from reconciler.cli import printing
 from reconciler.core.engines.object_changes import ApplyAction, ObjectChange
@@ -53,6 +56,18 @@ def refuse_conflicts(changes: Iterable[ObjectChange]) -> None:
                 for change in conflicts
             )
         )
+
+
+def confirm(question: str) -> None:
+    """Ask before anything is applied. Raises Abort for a no, and UsageError where nobody can answer."""
+    try:
+        agreed = click.confirm(question, err=True)
+    except click.Abort:
+        if sys.stdin.isatty():
+            raise
+        raise click.UsageError("nobody answers here, and nothing is changed (try --yes)") from None
+    if not agreed:
+        raise click.Abort
 
 
 def managers(changes: Iterable[ObjectChange]) -> Sequence[str]:
