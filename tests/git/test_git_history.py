@@ -298,3 +298,25 @@ def test_branch_without_a_commit_of_the_source_branch_is_refused(remote, fresh):
     remote.commit("alone", {"file": "alone"})
     with pytest.raises(InvalidInput, match="shares no commit with the source branch"):
         fresh().propose("alone")
+
+
+def test_files_of_an_older_commit_are_read_as_far_back_as_it_is(remote, fresh):
+    past = _past(remote, "main", LONG)
+    repository = fresh()
+    (entry,) = repository.entries(past[10])
+    assert repository.read([entry.blob])[entry.blob] == b"10 on main\n"
+    assert repository.tips().source == past[-1]
+
+
+@pytest.mark.parametrize("what", ["nothing", "a file", "a commit of another branch"])
+def test_files_of_what_is_no_commit_of_the_history_leave_the_mirror_alone(remote, fresh, what):
+    past = _past(remote, "main", 3)
+    other = _past(remote, "other", 3)[-1]
+    repository = fresh()
+    (entry,) = repository.entries(past[-1])
+    unknown = {"nothing": "a" * 40, "a file": entry.blob, "a commit of another branch": other}[what]
+    for _ in range(2):
+        with pytest.raises(InvalidInput, match="is not in the history of the fleet repository's source branch"):
+            repository.entries(CommitId(unknown))
+    assert repository.tips().source == past[-1]
+    assert len(repository.log(past[-1])) == 3

@@ -105,6 +105,17 @@ class History:
             states.append(dict(state))
         return states
 
+    def reaches(self, tip: CommitId, commit: CommitId) -> bool:
+        """Tell whether a commit is at or before the tip, side branches included."""
+        steps = self._steps(tip)
+        while True:
+            ids = self._local(["rev-list", tip]).decode().split()
+            if commit in ids:
+                return True
+            if not self._cut(ids):
+                return False
+            next(steps)
+
     def _cut(self, ids: Sequence[str]) -> bool:
         """Tell whether one of these commits is shallow: its parents are not in the mirror."""
         shallow = self._shallow()

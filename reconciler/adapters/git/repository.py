@@ -151,10 +151,20 @@ class GitRepository:
         return self._branches.branch_names()
 
     def entries(self, commit: CommitId, *, under: Sequence[str] = (), sizes: bool = False) -> list[TreeEntry]:
-        """List the regular files of a commit, sorted by path, below some directories (none: all)."""
+        """List the regular files of a commit, sorted by path, below some directories (none: all).
+
+        An older commit of the source branch is fetched where the mirror lacks it. Raises InvalidInput for a commit that
+        is not in the history of that branch.
+        """
         flags = ["-r", "-z", "-l"] if sizes else ["-r", "-z"]
-        listing = self._branches.local(["ls-tree", *flags, "--", checked_id(commit), *under])
-        return parse_entries(listing, sizes=sizes)
+        arguments = ["ls-tree", *flags, "--", checked_id(commit), *under]
+        done = self._branches.runner.run(arguments)
+        if done.status == 0:
+            return parse_entries(done.stdout, sizes=sizes)
+        kind = self._branches.runner.run(["cat-file", "-t", commit]).stdout.strip()
+        if kind != b"commit" and not self._is_earlier(commit):
+            raise InvalidInput(f"commit {commit[:12]} is not in the history of the fleet repository's source branch")
+        return parse_entries(self._branches.local(arguments), sizes=sizes)
 
     def changes(self, old: CommitId, new: CommitId, *, under: Sequence[str] = ()) -> list[FileChange]:
         """List the files that differ between two commits, sorted by path.
@@ -338,6 +348,17 @@ class GitRepository:
         return History(
             branches.reader, branches.local, branches.shallow, deepen=lambda depth: branches.deepen(branch, depth)
         )
+
+    def _is_earlier(self, commit: CommitId) -> bool:
+        """Tell whether the source branch has a commit, and fetch as much of its history as that takes.
+
+        A tip is one in any case: the mirror is broken where it lacks that.
+        """
+        source = self.tips().source
+        if source is None or commit in (source, self.tips().output):
+            return True
+        with self._whole():
+            return self._history(source).reaches(source, commit)
 
     def _committed_at(self, commit: CommitId) -> datetime:
         """Return the committer time of a commit in the mirror."""
