@@ -62,7 +62,9 @@ class Picture:
 
     def chapter(self, title: str, says: str = "") -> None:
         """Show a title, and its sentence if it has one."""
-        self._chapter, self._says = title, says[:1].upper() + says[1:] or self._says
+        first, _, _ = says.partition(" ")  # which may be the name of a cluster
+        sentence = says[:1].upper() + says[1:] if first.isalpha() else says
+        self._chapter, self._says = title, sentence or self._says
 
     def say(self, who: str, text: str) -> None:
         """Show what is checked above, and others below; what a person did is not talked over at once."""
