@@ -38,7 +38,8 @@ DEPLOYED = tuple(f"spec.{field.alias}" for field in DeployFile.model_fields.valu
 """Fields of a template that placements have too, described once."""
 TWINS = ("spec.helmConfigs[]", "spec.subsets[].preferredNodeSelector[]")
 """Other spellings of parts that are described under the usual one."""
-UNREAD = "Exported by kubectl; not read."
+UNREAD = ("Exported by kubectl; not read.", "EGS's; no effect.", "Reported by EGS; not read.")
+"""Meanings of fields that say nothing here; docs/reference/egs.md has those of EGS."""
 GLOBAL = ("REPO", "SOURCE_BRANCH", "OUTPUT_BRANCH", "OBSERVATIONS", "KUBECONFIG", "PROMETHEUS")
 COMMON = {f"--{name.lower().replace('_', '-')}" for name in GLOBAL} | {
     "--output", "--author", "--reason", "--dry-run", "--at", "--help",
@@ -113,7 +114,7 @@ def _rows(schema: dict[str, Any], node: dict[str, Any], path: str, owner: str = 
             continue
         inner = resolved(schema, child)
         meaning = child.get("description") or inner.get("description", "")
-        if meaning == UNREAD or (path and TERMS.get(name) == meaning):
+        if meaning in UNREAD or (path and TERMS.get(name) == meaning):
             continue
         if "items" in inner:
             inner, below = resolved(schema, inner["items"]), f"{at}[]"
