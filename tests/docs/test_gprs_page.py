@@ -55,4 +55,5 @@ def test_the_bands_are_told() -> None:
 
 @pytest.mark.parametrize("columns", [remote.GPRS, remote.WAITS, remote.NODES, remote.ALLOCATIONS])
 def test_every_table_it_shows_has_the_columns_that_are_printed(columns: tuple[str, ...]) -> None:
-    assert columns in [tuple(re.split(r" {2,}", line)) for line in PAGE.splitlines()]
+    usual = tuple(column for column in columns if column not in remote.WIDE)
+    assert usual in [tuple(re.split(r" {2,}", line)) for line in PAGE.splitlines()]

@@ -101,8 +101,8 @@ def _workspace(decision: PassDecision, workspace: str) -> WorkspaceName:
 
 def _gpr_row(gpr: GprView) -> tuple[object, ...]:
     return (
-        gpr.id, gpr.workload, gpr.cluster, gpr.state, f"{gpr.priority} {gpr.band}", gpr.gpus or None, gpr.nodes or None,
-        gpr.shape, gpr.left, "yes" if gpr.evictable else "no", gpr.reason,
+        gpr.id, gpr.workload, gpr.cluster, gpr.state, gpr.left, f"{gpr.priority} {gpr.band}", gpr.gpus or None,
+        gpr.nodes or None, gpr.shape, "yes" if gpr.evictable else "no", gpr.reason,
     )  # fmt: skip # a row as it is printed
 
 
@@ -118,22 +118,25 @@ def _wait_row(estimate: WaitEstimate) -> tuple[object, ...]:
 
 
 def _inventory_tables(stock: GpuInventory) -> None:
-    headers = remote.NODES
     printing.heading("Nodes of workspaces' clusters", first=True)
     empty = "No GPU nodes: none was seen in a cluster of a workspace."
-    printing.table(headers, [_node_row(node) for node in stock.managed], empty=empty)
+    remote.print_nodes(map(_node_row, stock.managed), empty=empty)
     if stock.unmanaged:
         printing.heading("Nodes of other clusters")
-        printing.table(headers, [_node_row(node) for node in stock.unmanaged])
+        remote.print_nodes(map(_node_row, stock.unmanaged))
     printing.heading("Placements")
     printing.table(
         remote.ALLOCATIONS,
         [
-            (row.placement, row.workload, row.cluster, row.gpus, row.replicas, row.bound, row.since)
+            (
+                row.placement, row.workload, row.cluster, row.gpus, row.replicas, row.bound, remote.age(row.since),
+                row.since,
+            )
             for row in stock.allocations
         ],
         empty="No placements: nothing is bursting.",
-    )
+        wide=remote.WIDE,
+    )  # fmt: skip # a row as it is printed
     unseen = [cluster for cluster in stock.clusters if cluster.message]
     if unseen:
         printing.heading("Not seen now")
@@ -145,6 +148,6 @@ def _inventory_tables(stock: GpuInventory) -> None:
 
 def _node_row(node: InventoryNode) -> tuple[object, ...]:
     return (
-        node.node, node.cluster, node.count, node.free, node.model, node.memory or None, node.resource,
-        node.instance_type, node.region, node.zone, node.health,
+        node.node, node.cluster, node.count, node.free, node.health, node.model, node.memory or None, node.resource,
+        node.instance_type, node.region, node.zone,
     )  # fmt: skip # a row as it is printed

@@ -30,7 +30,7 @@ if TYPE_CHECKING:  # it takes long to import, and commands without a daemon do n
 
 T = TypeVar("T")
 
-_HEADERS = ("PLACEMENT", "WORKSPACE", "ORIGIN", "CLUSTERS", "GPUS", "PHASE", "FOR", "SINCE", "NOTE")
+_HEADERS = ("PLACEMENT", "WORKSPACE", "ORIGIN", "CLUSTERS", "GPUS", "PHASE", "FOR", "AGE", "SINCE", "NOTE")
 _CONDITION = {
     "CONDITION": "type", "STATUS": "status", "SINCE": "lastTransitionTime", "REASON": "reason", "NOTE": "message",
 }  # fmt: skip # a row as it is printed
@@ -82,7 +82,7 @@ def _print_list(documents: list[Document], form: options.Output) -> None:
     if form == "json":
         printing.json_out(documents)
     else:
-        printing.table(_HEADERS, map(_row, documents), empty="No placements.")
+        printing.table(_HEADERS, map(_row, documents), empty="No placements.", wide=("SINCE",))
 
 
 def _print(document: Document, form: options.Output) -> None:
@@ -97,13 +97,14 @@ def _row(document: Document) -> tuple[object, ...]:
     return (
         document.get("name"), document.get("workspaceName"), document.get("origin"),
         ", ".join(map(str, document.get("clusters") or ())), state.get("provisioningStatus"), state.get("phase"),
-        document.get("burstDuration"), document.get("createdAt"), state.get("message"),
+        document.get("burstDuration"), remote.age(document.get("createdAt")), document.get("createdAt"),
+        state.get("message"),
     )  # fmt: skip # a row as it is printed
 
 
 def _tables(document: Document) -> None:
     """Print one placement, its steps and its conditions."""
-    printing.table(_HEADERS, [_row(document)])
+    printing.table(_HEADERS, [_row(document)], wide=("SINCE",))
     printing.heading("Steps")
     steps = [(step.get("name"), step.get("type")) for step in _objects(document.get("steps"))]
     printing.table(("STEP", "TYPE"), steps, empty="No steps: it only reserves GPUs.")

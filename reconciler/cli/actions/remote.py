@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 import click
 
+from reconciler.adapters.clock import SystemClock
 from reconciler.cli import options, printing
 from reconciler.cli.actions.explain import print_explanation
 from reconciler.cli.actions.known_names import refuse_unknown
@@ -15,18 +16,22 @@ from reconciler.core.capacity.gpu_requests import describe_gpus
 from reconciler.errors import InvalidInput, Problem, Severity
 from reconciler.model.gpr import GprState, GpuAsk, read_state
 from reconciler.model.placement import Origin
+from reconciler.text.ages import format_age
 
 if TYPE_CHECKING:  # it takes long to import, and commands without a daemon do not need it
     from reconciler.client import Client, Gpr, GpuNode, WaitTime
 
 GPRS = (
-    "GPR", "WORKLOAD", "CLUSTER", "STATE", "PRIORITY", "GPUS", "NODES", "SHAPE", "LEFT", "EVICTABLE", "NOTE",
+    "GPR", "WORKLOAD", "CLUSTER", "STATE", "LEFT", "PRIORITY", "GPUS", "NODES", "SHAPE", "EVICTABLE", "NOTE",
 )  # fmt: skip # a list of words, filled line by line
 WAITS = ("CLUSTER", "WAIT", "AT", "AHEAD", "WHY")
 NODES = (
-    "NODE", "CLUSTER", "GPUS", "FREE", "MODEL", "GB", "RESOURCE", "INSTANCE TYPE", "REGION", "ZONE", "HEALTH",
+    "NODE", "CLUSTER", "GPUS", "FREE", "HEALTH", "MODEL", "GB", "RESOURCE", "INSTANCE TYPE", "REGION", "ZONE",
 )  # fmt: skip # a list of words, filled line by line
-ALLOCATIONS = ("PLACEMENT", "WORKLOAD", "CLUSTER", "GPUS", "REPLICAS", "BOUND", "SINCE")
+_RESOURCE = NODES.index("RESOURCE")
+ALLOCATIONS = ("PLACEMENT", "WORKLOAD", "CLUSTER", "GPUS", "REPLICAS", "BOUND", "AGE", "SINCE")
+WIDE = ("RESOURCE", "SINCE")
+"""Columns that tables show with `-o wide` alone; RESOURCE also where nodes differ in it."""
 VISIBLE = "this token may see"
 """Whose names a daemon's are."""
 UNSEEN = ("CLUSTER", "LAST SEEN", "NOTE")
@@ -110,22 +115,23 @@ def inventory(client: Client, *, workspace: str | None, form: options.Output) ->
         return
     managed = [node for node in stock.managed_nodes if within is None or node.cluster_name in within]
     printing.heading("Nodes of workspaces' clusters", first=True)
-    printing.table(NODES, map(_node, managed), empty="No GPU nodes that this token may see.")
+    print_nodes(map(_node, managed), empty="No GPU nodes that this token may see.")
     if stock.unmanaged_nodes and within is None:
         printing.heading("Nodes of other clusters")
-        printing.table(NODES, map(_node, stock.unmanaged_nodes))
+        print_nodes(map(_node, stock.unmanaged_nodes))
     printing.heading("Placements")
     printing.table(
         ALLOCATIONS,
         [
             (
                 row.placement_name, row.workload, row.cluster_name, row.gpus, row.replicas, row.bound_replicas,
-                row.allocation_time_stamp,
+                age(row.allocation_time_stamp), row.allocation_time_stamp,
             )
             for row in stock.allocations
             if within is None or row.cluster_name in within
         ],
         empty="No placements: nothing is bursting.",
+        wide=WIDE,
     )  # fmt: skip # a row as it is printed
     clusters = (cluster for cluster in stock.clusters if within is None or cluster.cluster_name in within)
     unseen = [cluster for cluster in clusters if cluster.message]
@@ -155,6 +161,19 @@ def _workload(client: Client, text: str, *, by_name: bool) -> str:
         return f"{workspaces.pop()}/{text}"
     names = ", ".join(f"{workspace}/{text}" for workspace in sorted(workspaces)) or "none of that name"
     raise InvalidInput(f"explaining {text!r}: name the workload as <workspace>/<name> (there is: {names})")
+
+
+def print_nodes(rows: Iterable[tuple[object, ...]], *, empty: str = "") -> None:
+    """Print the rows of GPU nodes; what pods request there is shown where the nodes differ in it."""
+    rows = list(rows)
+    alike = len({row[_RESOURCE] for row in rows}) <= 1
+    printing.table(NODES, rows, empty=empty, wide=WIDE if alike else ())
+
+
+def age(at: datetime | str | None) -> str | None:
+    """Write how long ago a moment of an answer is."""
+    since = moment(at) if isinstance(at, str) else at
+    return None if since is None else format_age(SystemClock().now() - since)
 
 
 def moment(text: str | None) -> datetime | None:
@@ -209,8 +228,8 @@ def _gpr(gpr: Gpr) -> tuple[object, ...]:
     state = gpr.status
     return (
         gpr.gpr_id, f"{gpr.workspace_name}/{gpr.gpr_name}", gpr.cluster_name, state.provisioning_status,
-        f"{gpr.priority} {gpr.priority_band}", gpr.gpus or None, gpr.nodes or None, gpr.gpu_shape,
-        state.remaining_duration, "yes" if gpr.enable_eviction else "no", state.message,
+        state.remaining_duration, f"{gpr.priority} {gpr.priority_band}", gpr.gpus or None, gpr.nodes or None,
+        gpr.gpu_shape, "yes" if gpr.enable_eviction else "no", state.message,
     )  # fmt: skip # a row as it is printed
 
 
@@ -226,6 +245,6 @@ def _wait(estimate: WaitTime) -> tuple[object, ...]:
 
 def _node(node: GpuNode) -> tuple[object, ...]:
     return (
-        node.gpu_node_name, node.cluster_name, node.gpu_count, node.available_gpus, node.gpu_model_name,
-        node.memory or None, node.resource_name, node.instance_type, node.region, node.zone, node.node_health,
+        node.gpu_node_name, node.cluster_name, node.gpu_count, node.available_gpus, node.node_health,
+        node.gpu_model_name, node.memory or None, node.resource_name, node.instance_type, node.region, node.zone,
     )  # fmt: skip # a row as it is printed
