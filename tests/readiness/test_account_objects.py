@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from reconciler.core.readiness.check import AskedServer
 from reconciler.core.readiness.needed_rights import fleet_servers, watch_rights
 from reconciler.core.schema import yaml
 from reconciler.model.ids import CommitId
-from reconciler.model.workload import Json
+from reconciler.model.workload import Json, WorkloadRef
 from tests.builders.ready_fleet import FILES
 
 LAYOUT = Path(__file__).parents[2] / "repo-layout" / "bootstrap"
@@ -47,6 +48,19 @@ def test_each_right_that_is_looked_for_is_granted_and_none_beyond_the_files(serv
     assert needed <= granted <= rights(PRINTED)
     known = {(each["kind"], each["metadata"]["name"]) for each in PRINTED}
     assert {(each["kind"], each["metadata"]["name"]) for each in objects} <= known
+
+
+def test_where_a_chart_leaves_its_kind_open_each_kind_that_is_known_may_be_read() -> None:
+    ((workload, template),) = FLEET.templates.items()
+    ref = WorkloadRef(namespace="demo", name="vllm", release=True)
+    fleet = replace(FLEET, templates={workload: replace(template, ref=ref)})
+    primary = SERVERS[0]
+    granted = rights(list(account_objects(fleet, [primary])))
+    assert ("ClusterRole", "", "leaderworkerset.x-k8s.io", "leaderworkersets") in granted
+    assert ("ClusterRole", "", "leaderworkerset.x-k8s.io", "leaderworkersets") not in rights(
+        list(account_objects(FLEET, [primary]))
+    )
+    assert granted <= rights(PRINTED)
 
 
 def test_only_a_primary_is_watched_for_workloads() -> None:

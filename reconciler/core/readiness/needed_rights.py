@@ -17,11 +17,16 @@ from reconciler.core.observe.kubernetes.resources import (
 )
 from reconciler.core.readiness.check import AskedServer
 from reconciler.core.readiness.question import ServiceAccountName
+from reconciler.core.workloads.builtin_kinds import BUILT_IN
 from reconciler.model.policy import Desired, EngineName
+from reconciler.model.workload import WorkloadRef
 
 VERBS = ("list", "watch")
 DAEMON = ServiceAccountName(namespace="overspill-system", name="overspill")
 """The service account of the files of bootstrap/."""
+_EVERY_KIND = frozenset(
+    WorkloadRef(namespace="", name="", kind=kind.kind, group=kind.group) for kind in BUILT_IN.values() if kind.group
+)
 _OF_PRIMARIES: frozenset[Watched] = CONTROLLERS | SIGNALS | {Resource.TEMPLATES}
 """What a primary is watched for, whichever of Kubernetes' own kinds its next template bursts."""
 
@@ -57,8 +62,10 @@ def granted_rights(desired: Desired, server: AskedServer) -> Iterator[NeededRigh
     """List what is granted to the daemon: what it watches, and at a primary each of Kubernetes' own kinds."""
     primary = any(workspace.primary == server.cluster for workspace in desired.workspaces.values())
     if server.cluster is not None and primary:
-        refs = watched_workloads(desired).get(server.cluster, ())
-        yield from _by_file(needed_resources(refs, desired.kinds) | _OF_PRIMARIES)
+        refs = watched_workloads(desired).get(server.cluster, frozenset())
+        # A chart does not say of which kind its workload is: the pods tell that later, and then it is watched.
+        every = _EVERY_KIND if any(not ref.kind for ref in refs) else frozenset()
+        yield from _by_file(needed_resources(refs | every, desired.kinds) | _OF_PRIMARIES)
     yield from (
         each
         for each in watch_rights(desired, server)
