@@ -212,7 +212,7 @@ def test_api_of_the_daemon_takes_a_placement_and_is_as_strict_as_it_was_told(fle
         "steps": [{"name": "settings", "type": "manifest"}],
     }
     with fleet.daemon("--listen", "127.0.0.1:0", "--strict-egs-api", OVERSPILL_API_TOKENS=tokens) as process:
-        address = re.search(r"listening at (\S+)", until_told(process, "listening at"))
+        address = re.search(r"listening at ([\d.:]+)", until_told(process, "listening at"))
         assert address is not None
 
         def call(method: str, path: str = "", data: object = None) -> int:
