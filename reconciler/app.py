@@ -384,7 +384,7 @@ def _describe_sources(settings: Settings, address: str) -> str:
         f"telling {', '.join(map(str, settings.notify))}" if settings.notify else "",
         f"recording to {settings.record}" if settings.record else "",
     ]
-    return f"{', '.join(part for part in parts if part)}; Ctrl-C stops it"
+    return f"{', '.join(part for part in parts if part)}, Ctrl-C stops it"
 
 
 def _credentials(settings: Settings) -> Credentials:
