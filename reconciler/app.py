@@ -17,6 +17,7 @@ from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 import structlog
 
@@ -25,6 +26,7 @@ from reconciler.adapters.alarms import Alarms
 from reconciler.adapters.clock import SystemClock
 from reconciler.adapters.engine_webhooks import EndpointReport, EngineWebhooks
 from reconciler.adapters.git import Credentials, GitRepository
+from reconciler.adapters.git.source_repositories import SourceRepositories
 from reconciler.adapters.helm import Helm
 from reconciler.adapters.kubeconfig_files import existing_kubeconfig, kubeconfig_files
 from reconciler.adapters.ledger_file import LedgerFile
@@ -142,8 +144,9 @@ def _observing(settings: Settings, repository: Repository, sinks: tuple[EventSin
         closing(Helm()) as charts,
         _clusters(settings, PATIENCE) as clusters,
         _prometheus(settings, PATIENCE) as prometheus,
+        _other_repositories(settings, PATIENCE) as others,
     ):
-        views: list[ClusterView] = [ChartsView(charts=charts), *_files(settings), *clusters, prometheus]
+        views: list[ClusterView] = [ChartsView(charts=charts), *_files(settings), *clusters, prometheus, others]
         yield _world(settings, repository, JoinedView(*views), charts, sinks)
 
 
@@ -214,11 +217,12 @@ def serve(settings: Settings) -> None:
         clusters = stack.enter_context(_clusters(settings, timedelta(), wake))
         webhooks = EngineWebhooks(settings.notify, report=_log_endpoint)
         prometheus = stack.enter_context(_prometheus(settings, timedelta(), wake))
+        others = stack.enter_context(_other_repositories(settings, timedelta(), wake))
         world = replace(
             _world(
                 settings,
                 repository,
-                JoinedView(ChartsView(charts=charts), *files, pushed, *clusters, prometheus),
+                JoinedView(ChartsView(charts=charts), *files, pushed, *clusters, prometheus, others),
                 charts,
                 (EventLog(), webhooks),
             ),
@@ -451,6 +455,26 @@ def _clusters(settings: Settings, patience: timedelta, wake: Wake | None = None)
 def checked_kubeconfig(settings: Settings) -> Path | None:
     """Return the kubeconfig of the settings. Raises InvalidInput where it is no file."""
     return None if settings.kubeconfig is None else existing_kubeconfig(settings.kubeconfig)
+
+
+@contextmanager
+def _other_repositories(
+    settings: Settings, patience: timedelta, wake: Wake | None = None
+) -> Iterator[SourceRepositories]:
+    """Read other repositories that templates are made from; only those on the same host get the fleet's login."""
+    host = urlsplit(settings.repo).netloc.rpartition("@")[2] if settings.repo else ""
+
+    def opened(url: str, revision: str) -> GitRepository:
+        credentials = _credentials(settings)
+        if not host or urlsplit(url).netloc.rpartition("@")[2] != host:
+            credentials = replace(credentials, password="", password_file=None)
+        cache = settings.cache_dir / "sources"
+        return GitRepository(url, cache=cache, source_branch=revision, credentials=credentials)
+
+    every = settings.poll_interval
+    view = SourceRepositories(opened, clock=SystemClock(), wake=wake, patience=patience, every=every)
+    with closing(view):
+        yield view
 
 
 @contextmanager

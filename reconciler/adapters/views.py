@@ -12,6 +12,7 @@ from reconciler.bulkhead import Seam, attempt
 from reconciler.errors import Bug
 from reconciler.model.capacity import ClusterObservation, Observed
 from reconciler.model.ids import ClusterName, WorkloadId
+from reconciler.model.manifest_source import RepositorySource, SourceContent, UnreadSource
 from reconciler.model.policy import Desired, EngineName
 from reconciler.model.rollout import EngineReport
 from reconciler.model.signal import ReplicaRequest, SignalFreshness
@@ -52,6 +53,7 @@ class JoinedView:
         freshness: dict[WorkloadId, tuple[SignalFreshness, ...]] = {}
         nameless: dict[ClusterName, str] = {}
         reached_by: dict[ClusterName, str] = {}
+        sources: dict[RepositorySource, SourceContent | UnreadSource] = {}
         helm = False
         for view in self._views:
             observed = attempt(Seam.VIEW, type(view).__name__, view.observe)
@@ -62,6 +64,7 @@ class JoinedView:
             problems.extend(seen.problems)
             reporting |= seen.reporting
             nameless |= seen.nameless
+            sources |= seen.sources
             reached_by |= seen.reached_by
             reports.append(seen.reports)
             for workload, asked in seen.asks.items():
@@ -79,6 +82,7 @@ class JoinedView:
             freshness=freshness,
             reports=self._join_reports(tuple(part for part in reports if part)),
             reporting=reporting,
+            sources=sources,
             nameless=nameless,
             reached_by=reached_by,
             helm=helm,

@@ -19,6 +19,7 @@ from reconciler.model.kubernetes.scheduling import (
     Toleration,
     UnstatedRequests,
 )
+from reconciler.model.manifest_source import RepositoryContents
 from reconciler.model.policy import EngineName
 from reconciler.model.rollout import EngineReport
 from reconciler.model.signal import ReplicaRequest, SignalFreshness
@@ -323,6 +324,8 @@ class Observed:
     reporting: Mapping[ClusterName, EngineName] = field(default_factory=dict)
     """Clusters with the engine whose objects are all known, so that a placement without a report is unknown to the
     engine: its API was listed and is watched, or does not exist; never one that refuses access or is out of reach."""
+    sources: RepositoryContents = field(default_factory=dict)
+    """What was read from other repositories that templates are made from."""
     nameless: Mapping[ClusterName, str] = field(default_factory=dict)
     """Clusters that cannot be watched for lack of a connection, with a hint."""
     reached_by: Mapping[ClusterName, str] = field(default_factory=dict)

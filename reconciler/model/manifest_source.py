@@ -70,7 +70,34 @@ class WorkloadSource:
         )
 
 
-ManifestSource: TypeAlias = PathSource | WorkloadSource
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RepositorySource:
+    """A file or a directory of plain manifests in another repository."""
+
+    url: str
+    """Without a password."""
+    revision: str
+    """The branch."""
+    path: str
+    commit: str = ""
+    """The only version that may be deployed; empty for the one that is there."""
+
+    @property
+    def title(self) -> str:
+        """The source in messages."""
+        return f"{self.path} of {self.url}"
+
+    @property
+    def in_repository(self) -> bool:
+        """Whether it is read with the files of the fleet repository, so that its trouble is an error of them."""
+        return False
+
+    def at_version(self, commit: str, digest: str) -> str:  # noqa: ARG002 -- of live objects the digest is the version
+        """Write what was read, for records and trailers."""
+        return f"{self.url}@{commit}:{self.path}"
+
+
+ManifestSource: TypeAlias = PathSource | WorkloadSource | RepositorySource
 """Where the objects of a template come from."""
 
 
@@ -107,6 +134,9 @@ class UnreadSource:
 
 SourceContents: TypeAlias = Mapping[SourceKey, SourceContent | UnreadSource]
 """What is known of sources."""
+
+RepositoryContents: TypeAlias = Mapping[RepositorySource, SourceContent | UnreadSource]
+"""What was read from other repositories."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

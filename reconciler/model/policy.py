@@ -106,6 +106,8 @@ class Fleet:
     branch_per_cluster: bool = False
     """Whether each cluster's directory is also published on its own branch (`model.tree`)."""
     field_validation: FieldValidation = FieldValidation.STRICT
+    source_repositories: tuple[str, ...] = ()
+    """Other repositories that templates may be made from, by URL."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -29,7 +29,14 @@ from reconciler.core.fleet.path_patterns import covered
 from reconciler.core.fleet.paths import FLEET_FILE, kind_of_value, read_paths
 from reconciler.core.fleet.policies import policies_in_force
 from reconciler.core.fleet.prerequisites import prerequisites
-from reconciler.core.fleet.sources.expansion import Expansion, expand, is_of_source, source_key, why_not_deployed
+from reconciler.core.fleet.sources.expansion import (
+    Expansion,
+    expand,
+    is_of_source,
+    source_key,
+    unlisted,
+    why_not_deployed,
+)
 from reconciler.core.fleet.spread.files import spread_policies
 from reconciler.core.fleet.spread.shares import divide_templates
 from reconciler.core.fleet.template import TemplateDraft
@@ -168,7 +175,7 @@ def _assembly(
     gprs = requests.gpr_templates(work, clusters)
     kinds = workload_kinds(work)
     schemas = _schemas(work, fleet, clusters)
-    read = partial(_expand, commit, contents, kinds)
+    read = partial(_expand, commit=commit, fleet=fleet, contents=contents, kinds=kinds)
     templates = _templates(work, workspaces, gprs, kinds, blobs, schemas=schemas, read=read)
     desired = Desired(
         commit=commit,
@@ -418,12 +425,19 @@ def _judge(work: FleetObjects, placed: DeclaredValue[TemplateDraft], findings: I
 
 
 def _expand(
-    commit: CommitId, contents: SourceContents, kinds: Kinds, draft: TemplateDraft, workspace: Workspace
+    draft: TemplateDraft,
+    workspace: Workspace,
+    *,
+    commit: CommitId,
+    fleet: Fleet,
+    contents: SourceContents,
+    kinds: Kinds,
 ) -> Expansion:
     """Put the objects of its source into a template, if it has one."""
     if draft.source is None:
         return Expansion(draft=draft)
-    return expand(draft, contents.get(source_key(draft.source, workspace)), commit, kinds)
+    key = source_key(draft.source, workspace)
+    return expand(draft, unlisted(draft.source, fleet) or contents.get(key), commit, kinds)
 
 
 def _excuse(work: FleetObjects, draft: TemplateDraft) -> None:

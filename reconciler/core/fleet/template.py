@@ -20,12 +20,13 @@ from reconciler.core.workloads.single_run import RUNS_ONCE
 from reconciler.errors import Severity
 from reconciler.model.ids import ClusterName, TemplateName, WorkspaceName
 from reconciler.model.kubernetes.workload_kind import path
-from reconciler.model.manifest_source import ManifestPatch, ManifestSource, PathSource, WorkloadSource
+from reconciler.model.manifest_source import ManifestPatch, ManifestSource, PathSource, RepositorySource, WorkloadSource
 from reconciler.model.workload import DeploySpec, Json, StepType, WorkloadRef
 from reconciler.text.findings import Finding, Loc, shortened
 from reconciler.text.spelling import nearest
 
 _ANNOTATIONS = (WORKLOAD, REPLICAS, GROUP_SIZE, RUNS_ONCE)
+_ANNOTATE = f'annotate it: {WORKLOAD}: "Deployment/namespace/name"'
 _UNCOUNTED: Loc = ("metadata", "name")
 _SWITCH = {"true": True, "false": False}
 _COUNTED = frozenset(
@@ -124,6 +125,9 @@ def _sourced_draft(file: WorkloadTemplateFile, source: FromFile) -> tuple[Templa
     place = _manifest_source(source)
     if ref is None and isinstance(place, WorkloadSource):
         ref = WorkloadRef(namespace=place.namespace, name=place.name, kind=place.kind, group=place.group)
+    if ref is None and isinstance(place, RepositorySource):
+        message, hint = "nothing says which object on the primary it counts", _ANNOTATE
+        findings = (*findings, Finding(loc=("spec", "from", "repository"), message=message, hint=hint))
     kept = tuple(finding for finding in findings if finding.loc not in (_UNCOUNTED, ("spec",)))
     return replace(
         draft,
@@ -136,7 +140,9 @@ def _sourced_draft(file: WorkloadTemplateFile, source: FromFile) -> tuple[Templa
 
 
 def _manifest_source(file: FromFile) -> ManifestSource:
-    live = file.workload
+    live, other = file.workload, file.repository
+    if other is not None:
+        return RepositorySource(url=other.url, revision=other.revision, path=other.path, commit=file.pin)
     if live is None:
         return PathSource(path=file.path or "", commit=file.pin)
     group = live.api_version.rpartition("/")[0]
@@ -228,7 +234,7 @@ def _workload_ref(file: WorkloadTemplateFile, spec: DeploySpec, findings: list[F
         Finding(
             loc=_UNCOUNTED,
             message="nothing says which object on the primary it counts, so demand cannot place it",
-            hint=f'annotate it: {WORKLOAD}: "Deployment/namespace/name"',
+            hint=_ANNOTATE,
             severity=Severity.WARNING,
         )
     )

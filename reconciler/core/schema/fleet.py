@@ -217,6 +217,9 @@ class FleetSpec(Strict):
         FieldValidation.STRICT,
         description="Strict refuses objects that no API server would take, and unknown fields; Warn only tells them.",
     )
+    source_repositories: list[GitAddress] = Field(
+        [], description="Other repositories that templates may be made from, by URL and without a password."
+    )
     argocd: ArgoCDFile = Field(ArgoCDFile(), description="The namespace and settings of Argo CD.")
     flux: FluxFile = Field(FluxFile(), description="Settings of Flux's objects, in each cluster that it serves.")
 
@@ -243,6 +246,7 @@ class FleetFile(Strict):
             flux=model.Flux(namespace=self.spec.flux.namespace, interval=self.spec.flux.interval),
             branch_per_cluster=self.spec.branch_per_cluster,
             field_validation=self.spec.field_validation,
+            source_repositories=tuple(self.spec.source_repositories),
         )
 
 

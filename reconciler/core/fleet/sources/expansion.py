@@ -22,12 +22,13 @@ from reconciler.model.ids import CommitId
 from reconciler.model.manifest_source import (
     MadeFrom,
     ManifestSource,
+    RepositorySource,
     SourceContent,
     SourceKey,
     UnreadSource,
     WorkloadSource,
 )
-from reconciler.model.policy import Workspace
+from reconciler.model.policy import Fleet, Workspace
 from reconciler.model.workload import Json, StepType
 from reconciler.text.findings import Finding, shortened
 
@@ -56,6 +57,15 @@ def source_key(source: ManifestSource, workspace: Workspace) -> SourceKey:
     return SourceKey(source, workspace.primary) if isinstance(source, WorkloadSource) else SourceKey(source)
 
 
+def unlisted(source: ManifestSource, fleet: Fleet) -> UnreadSource | None:
+    """Say that the Fleet does not name the repository of a source; None where it does, and for other sources."""
+    if not isinstance(source, RepositorySource) or source.url in fleet.source_repositories:
+        return None
+    return UnreadSource(
+        message=f"the Fleet names no repository {source.url}", remedy="add it to its spec.sourceRepositories"
+    )
+
+
 def expand(
     draft: TemplateDraft, content: SourceContent | UnreadSource | None, commit: CommitId, kinds: Kinds
 ) -> Expansion:
@@ -73,9 +83,7 @@ def expand(
         finding = Finding(loc=FROM, message=content.message, hint=content.remedy, severity=severity)
         return Expansion(draft=draft, findings=(finding,), unread=content.text)
     digest = _digest([with_share(manifest, kinds) for manifest in content.manifests])
-    if isinstance(source, WorkloadSource) and source.digest not in ("", digest):
-        way_out = "write that as spec.from.pin once it may be deployed elsewhere, or take the pin away"
-        parted = UnreadSource(message=f"{source.title} is {digest} now, and the template is pinned", remedy=way_out)
+    if parted := _parted(source, content, digest):
         return expand(draft, parted, commit, kinds)
     own, fixed = len(file.spec.manifest_resources), REPLICAS in file.metadata.annotations
     manifests = [manifest if fixed else with_share(manifest, kinds) for manifest in content.manifests]
@@ -101,6 +109,21 @@ def expand(
     text = source.at_version(content.version or commit, digest)
     made_from = MadeFrom(text=text, digest=digest, images=_images(manifests, kinds))
     return Expansion(draft=whole, findings=told, made_from=made_from, unread=why_not_deployed(told))
+
+
+def _parted(source: ManifestSource, content: SourceContent, digest: str) -> UnreadSource | None:
+    """Say that a source has another version than the one that it is pinned to; None where it has not."""
+    match source:
+        case WorkloadSource(digest=pin):
+            version = digest
+        case RepositorySource(commit=pin):
+            version = content.version
+        case _:
+            return None
+    if pin in ("", version):
+        return None
+    way_out = "write that as spec.from.pin once it may be deployed elsewhere, or take the pin away"
+    return UnreadSource(message=f"{source.title} is {version} now, and the template is pinned", remedy=way_out)
 
 
 def is_of_source(finding: Finding) -> bool:

@@ -1,23 +1,32 @@
-"""What observations say of the sources that live on clusters."""
+"""What observations say of the sources that are not in the fleet repository."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
 from reconciler.model.capacity import Observed
-from reconciler.model.manifest_source import SourceContent, SourceContents, SourceKey, UnreadSource, WorkloadSource
+from reconciler.model.manifest_source import (
+    RepositorySource,
+    SourceContent,
+    SourceContents,
+    SourceKey,
+    UnreadSource,
+    WorkloadSource,
+)
 
 
 def observed_contents(sources: Iterable[SourceKey], observed: Observed) -> SourceContents:
-    """Return the contents of the sources that are on clusters, or why they are unknown.
+    """Return the contents of sources on clusters and in other repositories, or why they are unknown.
 
     Of a cluster that is out of sight the last observation counts, as long as there is one.
     """
-    return {
-        SourceKey(source, cluster): _content(SourceKey(source, cluster), source, observed)
-        for source, cluster in sources
-        if isinstance(source, WorkloadSource)
-    }
+    contents: dict[SourceKey, SourceContent | UnreadSource] = {}
+    for key in sources:
+        if isinstance(key.source, WorkloadSource):
+            contents[key] = _content(key, key.source, observed)
+        elif isinstance(key.source, RepositorySource) and key.source in observed.sources:
+            contents[key] = observed.sources[key.source]
+    return contents
 
 
 def _content(key: SourceKey, source: WorkloadSource, observed: Observed) -> SourceContent | UnreadSource:

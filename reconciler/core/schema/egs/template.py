@@ -8,6 +8,7 @@ from pydantic import AfterValidator, ConfigDict, Field, model_validator
 
 from reconciler.core.schema.egs.deploy import DeployFile
 from reconciler.core.schema.strict_model import Anything, Labels, Metadata, Name, Strict, Text, refusal
+from reconciler.core.schema.urls import GitAddress
 from reconciler.text.findings import shortened
 
 
@@ -31,19 +32,26 @@ class WorkloadSourceFile(Strict):
     name: Text = Field(description="Its name.")
 
 
+class RepositorySourceFile(Strict):
+    """Plain manifests in another repository."""
+
+    url: GitAddress = Field(description="Its URL, as the Fleet lists it in `sourceRepositories`.")
+    revision: Text = Field("main", description="The branch.")
+    path: SourcePath = Field(description="A file or directory of plain manifests.")
+
+
 class FromFile(Strict):
     """The source of a template's objects, in place of a copy of them."""
 
     workload: WorkloadSourceFile | None = Field(None, description="A live object on the primary cluster.")
     path: SourcePath | None = Field(None, description="A file or directory of plain manifests in the fleet repository.")
-    pin: str = Field(
-        "", description="The only version that may be deployed: a commit for `path`, a digest for `workload`."
-    )
+    repository: RepositorySourceFile | None = Field(None, description="Plain manifests in another repository.")
+    pin: str = Field("", description="The only version that may be deployed: a digest for `workload`, else a commit.")
 
     @model_validator(mode="after")
     def _names_one(self) -> FromFile:
         """Refuse no source, and several."""
-        if (self.workload is None) == (self.path is None):
+        if [self.workload, self.path, self.repository].count(None) != 2:  # noqa: PLR2004 -- all but one
             raise refusal("names one source", "try workload: {kind: Deployment, namespace: serving, name: vllm}")
         return self
 
