@@ -99,7 +99,7 @@ PICTURES := docs/pictures
 pictures: $(STAMP)
 	@mkdir -p $(PICTURES)
 	@$(RUN)/python -m tests.pictures $(PICTURES)
-	@$(RUN)/python -m tests.pictures.diagram_svg
+	@$(RUN)/python -m tests.pictures.diagram_svg $(PICTURES)
 
 chaos: $(STAMP)
 	@$(RUN)/python -m tests.chaos

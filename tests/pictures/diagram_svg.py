@@ -5,6 +5,7 @@ The overview is that of README.md; the life of a placement is the table of trans
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -178,5 +179,6 @@ DIAGRAMS = {"overview": overview, "life-of-a-placement": life}
 PICTURES = Path(__file__).parents[2] / "docs" / "pictures"
 
 if __name__ == "__main__":
+    directory = Path(sys.argv[1]) if len(sys.argv) > 1 else PICTURES
     for name, draw in DIAGRAMS.items():
-        (PICTURES / f"{name}.svg").write_text(draw(), encoding="utf-8")
+        (directory / f"{name}.svg").write_text(draw(), encoding="utf-8")
