@@ -40,6 +40,7 @@ DOING: Mapping[str, str] = {
 }
 """What each command does before its first word. Others say something at once, or go on until Ctrl-C."""
 
+_ASKING = "waiting for an answer"
 _AFTER, _EVERY = 1.0, 0.1
 _FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 _PLAIN_FRAMES = "|/-\\"
@@ -47,13 +48,16 @@ _CLEAR = "\r\x1b[K"
 
 
 @contextmanager
-def shown(command: str) -> Iterator[None]:
-    """Show progress on the terminal while a command says nothing; none for a command that is not in `DOING`."""
+def shown(command: str, *, daemon: bool = False) -> Iterator[None]:
+    """Show progress on the terminal while a command says nothing; none for a command that is not in `DOING`.
+
+    With `daemon` the settings name one, which the command may ask in place of the repository.
+    """
     if command not in DOING or not sys.stderr.isatty():
         yield
         return
     out, err = sys.stdout, sys.stderr
-    line = ProgressLine(DOING[command], err)
+    line = ProgressLine(_ASKING if daemon else DOING[command], err)
     sys.stdout, sys.stderr = _Announced(out, line.end), _Announced(err, line.end)
     line.start()
     try:

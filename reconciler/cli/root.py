@@ -99,7 +99,8 @@ def _progress(words: Sequence[str]) -> contextlib.AbstractContextManager[None]:
         return contextlib.nullcontext()
     from reconciler.cli import progress  # noqa: PLC0415 - a pipe and help need none
 
-    return progress.shown(next((word for word in words if not word.startswith("-")), ""))
+    daemon = any(word.startswith("--server") for word in words) or bool(os.environ.get("OVERSPILL_SERVER"))
+    return progress.shown(next((word for word in words if not word.startswith("-")), ""), daemon=daemon)
 
 
 def _report(error: Exception) -> int:
