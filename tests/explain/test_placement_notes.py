@@ -11,6 +11,7 @@ from reconciler.core.explain.workload import explain
 from reconciler.model.ids import ClusterName
 from reconciler.model.kubernetes.scheduling import NodeRequirement, NodeTerm, Toleration
 from reconciler.model.kubernetes.workload_spread import PreferredTerm
+from reconciler.model.manifest_source import MadeFrom
 from reconciler.model.placement import Placement
 from reconciler.model.plan import Plan
 from reconciler.model.policy import Desired
@@ -43,6 +44,12 @@ def test_the_patch_of_its_subset_is_told_with_all_else_that_it_changes() -> None
         "subset spot of WorkloadSpread demo/pools changes its pods: tolerates capacity=spot, tolerates every taint, "
         "prefers nodes with disk, requires nodes with pool=spot and patches metadata.labels and spec.priorityClassName"
     )
+
+
+def test_what_a_placement_was_made_from_is_told() -> None:
+    made_from = MadeFrom(text="Deployment/demo/vllm@sha256-b81c", digest="sha256-b81c", images="vllm:1.1")
+    (told,) = noted(fleet(subset("own")), replace(placement("worker-2", 2), made_from=made_from))
+    assert told == "made from Deployment/demo/vllm@sha256-b81c, with vllm:1.1"
 
 
 def test_of_two_placements_of_one_cluster_each_is_told_its_own_patch() -> None:

@@ -194,3 +194,19 @@ def test_a_recording_decides_the_same_again(passes):
 def test_an_unlisted_kind_is_found_by_its_group(passes):
     passes.repository.person("source", {"template.yaml": TEMPLATE.replace("{kind", "{apiVersion: other/v1, kind")})
     assert held(passes.run_once())
+
+
+def test_what_stands_ends_with_its_demand_though_its_object_is_unknown(passes):
+    passes.missing = 4
+    passes.run_once()
+    before = passes.placements()
+    passes.objects, passes.missing = (), 1
+    for _ in range(3):
+        passes.advance(61)
+        passes.run()
+    assert passes.placements() == before  # fewer replicas cannot be written without the object
+    passes.missing = 0
+    for _ in range(3):
+        passes.advance(61)
+        passes.run()
+    assert not passes.placements()

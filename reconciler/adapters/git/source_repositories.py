@@ -21,6 +21,8 @@ from reconciler.ports import Clock, Wake
 WOKEN_BY = "observation"
 EVERY = timedelta(seconds=30)
 """Time between two rounds, as between two looks at the fleet repository."""
+_LAST = 2
+"""Seconds for the thread to end; one that waits for a remote ends with the process."""
 MAX_AGE = timedelta(minutes=2)
 """Time for which the last content of a repository that does not answer counts, as an observation does."""
 
@@ -83,7 +85,7 @@ class SourceRepositories:
             self._closing = True
             self._changed.notify_all()
         if self._thread is not None:
-            self._thread.join(self._every)
+            self._thread.join(_LAST)
 
     def _run(self) -> None:
         """Read all sources in rounds until closed; new ones start a round at once."""

@@ -181,7 +181,19 @@ def _takers(change: Change, cluster: ClusterName) -> Iterator[WorkloadId]:
 
 def placement_notes(inputs: PassInput, placement: Placement) -> tuple[str, ...]:
     """Return notes about one placement, as sentences without a full stop; none for most."""
-    return (*describe_injection(inputs.desired, placement), *_describe_lost_cluster(inputs, placement))
+    return (
+        *_describe_source(placement),
+        *describe_injection(inputs.desired, placement),
+        *_describe_lost_cluster(inputs, placement),
+    )
+
+
+def _describe_source(placement: Placement) -> Iterator[str]:
+    """Say what a placement was made from, where its template holds no copy."""
+    made_from = placement.made_from
+    if made_from is not None:
+        images = f", with {made_from.images}" if made_from.images else ""
+        yield sanitize(f"made from {made_from.text}{images}", 400)
 
 
 def describe_injection(desired: Desired, placement: Placement) -> Iterator[str]:
