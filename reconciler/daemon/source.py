@@ -39,7 +39,11 @@ class _Version:
 def missing_branch(repository: Repository, branch: str) -> InvalidInput:
     """Make the error for a source branch that the remote does not have, with the ways to one that it has."""
     names = nearest(branch, repository.branch_names())
-    hint = f"{names}, or push yours: `git push origin {branch}`" if names else "try `overspill init`"
+    hint = (
+        f"{names}, or push yours: `git push origin {branch}`"
+        if names
+        else "push the files to it, or begin them with `overspill init`"
+    )
     return InvalidInput(f"reading the fleet repository: its source branch {branch!r} does not exist ({hint})")
 
 

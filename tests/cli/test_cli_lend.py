@@ -112,7 +112,15 @@ def test_the_kubeconfig_of_kubectl_is_the_default(
 ) -> None:
     monkeypatch.setenv("KUBECONFIG", str(clusters.kubeconfig))
     terminal.env["KUBECONFIG"] = str(clusters.kubeconfig)
-    assert "Place" in lend(terminal, fleet)
+    printed = lend(terminal, fleet)
+    assert "Place" in printed
+    command = f"overspill plan --kubeconfig {clusters.kubeconfig} --what-if demo/vllm+3"
+    assert f"Then `{command}` in {fleet} answers again" in printed
+
+
+def test_the_kubeconfig_of_the_environment_is_not_repeated(terminal: Terminal, fleet: Path, clusters: Clusters) -> None:
+    terminal.env["OVERSPILL_KUBECONFIG"] = str(clusters.kubeconfig)
+    assert "Then `overspill plan --what-if demo/vllm+3`" in lend(terminal, fleet)
 
 
 def test_what_is_there_is_never_changed(terminal: Terminal, fleet: Path, clusters: Clusters) -> None:

@@ -64,7 +64,10 @@ def test_source_branch_that_does_not_exist_is_named_with_the_one_that_was_meant(
         in overspill(*command.split(), "--source-branch", "live").stderr
     )
     fleet.move("main", None)
-    assert "'main' does not exist (try `overspill init`)" in overspill(*command.split()).stderr
+    assert (
+        "'main' does not exist (push the files to it, or begin them with `overspill init`)"
+        in overspill(*command.split()).stderr
+    )
 
 
 def test_status_of_a_fleet_without_templates_says_how_to_begin(overspill: Terminal, fleet: Remote) -> None:

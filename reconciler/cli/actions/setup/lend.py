@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -30,6 +31,7 @@ from reconciler.core.onboarding.lend import (
 from reconciler.core.schema import yaml
 from reconciler.core.workloads.api_kinds import group_kind
 from reconciler.daemon.reconcile import draft
+from reconciler.environment import PREFIX
 from reconciler.errors import InvalidInput, Severity, Transient
 from reconciler.lab.memory_repository import MemoryRepository
 from reconciler.model.ids import ClusterName, CommitId
@@ -82,7 +84,7 @@ def lend(settings: Settings, fleet: Path, wanted: Wanted, manifests: Path | None
         printing.sentence(f"Note: {note}.")
     source = {**{path: (fleet / path).read_bytes() for path in files}, **texts}
     try:
-        _show_burst(settings, source, lent, wanted.missing)
+        _show_burst(settings, source, lent, wanted.missing, fleet)
     except (InvalidInput, Transient) as error:
         printing.warn(f"what would happen cannot be said: {error}")
 
@@ -209,9 +211,9 @@ def _write(fleet: Path, texts: Mapping[str, bytes]) -> None:
         printing.say(f"Wrote {target}")
 
 
-def _show_burst(settings: Settings, source: Mapping[str, bytes], lent: LentFiles, missing: int) -> None:
+def _show_burst(settings: Settings, source: Mapping[str, bytes], lent: LentFiles, missing: int, fleet: Path) -> None:
     """Print what would be committed if replicas of the workload were missing now, by all files together."""
-    command = f"overspill plan --what-if {lent.workload}+{missing}"
+    command = shlex.join(("overspill", "plan", *_sources(settings), "--what-if", f"{lent.workload}+{missing}"))
     if settings.kubeconfig is None and settings.observations is None:
         printing.sentence(
             "What would be placed is unknown, since no cluster is seen (pass --kubeconfig or --observations). Next:"
@@ -241,6 +243,19 @@ def _show_burst(settings: Settings, source: Mapping[str, bytes], lent: LentFiles
     print_plan(decision, shown, "table", empty="Nothing would be placed.")
     problems = (*decision.problems, *rendered.problems)
     printing.problems(problem for problem in problems if problem.path not in source)
+    within = "here" if fleet == Path() else f"in {fleet}"
     printing.sentence(
-        f"Next: commit and push {count(len(lent.files), 'file')}. `{command}` answers again then, with what is placed."
+        f"Next: commit and push {count(len(lent.files), 'new file')}. Then `{command}` {within} answers again, with"
+        " what is placed."
+    )
+
+
+def _sources(settings: Settings) -> tuple[str, ...]:
+    """Return the options by which `plan` sees the same clusters, unless the environment says as much."""
+    named = {"kubeconfig": settings.kubeconfig, "observations": settings.observations}
+    return tuple(
+        word
+        for name, path in named.items()
+        if path is not None and f"{PREFIX}{name.upper()}" not in os.environ
+        for word in (f"--{name}", str(path))
     )
