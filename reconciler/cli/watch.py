@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import functools
 import io
+import os
 import re
+import signal
 import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout, suppress
+from types import FrameType
 from typing import ParamSpec, TextIO
 
 import click
@@ -68,7 +71,7 @@ def follow(command: Callable[[], None], *, pause: Callable[[float], None] = time
     with ExitStack() as stack:
         stack.enter_context(app.kept_open())
         answer = _first_look(command)
-        show = stack.enter_context(_drawn() if sys.stdout.isatty() else _printed())
+        show = stack.enter_context(_drawn() if sys.stdout.isatty() and not _is_dumb() else _printed())
         while True:
             show(*answer)
             pause(EVERY)
@@ -119,7 +122,7 @@ def _drawn() -> Iterator[Callable[[str, str], None]]:
 
     console, last = Console(), [""]
     try:
-        with Live(console=console, screen=True, auto_refresh=False) as live:
+        with _left_by_sigterm(), Live(console=console, screen=True, auto_refresh=False) as live:
 
             def show(out: str, err: str) -> None:
                 text = out + err
@@ -135,6 +138,25 @@ def _drawn() -> Iterator[Callable[[str, str], None]]:
             yield show
     finally:
         click.echo(last[0], nl=False)
+
+
+def _is_dumb() -> bool:
+    """Tell whether the terminal, as that of an editor, has no screen to draw on."""
+    return os.environ.get("TERM", "").lower() in ("dumb", "unknown")
+
+
+@contextmanager
+def _left_by_sigterm() -> Iterator[None]:
+    """Have SIGTERM leave the block, with the exit code of a shell: the screen is given back, and the cursor shown."""
+
+    def leave(number: int, _frame: FrameType | None) -> None:
+        raise SystemExit(128 + number)
+
+    before = signal.signal(signal.SIGTERM, leave)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 @contextmanager

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import io
+import os
+import signal
+import sys
 from collections.abc import Callable, Iterator
 
 import click
@@ -81,3 +85,36 @@ def test_an_error_of_the_first_look_ends_the_command() -> None:
     command, pause = looks(Transient("the remote does not answer"))
     with pytest.raises(Transient):
         follow(command, pause=pause)
+
+
+class Screen(io.StringIO):
+    """A terminal."""
+
+    encoding = "utf-8"  # type: ignore[assignment]
+
+    def isatty(self) -> bool:
+        return True
+
+
+def test_sigterm_gives_the_screen_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    screen, handler = Screen(), signal.getsignal(signal.SIGTERM)
+    monkeypatch.setattr(sys, "stdout", screen)
+    monkeypatch.setenv("TERM", "xterm")
+    with pytest.raises(SystemExit) as left:
+        follow(looks("the first answer")[0], pause=lambda _: os.kill(os.getpid(), signal.SIGTERM))
+    drawn = screen.getvalue()
+    assert left.value.code == 143
+    assert drawn.endswith("the first answer\n")
+    assert drawn.index("\x1b[?1049h") < drawn.index("\x1b[?1049l")
+    assert drawn.rindex("\x1b[?25l") < drawn.rindex("\x1b[?25h")
+    assert signal.getsignal(signal.SIGTERM) is handler
+
+
+def test_terminal_without_a_screen_gets_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+    screen = Screen()
+    monkeypatch.setattr(sys, "stdout", screen)
+    monkeypatch.setenv("TERM", "dumb")
+    command, pause = looks("the first answer")
+    with pytest.raises(KeyboardInterrupt):
+        follow(command, pause=pause)
+    assert screen.getvalue() == "the first answer\n"
