@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
@@ -133,7 +134,8 @@ class LivePicture(Picture):
 def opened_view(clock: DemoTime, *, plain: bool) -> Iterator[View]:
     """Open a picture on a terminal that can show one, else lines of text."""
     console = Console()
-    if plain or not console.is_terminal or console.is_dumb_terminal:
+    # FORCE_COLOR, as pipelines set it, makes rich take a file for a terminal.
+    if plain or not sys.stdout.isatty() or not console.is_terminal or console.is_dumb_terminal:
         yield PlainNarrator(clock)
         return
     with keyboard(_STDIN) as keys, LivePicture(clock, console, keys).opened() as view:

@@ -8,8 +8,9 @@ from datetime import UTC, datetime
 import pytest
 
 from reconciler.demo.branch_log import LandedCommit
+from reconciler.demo.live import opened_view
 from reconciler.demo.picture import Frame, draw_frame
-from reconciler.demo.view import ClusterScene, PlacementScene
+from reconciler.demo.view import ClusterScene, PlacementScene, WallTime
 from reconciler.text.gpu_cells import GpuUse
 
 BURST = LandedCommit(
@@ -91,3 +92,12 @@ def test_a_screen_of_ascii_gets_ascii_cells() -> None:
     text = drawn(replace(FRAME, ascii_only=True, says="Said. " * 90))
     assert "# # # x x x x ." in text
     assert text.isascii()
+
+
+def test_forced_colours_draw_no_picture_into_a_file(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    with opened_view(WallTime(), plain=False) as view:
+        view.chapter("A shortage")
+    assert capsys.readouterr().out.endswith("between them.\n\nA shortage\n")
