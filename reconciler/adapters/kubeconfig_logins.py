@@ -43,7 +43,8 @@ def foreign_contexts(path: Path, names: Iterable[str]) -> tuple[str, ...]:
 
     Raises InvalidInput for a file that is no kubeconfig.
     """
-    users = {str(entry.get("name")): (entry.get("context") or {}).get("user") for entry in _document(path)["contexts"]}
+    contexts = {str(entry.get("name")): entry.get("context") for entry in _document(path)["contexts"]}
+    users = {name: context.get("user") if isinstance(context, dict) else None for name, context in contexts.items()}
     return tuple(name for name in names if name in users and users[name] != f"{_OWNER}{name}")
 
 
