@@ -1,5 +1,6 @@
 """What may have to be moved or cut back is the same whether it was followed from pass to pass or looked up anew."""
 
+from collections.abc import Collection
 from dataclasses import replace
 
 from hypothesis import given
@@ -38,3 +39,22 @@ def test_following_changes_finds_what_looking_anew_finds(steps: list[tuple[str, 
         beyond = any(one.cluster == "worker-3" or one.replicas > 3 for one in placements.values())
         assert followed == ((VLLM,) if beyond else ())
         found(now)  # so that the next step is followed from here
+
+
+class OvertakenPlacements(Placements):
+    """Placements while whose comparison another thread plans another fleet."""
+
+    other: PassInput
+
+    def touched_since(self, earlier: Placements) -> Collection[WorkloadId] | None:
+        found(self.other)
+        return super().touched_since(earlier)
+
+
+def test_a_plan_of_another_fleet_in_between_takes_no_workload_away() -> None:
+    beyond = placement("worker-3", 1)
+    now = inputs(wanted=LIMITED)
+    placements = OvertakenPlacements({beyond.path: beyond})
+    placements.other = inputs(wanted=desired(clusters=LIMITED.clusters.values()))
+    now = replace(now, ledger=replace(now.ledger, placements=placements))
+    assert [found(now), found(now), found(now)] == [(VLLM,)] * 3

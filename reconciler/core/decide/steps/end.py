@@ -57,8 +57,9 @@ class _OutsidePolicy:
 
     def of(self, desired: Desired, reach: ClusterOrder, placements: Placements) -> frozenset[WorkloadId]:
         touched, outside = None, frozenset[WorkloadId]()
-        if self._last is not None and self._last[0] is reach:
-            touched, outside = placements.touched_since(self._last[1]), self._last[2]
+        last = self._last  # read once: a plan of another fleet may be made meanwhile
+        if last is not None and last[0] is reach:
+            touched, outside = placements.touched_since(last[1]), last[2]
         if touched is None:
             outside = frozenset(_outside(placements.workloads(), desired, reach, placements))
         elif touched:
