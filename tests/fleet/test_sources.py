@@ -186,6 +186,23 @@ def test_a_source_that_cannot_be_deployed_holds_back_and_reverts_nothing(passes,
     assert any(said in error for error in told)
 
 
+@pytest.mark.parametrize(("writes", "removes", "said"), BROKEN.values(), ids=BROKEN)
+def test_a_source_that_names_the_counted_object_reverts_nothing_when_it_breaks(writes, removes, said):
+    unnamed = TEMPLATE.replace("  annotations: {overspill.dev/workload: Deployment/demo/vllm}\n", "")
+    passes = Passes(MemoryRepository({**FILES, "template.yaml": unnamed}))
+    burst(passes)
+    (before,) = passes.placements()
+    passes.repository.person("source", writes, removes=removes)
+    for _ in range(4):
+        outcome = passes.run_once()
+        passes.advance(60)
+    assert passes.placements() == [before]
+    (held,) = outcome.plan.suppressed
+    assert held.reason is Reason.SOURCE_UNREAD
+    assert said in held.message
+    assert "2 replicas elsewhere stay until they expire" in held.message
+
+
 def test_demand_that_has_gone_ends_a_burst_whose_source_is_gone(passes):
     burst(passes)
     passes.repository.person("source", {}, removes=("apps/vllm/deployment.yaml", "apps/vllm/a-service.yaml"))

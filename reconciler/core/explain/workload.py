@@ -488,9 +488,10 @@ def _conclusion(
     if demand is None:
         way_out = "Set the annotation overspill.dev/workload to <namespace>/<name>."
         return (f"{workload} does not burst: nothing says which object on its primary is counted. {way_out}",)
-    # 2. Its primary is unseen.
+    # 2. Its primary is unseen, or its object there unknown.
     if isinstance(demand, UnseenPrimary):
-        return (f"{demand.message}. It keeps what it has and gets nothing new until the primary is seen again.",)
+        known = "its source can be read" if inputs.desired.templates[workload].ref is None else "the primary is seen"
+        return (f"{demand.message}. It keeps what it has and gets nothing new until {known} again.",)
     placed = working_plan.replicas(workload)
     spread = inputs.desired.policies[workload].spread
     over = () if spread is None else describe_primary_excess(inputs, workload, spread, placed)

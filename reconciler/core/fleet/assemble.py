@@ -367,7 +367,8 @@ def _templates(
             work.report_unknown(
                 placed, "GPRTemplate", name_locations(("spec", "gprTemplates"), draft.gpr_templates), gprs
             )
-        ref = with_api_group(draft.ref or expansion.draft.ref, draft.spec, kinds)
+        # An object that may not be deployed is none to count: it may be another one, of which nothing is missing.
+        ref = with_api_group(draft.ref or (None if unread else expansion.draft.ref), draft.spec, kinds)
         template = WorkloadTemplate(
             name=draft.name,
             workspace=workspace.name,

@@ -93,8 +93,9 @@ def measure(
 ) -> Demands:
     """Measure the demand of every workload that may burst and whose object on the primary is known.
 
-    A workload that its primary, freshly seen, does not report has no pods there that could wait. What was measured
-    `before` is taken over for workloads of a primary that shows what it showed then.
+    That of a workload whose template gets its object from a source that cannot be read now is unknown. A workload that
+    its primary, freshly seen, does not report has no pods there that could wait. What was measured `before` is taken
+    over for workloads of a primary that shows what it showed then.
     """
     measurement = _Measurement(
         desired=desired,
@@ -111,8 +112,10 @@ def measure(
         if workload in known:
             demands[workload] = known[workload]
             continue
-        ref = desired.templates[workload].ref
-        if ref is not None:
+        ref, unread = desired.templates[workload].ref, desired.templates[workload].unread
+        if ref is None and unread:
+            demands[workload] = UnseenPrimary(workload=workload, message=unread)
+        elif ref is not None:
             demand = attempt(Seam.DEMAND, workload, partial(measurement.demand, workload, policy, ref))
             # A workload whose demand is unknown keeps what it has, as one whose primary is unseen.
             demands[workload] = (

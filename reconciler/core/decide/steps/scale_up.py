@@ -53,7 +53,7 @@ def burst_turns(inputs: PassInput, working_plan: WorkingPlan, finder: CandidateF
     shares = FairShares(inputs, working_plan)
     for demand in inputs.demands.values():
         if isinstance(demand, UnseenPrimary):
-            working_plan.suppress(_primary_unseen(demand, working_plan.replicas(demand.workload)))
+            working_plan.suppress(_unmeasured(inputs, demand, working_plan.replicas(demand.workload)))
             continue
         if not demand.reported and demand.note:
             working_plan.suppress(_not_found(demand, working_plan.replicas(demand.workload)))
@@ -102,11 +102,13 @@ def _waits_since(inputs: PassInput, working_plan: WorkingPlan, demand: Demand) -
     return max([since, *turns])
 
 
-def _primary_unseen(demand: UnseenPrimary, placed: int) -> Suppressed:
+def _unmeasured(inputs: PassInput, demand: UnseenPrimary, placed: int) -> Suppressed:
+    """Say that nothing tells what is missing on the primary."""
+    sourceless = inputs.desired.templates[demand.workload].ref is None
     kept = f"its {count(placed, 'replica')} elsewhere stay until they expire" if placed else "it gets nothing new"
     return Suppressed(
         workload=demand.workload,
-        reason=Reason.PRIMARY_UNSEEN,
+        reason=Reason.SOURCE_UNREAD if sourceless else Reason.PRIMARY_UNSEEN,
         message=f"{demand.message}; {kept}",
         replicas=placed,
     )
