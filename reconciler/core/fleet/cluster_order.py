@@ -7,6 +7,7 @@ of placements only looks clusters up in a set.
 from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Iterable, Mapping
+from itertools import count
 
 from reconciler.core.fleet.object_owners import ObjectOwners
 from reconciler.core.fleet.spread.pods import SubsetDrafts
@@ -109,8 +110,8 @@ class ClusterOrder:
         self._spot: bool | None = None
         self.makers = ObjectOwners(desired)
         self.drafts = SubsetDrafts(desired)
-        self.kind_numbers: dict[Hashable, int] = {}
-        """A number for all that files say of how clusters answer a burst, which is quicker to compare."""
+        self._kinds: dict[Hashable, int] = {}
+        self._numbers = count()
         self.burst_kinds: dict[tuple[WorkloadId, bool], int | None] = {}
         """The number of each burst, with and without helm; None where answers are its own: see `CandidateFinder`."""
         self.likenesses: dict[WorkloadId, tuple[ReplicaShape, ReplicaShape, Hashable]] = {}
@@ -126,10 +127,17 @@ class ClusterOrder:
         # Requests have neither schedules nor spreads, and are not renewed.
         other._scheduled, other._adaptive, other._renews = self._scheduled, self._adaptive, self._renews
         other.drafts, other.refusals = self.drafts, self.refusals
-        other.burst_kinds, other.kind_numbers = self.burst_kinds, self.kind_numbers
+        other.burst_kinds, other._kinds, other._numbers = self.burst_kinds, self._kinds, self._numbers
         other.likenesses = self.likenesses
         other.makers = self.makers.with_requests(desired, changed)
         return other
+
+    def kind_number(self, kind: Hashable) -> int:
+        """Return a number for all that files say of how clusters answer a burst, which is quicker to compare.
+
+        It is the number of no other kind, whichever threads ask at the same time.
+        """
+        return self._kinds.setdefault(kind, next(self._numbers))
 
     def order(self, workload: WorkloadId) -> tuple[Candidate, ...]:
         """Return the clusters that a workload with a policy may burst to, in order."""

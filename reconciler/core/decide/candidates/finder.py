@@ -469,10 +469,10 @@ class CandidateFinder:
         workload, key = template.workload, (template.workload, self._observed.helm)
         if workload.request:
             return None  # each is gone one day, and what files say is kept for longer
-        kinds, numbers = self._inputs.reach.burst_kinds, self._inputs.reach.kind_numbers
+        kinds = self._inputs.reach.burst_kinds
         if key not in kinds:
             by_files = self._kind_by_files(template)
-            kinds[key] = None if by_files is None else numbers.setdefault(by_files, len(numbers))
+            kinds[key] = None if by_files is None else self._inputs.reach.kind_number(by_files)
         kind, restraints = kinds[key], self._working_plan.restraints(workload)
         has_own = (
             kind is None
