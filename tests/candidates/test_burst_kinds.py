@@ -35,6 +35,7 @@ from tests.builders.examples import examples
 from tests.builders.gprs import TRAIN, record, request
 from tests.builders.inputs import (
     NOW,
+    VLLM,
     cluster,
     desired,
     free,
@@ -341,3 +342,10 @@ def test_nothing_is_kept_of_requests_which_come_and_go() -> None:
     finder = CandidateFinder(situation, WorkingPlan(situation))
     assert finder.burst_kind(situation.desired.templates[TRAIN], shape(1)) is None
     assert not situation.reach.burst_kinds
+
+
+def test_a_burst_whose_source_cannot_be_read_answers_for_no_other() -> None:
+    wanted = desired()
+    template = replace(wanted.templates[VLLM], unread="no manifest lies at apps/vllm")
+    unread = inputs(wanted=replace(wanted, templates={VLLM: template}))
+    assert CandidateFinder(unread, WorkingPlan(unread)).burst_kind(template, shape(1)) is None

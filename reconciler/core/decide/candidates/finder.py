@@ -508,6 +508,7 @@ class CandidateFinder:
         if (
             policy.spread is not None
             or template.patches
+            or template.unread
             or workspace.name in desired.limits
             or workspace.name in desired.stalled_workspaces
             or self._inputs.reach.lowest_limit(workload) is not None
