@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import pty
 import re
 import shlex
 import signal
@@ -77,13 +78,19 @@ class Person:
             "https://argocd-applicationset.example.com/api/webhook": refresher,
         }
 
-    def types(self, block: str) -> str:
-        """Run a block after all that came before it, and return what it prints."""
+    def types(self, block: str, *, answers: str = "") -> str:
+        """Run a block after all that came before it, and return what it prints; `answers` are typed on a terminal."""
         keep = f"\n{{ export -p; umask -p; }} > {shlex.quote(str(self._kept))}\n"
-        done = subprocess.run(
-            ["bash", "-euo", "pipefail", "-c", self._in_this_shell(block) + keep],
-            cwd=self.there, env=self._env, check=False, capture_output=True, text=True, timeout=PATIENCE,
-        )  # fmt: skip # a command line, word by word
+        person, terminal = pty.openpty()
+        try:
+            os.write(person, answers.encode())
+            done = subprocess.run(
+                ["bash", "-euo", "pipefail", "-c", self._in_this_shell(block) + keep], cwd=self.there, env=self._env,
+                stdin=terminal if answers else None, check=False, capture_output=True, text=True, timeout=PATIENCE,
+            )  # fmt: skip # a command line, word by word
+        finally:
+            os.close(person)
+            os.close(terminal)
         assert done.returncode == 0, f"{block}\n{done.stdout}\n{done.stderr}"
         return done.stdout
 

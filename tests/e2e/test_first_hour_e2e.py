@@ -1,0 +1,147 @@
+"""The first hour: from a kubeconfig in an empty home to the plan of a first burst, and on to the burst itself.
+
+Nothing is written by hand: each file comes from a command, and each command from README, from docs/tutorial/real-fleet
+or from the screen before it. With ``-s`` it prints a line for each step, with its seconds, and their sums.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from tests.e2e.api_server import Json
+from tests.e2e.conftest import CHECKOUT, Fleet
+from tests.e2e.control_plane import Cluster
+from tests.e2e.test_lend_e2e import NAMESPACE, SMALL
+from tests.e2e.test_real_fleet_e2e import Person, wait
+from tests.e2e.three_clusters import ARGO_CD, FLUX, HOME, NODES, ThreeClusters
+
+DEPLOYMENTS = f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments"
+PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"
+AT_HOME = sum(gpus for _, gpus, _ in NODES[HOME])
+MISSING = 3
+REPOSITORY = "https://git.example.com/acme/fleet.git"
+RIGHTS = ("clusterrole/overspill-reader", "clusterrolebinding/overspill-reader")
+NOBODYS = "\x04"
+"""The end of what a person types: a question more than there are answers ends the command."""
+
+
+class Walk:
+    """The steps that a person takes, and how long each took."""
+
+    def __init__(self, person: Person) -> None:
+        """Begin with none."""
+        self._person = person
+        self.steps: list[tuple[str, float]] = []
+        self.questions = 0
+
+    def types(self, command: str, *answers: str) -> str:
+        """Type a command, answer what it asks, and return what it prints."""
+        began = time.monotonic()
+        typed = "".join(f"{answer}\n" for answer in answers) + NOBODYS
+        printed = self._person.types(f"{command} 2>&1", answers=typed)
+        self.took(command, began)
+        self.questions += len(answers)
+        return printed
+
+    def took(self, step: str, began: float) -> None:
+        """Print a step that began at a moment of the monotonic clock."""
+        self.steps.append((step, time.monotonic() - began))
+        sys.stdout.write(f"{self.steps[-1][1]:7.1f} s  {step}\n")
+
+    def sum(self, what: str) -> None:
+        """Print the sum of the steps so far."""
+        sys.stdout.write(f"{sum(seconds for _, seconds in self.steps):7.1f} s  until {what}\n")
+
+
+@pytest.fixture
+def person(three_clusters: ThreeClusters, fleet: Fleet) -> Iterator[Person]:
+    """Stand before clusters that know nothing of Overspill, in a home with git's login and a kubeconfig alone."""
+    home = three_clusters.clusters[HOME]
+    for cluster in three_clusters.clusters.values():
+        _without_rights(cluster)
+    home.ensure_namespace(NAMESPACE)
+    spec: Json = SMALL["spec"]
+    home.create(DEPLOYMENTS, {**SMALL, "spec": {**spec, "replicas": AT_HOME}})
+    home.until(lambda: _running(home) == AT_HOME, "worker-1 does not run full")
+    three_clusters.left_to_a_person()
+    person = Person(three_clusters, fleet)
+    person.types('mkdir ~/.kube; mv "$KUBECONFIG" ~/.kube/config; export KUBECONFIG="$HOME/.kube/config"')
+    try:
+        yield person
+    finally:
+        for cluster in three_clusters.clusters.values():
+            _without_rights(cluster)
+            cluster.kubectl("delete", "namespace", NAMESPACE, "--ignore-not-found", "--wait=false")
+
+
+def test_from_a_kubeconfig_to_a_plan_and_to_a_burst_that_flux_applied_with_no_line_by_hand(person: Person) -> None:
+    walk, target = Walk(person), person.three.clusters[FLUX]
+    init, lend, check = _commands_of_the_readme()
+    walk.types(f"git clone --quiet {REPOSITORY} ours")
+    described = walk.types(init, HOME)
+    lent = walk.types(lend)
+    (chosen,) = re.findall(rf"^Place +default/vllm +\S+ +({FLUX}|{ARGO_CD}) ", lent, re.MULTILINE)
+    walk.sum("the first plan")
+    assert "0 errors, 0 warnings" in walk.types(check)
+    walk.types(
+        "git -C ours add --all && git -C ours commit --quiet --message 'Describe the fleet' && "
+        "git -C ours push --quiet origin HEAD:main"
+    )
+    walk.types(
+        f"export OVERSPILL_REPO={REPOSITORY} OVERSPILL_GIT_USERNAME=overspill"
+        ' OVERSPILL_GIT_PASSWORD_FILE="$PWD/git-password"'
+    )
+    doctor = walk.types("overspill doctor --kubeconfig ~/.kube/config || true")
+    assert re.search(r"^ok +files: without errors: 3 clusters, 1 workspace, 1 template", doctor, re.MULTILINE), doctor
+    (command,) = re.findall(r"`(overspill plan [^`]+)`", " ".join(lent.split()))
+    planned = walk.types(command)
+    assert re.search(rf"^Place +default/vllm +\S+ +{chosen} ", planned, re.MULTILINE), planned
+    walk.sum("the plan of what is pushed")
+
+    (many,) = re.findall(r"Wrote (\d+) files to ours\.$", described, re.MULTILINE)
+    files = person.types("git -C ours ls-files").split()
+    assert len(files) == int(many) + len(re.findall("^Wrote ours/", lent, re.MULTILINE)), files
+    asked = re.findall(r"^.*\((?:\S+, )+\S+\): ", described, re.MULTILINE)
+    assert (len(asked), walk.questions) == (1, 1), described
+
+    contexts = " ".join(f"--context {name}" for name in (HOME, FLUX, ARGO_CD))
+    walk.types(f"overspill grant --fleet ours {contexts} --kubeconfig-out kubeconfig --yes")
+    walk.types('export OVERSPILL_KUBECONFIG="$PWD/kubeconfig"')
+    walk.types(
+        f"kubectl --context {FLUX} create namespace {NAMESPACE} && kubectl --context {FLUX} -n overspill create secret"
+        ' generic placements-read --from-literal=username=engines --from-literal=password="$(cat git-read-password)"'
+    )
+    walk.types(f"overspill bootstrap flux --cluster {FLUX} --apply --context {FLUX} --yes")
+    walk.types(f"kubectl --context {HOME} -n {NAMESPACE} scale deployment/vllm --replicas={AT_HOME + MISSING}")
+    began = time.monotonic()
+    with person.running("overspill run") as log:
+        wait(lambda: _running(target) >= MISSING, lambda: f"{log()}\n{person.three.flux.last_words()}")
+        walk.took("overspill run, until Flux has applied the burst and its pods run", began)
+    walk.sum("the burst")
+    sys.stdout.write(f"{walk.questions} question, {len(files)} files by commands, 0 files and 0 lines by hand\n")
+    assert not person.types("git -C ours status --porcelain")
+
+
+def _commands_of_the_readme() -> list[str]:
+    """Return what README's first plan has a person type, without its comments."""
+    text = (CHECKOUT / "README.md").read_text()
+    (block,) = re.findall(r"^```sh clusters\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    return [line.partition("#")[0].strip() for line in block.splitlines()]
+
+
+def _without_rights(cluster: Cluster) -> None:
+    """Take back what the daemon was granted, by this test or one before it."""
+    cluster.kubectl("delete", *RIGHTS, "--ignore-not-found")
+    for name, namespace in (("overspill-flux-reader", "overspill"), ("overspill-argocd-reader", "argocd")):
+        cluster.kubectl(
+            "delete", f"role/{name}", f"rolebinding/{name}", f"--namespace={namespace}", "--ignore-not-found"
+        )
+
+
+def _running(cluster: Cluster) -> int:
+    return sum(pod["status"].get("phase") == "Running" for pod in cluster.items(PODS))
