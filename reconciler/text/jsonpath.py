@@ -78,7 +78,7 @@ class JsonPath:
 
 def parse_jsonpath(template: str) -> JsonPath:
     """Read a template; an expression without braces is a path. Raises JsonPathError."""
-    return JsonPath(_Reader(template if "{" in template else f"{{{template}}}").template())
+    return JsonPath(_TemplateReader(template if "{" in template else f"{{{template}}}").template())
 
 
 def _render(nodes: Sequence[_Node], value: object, document: object) -> str:
@@ -98,7 +98,7 @@ def _written(value: object) -> str:
     return value if isinstance(value, str) else json.dumps(value, separators=(",", ":"), ensure_ascii=False)
 
 
-class _Reader:
+class _TemplateReader:
     """Reads a template from its beginning to its end."""
 
     def __init__(self, text: str) -> None:

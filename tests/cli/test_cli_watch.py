@@ -90,7 +90,7 @@ def test_an_error_of_the_first_look_ends_the_command() -> None:
 class Screen(io.StringIO):
     """A terminal."""
 
-    encoding = "utf-8"  # type: ignore[assignment]
+    encoding = "utf-8"
 
     def isatty(self) -> bool:
         return True

@@ -12,7 +12,7 @@ from reconciler.core.commits.write import RenderedPlan
 from reconciler.core.decide.decide import decide
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.observe.supposition import Supposition
-from reconciler.daemon.answers.history import History, HistorySelection, read_history
+from reconciler.daemon.answers.history import HistorySelection, SelectedHistory, read_history
 from reconciler.daemon.answers.patch import files_before, patch
 from reconciler.daemon.answers.preview import PastView, later_input
 from reconciler.daemon.answers.proposal import ProposalRepository, ReviewedCharts, read_proposal, unobserved
@@ -91,7 +91,7 @@ class AnswerDesk:
         self._rest_until = 0.0
         self._closed = False
 
-    def history(self, selection: Callable[[Snapshot], HistorySelection]) -> History:
+    def history(self, selection: Callable[[Snapshot], HistorySelection]) -> SelectedHistory:
         """Read past placements. Raises InvalidInput as `read_history` does, and Transient when too many ask."""
         with self._turn() as repository:
             snapshot = self._fetched(repository)

@@ -72,7 +72,7 @@ class HistorySelection:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class History:
+class SelectedHistory:
     """Past placements, newest first."""
 
     placements: tuple[BurstHistory, ...] = ()
@@ -82,7 +82,9 @@ class History:
     """Commits that could not be read, each of which is left out."""
 
 
-def read_history(repository: Repository, author: Identity, ledger: Ledger, selection: HistorySelection) -> History:
+def read_history(
+    repository: Repository, author: Identity, ledger: Ledger, selection: HistorySelection
+) -> SelectedHistory:
     """Read past placements from a branch that `author` commits to.
 
     The log may be years long, so it is read in growing pieces, until each placement that is shown has its beginning.
@@ -103,14 +105,14 @@ def read_history(repository: Repository, author: Identity, ledger: Ledger, selec
         enough = len(recent) > limit or (since is not None and bool(log) and log[-1].at < since)
         whole = len(log) < size
         if exists and (whole or (enough and all(burst.started_at for burst in recent[:limit]))):
-            return History(placements=tuple(recent[:limit]), more=len(recent) > limit, bugs=tuple(bugs))
+            return SelectedHistory(placements=tuple(recent[:limit]), more=len(recent) > limit, bugs=tuple(bugs))
         if whole:
             break
         size *= 4
     if selection.name and not selection.matches:
         names = (*selection.fleet, *(burst.workload for burst in history))
         raise _unclear(selection.name, "neither the fleet nor the history has it", names)
-    return History()
+    return SelectedHistory()
 
 
 def _unclear(name: str, message: str, names: Sequence[str]) -> InvalidInput:
