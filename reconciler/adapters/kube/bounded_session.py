@@ -43,6 +43,10 @@ async def ask(
             return await call(server)
     except TimeoutError as error:
         raise Transient(f"gave no answer in {patience:g} s") from error
+    except Transient as error:
+        if isinstance(error.__cause__, TimeoutError):  # the limit of one question, which is as long, came first
+            raise Transient(f"gave no answer in {patience:g} s") from error
+        raise
     except Expired as error:
         raise Transient("changed too much while it was read (try again)") from error
     except (AttributeError, KeyError, TypeError, ValueError) as error:
