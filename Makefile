@@ -39,10 +39,10 @@ $(STAMP): pyproject.toml constraints.txt
 demo: $(STAMP)
 	@$(RUN)/overspill demo --out demo-out
 
-# Many tests wait for a process or a clock: two more at a time than there are processors. Without bytecode each of them
+# Many tests wait for a process or a clock: four more at a time than there are processors. Without bytecode each of them
 # would compile all tests, wherever the environment says to keep none.
 test: $(STAMP)
-	env -u PYTHONDONTWRITEBYTECODE $(RUN)/pytest -n $$($(RUN)/python -c 'import os; print(2 + (os.cpu_count() or 1))') --dist worksteal -q
+	env -u PYTHONDONTWRITEBYTECODE $(RUN)/pytest -n $$($(RUN)/python -c 'import os; print(4 + (os.cpu_count() or 1))') --dist worksteal -q
 
 properties: $(STAMP)
 	$(RUN)/pytest -m hypothesis --hypothesis-profile=thorough -n $$($(RUN)/python -c 'import os; print(os.cpu_count() or 1)') --dist worksteal -q
