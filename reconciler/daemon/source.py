@@ -11,7 +11,7 @@ from reconciler.core.fleet.file import ParsedFile
 from reconciler.core.fleet.objects import Contest, Identity, identity
 from reconciler.core.fleet.read_file import is_read, parse_file
 from reconciler.core.fleet.sources.observed_contents import observed_contents
-from reconciler.core.fleet.sources.plain_manifests import in_source, path_sources, plain_manifests
+from reconciler.core.fleet.sources.plain_manifests import path_sources, read_source
 from reconciler.core.schema.yaml import MAX_BYTES, too_large
 from reconciler.errors import InvalidInput, Problem, Severity, Transient
 from reconciler.model.capacity import Observed
@@ -169,14 +169,12 @@ class SourceReader:
     def _read_path(self, commit: CommitId, source: PathSource) -> SourceContent | UnreadSource:
         """Read the manifests of a path, at its own commit where it is pinned."""
         try:
-            entries = self._repository.entries(CommitId(source.commit) or commit)
+            entries = self._repository.entries(CommitId(source.commit) or commit, sizes=True)
         except (InvalidInput, Transient) as error:
             if not source.commit:
                 raise
             return UnreadSource(message=f"commit {source.commit} cannot be read: {error}", remedy="mend spec.from.pin")
-        blobs = {entry.path: entry.blob for entry in entries if in_source(source.path, entry.path)}
-        data = self._repository.read(blobs.values())
-        return plain_manifests(source.title, {path: data[blob] for path, blob in blobs.items()}, source.commit)
+        return read_source(source, entries, self._repository.read, source.commit)
 
     def _parse(self, blobs: Iterable[BlobId]) -> None:
         """Parse versions that have not been parsed before."""

@@ -420,3 +420,12 @@ def test_bug_in_one_check_costs_its_own_line(
         "a bug of Overspill in checking the cluster: RuntimeError: injected"
     ]
     assert "injected" in done.stderr
+
+
+def test_no_form_shows_the_token_of_an_address(overspill: Terminal, ready: ReadyFleet, fleet: Remote) -> None:
+    unready(ready, "failed to clone https://git.example.com/fleet.git?private_token=fake-token-of-a-test")
+    fleet.commit("placements", {"README.md": "begun"})
+    for form in ("table", "json", "yaml"):
+        printed = overspill("doctor", "-o", form).output
+        assert "git.example.com/fleet.git" in printed
+        assert "fake-token-of-a-test" not in printed

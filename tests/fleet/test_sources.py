@@ -5,9 +5,11 @@ from __future__ import annotations
 import pytest
 
 from reconciler.core.fleet.sources.patches import merged
-from reconciler.core.fleet.sources.plain_manifests import in_source, plain_manifests
-from reconciler.model.manifest_source import SourceContent, UnreadSource
+from reconciler.core.fleet.sources.plain_manifests import in_source, plain_manifests, read_source
+from reconciler.model.ids import BlobId
+from reconciler.model.manifest_source import PathSource, SourceContent, UnreadSource
 from reconciler.model.plan import Reason
+from reconciler.model.tree import TreeEntry
 from tests.builders.fleet_files import errors
 from tests.builders.passes import SOURCE_FILES, Passes
 from tests.fakes.memory_repository import MemoryRepository
@@ -295,3 +297,16 @@ def test_lists_are_read_item_by_item():
 def test_a_source_of_too_many_files_is_refused():
     files = {f"apps/{number}.yaml": b"" for number in range(101)}
     assert isinstance(plain_manifests("apps", files, ""), UnreadSource)
+
+
+def test_a_source_that_is_too_large_is_never_read():
+    def read(blobs):
+        raise AssertionError(f"{blobs} were meant to stay where they are")
+
+    weights = [TreeEntry(path="models/weights.bin", blob=BlobId("1" * 40), size=50_000_000)]
+    assert read_source(PathSource(path="models/weights.bin"), weights, read, "") == UnreadSource(
+        message="models/weights.bin is 47.7 MB; files over 1 MiB are not read",
+        remedy="split it, or name the manifests alone",
+    )
+    many = [TreeEntry(path=f"apps/{number}.yaml", blob=BlobId("1" * 40), size=1) for number in range(101)]
+    assert isinstance(read_source(PathSource(path="apps"), many, read, ""), UnreadSource)

@@ -11,7 +11,7 @@ from time import monotonic
 
 from reconciler.adapters.git.repository import GitRepository
 from reconciler.bulkhead import Seam, attempt
-from reconciler.core.fleet.sources.plain_manifests import in_source, plain_manifests
+from reconciler.core.fleet.sources.plain_manifests import read_source
 from reconciler.errors import Bug, InvalidInput, OverspillError
 from reconciler.model.capacity import Observed
 from reconciler.model.manifest_source import RepositoryContents, RepositorySource, SourceContent, UnreadSource
@@ -136,13 +136,10 @@ class SourceRepositories:
         commit = repository.fetch().source
         if commit is None:
             raise InvalidInput("the branch does not exist")
-        entries = repository.entries(commit)
+        entries = repository.entries(commit, sizes=True)
         contents: dict[RepositorySource, SourceContent | UnreadSource] = {}
         for source in sources:
-            blobs = {entry.path: entry.blob for entry in entries if in_source(source.path, entry.path)}
-            data = repository.read(blobs.values())
-            files = {path: data[blob] for path, blob in blobs.items()}
-            contents[source] = plain_manifests(source.title, files, commit)
+            contents[source] = read_source(source, entries, repository.read, commit)
             self._read_at[source] = self._clock.now()
         return contents
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -34,7 +35,7 @@ def doctor(settings: Settings, account: str, server: str, form: options.Output) 
     daemon = (server_address(server), _authorities()) if server else None
     with app.inspected(settings, named, daemon) as (world, memory, around):
         inspection = inspect(world, memory, around)
-    groups = inspection.groups
+    groups = [_without_secrets(group) for group in inspection.groups]
     if form == "json":
         printing.json_out(groups)
     else:
@@ -50,11 +51,19 @@ def _authorities() -> Path | None:
     return reader.path("SERVER_CA_FILE")
 
 
+def _without_secrets(group: CheckGroup) -> CheckGroup:
+    """Redact what servers and addresses said, for whichever form it is printed in; remedies are our own words."""
+    results = (
+        replace(result, subject=redacted(result.subject), seen=redacted(result.seen)) for result in group.results
+    )
+    return replace(group, results=tuple(results))
+
+
 def _lines(groups: Sequence[CheckGroup]) -> None:
     for number, group in enumerate(groups):
         printing.heading(group.place, first=number == 0)
         for result in group.results:
-            text = redacted(f"{result.subject}: {result.seen}")
+            text = f"{result.subject}: {result.seen}"
             printing.entry(result.readiness, text, colour=_COLOURS[result.readiness], width=_INDENT)
             if result.remedy:  # whole, to be copied
                 click.echo(" " * _INDENT + printing.cell(result.remedy))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from reconciler.core.fleet.file import ParsedFile
 from reconciler.core.fleet.template import TemplateDraft
@@ -10,7 +10,9 @@ from reconciler.core.schema import KindSupport, kind_verdict, yaml
 from reconciler.core.workloads.builtin_kinds import BUILT_IN
 from reconciler.core.workloads.portable_object import quoted
 from reconciler.errors import InvalidInput
-from reconciler.model.manifest_source import PathSource, SourceContent, UnreadSource
+from reconciler.model.ids import BlobId
+from reconciler.model.manifest_source import PathSource, RepositorySource, SourceContent, UnreadSource
+from reconciler.model.tree import TreeEntry
 from reconciler.model.workload import Json
 from reconciler.text.wording import join_names
 
@@ -38,6 +40,22 @@ def path_sources(files: Iterable[ParsedFile]) -> frozenset[PathSource]:
         for declared in file.objects
         if isinstance(declared.value, TemplateDraft) and isinstance(declared.value.source, PathSource)
     )
+
+
+def read_source(
+    source: PathSource | RepositorySource,
+    entries: Iterable[TreeEntry],
+    read: Callable[[Iterable[BlobId]], Mapping[BlobId, bytes]],
+    version: str,
+) -> SourceContent | UnreadSource:
+    """Read the files of a source in a tree, whose entries have sizes; none of one that is too large is read."""
+    own = [entry for entry in entries if in_source(source.path, entry.path)]
+    for entry in own:
+        if entry.size > yaml.MAX_BYTES:
+            message = f"{entry.path} {yaml.too_large(entry.path, entry.size).message}"
+            return UnreadSource(message=message, remedy="split it, or name the manifests alone")
+    contents = {} if len(own) > MOST_FILES else read(entry.blob for entry in own)
+    return plain_manifests(source.title, {entry.path: contents.get(entry.blob, b"") for entry in own}, version)
 
 
 def plain_manifests(title: str, files: Mapping[str, bytes], version: str) -> SourceContent | UnreadSource:
