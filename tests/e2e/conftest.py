@@ -42,9 +42,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         item.add_marker(pytest.mark.xdist_group("three clusters" if shared else item.path.name))
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def start_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], Cluster]]:
-    """Start clusters by name, each once, and stop them all in the end."""
+    """Start clusters by name, each once, and stop them all after the last test of the file."""
     if reason := missing():
         pytest.skip(reason)
     started: dict[str, Cluster] = {}

@@ -25,7 +25,6 @@ PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"
 AT_HOME = sum(gpus for _, gpus, _ in NODES[HOME])
 MISSING = 3
 REPOSITORY = "https://git.example.com/acme/fleet.git"
-RIGHTS = ("clusterrole/overspill-reader", "clusterrolebinding/overspill-reader")
 NOBODYS = "\x04"
 """The end of what a person types: a question more than there are answers ends the command."""
 
@@ -62,8 +61,7 @@ class Walk:
 def person(three_clusters: ThreeClusters, fleet: Fleet) -> Iterator[Person]:
     """Stand before clusters that know nothing of Overspill, in a home with git's login and a kubeconfig alone."""
     home = three_clusters.clusters[HOME]
-    for cluster in three_clusters.clusters.values():
-        _without_rights(cluster)
+    three_clusters.take_back_rights()
     home.ensure_namespace(NAMESPACE)
     spec: Json = SMALL["spec"]
     home.create(DEPLOYMENTS, {**SMALL, "spec": {**spec, "replicas": AT_HOME}})
@@ -74,8 +72,8 @@ def person(three_clusters: ThreeClusters, fleet: Fleet) -> Iterator[Person]:
     try:
         yield person
     finally:
+        three_clusters.take_back_rights()
         for cluster in three_clusters.clusters.values():
-            _without_rights(cluster)
             cluster.kubectl("delete", "namespace", NAMESPACE, "--ignore-not-found", "--wait=false")
 
 
@@ -132,15 +130,6 @@ def _commands_of_the_readme() -> list[str]:
     text = (CHECKOUT / "README.md").read_text()
     (block,) = re.findall(r"^```sh clusters\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
     return [line.partition("#")[0].strip() for line in block.splitlines()]
-
-
-def _without_rights(cluster: Cluster) -> None:
-    """Take back what the daemon was granted, by this test or one before it."""
-    cluster.kubectl("delete", *RIGHTS, "--ignore-not-found")
-    for name, namespace in (("overspill-flux-reader", "overspill"), ("overspill-argocd-reader", "argocd")):
-        cluster.kubectl(
-            "delete", f"role/{name}", f"rolebinding/{name}", f"--namespace={namespace}", "--ignore-not-found"
-        )
 
 
 def _running(cluster: Cluster) -> int:

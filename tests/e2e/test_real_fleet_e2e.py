@@ -137,20 +137,12 @@ def person(three_clusters: ThreeClusters, fleet: Fleet) -> Iterator[Person]:
     path = f"/apis/apps/v1/namespaces/{argo_cd.NAMESPACE}/deployments"
     control.create(path, {"metadata": {"name": REFRESHER}, "spec": spec})
     three_clusters.left_to_a_person()
-    _without_rights(three_clusters)
+    three_clusters.take_back_rights()
     try:
         yield Person(three_clusters, fleet)
     finally:
         control.call("DELETE", f"{path}/{REFRESHER}")
         control.kubectl("delete", *OURS, "--namespace=overspill-system", "--ignore-not-found")
-
-
-def _without_rights(three: ThreeClusters) -> None:
-    """Take back the rights that other tests applied with kubectl, whose fields `grant` leaves to it."""
-    for cluster in three.clusters.values():
-        cluster.kubectl("delete", "clusterroles,clusterrolebindings", "overspill-reader", "--ignore-not-found")
-        for namespace, name in (("overspill", "overspill-flux-reader"), (argo_cd.NAMESPACE, "overspill-argocd-reader")):
-            cluster.kubectl("delete", "roles,rolebindings", name, f"--namespace={namespace}", "--ignore-not-found")
 
 
 def test_the_page_takes_a_reader_from_kubeconfigs_to_a_first_burst_and_back(person: Person) -> None:

@@ -104,6 +104,16 @@ class ThreeClusters:
         """Clean up after engines that follow the fleet, whoever had them do so."""
         self._following = True
 
+    def take_back_rights(self) -> None:
+        """Leave no rights that tests applied with kubectl: `grant` and `bootstrap --apply` would leave them to it."""
+        for cluster in self.clusters.values():
+            for name in ("overspill-reader", "overspill-cluster"):
+                cluster.kubectl("delete", f"clusterrole/{name}", f"clusterrolebinding/{name}", "--ignore-not-found")
+            for namespace, name in (("overspill", "overspill-flux-reader"), ("argocd", "overspill-argocd-reader")):
+                cluster.kubectl(
+                    "delete", f"role/{name}", f"rolebinding/{name}", f"--namespace={namespace}", "--ignore-not-found"
+                )
+
     @contextmanager
     def without_gpus(self, name: str) -> Iterator[None]:
         """Leave a cluster one node, without GPUs, in place of its own, and put those back in the end."""
