@@ -23,7 +23,7 @@ from reconciler.cli.forms import JSONPATH, NAMES, WIDE, YAML
 from reconciler.cli.kubeconfig import usual_kubeconfig
 from reconciler.environment import PREFIX, VARIABLES
 from reconciler.errors import InvalidInput
-from reconciler.model.units import parse_duration
+from reconciler.model.units import meant_duration, parse_duration
 
 if TYPE_CHECKING:
     from reconciler.settings import Settings
@@ -254,7 +254,10 @@ class Moment(click.ParamType[datetime]):
                 return moved(SystemClock().now(), self._unsigned + text)
             moment = datetime.fromisoformat(text)
         except (ValueError, OverflowError):
-            self.fail(f"{text!r} is not a time (try 2026-11-20T10:15:00Z, or {self._example})", param, ctx)
+            meant = "" if text.isdigit() else meant_duration(text.lstrip("+-"))  # digits alone may be a year
+            sign = text[0] if text[:1] in ("+", "-") else "" if self._unsigned else "+"
+            hint = f"try {sign}{meant}" if meant else f"try 2026-11-20T10:15:00Z, or {self._example}"
+            self.fail(f"{text!r} is not a time ({hint})", param, ctx)
         if moment.tzinfo is None:
             self.fail(f"{text!r} has no time zone (try {text}Z)", param, ctx)
         return moment.replace(microsecond=0)

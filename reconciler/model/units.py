@@ -88,10 +88,16 @@ def parse_duration(text: str) -> timedelta:
     return timedelta(microseconds=int(seconds * 1_000_000))
 
 
-def _suggest(text: str) -> str:
-    """Suggest a correction of ``4 hours`` or ``90``, or an example of the grammar."""
+def meant_duration(text: str) -> str:
+    """Return the duration that ``4 hours`` or ``90`` means, as it is written; empty where none is to be seen."""
     words = re.fullmatch(r"\s*(\d+)\s*(d|h|m|s|days?|hours?|hrs?|min(?:ute)?s?|sec(?:ond)?s?|)\s*", text, re.IGNORECASE)
-    return f" (try '{words[1]}{words[2][0].lower() if words[2] else 's'}')" if words else " (try '10m' or '1h30m')"
+    return f"{words[1]}{words[2][0].lower() if words[2] else 's'}" if words else ""
+
+
+def _suggest(text: str) -> str:
+    """Suggest a correction, or an example of the grammar."""
+    meant = meant_duration(text)
+    return f" (try '{meant}')" if meant else " (try '10m' or '1h30m')"
 
 
 @lru_cache(maxsize=1024)

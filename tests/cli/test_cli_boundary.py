@@ -118,6 +118,8 @@ def test_version_is_told(overspill: Terminal) -> None:
     ("arguments", "told"),
     [
         (("plan", "--at", "tomorrow"), "'tomorrow' is not a time (try 2026-11-20T10:15:00Z, or +30m)"),
+        (("cost", "--since", "30days"), "'30days' is not a time (try 30d)"),
+        (("plan", "--at", "30min"), "'30min' is not a time (try +30m)"),
         (("plan", "--at", "2026-11-20T10:15:00"), "has no time zone (try 2026-11-20T10:15:00Z)"),
         (("run", "--poll-interval", "4 hours"), "--poll-interval: '4 hours' is not a duration (try '4h')"),
         (("run", "--listen", "everywhere"), "--listen: 'everywhere' is not host:port"),

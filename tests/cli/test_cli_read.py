@@ -318,7 +318,19 @@ def test_explanation_takes_the_templates_name_alone(overspill: Terminal, see: Se
 def test_explanation_of_an_unknown_workload_names_those_there_are(overspill: Terminal) -> None:
     for name in ("other", "llm/other"):
         result = overspill("explain", name)
-        assert (result.exit_code, "there are: llm/vllm" in result.stderr) == (1, True)
+        assert (result.exit_code, "there are llm/vllm" in result.stderr) == (1, True)
+
+
+@pytest.mark.parametrize(("name", "hint"), [("llm/vlm", "try 'llm/vllm'"), ("vlm", "try 'vllm'")])
+def test_explanation_of_a_misspelt_workload_suggests_the_nearest(overspill: Terminal, name: str, hint: str) -> None:
+    result = overspill("explain", name)
+    assert (result.exit_code, f"({hint})" in result.stderr) == (1, True)
+
+
+def test_explanation_of_a_placement_names_its_workload(overspill: Terminal, placed: list[str]) -> None:
+    for name in (placed[0], f"llm/{placed[0]}"):
+        result = overspill("explain", name)
+        assert (result.exit_code, "is a placement; name its workload: llm/vllm" in result.stderr) == (1, True)
 
 
 def test_explanation_tells_the_scores_of_each_cluster(overspill: Terminal, fleet: Remote, see: See) -> None:

@@ -5,6 +5,7 @@ Both answers are printed from their JSON, so that they read alike.
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, TypeAlias
@@ -19,6 +20,7 @@ from reconciler.core.explain.workload import explain as explain_workload
 from reconciler.daemon.reconcile import draft
 from reconciler.errors import InvalidInput
 from reconciler.model.ids import TemplateName, WorkloadId, WorkspaceName
+from reconciler.model.ledger import Ledger
 from reconciler.model.placement import RestraintKind, place_name
 from reconciler.model.plan import Reason
 from reconciler.model.score import Score, ScorerName
@@ -26,6 +28,7 @@ from reconciler.model.units import Resources, parse_quantity
 from reconciler.preview import decision_at
 from reconciler.settings import Settings
 from reconciler.text.scores import describe_scores
+from reconciler.text.spelling import nearest
 from reconciler.text.to_json import json_value
 from reconciler.text.wording import amounts
 
@@ -42,7 +45,9 @@ def explain(settings: Settings, workload: str, at: datetime | None, *, by_name: 
         decision, _ = draft(world, decision_at(world, memory, at))
     records = decision.inputs.enrolment.records if decision.inputs.enrolment is not None else {}
     templates = (template for template in decision.inputs.desired.templates if not template.request)
-    name = _workload(workload, (*templates, *records), by_name=by_name)
+    workloads = (*templates, *records)
+    _refuse_placement(workload, workloads, decision.inputs.ledger)
+    name = _workload(workload, workloads, by_name=by_name)
     explanation = (
         explain_request(records[name], decision.inputs, decision.plan)
         if name in records
@@ -55,6 +60,15 @@ def explain(settings: Settings, workload: str, at: datetime | None, *, by_name: 
     warn_without_observations(settings)
     warn_of_old_observations(settings, explanation.suppressed)
     printing.problems(decision.problems)
+
+
+def _refuse_placement(text: str, workloads: tuple[WorkloadId, ...], ledger: Ledger) -> None:
+    """Raise InvalidInput naming the workload of a placement; a workload of that name comes first."""
+    if any(text in (workload.name, str(workload)) for workload in workloads):
+        return
+    for placement in ledger.placements.values():
+        if text.rstrip("/") in (placement.name, placement.id, placement.path):
+            raise InvalidInput(f"{text} is a placement; name its workload: {placement.workload}")
 
 
 def _workload(text: str, workloads: tuple[WorkloadId, ...], *, by_name: bool) -> WorkloadId:
@@ -73,8 +87,12 @@ def _workload(text: str, workloads: tuple[WorkloadId, ...], *, by_name: bool) ->
         return min(matches)
     if len(matches) == 1:
         return matches[0]
-    names = ", ".join(str(workload) for workload in sorted(matches or workloads)) or "none"
-    raise InvalidInput(f"explaining {text!r}: name the workload as <workspace>/<template> (there are: {names})")
+    if matches:
+        hint = f"there are {', '.join(map(str, sorted(matches)))}"
+    else:
+        near = difflib.get_close_matches(text, {workload.name for workload in workloads}, n=1)
+        hint = f"try {near[0]!r}" if near else nearest(text, map(str, workloads)) or "there are none"
+    raise InvalidInput(f"explaining {text!r}: name the workload as <workspace>/<template> ({hint})")
 
 
 def print_explanation(explanation: ExplanationDocument) -> None:

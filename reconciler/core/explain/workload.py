@@ -50,6 +50,7 @@ from reconciler.model.plan import Change, Move, Place, Plan, Reason, Refusal, Re
 from reconciler.model.policy import BurstPolicy, Desired
 from reconciler.model.score import Score
 from reconciler.model.units import Resources, format_duration
+from reconciler.text.spelling import nearest
 from reconciler.text.timestamps import format_time
 from reconciler.text.wording import amounts, count, join_names, sanitize, sentence
 
@@ -367,8 +368,9 @@ def explain(workload: WorkloadId, inputs: PassInput, plan: Plan) -> Explanation:
     desired, observed = inputs.desired, inputs.observed
     template = desired.templates.get(workload)
     if template is None:
-        names = ", ".join(str(name) for name in sorted(desired.templates) if not name.request) or "none"
-        raise InvalidInput(f"explaining {workload}: no such template (there are: {names})")
+        names = [str(name) for name in desired.templates if not name.request]
+        hint = nearest(str(workload), names) or "there are none"
+        raise InvalidInput(f"explaining {workload}: no such template ({hint})")
     policy = desired.policies.get(workload)
     workspace = desired.workspaces[workload.workspace]
     demand = inputs.demands.get(workload)
