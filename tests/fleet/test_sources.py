@@ -246,6 +246,37 @@ def test_a_patch_of_no_object_is_an_error_at_its_line(passes):
     assert error.startswith("template.yaml:13: spec.patches[0].patch: is for no object of the template (it has Config")
 
 
+@pytest.mark.parametrize(
+    ("patches", "told"),
+    [
+        (
+            "[{clusters: [worker-2], patch: {spec: {template: {spec: {runtimeClasName: nvidia}}}}}]",
+            ("spec.patches[0].patch.spec.template.spec", "try 'runtimeClassName'"),
+        ),
+        (
+            "[{clusters: [worker-2], patch: {spec: {template: {spec: {containers: [{name: server, imag: x}]}}}}}]",
+            ("spec.patches[0].patch.spec.template.spec.containers[0]", "try 'image'"),
+        ),
+        ("[{clusters: [worker-9], patch: {spec: {replicas: 2}}}]", ("spec.patches[0].clusters[0]", "try 'worker-")),
+    ],
+)
+def test_a_patch_that_no_cluster_takes_is_an_error_at_its_place(patches, told):
+    files = {**FILES, "template.yaml": f"{TEMPLATE}  patches: {patches}\n"}
+    (error,) = errors(Passes(MemoryRepository(files)).run_once().decision.inputs.desired)
+    assert error.startswith("template.yaml:11: ")
+    assert all(part in error for part in told), error
+
+
+def test_patches_of_one_cluster_may_complete_each_other():
+    added = "{name: side, env: [{name: A, value: b}]}", "{name: side, image: registry.example.com/side:1.0}"
+    patches = ", ".join(
+        f"{{clusters: [worker-2], patch: {{spec: {{template: {{spec: {{containers: [{container}]}}}}}}}}}}"
+        for container in added
+    )
+    files = {**FILES, "template.yaml": f"{TEMPLATE}  patches: [{patches}]\n"}
+    assert not errors(Passes(MemoryRepository(files)).run_once().decision.inputs.desired)
+
+
 REQUEST = """\
 apiVersion: gpr.kubeslice.io/v1alpha1
 kind: WorkloadPlacement

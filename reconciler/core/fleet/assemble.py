@@ -37,6 +37,7 @@ from reconciler.core.fleet.sources.expansion import (
     unlisted,
     why_not_deployed,
 )
+from reconciler.core.fleet.sources.patches import check_patched
 from reconciler.core.fleet.spread.files import spread_policies
 from reconciler.core.fleet.spread.shares import divide_templates
 from reconciler.core.fleet.template import TemplateDraft
@@ -176,7 +177,7 @@ def _assembly(
     kinds = workload_kinds(work)
     schemas = _schemas(work, fleet, clusters)
     read = partial(_expand, commit=commit, fleet=fleet, contents=contents, kinds=kinds)
-    templates = _templates(work, workspaces, gprs, kinds, blobs, schemas=schemas, read=read)
+    templates = _templates(work, workspaces, gprs, kinds, blobs, clusters=clusters, schemas=schemas, read=read)
     desired = Desired(
         commit=commit,
         fleet=fleet,
@@ -325,6 +326,7 @@ def _templates(
     kinds: Kinds,
     blobs: Mapping[str, BlobId],
     *,
+    clusters: Mapping[ClusterName, Cluster],
     schemas: ObjectSchemas,
     read: Callable[[TemplateDraft, Workspace], Expansion],
 ) -> dict[WorkloadId, tuple[WorkloadTemplate, DeclaredValue[TemplateDraft]]]:
@@ -350,7 +352,12 @@ def _templates(
         expansion = read(draft, workspace)
         safety = rules.check_safety(expansion.draft.spec, workspace, kinds=kinds, schemas=schemas)
         unsafe = map(expansion.draft.spelling.of, (*_check_namespaces(expansion.draft, workspace), *safety))
-        findings = tuple(dict.fromkeys((*unsafe, *expansion.findings)))
+        check = partial(rules.check_safety, workspace=workspace, kinds=kinds, schemas=schemas)
+        whole = expansion.draft
+        patched = check_patched(
+            whole.spec, whole.ref, draft.patches, clusters=clusters.values(), kinds=kinds, check=check
+        )
+        findings = tuple(dict.fromkeys((*unsafe, *expansion.findings, *patched)))
         if not _judge(work, placed, findings):
             continue
         unread = expansion.unread or why_not_deployed(findings)
@@ -363,6 +370,9 @@ def _templates(
                 work.report(placed, stray)
             if "WorkloadKind" not in work.excused and (strange := warn_unknown_kind(draft.ref, draft.spec, kinds)):
                 work.report(placed, strange)
+        for index, patch in enumerate(draft.patches):
+            places = name_locations(("spec", "patches", index, "clusters"), patch.clusters)
+            work.report_unknown(placed, "Cluster", places, clusters)
         if draft.gpr_templates:
             work.report_unknown(
                 placed, "GPRTemplate", name_locations(("spec", "gprTemplates"), draft.gpr_templates), gprs

@@ -6,7 +6,7 @@ and any other list is replaced. So the patches of kustomize for containers, envi
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from reconciler.core.capacity.gpu_models import gpus_of_pod
@@ -17,7 +17,7 @@ from reconciler.model.capacity import ReplicaShape
 from reconciler.model.manifest_source import ManifestPatch
 from reconciler.model.policy import Cluster
 from reconciler.model.workload import DeploySpec, Json, ManifestResource, WorkloadRef, WorkloadTemplate
-from reconciler.text.findings import Finding
+from reconciler.text.findings import Finding, Loc
 
 
 def spec_for(template: WorkloadTemplate, cluster: Cluster, kinds: Kinds) -> DeploySpec:
@@ -71,6 +71,62 @@ def check_patches(
             )
             message = "is for no object of the template"
             yield Finding(loc=("spec", "patches", index, "patch"), message=message, hint=f"it has {names or 'none'}")
+
+
+def check_patched(
+    spec: DeploySpec,
+    ref: WorkloadRef | None,
+    patches: Sequence[ManifestPatch],
+    *,
+    clusters: Iterable[Cluster],
+    kinds: Kinds,
+    check: Callable[[DeploySpec], Iterable[Finding]],
+) -> Iterator[Finding]:
+    """Report at its patch what `check` finds in the objects of some cluster, and not in those without patches.
+
+    Patches of one cluster are checked together, since one may complete another.
+    """
+    sets = {
+        tuple(index for index, patch in enumerate(patches) if patch.applies_to(cluster.name, cluster.labels))
+        for cluster in clusters
+    }
+    before = frozenset(check(spec)) if any(sets) else frozenset()
+    for indexes in sorted(filter(None, sets)):
+        whole = _patched(spec, ref, [patches[index] for index in indexes], kinds)
+        for finding in check(whole):
+            resource = _resource_of(finding, whole)
+            if finding in before or resource is None:
+                continue
+            meant = [index for index in indexes if _is_meant(resource, patches[index], ref, kinds)]
+            places = [
+                ("spec", "patches", index, "patch", *_within(patches[index].patch, resource.manifest, finding.loc[4:]))
+                for index in meant
+            ]
+            if places:
+                yield replace(finding, loc=max(places, key=len))
+
+
+def _resource_of(finding: Finding, spec: DeploySpec) -> ManifestResource | None:
+    """Return the object that a finding is in."""
+    match finding.loc:
+        case ("spec", "manifestResources", int(index), "manifest", *_):
+            return spec.manifests[index]
+    return None
+
+
+def _within(patch: Json, value: Json, path: Loc) -> Loc:
+    """Return the place in a patch that a path of the patched object leads to, as far as the patch has it."""
+    if not path:
+        return ()
+    key, rest = path[0], path[1:]
+    if isinstance(patch, Mapping) and isinstance(value, Mapping) and key in patch:
+        return (key, *_within(patch[key], value.get(key), rest))
+    if isinstance(patch, list) and isinstance(value, list) and isinstance(key, int):
+        by_name = _named(patch) and _named(value)
+        for index, item in enumerate(patch):
+            if item["name"] == value[key]["name"] if by_name else index == key:
+                return (index, *_within(item, value[key], rest))
+    return ()
 
 
 def merged(value: Json, patch: Json) -> Json:
