@@ -239,6 +239,36 @@ def test_observations_that_lack_the_workload_show_its_burst_by_its_template(
     assert [line.split()[3:5] for line in printed.splitlines() if line.startswith("Place")] == [["worker-2", "2"]]
 
 
+def test_the_only_workload_of_a_file_needs_no_name_and_a_reference_shows_its_plan(
+    terminal: Terminal, fleet: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "live.json").write_text(json.dumps({"apiVersion": "apps/v1", "kind": "Deployment", **DEPLOYMENT}))
+    (tmp_path / "observed.yaml").write_text(OBSERVED.format(now=datetime.now(UTC)))
+    files = ("-f", str(tmp_path / "live.json"), "--observations", str(tmp_path / "observed.yaml"))
+    arguments = ("--fleet", str(fleet), "--primary", "worker-1", *files)
+    printed = terminal.done("lend", "--reference", *arguments)
+    assert [line.split()[3:5] for line in printed.splitlines() if line.startswith("Place")] == [["worker-2", "2"]]
+    assert "from:" in (written := (fleet / "templates" / "vllm.yaml").read_text())
+    assert "image:" not in written
+    again = terminal("lend", "--reference", "--name", "a-copy", *arguments)
+    assert (again.exit_code, (fleet / "templates" / "a-copy.yaml").exists()) == (1, False)
+    assert (
+        "Deployment demo/vllm on worker-1 is lent already by template demo/vllm in templates/vllm.yaml" in again.stderr
+    )
+
+
+def test_a_file_of_several_workloads_has_them_named(terminal: Terminal, fleet: Path, tmp_path: Path) -> None:
+    other = {**DEPLOYMENT, "metadata": {"name": "embed", "namespace": "demo"}}
+    items = [{"apiVersion": "apps/v1", "kind": "Deployment", **each} for each in (DEPLOYMENT, other)]
+    (tmp_path / "live.json").write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
+    arguments = ("--fleet", str(fleet), "--primary", "worker-1", "-f", str(tmp_path / "live.json"))
+    refused = terminal("lend", *arguments)
+    assert refused.exit_code == 1
+    assert "has several workloads (name one as KIND/NAME; it holds deployment/embed in demo" in refused.stderr
+    assert "(try -n demo)" in terminal("lend", "deployment/vllm", "-n", "default", *arguments).stderr
+    assert terminal("lend", "--fleet", str(fleet), "--primary", "worker-1").exit_code == 2
+
+
 def test_a_link_is_not_replaced(terminal: Terminal, fleet: Path, clusters: Clusters, tmp_path: Path) -> None:
     (fleet / "templates").mkdir()
     (fleet / "templates" / "vllm.yaml").symlink_to(tmp_path / "elsewhere.yaml")

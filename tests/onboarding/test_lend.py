@@ -260,14 +260,14 @@ def test_a_workspace_that_does_not_fit_is_refused(name: str, message: str) -> No
 
 
 def test_the_primary_is_that_of_the_workspaces() -> None:
-    assert choose_primary(fleet(workspace("llm")), None) == "worker-1"
-    assert choose_primary(fleet(), "worker-2") == "worker-2"
+    assert choose_primary(fleet(workspace("llm")), None, ".") == "worker-1"
+    assert choose_primary(fleet(), "worker-2", ".") == "worker-2"
     with pytest.raises(InvalidInput, match="try --primary with one of worker-1 and worker-2"):
-        choose_primary(fleet(), None)
+        choose_primary(fleet(), None, ".")
     with pytest.raises(InvalidInput, match="cluster worker-9 is not in the fleet repository"):
-        choose_primary(fleet(), "worker-9")
-    with pytest.raises(InvalidInput, match="has no Cluster yet"):
-        choose_primary(desired(clusters=()), None)
+        choose_primary(fleet(), "worker-9", ".")
+    with pytest.raises(InvalidInput, match=r"the fleet in there has no Cluster yet \(try --fleet"):
+        choose_primary(desired(clusters=()), None, "there")
 
 
 @pytest.mark.parametrize(

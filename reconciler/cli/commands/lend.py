@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     "kubectl get deployment,configmap,service -n serving -o yaml | overspill lend deployment/vllm -n serving -f -",
 )
 @click.command()
-@click.argument("workload", metavar="KIND/NAME")
+@click.argument("workload", metavar="[KIND/NAME]", required=False)
 @options.observed
-@click.option("-n", "--namespace", default="default", help="The namespace of the workload.")
+@click.option("-n", "--namespace", help="The namespace of the workload. By default that of the file, or `default`.")
 @click.option("--primary", metavar="CLUSTER", help="The cluster that runs it. By default that of the workspaces.")
 @click.option("--workspace", metavar="NAME", help="Its workspace. By default the one that may use the namespace.")
 @click.option("--name", metavar="NAME", help="The name of the template. By default that of the workload.")
@@ -49,9 +49,9 @@ if TYPE_CHECKING:
 @click.option("--dry-run", is_flag=True, help="Print the files, and write none.")
 def lend(
     settings: Settings,
-    workload: str,
+    workload: str | None,
     *,
-    namespace: str,
+    namespace: str | None,
     primary: str | None,
     workspace: str | None,
     name: str | None,
@@ -67,6 +67,8 @@ def lend(
     cannot start without and the Services that select them. They become a WorkloadTemplate; a Workspace and a
     BurstPolicy stand beside it where the fleet repository has none for it. Secrets are never read: their names are
     told. Nothing that is there is changed, and nothing is committed.
+
+    With --filename, KIND/NAME may be left out where the file holds one workload.
 
     With --reference the template says where the object is, and holds no copy: a burst then runs what the primary runs.
 

@@ -23,7 +23,15 @@ from reconciler.model.cluster import Category, Prerequisite
 from reconciler.model.ids import ClusterName, TemplateName, WorkloadId, WorkspaceName
 from reconciler.model.kubernetes.workload_kind import WorkloadKind
 from reconciler.model.policy import Desired, Workspace
-from reconciler.model.workload import DeploySpec, Json, ManifestResource, Step, StepType
+from reconciler.model.workload import (
+    DeploySpec,
+    Json,
+    ManifestResource,
+    Step,
+    StepType,
+    WorkloadRef,
+    WorkloadTemplate,
+)
 from reconciler.text.spelling import nearest
 from reconciler.text.wording import count, join_names
 
@@ -145,14 +153,29 @@ def choose_workspace(desired: Desired, primary: ClusterName, namespace: str, nam
     return able[0] if able else None
 
 
-def choose_primary(desired: Desired, name: str | None) -> ClusterName:
+def template_of(desired: Desired, primary: ClusterName, ref: WorkloadRef) -> WorkloadTemplate | None:
+    """Return the template that bursts for an object on a primary cluster already; None where none does."""
+    counting = (desired.templates[workload] for workload in sorted(desired.policies) if workload in desired.templates)
+    for template in counting:
+        own = desired.workspaces[template.workspace].primary == primary
+        if own and template.ref is not None and template.ref.may_be(ref):
+            return template
+    return None
+
+
+def choose_primary(desired: Desired, name: str | None, directory: str) -> ClusterName:
     """Return the cluster whose workload is lent: by name, else the one that all workspaces live on.
+
+    `directory` is where the fleet was read, as messages name it.
 
     Raises InvalidInput for an unknown name, and where the fleet leaves it open.
     """
     clusters = sorted(desired.clusters)
     if not clusters:
-        raise InvalidInput("the fleet has no Cluster yet (try `overspill init DIRECTORY` for a layout to begin with)")
+        raise InvalidInput(
+            f"the fleet in {directory} has no Cluster yet (try --fleet DIRECTORY with another one, or `overspill init"
+            " DIRECTORY` for a layout to begin with)"
+        )
     if name is not None:
         if name not in desired.clusters:
             raise InvalidInput(f"cluster {name} is not in the fleet repository ({nearest(name, clusters)})")

@@ -27,20 +27,24 @@ from reconciler.core.onboarding.lend import (
     choose_workspace,
     find_kind,
     lent_files,
+    template_of,
 )
 from reconciler.core.schema import yaml
 from reconciler.core.workloads.api_kinds import group_kind
+from reconciler.core.workloads.builtin_kinds import Kinds, kind_of
 from reconciler.daemon.reconcile import draft
 from reconciler.environment import PREFIX
 from reconciler.errors import InvalidInput, Severity, Transient
 from reconciler.lab.memory_repository import MemoryRepository
 from reconciler.model.ids import ClusterName, CommitId
+from reconciler.model.kubernetes.workload_kind import WorkloadKind
 from reconciler.model.policy import Desired
-from reconciler.model.workload import Json
+from reconciler.model.workload import Json, WorkloadRef
 from reconciler.preview import decision_at, suppose_world
 from reconciler.settings import Settings
 from reconciler.text.wording import count
 
+_USUAL_NAMESPACE = "default"
 _USUAL_POLICY = Path("policies", "serving.yaml")
 _OF_THE_LAYOUT = ("templates", "clusters", "tolerations", "maxReplicas")
 """Fields of the layout's policy that hold for the clusters and templates of the layout alone."""
@@ -50,9 +54,10 @@ _OF_THE_LAYOUT = ("templates", "clusters", "tolerations", "maxReplicas")
 class Wanted:
     """The workload that a person names, and where it belongs."""
 
-    workload: str
-    """As kubectl takes it, ``deployment/vllm``."""
-    namespace: str
+    workload: str | None
+    """As kubectl takes it, ``deployment/vllm``; None for the only one of a file."""
+    namespace: str | None = None
+    """None for that of the object in a file, and for the usual one on a cluster."""
     primary: str | None = None
     workspace: str | None = None
     name: str | None = None
@@ -69,10 +74,11 @@ def lend(settings: Settings, fleet: Path, wanted: Wanted, manifests: Path | None
     files, unreadable = read_files(fleet)
     desired = assemble(CommitId(""), files)
     printing.problems(unreadable)
-    live = _live(settings, desired, wanted, manifests)
+    live = _live(settings, desired, wanted, manifests, fleet)
     lent = _lent(live, desired, files, wanted)
     texts = {path: text.encode() for path, text in lent.files.items()}
     _refuse_what_is_there(fleet, texts)
+    _refuse_lent(live, desired)
     if dry_run:
         for path, text in lent.files.items():
             printing.say(f"--- {fleet / path}\n{text}")
@@ -83,32 +89,82 @@ def lend(settings: Settings, fleet: Path, wanted: Wanted, manifests: Path | None
     for note in lent.notes:
         printing.sentence(f"Note: {note}.")
     source = {**{path: (fleet / path).read_bytes() for path in files}, **texts}
+    if wanted.reference and manifests is not None:  # no cluster that is seen needs to have the object of the file
+        copy = _lent(live, desired, files, replace(wanted, reference=False))
+        source[copy.template] = copy.files[copy.template].encode()
     try:
         _show_burst(settings, source, lent, wanted.missing, fleet)
     except (InvalidInput, Transient) as error:
         printing.warn(f"what would happen cannot be said: {error}")
 
 
-def _live(settings: Settings, desired: Desired, wanted: Wanted, manifests: Path | None) -> LiveWorkload:
+def _live(settings: Settings, desired: Desired, wanted: Wanted, manifests: Path | None, fleet: Path) -> LiveWorkload:
     """Read the workload from a file, or from its cluster."""
-    text, slash, name = wanted.workload.partition("/")
+    primary = choose_primary(desired, wanted.primary, str(fleet.resolve()))
+    named = None if wanted.workload is None else _kind_and_name(wanted.workload, desired.kinds)
+    if manifests is not None:
+        return _from_manifests(manifests, named, wanted.namespace, primary, desired.kinds)
+    if named is None:
+        raise click.UsageError("name the workload as KIND/NAME, or pass --filename with a file that holds one")
+    return app.live_workload(settings, desired, primary, (named[0], wanted.namespace or _USUAL_NAMESPACE, named[1]))
+
+
+def _kind_and_name(workload: str, kinds: Kinds) -> tuple[WorkloadKind, str]:
+    text, slash, name = workload.partition("/")
     if not slash or not name or not text:
-        raise InvalidInput(f"{wanted.workload!r} is not KIND/NAME (try deployment/{wanted.workload.strip('/')})")
-    kind, primary = find_kind(text, desired.kinds), choose_primary(desired, wanted.primary)
-    if manifests is None:
-        return app.live_workload(settings, desired, primary, (kind, wanted.namespace, name))
-    objects = _objects(manifests)
-    for manifest in objects:
-        place = _namespace(manifest, wanted.namespace), (manifest.get("metadata") or {}).get("name")
-        if group_kind(manifest) == kind.name and place == (wanted.namespace, name):
-            return _from_file(manifest, objects, primary, wanted.namespace, str(manifests))
-    there = sorted(
-        f"{kind.kind.lower()}/{(each.get('metadata') or {}).get('name')} in {_namespace(each, wanted.namespace)}"
-        for each in objects
-        if group_kind(each) == kind.name
-    )
+        raise InvalidInput(f"{workload!r} is not KIND/NAME (try deployment/{workload.strip('/')})")
+    return find_kind(text, kinds), name
+
+
+def _from_manifests(
+    path: Path, named: tuple[WorkloadKind, str] | None, namespace: str | None, primary: ClusterName, kinds: Kinds
+) -> LiveWorkload:
+    """Find the workload in a file: by its name, else the only one; without a namespace the only one of that name."""
+    objects = _objects(path)
+    workloads = [
+        each for each in objects if (_bursts(each, kinds) if named is None else group_kind(each) == named[0].name)
+    ]
+    meant = [
+        each
+        for each in workloads
+        if (named is None or _name(each) == named[1])
+        and namespace in (None, _namespace(each, namespace or _USUAL_NAMESPACE))
+    ]
+    if len(meant) == 1:
+        place = _namespace(meant[0], namespace or _USUAL_NAMESPACE)
+        return _from_file(meant[0], objects, primary, place, str(path))
+    usual = namespace or _USUAL_NAMESPACE
+    there = sorted(f"{str(each['kind']).lower()}/{_name(each)} in {_namespace(each, usual)}" for each in workloads)
     held = f"it holds {first_names(there)}" if there else f"it holds none, but {count(len(objects), 'other object')}"
-    raise InvalidInput(f"{manifests} has no {kind.kind} {wanted.namespace}/{name} ({held})")
+    if named is None:
+        problem = "several workloads" if there else "no workload"
+        raise InvalidInput(f"{path} has {problem} (name one as KIND/NAME; {held})")
+    what = f"{named[0].kind} {f'{namespace}/' if namespace else ''}{named[1]}"
+    if meant:
+        raise InvalidInput(f"{path} has several of {what} (say which with --namespace; {held})")
+    elsewhere = sorted({_namespace(each, usual) for each in workloads if _name(each) == named[1]})
+    raise InvalidInput(f"{path} has no {what} ({f'try -n {elsewhere[0]}' if len(elsewhere) == 1 else held})")
+
+
+def _refuse_lent(live: LiveWorkload, desired: Desired) -> None:
+    """Raise InvalidInput for an object that another template bursts for: it would be counted twice."""
+    group, _, kind = group_kind(live.manifest).rpartition("/")
+    ref = WorkloadRef(namespace=live.namespace, name=live.name, kind=kind, group=group)
+    other = template_of(desired, live.primary, ref)
+    if other is not None:
+        raise InvalidInput(
+            f"{live.title} on {live.primary} is lent already by template {other.workload} in"
+            f" {other.path}:{other.line} (change that one, or take it away first)"
+        )
+
+
+def _bursts(manifest: Mapping[str, Json], kinds: Kinds) -> bool:
+    """Tell whether an object is a workload that no other one makes."""
+    return kind_of(manifest, kinds) is not None and not (manifest.get("metadata") or {}).get("ownerReferences")
+
+
+def _name(manifest: Mapping[str, Json]) -> str:
+    return str((manifest.get("metadata") or {}).get("name"))
 
 
 def _from_file(
