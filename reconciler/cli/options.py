@@ -221,6 +221,26 @@ def at(command: Callable[P, None]) -> Callable[P, None]:
     return option(command)
 
 
+def watched(command: Callable[P, None]) -> Callable[P, None]:
+    """Give a command ``--watch``. It stands outside of `connection.asking`, so that a daemon is watched as well."""
+
+    @functools.wraps(command)
+    def run(*args: P.args, **kwargs: P.kwargs) -> None:
+        if not kwargs.pop("watch", False):
+            command(*args, **kwargs)
+            return
+        for flag in ("at", "detailed_exitcode"):
+            if kwargs.get(flag):
+                raise click.UsageError(f"--watch goes without --{flag.replace('_', '-')}")
+        from reconciler.cli.actions.follow import follow
+
+        follow(functools.partial(command, *args, **kwargs))
+
+    return click.option(
+        "-w", "--watch", is_flag=True, help="Look again every two seconds, and show what has changed, until Ctrl-C."
+    )(run)
+
+
 def _past_is_noted(_ctx: click.Context, _parameter: click.Parameter, value: datetime | None) -> datetime | None:
     """Warn that a moment has passed. A past moment is allowed: it suits observations of that moment."""
     if value is not None and value < SystemClock().now():

@@ -22,8 +22,11 @@ from reconciler.model.request import Provisioning
 from tests.builders.remote import Remote
 
 ROOT = Path(__file__).parents[2]
-HEAVY = re.compile(r"reconciler\.(core|daemon|api|client|demo|app|preview|settings|cli\.actions|cli\.printing)(\.|$)")
-"""Modules of ours that import pydantic, git and the rest."""
+HEAVY = re.compile(
+    r"reconciler\.(core|daemon|api|client|demo|app|preview|settings|cli\.actions|cli\.printing"
+    r"|model\.(capacity|policy))(\.|$)"
+)
+"""Modules of ours that import pydantic, git and the rest, or define most classes of the model."""
 
 FORKS = """
 import atexit, os, sys

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 import click
 import pytest
 
-from reconciler.cli.watch import changed_lines, follow
+from reconciler.cli.actions.follow import changed_lines, follow
 from reconciler.errors import Transient
 
 BEFORE = """\

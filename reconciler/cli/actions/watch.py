@@ -13,8 +13,8 @@ from rich.cells import cell_len
 
 from reconciler import app
 from reconciler.cli import printing
+from reconciler.cli.actions.follow import follow
 from reconciler.cli.columns import NONE, fitted
-from reconciler.cli.watch import follow
 from reconciler.core.commits.history import own, reasons_in_body
 from reconciler.core.explain.gpu_use import gpu_uses
 from reconciler.daemon.reconcile import PassDecision, World

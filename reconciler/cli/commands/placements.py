@@ -13,7 +13,6 @@ import click
 
 from reconciler.cli import completion, options
 from reconciler.cli.connection import asking, served
-from reconciler.cli.watch import watched
 from reconciler.model.workload import DeletionPolicy
 
 if TYPE_CHECKING:
@@ -97,7 +96,7 @@ def _list_remotely(client: Client, **flags: Any) -> None:
     "overspill placements list -o json | jq '.[] | select(.origin == \"burst\").name'",
 )
 @placements.command("list")
-@watched
+@options.watched
 @asking(_list_remotely)
 @click.option(
     "--workspace",

@@ -10,7 +10,6 @@ import click
 from reconciler.cli import options
 from reconciler.cli.connection import asking
 from reconciler.cli.exit_codes import REFUSED
-from reconciler.cli.watch import watched
 
 if TYPE_CHECKING:
     from reconciler.client import Client
@@ -84,7 +83,7 @@ def _plan_remotely(client: Client, *, source_branch: str | None, **flags: Any) -
     "overspill plan --server https://overspill.example.com --source-branch my-branch",
 )
 @click.command(cls=_Plan)
-@watched
+@options.watched
 @asking(_plan_remotely, also=("source_branch",))
 @options.connected("OBSERVATIONS", "KUBECONFIG", "PROMETHEUS")
 @options.at

@@ -9,7 +9,6 @@ import click
 
 from reconciler.cli import completion, options
 from reconciler.cli.connection import asking
-from reconciler.cli.watch import watched
 
 if TYPE_CHECKING:
     from reconciler.client import Client
@@ -31,7 +30,7 @@ def _status_remotely(client: Client, **flags: Any) -> None:
     "overspill status -o json | jq '.placements[].placement.cluster'",
 )
 @click.command()
-@watched
+@options.watched
 @asking(_status_remotely)
 @options.connected("OBSERVATIONS", "KUBECONFIG", "PROMETHEUS")
 @options.at
@@ -55,7 +54,7 @@ def _explain_remotely(client: Client, workload: str, **flags: Any) -> None:
     "overspill explain llm/vllm -o json | jq '.assessments[] | select(.refusal)'",
 )
 @click.command()
-@watched
+@options.watched
 @asking(_explain_remotely)
 @click.argument("workload", shell_complete=completion.workloads_and_requests)
 @click.option("--request", "by_name", is_flag=True, help="Explain the request of this name, not the template.")
@@ -85,7 +84,7 @@ def _history_remotely(client: Client, **flags: Any) -> None:
     "overspill history --limit 100 -o json",
 )
 @click.command()
-@watched
+@options.watched
 @asking(_history_remotely)
 @click.argument("workload", required=False, shell_complete=completion.workloads_and_placements)
 @options.connected()

@@ -6,7 +6,6 @@ each line of it that is new or gone. Times that pass by themselves are no change
 
 from __future__ import annotations
 
-import functools
 import io
 import os
 import re
@@ -17,16 +16,19 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout, suppress
 from types import FrameType
-from typing import ParamSpec, TextIO
+from typing import TextIO
 
 import click
+from rich.console import Console
+from rich.live import Live
+from rich.text import Text
 
+from reconciler import app
 from reconciler.adapters.clock import SystemClock
+from reconciler.cli import printing
 from reconciler.errors import Conflict, InvalidInput, Transient
 from reconciler.text.timestamps import format_time
 from reconciler.text.wording import count
-
-P = ParamSpec("P")
 
 EVERY = 2.0
 """Seconds between two looks."""
@@ -40,34 +42,12 @@ _CELLS = re.compile(r"\s{2,}")
 _ROW = 3
 """Cells of the shortest row of a table."""
 
-_OPTION = click.option(
-    "-w", "--watch", is_flag=True, help="Look again every two seconds, and show what has changed, until Ctrl-C."
-)
-
-
-def watched(command: Callable[P, None]) -> Callable[P, None]:
-    """Give a command ``--watch``. It stands outside of `connection.asking`, so that a daemon is watched as well."""
-
-    @functools.wraps(command)
-    def run(*args: P.args, **kwargs: P.kwargs) -> None:
-        if not kwargs.pop("watch", False):
-            command(*args, **kwargs)
-            return
-        for flag in ("at", "detailed_exitcode"):
-            if kwargs.get(flag):
-                raise click.UsageError(f"--watch goes without --{flag.replace('_', '-')}")
-        follow(functools.partial(command, *args, **kwargs))
-
-    return _OPTION(run)
-
 
 def follow(command: Callable[[], None], *, pause: Callable[[float], None] = time.sleep) -> None:
     """Run a command until Ctrl-C, with everything that it opens kept open, and show each answer.
 
     An error of the first look is raised; a later one is shown, and the next look may do better.
     """
-    from reconciler import app
-
     with ExitStack() as stack:
         stack.enter_context(app.kept_open())
         answer = _first_look(command)
@@ -99,8 +79,6 @@ def _first_look(command: Callable[[], None]) -> tuple[str, str]:
 
 def _look(command: Callable[[], None]) -> tuple[str, str]:
     """Return what a command prints on both streams; an error that may pass is printed on the second."""
-    from reconciler.cli import printing
-
     out, err = _Capture(sys.stdout), io.StringIO()
     with redirect_stdout(out), redirect_stderr(err), suppress(click.exceptions.Exit):
         try:
@@ -116,10 +94,6 @@ def _look(command: Callable[[], None]) -> tuple[str, str]:
 @contextmanager
 def _drawn() -> Iterator[Callable[[str, str], None]]:
     """Draw answers in the place of each other, and leave the last one on the screen."""
-    from rich.console import Console
-    from rich.live import Live
-    from rich.text import Text
-
     console, last = Console(), [""]
     try:
         with _left_by_sigterm(), Live(console=console, screen=True, auto_refresh=False) as live:
