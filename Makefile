@@ -59,7 +59,7 @@ check: $(STAMP)
 e2e: $(STAMP)
 	@$(RUN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev,ray]'
 	@$(RUN)/python -m tests.e2e.components
-	$(RUN)/pytest tests/e2e -q -n 2 --dist loadgroup || $(RUN)/pytest tests/e2e -q --last-failed --last-failed-no-failures=none
+	$(RUN)/pytest tests/e2e -q -n 2 || $(RUN)/pytest tests/e2e -q --last-failed --last-failed-no-failures=none
 
 # schemathesis brings a plugin for pytest, which has no business among our tests: it lives apart.
 $(CONTRACT)/.installed: pyproject.toml constraints.txt

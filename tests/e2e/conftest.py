@@ -16,6 +16,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from xdist.scheduler import LoadFileScheduling
 
 from tests.e2e.charts import ChartRepository
 from tests.e2e.control_plane import Cluster, missing
@@ -35,11 +36,17 @@ def authorities() -> None:
     """Trust what the system trusts: what is built and installed here comes from other hosts."""
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Keep the tests on the three clusters in one process, and those of a file together: each starts what it needs."""
-    for item in items:
-        shared = "three_clusters" in getattr(item, "fixturenames", ())
-        item.add_marker(pytest.mark.xdist_group("three clusters" if shared else item.path.name))
+class ByControlPlanes(LoadFileScheduling):
+    """Keeps the tests of a file in one process, and those of all files on the three clusters: each starts what it needs."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        file: str = super()._split_scope(nodeid)
+        return "three clusters" if "three_clusters" in (CHECKOUT / file).read_text() else file
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> LoadFileScheduling:
+    """Divide the tests by what they start, whatever ``--dist`` says."""
+    return ByControlPlanes(config, log)
 
 
 @pytest.fixture(scope="module")
