@@ -30,6 +30,8 @@ LAYOUT = CHECKOUT / "repo-layout"
 PATIENCE = 90
 """Seconds within which the daemon must have done what it is watched for, on a machine that has much else to do."""
 
+_ON_THREE_CLUSTERS = re.compile(r"^from tests\.e2e\.(?:scenario|three_clusters) import", re.MULTILINE)
+
 
 @pytest.fixture(scope="session", autouse=True)
 def authorities() -> None:
@@ -37,11 +39,11 @@ def authorities() -> None:
 
 
 class ByControlPlanes(LoadFileScheduling):
-    """Keeps the tests of a file in one process, and those of all files on the three clusters: each starts what it needs."""
+    """Keeps the tests of a file in one process, and all that are on the three clusters: each starts what it needs."""
 
     def _split_scope(self, nodeid: str) -> str:
         file: str = super()._split_scope(nodeid)
-        return "three clusters" if "three_clusters" in (CHECKOUT / file).read_text() else file
+        return "three clusters" if _ON_THREE_CLUSTERS.search((CHECKOUT / file).read_text()) else file
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> LoadFileScheduling:

@@ -61,7 +61,6 @@ class Walk:
 def person(three_clusters: ThreeClusters, fleet: Fleet) -> Iterator[Person]:
     """Stand before clusters that know nothing of Overspill, in a home with git's login and a kubeconfig alone."""
     home = three_clusters.clusters[HOME]
-    three_clusters.take_back_rights()
     home.ensure_namespace(NAMESPACE)
     spec: Json = SMALL["spec"]
     home.create(DEPLOYMENTS, {**SMALL, "spec": {**spec, "replicas": AT_HOME}})
@@ -72,7 +71,6 @@ def person(three_clusters: ThreeClusters, fleet: Fleet) -> Iterator[Person]:
     try:
         yield person
     finally:
-        three_clusters.take_back_rights()
         for cluster in three_clusters.clusters.values():
             cluster.kubectl("delete", "namespace", NAMESPACE, "--ignore-not-found", "--wait=false")
 

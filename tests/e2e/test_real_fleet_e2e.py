@@ -137,7 +137,6 @@ def person(three_clusters: ThreeClusters, fleet: Fleet) -> Iterator[Person]:
     path = f"/apis/apps/v1/namespaces/{argo_cd.NAMESPACE}/deployments"
     control.create(path, {"metadata": {"name": REFRESHER}, "spec": spec})
     three_clusters.left_to_a_person()
-    three_clusters.take_back_rights()
     try:
         yield Person(three_clusters, fleet)
     finally:

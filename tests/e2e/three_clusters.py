@@ -38,6 +38,7 @@ NODES = {
 """Name, GPUs and model of each cluster's nodes."""
 
 _GIT = "https://git.example.com/acme/fleet.git"
+_RBAC = "/apis/rbac.authorization.k8s.io/v1"
 _LEFT = "deployments,statefulsets,replicasets,jobs,services,configmaps,secrets,pods"
 
 
@@ -80,6 +81,7 @@ class ThreeClusters:
             if self._following:
                 self.flux.forget()
                 self.argo_cd.forget()
+            self.take_back_rights()
             for cluster in self.clusters.values():
                 self._empty(cluster)
 
@@ -105,14 +107,14 @@ class ThreeClusters:
         self._following = True
 
     def take_back_rights(self) -> None:
-        """Leave no rights that tests applied with kubectl: `grant` and `bootstrap --apply` would leave them to it."""
+        """Leave no role of ours: what `bootstrap --apply` made is in the way of what kubectl applies."""
         for cluster in self.clusters.values():
-            for name in ("overspill-reader", "overspill-cluster"):
-                cluster.kubectl("delete", f"clusterrole/{name}", f"clusterrolebinding/{name}", "--ignore-not-found")
-            for namespace, name in (("overspill", "overspill-flux-reader"), ("argocd", "overspill-argocd-reader")):
-                cluster.kubectl(
-                    "delete", f"role/{name}", f"rolebinding/{name}", f"--namespace={namespace}", "--ignore-not-found"
-                )
+            for kind in ("clusterrolebindings", "clusterroles", "rolebindings", "roles"):
+                for found in cluster.items(f"{_RBAC}/{kind}"):
+                    name, namespace = found["metadata"]["name"], found["metadata"].get("namespace")
+                    if name.startswith("overspill"):
+                        within = f"/namespaces/{namespace}" if namespace else ""
+                        cluster.call("DELETE", f"{_RBAC}{within}/{kind}/{name}")
 
     @contextmanager
     def without_gpus(self, name: str) -> Iterator[None]:
