@@ -24,6 +24,28 @@ apiVersion: overspill.dev/v1alpha1
 kind: Cluster
 metadata: {name: worker-2}
 """
+SERVING = {
+    "templates/serving.yaml": """\
+apiVersion: gpr.kubeslice.io/v1alpha1
+kind: WorkloadTemplate
+metadata: {name: serving}
+spec:
+  workspaceName: demo
+  from: {path: apps}
+""",
+    "workspaces/demo.yaml": """\
+apiVersion: overspill.dev/v1alpha1
+kind: Workspace
+metadata: {name: demo}
+spec: {primaryCluster: worker-1, clusters: [worker-1, worker-2], namespaces: [demo]}
+""",
+    "policies/usual.yaml": """\
+apiVersion: overspill.dev/v1alpha1
+kind: BurstPolicy
+metadata: {name: usual}
+spec: {templates: [serving]}
+""",
+}
 POD = {
     "containers": [
         {
@@ -308,3 +330,14 @@ def test_a_name_that_the_file_lacks_is_told_with_those_that_it_holds(
     assert "has no Deployment demo/vlm (it holds deployment/vllm in demo)" in result.stderr
     result = terminal("lend", "statefulset/vllm", "-n", "demo", *arguments)
     assert "has no StatefulSet demo/vllm (it holds none, but 1 other object)" in result.stderr
+
+
+def test_object_whose_template_is_a_directory_is_lent_already(terminal: Terminal, fleet: Path, tmp_path: Path) -> None:
+    live = json.dumps({"apiVersion": "apps/v1", "kind": "Deployment", **DEPLOYMENT})
+    for name, text in {"apps/deployment.json": live, **SERVING}.items():
+        (fleet / name).parent.mkdir()
+        (fleet / name).write_text(text)
+    (tmp_path / "live.json").write_text(live)
+    refused = terminal("lend", "--fleet", str(fleet), "--primary", "worker-1", "-f", str(tmp_path / "live.json"))
+    assert refused.exit_code == 1
+    assert "is lent already by template demo/serving in templates/serving.yaml" in refused.stderr

@@ -79,9 +79,8 @@ def _normal(path: Path) -> str:
 
 def _check(path: Path, top: Path, name: str, observations: Path | None) -> RepositoryCheck:
     """Check the files below a directory, or the one of them that is named."""
-    files, unreadable = read_files(top)
-    contents = read_contents(top, files)
-    desired = assemble(CommitId(""), files, contents=contents)
+    directory = read_directory(top)
+    files, desired = directory.files, directory.desired()
     used = [source.path for source in path_sources(files.values())]
     unread = [
         file
@@ -95,7 +94,8 @@ def _check(path: Path, top: Path, name: str, observations: Path | None) -> Repos
     reported = (*desired.problems, *parted, *(file.problem for file in unread if file.problem is not None))
     problems = [replace(problem, path=_normal(top / problem.path)) for problem in reported]
     problems = sorted(
-        {*problems, *unreadable, *seen.problems}, key=lambda problem: (problem.severity is Severity.WARNING, problem)
+        {*problems, *directory.unreadable, *seen.problems},
+        key=lambda problem: (problem.severity is Severity.WARNING, problem),
     )
     elsewhere: list[Problem] = []
     declared = [file for file, parsed in files.items() if parsed.objects or parsed.problems]
@@ -245,8 +245,23 @@ _SELDOM = frozenset({"requests", "gprTemplates", "bindings", "limits", "kinds"})
 """Counts that are left out of the last line where they are 0: many fleets have none of these."""
 
 
-def read_files(top: Path) -> tuple[dict[str, ParsedFile], list[Problem]]:
-    """Read all files that the daemon would, by path from `top`; the problems are of files that cannot be read."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FleetDirectory:
+    """The files of a fleet repository that is checked out."""
+
+    files: Mapping[str, ParsedFile]
+    """By path from the top."""
+    contents: SourceContents
+    """What templates are made from in the directory itself: what is pinned to a commit is not on this disk."""
+    unreadable: tuple[Problem, ...]
+
+    def desired(self, new: Mapping[str, ParsedFile] | None = None) -> Desired:
+        """Return what the files say, with `new` ones added."""
+        return assemble(CommitId(""), {**self.files, **(new or {})}, contents=self.contents)
+
+
+def read_directory(top: Path) -> FleetDirectory:
+    """Read all files that the daemon would."""
     files: dict[str, ParsedFile] = {}
     unreadable: list[Problem] = []
     for path in _walk(top):
@@ -257,21 +272,17 @@ def read_files(top: Path) -> tuple[dict[str, ParsedFile], list[Problem]]:
             files[name] = parse_file(path.read_bytes())
         except OSError as error:
             unreadable.append(Problem(path=_normal(path), message=f"cannot be read: {error.strerror or error}"))
-    return files, unreadable
-
-
-def read_contents(top: Path, files: Mapping[str, ParsedFile]) -> SourceContents:
-    """Read what templates are made from in the directory itself; what is pinned to a commit is not on this disk."""
-    return {
+    contents = {
         SourceKey(source): plain_manifests(
             source.title, {name: (top / name).read_bytes() for name in files if in_source(source.path, name)}, ""
         )
         for source in path_sources(files.values())
         if not source.commit
     }
+    return FleetDirectory(files=files, contents=contents, unreadable=tuple(unreadable))
 
 
-def _unread_files(top: Path, files: dict[str, ParsedFile]) -> list[UnreadFile]:
+def _unread_files(top: Path, files: Mapping[str, ParsedFile]) -> list[UnreadFile]:
     """List the YAML and JSON files that hold nothing of ours, but for those that the Fleet ignores."""
     ours = {name.rpartition("/")[0] for name, file in files.items() if file.objects or file.problems}
     charts = {name.rpartition("/")[0] for name in files if name.rpartition("/")[2] == "Chart.yaml"}
@@ -310,7 +321,7 @@ def _print_problems(problems: Sequence[Problem], errors: int) -> None:
         click.echo()
 
 
-def _counts(desired: Desired, files: dict[str, ParsedFile], declared: int) -> dict[str, tuple[int, str, str]]:
+def _counts(desired: Desired, files: Mapping[str, ParsedFile], declared: int) -> dict[str, tuple[int, str, str]]:
     """Count the objects in force, by their name in JSON: the number, the singular and the plural."""
     policies = sum(
         isinstance(declared_object.value, BurstPolicyFile)

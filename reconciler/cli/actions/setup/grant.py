@@ -15,16 +15,15 @@ from reconciler.adapters.kube.kubeconfig import BrokenKubeconfig, Kubeconfig, re
 from reconciler.adapters.kubeconfig_files import existing_kubeconfig
 from reconciler.adapters.kubeconfig_logins import TokenLogin, add_logins, foreign_contexts
 from reconciler.cli import printing
-from reconciler.cli.actions.files import read_files
+from reconciler.cli.actions.files import read_directory
 from reconciler.cli.actions.setup.object_table import confirm, managers, refuse_conflicts, refuse_refused, show_changes
 from reconciler.cli.kubeconfig import usual_kubeconfig
 from reconciler.core.engines.object_changes import ApplyAction, ObjectChange
-from reconciler.core.fleet.read_file import assemble
 from reconciler.core.readiness.account_objects import TOKEN_SECRET, account_objects, token_secret
 from reconciler.core.readiness.check import AskedServer
 from reconciler.core.readiness.needed_rights import DAEMON, fleet_servers
 from reconciler.errors import InvalidInput, Severity
-from reconciler.model.ids import ClusterName, CommitId
+from reconciler.model.ids import ClusterName
 from reconciler.model.policy import Desired
 from reconciler.model.units import format_duration
 from reconciler.model.workload import Json
@@ -110,9 +109,9 @@ def grant(wanted: Grant, kubeconfig: Path | None, *, dry_run: bool, yes: bool, f
 
 def _fleet(directory: Path) -> Desired:
     """Read the fleet. Raises InvalidInput where a file is broken: the rights that it needs would be missing."""
-    files, unreadable = read_files(directory)
-    desired = assemble(CommitId(""), files)
-    errors = tuple(problem for problem in (*unreadable, *desired.problems) if problem.severity is Severity.ERROR)
+    files = read_directory(directory)
+    desired = files.desired()
+    errors = tuple(problem for problem in (*files.unreadable, *desired.problems) if problem.severity is Severity.ERROR)
     if errors:
         raise InvalidInput(problems=errors)
     if not desired.clusters:

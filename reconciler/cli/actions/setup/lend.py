@@ -13,12 +13,11 @@ import click
 
 from reconciler import app
 from reconciler.cli import package_files, printing
-from reconciler.cli.actions.files import read_files
+from reconciler.cli.actions.files import FleetDirectory, read_directory
 from reconciler.cli.actions.plans.plan import print_plan
 from reconciler.core.commits.templates import written
-from reconciler.core.fleet.file import ParsedFile
 from reconciler.core.fleet.objects import first_names
-from reconciler.core.fleet.read_file import assemble, parse_file
+from reconciler.core.fleet.read_file import parse_file
 from reconciler.core.observe.supposition import parse_supposition
 from reconciler.core.onboarding.lend import (
     LentFiles,
@@ -36,7 +35,7 @@ from reconciler.daemon.reconcile import draft
 from reconciler.environment import PREFIX
 from reconciler.errors import InvalidInput, Severity, Transient
 from reconciler.lab.memory_repository import MemoryRepository
-from reconciler.model.ids import ClusterName, CommitId
+from reconciler.model.ids import ClusterName
 from reconciler.model.kubernetes.workload_kind import WorkloadKind
 from reconciler.model.policy import Desired
 from reconciler.model.workload import Json, WorkloadRef
@@ -71,26 +70,26 @@ class Wanted:
 def lend(settings: Settings, fleet: Path, wanted: Wanted, manifests: Path | None, *, dry_run: bool) -> None:
     """Write the files with which a workload may burst, and show the burst of some missing replicas."""
     app.checked_kubeconfig(settings)  # before a file is written
-    files, unreadable = read_files(fleet)
-    desired = assemble(CommitId(""), files)
-    printing.problems(unreadable)
+    directory = read_directory(fleet)
+    desired = directory.desired()
+    printing.problems(directory.unreadable)
     live = _live(settings, desired, wanted, manifests, fleet)
-    lent = _lent(live, desired, files, wanted)
+    lent = _lent(live, desired, directory, wanted)
     texts = {path: text.encode() for path, text in lent.files.items()}
     _refuse_what_is_there(fleet, texts)
     _refuse_lent(live, desired)
     if dry_run:
         for path, text in lent.files.items():
             printing.say(f"--- {fleet / path}\n{text}")
-    after = assemble(CommitId(""), {**files, **{path: parse_file(text) for path, text in texts.items()}})
+    after = directory.desired({path: parse_file(text) for path, text in texts.items()})
     _refuse_errors(after, lent, fleet)
     if not dry_run:
         _write(fleet, texts)
     for note in lent.notes:
         printing.sentence(f"Note: {note}.")
-    source = {**{path: (fleet / path).read_bytes() for path in files}, **texts}
+    source = {**{path: (fleet / path).read_bytes() for path in directory.files}, **texts}
     if wanted.reference and manifests is not None:  # no cluster that is seen needs to have the object of the file
-        copy = _lent(live, desired, files, replace(wanted, reference=False))
+        copy = _lent(live, desired, directory, replace(wanted, reference=False))
         source[copy.template] = copy.files[copy.template].encode()
     try:
         _show_burst(settings, source, lent, wanted.missing, fleet)
@@ -201,7 +200,7 @@ def _objects(path: Path) -> list[Mapping[str, Json]]:
     return objects
 
 
-def _lent(live: LiveWorkload, desired: Desired, files: Mapping[str, ParsedFile], wanted: Wanted) -> LentFiles:
+def _lent(live: LiveWorkload, desired: Desired, directory: FleetDirectory, wanted: Wanted) -> LentFiles:
     """Write the new files in memory: with a policy where none of the fleet's applies. None may be there already."""
     workspace = choose_workspace(desired, live.primary, live.namespace, wanted.workspace)
     lent = lent_files(
@@ -213,7 +212,7 @@ def _lent(live: LiveWorkload, desired: Desired, files: Mapping[str, ParsedFile],
         reference=wanted.reference,
     )
     texts = {path: parse_file(text.encode()) for path, text in lent.files.items()}
-    if lent.workload not in assemble(CommitId(""), {**files, **texts}).policies:
+    if lent.workload not in directory.desired(texts).policies:
         lent = lent_files(
             live,
             desired,
