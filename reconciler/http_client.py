@@ -7,13 +7,14 @@ An answer is bounded in bytes and in time.
 
 from __future__ import annotations
 
+import json
 import ssl
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 import httpx2
 
@@ -38,6 +39,20 @@ class UntrustedCertificate(NoAnswer):
     """No trusted authority has signed the server's certificate."""
 
 
+def json_in(body: bytes) -> Any:
+    """Return the JSON value of a body; None where it has none, such as a proxy's page."""
+    try:
+        return json.loads(body)
+    except (ValueError, RecursionError):
+        return None
+
+
+def json_object_in(body: bytes) -> Mapping[str, Any]:
+    """Return the JSON object of a body; an empty one where it has none."""
+    value = json_in(body)
+    return value if isinstance(value, Mapping) else {}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HttpAnswer:
     """The answer to one request, as far as it was read."""
@@ -47,6 +62,11 @@ class HttpAnswer:
     headers: Mapping[str, str]  # names in any case
     body: bytes = field(repr=False)
     complete: bool  # false for a body that was cut at the limit
+
+    @property
+    def json(self) -> Any:
+        """The JSON value of the body; None where it has none, or not all of it was read."""
+        return json_in(self.body) if self.complete else None
 
 
 class HttpClient:

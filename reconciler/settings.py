@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import atexit
-import difflib
 import re
 import shutil
 import tempfile
@@ -18,6 +17,7 @@ from reconciler.access.rate_limit import Rate
 from reconciler.environment import PREFIX, VARIABLES, cache_directory
 from reconciler.errors import InvalidInput, Problem, Severity
 from reconciler.model.event import Endpoint
+from reconciler.text.spelling import closest
 from reconciler.variables import Listen, Reader
 
 # Kubernetes sets these in every pod beside a Service named overspill (OVERSPILL_PORT=tcp://...); they are not for us.
@@ -142,7 +142,7 @@ def _unknown_variables(env: Mapping[str, str]) -> tuple[Problem, ...]:
         variable = name.removeprefix(PREFIX)
         if not name.startswith(PREFIX) or variable in VARIABLES or _SERVICE_LINK.fullmatch(name):
             continue
-        near = difflib.get_close_matches(variable, VARIABLES, n=1)
-        hint = f"did you mean {PREFIX}{near[0]}?" if near else "`overspill run --help` lists them"
+        near = closest(variable, VARIABLES)
+        hint = f"did you mean {PREFIX}{near}?" if near else "`overspill run --help` lists them"
         problems.append(Problem(path=name, message="is no setting of Overspill", hint=hint, severity=Severity.WARNING))
     return tuple(problems)

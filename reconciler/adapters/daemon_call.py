@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 from email.utils import parsedate_to_datetime
 from pathlib import Path
-from typing import Any
 
 from reconciler.core.readiness.programs import DaemonAnswer
 from reconciler.errors import InvalidInput
-from reconciler.http_client import HttpClient, NoAnswer
+from reconciler.http_client import HttpClient, NoAnswer, json_object_in
 from reconciler.ports import Clock
 
 _LIMIT = 64 << 10
@@ -38,21 +36,13 @@ class DaemonCall:
         except (NoAnswer, InvalidInput) as error:
             return DaemonAnswer(trouble=str(error))
         ended = self._clock.now()
-        body = _mapping(answer.body)
+        body = json_object_in(answer.body)
         return DaemonAnswer(
             status=answer.status,
             state=str(body.get("status") or ""),
             reason=str(body.get("reason") or ""),
             skew=_skew(answer.headers, began, ended),
         )
-
-
-def _mapping(body: bytes) -> Mapping[str, Any]:
-    try:
-        document = json.loads(body)
-    except (ValueError, RecursionError):
-        return {}
-    return document if isinstance(document, dict) else {}
 
 
 def _skew(headers: Mapping[str, str], began: datetime, ended: datetime) -> timedelta | None:

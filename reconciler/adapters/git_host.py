@@ -7,7 +7,6 @@ else. Nothing is written.
 from __future__ import annotations
 
 import base64
-import json
 from collections.abc import Mapping
 from urllib.parse import SplitResult, urlsplit
 
@@ -15,7 +14,6 @@ from reconciler.adapters.git.remote import Credentials, check_address
 from reconciler.core.readiness.branch_rules import BranchRules, HostAnswer, HostSoftware, rule_paths, settings_page
 from reconciler.errors import InvalidInput
 from reconciler.http_client import HttpClient, NoAnswer
-from reconciler.model.workload import Json
 
 _GITHUB, _GITHUB_API = "github.com", "https://api.github.com"
 _LIMIT = 1 << 20
@@ -83,8 +81,4 @@ def _ask(http: HttpClient, url: str, headers: Mapping[str, str]) -> HostAnswer:
         answer = http.send("GET", url, headers={"Accept": "application/json", **headers}, limit=_LIMIT)
     except NoAnswer:
         return HostAnswer(status=0)
-    try:
-        body: Json = json.loads(answer.body)
-    except (ValueError, RecursionError):
-        body = None
-    return HostAnswer(status=answer.status, body=body)
+    return HostAnswer(status=answer.status, body=answer.json)

@@ -8,7 +8,6 @@ keys is not used.
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -154,13 +153,9 @@ class OpenIdProvider:
         answer = self._http.send("GET", url, limit=_MOST)
         if answer.status != HTTPStatus.OK:
             raise Transient(f"{url} answers {answer.status}")
-        try:
-            value = json.loads(answer.body)
-        except (ValueError, RecursionError) as error:
-            raise Transient(f"{url} does not answer in JSON") from error
-        if not isinstance(value, dict):
-            raise Transient(f"{url} does not answer with an object")
-        return value
+        if not isinstance(answer.json, dict):
+            raise Transient(f"{url} does not answer with a JSON object")
+        return answer.json
 
 
 _SIGNATURE_ONLY: jwt.types.Options = {

@@ -300,13 +300,14 @@ class ExistingPath(click.Path):
             raise click.BadParameter(f"{error.message.rstrip('.')}{near}.", ctx, param) from error
 
     def _nearest(self, path: Path) -> str:
-        import difflib
+        from reconciler.text.spelling import closest
 
         try:
             beside = {each.name: each for each in path.parent.iterdir() if self.file_okay or each.is_dir()}
         except OSError:
             return ""
-        return "".join(f" (try '{beside[name]}')" for name in difflib.get_close_matches(path.name, beside, n=1))
+        near = closest(path.name, beside)
+        return f" (try '{beside[near]}')" if near else ""
 
 
 class Duration(click.ParamType[timedelta]):
@@ -327,6 +328,13 @@ class Duration(click.ParamType[timedelta]):
 MOMENT = Moment()
 PAST = Moment(past=True)
 DURATION = Duration()
+
+fleet_directory = click.option(
+    "--fleet",
+    type=ExistingPath(file_okay=False),
+    default=".",
+    help="The directory of the fleet repository. By default this one.",
+)
 
 
 def moved(now: datetime, text: str) -> datetime:

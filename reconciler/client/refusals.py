@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any
 
 from reconciler.errors import InvalidInput, Problem
+from reconciler.http_client import json_object_in
 
 _MOST_WORDS = 2000
 _WAYS_OUT = {
@@ -38,7 +38,7 @@ def refusal(status: int, body: bytes, *, asked: str, nameless: bool = False) -> 
 
     `nameless` marks a call without a token: the daemon's hint names a header, which our callers do not write.
     """
-    answer = mapping(body)
+    answer = json_object_in(body)
     error = answer.get("error")
     inner: Mapping[str, Any] = error if isinstance(error, Mapping) else {}
     message = _words(inner.get("message")) or _words(answer.get("message"))
@@ -52,15 +52,6 @@ def refusal(status: int, body: bytes, *, asked: str, nameless: bool = False) -> 
         hint=(not nameless and _words(inner.get("hint"))) or _way_out(status),
         problems=tuple(_problem(entry) for entry in _mappings(inner.get("problems"))),
     )
-
-
-def mapping(body: bytes) -> Mapping[str, Any]:
-    """Read a body as a JSON object; anything else reads as an empty one."""
-    try:
-        answer = json.loads(body)
-    except (ValueError, RecursionError):
-        return {}
-    return answer if isinstance(answer, Mapping) else {}
 
 
 def _problem(fields: Mapping[str, Any]) -> Problem:

@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from reconciler.client.refusals import Refused, mapping, refusal
+from reconciler.client.refusals import Refused, refusal
 from reconciler.errors import InvalidInput, Transient
-from reconciler.http_client import HttpAnswer, HttpClient, NoAnswer, UntrustedCertificate
+from reconciler.http_client import HttpAnswer, HttpClient, NoAnswer, UntrustedCertificate, json_object_in
 from reconciler.model.backoff import backoff
 from reconciler.model.units import format_duration
 
@@ -168,7 +168,7 @@ class Transport:
         if not answer.complete:
             raise InvalidInput(f"{self._base} answers with more than {_MOST >> 20} MiB (is it Overspill?)")
         if status // 100 == 2:  # noqa: PLR2004 - the class of success
-            envelope = mapping(answer.body)
+            envelope = json_object_in(answer.body)
             if "statusCode" not in envelope:
                 raise InvalidInput(f"{request} is not answered as Overspill does (is this its address?)")
             return envelope

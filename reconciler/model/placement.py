@@ -93,6 +93,10 @@ class Placement:
         """The id in trailers: ``llm/vllm-7f3a90c1``."""
         return f"{self.workload.workspace}/{self.name}"
 
+    def is_called(self, text: str) -> bool:
+        """Tell whether a person means it: by its name, its id, or its path as a shell completes it."""
+        return text.rstrip("/") in (self.name, self.id, self.path)
+
 
 class RestraintKind(StrEnum):
     """Why a workload may not burst for a while."""

@@ -9,12 +9,18 @@ MAX_LISTED = 12
 """Names that a hint lists; further ones are counted."""
 
 
+def closest(name: str, candidates: Iterable[str]) -> str:
+    """Return the known name that is spelt most alike; empty where none is alike."""
+    close = difflib.get_close_matches(name[:100], sorted(candidates), n=1)
+    return close[0] if close else ""
+
+
 def nearest(name: str, candidates: Iterable[str]) -> str:
     """Suggest a replacement for `name`: ``try 'replicas'``, else ``there are a, b``; empty without candidates."""
     names = sorted(candidates)
-    close = difflib.get_close_matches(name[:100], names, n=1)
+    close = closest(name, names)
     if close:
-        return f"try {close[0]!r}"
+        return f"try {close!r}"
     if not names:
         return ""
     listed = ", ".join(names[:MAX_LISTED])

@@ -242,10 +242,10 @@ def test_issuer_that_describes_itself_wrongly_is_not_believed(
 @pytest.mark.parametrize(
     ("body", "told"),
     [
-        (b"<html>", "does not answer in JSON"),
-        (b"[]", "does not answer with an object"),
-        (b"[" * 100_000, "does not answer in JSON"),
-        (b"{" + b" " * (2 << 20) + b"}", "does not answer in JSON"),  # it is cut off
+        (b"<html>", "does not answer with a JSON object"),
+        (b"[]", "does not answer with a JSON object"),
+        (b"[" * 100_000, "does not answer with a JSON object"),
+        (b"{" + b" " * (2 << 20) + b"}", "does not answer with a JSON object"),  # it is cut off
     ],
 )
 def test_answer_that_is_none_is_told(issuer: Issuer, body: bytes, told: str) -> None:

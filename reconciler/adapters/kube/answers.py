@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 
@@ -10,6 +9,7 @@ import aiohttp
 
 from reconciler.core.workloads.paths import at
 from reconciler.errors import Transient
+from reconciler.http_client import json_object_in
 from reconciler.model.workload import Json
 
 _MANAGER = re.compile(r'conflict with "([^"]*)"')
@@ -64,7 +64,7 @@ async def check(response: aiohttp.ClientResponse) -> None:
         raise Expired
     if response.status == _UNAUTHORIZED:
         raise Unauthorized("does not take our credentials")
-    status = _status(await body(response))
+    status = json_object_in(await body(response))
     message = str(status.get("message") or "")[:300] or "no reason given"
     if response.status == _FORBIDDEN:
         raise Forbidden(f"forbids it: {message}")
@@ -83,15 +83,6 @@ async def body(response: aiohttp.ClientResponse) -> bytes:
         if len(content) > _LONGEST_ANSWER:
             raise TooLong("sent an answer of over 64 MiB")
     return bytes(content)
-
-
-def _status(body: bytes) -> Mapping[str, Json]:
-    """Return a Status object; a proxy may have sent anything else."""
-    try:
-        status = json.loads(body)
-    except (ValueError, RecursionError):
-        return {}
-    return status if isinstance(status, dict) else {}
 
 
 def _conflicts(status: Mapping[str, Json]) -> dict[str, tuple[str, ...]]:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from datetime import timedelta
 from http import HTTPStatus
 
 from reconciler.core.signals.prometheus import answer_error, answer_value
 from reconciler.errors import InvalidInput, Transient
 from reconciler.http_client import ConnectionLost, HttpAnswer, HttpClient
-from reconciler.model.workload import Json
 from reconciler.text.findings import shortened
 
 _MOST = 1 << 20
@@ -37,7 +35,7 @@ class PrometheusServer:
         denies access.
         """
         answer = self._get(query)
-        document = _json(answer)
+        document = answer.json
         if answer.status == HTTPStatus.OK and document is not None:
             return answer_value(document)
         reason = answer_error(document)
@@ -62,14 +60,6 @@ class PrometheusServer:
 
     def _try(self, query: str) -> HttpAnswer:
         return self._http.send("GET", self._url, params={"query": query}, limit=_MOST)
-
-
-def _json(answer: HttpAnswer) -> Json:
-    """Read a body; None for one that is no JSON, or longer than an answer can be."""
-    try:
-        return json.loads(answer.body) if answer.complete else None
-    except (ValueError, RecursionError):
-        return None
 
 
 def _trouble(status: int, reason: str) -> str:

@@ -5,7 +5,6 @@ Both answers are printed from their JSON, so that they read alike.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, TypeAlias
@@ -28,7 +27,7 @@ from reconciler.model.units import Resources, parse_quantity
 from reconciler.preview import decision_at
 from reconciler.settings import Settings
 from reconciler.text.scores import describe_scores
-from reconciler.text.spelling import nearest
+from reconciler.text.spelling import closest, nearest
 from reconciler.text.to_json import json_value
 from reconciler.text.wording import amounts
 
@@ -67,7 +66,7 @@ def _refuse_placement(text: str, workloads: tuple[WorkloadId, ...], ledger: Ledg
     if any(text in (workload.name, str(workload)) for workload in workloads):
         return
     for placement in ledger.placements.values():
-        if text.rstrip("/") in (placement.name, placement.id, placement.path):
+        if placement.is_called(text):
             raise InvalidInput(f"{text} is a placement; name its workload: {placement.workload}")
 
 
@@ -90,8 +89,8 @@ def _workload(text: str, workloads: tuple[WorkloadId, ...], *, by_name: bool) ->
     if matches:
         hint = f"there are {', '.join(map(str, sorted(matches)))}"
     else:
-        near = difflib.get_close_matches(text, {workload.name for workload in workloads}, n=1)
-        hint = f"try {near[0]!r}" if near else nearest(text, map(str, workloads)) or "there are none"
+        near = closest(text, {workload.name for workload in workloads})
+        hint = f"try {near!r}" if near else nearest(text, map(str, workloads)) or "there are none"
     raise InvalidInput(f"explaining {text!r}: name the workload as <workspace>/<template> ({hint})")
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable
 
 from reconciler.app import NO_OBSERVATIONS
@@ -11,6 +10,7 @@ from reconciler.model.ids import CommitId
 from reconciler.model.plan import Reason, Suppressed
 from reconciler.ports import Repository
 from reconciler.settings import Settings
+from reconciler.text.spelling import closest
 
 _USUAL_BRANCH = "placements"
 """The output branch where no setting names one."""
@@ -38,9 +38,9 @@ def note_new_branch(settings: Settings, tip: CommitId | None, repository: Reposi
     if tip is not None:
         return
     others = [name for name in repository.branch_names() if name not in (branch, settings.source_branch)]
-    near = difflib.get_close_matches(branch, others, n=1) or [name for name in others if name == _USUAL_BRANCH]
+    near = closest(branch, others) or (_USUAL_BRANCH if _USUAL_BRANCH in others else "")
     if near:
         printing.note(
-            f"note: the output branch {branch!r} was not there and begins anew; there is {near[0]!r}"
-            f" (if you meant that: `git push origin --delete {branch}`, then --output-branch {near[0]})"
+            f"note: the output branch {branch!r} was not there and begins anew; there is {near!r}"
+            f" (if you meant that: `git push origin --delete {branch}`, then --output-branch {near})"
         )

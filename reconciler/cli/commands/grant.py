@@ -35,12 +35,7 @@ def _read_lifetime(_ctx: click.Context, _parameter: click.Parameter, value: time
     help="A context of an administrator, named as the Cluster or as its spec.connection; may be given several times.",
 )
 @click.option("--cluster", metavar="NAME", help="The Cluster that the context leads to, where it has another name.")
-@click.option(
-    "--fleet",
-    type=options.ExistingPath(file_okay=False),
-    default=".",
-    help="The directory of the fleet repository. By default this one.",
-)
+@options.fleet_directory
 @click.option(
     "--kubeconfig",
     type=click.Path(path_type=Path),

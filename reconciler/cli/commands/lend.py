@@ -25,12 +25,7 @@ if TYPE_CHECKING:
 @click.option("--primary", metavar="CLUSTER", help="The cluster that runs it. By default that of the workspaces.")
 @click.option("--workspace", metavar="NAME", help="Its workspace. By default the one that may use the namespace.")
 @click.option("--name", metavar="NAME", help="The name of the template. By default that of the workload.")
-@click.option(
-    "--fleet",
-    type=options.ExistingPath(file_okay=False),
-    default=".",
-    help="The directory of the fleet repository. By default this one.",
-)
+@options.fleet_directory
 @click.option(
     "-f",
     "--filename",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -22,7 +21,7 @@ from reconciler.model.plan import EndReason, Extend, Plan, Release, Revert
 from reconciler.model.policy import BurstPolicy
 from reconciler.model.tree import Identity
 from reconciler.model.units import format_duration
-from reconciler.text.spelling import nearest
+from reconciler.text.spelling import closest, nearest
 from reconciler.text.timestamps import NO_SUCH_YEAR, format_time, is_plausible
 from reconciler.text.wording import as_clause, join_names
 
@@ -37,20 +36,17 @@ def find_placement(ledger: Ledger, text: str) -> Placement:
 
 def find_among(placements: Iterable[Placement], text: str) -> Placement:
     """Find a placement among some; raises InvalidInput listing these if none matches."""
-    text = text.rstrip("/")
     placements = sorted(placements, key=lambda placement: placement.id)
     for placement in placements:
-        if text in (placement.name, placement.id, placement.path):
+        if placement.is_called(text):
             return placement
     of_workload = [placement.id for placement in placements if text == str(placement.workload)]
     if of_workload:
         raise InvalidInput(f"{text} is a workload; name its placements: {' '.join(of_workload)}")
     if not placements:
         raise InvalidInput(f"no placement {text!r}: nothing is bursting")
-    near = difflib.get_close_matches(
-        text, [name for placement in placements for name in (placement.name, placement.id)], n=1
-    )
-    hint = f"did you mean {near[0]}?" if near else f"there are: {join_names(placement.id for placement in placements)}"
+    near = closest(text, (name for placement in placements for name in (placement.name, placement.id)))
+    hint = f"did you mean {near}?" if near else f"there are: {join_names(placement.id for placement in placements)}"
     raise InvalidInput(f"no placement {f'{text!r}' if text else 'is named'} ({hint})")
 
 
@@ -67,16 +63,14 @@ def find_workload(inputs: PassInput, text: str) -> WorkloadId:
         return matches[0]
     if matches:
         raise InvalidInput(f"{text!r} is in several workspaces; name one of {join_names(map(str, matches))}")
-    for path, placement in inputs.ledger.placements.items():
-        if text.rstrip("/") in (placement.name, placement.id, path):
+    for placement in inputs.ledger.placements.values():
+        if placement.is_called(text):
             raise InvalidInput(f"{text} is a placement; name its workload: {placement.workload}")
     if any(text in (str(workload), workload.name) for workload in workloads):
         raise InvalidInput(f"{text} is a request, whose clusters were chosen when it was made (ask for it anew)")
-    near = difflib.get_close_matches(
-        text, [name for workload in bursting for name in (workload.name, str(workload))], n=1
-    )
+    near = closest(text, (name for workload in bursting for name in (workload.name, str(workload))))
     names = join_names(map(str, bursting)) or "none"
-    hint = f"did you mean {near[0]}?" if near else f"there are: {names}"
+    hint = f"did you mean {near}?" if near else f"there are: {names}"
     raise InvalidInput(f"no workload {f'{text!r}' if text else 'is named'} ({hint})")
 
 
