@@ -7,11 +7,11 @@ from datetime import timedelta
 
 import pytest
 
+from reconciler.core.capacity.pod_requirements import largest_shape
 from reconciler.core.decide.decide import decide
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.decide.steps.lost_cluster import lost_since
 from reconciler.core.observe.demand import measure
-from reconciler.core.observe.primary_shape import template_shape
 from reconciler.core.observe.supposition import Supposed, parse_supposition, suppose
 from reconciler.errors import InvalidInput
 from reconciler.model.capacity import ClusterObservation, DeviceKind, DeviceStock, Node, Observed, Pool
@@ -67,7 +67,7 @@ def test_replicas_that_are_starting_are_none_of_those_that_are_missing() -> None
 def test_replicas_are_missing_of_an_object_that_is_not_there_yet() -> None:
     outcome = supposed("llm/vllm+3", seen=(replace(short(0), workloads=()), free("worker-2", 4)))
     assert (demand(outcome).missing, demand(outcome).running) == (3, 0)
-    assert demand(outcome).shape == template_shape(FLEET.templates[VLLM], FLEET.kinds)
+    assert demand(outcome).shape == largest_shape(FLEET.templates[VLLM].spec, FLEET.kinds)
 
 
 def test_replicas_of_a_gang_are_missing_as_groups_and_not_as_pods() -> None:

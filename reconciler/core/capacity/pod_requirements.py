@@ -225,6 +225,11 @@ def pods_of_spec(spec: DeploySpec, kinds: Kinds = NO_KINDS) -> ManifestPods:
     )
 
 
+def largest_shape(spec: DeploySpec, kinds: Kinds) -> ReplicaShape | None:
+    """Return the shape of the pods of a spec with the most GPUs, which stand for the replica; None without any."""
+    return max((part.shape for part in pods_of_spec(spec, kinds).parts), key=gpus_of_pod, default=None)
+
+
 def pod_shape(
     pods_made: TemplatePods, manifest: Mapping[str, Json], others: tuple[Mapping[str, Json], ...] = ()
 ) -> ReplicaShape:

@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from reconciler.core.capacity.gpu_models import gpus_of_pod
-from reconciler.core.capacity.pod_requirements import pods_of_spec
+from reconciler.core.capacity.pod_requirements import largest_shape, pods_of_spec
 from reconciler.core.workloads.builtin_kinds import Kinds
 from reconciler.model.capacity import ReplicaShape, WorkloadObservation
 from reconciler.model.cluster import Category
@@ -50,15 +49,9 @@ def with_primary_shape(
     return seen if shape is seen.shape else replace(seen, shape=shape)
 
 
-def template_shape(template: WorkloadTemplate, kinds: Kinds) -> ReplicaShape | None:
-    """Return the shape of the pods of a template with the most GPUs, which stand for the replica; None without any."""
-    parts = pods_of_spec(template.spec, kinds).parts
-    return max((part.shape for part in parts), key=gpus_of_pod, default=None)
-
-
 def _with_template(shape: ReplicaShape, template: WorkloadTemplate, kinds: Kinds) -> ReplicaShape:
     """Add what the template leaves to clusters."""
-    largest = template_shape(template, kinds)
+    largest = largest_shape(template.spec, kinds)
     return shape if largest is None else replace(shape, unstated=largest.unstated)
 
 

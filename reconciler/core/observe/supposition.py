@@ -11,8 +11,8 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import TypeAlias
 
+from reconciler.core.capacity.pod_requirements import largest_shape
 from reconciler.core.observe.demand import counted_workload
-from reconciler.core.observe.primary_shape import template_shape
 from reconciler.errors import InvalidInput, Problem
 from reconciler.model.capacity import (
     ClusterObservation,
@@ -129,7 +129,7 @@ def _with_missing(supposed: Supposed, desired: Desired, supposition: MoreMissing
     by_template = ""
     if before.shape is None and gang is None:
         # Nobody has reported a pod of it: files tell of workloads that they know, and no cluster of one without pods.
-        shape = template_shape(desired.templates[workload], desired.kinds)
+        shape = largest_shape(desired.templates[workload].spec, desired.kinds)
         before = replace(before, shape=shape)
         by_template = ", with the requests of its template" if shape is not None else ""
     more = supposition.replicas

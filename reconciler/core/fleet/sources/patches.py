@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from reconciler.core.capacity.gpu_models import gpus_of_pod
-from reconciler.core.capacity.pod_requirements import pods_of_spec
+from reconciler.core.capacity.pod_requirements import largest_shape
 from reconciler.core.workloads.builtin_kinds import Kinds, kind_of
 from reconciler.core.workloads.paths import at
 from reconciler.model.capacity import ReplicaShape
@@ -47,16 +46,11 @@ def shape_for(template: WorkloadTemplate, cluster: Cluster, shape: ReplicaShape,
     spec = spec_for(template, cluster, kinds)
     if spec is template.spec:
         return shape
-    before, after = _largest(template.spec, kinds), _largest(spec, kinds)
+    before, after = largest_shape(template.spec, kinds), largest_shape(spec, kinds)
     if before is None or after is None:
         return shape
     changed = {name: getattr(after, name) for name in _PATCHED if getattr(before, name) != getattr(after, name)}
     return replace(shape, **changed) if changed else shape
-
-
-def _largest(spec: DeploySpec, kinds: Kinds) -> ReplicaShape | None:
-    """Return the shape of the pods with the most GPUs, which stand for the replica."""
-    return max((part.shape for part in pods_of_spec(spec, kinds).parts), key=gpus_of_pod, default=None)
 
 
 def check_patches(
