@@ -10,7 +10,9 @@ YEARS = (2000, 2200)
 """The valid years. A later one comes from a broken clock, and adding a duration to it may overflow."""
 NO_SUCH_YEAR = f"is not between the years {YEARS[0]} and {YEARS[1]}"
 
-_MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", re.ASCII)
+UTC_PATTERN = r"^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}Z$"
+"""A moment as `format_time` writes it, for the schemas of bodies and queries."""
+_MOMENT = re.compile(UTC_PATTERN, re.ASCII)
 
 
 @lru_cache(maxsize=4096)

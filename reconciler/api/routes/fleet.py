@@ -24,11 +24,8 @@ from reconciler.daemon.bug_log import BUGS
 from reconciler.daemon.snapshot import Snapshot
 from reconciler.daemon.status import FleetStatus, status
 from reconciler.model.ids import WorkspaceName
-from reconciler.text.timestamps import parse_time
+from reconciler.text.timestamps import UTC_PATTERN, parse_time
 from reconciler.text.to_json import json_value
-
-TIME = r"^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}Z$"
-"""A moment in a query."""
 
 
 class HistoryFilters(BaseModel):
@@ -38,7 +35,9 @@ class HistoryFilters(BaseModel):
 
     workload: str = Field("", max_length=200, description="Only those of this workload, or the placement of this name.")
     since: str = Field(
-        "", pattern=f"^$|{TIME}", description="Without those that ended before: a moment in UTC, 2026-11-20T10:15:00Z."
+        "",
+        pattern=f"^$|{UTC_PATTERN}",
+        description="Without those that ended before: a moment in UTC, 2026-11-20T10:15:00Z.",
     )
     limit: int = Field(paging.LIMIT, ge=1, le=paging.MOST, description="Entries of a page.")
     continue_: str = Field(

@@ -8,9 +8,8 @@ from typing import Annotated
 from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
 
 from reconciler.core.schema.strict_model import Duration, Strict, refusal
-from reconciler.text.timestamps import NO_SUCH_YEAR, is_plausible, parse_time
+from reconciler.text.timestamps import NO_SUCH_YEAR, UTC_PATTERN, is_plausible, parse_time
 
-MOMENT = r"^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}Z$"
 _MOST = 100
 
 
@@ -28,7 +27,9 @@ def _moment(value: object) -> datetime:
 
 
 _Moment = Annotated[
-    datetime, BeforeValidator(_moment), WithJsonSchema({"type": "string", "pattern": MOMENT, "format": "date-time"})
+    datetime,
+    BeforeValidator(_moment),
+    WithJsonSchema({"type": "string", "pattern": UTC_PATTERN, "format": "date-time"}),
 ]
 _Placement = Annotated[str, Field(min_length=1, max_length=200)]
 
