@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 CONTRACT := .venv-contract
 DOCS := .venv-docs
 
-.PHONY: help demo test properties check e2e contract times bench lab lab-docs site chaos fuzz schemas reference requirements kubernetes-kinds clean
+.PHONY: help demo test properties check e2e contract times bench lab lab-docs site pictures screenshots chaos fuzz schemas reference requirements kubernetes-kinds clean
 
 help:
 	@echo "make demo    a GPU shortage, from burst to return, on this machine (demo-out/)"
@@ -21,6 +21,7 @@ help:
 	@echo "make lab-docs writes the figures of docs/how-to/policies.md and the pictures of docs/how-to/lab.md anew"
 	@echo "make site    the documentation as a site in .site, with search; needs a package index once"
 	@echo "make pictures draws the demo and the answers of commands in docs/pictures anew"
+	@echo "make screenshots takes pictures of the site and of the lab's page in docs/pictures anew; needs chromium"
 	@echo "make chaos   kills, cut transfers, signals and thousands of passes; half an hour"
 	@echo "make fuzz    half an hour of CPU on files, templates, observations and HTTP bodies that nobody foresaw"
 	@echo "make schemas write repo-layout/schemas anew"
@@ -100,6 +101,9 @@ pictures: $(STAMP)
 	@mkdir -p $(PICTURES)
 	@$(RUN)/python -m tests.pictures $(PICTURES)
 	@$(RUN)/python -m tests.pictures.diagram_svg $(PICTURES)
+
+screenshots: site $(STAMP)
+	@$(RUN)/python -m tests.pictures.screenshots $(PICTURES)
 
 chaos: $(STAMP)
 	@$(RUN)/python -m tests.chaos
