@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterable, Mapping
-from contextlib import suppress
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import yaml
 
+from reconciler.adapters import operating_system
 from reconciler.errors import InvalidInput
 
 _OWNER = "overspill-"
 """The prefix of the clusters and users of logins that are ours."""
+_TRIES = 1000
+_PAUSE = 0.01
+"""Seconds between two tries to lock a kubeconfig, which another process holds for milliseconds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,30 +53,83 @@ def foreign_contexts(path: Path, names: Iterable[str]) -> tuple[str, ...]:
     return tuple(name for name in names if name in users and users[name] != f"{_OWNER}{name}")
 
 
+def refuse_unwritable(path: Path) -> None:
+    """Raise InvalidInput for a kubeconfig that `add_logins` could not write; nothing is left behind."""
+    parents = path.resolve().parents
+    try:
+        with tempfile.TemporaryFile(dir=next(parent for parent in parents if parent.exists())):
+            pass
+    except OSError as error:
+        raise _unwritable(path, error) from error
+
+
 def add_logins(path: Path, logins: Iterable[TokenLogin]) -> None:
     """Add logins to a kubeconfig, or put them in place of those of the same names; all else in it stays.
 
-    The file is replaced as a whole, and is for its owner alone. Raises InvalidInput where it cannot be written.
+    The file is replaced as a whole, and is for its owner alone. Processes that add logins at once wait for each other.
+    Raises InvalidInput where it cannot be written.
     """
-    document = _document(path)
-    for login in logins:
-        for part, entry in login.entries.items():
-            others = [other for other in document[part] if other.get("name") != entry["name"]]
-            document[part] = [*others, entry]
-    text = yaml.safe_dump(document, sort_keys=False)
     target = path.resolve()  # a link stays one
-    partial = ""
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        handle, partial = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)  # mode 0600
+        with _locked(target):
+            document = _document(path)
+            for login in logins:
+                for part, entry in login.entries.items():
+                    others = [other for other in document[part] if other.get("name") != entry["name"]]
+                    document[part] = [*others, entry]
+            _replace(target, yaml.safe_dump(document, sort_keys=False))
+    except OSError as error:
+        raise _unwritable(path, error) from error
+
+
+def _replace(target: Path, text: str) -> None:
+    """Write a file as a whole, with mode 0600, or leave it as it is."""
+    handle, partial = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
+    try:
         with os.fdopen(handle, "w") as stream:
             stream.write(text)
         Path(partial).replace(target)
-    except OSError as error:
-        if partial:
-            with suppress(OSError):
-                Path(partial).unlink(missing_ok=True)
-        raise InvalidInput(f"writing {path}: {error.strerror or error} (try another --kubeconfig-out)") from error
+    except OSError:
+        with suppress(OSError):
+            Path(partial).unlink(missing_ok=True)
+        raise
+
+
+@contextmanager
+def _locked(target: Path) -> Iterator[None]:
+    """Hold the lock of a file, which is a file beside it: the file itself is replaced. Raises OSError if it stays held.
+
+    Its name is not `<file>.lock`, whose mere presence stops kubectl.
+    """
+    place = target.with_name(f".{target.name}.overspill-lock")
+    for _ in range(_TRIES):
+        handle = os.open(place, os.O_RDWR | os.O_CREAT | operating_system.own_flags(), 0o600)
+        try:
+            # The process that held it before has removed it, and a lock of a removed file excludes nobody.
+            if operating_system.lock(handle) and _is_at(handle, place):
+                try:
+                    yield
+                finally:
+                    with suppress(OSError):  # Windows removes no file that is open
+                        place.unlink()
+                return
+        finally:
+            os.close(handle)
+        time.sleep(_PAUSE)
+    raise TimeoutError(f"another `overspill grant` holds {place}")
+
+
+def _is_at(handle: int, place: Path) -> bool:
+    """Tell whether an open file is still the one at a path."""
+    try:
+        return os.path.samestat(place.stat(), os.fstat(handle))
+    except FileNotFoundError:
+        return False
+
+
+def _unwritable(path: Path, error: OSError) -> InvalidInput:
+    return InvalidInput(f"writing {path}: {error.strerror or error} (try another --kubeconfig-out)")
 
 
 def _document(path: Path) -> dict[str, Any]:

@@ -95,6 +95,16 @@ def test_login_of_somebody_else_is_not_replaced(terminal: Terminal, ready: Ready
     assert ready.primary.objects["clusterroles"] == {}
 
 
+def test_file_that_cannot_be_written_is_told_before_anything_is_applied(
+    terminal: Terminal, ready: ReadyFleet, out: Path
+) -> None:
+    out.touch()
+    done = grant(terminal, "--context", "worker-1", "--kubeconfig-out", f"{out}/daemon", "--yes")
+    assert done.exit_code == 1
+    assert f"writing {out}/daemon: Not a directory (try another --kubeconfig-out)" in done.stderr
+    assert ready.primary.objects["clusterroles"] == {}
+
+
 def test_rules_of_another_tool_are_told(terminal: Terminal, ready: ReadyFleet) -> None:
     ready.primary.managed["/clusterroles/overspill-reader"] = ("argocd-controller", ".rules")
     done = grant(terminal, "--context", "worker-1", "--yes")

@@ -13,7 +13,7 @@ from reconciler.adapters.clock import SystemClock
 from reconciler.adapters.kube.apply import AccountToken, apply_objects, request_token, stored_token
 from reconciler.adapters.kube.kubeconfig import BrokenKubeconfig, Kubeconfig, read_kubeconfig
 from reconciler.adapters.kubeconfig_files import existing_kubeconfig
-from reconciler.adapters.kubeconfig_logins import TokenLogin, add_logins, foreign_contexts
+from reconciler.adapters.kubeconfig_logins import TokenLogin, add_logins, foreign_contexts, refuse_unwritable
 from reconciler.cli import printing
 from reconciler.cli.actions.files import read_directory
 from reconciler.cli.actions.setup.object_table import confirm, managers, refuse_conflicts, refuse_refused, show_changes
@@ -82,7 +82,8 @@ def grant(wanted: Grant, kubeconfig: Path | None, *, dry_run: bool, yes: bool, f
     desired = _fleet(wanted.fleet)
     config = _config(admin, wanted.contexts)
     places = [_place(admin, desired, context, wanted) for context in wanted.contexts]
-    if wanted.login is not None:
+    if wanted.login is not None and any(place.login for place in places):
+        refuse_unwritable(wanted.login.path)
         _refuse_foreign(wanted.login.path, places)
     _show(places, wanted.login)
     changes = [change for place in places for change in place.changes]
