@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -35,15 +36,13 @@ ELASTIC = torch(4, elastic=2)
 
 def test_the_table_says_what_is_built_in() -> None:
     table = PAGE.partition("| kind | API group |")[2].partition("\n\n")[0]
-    assert table.splitlines()[2:] == [row(kind) for kind in BUILT_IN.values()]
+    assert table.splitlines()[2:] == rows()
 
 
 def test_the_list_says_where_each_kind_has_its_numbers() -> None:
     section = PAGE.partition("\n## Where the numbers are\n")[2].partition("\n## ")[0]
     unwrapped = re.sub(r"\n +(?![- ])", " ", section)
-    assert re.findall(r"^(?:- |  - ).*$", unwrapped, re.MULTILINE) == [
-        line for kind in BUILT_IN.values() for line in paths(kind)
-    ]
+    assert re.findall(r"^(?:- |  - ).*$", unwrapped, re.MULTILINE) == items()
 
 
 def test_the_page_says_by_which_labels_pods_are_known() -> None:
@@ -130,15 +129,28 @@ def examples() -> list[str]:
     return re.findall(r"^```yaml\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
 
 
-def row(kind: WorkloadKind) -> str:
-    """Write a kind as a row of the table."""
-    together = kind.together.called if kind.together else "none"
-    return f"| {kind.kind} | {kind.group or '(core)'} | {', '.join(kind.versions)}; {kind.checked} | {together} |"
+def rows() -> list[str]:
+    """Write the rows of the table; kinds that are alike in all but their names are one row."""
+    alike: dict[str, list[str]] = {}
+    for kind in BUILT_IN.values():
+        together = kind.together.called if kind.together else "none"
+        cells = f"{kind.group or '(core)'} | {', '.join(kind.versions)}; {kind.checked} | {together}"
+        alike.setdefault(cells, []).append(kind.kind)
+    return [f"| {', '.join(names)} | {cells} |" for cells, names in alike.items()]
+
+
+def items() -> list[str]:
+    """Write the items of the list; kinds with their numbers in the same places are one item."""
+    groups = Counter(kind.kind for kind in BUILT_IN.values())
+    alike: dict[tuple[str, ...], list[str]] = {}
+    for kind in BUILT_IN.values():
+        name = f"{kind.kind} of {kind.group}" if groups[kind.kind] > 1 else kind.kind
+        alike.setdefault((*paths(kind),), []).append(name)
+    return [line for lines, names in alike.items() for line in (f"- {', '.join(names)}", *lines)]
 
 
 def paths(kind: WorkloadKind) -> Iterator[str]:
-    """Write where a kind has its numbers as an item of the list."""
-    yield f"- {kind.kind}{' of ' + kind.group if kind.group else ''}"
+    """Write where a kind has its numbers."""
     if kind.replicas:
         yield f"  - replicas: {', '.join(map(written, kind.replicas))}"
     if kind.counted:
