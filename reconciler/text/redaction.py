@@ -44,7 +44,11 @@ FORMS: tuple[tuple[str, str, str], ...] = (
         "eyJ",
         r"(?<![A-Za-z0-9_-])eyJ[A-Za-z0-9_-]{8,8192}\.eyJ[A-Za-z0-9_-]{8,8192}\.[A-Za-z0-9_-]{8}",
     ),
-    ("a password in a URL", "://", r"\b[a-z][a-z0-9+.-]{1,20}://[^\s/:@<>${}]{1,100}:[^\s/@<>${}]{3,200}@"),
+    (
+        "a password in a URL",
+        "://",
+        r"\b[a-z][a-z0-9+.-]{1,20}://(?:\{\{?[^{}\n]{0,80}\}\}?|[^\s/:@<>{}]){1,100}:[^\s/@<>${}]{3,200}@",
+    ),
     ("an authorization header", "", r"(?i:\b(?:bearer|basic) )(?=\S*\d)[A-Za-z0-9+/_.=-]{16}"),
 )
 """Each form's name, a part that every text of that form contains (the last form is searched for alone), and the form.
@@ -56,18 +60,29 @@ _PART = re.compile("|".join(part for _, part, _ in FORMS if part))
 
 REDACTED = "<redacted>"
 _KEY_BLOCK = re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)", re.DOTALL)
-_LOGIN = re.compile(r"(?<=://)(?:[^\s/:@<>'\"]+:(?!\d{1,5}/)[^\s<>'\"]{1,200}|[^\s/@<>'\"]+)@")
+_REFERENCES = r"(?:\$\([A-Za-z_][\w.-]*\)|\$\{[A-Za-z_]\w*\}|\{\{-?[ ]*[.$]?[A-Za-z_][\w.]*[ ]*-?\}\})+"
+"""Variables of Kubernetes and of a shell, and values of a template, none with a value of its own beside it."""
+_REFERRED_LOGIN = re.compile(rf"(?:(?:{_REFERENCES}|[^:\d]*):)?{_REFERENCES}@")
+"""A login that is no secret; a user with a digit may be a token."""
+_LOGIN = re.compile(
+    r"(?<=://)(?:(?>\{\{[^{}\n]{0,80}\}\}|[^\s/:@<>'\"])+"
+    rf":(?!(?:\d{{1,5}}|{_REFERENCES})/)(?>\{{\{{[^{{}}\n]{{0,80}}\}}\}}|[^\s<>'\"]){{1,200}}"
+    r"|(?>\{\{[^{}\n]{0,80}\}\}|[^\s/@<>'\"])+)@"
+)
 """A login in a URL, up to the last @ where it has a password: people put slashes into those. A port is no password."""
 _QUOTE = r"\\*[\"']?"
 _NAMED = re.compile(
     r"(?i)((?:password|passwd|passphrase|\bpwd(?!=/)|token|secret|api[_-]?key|access[_-]?key|signature|\bsig|credential"
     rf"|\bauth){_QUOTE}(?:,[ \t]*{_QUOTE}value{_QUOTE}[ \t]*:|=|:(?=[ \t]*\\*[\"']))[ \t]*{_QUOTE})"
+    rf"(?!{_REFERENCES}(?:[\s&\"'\\,;<>]|\Z))"
     r"(?:[^\s&\"'\\,;<>]|\\(?![\"'])){4,}"
 )
 """A value under a name of credentials: an assignment, a field in quotes at any depth, a container's variable."""
 _SPOKEN = re.compile(
     r"(?i)((?:\b(?:password|passwd|passphrase|pwd)|api[_-]?key)[ \t]*:[ \t]+"
-    r"|--[a-z-]*(?:password|token|secret|key)[ \t])(?=\S*\d)[^\s\"',;<>]{6,}"
+    r"|--[a-z-]*(?:password|token|secret|key)[ \t])"
+    rf"(?!{_REFERENCES}(?:[\s\"',;<>]|\Z))"
+    r"(?=\S*\d)[^\s\"',;<>]{6,}"
 )
 """A value without quotes: a header, a line of a form, a flag. A word without a digit is usually prose."""
 _NAMES = ("pass", "pwd", "token", "secret", "key", "sig", "credential", "auth")
@@ -118,12 +133,13 @@ def credential(text: str, name: str = "") -> str:
 def redacted(text: str) -> str:
     """Redact credentials in a text: logins of URLs, private keys, tokens, and values under names of credentials.
 
-    The surrounding text stays, and shows where to look. Redacting twice changes nothing more.
+    The surrounding text stays, and shows where to look; so do references in place of credentials, such as
+    ``$(PASSWORD)``. Redacting twice changes nothing more.
     """
     if "PRIVATE KEY" in text:
         text = _KEY_BLOCK.sub(REDACTED, text)
     if "://" in text:
-        text = _LOGIN.sub(f"{REDACTED}@", text)
+        text = _LOGIN.sub(_without_login, text)
     if any(map(text.lower().__contains__, _NAMES)):
         text = _SPOKEN.sub(rf"\1{REDACTED}", _NAMED.sub(rf"\1{REDACTED}", text))
     if _HEADER.search(text) is not None:
@@ -131,6 +147,10 @@ def redacted(text: str) -> str:
     if _PART.search(text) is None:
         return text
     return _LONG.sub(_clear, text)
+
+
+def _without_login(login: re.Match[str]) -> str:
+    return login[0] if _REFERRED_LOGIN.fullmatch(login[0]) else f"{REDACTED}@"
 
 
 def _clear(word: re.Match[str]) -> str:

@@ -49,6 +49,12 @@ SAYINGS = (
     f"connect with pwd={PASSWORD};host=db failed",
     f"GET https://acct.blob.example.com/x?sv=2022&sig={PASSWORD}&se=2026 is 403",
     f"clone https://bot:p@ss/{PASSWORD}@git.example.com/x failed",
+    f"dial postgres://$(USER):{PASSWORD}@db failed",
+    f"dial postgres://$(USER):$(PREFIX){PASSWORD}@db failed",
+    f"dial postgres://{{{{ .Values.user }}}}:{PASSWORD}@db failed",
+    f"dial postgres://ada:{PASSWORD}{{{{ .Values.suffix }}}}@db failed",
+    f"dial postgres://{PASSWORD}:$(PASS)@db failed",
+    f"ran serve --api-key=$(PREFIX){PASSWORD} --port=80",
 )
 SECRETS = (PASSWORD, *TOKENS)
 
@@ -77,6 +83,11 @@ def test_credentials_are_taken_out_and_the_rest_stays(saying: str) -> None:
         "revert commit " + "0a1b2c3d4e" * 4,
         "Get https://registry.example.com:5000/acme/image@sha256:" + "0a1b2c3d" * 8,
         "password: authentication failed; pwd=/srv/fleet; --token is missing",
+        "dial postgres://$(USER):$(PASS)@db and https://$(TOKEN)@git and redis://bot:${PASS}@cache",
+        "dial postgres://{{ .Values.user }}:{{ .Values.pass }}@db and amqp://{{.Values.user}}:{{.Values.pass}}@mq",
+        "pull http://$(HOST):$(PORT)/acme/image@sha256:0a and http://{{ .Values.host }}:{{ .Values.port }}/a@sha256:0a",
+        "ran serve --api-key=$(VLLM_API_KEY) --token ${HF_TOKEN_2} and get ?password={{.Values.pass}}&x=1",
+        '{"name": "DB_PASSWORD", "value": "$(PASS)"}',
     ],
 )
 def test_what_is_no_credential_stays_as_it_is(saying: str) -> None:

@@ -92,17 +92,25 @@ def test_credentials_in_texts_are_left_out() -> None:
     assert "hunter2" not in json.dumps(RECORD.encode(record))
 
 
-def test_credential_in_an_order_is_left_out_by_the_name_that_it_stands_under() -> None:
-    variable = {"name": "DB_PASSWORD", "value": "correct-horse"}
+def order_of_pod(variable: dict[str, str]) -> Order:
     manifest = {"kind": "Pod", "spec": {"containers": [{"env": [variable]}]}}
     spec = DeploySpec(manifests=(ManifestResource(name="pod", manifest=manifest),))
-    order = Order(
+    return Order(
         number=1, verb=Verb.CREATE, name="demo", workspace=None, within=None,
         author=Identity(name="Ada", email="ada@example.com"),
         draft=RequestDraft(name=TemplateName("demo"), workspace=None, spec=spec),
     )  # fmt: skip # one order
+
+
+def test_credential_in_an_order_is_left_out_by_the_name_that_it_stands_under() -> None:
+    order = order_of_pod({"name": "DB_PASSWORD", "value": "correct-horse"})
     assert "correct-horse" not in json.dumps(ORDERS.encode((order,)))
     assert ORDERS.decode(ORDERS.encode((order,))) != (order,)
+
+
+def test_order_that_refers_to_credentials_is_recorded_as_it_is() -> None:
+    order = order_of_pod({"name": "DATABASE_URL", "value": "postgres://$(USER):$(PASS)@db"})
+    assert ORDERS.decode(ORDERS.encode((order,))) == (order,)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -78,6 +78,8 @@ def test_a_credential_is_found_wherever_it_stands_and_never_repeated(value, what
         ({"hf_token": "notreally0123"}, "a token"),
         ({"env": [{"name": "HF_TOKEN", "value": "notreally0123"}]}, "a token"),
         ({"env": [{"name": "DB_PASSWORD", "value": "hunter22"}]}, "a password"),
+        ({"url": "postgres://$(USER):s3cr3tpw@db.example.com/app"}, "a password in a URL"),
+        ({"url": "postgres://{{ cluster.name }}:s3cr3tpw@db.example.com/app"}, "a password in a URL"),
     ],
 )
 def test_a_value_is_judged_by_the_name_it_stands_under(values, what):
@@ -90,6 +92,7 @@ def test_a_value_is_judged_by_the_name_it_stands_under(values, what):
         {"hf_token": "<your-huggingface-token>"},
         {"hf_token": "${HF_TOKEN}"},
         {"hf_token": "{{ cluster.labels.token }}"},
+        {"url": "postgres://$(USER):$(PASS)@db.example.com/app"},
         {"password": "ENC[AES256_GCM,data:aaaa,iv:bbbb,tag:cccc,type:str]"},
         {"password": "vault:secret/data/app#password"},
         {"password": "changeme"},
