@@ -12,7 +12,7 @@ from reconciler.bulkhead import Seam, attempt
 from reconciler.errors import Bug
 from reconciler.model.capacity import ClusterObservation, Observed
 from reconciler.model.ids import ClusterName, WorkloadId
-from reconciler.model.manifest_source import RepositorySource, SourceContent, UnreadSource
+from reconciler.model.manifest_source import DeployedSources, RepositorySource, SourceContent, UnreadSource
 from reconciler.model.policy import Desired, EngineName
 from reconciler.model.rollout import EngineReport
 from reconciler.model.signal import ReplicaRequest, SignalFreshness
@@ -54,6 +54,7 @@ class JoinedView:
         nameless: dict[ClusterName, str] = {}
         reached_by: dict[ClusterName, str] = {}
         sources: dict[RepositorySource, SourceContent | UnreadSource] = {}
+        applications: DeployedSources = {}
         helm = False
         for view in self._views:
             observed = attempt(Seam.VIEW, type(view).__name__, view.observe)
@@ -65,6 +66,7 @@ class JoinedView:
             reporting |= seen.reporting
             nameless |= seen.nameless
             sources |= seen.sources
+            applications = {**applications, **seen.applications}
             reached_by |= seen.reached_by
             reports.append(seen.reports)
             for workload, asked in seen.asks.items():
@@ -83,6 +85,7 @@ class JoinedView:
             reports=self._join_reports(tuple(part for part in reports if part)),
             reporting=reporting,
             sources=sources,
+            applications=applications,
             nameless=nameless,
             reached_by=reached_by,
             helm=helm,

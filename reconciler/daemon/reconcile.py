@@ -169,6 +169,22 @@ def observe_and_decide(
     return PassDecision.of(inputs, tips, memory.decided.plan)
 
 
+def look(world: World, source: SourceReader, commit: CommitId) -> tuple[Observed, Desired]:
+    """Look at the clusters, and return the fleet that is made from what is seen there.
+
+    Where an Application names another repository than before, that is looked at as well.
+    """
+    before = source.desired(commit)
+    world.clusters.follow(before)
+    observed = world.clusters.observe()
+    desired = source.expanded(commit, observed)
+    if desired.sources != before.sources:
+        world.clusters.follow(desired)
+        observed = world.clusters.observe()
+        desired = source.expanded(commit, observed)
+    return observed, desired
+
+
 def read_input(
     world: World, memory: Memory, tips: Tips, orders: tuple[Order, ...], seen: Observed | None = None
 ) -> PassInput:
@@ -177,9 +193,7 @@ def read_input(
         raise missing_branch(world.repository, world.source_branch)
     ledger = memory.branch.ledger(tips.output)
     if seen is None:
-        world.clusters.follow(memory.source.desired(tips.source))
-        observed = world.clusters.observe()
-        desired = memory.source.expanded(tips.source, observed)
+        observed, desired = look(world, memory.source, tips.source)
         seen = with_template_differences(with_unknown_clusters(observed, desired), desired)
     else:
         desired = memory.source.expanded(tips.source, seen)

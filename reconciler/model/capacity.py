@@ -19,7 +19,7 @@ from reconciler.model.kubernetes.scheduling import (
     Toleration,
     UnstatedRequests,
 )
-from reconciler.model.manifest_source import RepositoryContents
+from reconciler.model.manifest_source import DeployedSources, RepositoryContents
 from reconciler.model.policy import EngineName
 from reconciler.model.rollout import EngineReport
 from reconciler.model.signal import ReplicaRequest, SignalFreshness
@@ -326,6 +326,8 @@ class Observed:
     engine: its API was listed and is watched, or does not exist; never one that refuses access or is out of reach."""
     sources: RepositoryContents = field(default_factory=dict)
     """What was read from other repositories that templates are made from."""
+    applications: DeployedSources = field(default_factory=dict)
+    """What Argo CD's Applications that templates are made from have deployed; without an entry it is unknown."""
     nameless: Mapping[ClusterName, str] = field(default_factory=dict)
     """Clusters that cannot be watched for lack of a connection, with a hint."""
     reached_by: Mapping[ClusterName, str] = field(default_factory=dict)

@@ -77,15 +77,22 @@ class RepositorySource:
     url: str
     """Without a password."""
     revision: str
-    """The branch."""
+    """The branch; empty where a commit is read."""
     path: str
+    """Empty for the whole repository."""
     commit: str = ""
     """The only version that may be deployed; empty for the one that is there."""
+    at: str = ""
+    """The commit that is read, whatever branch it is on, as Argo CD names it; empty for the newest of the branch."""
+    recurse: bool = True
+    """Whether directories in the directory count."""
+    namespace: str = ""
+    """The namespace of objects that name none; empty for that of their placement."""
 
     @property
     def title(self) -> str:
         """The source in messages."""
-        return f"{self.path} of {self.url}"
+        return f"{self.path or 'the root'} of {self.url}"
 
     @property
     def in_repository(self) -> bool:
@@ -97,7 +104,31 @@ class RepositorySource:
         return f"{self.url}@{commit}:{self.path}"
 
 
-ManifestSource: TypeAlias = PathSource | WorkloadSource | RepositorySource
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArgoCDSource:
+    """An Application of Argo CD, which says what of which repository runs on the primary cluster."""
+
+    name: str
+    """Its name, in the namespace of Argo CD."""
+    commit: str = ""
+    """The only version that may be deployed; empty for the one that is there."""
+
+    @property
+    def title(self) -> str:
+        """The source in messages."""
+        return f"Application {self.name}"
+
+    @property
+    def in_repository(self) -> bool:
+        """Whether it is read with the files of the fleet repository, so that its trouble is an error of them."""
+        return False
+
+    def at_version(self, commit: str, digest: str) -> str:  # noqa: ARG002 -- of live objects the digest is the version
+        """Write what was read, for records and trailers."""
+        return f"Application/{self.name}@{commit}"
+
+
+ManifestSource: TypeAlias = PathSource | WorkloadSource | RepositorySource | ArgoCDSource
 """Where the objects of a template come from."""
 
 
@@ -132,8 +163,11 @@ class UnreadSource:
         return f"{self.message} ({self.remedy})"
 
 
-SourceContents: TypeAlias = Mapping[SourceKey, SourceContent | UnreadSource]
-"""What is known of sources."""
+SourceContents: TypeAlias = Mapping[SourceKey, SourceContent | UnreadSource | RepositorySource]
+"""What is known of sources; of an Application, the source in another repository that it names."""
+
+DeployedSources: TypeAlias = Mapping[str, RepositorySource | UnreadSource]
+"""What Applications have deployed, each by its name: a path of a repository at a commit."""
 
 RepositoryContents: TypeAlias = Mapping[RepositorySource, SourceContent | UnreadSource]
 """What was read from other repositories."""

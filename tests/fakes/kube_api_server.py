@@ -129,12 +129,14 @@ def object_key(path: str) -> tuple[str, str] | None:
 
 
 def meant(raw: Raw, path: str, query: dict[str, str]) -> bool:
-    """Tell whether an object is in the namespace of a path, if that has one, and has the label that is asked for."""
+    """Tell whether an object is in the namespace of a path, if that has one, and has the label or name asked for."""
     scope = path.partition("/namespaces/")[2].split("/")
     label, _, value = query.get("labelSelector", "").partition("=")
     labels = raw["metadata"].get("labels", {})
     here = len(scope) < 2 or raw["metadata"].get("namespace") == scope[0]
-    return here and (not label or (label in labels and value in ("", labels[label])))
+    name = query.get("fieldSelector", "").removeprefix("metadata.name=")
+    named = name in ("", raw["metadata"]["name"])
+    return here and named and (not label or (label in labels and value in ("", labels[label])))
 
 
 class Handler(BaseHTTPRequestHandler):

@@ -7,7 +7,7 @@ import pytest
 from reconciler.core.fleet.sources.patches import merged
 from reconciler.core.fleet.sources.plain_manifests import in_source, plain_manifests, read_source
 from reconciler.model.ids import BlobId
-from reconciler.model.manifest_source import PathSource, SourceContent, UnreadSource
+from reconciler.model.manifest_source import PathSource, RepositorySource, SourceContent, UnreadSource
 from reconciler.model.plan import Reason
 from reconciler.model.tree import TreeEntry
 from tests.builders.fleet_files import errors
@@ -316,6 +316,20 @@ def test_files_of_a_source_are_those_of_its_path():
     assert in_source("apps/vllm.yaml", "apps/vllm.yaml")
     assert not in_source("apps/vllm", "apps/vllm-old/deployment.yaml")
     assert not in_source("apps/vllm", "apps/vllm/README.md")
+
+
+def test_objects_without_a_namespace_get_that_of_the_source_where_they_need_one():
+    data = b"\n---\n".join(
+        b"{apiVersion: %s, kind: %s, metadata: {name: a%s}}" % parts
+        for parts in ((b"v1", b"ConfigMap", b""), (b"v1", b"Service", b", namespace: own"), (b"v1", b"Namespace", b""))
+    )
+    source = RepositorySource(url="u", revision="", path="", namespace="demo", recurse=False)
+    entries = [TreeEntry(path=path, blob=BlobId("1" * 40), size=1) for path in ("a.yaml", "deeper/a.yaml")]
+    content = read_source(source, entries, lambda blobs: dict.fromkeys(blobs, data), "")
+    assert isinstance(content, SourceContent)
+    namespaces = {manifest["kind"]: manifest["metadata"].get("namespace") for manifest in content.manifests}
+    assert namespaces == {"ConfigMap": "demo", "Service": "own", "Namespace": None}
+    assert len(content.manifests) == 3
 
 
 def test_lists_are_read_item_by_item():

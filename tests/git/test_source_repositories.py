@@ -95,6 +95,31 @@ def test_content_is_read_renewed_and_kept_for_a_while(apps: Path, tmp_path: Path
         view.close()
 
 
+def test_a_commit_is_read_whatever_branch_it_is_on_and_only_once(apps: Path, tmp_path: Path) -> None:
+    old, new = commit(apps, DEPLOYMENT.replace("vllm:1.0", "vllm:0.9")), commit(apps, DEPLOYMENT)
+    subprocess.run(["git", "-C", apps, "branch", "-qm", "main", "trunk"], check=True)
+    wanted = [replace(READ, revision="", at=at) for at in (old, new, "9" * 40)]
+
+    def opened(url: str, revision: str) -> GitRepository:
+        return GitRepository(str(apps), cache=tmp_path / "cache", source_branch=revision)
+
+    view = SourceRepositories(opened, clock=Clock(), patience=PATIENCE, every=timedelta(milliseconds=1))
+    try:
+        fleet = Fleet(source_repositories=(URL,))
+        view.follow(Desired(commit=CommitId("c"), fleet=fleet, sources=frozenset(map(SourceKey, wanted))))
+        first, second, lost = (view.observe().sources[source] for source in wanted)
+        apps.rename(tmp_path / "gone")
+        assert view.observe().sources[wanted[0]] is first
+    finally:
+        view.close()
+    assert isinstance(first, SourceContent)
+    assert isinstance(second, SourceContent)
+    assert (first.version, second.version) == (old, new)
+    assert "vllm:0.9" in str(first.manifests)
+    assert isinstance(lost, UnreadSource)
+    assert "fetching commit 999999999999 of" in lost.message
+
+
 def until(
     view: SourceRepositories, wakes: Queue[str], holds: Callable[[SourceContent | UnreadSource], bool]
 ) -> SourceContent | UnreadSource:

@@ -159,6 +159,18 @@ class RemoteBranches:
         if done.status:
             raise self.failure(doing, done)
 
+    def fetch_commit(self, commit: str) -> None:
+        """Fetch a commit by its id, without its history; no ref moves.
+
+        Servers give any commit that a branch or tag of theirs leads to. Raises InvalidInput where this one does not.
+        """
+        doing = f"fetching commit {commit[:12]} of {self.remote.url}"
+        done = self.runner.run([*_FETCH, "--depth=1", address.NAME, commit], remote=True)
+        if "not our ref" in done.stderr or "couldn't find remote ref" in done.stderr:
+            raise InvalidInput(f"{doing}: it is not there any more (push it to a branch again, or sync another one)")
+        if done.status:
+            raise self.failure(doing, done)
+
     def shallow(self) -> frozenset[str]:
         """Return the commits that were fetched without their parents."""
         return self._mirror.shallow()

@@ -134,6 +134,14 @@ class GitRepository:
         """
         return self._branches.fetch()
 
+    def fetch_commit(self, commit: CommitId) -> None:
+        """Fetch a commit of any branch by its id, where the mirror lacks it.
+
+        Raises Transient and InvalidInput as `fetch` does, and InvalidInput for a commit that the remote does not have.
+        """
+        if not self._branches.reader.holds(checked_id(commit)):
+            self._branches.fetch_commit(commit)
+
     def propose(self, branch: str) -> Proposal:
         """Fetch a branch of the remote, and find the newest commit that it shares with the source branch.
 

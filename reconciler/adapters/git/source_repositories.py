@@ -14,6 +14,7 @@ from reconciler.bulkhead import Seam, attempt
 from reconciler.core.fleet.sources.plain_manifests import read_source
 from reconciler.errors import Bug, InvalidInput, OverspillError
 from reconciler.model.capacity import Observed
+from reconciler.model.ids import CommitId
 from reconciler.model.manifest_source import RepositoryContents, RepositorySource, SourceContent, UnreadSource
 from reconciler.model.policy import Desired
 from reconciler.ports import Clock, Wake
@@ -21,6 +22,8 @@ from reconciler.ports import Clock, Wake
 WOKEN_BY = "observation"
 EVERY = timedelta(seconds=30)
 """Time between two rounds, as between two looks at the fleet repository."""
+_ANY = "main"
+"""The branch that a repository is opened with of which only commits are read."""
 _LAST = 2
 """Seconds for the thread to end; one that waits for a remote ends with the process."""
 MAX_AGE = timedelta(minutes=2)
@@ -97,8 +100,9 @@ class SourceRepositories:
                 if closing:
                     return
                 start = monotonic()
-                for url, revision in sorted({(source.url, source.revision) for source in wanted}):
-                    here = [source for source in wanted if (source.url, source.revision) == (url, revision)]
+                open_sources = [source for source in wanted if not self._is_final(source)]
+                for url, revision, at in sorted({(each.url, each.revision, each.at) for each in open_sources}):
+                    here = [each for each in open_sources if (each.url, each.revision, each.at) == (url, revision, at)]
                     self._publish(self._round(opened, stack, (url, revision), here))
                 with self._changed:
                     rest = max(0.0, self._every - (monotonic() - start))
@@ -115,10 +119,10 @@ class SourceRepositories:
         place: tuple[str, str],
         sources: Iterable[RepositorySource],
     ) -> RepositoryContents:
-        """Read the sources in one branch of a repository."""
+        """Read the sources in one branch of a repository, or at one commit of it."""
         try:
             if place not in opened:
-                opened[place] = stack.enter_context(self._open(*place))
+                opened[place] = stack.enter_context(self._open(place[0], place[1] or _ANY))
             contents = attempt(Seam.VIEW, place[0], partial(self._read, opened[place], sources))
             if not isinstance(contents, Bug):
                 return contents
@@ -132,10 +136,17 @@ class SourceRepositories:
             if source not in self._read_at or now - self._read_at[source] > MAX_AGE
         }
 
+    def _is_final(self, source: RepositorySource) -> bool:
+        """Tell whether a source was read that cannot change: a commit."""
+        return bool(source.at) and isinstance(self._contents.get(source), SourceContent)
+
     def _read(self, repository: GitRepository, sources: Iterable[RepositorySource]) -> RepositoryContents:
-        commit = repository.fetch().source
+        (at,) = {source.at for source in sources}
+        commit = CommitId(at) if at else repository.fetch().source
         if commit is None:
             raise InvalidInput("the branch does not exist")
+        if at:
+            repository.fetch_commit(commit)
         entries = repository.entries(commit, sizes=True)
         contents: dict[RepositorySource, SourceContent | UnreadSource] = {}
         for source in sources:

@@ -71,6 +71,8 @@ class ListOptions:
     """Their namespace; empty for all."""
     selector: str = ""
     """Their label selector; empty for all."""
+    name: str = ""
+    """The name of the only one; empty for all."""
     page: int | None = None
     """Objects on a page of a resource whose objects are large."""
 
@@ -103,6 +105,8 @@ class Stream:
         self._pace = pace
         self._paths = resource.paths(options.namespace)
         self._selected: dict[str, object] = {"labelSelector": options.selector} if options.selector else {}
+        if options.name:
+            self._selected["fieldSelector"] = f"metadata.name={options.name}"
         self._limit = min(options.page or pace.page, pace.page)
         self._path = ""
         self._version = ""

@@ -11,7 +11,7 @@ from reconciler.core.engines import ENGINES
 from reconciler.core.engines.logins import LoginSource
 from reconciler.core.engines.reports import ReportSource
 from reconciler.core.fleet.objects import first_names
-from reconciler.core.fleet.watched_workloads import live_sources, watched_workloads
+from reconciler.core.fleet.watched_workloads import followed_applications, live_sources, watched_workloads
 from reconciler.core.observe.kubernetes.ownership import BUILT_IN_MARKS, Marks, marks_by_label
 from reconciler.core.workloads.builtin_kinds import NO_KINDS, Kinds
 from reconciler.errors import Problem
@@ -20,6 +20,9 @@ from reconciler.model.manifest_source import WorkloadSource
 from reconciler.model.policy import Connection, Desired, EngineName
 from reconciler.model.workload import WorkloadRef
 from reconciler.text.findings import shortened
+
+APPLICATIONS = "Applications of Argo CD"
+"""The path of problems with the Applications that templates are made from."""
 
 
 class Contexts:
@@ -68,6 +71,21 @@ class ControlTarget:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ApplicationTarget:
+    """Applications of Argo CD to watch."""
+
+    connection: Connection
+    namespace: str
+    """The namespace of Argo CD."""
+    names: frozenset[str]
+    """Never empty."""
+
+    def same_place(self, other: ApplicationTarget | None) -> bool:
+        """Tell whether both are in one namespace of one cluster."""
+        return other is not None and (self.connection, self.namespace) == (other.connection, other.namespace)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterTarget:
     """A cluster to watch."""
 
@@ -98,6 +116,8 @@ class Targets:
 
     clusters: Mapping[ClusterName, ClusterTarget] = field(default_factory=dict)
     control: Mapping[EngineName, ControlTarget] = field(default_factory=dict)
+    applications: ApplicationTarget | None = None
+    """The Applications that templates are made from; None without any, or without a connection to Argo CD."""
     deployed: Mapping[EngineName, frozenset[ClusterName]] = field(default_factory=dict)
     """The clusters of each engine."""
     lost: Mapping[str, str] = field(default_factory=dict)
@@ -113,6 +133,7 @@ def watch_targets(desired: Desired, contexts: frozenset[str], *, has_kubeconfig:
     """
     refs = watched_workloads(desired)
     control = _control_planes(desired, has_kubeconfig=has_kubeconfig)
+    applications = _applications(desired, has_kubeconfig=has_kubeconfig)
     with_logins = next((target for target in control.values() if target.logins is not None), None)
     marks = marks_by_label(desired.kinds)
     free = _free_contexts(desired, contexts)
@@ -140,6 +161,8 @@ def watch_targets(desired: Desired, contexts: frozenset[str], *, has_kubeconfig:
         deployed.setdefault(cluster.engine, set()).add(name)
     named = {f"cluster {name}": target.connection.context for name, target in clusters.items()}
     named |= {target.title: target.connection.context for target in control.values()}
+    if applications is not None:
+        named[APPLICATIONS] = applications.connection.context
     lost = {
         path: f"the kubeconfig has no context {shortened(context)} ({free})"
         for path, context in named.items()
@@ -148,6 +171,7 @@ def watch_targets(desired: Desired, contexts: frozenset[str], *, has_kubeconfig:
     return Targets(
         clusters=clusters,
         control=control,
+        applications=applications,
         deployed={engine: frozenset(names) for engine, names in deployed.items()},
         lost=lost,
         nameless=nameless,
@@ -182,6 +206,15 @@ def _control_planes(desired: Desired, *, has_kubeconfig: bool) -> dict[EngineNam
                 engine=name, title=engine.title, connection=plane.connection, reports=reports, logins=logins
             )
     return targets
+
+
+def _applications(desired: Desired, *, has_kubeconfig: bool) -> ApplicationTarget | None:
+    """List the Applications that templates are made from, where Argo CD can be reached."""
+    names, settings = followed_applications(desired), desired.fleet.argocd
+    connection = settings.connection
+    if not names or connection is None or not (connection.in_cluster or has_kubeconfig):
+        return None
+    return ApplicationTarget(connection=connection, namespace=settings.namespace, names=names)
 
 
 def _reachable(connection: Connection, with_logins: ControlTarget | None, *, has_kubeconfig: bool) -> bool:

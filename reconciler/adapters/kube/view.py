@@ -19,7 +19,16 @@ from reconciler.adapters.kube.cluster import FollowedCluster
 from reconciler.adapters.kube.control_plane import FollowedControlPlane
 from reconciler.adapters.kube.login import ArgoSecretLogin, KubeconfigLogin, Login
 from reconciler.adapters.kube.server import ApiServer
-from reconciler.adapters.kube.targets import ClusterTarget, Contexts, ControlTarget, Targets, watch_targets
+from reconciler.adapters.kube.source_applications import FollowedApplications
+from reconciler.adapters.kube.targets import (
+    APPLICATIONS,
+    ApplicationTarget,
+    ClusterTarget,
+    Contexts,
+    ControlTarget,
+    Targets,
+    watch_targets,
+)
 from reconciler.adapters.kube.timing import WatchTiming
 from reconciler.bulkhead import Seam, attempt
 from reconciler.core.workloads.watch import ChangeEffect
@@ -70,6 +79,7 @@ class KubeObservations:
         self._targets = Targets()
         self._clusters: dict[ClusterName, FollowedCluster] = {}
         self._control: dict[EngineName, FollowedControlPlane] = {}
+        self._applications: FollowedApplications | None = None
         self._report_parts: tuple[Mapping[str, EngineReport], ...] = ()
         self._reports: Mapping[str, EngineReport] = {}
         self._background: set[asyncio.Task[None]] = set()
@@ -85,7 +95,9 @@ class KubeObservations:
         if desired is self._followed[0] and contexts == self._followed[1]:
             return
         targets = watch_targets(desired, contexts, has_kubeconfig=self._kubeconfig is not None)
-        changed = (targets.clusters, targets.control) != (self._targets.clusters, self._targets.control)
+        before = self._targets
+        changed = (targets.clusters, targets.control) != (before.clusters, before.control)
+        changed = changed or targets.applications != before.applications
         if changed:
             self._run(self._settle(targets), _SOON)
         self._followed, self._targets = (desired, contexts), targets
@@ -132,8 +144,14 @@ class KubeObservations:
             elif reports is not None:
                 all_reports.append(reports)
                 reporting |= dict.fromkeys(self._targets.deployed.get(engine, ()), engine)
+        applications = self._applications
+        if applications is not None:
+            lost = self._targets.lost.get(APPLICATIONS)
+            problems += _warnings(APPLICATIONS, (f"cannot be watched: {lost}",) if lost else applications.troubles())
+            problems += applications.problems(APPLICATIONS)
         return Observed(
             clusters=seen,
+            applications={} if applications is None else applications.sources(),
             reports=self._join_reports(tuple(filter(None, all_reports))),
             reporting=reporting,
             nameless=self._targets.nameless,
@@ -198,8 +216,17 @@ class KubeObservations:
         for name, target in targets.clusters.items():
             if name not in self._clusters:
                 self._clusters[name] = self._followed_cluster(target)
+        before = self._applications
+        if before is not None and not before.target.same_place(targets.applications):
+            self._applications = None
+            going.append(before.close())
+        if targets.applications is not None:
+            if self._applications is None:
+                self._applications = self._followed_applications(targets.applications)
+            else:
+                await self._applications.retarget(targets.applications)
         await asyncio.gather(*going, *self._background)
-        if not targets.clusters and not targets.control and self._wake_timer is not None:
+        if not (targets.clusters or targets.control or targets.applications) and self._wake_timer is not None:
             self._wake_timer.cancel()
             self._wake_timer = None
 
@@ -228,6 +255,22 @@ class KubeObservations:
             pace=self._pace,
             changed=self._schedule_wake,
             renewed=lambda: self._renew(target.engine),
+            moved=moved,
+        )
+        return followed
+
+    def _followed_applications(self, target: ApplicationTarget) -> FollowedApplications:
+        def moved() -> None:
+            if self._applications is followed:
+                self._applications = self._followed_applications(followed.target)
+                self._spawn(followed.close())
+
+        followed = FollowedApplications(
+            target,
+            KubeconfigLogin(target.connection, self._kubeconfig),
+            clock=self._clock,
+            pace=self._pace,
+            changed=self._schedule_wake,
             moved=moved,
         )
         return followed
@@ -266,7 +309,11 @@ class KubeObservations:
 
     async def _wait(self) -> None:
         """Wait until each cluster has been listed or has failed once."""
-        followed: list[FollowedCluster | FollowedControlPlane] = [*self._clusters.values(), *self._control.values()]
+        followed: list[FollowedCluster | FollowedControlPlane | FollowedApplications] = [
+            *self._clusters.values(),
+            *self._control.values(),
+            *((self._applications,) if self._applications is not None else ()),
+        ]
         waiting = [asyncio.create_task(cluster.settle()) for cluster in followed]
         if waiting:
             _, late = await asyncio.wait(waiting, timeout=self._patience)

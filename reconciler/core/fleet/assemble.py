@@ -54,7 +54,7 @@ from reconciler.core.workloads.single_run import runs_once
 from reconciler.errors import Bug, Severity
 from reconciler.model.ids import BlobId, ClusterName, CommitId, WorkloadId, WorkspaceName
 from reconciler.model.kubernetes.object_schema import CustomKind, ObjectSchemas
-from reconciler.model.manifest_source import SourceContents
+from reconciler.model.manifest_source import RepositorySource, SourceContents, SourceKey
 from reconciler.model.policy import Cluster, Desired, Fleet, Workspace
 from reconciler.model.workload import WorkloadRef, WorkloadTemplate
 from reconciler.text.findings import Finding, Loc
@@ -184,10 +184,13 @@ def _assembly(
         clusters=clusters,
         workspaces=workspaces,
         templates={workload: template for workload, (template, _) in templates.items()},
-        sources=frozenset(
-            source_key(placed.value.source, workspaces[template.workspace])
-            for template, placed in templates.values()
-            if placed.value.source is not None
+        sources=_with_places(
+            (
+                source_key(placed.value.source, workspaces[template.workspace])
+                for template, placed in templates.values()
+                if placed.value.source is not None
+            ),
+            contents,
         ),
         gpr_templates=gprs,
         limits=requests.workspace_limits(work, workspaces, clusters),
@@ -447,8 +450,18 @@ def _expand(
     """Put the objects of its source into a template, if it has one."""
     if draft.source is None:
         return Expansion(draft=draft)
-    key = source_key(draft.source, workspace)
-    return expand(draft, unlisted(draft.source, fleet) or contents.get(key), commit, kinds)
+    content = unlisted(draft.source, fleet) or contents.get(source_key(draft.source, workspace))
+    if not isinstance(content, RepositorySource):
+        return expand(draft, content, commit, kinds)
+    read = unlisted(content, fleet) or contents.get(SourceKey(content))
+    return expand(draft, None if isinstance(read, RepositorySource) else read, commit, kinds, content)
+
+
+def _with_places(keys: Iterable[SourceKey], contents: SourceContents) -> frozenset[SourceKey]:
+    """Add to sources those in other repositories that Applications among them name."""
+    own = frozenset(keys)
+    places = (contents.get(key) for key in own)
+    return own | {SourceKey(place) for place in places if isinstance(place, RepositorySource)}
 
 
 def _excuse(work: FleetObjects, draft: TemplateDraft) -> None:

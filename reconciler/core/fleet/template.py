@@ -20,7 +20,14 @@ from reconciler.core.workloads.single_run import RUNS_ONCE
 from reconciler.errors import Severity
 from reconciler.model.ids import ClusterName, TemplateName, WorkspaceName
 from reconciler.model.kubernetes.workload_kind import path
-from reconciler.model.manifest_source import ManifestPatch, ManifestSource, PathSource, RepositorySource, WorkloadSource
+from reconciler.model.manifest_source import (
+    ArgoCDSource,
+    ManifestPatch,
+    ManifestSource,
+    PathSource,
+    RepositorySource,
+    WorkloadSource,
+)
 from reconciler.model.workload import DeploySpec, Json, StepType, WorkloadRef
 from reconciler.text.findings import Finding, Loc, shortened
 from reconciler.text.spelling import nearest
@@ -125,9 +132,10 @@ def _sourced_draft(file: WorkloadTemplateFile, source: FromFile) -> tuple[Templa
     place = _manifest_source(source)
     if ref is None and isinstance(place, WorkloadSource):
         ref = WorkloadRef(namespace=place.namespace, name=place.name, kind=place.kind, group=place.group)
-    if ref is None and isinstance(place, RepositorySource):
+    if ref is None and isinstance(place, RepositorySource | ArgoCDSource):
+        part = "repository" if isinstance(place, RepositorySource) else "application"
         message, hint = "nothing says which object on the primary it counts", _ANNOTATE
-        findings = (*findings, Finding(loc=("spec", "from", "repository"), message=message, hint=hint))
+        findings = (*findings, Finding(loc=("spec", "from", part), message=message, hint=hint))
     kept = tuple(finding for finding in findings if finding.loc not in (_UNCOUNTED, ("spec",)))
     return replace(
         draft,
@@ -143,6 +151,8 @@ def _manifest_source(file: FromFile) -> ManifestSource:
     live, other = file.workload, file.repository
     if other is not None:
         return RepositorySource(url=other.url, revision=other.revision, path=other.path, commit=file.pin)
+    if file.application is not None:
+        return ArgoCDSource(name=file.application.name, commit=file.pin)
     if live is None:
         return PathSource(path=file.path or "", commit=file.pin)
     group = live.api_version.rpartition("/")[0]

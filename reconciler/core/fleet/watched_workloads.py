@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from reconciler.model.ids import ClusterName
-from reconciler.model.manifest_source import WorkloadSource
+from reconciler.model.manifest_source import ArgoCDSource, WorkloadSource
 from reconciler.model.policy import Desired
 from reconciler.model.workload import WorkloadRef
 
@@ -25,3 +25,8 @@ def live_sources(desired: Desired, cluster: ClusterName) -> frozenset[WorkloadSo
     return frozenset(
         key.source for key in desired.sources if key.cluster == cluster and isinstance(key.source, WorkloadSource)
     )
+
+
+def followed_applications(desired: Desired) -> frozenset[str]:
+    """Return the names of Argo CD's Applications that templates are made from."""
+    return frozenset(key.source.name for key in desired.sources if isinstance(key.source, ArgoCDSource))

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 from reconciler.core.engines import ENGINES
-from reconciler.core.fleet.watched_workloads import watched_workloads
+from reconciler.core.fleet.watched_workloads import followed_applications, watched_workloads
 from reconciler.core.observe.kubernetes.resources import (
     CONTROLLERS,
     SIGNALS,
@@ -74,14 +74,16 @@ def granted_rights(desired: Desired, server: AskedServer) -> Iterator[NeededRigh
 
 
 def fleet_servers(desired: Desired) -> tuple[AskedServer, ...]:
-    """List the API servers of a fleet: its clusters, and then the control planes whose engine deploys anything."""
+    """List the API servers of a fleet: its clusters, and then the control planes that anything is asked of."""
     servers = [
         AskedServer(title=str(name), cluster=name, connection=cluster.connection)
         for name, cluster in sorted(desired.clusters.items())
     ]
     for name in EngineName:
         plane = ENGINES[name].control_plane(desired.fleet)
-        if plane is not None and any(cluster.engine is name for cluster in desired.clusters.values()):
+        used = any(cluster.engine is name for cluster in desired.clusters.values())
+        used = used or (name is EngineName.ARGOCD and bool(followed_applications(desired)))
+        if plane is not None and used:
             servers.append(AskedServer(title=ENGINES[name].title, engine=name, connection=plane.connection))
     return tuple(servers)
 

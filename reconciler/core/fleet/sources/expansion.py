@@ -20,6 +20,7 @@ from reconciler.core.workloads.pods import pod_template_sites
 from reconciler.errors import Severity
 from reconciler.model.ids import CommitId
 from reconciler.model.manifest_source import (
+    ArgoCDSource,
     MadeFrom,
     ManifestSource,
     RepositorySource,
@@ -58,7 +59,12 @@ def source_key(source: ManifestSource, workspace: Workspace) -> SourceKey:
 
 
 def unlisted(source: ManifestSource, fleet: Fleet) -> UnreadSource | None:
-    """Say that the Fleet does not name the repository of a source; None where it does, and for other sources."""
+    """Say what the Fleet does not name: the repository of a source, or the cluster of Argo CD; None for others."""
+    if isinstance(source, ArgoCDSource) and fleet.argocd.connection is None:
+        return UnreadSource(
+            message="nothing says how Argo CD's own cluster is reached",
+            remedy="say in the Fleet: spec.argocd.connection: {context: ...} or {inCluster: true}",
+        )
     if not isinstance(source, RepositorySource) or source.url in fleet.source_repositories:
         return None
     return UnreadSource(
@@ -67,11 +73,16 @@ def unlisted(source: ManifestSource, fleet: Fleet) -> UnreadSource | None:
 
 
 def expand(
-    draft: TemplateDraft, content: SourceContent | UnreadSource | None, commit: CommitId, kinds: Kinds
+    draft: TemplateDraft,
+    content: SourceContent | UnreadSource | None,
+    commit: CommitId,
+    kinds: Kinds,
+    place: RepositorySource | None = None,
 ) -> Expansion:
     """Put the objects of a source into a template; None is a source that nobody has looked at yet.
 
-    `commit` is the one of the source branch. The replicas of the objects are those of each placement.
+    `commit` is the one of the source branch, `place` the source that an Application names. The replicas of the objects
+    are those of each placement.
     """
     source, file = draft.source, draft.file
     if source is None or file is None:
@@ -106,7 +117,7 @@ def expand(
     whole = replace(whole, source=source, file=file, spelling=spelling, patches=draft.patches)
     findings = (*findings, *_credentials(manifests, own), *check_patches(whole.spec, whole.ref, draft.patches, kinds))
     told = tuple(spelling.of(finding) for finding in findings)
-    text = source.at_version(content.version or commit, digest)
+    text = (place or source).at_version(content.version or commit, digest)
     made_from = MadeFrom(text=text, digest=digest, images=_images(manifests, kinds))
     return Expansion(draft=whole, findings=told, made_from=made_from, unread=why_not_deployed(told))
 
@@ -116,7 +127,7 @@ def _parted(source: ManifestSource, content: SourceContent, digest: str) -> Unre
     match source:
         case WorkloadSource(digest=pin):
             version = digest
-        case RepositorySource(commit=pin):
+        case RepositorySource(commit=pin) | ArgoCDSource(commit=pin):
             version = content.version
         case _:
             return None

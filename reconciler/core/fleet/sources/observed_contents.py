@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from reconciler.model.capacity import Observed
 from reconciler.model.manifest_source import (
+    ArgoCDSource,
     RepositorySource,
     SourceContent,
     SourceContents,
@@ -20,12 +21,19 @@ def observed_contents(sources: Iterable[SourceKey], observed: Observed) -> Sourc
 
     Of a cluster that is out of sight the last observation counts, as long as there is one.
     """
-    contents: dict[SourceKey, SourceContent | UnreadSource] = {}
+    contents: dict[SourceKey, SourceContent | UnreadSource | RepositorySource] = {}
     for key in sources:
         if isinstance(key.source, WorkloadSource):
             contents[key] = _content(key, key.source, observed)
         elif isinstance(key.source, RepositorySource) and key.source in observed.sources:
             contents[key] = observed.sources[key.source]
+        elif isinstance(key.source, ArgoCDSource):
+            contents[key] = place = observed.applications.get(key.source.name) or UnreadSource(
+                message=f"Argo CD is unseen, so that what {key.source.title} deploys is unknown",
+                remedy="see why its Applications are not looked at",
+            )
+            if isinstance(place, RepositorySource) and place in observed.sources:
+                contents[SourceKey(place)] = observed.sources[place]
     return contents
 
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 
 from reconciler.core.fleet.file import ParsedFile
 from reconciler.core.fleet.template import TemplateDraft
 from reconciler.core.schema import KindSupport, kind_verdict, yaml
+from reconciler.core.workloads.api_kinds import cluster_scoped, group_kind
 from reconciler.core.workloads.builtin_kinds import BUILT_IN
 from reconciler.core.workloads.portable_object import quoted
 from reconciler.errors import InvalidInput
@@ -25,11 +27,13 @@ _LAST = frozenset({"Service"})
 _KINDS = frozenset(kind.kind for kind in BUILT_IN.values())
 
 
-def in_source(path: str, name: str) -> bool:
-    """Tell whether a file is of a source: the file itself, or one below the directory, at any depth."""
-    return name == path or (
-        name.startswith(f"{path}/") and (name.endswith(ENDINGS) or name.rpartition("/")[2] in _RENDERED)
-    )
+def in_source(path: str, name: str, *, recurse: bool = True) -> bool:
+    """Tell whether a file is of a source: the file itself, or one below the directory, at any depth with `recurse`."""
+    directory = f"{path}/" if path else ""
+    if name == path or not name.startswith(directory):
+        return name == path
+    within = name.removeprefix(directory)
+    return (recurse or "/" not in within) and (name.endswith(ENDINGS) or name.rpartition("/")[2] in _RENDERED)
 
 
 def path_sources(files: Iterable[ParsedFile]) -> frozenset[PathSource]:
@@ -49,13 +53,17 @@ def read_source(
     version: str,
 ) -> SourceContent | UnreadSource:
     """Read the files of a source in a tree, whose entries have sizes; none of one that is too large is read."""
-    own = [entry for entry in entries if in_source(source.path, entry.path)]
+    recurse, namespace = True, ""
+    if isinstance(source, RepositorySource):
+        recurse, namespace = source.recurse, source.namespace
+    own = [entry for entry in entries if in_source(source.path, entry.path, recurse=recurse)]
     for entry in own:
         if entry.size > yaml.MAX_BYTES:
             message = f"{entry.path} {yaml.too_large(entry.path, entry.size).message}"
             return UnreadSource(message=message, remedy="split it, or name the manifests alone")
     contents = {} if len(own) > MOST_FILES else read(entry.blob for entry in own)
-    return plain_manifests(source.title, {entry.path: contents.get(entry.blob, b"") for entry in own}, version)
+    files = {entry.path: contents.get(entry.blob, b"") for entry in own}
+    return _in_namespace(plain_manifests(source.title, files, version), namespace)
 
 
 def plain_manifests(title: str, files: Mapping[str, bytes], version: str) -> SourceContent | UnreadSource:
@@ -85,6 +93,19 @@ def plain_manifests(title: str, files: Mapping[str, bytes], version: str) -> Sou
                     return UnreadSource(message=f"{path}:{document.start}: {problem}", remedy="mend the file")
                 manifests.append({key: quoted(item) for key, item in value.items()})
     return SourceContent(manifests=tuple(sorted(manifests, key=_turn)), version=version)
+
+
+def _in_namespace(content: SourceContent | UnreadSource, namespace: str) -> SourceContent | UnreadSource:
+    """Write a namespace into the objects that name none and need one; an empty one changes nothing."""
+    if isinstance(content, UnreadSource) or not namespace:
+        return content
+    manifests = (
+        manifest
+        if manifest["metadata"].get("namespace") or cluster_scoped(group_kind(manifest))
+        else {**manifest, "metadata": {**manifest["metadata"], "namespace": namespace}}
+        for manifest in content.manifests
+    )
+    return replace(content, manifests=tuple(manifests))
 
 
 def _objects(value: Json) -> Iterator[Json]:

@@ -40,18 +40,27 @@ class RepositorySourceFile(Strict):
     path: SourcePath = Field(description="A file or directory of plain manifests.")
 
 
+class ApplicationSourceFile(Strict):
+    """An Application of Argo CD that deploys plain manifests on the primary cluster."""
+
+    name: Name = Field(description="Its name, in the namespace of `spec.argocd` of the Fleet.")
+
+
 class FromFile(Strict):
     """The source of a template's objects, in place of a copy of them."""
 
     workload: WorkloadSourceFile | None = Field(None, description="A live object on the primary cluster.")
     path: SourcePath | None = Field(None, description="A file or directory of plain manifests in the fleet repository.")
     repository: RepositorySourceFile | None = Field(None, description="Plain manifests in another repository.")
+    application: ApplicationSourceFile | None = Field(
+        None, description="What an Application of Argo CD has deployed: plain manifests at the commit of its last sync."
+    )
     pin: str = Field("", description="The only version that may be deployed: a digest for `workload`, else a commit.")
 
     @model_validator(mode="after")
     def _names_one(self) -> FromFile:
         """Refuse no source, and several."""
-        if [self.workload, self.path, self.repository].count(None) != 2:  # noqa: PLR2004 -- all but one
+        if [self.workload, self.path, self.repository, self.application].count(None) != 3:  # noqa: PLR2004 -- all but one
             raise refusal("names one source", "try workload: {kind: Deployment, namespace: serving, name: vllm}")
         return self
 
