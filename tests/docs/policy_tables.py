@@ -81,7 +81,7 @@ def _file(policy: str) -> Path:
 
 
 def _cell(text: str) -> str:
-    return "that of `init`" if text == _INIT else text or "none"
+    return "`init`" if text == _INIT else text or "none"
 
 
 def main() -> int:

@@ -26,7 +26,7 @@ def test_every_command_has_its_table_with_each_scenario_and_policy() -> None:
         cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
         assert cells[0] == [*HEADS.values()]
         assert {Path(name).stem for name in scenarios(command)} == {row[0] for row in cells[2:]}
-        ready_made = {"that of `init`" if name == "init" else name for name in policies(command)}
+        ready_made = {"`init`" if name == "init" else name for name in policies(command)}
         assert ready_made <= {row[1] for row in cells[2:]}
 
 
