@@ -14,17 +14,34 @@ import pytest
 import yaml
 
 from reconciler.core.observe.kubernetes.resources import plural_of
+from tests.builders.kube_objects import node, pod
 from tests.fakes.kube_api_server import Cluster, kubeconfig, serving
 
 CHECKOUT = Path(__file__).parents[2]
 PAGE = (CHECKOUT / "docs" / "tutorial" / "real-fleet.md").read_text()
 ADDRESS = "https://git.example.com/acme/fleet.git"
+DEPLOYMENT = {
+    "metadata": {"name": "vllm", "namespace": "serving"},
+    "spec": {
+        "replicas": 2,
+        "selector": {"matchLabels": {"app": "vllm"}},
+        "template": {
+            "metadata": {"labels": {"app": "vllm"}},
+            "spec": {
+                "containers": [
+                    {"name": "server", "image": "server:1", "resources": {"limits": {"nvidia.com/gpu": "1"}}}
+                ]
+            },
+        },
+    },
+}
 
 
 def commands(number: int) -> str:
-    """Find what one step of the page says to type."""
+    """Find what one step of the page says to type, but for what needs more than the clusters served here have."""
     (step,) = re.findall(rf"^## {number}\. .*?(?=^## )", PAGE, re.MULTILINE | re.DOTALL)
-    return "".join(re.findall(r"^```sh run\n(.*?)^```$", step, re.MULTILINE | re.DOTALL))
+    typed = "".join(re.findall(r"^```sh run\n(.*?)^```$", step, re.MULTILINE | re.DOTALL))
+    return re.sub("^overspill doctor .*$", "", typed, flags=re.MULTILINE)
 
 
 @pytest.fixture
@@ -47,8 +64,15 @@ def clusters(tmp_path: Path, served: dict[str, Cluster]) -> Iterator[Path]:
             cluster = Cluster()
             cluster.documents |= documents
             cluster.put("namespaces", {"metadata": {"name": "argocd"}})
+            cluster.put("nodes", node("gpu-1", 8))
             served[name] = cluster
             addresses.append((name, stack.enter_context(serving(cluster))))
+        served["worker-1"].put("pods", pod("vllm-1", on="gpu-1", namespace="serving"))
+        served["worker-1"].groups["apps"] = ["v1"]
+        served["worker-1"].documents |= {
+            "/apis/apps/v1": {"resources": [{"name": "deployments", "kind": "Deployment"}]},
+            "/apis/apps/v1/namespaces/serving/deployments/vllm": DEPLOYMENT,
+        }
         yield kubeconfig(tmp_path / "administrator", *addresses)
 
 
@@ -70,8 +94,8 @@ def test_what_is_granted_and_applied_is_for_its_own_clusters(
 
     def types(*lines: str) -> str:
         text = "\n".join(lines).replace(ADDRESS, str(remote))
-        # The engines are told where the repository is for them, which is not on this disk.
-        text = text.replace(f"--repo-url {remote}", f"--repo-url {ADDRESS}")
+        # The engines clone from an address that is not on this disk.
+        text = text.replace("overspill init ", f"overspill init --repo-url {ADDRESS} ")
         done = subprocess.run(
             ["bash", "-euo", "pipefail", "-c", text],
             cwd=tmp_path, env=person, check=False,
@@ -81,13 +105,13 @@ def test_what_is_granted_and_applied_is_for_its_own_clusters(
         return done.stdout
 
     types("git init --quiet --bare --initial-branch=main fleet.git", "echo 0 > git-read-password")
-    types(commands(1), commands(2), commands(3))
+    types(commands(1))
+    here = f"export OVERSPILL_REPO={shlex.quote(str(remote))}"
+    types(here, commands(3))
     contexts = yaml.safe_load((tmp_path / "kubeconfig").read_text())["contexts"]
     assert [context["name"] for context in contexts] == ["worker-1", "worker-2", "worker-3"]
     assert "overspill/overspill-flux-reader" in served["worker-2"].objects["roles"]
     assert "argocd/overspill-argocd-reader" in served["worker-3"].objects["roles"]
-    here = f"export OVERSPILL_REPO={shlex.quote(str(remote))}"
-    types(here, commands(5))
     for name, words in (("worker-3", "argocd"), ("worker-2", "flux --cluster worker-2")):
         for document in yaml.safe_load_all(types(here, f"overspill bootstrap {words}")):
             metadata = document["metadata"]

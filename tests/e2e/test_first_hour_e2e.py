@@ -13,16 +13,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.e2e.api_server import Json
 from tests.e2e.conftest import CHECKOUT, Fleet
-from tests.e2e.control_plane import Cluster
-from tests.e2e.test_lend_e2e import NAMESPACE, SMALL
-from tests.e2e.test_real_fleet_e2e import Person, wait
-from tests.e2e.three_clusters import ARGO_CD, FLUX, HOME, NODES, ThreeClusters
+from tests.e2e.test_lend_e2e import NAMESPACE
+from tests.e2e.test_real_fleet_e2e import AT_HOME, Person, running, running_full, wait
+from tests.e2e.three_clusters import ARGO_CD, FLUX, HOME, ThreeClusters
 
-DEPLOYMENTS = f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments"
-PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"
-AT_HOME = sum(gpus for _, gpus, _ in NODES[HOME])
 MISSING = 3
 REPOSITORY = "https://git.example.com/acme/fleet.git"
 NOBODYS = "\x04"
@@ -60,19 +55,9 @@ class Walk:
 @pytest.fixture
 def person(three_clusters: ThreeClusters, fleet: Fleet) -> Iterator[Person]:
     """Stand before clusters that know nothing of Overspill, in a home with git's login and a kubeconfig alone."""
-    home = three_clusters.clusters[HOME]
-    home.ensure_namespace(NAMESPACE)
-    spec: Json = SMALL["spec"]
-    home.create(DEPLOYMENTS, {**SMALL, "spec": {**spec, "replicas": AT_HOME}})
-    home.until(lambda: _running(home) == AT_HOME, "worker-1 does not run full")
-    three_clusters.left_to_a_person()
-    person = Person(three_clusters, fleet)
-    person.types('mkdir ~/.kube; mv "$KUBECONFIG" ~/.kube/config; export KUBECONFIG="$HOME/.kube/config"')
-    try:
-        yield person
-    finally:
-        for cluster in three_clusters.clusters.values():
-            cluster.kubectl("delete", "namespace", NAMESPACE, "--ignore-not-found", "--wait=false")
+    with running_full(three_clusters):
+        three_clusters.left_to_a_person()
+        yield Person(three_clusters, fleet)
 
 
 def test_from_a_kubeconfig_to_a_plan_and_to_a_burst_that_flux_applied_with_no_line_by_hand(person: Person) -> None:
@@ -116,7 +101,7 @@ def test_from_a_kubeconfig_to_a_plan_and_to_a_burst_that_flux_applied_with_no_li
     walk.types(f"kubectl --context {HOME} -n {NAMESPACE} scale deployment/vllm --replicas={AT_HOME + MISSING}")
     began = time.monotonic()
     with person.running("overspill run") as log:
-        wait(lambda: _running(target) >= MISSING, lambda: f"{log()}\n{person.three.flux.last_words()}")
+        wait(lambda: running(target) >= MISSING, lambda: f"{log()}\n{person.three.flux.last_words()}")
         walk.took("overspill run, until Flux has applied the burst and its pods run", began)
     walk.sum("the burst")
     sys.stdout.write(f"{walk.questions} question, {len(files)} files by commands, 0 files and 0 lines by hand\n")
@@ -128,7 +113,3 @@ def _commands_of_the_readme() -> list[str]:
     text = (CHECKOUT / "README.md").read_text()
     (block,) = re.findall(r"^```sh clusters\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
     return [line.partition("#")[0].strip() for line in block.splitlines()]
-
-
-def _running(cluster: Cluster) -> int:
-    return sum(pod["status"].get("phase") == "Running" for pod in cluster.items(PODS))

@@ -1,6 +1,8 @@
 """docs/tutorial/real-fleet.md is a promise: its commands lead from kubeconfigs to a burst and back.
 
-Its blocks are run one after the other, as in one shell. Only addresses and accounts of its examples are put right.
+Its blocks are run one after the other, as in one shell, and before `overspill run` the one of
+docs/how-to/operations.md that has the engines told of each push. Only addresses and accounts of its examples are put
+right, and the policy's time before a return is made short.
 """
 
 from __future__ import annotations
@@ -26,16 +28,26 @@ from tests.e2e import argo_cd, flux
 from tests.e2e.api_server import Json
 from tests.e2e.conftest import CHECKOUT, Fleet
 from tests.e2e.control_plane import Cluster, program
-from tests.e2e.three_clusters import ARGO_CD, FLUX, HOME, ThreeClusters
+from tests.e2e.test_lend_e2e import NAMESPACE, SMALL
+from tests.e2e.three_clusters import ARGO_CD, FLUX, HOME, NODES, ThreeClusters
 
 PAGE = (CHECKOUT / "docs" / "tutorial" / "real-fleet.md").read_text()
 BLOCKS = re.findall(r"^```sh ?(\w*)\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+(NOTIFY,) = re.findall(
+    r"^```sh notify\n(.*?)^```$",
+    (CHECKOUT / "docs" / "how-to" / "operations.md").read_text(),
+    re.MULTILINE | re.DOTALL,
+)
+"""How the engines are told of each push; the page leads there, and without it they look every few minutes."""
 BEGINNING, RETURN = re.findall(r"^```text\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
 """The logs that it shows: up to the bursts, and what comes upon them."""
 
-PODS = "/api/v1/namespaces/vllm-demo/pods"
-DEPLOYMENTS = "/apis/apps/v1/namespaces/vllm-demo/deployments"
+PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"
+DEPLOYMENTS = f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments"
 REFRESHER = "argocd-applicationset-controller"
+AT_HOME = sum(gpus for _, gpus, _ in NODES[HOME])
+SHORTENED = "sed --in-place '/scaleDown:/{n;s/15m/20s/}' fleet/policies/serving.yaml"
+"""Done before the files are committed, so that the return comes in the time of a test."""
 OURS = ("deployment/overspill", "service/overspill", "secret/overspill")
 PATIENCE = 180
 """Seconds for what waits for engines; they may poll."""
@@ -48,8 +60,9 @@ class Person:
         """Lay out a home directory, the logins of an administrator, and the passwords of the git accounts."""
         self.three = three
         self.there, home, bin_ = (fleet.path / name for name in ("there", "home", "bin"))
-        for directory in (self.there, home, bin_):
+        for directory in (self.there, home, bin_, home / ".kube"):
             directory.mkdir()
+        administrator(home / ".kube" / "config", three)
         command = bin_ / "overspill"
         command.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m reconciler "$@"\n')
         command.chmod(0o755)
@@ -60,20 +73,19 @@ class Person:
             (self.there / name).write_text(fleet.server.password + "\n")
         self._kept = fleet.path / "environment"
         self._kept.touch()
-        inherited = {name: value for name, value in os.environ.items() if not name.startswith(("GIT_", "OVERSPILL_"))}
+        ours = ("GIT_", "OVERSPILL_", "KUBECONFIG")
+        inherited = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
         paths = [str(bin_), str(Path(program("kubectl")).parent), os.environ["PATH"]]
         self._env = {
             **inherited,
             "HOME": str(home),
             "PATH": os.pathsep.join(paths),
             "PYTHONPATH": str(CHECKOUT),
-            "KUBECONFIG": str(administrator(home, three)),
         }
         server, refresher = three.argo_cd.webhook_urls
         self._addresses = {
             "https://git.example.com/acme/fleet.git": fleet.url,
             "username=engines": f"username={account}",  # the server of these tests has one account
-            "username: engines": f"username: {account}",
             "https://argocd.example.com/api/webhook": server,
             "https://argocd-applicationset.example.com/api/webhook": refresher,
         }
@@ -125,7 +137,7 @@ class Person:
 
 @pytest.fixture
 def person(three_clusters: ThreeClusters, fleet: Fleet) -> Iterator[Person]:
-    """Stand before three clusters and an empty repository, and clean up behind whoever typed."""
+    """Stand before three clusters, one of them full, and an empty repository, and clean up behind whoever typed."""
     if reason := flux.lacking(flux.NOTIFICATION):
         pytest.skip(reason)
     control = three_clusters.clusters[ARGO_CD]
@@ -136,63 +148,84 @@ def person(three_clusters: ThreeClusters, fleet: Fleet) -> Iterator[Person]:
     spec = {"replicas": 0, "selector": {"matchLabels": labels}, "template": template}
     path = f"/apis/apps/v1/namespaces/{argo_cd.NAMESPACE}/deployments"
     control.create(path, {"metadata": {"name": REFRESHER}, "spec": spec})
-    three_clusters.left_to_a_person()
+    with running_full(three_clusters):
+        three_clusters.left_to_a_person()
+        try:
+            yield Person(three_clusters, fleet)
+        finally:
+            control.call("DELETE", f"{path}/{REFRESHER}")
+            control.kubectl("delete", *OURS, "--namespace=overspill-system", "--ignore-not-found")
+
+
+@contextmanager
+def running_full(three: ThreeClusters) -> Iterator[None]:
+    """Run a Deployment that takes all GPUs of worker-1, in a namespace that the others lack and no later test finds."""
+    home = three.clusters[HOME]
+    home.ensure_namespace(NAMESPACE)
+    spec: Json = SMALL["spec"]
+    home.create(DEPLOYMENTS, {**SMALL, "spec": {**spec, "replicas": AT_HOME}})
+    home.until(lambda: running(home) == AT_HOME, "worker-1 does not run full")
     try:
-        yield Person(three_clusters, fleet)
+        yield
     finally:
-        control.call("DELETE", f"{path}/{REFRESHER}")
-        control.kubectl("delete", *OURS, "--namespace=overspill-system", "--ignore-not-found")
+        for cluster in three.clusters.values():
+            cluster.kubectl("delete", "namespace", NAMESPACE, "--ignore-not-found", "--timeout=60s")
 
 
-def test_the_page_takes_a_reader_from_kubeconfigs_to_a_first_burst_and_back(person: Person) -> None:
+def test_the_page_takes_a_reader_from_a_kubeconfig_to_a_first_burst_and_back(person: Person) -> None:
     by_flux, by_argo_cd = (person.three.clusters[name] for name in (FLUX, ARGO_CD))
     marks = [mark for mark, _ in BLOCKS]
-    start = marks.index("daemon")
-    for _, block in BLOCKS[:start]:
-        told = person.types(block)
-        if "rollout restart" in block:
-            the_controller_starts_anew(person)
-        if "overspill plan" in block:
-            for name in (HOME, FLUX, ARGO_CD):
-                assert re.search(rf"^{name} +context {name} +\d+s ", told, re.MULTILINE), told
-            assert re.search("^Start .* the output branch$", told, re.MULTILINE), told
+    start, end = marks.index("daemon"), marks.index("return")
+    for mark, block in BLOCKS[:start]:
+        if mark == "doctor":
+            lacking = person.types(f"{block.rstrip()} || test $? = 1")
+            for command in ("overspill grant ", "overspill bootstrap flux ", "overspill bootstrap argocd "):
+                assert command in lacking, lacking
+            continue
+        shortened = block.replace("git -C fleet add", f"{SHORTENED}\ngit -C fleet add")
+        printed = person.types(shortened)
+        if "overspill lend" in block:
+            assert re.search("^Place +llm/vllm ", printed, re.MULTILINE), printed
+            assert "0 errors, 0 warnings" in printed, printed
+            assert re.search("scaleDown:\n +window: 20s ", person.types("cat fleet/policies/serving.yaml")), block
         if "overspill doctor" in block:
-            _, by_daemon, by_administrator = told.split("this machine\n")
-            for lines in (by_daemon, by_administrator):
-                assert re.search(r"^\d+ ok, 0 missing, \d+ unknown\.$", lines, re.MULTILINE), told
-            assert "logged in as overspill-system/overspill" in by_daemon, told
-            assert "rights of bootstrap/rbac.yaml: overspill-system/overspill may list and watch" in by_administrator, (
-                told
-            )
+            assert re.search(r"^\d+ ok, 0 missing, \d+ unknown\.$", printed, re.MULTILINE), printed
+            assert "rights of bootstrap/rbac.yaml: overspill-system/overspill may list and watch" in printed, printed
             for seen in (
-                "namespace vllm-demo: there",
+                f"namespace {NAMESPACE}: there",
                 "AppProject overspill: there",
                 "Receiver placements: there and ready",
             ):
-                assert re.search(f"^ok +{seen}$", by_administrator, re.MULTILINE), told
+                assert re.search(f"^ok +{seen}$", printed, re.MULTILINE), printed
+        if "overspill plan" in block:
+            assert re.search("^Start .* the output branch$", printed, re.MULTILINE), printed
+            assert re.search(f"^Place +llm/vllm +\\S+ +({FLUX}|{ARGO_CD}) +", printed, re.MULTILINE), printed
+    person.types(NOTIFY)
+    the_controller_starts_anew(person)
+    wait(lambda: webhooks_reached(person) == len((ARGO_CD, ARGO_CD, FLUX)), person.three.argo_cd.last_words)
     with person.running(BLOCKS[start][1]) as log:
         wait(lambda: "pushed 2 commits to placements" in log(), log)
-        for mark, block in BLOCKS[start + 1 : marks.index("return")]:
+        for mark, block in BLOCKS[start + 1 : end]:
             if mark == "burst":
-                wait(lambda: (running(by_flux), running(by_argo_cd)) == (2, 3), log)
+                wait(lambda: (running(by_flux), running(by_argo_cd)) == (8, 3), log)
                 wait(lambda: healthy(person) == 2, log)
-                told = person.types(block)
-                assert story(told) == story(BEGINNING), told
-                assert len(re.findall("Running +Healthy", told)) == 2, told
-                assert re.search("^llm/vllm +worker-1 +serving +7 +2 ", told, re.MULTILINE), told
+                printed = person.types(block)
+                assert story(printed) == story(BEGINNING), printed
+                assert len(re.findall("Running +Healthy", printed)) == 2, printed
+                assert re.search("^llm/vllm +worker-1 +serving +12 +2 ", printed, re.MULTILINE), printed
             else:
                 person.types(block)
         wait(lambda: not any(cluster.items(DEPLOYMENTS) for cluster in (by_flux, by_argo_cd)), log)
-        told = person.types(BLOCKS[marks.index("return")][1])
-        assert story(told) == story(BEGINNING + RETURN), told
+        printed = person.types(BLOCKS[end][1])
+        assert story(printed) == story(BEGINNING + RETURN), printed
     assert "warning" not in log(), log()
-    for _, block in BLOCKS[marks.index("return") + 1 :]:
+    for _, block in BLOCKS[end + 1 :]:
         person.types(block)
 
 
 def test_no_command_of_the_page_escapes_the_test() -> None:
-    assert {mark for mark, _ in BLOCKS} == {"run", "daemon", "burst", "return"}
-    for once in ("daemon", "burst", "return"):
+    assert {mark for mark, _ in BLOCKS} == {"run", "doctor", "daemon", "burst", "return"}
+    for once in ("doctor", "daemon", "burst", "return"):
         assert [mark for mark, _ in BLOCKS].count(once) == 1
 
 
@@ -210,7 +243,14 @@ def the_controller_starts_anew(person: Person) -> None:
     engine.start(REFRESHER)
 
 
-def administrator(home: Path, three: ThreeClusters) -> Path:
+def webhooks_reached(person: Person) -> int:
+    """Count the webhooks that answer, as `overspill doctor` tells it with the daemon's own login."""
+    printed = person.types("overspill doctor || true")
+    assert "logged in as overspill-system/overspill" in printed, printed
+    return len(re.findall("^ok +webhook .*: reached", printed, re.MULTILINE))
+
+
+def administrator(target: Path, three: ThreeClusters) -> None:
     """Write the kubeconfig that the page begins with: all rights in each cluster, by contexts of their names."""
     kinds: dict[str, list[Json]] = {"clusters": [], "users": [], "contexts": []}
     for name, cluster in three.clusters.items():
@@ -219,9 +259,7 @@ def administrator(home: Path, three: ThreeClusters) -> Path:
         kinds["clusters"].append({"name": name, "cluster": server})
         kinds["users"].append({"name": user, "user": {"token": access.token}})
         kinds["contexts"].append({"name": name, "context": {"cluster": name, "user": user}})
-    target = home / "administrator"
     target.write_text(json.dumps({"apiVersion": "v1", "kind": "Config", **kinds}))
-    return target
 
 
 def story(told: str) -> list[str]:
