@@ -40,6 +40,7 @@ from reconciler.daemon.announce import Announcer
 from reconciler.daemon.answers.desk import AnswerDesk
 from reconciler.daemon.branch import BranchReader
 from reconciler.daemon.loop import OBSERVATION, Loop, handle_signals
+from reconciler.daemon.metrics.process_metrics import ProcessMetrics
 from reconciler.daemon.order_queue import OrderQueue
 from reconciler.daemon.pass_runner import PassRunner
 from reconciler.daemon.reconcile import Memory, Outcome, World
@@ -214,6 +215,8 @@ def serve(settings: Settings) -> None:
         charts = stack.enter_context(closing(Helm()))
         pushed, files = PushedObservations(), _files(settings)
         wake: Wake = lambda reason: loop.wake(reason)  # noqa: E731, PLW0108 - the loop is made below
+        queue = OrderQueue(wake)
+        process = ProcessMetrics(orders=lambda: len(queue), bugs=lambda: loop.vitals().bugs)
         clusters = stack.enter_context(_clusters(settings, timedelta(), wake))
         webhooks = EngineWebhooks(settings.notify, report=_log_endpoint)
         prometheus = stack.enter_context(_prometheus(settings, timedelta(), wake))
@@ -224,14 +227,15 @@ def serve(settings: Settings) -> None:
                 repository,
                 JoinedView(ChartsView(charts=charts), *files, pushed, *clusters, prometheus, others),
                 charts,
-                (EventLog(), webhooks),
+                (EventLog(), webhooks, process),
             ),
             recording=stack.enter_context(_recording(settings)),
+            measure=process.phase,
         )
         memory = _memory(repository, report=lambda line: log.debug("ledger cache", line=line))
         stack.callback(memory.branch.keep)
         alarms = Alarms(wake)
-        queue, latest = OrderQueue(wake), LatestSnapshot(memory.branch)
+        latest = LatestSnapshot(memory.branch)
         loop: Loop[Outcome] = Loop(
             PassRunner(world, memory, queue, latest),
             clock=world.clock,
@@ -240,6 +244,7 @@ def serve(settings: Settings) -> None:
             maintain=repository.maintain,
             keep=memory.branch.keep,
             random=random.random,
+            count=process.count_pass,
             poll=settings.poll_interval,
         )
         stack.enter_context(handle_signals(loop))
@@ -254,7 +259,16 @@ def serve(settings: Settings) -> None:
         )
         stack.callback(answers.close)
         address = stack.enter_context(
-            _http_server(settings, pushed, loop, queue=queue, latest=latest, shelf=repository.shelf, answers=answers)
+            _http_server(
+                settings,
+                pushed,
+                loop,
+                queue=queue,
+                latest=latest,
+                shelf=repository.shelf,
+                answers=answers,
+                process=process,
+            )
         )
         stack.callback(queue.close)
         log.info("watching", line=_describe_sources(settings, address))
@@ -299,6 +313,7 @@ def _http_server(
     latest: LatestSnapshot,
     shelf: OutputFiles,
     answers: AnswerDesk,
+    process: ProcessMetrics,
 ) -> Iterator[str]:
     """Serve the HTTP API if the settings have an address, and yield it; empty without."""
     if settings.listen is None:
@@ -327,6 +342,7 @@ def _http_server(
             source_branch=settings.source_branch,
             output_branch=settings.output_branch,
         ),
+        process=process,
     )
     tls = _certificate(settings)
     server = HttpServer(application, host=settings.listen.host, port=settings.listen.port, tls=tls)

@@ -10,11 +10,13 @@ from reconciler import __version__
 from reconciler.adapters.pushed_observations import PushedObservations
 from reconciler.api import egs_openapi, page, refusal
 from reconciler.api.backend import Backend
+from reconciler.api.call_metrics import CallMetrics
 from reconciler.api.routes import (
     explain,
     fleet,
     gprs,
     health,
+    metrics,
     observations,
     placements,
     plan,
@@ -26,6 +28,7 @@ from reconciler.api.routes import (
 )
 from reconciler.api.security.callers import Callers
 from reconciler.daemon.loop import Vitals
+from reconciler.daemon.metrics.process_metrics import ProcessMetrics
 from reconciler.ports import Clock, Wake
 
 
@@ -40,11 +43,12 @@ def create_app(
     webhook_secret: str = "",
     callers: Callers | None = None,
     backend: Backend | None = None,
+    process: ProcessMetrics | None = None,
 ) -> FastAPI:
     """Build the HTTP API of a daemon.
 
     Without a token, secret or callers a route refuses every request. Without a `backend` no order can be carried out,
-    so the management routes are left out.
+    so the management routes are left out. With `process` calls are counted, and ``/metrics`` tells what it holds.
     """
     app = FastAPI(
         title="Overspill",
@@ -56,10 +60,14 @@ def create_app(
         separate_input_output_schemas=False,
     )
     refusal.install(app, clock)
+    if process is not None:
+        app.add_middleware(CallMetrics, count=process.count_call)
     callers = callers or Callers(clock)
     if backend is not None:
         for part in (placements, gprs, templates, workspaces, explain, fleet, plan, steering):
             app.include_router(part.router(callers, backend))
+        if process is not None:
+            app.include_router(metrics.router(callers, backend, process.registry))
     app.include_router(whoami.router(callers))
     app.include_router(observations.router(pushed, wake, clock, token=push_token))
     app.include_router(webhooks.router(callers, wake, clock, secret=webhook_secret, branches=branches))

@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Iterator, Sized
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from enum import StrEnum
 from queue import Empty, SimpleQueue
 from types import FrameType
 from typing import Any, Generic, Protocol, TypeVar
@@ -58,6 +59,19 @@ def conflict_pause(tries: int, *, luck: float) -> float:
     return backoff(tries, first=0.02, longest=1, luck=luck)
 
 
+class PassResult(StrEnum):
+    """How a pass ended."""
+
+    OK = "ok"
+    CONFLICT = "conflict"
+    """The output branch had moved: it runs again."""
+    OUTAGE = "outage"
+    """Something outside did not answer."""
+    REFUSED = "refused"
+    """An input was refused."""
+    BUG = "bug"
+
+
 class PassOutcome(Protocol):
     """The outcome of a pass for the loop: its commits, and the latest time of the next pass."""
 
@@ -89,6 +103,8 @@ class Alarm(Protocol):
         """Wake with reason ``alarm`` at `moment`, in place of any earlier setting."""
         ...
 
+
+_RESULTS = {Conflict: PassResult.CONFLICT, InvalidInput: PassResult.REFUSED}
 
 OutcomeT = TypeVar("OutcomeT", bound=PassOutcome)
 OutcomeT_co = TypeVar("OutcomeT_co", bound=PassOutcome, covariant=True)
@@ -138,6 +154,8 @@ class Loop(Generic[OutcomeT]):
     * InvalidInput: logged once; tried again at each poll, after a push hint, and for waiting callers;
     * anything else is a bug: logged with its traceback, counted, and tried again as Transient.
 
+    `count` gets the result of each pass, and the seconds that it took.
+
     `keep` is called after passes that ended well, `maintain` after every 200 pushes, both while no reason waits; `keep`
     also after every 100 passes, as there is always a reason where a thousand clusters are watched.
     """
@@ -152,6 +170,7 @@ class Loop(Generic[OutcomeT]):
         maintain: Callable[[], None],
         keep: Callable[[], None],
         random: Callable[[], float],
+        count: Callable[[PassResult, float], None] = lambda _result, _seconds: None,
         poll: timedelta = timedelta(seconds=30),
         longest_backoff: timedelta = timedelta(minutes=1),
     ) -> None:
@@ -162,6 +181,7 @@ class Loop(Generic[OutcomeT]):
         self._maintain = maintain
         self._keep = keep
         self._random = random
+        self._count = count
         self._poll = poll
         self._longest_backoff = longest_backoff
         self._failures = 0  # in a row, refused input aside
@@ -228,13 +248,26 @@ class Loop(Generic[OutcomeT]):
         """Run the pass, and again whenever the branch has moved meanwhile; None when stopped in between."""
         for tries in range(1, CONFLICT_TRIES + 1):
             try:
-                return self._pass(fetch=self._fetch)
+                return self._counted_pass()
             except Conflict:
                 self._fetch = True
                 self._wait(_Rest(until=time.monotonic() + conflict_pause(tries, luck=self._random()), cut_by=_NEVER))
                 if self._stopping:
                     return None
         raise Transient(f"pushing: the output branch moved {CONFLICT_TRIES} times in a row under us")
+
+    def _counted_pass(self) -> OutcomeT:
+        """Run the pass, and count it by its result."""
+        began, result = time.monotonic(), PassResult.BUG
+        try:
+            outcome = self._pass(fetch=self._fetch)
+            result = PassResult.OK
+        except OverspillError as error:
+            result = _RESULTS.get(type(error), PassResult.OUTAGE)
+            raise
+        finally:
+            self._count(result, time.monotonic() - began)
+        return outcome
 
     def _note_success(self, outcome: OutcomeT) -> None:
         """Take note of a pass that ended well."""

@@ -107,6 +107,10 @@ class OrderQueue:
         self.wake(ORDER)
         return entry.receipt
 
+    def __len__(self) -> int:
+        """Count the orders that wait."""
+        return len(self._waiting)
+
     def gather(self, *, enough: int = MOST, patience: float = _QUIET) -> int:
         """Wait until `enough` orders wait, or until none has come for `patience` seconds; return how many wait."""
         now = time.monotonic()

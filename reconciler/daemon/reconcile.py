@@ -35,6 +35,7 @@ from reconciler.daemon.budgets import BudgetReader
 from reconciler.daemon.bug_log import BUGS
 from reconciler.daemon.committed_past import with_committed_past
 from reconciler.daemon.event_sinks import publish_events
+from reconciler.daemon.phases import Measure, PassPhase, unmeasured
 from reconciler.daemon.publish import Publication, earlier_receipts, gather, publish
 from reconciler.daemon.rollout_tracker import RolloutTracker
 from reconciler.daemon.source import SourceReader, missing_branch
@@ -64,6 +65,8 @@ class World:
     output_branch: str = "placements"
     recording: Recording | None = None
     """Gets each pass of the daemon; None where none is recorded."""
+    measure: Measure = unmeasured
+    """Measures the phases of whole passes."""
 
 
 @dataclass(slots=True)
@@ -163,9 +166,12 @@ def observe_and_decide(
 
     Without `fetch` the branches are taken as last known.
     """
-    tips = world.repository.fetch() if fetch else world.repository.tips()
-    inputs = read_input(world, memory, tips, orders)
-    memory.decided = decide_again(inputs, memory.decided)
+    with world.measure(PassPhase.FETCH):
+        tips = world.repository.fetch() if fetch else world.repository.tips()
+    with world.measure(PassPhase.READ):
+        inputs = read_input(world, memory, tips, orders)
+    with world.measure(PassPhase.DECIDE):
+        memory.decided = decide_again(inputs, memory.decided)
     return PassDecision.of(inputs, tips, memory.decided.plan)
 
 
@@ -342,9 +348,12 @@ def _pushes(world: World, decision: PassDecision, rendered: RenderedPlan, publis
 
 def reconcile_once(world: World, memory: Memory, *, fetch: bool = True, orders: tuple[Order, ...] = ()) -> Outcome:
     """Run one pass. Raises Conflict when the output branch moved meanwhile: run it again, with fetch."""
-    decision, rendered = draft(world, observe_and_decide(world, memory, fetch=fetch, orders=orders))
-    ids = store_commits(world, decision, rendered)
+    decision = observe_and_decide(world, memory, fetch=fetch, orders=orders)
+    with world.measure(PassPhase.WRITE):
+        decision, rendered = draft(world, decision)
+        ids = store_commits(world, decision, rendered)
     record(world, decision, ids, PassKind.WHOLE)
-    push = begin_push(world, memory, decision, rendered, ids)
-    push.end()
+    with world.measure(PassPhase.PUSH):
+        push = begin_push(world, memory, decision, rendered, ids)
+        push.end()
     return push.outcome

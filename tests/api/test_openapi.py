@@ -17,6 +17,7 @@ from reconciler.api.routes import placements as placement_body
 from reconciler.core.schema.egs.request import RequestDraft
 from reconciler.daemon.branch import BranchReader
 from reconciler.daemon.loop import Vitals
+from reconciler.daemon.metrics.process_metrics import ProcessMetrics
 from reconciler.daemon.order_queue import OrderQueue
 from reconciler.daemon.snapshot import LatestSnapshot
 from reconciler.model.plan import Reason
@@ -47,6 +48,7 @@ def contract() -> Contract:
             vitals=vitals,
             branches=("main",),
             backend=backend,
+            process=ProcessMetrics(orders=lambda: 0, bugs=lambda: 0),
         )
     )
 

@@ -30,6 +30,7 @@ from reconciler.api.server import HttpServer
 from reconciler.daemon.answers.desk import AnswerDesk
 from reconciler.daemon.branch import BranchReader
 from reconciler.daemon.loop import Loop
+from reconciler.daemon.metrics.process_metrics import ProcessMetrics
 from reconciler.daemon.order_queue import OrderQueue
 from reconciler.daemon.pass_runner import PassRunner
 from reconciler.daemon.reconcile import Memory, Outcome, World
@@ -213,7 +214,11 @@ def daemon(
     remote.commit("main", FILES)
     clock, sight = SystemClock(), Sight()
     with GitRepository(remote.url, cache=cache, committer=OURS) as repository:
-        world = World(repository=repository, clusters=sight, charts=Helm(), clock=clock, author=OURS)
+        process = ProcessMetrics(orders=lambda: len(queue), bugs=lambda: loop.vitals().bugs)
+        world = World(
+            repository=repository, clusters=sight, charts=Helm(), clock=clock, author=OURS,
+            sinks=(process,), measure=process.phase,
+        )  # fmt: skip # a world
         memory = Memory(source=SourceReader(repository), branch=BranchReader(repository))
         latest = LatestSnapshot(memory.branch)
         running = Daemon(remote, sight, latest)
@@ -226,6 +231,7 @@ def daemon(
             maintain=repository.maintain,
             keep=memory.branch.keep,
             random=random.random,
+            count=process.count_pass,
             poll=poll,
             longest_backoff=timedelta(milliseconds=200),
         )
@@ -241,6 +247,7 @@ def daemon(
             branches=("main", "placements"),
             callers=Callers(clock, access=lambda: ACCESS, rate=parse_rate("10000/s")),
             backend=backend,
+            process=process,
         )
         if strict not in _CONTRACTS:
             _CONTRACTS[strict] = Contract(app)

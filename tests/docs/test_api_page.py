@@ -17,6 +17,7 @@ from reconciler.api.paging import LIMIT, MOST
 from reconciler.api.refusal import envelope
 from reconciler.daemon.branch import BranchReader
 from reconciler.daemon.loop import Vitals
+from reconciler.daemon.metrics.process_metrics import ProcessMetrics
 from reconciler.daemon.order_queue import OrderQueue
 from reconciler.daemon.snapshot import LatestSnapshot
 from reconciler.model.plan import Reason
@@ -55,6 +56,7 @@ def _document() -> dict[str, dict[str, dict[str, dict[str, object]]]]:
         vitals=_vitals,
         branches=("main",),
         backend=backend,
+        process=ProcessMetrics(orders=lambda: 0, bugs=lambda: 0),
     ).openapi()
 
 

@@ -45,7 +45,7 @@ class HistoryFilters(BaseModel):
     )
 
 
-class _StatusCache:
+class StatusCache:
     """Caches the status of the newest snapshot, which is read far more often than it changes."""
 
     def __init__(self) -> None:
@@ -62,7 +62,7 @@ class _StatusCache:
 def router(callers: Callers, backend: Backend) -> APIRouter:
     """Build the routes."""
     routes = guarded_router(callers)
-    cache, busy = _StatusCache(), OneAtATime()
+    cache, busy = StatusCache(), OneAtATime()
 
     @routes.get("/api/v1/status", operation_id="getStatus", response_model=Answered[FleetDocument], tags=["fleet"])
     def fleet_status(request: Request) -> dict[str, Any]:
@@ -73,7 +73,7 @@ def router(callers: Callers, backend: Backend) -> APIRouter:
         """
         snapshot, within = backend.snapshot(), readable_workspaces(caller_of(request))
         whole = cache.of(snapshot)
-        visible = whole if within is None else _within(whole, snapshot, within)
+        visible = whole if within is None else status_within(whole, snapshot, within)
         return answer(redact(json_value(visible), snapshot, caller_of(request)))
 
     @routes.get(
@@ -112,7 +112,7 @@ def _moment(text: str) -> Any:
         raise HttpError(HTTPStatus.UNPROCESSABLE_ENTITY, str(error), hint="try 2026-11-20T10:15:00Z") from error
 
 
-def _within(fleet: FleetStatus, snapshot: Snapshot, workspaces: Collection[WorkspaceName]) -> FleetStatus:
+def status_within(fleet: FleetStatus, snapshot: Snapshot, workspaces: Collection[WorkspaceName]) -> FleetStatus:
     """Leave out what is of other workspaces, and what is of no single one."""
     described = snapshot.decision.inputs.desired.workspaces
     own = [described[name] for name in workspaces if name in described]

@@ -123,6 +123,7 @@ def _event(change: Change, commit: CommitId, at: datetime) -> Event:
         replicas=replicas,
         reasons=messages.reason_paragraphs(change),
         commit=commit,
+        waited=change.shortage.waited if isinstance(change, Place | Resize) and change.shortage is not None else None,
     )
 
 

@@ -1,0 +1,89 @@
+"""What this process has done since it began: passes, pushes, changes, bugs, and calls of its API."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from time import perf_counter
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+
+from reconciler import __version__
+from reconciler.daemon.loop import PassResult
+from reconciler.daemon.phases import PassPhase
+from reconciler.model.event import Event, EventKind, Push
+from reconciler.ports import EventSink
+
+_PASS = (0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 100)
+_WAIT = (5, 10, 30, 60, 120, 300, 600, 1800, 3600)
+_CALL = (0.003, 0.01, 0.03, 0.1, 0.3, 1, 3, 10)
+"""Upper bounds of buckets, in seconds."""
+
+
+class ProcessMetrics(EventSink):
+    """Counts what a daemon does. Safe to use from several threads."""
+
+    def __init__(self, *, orders: Callable[[], int], bugs: Callable[[], int]) -> None:
+        """Begin at 0; `orders` tells how many orders of callers wait, and `bugs` how many bugs were met."""
+        self.registry = registry = CollectorRegistry()
+
+        def histogram(name: str, help_text: str, buckets: Sequence[float], *labels: str) -> Histogram:
+            return Histogram(f"overspill_{name}", help_text, labels, buckets=buckets, registry=registry)
+
+        Gauge("overspill_build_info", "1, with the version.", ["version"], registry=registry).labels(__version__).set(1)
+        waiting = Gauge("overspill_orders_waiting", "Orders of callers of the API that wait.", registry=registry)
+        waiting.set_function(orders)
+        Gauge("overspill_bugs", "Bugs that were met, each once.", registry=registry).set_function(bugs)
+        self._passes = Counter("overspill_passes", "Passes by result.", ["result"], registry=registry)
+        self._pass = histogram("pass_duration_seconds", "Time that a pass takes.", _PASS)
+        self._phase = histogram("pass_phase_duration_seconds", "Time that a phase of a pass takes.", _PASS, "phase")
+        self._events = Counter(
+            "overspill_events", "Events of workloads and requests by kind.", ["kind"], registry=registry
+        )
+        self._commits = Counter("overspill_commits", "Commits pushed to the output branch.", registry=registry)
+        self._push = histogram(
+            "push_duration_seconds", "Time from a decision to the remote's confirmation of its commits.", _PASS
+        )
+        self._delay = histogram(
+            "commit_delay_seconds",
+            "Time from the first missing replica to the commit that places more; the exemplar is the commit.",
+            _WAIT,
+            "workspace",
+        )
+        self._calls = histogram(
+            "http_request_duration_seconds", "Time until a call is answered.", _CALL, "method", "route", "code"
+        )
+        for result in PassResult:
+            self._passes.labels(result)
+        for kind in EventKind:
+            self._events.labels(kind.replace(" ", "_"))
+
+    def count_pass(self, result: PassResult, seconds: float) -> None:
+        """Count a pass that has ended."""
+        self._passes.labels(result).inc()
+        self._pass.observe(seconds)
+
+    @contextmanager
+    def phase(self, phase: PassPhase) -> Iterator[None]:
+        """Measure a phase of a pass, also of one that fails."""
+        began = perf_counter()
+        try:
+            yield
+        finally:
+            self._phase.labels(phase).observe(perf_counter() - began)
+
+    def count_call(self, method: str, route: str, code: int, seconds: float) -> None:
+        """Count a call of the API by the path of its route, in which parameters are names in braces."""
+        self._calls.labels(method, route, str(code)).observe(seconds)
+
+    def publish(self, events: Sequence[Event], pushes: Sequence[Push]) -> None:
+        """Count the events of a pass and the commits of its push."""
+        for event in events:
+            self._events.labels(event.kind.replace(" ", "_")).inc()
+            if event.waited is not None and event.workload is not None and event.commit is not None:
+                self._delay.labels(str(event.workload.workspace)).observe(
+                    event.waited.total_seconds(), exemplar={"commit": event.commit[:12]}
+                )
+        if pushes:
+            self._commits.inc(pushes[0].commits)
+            self._push.observe(pushes[0].took.total_seconds(), exemplar={"commit": pushes[0].new[:12]})
