@@ -273,7 +273,7 @@ def serve(settings: Settings) -> None:
         stack.callback(queue.close)
         log.info("watching", line=_describe_sources(settings, address))
         if not files and not clusters and not (address and settings.push_token):
-            log.warning("no observations", line=NO_OBSERVATIONS)
+            log.warning("no observations", line=WITHOUT_OBSERVATIONS)
         alarms.start()
         stack.callback(alarms.stop)
         loop.run()
@@ -297,9 +297,9 @@ def _flush_webhooks(webhooks: EngineWebhooks) -> None:
         log.warning("not notified", line=str(problem))
 
 
-NO_OBSERVATIONS = (
-    "no observations: every cluster counts as unseen and nothing new is placed (pass --kubeconfig PATH or"
-    " --observations PATH, or to `run` --listen and a push token)"
+NO_OBSERVATIONS = "no observations: every cluster counts as unseen and nothing new is placed"
+WITHOUT_OBSERVATIONS = (
+    f"{NO_OBSERVATIONS} (pass --kubeconfig PATH or --observations PATH, or to `run` --listen and a push token)"
 )
 
 

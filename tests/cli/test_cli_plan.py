@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import shutil
 import subprocess
 from collections.abc import Callable
@@ -162,12 +163,15 @@ def test_observations_that_are_too_old_are_to_be_written_anew(
     assert f"{observations}: a primary counts as unseen (write the observations anew" in result.stderr
 
 
-def test_plan_without_observations_says_how_to_give_them(overspill: Terminal) -> None:
+def test_plan_without_observations_says_how_to_give_them(overspill: Terminal, tmp_path: Path) -> None:
     del overspill.env["OVERSPILL_OBSERVATIONS"]
+    overspill.env["KUBECONFIG"] = str(tmp_path / "kubectl's")
     result = overspill("plan")
     assert result.exit_code == 0
     assert "no observations" in result.stderr
     assert "--observations" in result.stderr
+    (tmp_path / "kubectl's").touch()
+    assert f"pass --kubeconfig {shlex.quote(overspill.env['KUBECONFIG'])}" in overspill("plan").stderr
 
 
 def test_plan_goes_on_with_a_broken_file_and_exits_with_1(overspill: Terminal, fleet: Remote, see: See) -> None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable
 
-from reconciler.app import NO_OBSERVATIONS
+from reconciler.adapters.kubeconfig_files import kubeconfig_files
+from reconciler.app import NO_OBSERVATIONS, WITHOUT_OBSERVATIONS
 from reconciler.cli import printing
+from reconciler.cli.kubeconfig import usual_kubeconfig
 from reconciler.model.ids import CommitId
 from reconciler.model.plan import Reason, Suppressed
 from reconciler.ports import Repository
@@ -19,7 +22,24 @@ _USUAL_BRANCH = "placements"
 def warn_without_observations(settings: Settings) -> None:
     """Warn where the settings name neither observations nor clusters to watch."""
     if not (settings.observations or settings.kubeconfig or settings.in_cluster):
-        printing.warn(NO_OBSERVATIONS)
+        usual = _usual_flag()
+        printing.warn(
+            f"{NO_OBSERVATIONS} (kubectl's kubeconfig is not taken by itself: pass {usual}, or --observations PATH)"
+            if usual
+            else WITHOUT_OBSERVATIONS
+        )
+
+
+def note_usual_kubeconfig(settings: Settings) -> None:
+    """Tell that kubectl's kubeconfig, where there is one, is not taken by itself: it may lead to other clusters."""
+    if settings.kubeconfig is None and not settings.in_cluster and (usual := _usual_flag()):
+        printing.note(f"note: kubectl's kubeconfig is not taken by itself (to look at its clusters, pass {usual})")
+
+
+def _usual_flag() -> str:
+    """Write the flag that names kubectl's kubeconfig; empty where there is none."""
+    usual = usual_kubeconfig()
+    return f"--kubeconfig {shlex.quote(str(usual))}" if kubeconfig_files(usual) else ""
 
 
 def warn_of_old_observations(settings: Settings, suppressed: Iterable[Suppressed]) -> None:

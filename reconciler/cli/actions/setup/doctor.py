@@ -11,6 +11,7 @@ import click
 
 from reconciler import app
 from reconciler.cli import options, printing
+from reconciler.cli.actions.visibility import note_usual_kubeconfig
 from reconciler.cli.exit_codes import REFUSED
 from reconciler.client.transport import server_address
 from reconciler.core.readiness.check import CheckGroup, CheckResult, Readiness
@@ -40,6 +41,7 @@ def doctor(settings: Settings, account: str, server: str, form: options.Output) 
         printing.json_out(groups)
     else:
         _lines(groups)
+    note_usual_kubeconfig(settings)
     printing.problems(inspection.problems)
     if any(result.readiness is Readiness.MISSING for result in _all(groups)):
         raise click.exceptions.Exit(REFUSED)
