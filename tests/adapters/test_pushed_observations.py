@@ -22,6 +22,7 @@ from reconciler.daemon.loop import Vitals
 from reconciler.errors import InvalidInput
 from reconciler.model.capacity import ClusterObservation, Observed
 from reconciler.model.ids import ClusterName, PlacementName, TemplateName, WorkloadId, WorkspaceName
+from reconciler.model.manifest_source import RepositorySource
 from reconciler.model.policy import EngineName
 from reconciler.model.rollout import EngineReport, EngineState
 from reconciler.model.signal import ReplicaRequest
@@ -256,6 +257,14 @@ def test_joined_views_keep_all_that_is_asked_for_a_workload() -> None:
     )
     first, second = Shown(Observed(asks={vllm: (queue,)})), Shown(Observed(asks={vllm: (planned,), triton: (planned,)}))
     assert JoinedView(first, second).observe().asks == {vllm: (queue, planned), triton: (planned,)}
+
+
+def test_joined_views_keep_what_applications_have_deployed() -> None:
+    sources = [RepositorySource(url="u", revision="", path=path, at="1" * 40) for path in ("vllm", "chat")]
+    views = [Shown(Observed(applications={source.path: source})) for source in sources]
+    assert JoinedView(*views, Shown(Observed())).observe().applications == dict(
+        zip(("vllm", "chat"), sources, strict=True)
+    )
 
 
 def said(name: str, state: EngineState = EngineState.HEALTHY) -> EngineReport:

@@ -13,9 +13,11 @@ import pytest
 from reconciler.adapters.clock import SystemClock
 from reconciler.adapters.kube import KubeInquiry
 from reconciler.core.readiness.check import AskedServer
+from reconciler.core.readiness.needed_rights import fleet_servers
 from reconciler.core.readiness.question import VERSION, AnswerKind, ApiQuestion, access_question, object_question
 from reconciler.core.readiness.server import LoginFault, ServerAnswers
 from reconciler.model.ids import ClusterName
+from reconciler.model.manifest_source import ArgoCDSource, SourceKey
 from reconciler.model.policy import ArgoCD, Connection, Desired, EngineName, Fleet
 from tests.builders.engine_objects import cluster_secret
 from tests.builders.inputs import cluster, desired
@@ -115,6 +117,20 @@ def test_cluster_is_asked_by_the_login_that_argo_cd_has(servers: Servers) -> Non
     (answers,) = servers.ask(asked, fleet=fleet).values()
     assert answers.answers[VERSION].kind is AnswerKind.GIVEN
     assert {token for token, *_ in servers.two.asked} == {"sesame"}
+
+
+def test_argo_cd_that_only_names_sources_is_asked(servers: Servers) -> None:
+    source = frozenset({SourceKey(ArgoCDSource(name="vllm"))})
+    plane = AskedServer(title="Argo CD", engine=EngineName.ARGOCD, connection=Connection(context="control"))
+    control = Fleet(argocd=ArgoCD(connection=plane.connection))
+    fleet = replace(desired(clusters=(cluster("worker-1"),), fleet=control), sources=source)
+    assert plane in fleet_servers(fleet)
+    (answers,) = servers.ask(plane, fleet=fleet).values()
+    assert answers.answers[VERSION].kind is AnswerKind.GIVEN
+    servers.know(worker_1=servers.one)
+    (answers,) = servers.ask(plane, fleet=fleet).values()
+    assert answers.trouble is not None
+    assert answers.trouble.why.startswith("the kubeconfig has no context control")
 
 
 def test_kubeconfig_that_cannot_be_read_is_the_reason(servers: Servers, tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from reconciler.adapters.kube.answers import Expired, Forbidden, NotServed, Unau
 from reconciler.adapters.kube.control_plane import FollowedControlPlane
 from reconciler.adapters.kube.login import ArgoSecretLogin, KubeconfigLogin, Login
 from reconciler.adapters.kube.server import ApiServer
-from reconciler.adapters.kube.targets import Contexts, Targets, watch_targets
+from reconciler.adapters.kube.targets import APPLICATIONS, Contexts, Targets, watch_targets
 from reconciler.adapters.kube.timing import WatchTiming
 from reconciler.adapters.kube.view import NamingLoop
 from reconciler.bulkhead import Seam, bug_of
@@ -72,7 +72,7 @@ class KubeInquiry:
             )
             return LoginTrouble(fault=LoginFault.NO_CONNECTION, why=why)
         known = _connection(server, targets) is not None
-        if known and not broken and not (lost := targets.lost.get(_path(server), "")):
+        if known and not broken and not (lost := targets.lost.get(_path(server, targets), "")):
             return None
         if self._kubeconfig is None:
             return LoginTrouble(fault=LoginFault.NO_KUBECONFIG, why="no kubeconfig is named, so nobody can be asked")
@@ -182,8 +182,15 @@ def _connection(server: AskedServer, targets: Targets) -> Connection | None:
         cluster = targets.clusters.get(server.cluster)
         return cluster.connection if cluster is not None else None
     plane = targets.control.get(server.engine) if server.engine is not None else None
-    return plane.connection if plane is not None else None
+    if plane is not None:
+        return plane.connection
+    # It deploys nothing of ours, and names sources alone.
+    named = targets.applications.connection if targets.applications is not None else None
+    return named if server.engine is not None and named == server.connection else None
 
 
-def _path(server: AskedServer) -> str:
-    return f"cluster {server.cluster}" if server.cluster is not None else server.title
+def _path(server: AskedServer, targets: Targets) -> str:
+    """Return the path of a server among the targets that are lost."""
+    if server.cluster is not None:
+        return f"cluster {server.cluster}"
+    return APPLICATIONS if server.engine is not None and server.engine not in targets.control else server.title

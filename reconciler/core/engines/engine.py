@@ -59,6 +59,8 @@ class ControlPlane:
     """The objects there that report on placements."""
     logins: LoginSource | None = None
     """The objects there by which clusters of a `Connection.argocd` are logged in to; None without any."""
+    names_sources: bool = False
+    """Whether its objects, those of its reports, say what templates may be made from."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -81,9 +81,10 @@ def fleet_servers(desired: Desired) -> tuple[AskedServer, ...]:
     ]
     for name in EngineName:
         plane = ENGINES[name].control_plane(desired.fleet)
-        used = any(cluster.engine is name for cluster in desired.clusters.values())
-        used = used or (name is EngineName.ARGOCD and bool(followed_applications(desired)))
-        if plane is not None and used:
+        if plane is None:
+            continue
+        deploys = any(cluster.engine is name for cluster in desired.clusters.values())
+        if deploys or (plane.names_sources and followed_applications(desired)):
             servers.append(AskedServer(title=ENGINES[name].title, engine=name, connection=plane.connection))
     return tuple(servers)
 

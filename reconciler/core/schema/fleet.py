@@ -117,7 +117,7 @@ class ArgoCDFile(Strict):
     connection: ArgoCDConnectionFile | None = Field(
         None,
         description=(
-            "Connection of the daemon to the cluster of Argo CD, for its status and its logins; one of the two."
+            "Connection of the daemon to the cluster of Argo CD, for its status, logins and sources; one of the two."
         ),
     )
 

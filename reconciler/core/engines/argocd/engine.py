@@ -127,6 +127,7 @@ class ArgoCDEngine:
             connection=settings.connection,
             reports=ApplicationSource(namespace=settings.namespace, project=settings.project),
             logins=ClusterSecretSource(namespace=settings.namespace),
+            names_sources=True,
         )
 
 

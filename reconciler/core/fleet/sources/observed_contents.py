@@ -30,7 +30,7 @@ def observed_contents(sources: Iterable[SourceKey], observed: Observed) -> Sourc
         elif isinstance(key.source, ArgoCDSource):
             contents[key] = place = observed.applications.get(key.source.name) or UnreadSource(
                 message=f"Argo CD is unseen, so that what {key.source.title} deploys is unknown",
-                remedy="see why its Applications are not looked at",
+                remedy="see `overspill doctor`",
             )
             if isinstance(place, RepositorySource) and place in observed.sources:
                 contents[SourceKey(place)] = observed.sources[place]
