@@ -63,7 +63,7 @@ _COLOURS: Mapping[str, frozenset[str]] = {
     "red": frozenset({"Bug", "Failed", "Revert", "Unhealthy", "Unknown", "Unseen"}),
     "yellow": frozenset({
         "CoolingDown", "Held", "Hold", "Move", "NothingFits", "OverBudget", "Pending", "Progressing", "Provisioning",
-        "Queued", "Resize", "ScaleUpWindow",
+        "Queued", "Resize", "ScaleUpWindow", "Update",
     }),
     "green": frozenset({"Extend", "Healthy", "Place", "Ready", "Release", "Running", "Succeeded", "Successful"}),
 }  # fmt: skip # a table of words, filled line by line

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from reconciler.core.commits import message_parts
-from reconciler.core.commits.messages import held, reason_clause
+from reconciler.core.commits.messages import held, reason_clause, replaces_source
 from reconciler.core.commits.write import RenderedPlan
 from reconciler.model.ids import WorkloadId
 from reconciler.model.ledger import Drift
@@ -71,7 +71,7 @@ def _row(change: Change) -> PlanRow:
             cells = (placement.replicas, placement.expires_at, f"{missing}{reason_clause(choice)}")
         case Resize(before=before, after=placement, detail=detail, shortage=shortage, choice=choice):
             cells = (
-                f"{before.replicas} -> {placement.replicas}",
+                placement.replicas if _is_update(change) else f"{before.replicas} -> {placement.replicas}",
                 placement.expires_at,
                 f"{as_clause(detail)}{message_parts.describe_signals(shortage, placement)}{reason_clause(choice)}",
             )
@@ -98,7 +98,7 @@ def _row(change: Change) -> PlanRow:
             return PlanRow(action="Release", workload=workload, cluster=clusters, why=detail)
     number, end, reason = cells
     return PlanRow(
-        action=type(change).__name__,
+        action="Update" if _is_update(change) else type(change).__name__,
         workload=placement.workload,
         placement=placement.name,
         cluster=placement.where,
@@ -106,6 +106,11 @@ def _row(change: Change) -> PlanRow:
         until=end,
         why=reason,
     )
+
+
+def _is_update(change: Change) -> bool:
+    """Tell whether a change keeps the number of replicas and takes up another version of their source."""
+    return isinstance(change, Resize) and replaces_source(change.before, change.after)
 
 
 def _request_row(change: RequestChange) -> PlanRow:
