@@ -168,6 +168,8 @@ def running_full(three: ThreeClusters) -> Iterator[None]:
     try:
         yield
     finally:
+        three.flux.forget()  # while the rights in the namespace are there by which it takes its objects away
+        three.argo_cd.forget()
         for cluster in three.clusters.values():
             cluster.kubectl("delete", "namespace", NAMESPACE, "--ignore-not-found", "--timeout=60s")
 
