@@ -85,7 +85,7 @@ def listed_fields(heading: str) -> set[str]:
 
 
 def test_no_cell_of_any_row_is_empty() -> None:
-    assert len(rows()) > 200
+    assert len(rows()) > 140
     assert [row for row in rows() if len(row) != 2 or not all(row)] == []
 
 
