@@ -71,6 +71,8 @@ class TrackRecord:
     """The track record of all clusters, as far as this process has watched them."""
 
     clusters: Mapping[ClusterName, ClusterRecord] = field(default_factory=dict)
+    starts: Mapping[ClusterName, tuple[PlacementStart, ...]] = field(default_factory=dict)
+    """The starts of each cluster that has any."""
     failures: Mapping[ClusterName, tuple[datetime, ...]] = field(default_factory=dict)
     """When placements failed, by cluster, each within `FAILURES_KEPT` of the last change."""
     started: frozenset[WorkloadId] = frozenset()
@@ -87,14 +89,10 @@ class TrackRecord:
         """Return the record with these starts and failures, which has not looked at anything yet."""
         return cls(
             clusters={name: ClusterRecord(starts=each) for name, each in starts.items()},
+            starts=starts,
             failures=failures,
             started=frozenset(start.workload for each in starts.values() for start in each),
         )
-
-    @property
-    def starts(self) -> Mapping[ClusterName, tuple[PlacementStart, ...]]:
-        """The starts of each cluster that has any."""
-        return {name: record.starts for name, record in self.clusters.items() if record.starts}
 
     def of(self, cluster: ClusterName) -> ClusterRecord:
         """Return the track record of one cluster."""
@@ -120,10 +118,11 @@ def follow(before: TrackRecord, signs: RolloutSigns, rollouts: Rollouts, now: da
     if not clusters and failures is before.failures and before.ledger is ledger:
         return before
     records = {**before.clusters, **clusters}
-    started = before.started
+    starts, started = before.starts, before.started
     if any(record.starts is not before.of(name).starts for name, record in clusters.items()):
-        started = frozenset(start.workload for record in records.values() for start in record.starts)
-    return TrackRecord(clusters=records, failures=failures, started=started, ledger=ledger)
+        starts = {name: record.starts for name, record in records.items() if record.starts}
+        started = frozenset(start.workload for each in starts.values() for start in each)
+    return TrackRecord(clusters=records, starts=starts, failures=failures, started=started, ledger=ledger)
 
 
 def _follow_cluster(

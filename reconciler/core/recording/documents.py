@@ -18,7 +18,7 @@ from enum import Enum
 from functools import cache, lru_cache
 from itertools import compress, islice
 from operator import attrgetter, eq, ne
-from typing import Any, NewType, Protocol, Union, get_args, get_origin, get_type_hints
+from typing import Any, NewType, Protocol, Union, cast, get_args, get_origin, get_type_hints
 
 from reconciler.core.safety.credentials import name_of_value
 from reconciler.model.units import Quantity, format_quantity, parse_quantity
@@ -37,6 +37,7 @@ _FEW = 64
 """Entries of a mapping up to which their order is kept."""
 
 _redacted = lru_cache(maxsize=1 << 16)(redacted)
+_KEY_TEXT = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False).encode
 
 
 class DocumentType(Protocol):
@@ -106,6 +107,15 @@ class _Field:
     """MISSING for a field that is always written."""
 
 
+def _reader(names: Sequence[str]) -> Callable[[Any], tuple[Any, ...]]:
+    """Return what reads these fields of a value: compiled, as dataclasses compile their own methods.
+
+    Twice as quick as `attrgetter`, and called for each cluster in each pass.
+    """
+    parts = "".join(f"value.{name}, " for name in names)
+    return cast("Callable[[Any], tuple[Any, ...]]", eval(f"lambda value: ({parts})"))  # noqa: S307 - names of our fields
+
+
 class _Record:
     """A dataclass or a named tuple."""
 
@@ -115,11 +125,7 @@ class _Record:
         self._left_out = left_out
         self._tag = tag
         self._last: tuple[Mapping[Any, Any], Sequence[Any]] = {}, ()
-        names = [field.name for field in every]
-        getter = attrgetter(*names) if names else None
-        self.values: Callable[[Any], tuple[Any, ...]] = (
-            (lambda _: ()) if getter is None else getter if len(names) > 1 else lambda value: (getter(value),)
-        )
+        self.values = _reader([field.name for field in every])
 
     def tagged(self) -> _Record:
         """Return the type that writes its name as well."""
@@ -319,7 +325,7 @@ class _Map:
     def _key(self, key: Any) -> str:
         if self.key is None:
             return str(key)
-        return json.dumps(self.key.encode(key), separators=(",", ":"), ensure_ascii=False)
+        return _KEY_TEXT(self.key.encode(key))
 
 
 def _keeps_order(before: Collection[Any], after: Collection[Any]) -> bool:
