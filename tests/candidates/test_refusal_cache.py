@@ -90,12 +90,12 @@ def waits_out(
     working_plan = WorkingPlan(one)
     finder = growing(one, working_plan)
     finder.capacity = rooms(one, working_plan) if rooms is not None else finder.capacity
+    shares = FairShares(one, working_plan)
     waiting = [
-        *burst_turns(one, working_plan, finder),
+        *burst_turns(one, working_plan, finder, shares),
         *request_turns(one, working_plan, finder),
         *reservation_turns(one, working_plan, finder),
     ]
-    shares = FairShares(one, working_plan)
     preemption = Preemption(inputs=one, working_plan=working_plan, finder=finder, shares=shares)
     serve(waiting, preemption.make_room)
     return working_plan.plan(), finder.capacity

@@ -113,12 +113,12 @@ def _end_and_move(inputs: PassInput, working_plan: WorkingPlan, finder: Candidat
 
 def _begin(inputs: PassInput, working_plan: WorkingPlan, finder: CandidateFinder, rule: Rule) -> None:
     """3. Place bursts, requests and reservations, the most urgent first; renew what is needed, or give its room on."""
+    shares = FairShares(inputs, working_plan)
     waiting = [
-        *burst_turns(inputs, working_plan, finder),
+        *burst_turns(inputs, working_plan, finder, shares),
         *request_turns(inputs, working_plan, finder),
         *reservation_turns(inputs, working_plan, finder),
     ]
-    shares = FairShares(inputs, working_plan)
     preemption = Preemption(
         inputs=inputs, working_plan=working_plan, finder=finder, shares=FairShares(inputs, working_plan)
     )

@@ -22,6 +22,7 @@ from reconciler.core.decide.state.working_plan import WorkingPlan
 from reconciler.core.decide.steps.place_requests import request_turns
 from reconciler.core.decide.steps.reserve import reservation_turns
 from reconciler.core.decide.steps.scale_up import burst_turns
+from reconciler.core.decide.turns.fair_share import FairShares
 from reconciler.core.decide.turns.queue import Turn, serve, urgency
 from reconciler.core.observe.demand import Demands, next_due
 from reconciler.model.capacity import Observed
@@ -194,7 +195,7 @@ class QueueSimulation:
                 (
                     turn
                     for turn in (
-                        *burst_turns(later, working_plan, finder),
+                        *burst_turns(later, working_plan, finder, FairShares(later, working_plan)),
                         *request_turns(later, working_plan, finder),
                         *reservation_turns(later, working_plan, finder),
                     )

@@ -482,7 +482,7 @@ class CandidateFinder:
         )
         if has_own:
             return None
-        shape, likeness = self._likeness(template, shape)
+        shape, likeness = self._likeness(workload, template, shape)
         clusters = self._inputs.reach.named(workload) if self.capacity.has_defaults or shape.who else ()
         return (
             id(self._ranking.order(workload)),  # which the ranking keeps; `order` may be of this moment alone
@@ -492,13 +492,15 @@ class CandidateFinder:
             self.capacity.namespaces_with_defaults(clusters, [shape]),
         )
 
-    def _likeness(self, template: WorkloadTemplate, shape: ReplicaShape) -> tuple[ReplicaShape, Hashable]:
+    def _likeness(
+        self, workload: WorkloadId, template: WorkloadTemplate, shape: ReplicaShape
+    ) -> tuple[ReplicaShape, Hashable]:
         """Return the shape of a burst with the RuntimeClass that it brings along, and what it has in common."""
         kept = self._inputs.reach.likenesses
-        entry = kept.get(template.workload)
+        entry = kept.get(workload)
         if entry is None or entry[0] is not shape:
             own = with_included_runtime_class(shape, (item.manifest for item in template.spec.manifests))
-            entry = kept[template.workload] = shape, own, own.likeness
+            entry = kept[workload] = shape, own, own.likeness
         return entry[1:]
 
     def _kind_by_files(self, template: WorkloadTemplate) -> Hashable | None:

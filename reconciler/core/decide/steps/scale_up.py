@@ -35,22 +35,24 @@ from reconciler.core.workloads.single_run import RUNS_ONCE
 from reconciler.model.candidate import Candidate
 from reconciler.model.capacity import ReplicaShape
 from reconciler.model.demand import Demand
-from reconciler.model.ids import ClusterName, WorkloadId
+from reconciler.model.ids import ClusterName
 from reconciler.model.placement import ClusterSubset, RestraintKind
 from reconciler.model.plan import Change, Choice, Place, Reason, Refusal, Resize, Shortage, Suppressed
 from reconciler.model.policy import StrategyName
 from reconciler.model.units import Resources, format_duration
+from reconciler.model.workload import WorkloadTemplate
 from reconciler.text.wording import as_clause, count, join_names, sanitize
 
 _SHARED = "room is shared with others that wait"
 
 
-def burst_turns(inputs: PassInput, working_plan: WorkingPlan, finder: CandidateFinder) -> Iterator[Turn]:
+def burst_turns(
+    inputs: PassInput, working_plan: WorkingPlan, finder: CandidateFinder, shares: FairShares
+) -> Iterator[Turn]:
     """Yield a turn for each workload with missing replicas, in which they go to the clusters that have room.
 
     A turn has the priority of the workload's GPR or policy, and waits since the first replica that is not placed does.
     """
-    shares = FairShares(inputs, working_plan)
     for demand in inputs.demands.values():
         if isinstance(demand, UnseenPrimary):
             working_plan.suppress(_unmeasured(inputs, demand, working_plan.replicas(demand.workload)))
@@ -67,24 +69,22 @@ def _turn(
     inputs: PassInput, working_plan: WorkingPlan, finder: CandidateFinder, shares: FairShares, demand: Demand
 ) -> Turn:
     workload = demand.workload
-    step = _ScaleUp(inputs=inputs, working_plan=working_plan, finder=finder, demand=demand)
+    gang = gang_of(inputs, workload)
+    step = _ScaleUp(inputs=inputs, working_plan=working_plan, finder=finder, demand=demand, gang=gang)
     return Turn(
         priority=priority(workload, inputs),
         share=Share(0.0, shares.of_workload(workload)),
         since=_waits_since(inputs, working_plan, demand),
         workload=workload,
         take=grow_if_short(working_plan, finder, workload, step.decide),
-        unit=unit(inputs, workload),
+        unit=_unit(inputs.desired.templates[workload], gang),
         need=partial(working_plan.decide, workload, step.need),
     )
 
 
-def unit(inputs: PassInput, workload: WorkloadId) -> int:
+def _unit(template: WorkloadTemplate, gang: GangWorkload | None) -> int:
     """Return the replicas of a burst that may be placed alone; 0 where all are placed together or none."""
-    template = inputs.desired.templates[workload]
-    if template.runs_once or gang_of(inputs, workload) is not None:
-        return 0
-    return template.copy or 1
+    return 0 if template.runs_once or gang is not None else template.copy or 1
 
 
 def _waits_since(inputs: PassInput, working_plan: WorkingPlan, demand: Demand) -> datetime:
@@ -155,16 +155,18 @@ class _ScaleUp:
     working_plan: WorkingPlan
     finder: CandidateFinder
     demand: Demand
+    gang: GangWorkload | None
+    """The gang that the workload is, if it is one."""
 
     def decide(self) -> None:
         """Place the replicas that are due and have room, and suppress the others with the reason."""
         wanted = self._wanted()
         if wanted is None:
             return
-        gang, shape, missing = wanted
+        shape, missing = wanted
         # 1. A gang goes whole to one cluster.
-        if gang is not None:
-            self._place_gang(gang, shape, missing)
+        if self.gang is not None:
+            self._place_gang(self.gang, shape, missing)
             return
         # 2. Other replicas go to as many clusters as it takes.
         self._place(shape, missing)
@@ -177,18 +179,18 @@ class _ScaleUp:
         wanted = self._wanted()
         if wanted is None:
             return Need(replicas=0)
-        gang, shape, missing = wanted
+        shape, missing = wanted
         workload = self.demand.workload
         template, policy = self.inputs.desired.templates[workload], self.inputs.desired.policies[workload]
-        alone = gang is None and template.copy is None and not template.runs_once
+        alone = self.gang is None and template.copy is None and not template.runs_once
         if not alone or policy.distribution.is_bounded or self.finder.may_grow(workload):
             return None
         kind = self.finder.burst_kind(template, shape)
         room = None if kind is None else self.finder.room_by_cluster(kind, template, policy, shape)
         return None if kind is None or room is None else Need(replicas=missing, shape=kind[2:], room=room)
 
-    def _wanted(self) -> tuple[GangWorkload | None, ReplicaShape, int] | None:
-        """Return the gang, shape and number of the replicas to place; None for none, with the reason suppressed."""
+    def _wanted(self) -> tuple[ReplicaShape, int] | None:
+        """Return the shape and number of the replicas to place; None for none, with the reason suppressed."""
         missing = self._due()
         # 1. No replica is due, or the workload is held back.
         if missing <= 0 or self._is_held_back():
@@ -209,12 +211,11 @@ class _ScaleUp:
             self._suppress(Reason.RUNS_ONCE, repeated)
             return None
         # 5. The requests of one replica are unknown.
-        gang, shape = self._gang(), self.demand.shape
-        unknown = self._describe_unknown_requests(gang)
+        shape, unknown = self.demand.shape, self._describe_unknown_requests()
         if shape is None or unknown:
             self._suppress(Reason.NO_SHAPE, unknown)
             return None
-        return gang, shape, missing
+        return shape, missing
 
     def _describe_second_run(self) -> str:
         """Say why more of what must run once would do the same work again; empty where it would not."""
@@ -229,7 +230,7 @@ class _ScaleUp:
             return f"{pods} on {demand.primary}, and a copy elsewhere would do the same work again ({way_out})"
         # 2. It has begun elsewhere, and is no gang, which is one copy however large.
         placements = self.working_plan.of(workload)
-        if placements and self._gang() is None:
+        if placements and self.gang is None:
             return f"it began on {join_names(place.where for place in placements)}, and another part would begin anew"
         # 3. Its pods may get a node at home at any time.
         if demand.reported and not demand.held:
@@ -239,14 +240,10 @@ class _ScaleUp:
             )
         return ""
 
-    def _gang(self) -> GangWorkload | None:
-        """Return the gang that the workload is, if it is one."""
-        return gang_of(self.inputs, self.demand.workload)
-
-    def _describe_unknown_requests(self, gang: GangWorkload | None) -> str:
+    def _describe_unknown_requests(self) -> str:
         """Say why the requests of a replica are unknown; empty where they are known."""
-        if gang is not None and gang.unknown:
-            return f"cannot compute fit: {gang.unknown}"
+        if self.gang is not None and self.gang.unknown:
+            return f"cannot compute fit: {self.gang.unknown}"
         if self.demand.shape is not None:
             return ""
         primary = self.demand.primary
@@ -404,12 +401,13 @@ class _ScaleUp:
         demand, now = self.demand, self.inputs.now
         policy = self.inputs.desired.policies[demand.workload]
         placed = self.working_plan.replicas(demand.workload)
-        missing = replicas_due(demand, policy.scale_up_window, now) - placed
+        due = replicas_due(demand, policy.scale_up_window, now)
+        missing = due - placed
         quota = self.working_plan.quotas.get(demand.workload)
         if quota is not None:
             missing = min(missing, max(0, quota - placed))
-        due_at = next_due(demand, policy.scale_up_window, now)
-        if due_at is not None and self._gang() is not None:
+        due_at = next_due(demand, policy.scale_up_window, now) if due < demand.missing else None
+        if due_at is not None and self.gang is not None:
             missing = 0
         if due_at is not None:
             self._suppress(
