@@ -25,7 +25,7 @@ help:
 	@echo "make chaos   kills, cut transfers, signals and thousands of passes; half an hour"
 	@echo "make fuzz    half an hour of CPU on files, templates, observations and HTTP bodies that nobody foresaw"
 	@echo "make schemas write repo-layout/schemas anew"
-	@echo "make reference write the tables of docs/reference anew, from schemas and commands"
+	@echo "make reference write the tables of docs/reference anew, from schemas, commands and kinds"
 	@echo "make requirements write the hashes of the packages in the image anew"
 	@echo "make kubernetes-kinds writes the kinds of Kubernetes anew, from a package that it downloads"
 

@@ -1,7 +1,8 @@
 """The tables of docs/reference, from schemas and commands: ``python -m tests.docs.reference_tables`` writes them.
 
-A page has `<!-- fields Cluster -->` or `<!-- options plan -->`, then the table, then `<!-- end -->`. The meaning of a
-field is the description in its schema, that of an option its help; `field_links.yaml` says where a field leads.
+A page has `<!-- fields Cluster -->`, `<!-- options plan -->` or `<!-- kinds labels -->`, then the table, then
+`<!-- end -->`. The meaning of a field is the description in its schema, that of an option its help; `field_links.yaml`
+says where a field leads.
 """
 
 from __future__ import annotations
@@ -21,10 +22,11 @@ from reconciler.cli import main
 from reconciler.core.schema import KINDS, json_schema
 from reconciler.core.schema.egs.deploy import DeployFile
 from reconciler.core.schema.egs.gpr import TermsFile
+from tests.docs.kind_tables import kind_table
 
 CHECKOUT = Path(__file__).parents[2]
-PAGES = [CHECKOUT / "docs" / "reference" / name for name in ("fleet.md", "cli.md")]
-BLOCK = re.compile(r"^(<!-- (fields|options) ([^>]+) -->\n)(.*?)(^<!-- end -->$)", re.MULTILINE | re.DOTALL)
+PAGES = [CHECKOUT / "docs" / "reference" / name for name in ("fleet.md", "cli.md", "kinds.md")]
+BLOCK = re.compile(r"^(<!-- (fields|options|kinds) ([^>]+) -->\n)(.*?)(^<!-- end -->$)", re.MULTILINE | re.DOTALL)
 SHARED = {
     "TaintFile": "Taints",
     "TolerationFile": "Tolerations",
@@ -65,6 +67,8 @@ def filled(text: str) -> str:
 
 def table(what: str, name: str) -> str:
     """Write one table as Markdown."""
+    if what == "kinds":
+        return kind_table(name)
     if what == "options":
         return "| option | meaning |\n|---|---|\n" + "".join(options(name))
     lines = [f"| {names(group)} | {group[0].type} | {group[0].meaning} |\n" for group in merged(fields(name))]

@@ -1,21 +1,19 @@
-"""docs/reference/kinds.md: its table is the program's, its picture is of a set that is counted, its examples load."""
+"""docs/reference/kinds.md: its tables are the program's, its picture is of a set that is counted, its examples load."""
 
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+
+import pytest
 
 from reconciler.core.capacity.pod_requirements import Gang, ManifestPods, pods_of_request
 from reconciler.core.expressions import render
 from reconciler.core.fleet.read_file import assemble, parse_file
 from reconciler.core.safety import rules
 from reconciler.core.schema import yaml
-from reconciler.core.workloads.builtin_kinds import BUILT_IN
 from reconciler.model.ids import CommitId
-from reconciler.model.kubernetes.workload_kind import Count, Mark, PodTemplate, WorkloadKind
-from reconciler.model.kubernetes.workload_kind import Path as Way
 from reconciler.model.placement import PLACEMENT_LABEL
 from reconciler.model.plan import Place
 from reconciler.model.units import ONE
@@ -26,6 +24,7 @@ from tests.builders.group_bursts import fleet, lacks
 from tests.builders.inputs import GPU, cluster, free, ordering, plan
 from tests.builders.requests import manifests, request
 from tests.builders.workload_kinds import SAMPLES, lws
+from tests.docs.kind_tables import kind_table
 
 CHECKOUT = Path(__file__).parents[2]
 PAGE = (CHECKOUT / "docs" / "reference" / "kinds.md").read_text()
@@ -34,20 +33,9 @@ SET = lws(2, 4, leader=1, worker=8)
 ELASTIC = torch(4, elastic=2)
 
 
-def test_the_table_says_what_is_built_in() -> None:
-    table = PAGE.partition("| kind | API group |")[2].partition("\n\n")[0]
-    assert table.splitlines()[2:] == rows()
-
-
-def test_the_list_says_where_each_kind_has_its_numbers() -> None:
-    section = PAGE.partition("\n## Where the numbers are\n")[2].partition("\n## ")[0]
-    unwrapped = re.sub(r"\n +(?![- ])", " ", section)
-    assert re.findall(r"^(?:- |  - ).*$", unwrapped, re.MULTILINE) == items()
-
-
-def test_the_page_says_by_which_labels_pods_are_known() -> None:
-    rows = re.findall(r"^\| ([A-Za-z]+) (?:of [a-z.]+ )?\| (`[^|]*) \|$", PAGE, re.MULTILINE)
-    assert rows == [(kind.kind, mark(one)) for kind in BUILT_IN.values() for one in kind.marks]
+@pytest.mark.parametrize("name", ["built in", "numbers", "labels"])
+def test_what_the_page_says_of_kinds_is_what_is_built_in(name: str) -> None:
+    assert f"<!-- kinds {name} -->\n{kind_table(name)}<!-- end -->\n" in PAGE, "run `make reference`"
 
 
 def test_the_picture_is_of_a_set_that_is_counted() -> None:
@@ -127,73 +115,6 @@ def started(nodes: tuple[int, ...]) -> str:
 
 def examples() -> list[str]:
     return re.findall(r"^```yaml\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
-
-
-def rows() -> list[str]:
-    """Write the rows of the table; kinds that are alike in all but their names are one row."""
-    alike: dict[str, list[str]] = {}
-    for kind in BUILT_IN.values():
-        together = kind.together.called if kind.together else "none"
-        cells = f"{kind.group or '(core)'} | {', '.join(kind.versions)}; {kind.checked} | {together}"
-        alike.setdefault(cells, []).append(kind.kind)
-    return [f"| {', '.join(names)} | {cells} |" for cells, names in alike.items()]
-
-
-def items() -> list[str]:
-    """Write the items of the list; kinds with their numbers in the same places are one item."""
-    groups = Counter(kind.kind for kind in BUILT_IN.values())
-    alike: dict[tuple[str, ...], list[str]] = {}
-    for kind in BUILT_IN.values():
-        name = f"{kind.kind} of {kind.group}" if groups[kind.kind] > 1 else kind.kind
-        alike.setdefault((*paths(kind),), []).append(name)
-    return [line for lines, names in alike.items() for line in (f"- {', '.join(names)}", *lines)]
-
-
-def paths(kind: WorkloadKind) -> Iterator[str]:
-    """Write where a kind has its numbers."""
-    if kind.replicas:
-        yield f"  - replicas: {', '.join(map(written, kind.replicas))}"
-    if kind.counted:
-        yield from (f"  - pods: {template(one)}" for one in kind.templates)
-    else:
-        yield "  - pods: not counted"
-    if kind.together:
-        yield f"  - needed at once: {least(kind)}"
-
-
-def written(way: Way) -> str:
-    return f"`{'.'.join(way)}`"
-
-
-def template(one: PodTemplate) -> str:
-    """Write where pods are described, and what they are counted by."""
-    ways = [written(way) for way in (one.spec, one.instead, one.reference, one.resources) if way]
-    return " or ".join(ways) + "".join(f" x {factor(count)}" for count in one.counts)
-
-
-def factor(count: Count) -> str:
-    """Write one number that pods are multiplied by."""
-    ways = [f"{written(count.path)} / {written(count.over)}" if count.over else written(count.path)]
-    ways += [written(count.instead)] if count.instead else []
-    text = " or ".join(ways)
-    return f"({text} - {count.less})" if count.less else text
-
-
-def least(kind: WorkloadKind) -> str:
-    """Write how many pods of a group have to be there."""
-    assert kind.together
-    if kind.together.eager is not None:
-        way, value = kind.together.eager
-        return f"all; 1 where {written(way)} is `{value}`"
-    roles = (count.enough for one in kind.templates for count in one.counts)
-    ways = dict.fromkeys(way for way in (kind.together.gang, *roles) if way)
-    return f"{' and '.join(map(written, ways))}, else all" if ways else "all"
-
-
-def mark(one: Mark) -> str:
-    """Write a label by which pods are known."""
-    beside = "".join(f" beside `{label}: {value}`" for label, value in one.beside)
-    return f"`{one.label}`{beside}{': the name, a dash and five characters' if one.made_up else ''}"
 
 
 def picture(made: Json, found: ManifestPods) -> str:
