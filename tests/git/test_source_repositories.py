@@ -95,6 +95,29 @@ def test_content_is_read_renewed_and_kept_for_a_while(apps: Path, tmp_path: Path
         view.close()
 
 
+def test_a_repository_that_no_template_names_any_more_is_closed(apps: Path, tmp_path: Path) -> None:
+    closed = Queue[str]()
+
+    class Watched(GitRepository):
+        def close(self) -> None:
+            super().close()
+            closed.put("closed")
+
+    def opened(url: str, revision: str) -> GitRepository:
+        return Watched(str(apps), cache=tmp_path / "cache", source_branch=revision)
+
+    view = SourceRepositories(opened, clock=Clock(), patience=PATIENCE)
+    try:
+        view.follow(desired(READ.url))
+        view.follow(Desired(commit=CommitId("c"), fleet=Fleet(source_repositories=(READ.url,))))
+        assert closed.get(timeout=PATIENCE.total_seconds())
+        view.follow(desired(READ.url))
+        assert isinstance(view.observe().sources[READ], SourceContent)
+    finally:
+        view.close()
+    assert closed.get(timeout=PATIENCE.total_seconds())
+
+
 def test_a_commit_is_read_whatever_branch_it_is_on_and_only_once(apps: Path, tmp_path: Path) -> None:
     old, new = commit(apps, DEPLOYMENT.replace("vllm:1.0", "vllm:0.9")), commit(apps, DEPLOYMENT)
     subprocess.run(["git", "-C", apps, "branch", "-qm", "main", "trunk"], check=True)

@@ -92,21 +92,28 @@ class SourceRepositories:
 
     def _run(self) -> None:
         """Read all sources in rounds until closed; new ones start a round at once."""
-        with ExitStack() as stack:
-            opened: dict[tuple[str, str], GitRepository] = {}
+        opened: dict[tuple[str, str], GitRepository] = {}
+        try:
             while True:
                 with self._changed:
                     wanted, closing = self._sources, self._closing
                 if closing:
                     return
                 start = monotonic()
+                for place in opened.keys() - {(source.url, source.revision) for source in wanted}:
+                    opened.pop(place).close()
+                self._read_at = {source: at for source, at in self._read_at.items() if source in wanted}
                 open_sources = [source for source in wanted if not self._is_final(source)]
                 for url, revision, at in sorted({(each.url, each.revision, each.at) for each in open_sources}):
                     here = [each for each in open_sources if (each.url, each.revision, each.at) == (url, revision, at)]
-                    self._publish(self._round(opened, stack, (url, revision), here))
+                    self._publish(self._round(opened, (url, revision), here))
                 with self._changed:
                     rest = max(0.0, self._every - (monotonic() - start))
                     self._changed.wait_for(partial(self._must_act, wanted), rest)
+        finally:
+            with ExitStack() as stack:  # all are closed, whatever one of them raises
+                for repository in opened.values():
+                    stack.callback(repository.close)
 
     def _must_act(self, wanted: frozenset[RepositorySource]) -> bool:
         """Tell whether the next round, or the end, cannot wait."""
@@ -115,14 +122,13 @@ class SourceRepositories:
     def _round(
         self,
         opened: dict[tuple[str, str], GitRepository],
-        stack: ExitStack,
         place: tuple[str, str],
         sources: Iterable[RepositorySource],
     ) -> RepositoryContents:
         """Read the sources in one branch of a repository, or at one commit of it."""
         try:
             if place not in opened:
-                opened[place] = stack.enter_context(self._open(place[0], place[1] or _ANY))
+                opened[place] = self._open(place[0], place[1] or _ANY)
             contents = attempt(Seam.VIEW, place[0], partial(self._read, opened[place], sources))
             if not isinstance(contents, Bug):
                 return contents
