@@ -67,12 +67,12 @@ def test_figures_of_a_burst_are_those_of_status_and_its_commit(bursting: Daemon)
     burst = {**VLLM, "cluster": placement["placement"]["cluster"]}
     assert sample(text, "overspill_burst_replicas", **burst).value == 3
     ends = datetime.fromisoformat(placement["placement"]["expiresAt"]).timestamp()
-    assert sample(text, "overspill_burst_expiry_timestamp_seconds", **burst).value == ends
+    assert sample(text, "overspill_burst_expiry_timestamp_seconds", **VLLM).value == ends
     assert sample(text, "overspill_placements", workspace="llm", phase="Pending").value == 1
     uses = {each.labels["use"]: each.value for each in families(text)["overspill_cluster_gpus"].samples
             if each.labels["cluster"] == burst["cluster"]}  # fmt: skip # GPUs by use
     assert sum(uses.values()) == bursting.sight.free[burst["cluster"]]
-    assert uses["starting"] == sample(text, "overspill_burst_gpus", **burst).value
+    assert uses["starting"] == sample(text, "overspill_burst_gpus", workspace="llm", cluster=burst["cluster"]).value
     assert sample(text, "overspill_events_total", kind="placed").value == 1
     tip = bursting.remote.git("rev-parse", "placements").strip()
     delay = families(text)["overspill_commit_delay_seconds"]

@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
+from math import inf
 from typing import TypeAlias
 
 from prometheus_client.core import GaugeMetricFamily
 
 from reconciler.core.cost.rate import hourly_rate
-from reconciler.daemon.status import ClusterStatus, FleetStatus, PlacementStatus, WorkloadStatus
+from reconciler.daemon.status import ClusterStatus, FleetStatus, WorkloadStatus
 from reconciler.model.budget import BudgetState
 from reconciler.model.ids import ClusterName, WorkloadId
+from reconciler.model.placement import Placement
 from reconciler.model.policy import Cluster
 from reconciler.text.gpu_cells import GpuUse
 
@@ -27,6 +29,7 @@ _USES: Mapping[GpuUse, str] = {
 }
 _WORKLOAD = ("workspace", "workload")
 _BURST = (*_WORKLOAD, "cluster")
+_PLACE = ("workspace", "cluster")
 _BUDGET = ("owner", "name", "per")
 
 _OF_WORKLOADS: Sequence[tuple[str, str, Callable[[WorkloadStatus], float | None]]] = (
@@ -35,15 +38,6 @@ _OF_WORKLOADS: Sequence[tuple[str, str, Callable[[WorkloadStatus], float | None]
     ("missing_replicas", "Replicas that are missing on the primary.", lambda row: row.deficit),
     ("placed_replicas", "Replicas that are placed on other clusters.", lambda row: row.placed),
     ("observed", "1 where the primary of the workload is seen, else 0.", lambda row: row.wanted is not None),
-)
-_OF_BURSTS: Sequence[tuple[str, str, Callable[[Sequence[PlacementStatus]], float]]] = (
-    ("replicas", "Replicas of placements.", lambda rows: sum(row.placement.replicas for row in rows)),
-    ("bound_replicas", "Replicas of placements that have a node.", lambda rows: sum(row.bound or 0 for row in rows)),
-    (
-        "expiry_timestamp_seconds",
-        "When the first of the placements ends, in Unix time.",
-        lambda rows: min(_unix(row.placement.expires_at) for row in rows),
-    ),
 )
 _OF_CLUSTERS: Sequence[tuple[str, str, Callable[[ClusterStatus], float | None]]] = (
     (
@@ -103,20 +97,31 @@ def _workloads(fleet: FleetStatus) -> Iterator[GaugeMetricFamily]:
 
 
 def _bursts(fleet: FleetStatus, clusters: Mapping[ClusterName, Cluster]) -> Iterator[GaugeMetricFamily]:
-    """Yield the gauges of placements: those of one workload or request on one cluster together."""
-    bursts: dict[Labels, list[PlacementStatus]] = {}
-    phases: Counter[Labels] = Counter()
+    """Yield the gauges of placements: those of one workload or request on one cluster together.
+
+    There may be many of these pairs, so that only replicas are told of each; times are told by workload, and money by
+    workspace and cluster.
+    """
+    replicas, bound, phases = Counter[Labels](), Counter[Labels](), Counter[Labels]()
+    expiries: dict[Labels, float] = {}
+    placements: dict[Labels, list[Placement]] = {}
     for row in fleet.placements:
-        workload, cluster = row.placement.workload, str(row.placement.cluster)
-        bursts.setdefault((*_labels(workload), cluster), []).append(row)
-        phases[str(workload.workspace), cluster, str(row.phase)] += 1
-    for name, help_text, read in _OF_BURSTS:
-        yield _gauge(f"burst_{name}", help_text, _BURST, {key: read(rows) for key, rows in bursts.items()})
-    rates = {key: hourly_rate((row.placement for row in rows), clusters, fleet.now) for key, rows in bursts.items()}
-    yield _gauge("burst_gpus", "GPUs that placements ask for.", _BURST, {key: rate.gpus for key, rate in rates.items()})
+        labels, cluster = _labels(row.placement.workload), str(row.placement.cluster)
+        replicas[*labels, cluster] += row.placement.replicas
+        bound[*labels, cluster] += row.bound or 0
+        expiries[labels] = min(expiries.get(labels, inf), _unix(row.placement.expires_at))
+        phases[labels[0], cluster, str(row.phase)] += 1
+        placements.setdefault((labels[0], cluster), []).append(row.placement)
+    rates = {key: hourly_rate(group, clusters, fleet.now) for key, group in placements.items()}
+    gpus = {key: rate.gpus for key, rate in rates.items()}
     dollars = {key: rate.dollars for key, rate in rates.items() if rate.priced}
-    yield _gauge("burst_dollars_per_hour", "The price of placements, where clusters have one.", _BURST, dollars)
-    yield _gauge("placements", "Placements by phase.", ("workspace", "cluster", "phase"), phases)
+    yield _gauge("burst_replicas", "Replicas of placements.", _BURST, replicas)
+    yield _gauge("burst_bound_replicas", "Replicas of placements that have a node.", _BURST, bound)
+    help_text = "When the first of the placements ends, in Unix time."
+    yield _gauge("burst_expiry_timestamp_seconds", help_text, _WORKLOAD, expiries)
+    yield _gauge("burst_gpus", "GPUs that placements ask for.", _PLACE, gpus)
+    yield _gauge("burst_dollars_per_hour", "The price of placements, where clusters have one.", _PLACE, dollars)
+    yield _gauge("placements", "Placements by phase.", (*_PLACE, "phase"), phases)
 
 
 def _gauge(name: str, help_text: str, labels: Labels, values: Mapping[Labels, float | None]) -> GaugeMetricFamily:
