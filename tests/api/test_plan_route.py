@@ -41,6 +41,8 @@ def test_supposition_is_planned_and_nothing_is_pushed(shared: Daemon) -> None:
         "What if 3 more replicas of llm/vllm had been missing on worker-1 for 30s?"
     ]
     assert placed(plan(shared, "llm/vllm+3", "cluster/worker-2=down")) == [("Place", "worker-3", 3)]
+    assert placed(plan(shared, "vllm+3")) == [("Place", "worker-2", 3)]
+    assert plan(shared, "vllm+3", token=VIEWER).status == 422
     assert placed(plan(shared)) == []
     assert shared.pushed() == pushed
 

@@ -209,7 +209,7 @@ def test_plan_refuses_a_supposition_of_something_that_does_not_exist(overspill: 
     assert "what if llm/vlm+3: there is no workload llm/vlm (try 'llm/vllm')" in unknown.stderr
     wrong = overspill("plan", "--what-if", "vllm")
     assert wrong.exit_code == 2
-    assert "'vllm' is no supposition (try WORKSPACE/TEMPLATE+3" in wrong.stderr
+    assert "'vllm' is no supposition (try [WORKSPACE/]TEMPLATE+3" in wrong.stderr
 
 
 def test_detailed_exit_code_tells_whether_something_would_change(overspill: Terminal, see: See) -> None:

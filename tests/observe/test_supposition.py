@@ -16,7 +16,7 @@ from reconciler.core.observe.supposition import Supposed, parse_supposition, sup
 from reconciler.errors import InvalidInput
 from reconciler.model.capacity import ClusterObservation, DeviceKind, DeviceStock, Node, Observed, Pool
 from reconciler.model.demand import Demand
-from reconciler.model.ids import ClusterName
+from reconciler.model.ids import ClusterName, WorkspaceName
 from reconciler.model.plan import Move, Place
 from reconciler.model.policy import Desired
 from tests.builders.gangs import JOB
@@ -55,6 +55,16 @@ def test_replicas_are_missing_beside_those_that_are_and_as_long() -> None:
     alone = supposed("llm/vllm+3", seen=(short(0), free("worker-2", 8)))
     assert alone.questions == ("What if 3 more replicas of llm/vllm had been missing on worker-1 for 30s?",)
     assert demand(supposed("llm/vllm+3", "llm/vllm+2")).missing == 5
+
+
+def test_workload_is_named_without_its_workspace_where_only_one_has_it() -> None:
+    assert supposed("vllm+3").questions == supposed("llm/vllm+3").questions
+    assert refused("vlm+3") == "what if vlm+3: there is no workload vlm (try 'vllm')"
+    other = VLLM._replace(workspace=WorkspaceName("other"))
+    both = replace(FLEET, templates={**FLEET.templates, other: FLEET.templates[VLLM]})
+    assert refused("vllm+3", fleet=both) == (
+        "what if vllm+3: 2 workspaces have a workload vllm (there are llm/vllm+3, other/vllm+3)"
+    )
 
 
 def test_replicas_that_are_starting_are_none_of_those_that_are_missing() -> None:
@@ -174,7 +184,7 @@ def test_a_name_that_does_not_exist_is_refused_with_the_nearest() -> None:
     "text",
     [
         "",
-        "vllm+3",
+        "+3",
         "llm/vllm",
         "llm/vllm+0",
         "llm/vllm-3",
@@ -189,5 +199,5 @@ def test_a_name_that_does_not_exist_is_refused_with_the_nearest() -> None:
     ],
 )
 def test_other_forms_are_refused_with_those_that_are_expected(text: str) -> None:
-    with pytest.raises(ValueError, match=r"is no supposition \(try WORKSPACE/TEMPLATE\+3, cluster/NAME=down"):
+    with pytest.raises(ValueError, match=r"is no supposition \(try \[WORKSPACE/\]TEMPLATE\+3, cluster/NAME=down"):
         parse_supposition(text)

@@ -20,7 +20,14 @@ from reconciler.api.models import Answered, PlanDocument
 from reconciler.api.redact import redact
 from reconciler.api.refusal import HttpError, error_responses
 from reconciler.api.security.callers import Callers, caller_of, guarded_router, require_role
-from reconciler.core.observe.supposition import ClusterDown, MoreMissing, MoreNodes, Supposition, parse_supposition
+from reconciler.core.observe.supposition import (
+    ClusterDown,
+    MoreMissing,
+    MoreNodes,
+    Supposition,
+    parse_supposition,
+    with_workspace,
+)
 from reconciler.daemon.answers.desk import AnswerDesk, PlanAnswer, PlanQuestion
 from reconciler.daemon.answers.plan_report import placements_of, report_plan, visible_part
 from reconciler.daemon.snapshot import Snapshot
@@ -75,6 +82,11 @@ def router(callers: Callers, backend: Backend) -> APIRouter:
         if filters.source_branch:
             _require_everywhere(caller)
         within = readable_workspaces(caller)
+        if not filters.source_branch:  # the templates of a branch are known once it is read
+            templates = snapshot.decision.inputs.desired.templates
+            visible = [workload for workload in templates if within is None or workload.workspace in within]
+            with asked(snapshot, caller):
+                suppositions = tuple(with_workspace(supposition, visible) for supposition in suppositions)
         for supposition in suppositions:
             _require_visible(supposition, snapshot, caller, within)
         with busy.of(caller), asked(snapshot, caller):

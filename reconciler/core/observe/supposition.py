@@ -28,7 +28,7 @@ from reconciler.model.units import format_duration
 from reconciler.text.spelling import nearest
 from reconciler.text.wording import count
 
-FORMS = "WORKSPACE/TEMPLATE+3, cluster/NAME=down, cluster/NAME+4 or cluster/NAME/POOL+4"
+FORMS = "[WORKSPACE/]TEMPLATE+3, cluster/NAME=down, cluster/NAME+4 or cluster/NAME/POOL+4"
 """The forms of a supposition, by example."""
 _MORE = re.compile(r"(?P<path>[^=]+)\+(?P<number>[1-9][0-9]{0,3})")
 _DOWN = re.compile(r"cluster/(?P<name>[^/+=]+)=down")
@@ -42,6 +42,7 @@ class MoreMissing:
     text: str
     """The supposition as it was written."""
     workload: WorkloadId
+    """Its workspace is empty where only the template is named; see `with_workspace`."""
     replicas: int
 
 
@@ -90,10 +91,25 @@ def parse_supposition(text: str) -> Supposition:
         number = int(more["number"])
         if first == "cluster" and all(rest) and rest:
             return MoreNodes(text=text, cluster=ClusterName(rest[0]), pool="/".join(rest[1:]), nodes=number)
-        if len(rest) == 1 and first and rest[0]:
-            workload = WorkloadId(WorkspaceName(first), TemplateName(rest[0]))
+        if len(rest) <= 1 and all((first, *rest)) and more["path"] != "cluster":
+            workspace, name = (first, rest[0]) if rest else ("", first)
+            workload = WorkloadId(WorkspaceName(workspace), TemplateName(name))
             return MoreMissing(text=text, workload=workload, replicas=number)
     raise ValueError(f"{text!r} is no supposition (try {FORMS})")
+
+
+def with_workspace(supposition: Supposition, workloads: Iterable[WorkloadId]) -> Supposition:
+    """Add the workspace to a workload that is named without. Raises InvalidInput unless one workload has the name."""
+    if not isinstance(supposition, MoreMissing) or supposition.workload.workspace:
+        return supposition
+    name, known = supposition.workload.name, sorted(workload for workload in workloads if not workload.request)
+    matches = [workload for workload in known if workload.name == name]
+    if len(matches) == 1:
+        return replace(supposition, workload=matches[0])
+    if matches:
+        forms = [f"{workload}+{supposition.replicas}" for workload in matches]
+        raise _refusal(supposition, f"{count(len(matches), 'workspace')} have a workload {name}", nearest("", forms))
+    raise _refusal(supposition, f"there is no workload {name}", nearest(name, {workload.name for workload in known}))
 
 
 def suppose(observed: Observed, desired: Desired, suppositions: Iterable[Supposition], now: datetime) -> Supposed:
@@ -102,7 +118,7 @@ def suppose(observed: Observed, desired: Desired, suppositions: Iterable[Supposi
     Raises InvalidInput for a workload, cluster or pool that does not exist.
     """
     supposed = Supposed(observed=observed)
-    for supposition in suppositions:
+    for supposition in (with_workspace(each, desired.templates) for each in suppositions):
         match supposition:
             case MoreMissing():
                 supposed = _with_missing(supposed, desired, supposition, now)
