@@ -288,6 +288,14 @@ def test_explanation_tells_of_each_cluster_and_ends_in_a_conclusion(overspill: T
     assert shown.index("Clusters") < shown.index("Conclusion") < shown.index("9 replicas missing")
 
 
+def test_explanation_counts_headroom_apart_from_what_is_missing(overspill: Terminal, fleet: Remote, see: See) -> None:
+    fleet.commit("main", {"policies.yaml": SOURCE_FILES["policies.yaml"].replace("spec:\n", "spec:\n  headroom: 2\n")})
+    see(missing=9, worker_2=0)
+    shown = overspill.done("explain", "llm/vllm")
+    assert "Demand: 13 wanted, 4 running, 9 missing, 2 wanted beforehand" in shown
+    assert "9 replicas missing and 2 replicas wanted beforehand" in shown
+
+
 def test_cluster_of_a_workload_that_is_held_back_has_room_but_takes_nothing(
     overspill: Terminal, placed: list[str]
 ) -> None:

@@ -167,7 +167,10 @@ def _demand(demand: ExplanationDocument | None) -> str:
         for entry in waiting
         if entry["signal"]
     ]
-    replicas = f"{demand['wanted']} wanted, {demand['running']} running, {demand['deficit']} missing"
+    needed = sum(entry["replicas"] for entry in waiting if not entry.get("spare"))
+    beforehand = demand["deficit"] - needed  # by headroom or a forecast, as the lines above count it
+    replicas = f"{demand['wanted']} wanted, {demand['running']} running, {needed} missing"
+    replicas += f", {beforehand} wanted beforehand" if beforehand > 0 else ""
     return f"Demand: {replicas}" + (f" ({'; '.join(causes)})" if causes else "")
 
 
