@@ -8,7 +8,6 @@ commit by commit.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
-from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -35,14 +34,23 @@ class PlacementGroup:
     def __init__(self, placements: Iterable[Placement] = ()) -> None:
         """Sort the placements and sum them up."""
         by_path = sorted(((placement.path, placement) for placement in placements), key=itemgetter(0))
-        self.placements = tuple(placement for _, placement in by_path)
-        self._paths = tuple(path for path, _ in by_path)
-        counts: Counter[ClusterName] = Counter()
-        for placement in self.placements:
-            counts[placement.cluster] += placement.replicas
+        self._set(tuple(path for path, _ in by_path), tuple(placement for _, placement in by_path))
+
+    @classmethod
+    def of_sorted(cls, by_path: Mapping[str, Placement]) -> PlacementGroup:
+        """Return the group of placements that are sorted by their directories, which are their keys."""
+        group = object.__new__(cls)
+        group._set(tuple(by_path), tuple(by_path.values()))
+        return group
+
+    def _set(self, paths: tuple[str, ...], placements: tuple[Placement, ...]) -> None:
+        self._paths, self.placements = paths, placements
+        counts: dict[ClusterName, int] = {}
+        for placement in placements:
+            counts[placement.cluster] = counts.get(placement.cluster, 0) + placement.replicas
         self._counts: Mapping[ClusterName, int] = counts
         self._clusters: frozenset[ClusterName] | None = None
-        self.replicas = counts.total()
+        self.replicas = sum(counts.values())
 
     @property
     def clusters(self) -> frozenset[ClusterName]:
@@ -104,14 +112,14 @@ class Placements(Mapping[str, Placement]):
     def __init__(self, placements: Mapping[str, Placement] | None = None) -> None:
         """Take a copy of `placements`, keyed by their directories."""
         self._by_path: SortedMap[str, Placement] = SortedMap(placements)
-        workloads: dict[WorkloadId, list[Placement]] = {}
-        clusters: dict[ClusterName, list[Placement]] = {}
-        for placement in self._by_path.values():
-            workloads.setdefault(placement.workload, []).append(placement)
-            clusters.setdefault(placement.cluster, []).append(placement)
+        workloads: dict[WorkloadId, dict[str, Placement]] = {}
+        clusters: dict[ClusterName, dict[str, Placement]] = {}
+        for path, placement in self._by_path.items():
+            workloads.setdefault(placement.workload, {})[path] = placement
+            clusters.setdefault(placement.cluster, {})[path] = placement
         self._workloads: tuple[WorkloadId, ...] | None = None
-        self._by_workload = {workload: PlacementGroup(placements) for workload, placements in workloads.items()}
-        self._by_cluster = {cluster: PlacementGroup(placements) for cluster, placements in clusters.items()}
+        self._by_workload = {workload: PlacementGroup.of_sorted(there) for workload, there in workloads.items()}
+        self._by_cluster = {cluster: PlacementGroup.of_sorted(there) for cluster, there in clusters.items()}
         self._expiries: list[tuple[datetime, str]] = sorted(
             (placement.expires_at, path) for path, placement in self._by_path.items()
         )

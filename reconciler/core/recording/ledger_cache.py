@@ -53,7 +53,7 @@ def write_cached(commit: CommitId, records: LedgerRecords, blobs: Mapping[str, B
     placements = list(records.placements.values())
     document = {
         "commit": commit,
-        "blobs": [left.pop(_path_of(placement)) for placement in placements],
+        "blobs": [left.pop(_record_path(placement.path)) for placement in placements],
         "placements": _columns(placements),
         "requests": [
             [left.pop(request_path(workload)), _REQUEST.encode(record)] for workload, record in records.requests.items()
@@ -72,7 +72,8 @@ def read_cached(data: bytes) -> CachedLedger:
     """Read what `write_cached` has written. Raises LookupError, TypeError or ValueError for anything else."""
     document: Json = json.loads(data)
     placements = _placements(document["placements"], len(document["blobs"]))
-    blobs = {_path_of(placement): blob for placement, blob in zip(placements, document["blobs"], strict=True)}
+    paths = [placement.path for placement in placements]
+    blobs = {_record_path(path): blob for path, blob in zip(paths, document["blobs"], strict=True)}
     requests: dict[WorkloadId, RequestRecord] = {}
     for blob, part in document["requests"]:
         record = _REQUEST.decode(part)
@@ -84,7 +85,7 @@ def read_cached(data: bytes) -> CachedLedger:
         restraints[workload] = _RESTRAINTS.decode(part)
         blobs[ledger_path(workload)] = blob
     records = LedgerRecords(
-        placements=Placements({placement.path: placement for placement in placements}),
+        placements=Placements(dict(zip(paths, placements, strict=True))),
         requests=SortedMap(requests),
         restraints=SortedMap(restraints),
         anchored=frozenset(document["anchors"]),
@@ -97,8 +98,8 @@ def read_cached(data: bytes) -> CachedLedger:
     )
 
 
-def _path_of(placement: Placement) -> str:
-    return f"{placement.path}/placement.yaml"
+def _record_path(directory: str) -> str:
+    return f"{directory}/placement.yaml"
 
 
 def _columns(placements: Sequence[Placement]) -> dict[str, Json]:
@@ -128,7 +129,7 @@ def _placements(columns: Mapping[str, Json], number: int) -> list[Placement]:
     for name, kind in _FIELDS.items():
         encoded, rows = columns[name]
         values = list(map(kind.decode, encoded))
-        if values and type(values[0]) in (str, datetime):
+        if rows is not None and values and type(values[0]) in (str, datetime):
             values = [shared.setdefault(value, value) for value in values]
         column = values if rows is None else list(map(values.__getitem__, rows))
         if len(column) != number:
