@@ -181,7 +181,8 @@ def test_revert_and_extend_of_a_daemon_read_like_those_of_this_machine(
     done = laptop.answer("revert", f"abc/{name}", "--reason", "the audit")
     assert done.keys() == plan_keys(laptop) - {"supposed"} | {"pushed", "branches"}
     refused = laptop("revert", name)
-    assert (refused.exit_code, refused.stderr) == (1, f"error: no placement {name!r}: nothing is bursting\n")
+    assert refused.exit_code == 1
+    assert refused.stderr.startswith(f"error: placement abc/{name} ended at ")
     named = laptop("revert", name, "--author", "Ann <ann@example.com>")
     assert (named.exit_code, "--author goes without --server" in named.stderr) == (2, True)
     assert laptop("extend", name).exit_code == 2

@@ -85,6 +85,16 @@ def test_mistyped_placement_gets_a_guess(overspill: Terminal, placed: list[str])
     assert f"did you mean {placed[0]}?" in overspill("revert", placed[0][:-1], "--author", ANN).stderr
 
 
+def test_placement_that_has_ended_is_told_with_its_end(overspill: Terminal, placed: list[str]) -> None:
+    overspill.done("revert", placed[0], "--author", ANN, "--reason", "needed for the audit")
+    for command in (("revert", placed[0]), ("extend", f"llm/{placed[0]}", "--by", "1h")):
+        result = overspill(*command, "--author", ANN)
+        assert result.exit_code == 1
+        assert re.fullmatch(
+            rf"error: placement llm/{placed[0]} ended at \S+Z: Requested: needed for the audit\n", result.stderr
+        )
+
+
 def test_nothing_can_be_reverted_while_nothing_bursts(overspill: Terminal) -> None:
     result = overspill("revert", "vllm-00000000", "--author", ANN)
     assert (result.exit_code, result.stderr) == (1, "error: no placement 'vllm-00000000': nothing is bursting\n")

@@ -20,19 +20,21 @@ from reconciler.api import egs_openapi, orders
 from reconciler.api.asking import OneAtATime, asked
 from reconciler.api.backend import Backend
 from reconciler.api.body import answer, read_validated
+from reconciler.api.lookup import readable_workspaces
 from reconciler.api.models import Answered, SteeredDocument
 from reconciler.api.redact import redact
 from reconciler.api.refusal import HttpError, error_responses
 from reconciler.api.routes.plan import plan_json
 from reconciler.api.security.callers import Callers, caller_of, guarded_router, require_role
-from reconciler.core.decide.orders.steer import find_among, moved_end, plan_extension, plan_revert
+from reconciler.core.decide.orders.steer import UnknownPlacement, find_among, moved_end, plan_extension, plan_revert
 from reconciler.core.decide.state.order import Order, Steering
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.schema import Strict, validation_findings
 from reconciler.core.schema.steering import ExtendBody, RevertBody
+from reconciler.daemon.answers.history import HistorySelection, describe_end
 from reconciler.daemon.answers.plan_report import report_plan
 from reconciler.daemon.order_queue import CarriedOrder
-from reconciler.errors import InvalidInput
+from reconciler.errors import InvalidInput, OverspillError
 from reconciler.model.placement import Placement
 from reconciler.model.plan import Plan
 from reconciler.model.request import Verb
@@ -126,10 +128,20 @@ def _editable(backend: Backend, caller: Caller, names: Iterable[str]) -> tuple[P
     try:
         placements = {placement.path: placement for name in names for placement in (find_among(visible, name),)}
     except InvalidInput as error:
-        raise HttpError(HTTPStatus.NOT_FOUND, str(error)) from error
+        end = _end(backend, caller, error.name) if isinstance(error, UnknownPlacement) else ""
+        raise HttpError(HTTPStatus.NOT_FOUND, end or str(error)) from error
     for placement in placements.values():
         require_role(caller, AccessRole.EDITOR, placement.workload.workspace)
     return tuple(placements.values())
+
+
+def _end(backend: Backend, caller: Caller, name: str) -> str:
+    """Say when and why a placement that a caller may see has ended; empty where that is not known, or not now."""
+    selection = HistorySelection(limit=1, name=name, within=readable_workspaces(caller))
+    try:
+        return describe_end(lambda asked_for: backend.answers.history(lambda _: asked_for), selection)
+    except OverspillError:
+        return ""
 
 
 def _paths(placements: Iterable[Placement]) -> tuple[str, ...]:

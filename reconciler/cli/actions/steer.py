@@ -21,6 +21,7 @@ from reconciler.cli.actions.plans.plan import print_plan, print_plan_document
 from reconciler.cli.actions.visibility import warn_without_observations
 from reconciler.core.decide.orders.rebalance import rebalance as rebalance_shares
 from reconciler.core.decide.orders.steer import (
+    UnknownPlacement,
     find_placement,
     find_workload,
     moved_end,
@@ -30,6 +31,7 @@ from reconciler.core.decide.orders.steer import (
 )
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.decide.steps.mass_deletion import end_deleted
+from reconciler.daemon.answers.history import HistorySelection, describe_end, read_history
 from reconciler.daemon.reconcile import Memory, PassDecision, World
 from reconciler.daemon.steer import (
     CommitDraft,
@@ -66,7 +68,7 @@ def revert(
         by_path = {placement.path: placement for placement in named}
         return plan_revert(inputs, tuple(by_path.values()), by=person.name, reason=reason, everywhere=everywhere)
 
-    _commit_order(settings, decide, empty="Nothing to revert.", **flags)
+    _commit_order(settings, decide, empty="Nothing to revert.", draft=_draft_for_placements, **flags)
 
 
 def release(
@@ -99,7 +101,7 @@ def extend(
         end = until if until is not None else moved_end(subject, by or timedelta())
         return plan_extension(inputs, subject, end, by=person.name, reason=reason)
 
-    _commit_order(settings, decide, empty="Nothing to extend.", **flags)
+    _commit_order(settings, decide, empty="Nothing to extend.", draft=_draft_for_placements, **flags)
 
 
 def revert_remotely(
@@ -226,6 +228,21 @@ def _carry_out(
             print_outcome(settings, outcome, form, empty=empty)
             decision, rendered = outcome.decision, outcome.rendered
     printing.problems((*problems(decision), *rendered.problems))
+
+
+def _draft_for_placements(
+    world: World, memory: Memory, decide: Callable[[PassInput], Plan], *, person: Identity
+) -> CommitDraft:
+    """Draft the plan of `decide`. Raises InvalidInput with the end of a placement that has ended."""
+    try:
+        return draft_from_git(world, memory, decide, person=person)
+    except UnknownPlacement as error:
+        ledger = memory.branch.ledger(world.repository.fetch().output)
+        read = partial(read_history, world.repository, world.author, ledger)
+        end = describe_end(read, HistorySelection(limit=1, name=error.name))
+        if end:
+            raise InvalidInput(end) from error
+        raise
 
 
 def _person(author: str | None) -> Identity:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -13,6 +13,8 @@ from reconciler.model.ids import WorkspaceName
 from reconciler.model.ledger import Ledger
 from reconciler.model.tree import Identity
 from reconciler.ports import Repository
+from reconciler.text.timestamps import format_time
+from reconciler.text.wording import as_clause
 
 _AT_LEAST = 200
 """Minimum of commits that are read at once; fewer would save nothing."""
@@ -113,6 +115,19 @@ def read_history(
         names = (*selection.fleet, *(burst.workload for burst in history))
         raise _unclear(selection.name, "neither the fleet nor the history has it", names)
     return SelectedHistory()
+
+
+def describe_end(read: Callable[[HistorySelection], SelectedHistory], selection: HistorySelection) -> str:
+    """Say when and why the placement that a selection names has ended; empty where the history tells no end of it."""
+    try:
+        history = read(selection)
+    except InvalidInput:
+        return ""
+    for burst in history.placements:
+        if burst.ended_at is not None and selection.name in (burst.id, burst.id.partition("/")[2]):
+            why = burst.steps[-1].reasons.partition("\n")[0] if burst.steps else burst.why
+            return f"placement {burst.id} ended at {format_time(burst.ended_at)}{f': {as_clause(why)}' if why else ''}"
+    return ""
 
 
 def _unclear(name: str, message: str, names: Sequence[str]) -> InvalidInput:

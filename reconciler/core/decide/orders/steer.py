@@ -26,16 +26,25 @@ from reconciler.text.timestamps import NO_SUCH_YEAR, format_time, is_plausible
 from reconciler.text.wording import as_clause, join_names
 
 
+class UnknownPlacement(InvalidInput):
+    """A name that no placement has; it may be that of one that has ended."""
+
+    def __init__(self, name: str, message: str) -> None:
+        """Keep the name beside the message."""
+        super().__init__(message)
+        self.name = name
+
+
 def find_placement(ledger: Ledger, text: str) -> Placement:
     """Find a placement by its name, its id (``llm/vllm-7f3a90c1``) or its directory.
 
-    Raises InvalidInput listing the known placements if none matches.
+    Raises UnknownPlacement listing the known placements if none matches.
     """
     return find_among(ledger.placements.values(), text)
 
 
 def find_among(placements: Iterable[Placement], text: str) -> Placement:
-    """Find a placement among some; raises InvalidInput listing these if none matches."""
+    """Find a placement among some; raises UnknownPlacement listing these if none matches."""
     placements = sorted(placements, key=lambda placement: placement.id)
     for placement in placements:
         if placement.is_called(text):
@@ -44,10 +53,10 @@ def find_among(placements: Iterable[Placement], text: str) -> Placement:
     if of_workload:
         raise InvalidInput(f"{text} is a workload; name its placements: {' '.join(of_workload)}")
     if not placements:
-        raise InvalidInput(f"no placement {text!r}: nothing is bursting")
+        raise UnknownPlacement(text, f"no placement {text!r}: nothing is bursting")
     near = closest(text, (name for placement in placements for name in (placement.name, placement.id)))
     hint = f"did you mean {near}?" if near else f"there are: {join_names(placement.id for placement in placements)}"
-    raise InvalidInput(f"no placement {f'{text!r}' if text else 'is named'} ({hint})")
+    raise UnknownPlacement(text, f"no placement {f'{text!r}' if text else 'is named'} ({hint})")
 
 
 def find_workload(inputs: PassInput, text: str) -> WorkloadId:
