@@ -16,7 +16,11 @@ from reconciler import app
 from reconciler.cli import options, printing
 from reconciler.cli.actions.plans.markdown import markdown_plan
 from reconciler.cli.actions.remote import problems_of
-from reconciler.cli.actions.visibility import warn_of_old_observations, warn_without_observations
+from reconciler.cli.actions.visibility import (
+    warn_of_old_observations,
+    warn_without_fleet,
+    warn_without_observations,
+)
 from reconciler.cli.commands.plan import PlanForm
 from reconciler.cli.exit_codes import REFUSED, WOULD_CHANGE
 from reconciler.core.commits.write import RenderedPlan
@@ -56,6 +60,7 @@ def plan(
     report = report_plan(decision, rendered)
     document = {"supposed": [*supposed], **json_value(report)}
     _print(document, patch(rendered.commits, files) if as_diff else None, form)
+    warn_without_fleet(settings, decision.inputs.desired)
     warn_without_observations(settings)
     if not any(isinstance(supposition, ClusterDown) for supposition in what_if):
         warn_of_old_observations(settings, rendered.suppressed)
