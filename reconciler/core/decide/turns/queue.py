@@ -116,12 +116,15 @@ class ToQuota:
     def serve(self, turns: Sequence[Turn], after: After, take: Take, working_plan: WorkingPlan, _: FairShares) -> None:
         """Take all turns."""
         second = [turn._replace(is_second=True) for turn in turns if turn.workload in self.quotas]
-        working_plan.quotas.update(self.quotas)
+        quotas = working_plan.quotas
+        quotas.update(self.quotas)
 
         def take_part(turn: Turn) -> None:
             if turn.is_second:
-                working_plan.quotas.pop(turn.workload, None)
+                quotas.pop(turn.workload, None)
                 working_plan.retract(turn.workload)
+            elif turn.workload in quotas and quotas[turn.workload] <= working_plan.replicas(turn.workload):
+                return  # it has its quota: nearly all that wait
             take(turn)
 
         serve([*turns, *second], after, take_part)
