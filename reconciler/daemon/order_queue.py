@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from itertools import count
+from itertools import count, islice
 from threading import Lock
 
 from reconciler.core.commits.events import of_push, with_commits
@@ -20,13 +20,14 @@ from reconciler.core.decide.state.order import Order
 from reconciler.daemon.answers.plan_report import placements_of
 from reconciler.daemon.loop import ORDER
 from reconciler.daemon.reconcile import Outcome, PassDecision
-from reconciler.errors import Conflict, Transient
+from reconciler.errors import Conflict, Problem, Transient
 from reconciler.model.event import Event
 from reconciler.model.ids import CommitId
-from reconciler.model.plan import Change
-from reconciler.model.request import Answer
+from reconciler.model.plan import Change, Extend, Revert
+from reconciler.model.request import Answer, Denial
 from reconciler.model.tree import Advance
 from reconciler.ports import Wake
+from reconciler.text.wording import count as count_of
 
 MOST = 1000
 """Orders that may wait at once."""
@@ -193,32 +194,55 @@ def _fail(entries: Mapping[int, QueuedOrder], error: Exception) -> None:
 
 def _receipts(outcome: Outcome, numbers: Iterable[int]) -> dict[int, OrderResult]:
     """Put each order's answer and the commit of the change that carries it together, where one does."""
-    commits = {id(change): commit for change, commit in with_commits(outcome.rendered.changes, outcome.commits)}
+    commits = {_mark(change): commit for change, commit in with_commits(outcome.rendered.changes, outcome.commits)}
     tip = outcome.commits[-1] if outcome.commits else outcome.decision.tips.output
     receipts = {}
     for number in numbers:
         answer = outcome.plan.answers[number]
         unchanged = outcome.earlier.get(number, tip)
         change = None if answer.change is None else outcome.plan.changes[answer.change]
-        if change is not None and id(change) not in commits:
-            continue  # it could not be written, which costs its own caller alone
-        commit = unchanged if change is None else commits[id(change)]
         carried = None
         if answer.first is not None and answer.change is not None:
-            carried = _carried(outcome, outcome.plan.changes[answer.first : answer.change + 1])
-            if carried is None:
+            changes = outcome.plan.changes[answer.first : answer.change + 1]
+            lost = [each for each in changes if _mark(each) not in commits]
+            if lost:
+                answer = _partly_done(answer, lost, done=len(changes) - len(lost))
+                receipts[number] = OrderResult(answer=answer, commit=unchanged)
                 continue
+            carried = _carried(outcome, changes)
+        if change is not None and _mark(change) not in commits:
+            continue  # it could not be written, which costs its own caller alone
+        commit = unchanged if change is None else commits[_mark(change)]
         receipts[number] = OrderResult(answer=answer, commit=commit, carried=carried)
     return receipts
 
 
-def _carried(outcome: Outcome, changes: Sequence[Change]) -> CarriedOrder | None:
-    """Find the commits of some changes; None where not all of them could be written."""
-    rendered, wanted = outcome.rendered, {id(change) for change in changes}
+def _mark(change: Change) -> object:
+    """Return what a change is known by once it is written, perhaps in fewer words or with what rendering has found."""
+    match change:
+        case Revert(placement=placement):
+            return "Revert", placement.path
+        case Extend(after=placement):
+            return "Extend", placement.path, placement.expires_at
+    return id(change)
+
+
+def _partly_done(answer: Answer, lost: Sequence[Change], *, done: int) -> Answer:
+    """Name the placements of an order whose changes could not be written; its other changes have their commits."""
+    rest = f"; {count_of(done, 'other change')} of this call {'is' if done == 1 else 'are'} done" if done else ""
+    problems = (
+        Problem(path=placement.id, message=f"is as it was: its change could not be written{rest}")
+        for change in lost
+        for placement in islice(placements_of([change]), 1)
+    )
+    return replace(answer, denial=Denial.BUG, change=None, first=None, problems=tuple(problems))
+
+
+def _carried(outcome: Outcome, changes: Sequence[Change]) -> CarriedOrder:
+    """Find the commits of some changes that were all written."""
+    rendered, wanted = outcome.rendered, {_mark(change) for change in changes}
     first = len(rendered.commits) - len(rendered.changes)
-    places = [place for place, change in enumerate(rendered.changes) if id(change) in wanted]
-    if len(places) < len(changes) or not outcome.commits:
-        return None
+    places = [place for place, change in enumerate(rendered.changes) if _mark(change) in wanted]
     part = replace(
         rendered,
         commits=tuple(rendered.commits[first + place] for place in places),

@@ -17,7 +17,7 @@ from reconciler.model.ids import CommitId, WorkspaceName
 from reconciler.model.placement import Placement
 from reconciler.model.plan import EndReason, Plan, Revert
 from reconciler.model.request import Answer, Denial, Verb
-from reconciler.model.tree import Identity
+from reconciler.model.tree import Commit, Identity
 from tests.builders.inputs import placement
 from tests.builders.passes import SOURCE_FILES, Passes
 from tests.fakes.memory_repository import MemoryRepository
@@ -97,6 +97,36 @@ def test_receipt_names_the_commit_of_the_change_that_carries_the_order() -> None
 
     serve(queue, attempt)
     assert receipt.result(0).commit == SECOND
+
+
+def steered(written: tuple[Revert, ...]) -> OrderResult:
+    """Order the reverts of two placements of which these are written."""
+    queue = OrderQueue(Calls())
+    receipt = queue.submit(order())
+    changes = revert(placement("worker-2")), revert(placement("worker-3"))
+
+    def attempt(orders: tuple[Order, ...]) -> Outcome:
+        made = outcome(*changes, answers={orders[0].number: Answer(change=1, first=0)}, commits=(FIRST, SECOND))
+        commits = tuple(Commit(message="revert", author=ADA, at=made.decision.inputs.now) for _ in written)
+        rendered = replace(made.rendered, changes=written, commits=commits)
+        return replace(made, rendered=rendered, commits=(FIRST, SECOND)[: len(written)])
+
+    serve(queue, attempt)
+    return receipt.result(0)
+
+
+def test_revert_that_is_written_without_its_words_is_carried_out() -> None:
+    result = steered((revert(placement("worker-2")), replace(revert(placement("worker-3")), detail="")))
+    assert (result.answer.denial, result.commit) == (None, SECOND)
+    assert result.carried is not None
+    assert result.carried.commits == (FIRST, SECOND)
+
+
+def test_revert_that_could_not_be_written_is_named_to_its_caller() -> None:
+    result = steered((revert(placement("worker-2")),))
+    assert result.answer.denial is Denial.BUG
+    assert [problem.path for problem in result.answer.problems] == [placement("worker-3").id]
+    assert "; 1 other change of this call is done" in str(result.answer.problems[0])
 
 
 def test_commit_that_begins_the_branch_is_nobodys_receipt() -> None:
