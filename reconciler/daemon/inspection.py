@@ -105,6 +105,7 @@ def _git(world: World, memory: Memory, around: Surroundings) -> tuple[list[Check
             absent = error
         return [git.source_result(world.source_branch, None, absent)], None
     results = [git.source_result(world.source_branch, tips.source, None), git.files_result(desired)]
+    results += git.template_source_results(desired)
     try:
         others = () if tips.output else world.repository.branch_names()
         results.append(git.output_result(world.output_branch, tips.output, others))

@@ -261,6 +261,17 @@ def test_context_that_is_not_in_the_kubeconfig_is_told_with_those_that_are(
     assert others(results(overspill)) == [("worker-2", "missing", seen, remedy)]
 
 
+def test_template_whose_source_cannot_be_read_is_named_with_the_edit(overspill: Terminal, fleet: Remote) -> None:
+    head, _ = FILES["template.yaml"].split("  manifestResources:")
+    head = head.replace("demo}", "demo, annotations: {overspill.dev/workload: Deployment/demo/vllm}}", 1)
+    source = "{repository: {url: https://git.example.com/apps.git, path: vllm}}"
+    fleet.commit("main", {"template.yaml": f"{head}  from: {source}\n"})
+    (row,) = (row for row in results(overspill) if row[2].startswith("source of template.yaml"))
+    assert row[2] == "source of template.yaml: the Fleet names no repository https://git.example.com/apps.git"
+    assert row[1] == "missing"
+    assert "add it to its spec.sourceRepositories; then `overspill check`" in overspill("doctor").stdout
+
+
 def test_without_a_kubeconfig_files_tell_of_clusters(
     overspill: Terminal, ready: ReadyFleet, observations: Path
 ) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 
 from reconciler.core.readiness.check import CheckResult, missing, ok, unknown
 from reconciler.errors import InvalidInput, OverspillError, Severity
@@ -12,6 +12,7 @@ from reconciler.model.policy import Desired
 from reconciler.text.redaction import redacted
 from reconciler.text.wording import count
 
+_FROM = "spec.from"
 _SHORT = 12
 """Characters of a commit that are printed."""
 
@@ -43,6 +44,14 @@ def files_result(desired: Desired) -> CheckResult:
         count(len(desired.policies), "template"),
     )
     return ok("files", f"without errors: {parts[0]}, {parts[1]}, {parts[2]} that may burst")
+
+
+def template_source_results(desired: Desired) -> Iterator[CheckResult]:
+    """Report the templates whose source (`spec.from`) the files alone show to be unreadable, each with its edit."""
+    for problem in desired.problems:
+        if problem.field.startswith(_FROM):
+            mend = f"{problem.hint or 'mend its spec.from'}; then `overspill check`"
+            yield missing(f"source of {problem.path}", problem.message, mend)
 
 
 def output_result(branch: str, tip: CommitId | None, others: Collection[str]) -> CheckResult:
