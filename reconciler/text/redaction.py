@@ -62,11 +62,18 @@ REDACTED = "<redacted>"
 _KEY_BLOCK = re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)", re.DOTALL)
 _REFERENCES = r"(?:\$\([A-Za-z_][\w.-]*\)|\$\{[A-Za-z_]\w*\}|\{\{-?[ ]*[.$]?[A-Za-z_][\w.]*[ ]*-?\}\})+"
 """Variables of Kubernetes and of a shell, and values of a template, none with a value of its own beside it."""
-_REFERRED_LOGIN = re.compile(rf"(?:(?:{_REFERENCES}|[^:\d]*):)?{_REFERENCES}@")
-"""A login that is no secret; a user with a digit may be a token."""
+_USER = r"(?:[A-Za-z]?[a-z_-]{0,14}[a-z0-9]|[A-Z_-]{1,16})?"
+"""A short name in one case, such as ``oauth2``: a longer word, a mixed one or one of many digits may be a token."""
+_REFERRED_LOGIN = re.compile(rf"(?:(?:{_REFERENCES}|{_USER}):)?{_REFERENCES}@")
+"""A login that is no secret."""
+_IMAGE_AFTER_PORT = (
+    rf"{_REFERENCES}/(?>\{{\{{[^{{}}\n]{{0,80}}\}}\}}|[^\s@<>'\"]){{0,200}}"
+    r"@sha(?:256|384|512):(?![^\s<>'\"]{0,200}@)"
+)
+"""A reference to a port and an image with a digest; any other @ behind it may end a password that has a slash."""
 _LOGIN = re.compile(
     r"(?<=://)(?:(?>\{\{[^{}\n]{0,80}\}\}|[^\s/:@<>'\"])+"
-    rf":(?!(?:\d{{1,5}}|{_REFERENCES})/)(?>\{{\{{[^{{}}\n]{{0,80}}\}}\}}|[^\s<>'\"]){{1,200}}"
+    rf":(?!\d{{1,5}}/|{_IMAGE_AFTER_PORT})(?>\{{\{{[^{{}}\n]{{0,80}}\}}\}}|[^\s<>'\"]){{1,200}}"
     r"|(?>\{\{[^{}\n]{0,80}\}\}|[^\s/@<>'\"])+)@"
 )
 """A login in a URL, up to the last @ where it has a password: people put slashes into those. A port is no password."""

@@ -25,6 +25,7 @@ from tests.builders.placement_records import SOURCE
 ADA = Identity(name="Ada", email="ada@example.com")
 NOW = datetime(2026, 11, 20, tzinfo=UTC)
 PASSWORD = "hunter-2-" + "sesame"
+DEPLOY_TOKEN = "deploytoken" + "AbcdefXyz"
 TOKENS = (
     "glpat-" + "Zx8Qv3rT1mN7bLk2Pq9W",
     "ovs_" + "Zx8Qv3rT1mN7bLk2Pq9WZx8Qv3rT1mN7bLk2Pq9W-_a",
@@ -55,8 +56,11 @@ SAYINGS = (
     f"dial postgres://ada:{PASSWORD}{{{{ .Values.suffix }}}}@db failed",
     f"dial postgres://{PASSWORD}:$(PASS)@db failed",
     f"ran serve --api-key=$(PREFIX){PASSWORD} --port=80",
+    f"dial postgres://app:$(PG)/{PASSWORD}@db failed",
+    f"dial postgres://app:$(PG)/x@sha256:0a{PASSWORD}@db failed",
+    f"clone https://{DEPLOY_TOKEN}:$(X)@git.example.com/a failed",
 )
-SECRETS = (PASSWORD, *TOKENS)
+SECRETS = (PASSWORD, DEPLOY_TOKEN, *TOKENS)
 
 
 def tells(text: str) -> bool:
@@ -86,6 +90,7 @@ def test_credentials_are_taken_out_and_the_rest_stays(saying: str) -> None:
         "dial postgres://$(USER):$(PASS)@db and https://$(TOKEN)@git and redis://bot:${PASS}@cache",
         "dial postgres://{{ .Values.user }}:{{ .Values.pass }}@db and amqp://{{.Values.user}}:{{.Values.pass}}@mq",
         "pull http://$(HOST):$(PORT)/acme/image@sha256:0a and http://{{ .Values.host }}:{{ .Values.port }}/a@sha256:0a",
+        "pull http://$(HOST):$(PORT)/{{ .Values.image }}@sha256:0a and clone https://oauth2:$(TOKEN)@git",
         "ran serve --api-key=$(VLLM_API_KEY) --token ${HF_TOKEN_2} and get ?password={{.Values.pass}}&x=1",
         '{"name": "DB_PASSWORD", "value": "$(PASS)"}',
     ],
