@@ -266,9 +266,12 @@ def test_template_whose_source_cannot_be_read_is_named_with_the_edit(overspill: 
     head = head.replace("demo}", "demo, annotations: {overspill.dev/workload: Deployment/demo/vllm}}", 1)
     source = "{repository: {url: https://git.example.com/apps.git, path: vllm}}"
     fleet.commit("main", {"template.yaml": f"{head}  from: {source}\n"})
-    (row,) = (row for row in results(overspill) if row[2].startswith("source of template.yaml"))
-    assert row[2] == "source of template.yaml: the Fleet names no repository https://git.example.com/apps.git"
-    assert row[1] == "missing"
+    (row,) = (row for row in results(overspill, exit_code=0) if row[2].startswith("template.yaml:"))
+    assert (
+        re.sub(":[0-9]+:", ":LINE:", row[2])
+        == "template.yaml:LINE: spec.from: the Fleet names no repository https://git.example.com/apps.git"
+    )
+    assert row[1] == "unknown"
     assert "add it to its spec.sourceRepositories; then `overspill check`" in overspill("doctor").stdout
 
 

@@ -6,6 +6,10 @@ import pytest
 
 from reconciler.core.readiness.branch_rules import BranchRules, HostAnswer, HostSoftware, rule_paths, rules_result
 from reconciler.core.readiness.check import Readiness
+from reconciler.core.readiness.git import template_source_results
+from reconciler.errors import Problem, Severity
+from reconciler.model.ids import CommitId
+from reconciler.model.policy import Desired
 from reconciler.model.workload import Json
 
 GITHUB, GITLAB, GITEA = HostSoftware
@@ -47,3 +51,14 @@ def test_rules_of_a_host_are_told(
 def test_names_of_branches_and_projects_are_quoted() -> None:
     (path,) = rule_paths(GITLAB, "acme/fleet", "placements/worker 2")
     assert path == "/api/v4/projects/acme%2Ffleet/repository/branches/placements%2Fworker%202"
+
+
+@pytest.mark.parametrize(
+    ("severity", "readiness"), [(Severity.ERROR, Readiness.MISSING), (Severity.WARNING, Readiness.UNKNOWN)]
+)
+def test_unreadable_source_is_told_with_its_field_and_without_secrets(severity: Severity, readiness: Readiness) -> None:
+    field, hint = "spec.from.repository.url", "try https://bot:" + "hunter-2@git.example.com/a"
+    problem = Problem(path="vllm.yaml", line=7, field=field, message="is unknown", hint=hint, severity=severity)
+    (result,) = template_source_results(Desired(commit=CommitId("tip"), problems=(problem,)))
+    assert (result.readiness, result.subject, result.seen) == (readiness, f"vllm.yaml:7: {field}", "is unknown")
+    assert result.remedy == "try https://<redacted>@git.example.com/a; then `overspill check`"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Collection, Iterator
+from dataclasses import replace
 
 from reconciler.core.readiness.check import CheckResult, missing, ok, unknown
 from reconciler.errors import InvalidInput, OverspillError, Severity
@@ -47,11 +48,16 @@ def files_result(desired: Desired) -> CheckResult:
 
 
 def template_source_results(desired: Desired) -> Iterator[CheckResult]:
-    """Report the templates whose source (`spec.from`) the files alone show to be unreadable, each with its edit."""
+    """Report the problems of templates' sources (`spec.from`) that the files alone show, each with its edit.
+
+    A warning leaves it unknown whether the source can be read.
+    """
     for problem in desired.problems:
         if problem.field.startswith(_FROM):
-            mend = f"{problem.hint or 'mend its spec.from'}; then `overspill check`"
-            yield missing(f"source of {problem.path}", problem.message, mend)
+            report = missing if problem.severity is Severity.ERROR else unknown
+            subject = str(replace(problem, message="", hint=""))  # path:line: field
+            mend = f"{redacted(problem.hint) or 'mend its spec.from'}; then `overspill check`"
+            yield report(subject, problem.message, mend)
 
 
 def output_result(branch: str, tip: CommitId | None, others: Collection[str]) -> CheckResult:

@@ -54,7 +54,10 @@ def _authorities() -> Path | None:
 
 
 def _without_secrets(group: CheckGroup) -> CheckGroup:
-    """Redact what servers and addresses said, for whichever form it is printed in; remedies are our own words."""
+    """Redact what servers and addresses said, for whichever form it is printed in.
+
+    Remedies are redacted where they quote others (`core.readiness`): ``password=PASSWORD`` has to stay.
+    """
     results = (
         replace(result, subject=redacted(result.subject), seen=redacted(result.seen)) for result in group.results
     )
