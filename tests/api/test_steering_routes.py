@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import re
+import threading
+from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from datetime import datetime, timedelta
 
 import pytest
 
+from reconciler.api.redact import SOMEBODY
+from reconciler.daemon.answers.history import HistorySelection
+from reconciler.daemon.snapshot import Snapshot
 from tests.builders.daemon import EDITOR, OWNER, PATH, STRANGER, VIEWER, Daemon, small
 
 REVERT, EXTEND = "/api/v1/revert", "/api/v1/extend"
@@ -73,6 +78,36 @@ def test_role_that_orders_need_is_needed_here(running: Daemon, burst: str) -> No
             unseen = running.call("POST", path, body | more, token=VIEWER)
             assert (unseen.status, unseen.body["message"]) == (404, f"no placement {burst!r}: nothing is bursting")
     assert placements(running) == [burst]
+
+
+def test_end_of_a_placement_names_nothing_of_other_workspaces(running: Daemon, burst: str) -> None:
+    assert running.call("POST", PATH, small("bookinfo")).status == 200
+    (own,) = (name for name in placements(running) if name != burst)
+    reason = f"its room goes to llm/vllm ({burst})"
+    assert running.call("POST", REVERT, {"placements": [own], "reason": reason}).status == 200
+    for path, body in ((REVERT, {"placements": [own]}), (EXTEND, {"placement": own, "by": "1h"})):
+        ended = running.call("POST", path, body, token=VIEWER)
+        assert ended.status == 404
+        assert ended.body["message"].endswith(f"Requested: its room goes to {SOMEBODY} ({SOMEBODY})")
+
+
+def test_caller_looks_for_one_end_at_a_time(running: Daemon) -> None:
+    begun, go_on = threading.Event(), threading.Event()
+
+    def select(_: Snapshot) -> HistorySelection:
+        begun.set()
+        assert go_on.wait(60)
+        return HistorySelection(limit=1)
+
+    with ThreadPoolExecutor(max_workers=13) as pool:
+        first = pool.submit(running.answers.history, select)
+        assert begun.wait(60)
+        calls = [pool.submit(running.call, "POST", REVERT, {"placements": ["typo"]}) for _ in range(12)]
+        wait(calls, return_when=FIRST_COMPLETED)  # while others are answered, only one that is refused ends
+        go_on.set()
+        statuses = {call.result(60).status for call in calls}
+    assert first.exception() is None
+    assert statuses == {404, 429}
 
 
 def test_all_placements_of_a_call_end_in_one_push_and_none_if_one_is_not_there(running: Daemon, burst: str) -> None:

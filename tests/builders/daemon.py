@@ -147,6 +147,7 @@ class Daemon:
         self.remote = remote
         self.sight = sight
         self.latest = latest
+        self.answers: AnswerDesk
         self.port = 0
         self.contract: Contract | None = None
         self.wake: Callable[[str], None] = lambda _: None
@@ -238,6 +239,7 @@ def daemon(
         running.wake = loop.wake
         mirror = partial(GitRepository, remote.url, cache=cache, committer=OURS)
         answers = AnswerDesk(latest, mirror, charts=world.charts, clock=clock, author=OURS)
+        running.answers = answers
         backend = Backend(latest=latest, shelf=repository.shelf, queue=queue, answers=answers, strict=strict)
         app = create_app(
             pushed=PushedObservations(),

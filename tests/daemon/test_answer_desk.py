@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 
 import pytest
 
 from reconciler.daemon.answers.desk import MOST_WAITING, PlanQuestion
-from reconciler.daemon.answers.history import HistorySelection
+from reconciler.daemon.answers.history import HistorySelection, SelectedHistory, describe_end, read_history
 from reconciler.daemon.snapshot import LatestSnapshot, Snapshot
 from reconciler.errors import Transient
+from reconciler.model.ids import CommitId
+from reconciler.model.ledger import Ledger
+from reconciler.model.tree import LoggedCommit
+from tests.builders.changes import HISTORY, OURS
 from tests.builders.desk import answer_desk
 from tests.builders.passes import SOURCE_FILES, Passes
 from tests.fakes.memory_repository import MemoryRepository
@@ -61,3 +66,25 @@ def test_before_the_first_pass_and_after_the_end_nothing_is_answered(
     desk.close()
     with pytest.raises(Transient, match="no more questions are answered"):
         desk.plan(PlanQuestion())
+
+
+class LongLog(MemoryRepository):
+    """A branch of a thousand commits, and the numbers of them that were asked for."""
+
+    def __init__(self) -> None:
+        super().__init__(SOURCE_FILES)
+        self.sizes: list[int] = []
+
+    def log(self, tip: CommitId, *, limit: int) -> Sequence[LoggedCommit]:
+        self.sizes.append(limit)
+        return [HISTORY[0]] * min(limit, 1000)
+
+
+def test_mistyped_placement_costs_one_look_at_the_newest_commits() -> None:
+    repository = LongLog()
+
+    def read(selection: HistorySelection) -> SelectedHistory:
+        return read_history(repository, OURS, Ledger(commit=CommitId("tip")), selection)
+
+    assert describe_end(read, HistorySelection(limit=1, name="typo")) == ""
+    assert repository.sizes == [200]

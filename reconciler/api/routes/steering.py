@@ -84,7 +84,7 @@ def router(callers: Callers, backend: Backend) -> APIRouter:
     async def revert(request: Request) -> dict[str, Any]:
         """End placements now, and hold their workloads back, in the name of the caller: all of them, or none."""
         caller, body = caller_of(request), await read_validated(reader(RevertBody), request)
-        placements = await run_in_threadpool(_editable, backend, caller, body.placements)
+        placements = await run_in_threadpool(_editable, backend, busy, caller, body.placements)
         steering = Steering(paths=_paths(placements), reason=body.reason, everywhere=body.everywhere)
 
         def decide(inputs: PassInput) -> Plan:
@@ -106,7 +106,7 @@ def router(callers: Callers, backend: Backend) -> APIRouter:
     async def extend(request: Request) -> dict[str, Any]:
         """Give a placement another end, later or earlier, in the name of the caller."""
         caller, body = caller_of(request), await read_validated(reader(ExtendBody), request)
-        placements = await run_in_threadpool(_editable, backend, caller, [body.placement])
+        placements = await run_in_threadpool(_editable, backend, busy, caller, [body.placement])
         placement = placements[0]
         steering = Steering(paths=_paths(placements), reason=body.reason, by=body.by, until=body.until)
 
@@ -121,27 +121,32 @@ def router(callers: Callers, backend: Backend) -> APIRouter:
     return routes
 
 
-def _editable(backend: Backend, caller: Caller, names: Iterable[str]) -> tuple[Placement, ...]:
+def _editable(backend: Backend, busy: OneAtATime, caller: Caller, names: Iterable[str]) -> tuple[Placement, ...]:
     """Find placements that a caller may see, each once; raises HttpError for one that is not to be changed."""
     known = backend.snapshot().decision.inputs.ledger.placements.values()
     visible = [placement for placement in known if has_role(caller, AccessRole.VIEWER, placement.workload.workspace)]
     try:
         placements = {placement.path: placement for name in names for placement in (find_among(visible, name),)}
     except InvalidInput as error:
-        end = _end(backend, caller, error.name) if isinstance(error, UnknownPlacement) else ""
+        end = _end(backend, busy, caller, error.name) if isinstance(error, UnknownPlacement) else ""
         raise HttpError(HTTPStatus.NOT_FOUND, end or str(error)) from error
     for placement in placements.values():
         require_role(caller, AccessRole.EDITOR, placement.workload.workspace)
     return tuple(placements.values())
 
 
-def _end(backend: Backend, caller: Caller, name: str) -> str:
-    """Say when and why a placement that a caller may see has ended; empty where that is not known, or not now."""
+def _end(backend: Backend, busy: OneAtATime, caller: Caller, name: str) -> str:
+    """Say when and why a placement that a caller may see has ended; empty where that is not known, or not now.
+
+    Raises HttpError 429 while another question of the caller is being answered.
+    """
     selection = HistorySelection(limit=1, name=name, within=readable_workspaces(caller))
     try:
-        return describe_end(lambda asked_for: backend.answers.history(lambda _: asked_for), selection)
+        with busy.of(caller):
+            end = describe_end(lambda asked_for: backend.answers.history(lambda _: asked_for), selection)
     except OverspillError:
         return ""
+    return str(redact(end, backend.snapshot(), caller))  # its reason may name who took its room
 
 
 def _paths(placements: Iterable[Placement]) -> tuple[str, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from reconciler.core.commits.history import BurstHistory, as_they_stand, bursts, own
@@ -36,6 +36,8 @@ class HistorySelection:
     """All workloads and requests of the fleet."""
     within: Collection[WorkspaceName] | None = None
     """The workspaces that may be shown; None for all."""
+    depth: int | None = None
+    """The number of newest commits to look at; None for as many as it takes."""
 
     @classmethod
     def of(
@@ -94,7 +96,8 @@ def read_history(
     """
     if len(selection.matches) > 1:
         raise _unclear(selection.name, "name the workload as <workspace>/<template>", selection.matches)
-    limit, since, size = selection.limit, selection.since, max(_AT_LEAST, 10 * selection.limit)
+    limit, since = selection.limit, selection.since
+    size = selection.depth or max(_AT_LEAST, 10 * limit)
     history: tuple[BurstHistory, ...] = ()
     while ledger.commit is not None:
         bugs: list[Bug] = []
@@ -105,7 +108,7 @@ def read_history(
         recent = [burst for burst in named if selection.is_recent(burst)]
         exists = bool(named or selection.matches or not selection.name)
         enough = len(recent) > limit or (since is not None and bool(log) and log[-1].at < since)
-        whole = len(log) < size
+        whole = selection.depth is not None or len(log) < size
         if exists and (whole or (enough and all(burst.started_at for burst in recent[:limit]))):
             return SelectedHistory(placements=tuple(recent[:limit]), more=len(recent) > limit, bugs=tuple(bugs))
         if whole:
@@ -118,9 +121,12 @@ def read_history(
 
 
 def describe_end(read: Callable[[HistorySelection], SelectedHistory], selection: HistorySelection) -> str:
-    """Say when and why the placement that a selection names has ended; empty where the history tells no end of it."""
+    """Say when and why the placement that a selection names has ended; empty where no recent commit tells it.
+
+    One read of a bounded number of commits: most names without a placement are mistyped, and no commit has those.
+    """
     try:
-        history = read(selection)
+        history = read(replace(selection, depth=_AT_LEAST))
     except InvalidInput:
         return ""
     for burst in history.placements:
