@@ -216,7 +216,9 @@ def serve(settings: Settings) -> None:
         pushed, files = PushedObservations(), _files(settings)
         wake: Wake = lambda reason: loop.wake(reason)  # noqa: E731, PLW0108 - the loop is made below
         queue = OrderQueue(wake)
-        process = ProcessMetrics(orders=lambda: len(queue), bugs=lambda: loop.vitals().bugs)
+        process = ProcessMetrics(
+            output_branch=settings.output_branch, orders=lambda: len(queue), bugs=lambda: loop.vitals().bugs
+        )
         clusters = stack.enter_context(_clusters(settings, timedelta(), wake))
         webhooks = EngineWebhooks(settings.notify, report=_log_endpoint)
         prometheus = stack.enter_context(_prometheus(settings, timedelta(), wake))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
@@ -166,7 +167,7 @@ def observe_and_decide(
 
     Without `fetch` the branches are taken as last known.
     """
-    with world.measure(PassPhase.FETCH):
+    with world.measure(PassPhase.FETCH) if fetch else nullcontext():
         tips = world.repository.fetch() if fetch else world.repository.tips()
     with world.measure(PassPhase.READ):
         inputs = read_input(world, memory, tips, orders)
@@ -314,7 +315,14 @@ def begin_push(
         rendered=rendered,
         commits=published.commits,
         branches=published.branches,
-        events=events.of_push(rendered.changes, published.commits, published.branches, decision.inputs.now, BUGS.note),
+        events=events.of_push(
+            rendered.changes,
+            published.commits,
+            published.branches,
+            decision.inputs.now,
+            BUGS.note,
+            unserved=events.unserved_times(decision.inputs) if published.commits else {},
+        ),
         earlier=earlier,
     )
 
@@ -349,11 +357,11 @@ def _pushes(world: World, decision: PassDecision, rendered: RenderedPlan, publis
 def reconcile_once(world: World, memory: Memory, *, fetch: bool = True, orders: tuple[Order, ...] = ()) -> Outcome:
     """Run one pass. Raises Conflict when the output branch moved meanwhile: run it again, with fetch."""
     decision = observe_and_decide(world, memory, fetch=fetch, orders=orders)
-    with world.measure(PassPhase.WRITE):
+    with world.measure(PassPhase.WRITE) if decision.plan.changes else nullcontext():
         decision, rendered = draft(world, decision)
         ids = store_commits(world, decision, rendered)
     record(world, decision, ids, PassKind.WHOLE)
-    with world.measure(PassPhase.PUSH):
+    with world.measure(PassPhase.PUSH) if ids else nullcontext():
         push = begin_push(world, memory, decision, rendered, ids)
         push.end()
     return push.outcome

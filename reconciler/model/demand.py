@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import accumulate
 from typing import NamedTuple
 
 from reconciler.model.capacity import GroupUnit, MissingReplicas, ReplicaShape
@@ -59,3 +60,9 @@ class Demand(NamedTuple):
     def needed(self) -> int:
         """The part of `missing` that is not only wanted beforehand."""
         return sum([step.replicas for step in self.waiting if not step.spare])
+
+    def lacking_since(self, placed: int) -> datetime | None:
+        """Return since when the first replica is missing that `placed` ones do not serve; None if they serve all."""
+        steps = sorted((step for step in self.waiting if not step.spare), key=lambda step: step.since)
+        total = accumulate(step.replicas for step in steps)
+        return next((step.since for step, replicas in zip(steps, total, strict=True) if replicas > placed), None)

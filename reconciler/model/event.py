@@ -47,7 +47,7 @@ class Event:
     reasons: tuple[str, ...] = ()  # a paragraph each, as in the commit's body
     held_by: Reason | None = None  # why it is, or was, held back
     commit: CommitId | None = None  # on the output branch; None where nothing was written
-    waited: timedelta | None = None  # of what brings replicas: since the first of them was missing
+    waited: timedelta | None = None  # of what brings replicas: how long the first had been missing and unserved
 
 
 MOST_PATHS = 10_000

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 import urllib.request
 from collections.abc import Mapping
-from datetime import datetime
+from dataclasses import replace
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -14,10 +15,20 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families 
 from prometheus_client.parser import text_string_to_metric_families as text_format
 from prometheus_client.samples import Sample
 
-from tests.builders.daemon import OWNER, VIEWER, Daemon
+from reconciler.daemon.loop import PassResult
+from reconciler.daemon.metrics.fleet_metrics import fleet_families
+from reconciler.daemon.metrics.process_metrics import ProcessMetrics
+from reconciler.daemon.status import FleetStatus, PlacementStatus
+from reconciler.model.event import Push
+from reconciler.model.ids import CommitId
+from reconciler.model.placement import Phase, Placement
+from reconciler.model.request import Provisioning
+from tests.builders.daemon import OWNER, PATH, VIEWER, Daemon, small
+from tests.builders.inputs import NOW, placement
 
 ACCEPT = "application/openmetrics-text; version=1.0.0"
 _ROW = re.compile(r"^\| `(overspill_\w+)` \| ?([\w, ]*?) ?\| (.*) \|$", re.MULTILINE)
+PUSH = Push(branch="placements", old=None, new=CommitId("7" * 40), commits=2, repo_url="", paths=None)
 VLLM = {"workspace": "llm", "workload": "vllm"}
 
 
@@ -58,22 +69,24 @@ def test_figures_of_a_burst_are_those_of_status_and_its_commit(bursting: Daemon)
     assert kind.startswith("application/openmetrics-text")
     status = bursting.call("GET", "/api/v1/status").body["data"]
     (row,) = [each for each in status["workloads"] if each["workload"] == "llm/vllm"]
-    (placement,) = status["placements"]
+    (row_placed,) = status["placements"]
     for name, value in (
         ("wanted", row["wanted"]), ("running", row["running"]), ("missing", row["deficit"]), ("placed", row["placed"]),
         ("unserved", 3),
     ):  # fmt: skip # a list of words
         assert sample(text, f"overspill_workload_{name}_replicas", **VLLM).value == value, name
-    burst = {**VLLM, "cluster": placement["placement"]["cluster"]}
+    burst = {**VLLM, "cluster": row_placed["placement"]["cluster"]}
     assert sample(text, "overspill_burst_replicas", **burst).value == 3
-    ends = datetime.fromisoformat(placement["placement"]["expiresAt"]).timestamp()
+    ends = datetime.fromisoformat(row_placed["placement"]["expiresAt"]).timestamp()
     assert sample(text, "overspill_burst_expiry_timestamp_seconds", **VLLM).value == ends
     assert sample(text, "overspill_placements", workspace="llm", phase="Pending").value == 1
     uses = {each.labels["use"]: each.value for each in families(text)["overspill_cluster_gpus"].samples
             if each.labels["cluster"] == burst["cluster"]}  # fmt: skip # GPUs by use
     assert sum(uses.values()) == bursting.sight.free[burst["cluster"]]
-    assert uses["starting"] == sample(text, "overspill_burst_gpus", workspace="llm", cluster=burst["cluster"]).value
+    assert uses["starting"] == sample(text, "overspill_placed_gpus", workspace="llm", cluster=burst["cluster"]).value
     assert sample(text, "overspill_events_total", kind="placed").value == 1
+    pushed = bursting.remote.git("rev-list", "--count", "placements")
+    assert sample(text, "overspill_commits_total").value == int(pushed)
     tip = bursting.remote.git("rev-parse", "placements").strip()
     delay = families(text)["overspill_commit_delay_seconds"]
     (exemplar,) = [each.exemplar for each in delay.samples if each.exemplar]
@@ -85,8 +98,11 @@ def test_figures_of_a_burst_are_those_of_status_and_its_commit(bursting: Daemon)
 
 
 def test_caller_of_one_workspace_gets_its_gauges_alone(bursting: Daemon) -> None:
+    assert bursting.call("POST", PATH, small("asked")).status == 200
     _, text = scrape(bursting, VIEWER)
     told = families(text)
+    assert sample(text, "overspill_request_replicas", workspace="abc", cluster="worker-1").value == 1
+    assert sample(text, "overspill_cluster_observed", cluster="worker-2").value == 1
     assert not any(each.labels.get("workspace", "abc") != "abc" for family in told.values() for each in family.samples)
     assert "vllm" not in text
     assert "worker-3" not in text
@@ -111,11 +127,24 @@ def test_calls_count_by_their_route_and_not_by_what_callers_write(running: Daemo
 
 
 def test_every_metric_is_explained_and_has_labels_of_bounded_number(bursting: Daemon) -> None:
-    described = {"workspace", "workload", "cluster", "owner", "name"}
-    ours = {"reason", "phase", "use", "per", "result", "kind", "method", "route", "code", "le", "version"}
+    described = {"workspace", "workload", "cluster", "owner"}
+    ours = {
+        "reason",
+        "phase",
+        "use",
+        "owner_kind",
+        "period",
+        "result",
+        "kind",
+        "method",
+        "route",
+        "code",
+        "le",
+        "version",
+    }
     for family in families(scrape(bursting)[1]).values():
         assert family.name.startswith("overspill_")
-        assert family.documentation.endswith((".", "commit."))
+        assert family.documentation.endswith(".")
         assert {label for each in family.samples for label in each.labels} <= described | ours, family.name
 
 
@@ -133,3 +162,43 @@ def test_page_lists_every_metric_with_its_labels_and_its_meaning(bursting: Daemo
 
 def test_nobody_reads_it_without_a_token(running: Daemon) -> None:
     assert running.call("GET", "/metrics", token="").status == 401
+
+
+def test_requests_count_apart_and_unknown_nodes_are_not_taken_for_none() -> None:
+    """A request may have the name of a template; a cluster that is not seen says nothing of its nodes."""
+    burst = placement("worker-2", 2)
+    request = placement("worker-2", 3, workload=burst.workload._replace(request=True))
+    rows = (status_row(burst, 2), status_row(request, 3))
+    gauges = gauges_of(rows)
+    assert gauges["overspill_burst_replicas"] == [2]
+    assert gauges["overspill_burst_bound_replicas"] == [2]
+    assert gauges["overspill_request_replicas"] == [3]
+    unseen = gauges_of((status_row(burst, None),))
+    assert unseen["overspill_burst_replicas"] == [2]
+    assert unseen["overspill_burst_bound_replicas"] == []
+
+
+def status_row(placement: Placement, bound: int | None) -> PlacementStatus:
+    return PlacementStatus(
+        placement=placement, phase=Phase.RUNNING, provisioning=Provisioning.SUCCESSFUL, engine=None, message="",
+        unhealthy_since=None, bound=bound, left=timedelta(),
+    )  # fmt: skip # a row
+
+
+def gauges_of(rows: tuple[PlacementStatus, ...]) -> Mapping[str, list[float]]:
+    fleet = FleetStatus(
+        now=NOW, workloads=(), requests=(), placements=rows, leaving=(), clusters=(), budgets=(), problems=(),
+        wake_at=None,
+    )  # fmt: skip # a fleet
+    return {family.name: [each.value for each in family.samples] for family in fleet_families(fleet, {}, {})}
+
+
+def test_results_of_passes_and_bugs_count() -> None:
+    process = ProcessMetrics(output_branch="placements", orders=lambda: 2, bugs=lambda: 3)
+    process.count_pass(PassResult.CONFLICT, 0.1)
+    process.publish((), (PUSH, replace(PUSH, branch="placements-worker-2")))
+    told = process.registry.get_sample_value
+    assert told("overspill_passes_total", {"result": "conflict"}) == 1
+    assert told("overspill_passes_total", {"result": "ok"}) == 0
+    assert told("overspill_commits_total") == 2
+    assert (told("overspill_orders_waiting"), told("overspill_bugs_total")) == (2, 3)

@@ -48,7 +48,7 @@ def contract() -> Contract:
             vitals=vitals,
             branches=("main",),
             backend=backend,
-            process=ProcessMetrics(orders=lambda: 0, bugs=lambda: 0),
+            process=ProcessMetrics(output_branch="placements", orders=lambda: 0, bugs=lambda: 0),
         )
     )
 

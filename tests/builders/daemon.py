@@ -215,7 +215,7 @@ def daemon(
     remote.commit("main", FILES)
     clock, sight = SystemClock(), Sight()
     with GitRepository(remote.url, cache=cache, committer=OURS) as repository:
-        process = ProcessMetrics(orders=lambda: len(queue), bugs=lambda: loop.vitals().bugs)
+        process = ProcessMetrics(output_branch="placements", orders=lambda: len(queue), bugs=lambda: loop.vitals().bugs)
         world = World(
             repository=repository, clusters=sight, charts=Helm(), clock=clock, author=OURS,
             sinks=(process,), measure=process.phase,

@@ -13,7 +13,7 @@ import pytest
 import structlog
 
 from reconciler.daemon import loop as loops
-from reconciler.daemon.loop import Loop
+from reconciler.daemon.loop import Loop, PassResult
 from reconciler.errors import Bug, Conflict, InvalidInput, Transient
 
 NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
@@ -69,6 +69,7 @@ class Running:
     told: list[Done]
     maintained: list[int]
     kept: list[int]
+    results: list[PassResult]
 
 
 @contextmanager
@@ -76,6 +77,7 @@ def running(
     script: Script, *, poll: timedelta = LONG, backoff: timedelta = timedelta(milliseconds=10), luck: float = 0.01
 ) -> Iterator[Running]:
     rings, told, maintained, kept = Rings(), list[Done](), list[int](), list[int]()
+    results: list[PassResult] = []
     loop = Loop(
         script,
         clock=FixedClock(),
@@ -84,13 +86,14 @@ def running(
         maintain=lambda: maintained.append(len(told)),
         keep=lambda: kept.append(len(told)),
         random=lambda: luck,
+        count=lambda result, _seconds: results.append(result),
         poll=poll,
         longest_backoff=backoff,
     )
     thread = threading.Thread(target=loop.run)
     thread.start()
     try:
-        yield Running(loop, rings, told, maintained, kept)
+        yield Running(loop, rings, told, maintained, kept, results)
     finally:
         loop.stop()
         thread.join(60)
@@ -170,6 +173,13 @@ def test_conflict_runs_the_pass_again_at_once_with_a_fetch() -> None:
         until(lambda: len(it.told) == 2)
     assert script.fetches == [True, False, True, True]
     assert logs == []
+
+
+def test_each_pass_is_counted_by_its_result() -> None:
+    endings = (Conflict("moved"), Transient("away"), InvalidInput("no"), KeyError("bug"), Done())
+    with structlog.testing.capture_logs(), running(Script(*endings), poll=timedelta(milliseconds=10)) as it:
+        until(lambda: it.told)
+    assert it.results[:5] == ["conflict", "outage", "refused", "bug", "ok"]
 
 
 def test_conflicts_are_bounded_and_end_as_an_outage() -> None:

@@ -56,7 +56,7 @@ def _document() -> dict[str, dict[str, dict[str, dict[str, object]]]]:
         vitals=_vitals,
         branches=("main",),
         backend=backend,
-        process=ProcessMetrics(orders=lambda: 0, bugs=lambda: 0),
+        process=ProcessMetrics(output_branch="placements", orders=lambda: 0, bugs=lambda: 0),
     ).openapi()
 
 

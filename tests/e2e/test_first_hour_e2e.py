@@ -66,7 +66,7 @@ def test_from_a_kubeconfig_to_a_plan_and_to_a_burst_that_flux_applied_with_no_li
     walk.types(f"git clone --quiet {REPOSITORY} ours")
     described = walk.types(init, HOME)
     lent = walk.types(lend)
-    (chosen,) = re.findall(rf"^Place +default/vllm +\S+ +({FLUX}|{ARGO_CD}) ", lent, re.MULTILINE)
+    (chosen,) = re.findall(rf"^Place +llm/vllm +\S+ +({FLUX}|{ARGO_CD}) ", lent, re.MULTILINE)
     walk.sum("the first plan")
     assert "0 errors, 0 warnings" in walk.types(check)
     walk.types(
@@ -81,7 +81,7 @@ def test_from_a_kubeconfig_to_a_plan_and_to_a_burst_that_flux_applied_with_no_li
     assert re.search(r"^ok +files: without errors: 3 clusters, 1 workspace, 1 template", doctor, re.MULTILINE), doctor
     (command,) = re.findall(r"`(overspill plan [^`]+)`", " ".join(lent.split()))
     planned = walk.types(command)
-    assert re.search(rf"^Place +default/vllm +\S+ +{chosen} ", planned, re.MULTILINE), planned
+    assert re.search(rf"^Place +llm/vllm +\S+ +{chosen} ", planned, re.MULTILINE), planned
     walk.sum("the plan of what is pushed")
 
     (many,) = re.findall(r"Wrote (\d+) files to ours\.$", described, re.MULTILINE)

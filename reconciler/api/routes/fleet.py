@@ -19,6 +19,7 @@ from reconciler.api.models import Answered, FleetDocument, HistoryPage
 from reconciler.api.redact import redact
 from reconciler.api.refusal import HttpError, error_responses
 from reconciler.api.security.callers import Callers, caller_of, guarded_router
+from reconciler.api.snapshot_cache import SnapshotCache
 from reconciler.daemon.answers.history import HistorySelection
 from reconciler.daemon.bug_log import BUGS
 from reconciler.daemon.snapshot import Snapshot
@@ -45,24 +46,10 @@ class HistoryFilters(BaseModel):
     )
 
 
-class StatusCache:
-    """Caches the status of the newest snapshot, which is read far more often than it changes."""
-
-    def __init__(self) -> None:
-        self._last: tuple[Snapshot, FleetStatus] | None = None
-
-    def of(self, snapshot: Snapshot) -> FleetStatus:
-        """Return the status of the whole fleet."""
-        last = self._last
-        if last is None or last[0] is not snapshot:
-            last = self._last = snapshot, status(snapshot.decision)
-        return last[1]
-
-
 def router(callers: Callers, backend: Backend) -> APIRouter:
     """Build the routes."""
     routes = guarded_router(callers)
-    cache, busy = StatusCache(), OneAtATime()
+    cache, busy = SnapshotCache(lambda snapshot: status(snapshot.decision)), OneAtATime()
 
     @routes.get("/api/v1/status", operation_id="getStatus", response_model=Answered[FleetDocument], tags=["fleet"])
     def fleet_status(request: Request) -> dict[str, Any]:

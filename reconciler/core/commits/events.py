@@ -6,12 +6,15 @@ Events use the words of the commit messages and of the terminal.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import partial
+from types import MappingProxyType
 
 from reconciler.bulkhead import Seam, attempt
 from reconciler.core.commits import cluster_branches, message_parts, messages
+from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.errors import Bug
+from reconciler.model.demand import Demand
 from reconciler.model.event import Event, EventKind
 from reconciler.model.ids import ClusterName, CommitId, WorkloadId
 from reconciler.model.placement import Phase, Placement
@@ -57,11 +60,13 @@ def of_push(
     branches: Sequence[Advance],
     at: datetime,
     note_bug: Callable[[Bug], None] = lambda _: None,
+    *,
+    unserved: Mapping[WorkloadId, timedelta] = MappingProxyType({}),
 ) -> tuple[Event, ...]:
     """Make an event of each change that a push carries, in the order of their commits.
 
     Branches of clusters that are put right with nothing else to push are one event. A change of which none can be made
-    has none: `note_bug` gets why.
+    has none: `note_bug` gets why. `unserved` is `unserved_times` of the pass.
     """
     if branches and not commits:
         clusters = tuple(advance.cluster for advance in branches)
@@ -69,7 +74,7 @@ def of_push(
         return (Event(kind=EventKind.BRANCHES_FOLLOWED, at=at, line=line, clusters=clusters),)
     events: list[Event] = []
     for change, commit in with_commits(changes, commits):
-        event = attempt(Seam.EVENT, commit, partial(_event, change, commit, at))
+        event = attempt(Seam.EVENT, commit, partial(_event, change, commit, at, unserved))
         if isinstance(event, Bug):
             note_bug(event)
         else:
@@ -111,7 +116,18 @@ def of_held_back(
             )
 
 
-def _event(change: Change, commit: CommitId, at: datetime) -> Event:
+def unserved_times(inputs: PassInput) -> Mapping[WorkloadId, timedelta]:
+    """Return how long the first missing replica of each workload has been served by no placement."""
+    placements = inputs.ledger.placements
+    since = {
+        workload: demand.lacking_since(sum(placement.replicas for placement in placements.of(workload).placements))
+        for workload, demand in inputs.demands.items()
+        if isinstance(demand, Demand) and demand.needed
+    }
+    return {workload: inputs.now - moment for workload, moment in since.items() if moment is not None}
+
+
+def _event(change: Change, commit: CommitId, at: datetime, unserved: Mapping[WorkloadId, timedelta]) -> Event:
     workload, clusters, before, replicas = _subject(change)
     return Event(
         kind=_kind(change),
@@ -123,7 +139,7 @@ def _event(change: Change, commit: CommitId, at: datetime) -> Event:
         replicas=replicas,
         reasons=messages.reason_paragraphs(change),
         commit=commit,
-        waited=change.shortage.waited if isinstance(change, Place | Resize) and change.shortage is not None else None,
+        waited=unserved.get(workload) if isinstance(change, Place | Resize) and change.shortage is not None else None,
     )
 
 

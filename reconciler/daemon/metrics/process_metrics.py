@@ -7,6 +7,8 @@ from contextlib import contextmanager
 from time import perf_counter
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client.core import CounterMetricFamily, Metric
+from prometheus_client.registry import Collector
 
 from reconciler import __version__
 from reconciler.daemon.loop import PassResult
@@ -23,8 +25,9 @@ _CALL = (0.003, 0.01, 0.03, 0.1, 0.3, 1, 3, 10)
 class ProcessMetrics(EventSink):
     """Counts what a daemon does. Safe to use from several threads."""
 
-    def __init__(self, *, orders: Callable[[], int], bugs: Callable[[], int]) -> None:
+    def __init__(self, *, output_branch: str, orders: Callable[[], int], bugs: Callable[[], int]) -> None:
         """Begin at 0; `orders` tells how many orders of callers wait, and `bugs` how many bugs were met."""
+        self._output_branch = output_branch
         self.registry = registry = CollectorRegistry()
 
         def histogram(name: str, help_text: str, buckets: Sequence[float], *labels: str) -> Histogram:
@@ -33,7 +36,7 @@ class ProcessMetrics(EventSink):
         Gauge("overspill_build_info", "1, with the version.", ["version"], registry=registry).labels(__version__).set(1)
         waiting = Gauge("overspill_orders_waiting", "Orders of callers of the API that wait.", registry=registry)
         waiting.set_function(orders)
-        Gauge("overspill_bugs", "Bugs that were met, each once.", registry=registry).set_function(bugs)
+        registry.register(_Bugs(bugs))
         self._passes = Counter("overspill_passes", "Passes by result.", ["result"], registry=registry)
         self._pass = histogram("pass_duration_seconds", "Time that a pass takes.", _PASS)
         self._phase = histogram("pass_phase_duration_seconds", "Time that a phase of a pass takes.", _PASS, "phase")
@@ -84,6 +87,18 @@ class ProcessMetrics(EventSink):
                 self._delay.labels(str(event.workload.workspace)).observe(
                     event.waited.total_seconds(), exemplar={"commit": event.commit[:12]}
                 )
-        if pushes:
-            self._commits.inc(pushes[0].commits)
-            self._push.observe(pushes[0].took.total_seconds(), exemplar={"commit": pushes[0].new[:12]})
+        for push in pushes:
+            if push.branch == self._output_branch:
+                self._commits.inc(push.commits)
+                self._push.observe(push.took.total_seconds(), exemplar={"commit": push.new[:12]})
+
+
+class _Bugs(Collector):
+    """Counts bugs as the loop does."""
+
+    def __init__(self, count: Callable[[], int]) -> None:
+        self._count = count
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield the counter."""
+        yield CounterMetricFamily("overspill_bugs", "Bugs that were met, each once.", value=self._count())
