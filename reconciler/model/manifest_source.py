@@ -27,7 +27,7 @@ class PathSource:
         """Whether it is read with the files of the fleet repository, so that its trouble is an error of them."""
         return True
 
-    def at_version(self, commit: str, digest: str) -> str:  # noqa: ARG002 -- of live objects the digest is the version
+    def at_version(self, commit: str, digest: str) -> str:  # noqa: ARG002 -- of files the commit is the version
         """Write what was read, for records and trailers."""
         return f"{commit}:{self.path}" if commit else self.path
 
@@ -54,7 +54,7 @@ class WorkloadSource:
         """Whether it is read with the files of the fleet repository, so that its trouble is an error of them."""
         return False
 
-    def at_version(self, commit: str, digest: str) -> str:  # noqa: ARG002 -- of files the commit is the version
+    def at_version(self, commit: str, digest: str) -> str:  # noqa: ARG002 -- of live objects the digest is the version
         """Write what was read, for records and trailers."""
         return f"{self.kind}/{self.namespace}/{self.name}@{digest}"
 
@@ -99,7 +99,7 @@ class RepositorySource:
         """Whether it is read with the files of the fleet repository, so that its trouble is an error of them."""
         return False
 
-    def at_version(self, commit: str, digest: str) -> str:  # noqa: ARG002 -- of live objects the digest is the version
+    def at_version(self, commit: str, digest: str) -> str:  # noqa: ARG002 -- a commit is the version
         """Write what was read, for records and trailers."""
         return f"{self.url}@{commit}:{self.path}"
 
@@ -123,7 +123,7 @@ class ArgoCDSource:
         """Whether it is read with the files of the fleet repository, so that its trouble is an error of them."""
         return False
 
-    def at_version(self, commit: str, digest: str) -> str:  # noqa: ARG002 -- of live objects the digest is the version
+    def at_version(self, commit: str, digest: str) -> str:  # noqa: ARG002 -- a commit is the version
         """Write what was read, for records and trailers."""
         return f"Application/{self.name}@{commit}"
 

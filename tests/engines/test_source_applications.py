@@ -51,11 +51,17 @@ def test_an_application_out_of_sync_is_still_what_its_last_sync_made_of_it() -> 
 
 def test_the_last_operation_stands_in_for_a_history_that_is_not_kept() -> None:
     operation = {"phase": "Succeeded", "syncResult": {"revision": TWO, "source": SOURCE}}
-    read = deployed_source(application(sync={"status": "OutOfSync"}, history=None, operationState=operation))
+    unkept = {"revisionHistoryLimit": 0}
+    read = deployed_source(application(unkept, sync={"status": "OutOfSync"}, history=None, operationState=operation))
     assert isinstance(read, RepositorySource)
     assert read.at == TWO
     failed = {**operation, "phase": "Failed"}
-    assert isinstance(deployed_source(application(sync={}, history=None, operationState=failed)), UnreadSource)
+    dry, partial = ({**operation, "operation": {"sync": part}} for part in ({"dryRun": True}, {"resources": [{}]}))
+    for state in (failed, dry, partial):
+        read = deployed_source(application(unkept, sync={}, history=None, operationState=state))
+        assert isinstance(read, UnreadSource)
+    kept = application(sync={}, history=None, operationState=operation)
+    assert isinstance(deployed_source(kept), UnreadSource)
 
 
 def test_a_list_of_one_source_is_one_source() -> None:
@@ -71,6 +77,21 @@ def test_directories_count_where_argo_cd_reads_them() -> None:
 
 REFUSED = {
     "several sources": (application({"sources": [SOURCE, SOURCE]}), "has several sources", "from.workload"),
+    "several sources compared": (
+        application(sync={"status": "Synced", "revisions": [ONE, TWO], "comparedTo": {"sources": [SOURCE, SOURCE]}}),
+        "has several sources",
+        "from.workload",
+    ),
+    "several sources synced": (
+        application(sync={}, history=[{"revisions": [ONE, TWO], "sources": [SOURCE, SOURCE]}]),
+        "has several sources",
+        "from.workload",
+    ),
+    "a chart in a list": (
+        application({"source": None, "sources": [SOURCE]}, sourceType=None, sourceTypes=["Helm"]),
+        "is rendered by Helm",
+        "spec.helmConfig",
+    ),
     "a chart": (source(chart="vllm", path=None), "is rendered by Helm", "spec.helmConfig"),
     "values of a chart": (source(helm={"valueFiles": ["a.yaml"]}), "is rendered by Helm", "spec.helmConfig"),
     "a chart in git": (application(sourceType="Helm"), "is rendered by Helm", "spec.helmConfig"),

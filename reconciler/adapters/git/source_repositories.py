@@ -101,7 +101,7 @@ class SourceRepositories:
                     return
                 start = monotonic()
                 for place in opened.keys() - {(source.url, source.revision) for source in wanted}:
-                    opened.pop(place).close()
+                    attempt(Seam.VIEW, place[0], opened.pop(place).close)
                 self._read_at = {source: at for source, at in self._read_at.items() if source in wanted}
                 open_sources = [source for source in wanted if not self._is_final(source)]
                 for url, revision, at in sorted({(each.url, each.revision, each.at) for each in open_sources}):

@@ -64,12 +64,13 @@ def deployed_source(raw: Json) -> RepositorySource | UnreadSource:
     spec: Json = raw.get("spec") or {}
     status: Json = raw.get("status") or {}
     # 1. Objects come from several places.
-    if len(spec.get("sources") or ()) > 1:
+    holder, place = _deployed(spec, status)
+    if any(len(each.get(key) or ()) > 1 for each in (spec, holder, place) for key in ("sources", "revisions")):
         return UnreadSource(message=f"{title} has several sources, and a template has one", remedy=_LIVE)
-    source, revision = _deployed(spec, status)
+    source, revision = _only(place) or _only(spec), _revision(holder)
     # 2. A program makes the objects.
     program = "Helm" if source.get("chart") else next((_RENDERED[key] for key in _RENDERED if source.get(key)), "")
-    program = program or _RENDERED.get(str(status.get("sourceType") or "").casefold(), "")
+    program = program or _RENDERED.get(_source_type(status).casefold(), "")
     if program:
         message = f"{title} is rendered by {program}, and sources are plain manifests"
         return UnreadSource(message=message, remedy=_OTHERWISE if program == "Helm" else _LIVE)
@@ -99,15 +100,23 @@ def deployed_source(raw: Json) -> RepositorySource | UnreadSource:
     )
 
 
-def _deployed(spec: Json, status: Json) -> tuple[Mapping[str, Json], str]:
-    """Return the source that runs, and its commit; empty before the first sync."""
+def _deployed(spec: Json, status: Json) -> tuple[Json, Json]:
+    """Return what holds the commit that runs, and what holds its source; empty before the first sync."""
     sync: Json = status.get("sync") or {}
     if sync.get("status") == "Synced":
-        return _only(sync.get("comparedTo") or {}) or _only(spec), _revision(sync)
+        return sync, sync.get("comparedTo") or {}
     operation: Json = status.get("operationState") or {}
-    done: Json = operation.get("syncResult") if operation.get("phase") == "Succeeded" else None
+    options: Json = (operation.get("operation") or {}).get("sync") or {}
+    # A dry run, or a sync of some objects, deploys no commit and is in no history.
+    whole = operation.get("phase") == "Succeeded" and not options.get("dryRun") and not options.get("resources")
+    done: Json = operation.get("syncResult") if whole and spec.get("revisionHistoryLimit") == 0 else None
     last: Json = next(reversed(status.get("history") or ()), done or {})
-    return _only(last) or _only(spec), _revision(last)
+    return last, last
+
+
+def _source_type(status: Json) -> str:
+    """Return what renders the source; Argo CD writes a list for a list of sources."""
+    return str(status.get("sourceType") or next(iter(status.get("sourceTypes") or ()), ""))
 
 
 def _only(holder: Json) -> Mapping[str, Json]:
