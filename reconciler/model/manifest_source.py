@@ -123,9 +123,9 @@ class ArgoCDSource:
         """Whether it is read with the files of the fleet repository, so that its trouble is an error of them."""
         return False
 
-    def at_version(self, commit: str, digest: str) -> str:  # noqa: ARG002 -- a commit is the version
-        """Write what was read, for records and trailers."""
-        return f"Application/{self.name}@{commit}"
+    def at_version(self, commit: str, digest: str) -> str:
+        """Raise AssertionError: what is read and recorded is the `RepositorySource` that it names."""
+        raise AssertionError(f"{self.title} is recorded as the repository that it names, not at {commit} {digest}")
 
 
 ManifestSource: TypeAlias = PathSource | WorkloadSource | RepositorySource | ArgoCDSource
