@@ -176,7 +176,7 @@ def test_from_a_kubeconfig_to_the_first_plan_as_the_readme_says(
     kubeconfig(tmp_path / ".kube", *clusters)
     printed = _on_terminal(block, tmp_path, answers=f"{home.name}\nflux\n")
     rows = [line.split() for line in printed.splitlines() if line.startswith("Place")]
-    assert [row[1:5:2] for row in rows] == [["default/vllm", "lend-away"]], printed
+    assert [row[1:5:2] for row in rows] == [["llm/vllm", "lend-away"]], printed
     assert int(rows[0][4]) == 2, "lend-away has two GPUs"
     assert "1 template, 1 policy: 0 errors, 0 warnings" in printed, printed
 
