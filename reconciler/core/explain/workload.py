@@ -98,19 +98,21 @@ def _describe_increase(before: ReplicaShape, after: ReplicaShape) -> str:
 
 
 def describe_placed_replicas(inputs: PassInput, placements: Iterable[Placement]) -> str:
-    """Count the replicas outside of the primary, and those observed to wait for a node there."""
-    runs, waits = 0, list[str]()
+    """Count the replicas that have a node outside of the primary, those that wait for one, and those to come."""
+    runs, rest = 0, list[str]()
     for placement in placements:
-        seen = inputs.observed.clusters.get(placement.cluster)
-        waiting = 0
-        if seen is not None:
-            # Pods that the engine is about to delete are no replicas any more.
-            unbound = placement.replicas - replica_count.bound_replicas(placement, seen)
-            waiting = max(0, min(replica_count.pending_replicas(placement, seen), unbound))
-        runs += placement.replicas - waiting
-        if waiting:
-            waits.append(f"{waiting} waiting for a node on {sanitize(placement.where)}")
-    return ", ".join((f"{runs} run elsewhere", *waits))
+        seen, where = inputs.observed.clusters.get(placement.cluster), sanitize(placement.where)
+        if seen is None:
+            rest.append(f"{placement.replicas} placed on {where}, which is not seen")
+            continue
+        bound = min(placement.replicas, replica_count.bound_replicas(placement, seen))
+        # Pods that the engine is about to delete are no replicas any more.
+        waiting = min(replica_count.pending_replicas(placement, seen), placement.replicas - bound)
+        starting = placement.replicas - bound - waiting
+        runs += bound
+        rest += [f"{waiting} waiting for a node on {where}"] if waiting else []
+        rest += [f"{starting} not started on {where} yet"] if starting else []
+    return ", ".join((f"{runs} run elsewhere", *rest))
 
 
 def describe_moves(workload: WorkloadId, plan: Plan) -> Iterator[str]:
