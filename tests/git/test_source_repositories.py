@@ -95,13 +95,18 @@ def test_content_is_read_renewed_and_kept_for_a_while(apps: Path, tmp_path: Path
         view.close()
 
 
-def test_a_repository_that_no_template_names_any_more_is_closed(apps: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("failures", [[], [OSError("no space")]], ids=["closes", "fails to close"])
+def test_a_repository_that_no_template_names_any_more_is_closed(
+    apps: Path, tmp_path: Path, failures: list[OSError]
+) -> None:
     closed = Queue[str]()
 
     class Watched(GitRepository):
         def close(self) -> None:
             super().close()
             closed.put("closed")
+            if failures:
+                raise failures.pop()
 
     def opened(url: str, revision: str) -> GitRepository:
         return Watched(str(apps), cache=tmp_path / "cache", source_branch=revision)
@@ -116,30 +121,6 @@ def test_a_repository_that_no_template_names_any_more_is_closed(apps: Path, tmp_
     finally:
         view.close()
     assert closed.get(timeout=PATIENCE.total_seconds())
-
-
-def test_a_repository_that_does_not_close_ends_no_round(apps: Path, tmp_path: Path) -> None:
-    closed, failures = Queue[str](), [OSError("no space")]
-
-    class Stuck(GitRepository):
-        def close(self) -> None:
-            super().close()
-            closed.put("closed")
-            if failures:
-                raise failures.pop()
-
-    def opened(url: str, revision: str) -> GitRepository:
-        return Stuck(str(apps), cache=tmp_path / "cache", source_branch=revision)
-
-    view = SourceRepositories(opened, clock=Clock(), patience=timedelta(seconds=5))
-    try:
-        view.follow(desired(READ.url))
-        view.follow(Desired(commit=CommitId("c"), fleet=Fleet(source_repositories=(READ.url,))))
-        assert closed.get(timeout=PATIENCE.total_seconds())
-        view.follow(desired(READ.url))
-        assert isinstance(view.observe().sources[READ], SourceContent)
-    finally:
-        view.close()
 
 
 def test_a_commit_is_read_whatever_branch_it_is_on_and_only_once(apps: Path, tmp_path: Path) -> None:
