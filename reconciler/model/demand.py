@@ -23,7 +23,10 @@ class Sample:
 
 
 class Demand(NamedTuple):
-    """A workload's demand at one moment. A tuple, since each pass makes one of every workload."""
+    """A workload's demand, the same object for as long as nothing has changed.
+
+    When its primary was seen last is told by the input of the pass.
+    """
 
     workload: WorkloadId
     primary: ClusterName
@@ -38,7 +41,6 @@ class Demand(NamedTuple):
     """Resources of one replica; None if unknown."""
     history: tuple[Sample, ...]
     """The missing replicas for as long as anybody has watched, oldest first; never empty. The last is the present."""
-    observed_at: datetime
     reported: bool = True
     """False when the primary, freshly seen, reports no such workload, or no pods of it."""
     note: str = ""

@@ -66,11 +66,10 @@ def test_stale_signals_of_a_demand_are_published_as_unheard() -> None:
         waiting=(),
         shape=None,
         history=(),
-        observed_at=datetime(2026, 11, 20, 10, 15, tzinfo=UTC),
         stale=("prometheus queue has not answered",),
     )
     assert list(json_value(demand)) == [
-        "workload", "primary", "wanted", "running", "deficit", "waiting", "shape", "history", "observedAt", "reported",
+        "workload", "primary", "wanted", "running", "deficit", "waiting", "shape", "history", "reported",
         "note", "unheard", "podsAtHome", "held", "unit", "forecasts",
     ]  # fmt: skip # a list of words, filled line by line
     assert json_value(demand)["unheard"] == ["prometheus queue has not answered"]

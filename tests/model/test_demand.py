@@ -25,7 +25,6 @@ DEMAND = Demand(
     ),
     shape=None,
     history=(),
-    observed_at=NOW,
 )
 
 

@@ -56,36 +56,36 @@ def test_only_replicas_that_waited_the_whole_window_have_matured() -> None:
 
 
 def test_ceiling_is_unknown_until_somebody_has_watched_for_the_window() -> None:
-    assert demand.peak_missing(measured(short(0)), WINDOW) is None
+    assert demand.peak_missing(measured(short(0)), WINDOW, NOW) is None
 
 
 def test_ceiling_is_the_highest_deficit_within_the_window() -> None:
     history = (Sample(at=NOW - seconds(90), missing=5), Sample(at=NOW - seconds(30), missing=2))
     now = measured(short(0), history=history)
-    assert demand.peak_missing(now, WINDOW) == 5
-    assert demand.next_peak_change(now, WINDOW) == NOW + seconds(30)
+    assert demand.peak_missing(now, WINDOW, NOW) == 5
+    assert demand.next_peak_change(now, WINDOW, NOW) == NOW + seconds(30)
     moment = NOW + seconds(31)
     later = measured(short(0, at=moment), history=now.history, now=moment)
-    assert demand.peak_missing(later, WINDOW) == 2
-    assert demand.next_peak_change(later, WINDOW) == NOW + seconds(60)
+    assert demand.peak_missing(later, WINDOW, moment) == 2
+    assert demand.next_peak_change(later, WINDOW, moment) == NOW + seconds(60)
 
 
 def test_an_old_observation_is_not_a_long_watch() -> None:
     stale = measured(short(0, at=NOW - seconds(100)), now=NOW)
-    assert demand.peak_missing(stale, WINDOW) is None
+    assert demand.peak_missing(stale, WINDOW, NOW - seconds(100)) is None
     again = measured(short(0, at=NOW - seconds(100)), history=stale.history, now=NOW + seconds(15))
-    assert demand.peak_missing(again, WINDOW) is None
+    assert demand.peak_missing(again, WINDOW, NOW - seconds(100)) is None
 
 
 def test_the_sources_own_word_of_how_long_stands_in_for_watching() -> None:
     told = measured(short(1, deficit_since=NOW - seconds(61)))
-    assert demand.peak_missing(told, WINDOW) == 1
+    assert demand.peak_missing(told, WINDOW, NOW) == 1
 
 
 def test_what_was_higher_before_the_sources_word_still_counts() -> None:
     history = (Sample(at=NOW - seconds(100), missing=4),)
     told = measured(short(1, deficit_since=NOW - seconds(20)), history=history)
-    assert demand.peak_missing(told, WINDOW) == 4
+    assert demand.peak_missing(told, WINDOW, NOW) == 4
 
 
 def test_a_clock_that_jumps_back_begins_the_record_anew() -> None:

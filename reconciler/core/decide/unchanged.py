@@ -13,16 +13,14 @@ from datetime import timedelta
 
 from reconciler.core.decide.decide import decide
 from reconciler.core.decide.state.pass_input import PassInput
-from reconciler.core.observe.demand import Demands, unseen
+from reconciler.core.observe.demand import unseen
 from reconciler.model.capacity import ClusterObservation, Observed
-from reconciler.model.demand import Demand
 from reconciler.model.plan import Plan
 
 LONGEST = timedelta(seconds=15)
 """Time for which a plan is taken over: what follows time without being told by `Plan.wake_at`, as a price by the hour
 or the end of a replica's flight, is late by no more than this."""
 
-_AT = Demand._fields.index("observed_at")
 _COMPARED = tuple(
     field.name
     for field in fields(PassInput)
@@ -59,7 +57,7 @@ def _holds(before: DecidedPass, inputs: PassInput) -> bool:
         all(_alike(getattr(then, name), getattr(inputs, name)) for name in _COMPARED)
         and not inputs.rollouts.ailing  # why one is to be ended tells for how long it has ailed
         and _same_clusters(then, inputs)
-        and _same_demands(then.demands, inputs.demands)
+        and _alike(then.demands, inputs.demands)
     )
 
 
@@ -95,17 +93,3 @@ def _are_fresh(inputs: PassInput) -> bool:
     return all(
         seen.observed_at <= now and not unseen(fleet, observed, name, now) for name, seen in observed.clusters.items()
     )
-
-
-def _same_demands(before: Demands, after: Demands) -> bool:
-    if before.keys() != after.keys():
-        return False
-    for workload, demand in after.items():
-        known = before[workload]
-        if demand is known:
-            continue
-        if not isinstance(demand, Demand) or not isinstance(known, Demand):
-            return False
-        if demand[:_AT] != known[:_AT] or demand[_AT + 1 :] != known[_AT + 1 :]:
-            return False
-    return True

@@ -352,6 +352,8 @@ class Explanation:
     suppressed: tuple[Suppressed, ...]
     # Sentences: the state, and a remedy for each obstacle.
     conclusion: tuple[str, ...]
+    # When the primary was seen last, as far as the demand is known.
+    observed_at: datetime | None = None
     # The state of a request.
     request: RequestState | None = None
     # The distribution of the policy; empty where it fills one cluster after the other.
@@ -443,6 +445,7 @@ def explain(workload: WorkloadId, inputs: PassInput, plan: Plan) -> Explanation:
         primary=workspace.primary,
         policy=policy.name if policy else "",
         demand=demand,
+        observed_at=inputs.seen_at(demand) if isinstance(demand, Demand) else None,
         placements=tuple(working_plan.of(workload)),
         ailing=gang_health.unhealthy_placements(inputs, working_plan.of(workload)),
         restraints=working_plan.restraints(workload),

@@ -81,6 +81,16 @@ class Measured:
     observed: Observed
     now: datetime
 
+    def at(self, primary: ClusterName) -> datetime:
+        """Return when a primary was seen."""
+        return seen_at(self.observed, primary, self.now)
+
+
+def seen_at(observed: Observed, cluster: ClusterName, now: datetime) -> datetime:
+    """Return when a cluster was seen last; now, where that is in the future, or where it has never been seen."""
+    seen = observed.clusters.get(cluster)
+    return now if seen is None else min(seen.observed_at, now)
+
 
 def measure(
     desired: Desired,
@@ -107,6 +117,8 @@ def measure(
         limit_ranges=observed.limit_ranges,
     )
     known = {} if before is None else _still_known(before, desired, observed, history, now)
+    if before is not None and len(known) == len(before.demands):
+        return before.demands
     demands: dict[WorkloadId, Demand | UnseenPrimary] = {}
     for workload, policy in desired.policies.items():
         if workload in known:
@@ -137,7 +149,7 @@ def _still_known(
     if before.desired is not desired or now < before.now or before.observed.limit_ranges != observed.limit_ranges:
         return {}
     times = {
-        name: min(observed.clusters[name].observed_at, now)
+        name: (before.at(name), seen_at(observed, name, now))
         for name in {workspace.primary for workspace in desired.workspaces.values()}
         if _shows_the_same(before, observed, name, now)
     }
@@ -145,14 +157,14 @@ def _still_known(
     for workload, demand in before.demands.items():
         if not isinstance(demand, Demand) or demand.stale or history.get(workload) is not demand.history:
             continue
-        at = times.get(demand.primary)
-        if at is None:
+        primary = times.get(demand.primary)
+        if primary is None:
             continue
         policy = desired.policies[workload]
         if policy.signals or policy.headroom or observed.asks.get(workload) != before.observed.asks.get(workload):
             continue
-        if _samples_hold(demand, at, policy.scale_down_window):
-            known[workload] = demand._replace(observed_at=at) if at != demand.observed_at else demand
+        if _samples_hold(demand, *primary, policy.scale_down_window):
+            known[workload] = demand
     return known
 
 
@@ -171,10 +183,10 @@ def _shows_the_same(before: Measured, observed: Observed, primary: ClusterName, 
     )
 
 
-def _samples_hold(demand: Demand, at: datetime, window: timedelta) -> bool:
-    """Tell whether `_extend` would return the history as it is, given that nothing has changed since."""
+def _samples_hold(demand: Demand, before: datetime, at: datetime, window: timedelta) -> bool:
+    """Tell whether `_extend` would return the history as it is, given that nothing has changed since `before`."""
     history = demand.history
-    return history[-1].at < demand.observed_at <= at and (len(history) == 1 or history[1].at > at - window)
+    return history[-1].at < before <= at and (len(history) == 1 or history[1].at > at - window)
 
 
 def counted_workload(
@@ -314,7 +326,6 @@ class _Measurement:
             history=_extend(
                 () if stale else history, missing, since, primary.at, policy.scale_down_window, asked=asked
             ),
-            observed_at=primary.at,
             reported=seen is not None,
             note=note,
             stale=stale,
@@ -469,31 +480,31 @@ def next_signal_change(policies: Iterable[BurstPolicy], now: datetime) -> dateti
     return min((change for change in changes if change is not None), default=None)
 
 
-def peak_missing(demand: Demand, window: timedelta) -> int | None:
+def peak_missing(demand: Demand, window: timedelta, at: datetime) -> int | None:
     """Return the most replicas that were missing within the window, which must not be taken away yet.
 
-    The window ends with the last observation, since nobody has seen anything after it. None when nobody has watched for
+    The window ends when the primary was seen last (`at`), since nobody has seen anything after it. None when nobody has watched for
     the whole window, as after a start; then nothing is taken away at all. The rule is the stabilisation window of
     Kubernetes' HorizontalPodAutoscaler.
     """
-    start = demand.observed_at - window
+    start = at - window
     if demand.history[0].at > start:
         return None
-    return max(sample.missing for sample, end in _spans(demand) if end > start or end == demand.observed_at)
+    return max(sample.missing for sample, end in _spans(demand, at) if end > start or end == at)
 
 
-def next_peak_change(demand: Demand, window: timedelta) -> datetime:
-    """Return when the ceiling within the window will first fall, if the demand stays as it is.
+def next_peak_change(demand: Demand, window: timedelta, at: datetime) -> datetime:
+    """Return when the ceiling within the window will first fall, if the demand stays as it was seen `at` last.
 
     That is when the demand has been watched for the whole window, or else when its highest sample leaves the window.
     """
-    highest = peak_missing(demand, window)
+    highest = peak_missing(demand, window, at)
     if highest is None:
         return demand.history[0].at + window
-    return max(end for sample, end in _spans(demand) if sample.missing == highest) + window
+    return max(end for sample, end in _spans(demand, at) if sample.missing == highest) + window
 
 
-def _spans(demand: Demand) -> Iterable[tuple[Sample, datetime]]:
+def _spans(demand: Demand, at: datetime) -> Iterable[tuple[Sample, datetime]]:
     """Pair each sample with the moment at which it ended; the present one ends with the last observation."""
-    ends = (*(sample.at for sample in demand.history[1:]), demand.observed_at)
+    ends = (*(sample.at for sample in demand.history[1:]), at)
     return zip(demand.history, ends, strict=True)

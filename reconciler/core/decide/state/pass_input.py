@@ -12,12 +12,13 @@ from reconciler.core.cost.budgets import budget_problems
 from reconciler.core.decide.state.enrolment import Enrolment
 from reconciler.core.decide.state.order import Order
 from reconciler.core.fleet.cluster_order import ClusterOrder
-from reconciler.core.observe.demand import DemandHistory, Demands, PastDemand
+from reconciler.core.observe.demand import DemandHistory, Demands, PastDemand, seen_at
 from reconciler.core.observe.rollouts import Rollouts
 from reconciler.core.observe.track_record import TrackRecord
 from reconciler.errors import Problem, Severity
 from reconciler.model.budget import NO_BUDGETS, Budgets
 from reconciler.model.capacity import Observed
+from reconciler.model.demand import Demand
 from reconciler.model.ids import ClusterName, WorkloadId
 from reconciler.model.ledger import Ledger
 from reconciler.model.placement import place_name
@@ -107,6 +108,10 @@ class PassInput:
     """What is spent of the fleet's budgets; it follows from the two branches and `now`."""
     deletion: MassDeletion | None = None
     """An unconfirmed mass deletion."""
+
+    def seen_at(self, demand: Demand) -> datetime:
+        """Return when the primary of a demand was seen last."""
+        return seen_at(self.observed, demand.primary, self.now)
 
     @property
     def absence_counts(self) -> bool:

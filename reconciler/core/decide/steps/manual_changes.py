@@ -56,8 +56,9 @@ def _release(inputs: PassInput, working_plan: WorkingPlan, demand: Demand, holds
     window = policy_of(inputs.desired, demand.workload).scale_down_window
     if demand.stale or demand.missing:
         return
-    if peak_missing(demand, window) == 0:
+    at = inputs.seen_at(demand)
+    if peak_missing(demand, window, at) == 0:
         detail = f"nothing is missing on {demand.primary} any more"
         working_plan.change(Release(workload=demand.workload, restraints=holds, detail=detail))
     else:
-        working_plan.wake(next_peak_change(demand, window))
+        working_plan.wake(next_peak_change(demand, window, at))

@@ -98,7 +98,7 @@ def _renew(
             continue
         kept = _give_back(inputs, working_plan, claims, placement)
         if kept is not None:
-            detail = f"{_describe_need(demand, policy)}{_describe_bound(placement, policy, limits)}"
+            detail = f"{_describe_need(inputs, demand, policy)}{_describe_bound(placement, policy, limits)}"
             working_plan.change(Extend(before=kept, after=replace(kept, expires_at=until), detail=detail))
 
 
@@ -136,23 +136,23 @@ def _give_back(inputs: PassInput, working_plan: WorkingPlan, claims: Claims, pla
 def _needed_paths(inputs: PassInput, working_plan: WorkingPlan, demand: Demand, policy: BurstPolicy) -> frozenset[str]:
     """Name by path the placements that the missing replicas need: those that scale-down would leave."""
     placements = working_plan.of(demand.workload)
-    surplus = sum(placement.replicas for placement in placements) - _replicas_needed(demand, policy)
+    surplus = sum(placement.replicas for placement in placements) - _replicas_needed(inputs, demand, policy)
     ends = take_surplus(inputs, working_plan, surplus, placements, partly=False) if surplus > 0 else ()
     gone = {placement.path for placement, rest in ends if rest == 0}
     return frozenset(placement.path for placement in placements if placement.path not in gone)
 
 
-def _replicas_needed(demand: Demand, policy: BurstPolicy) -> int:
+def _replicas_needed(inputs: PassInput, demand: Demand, policy: BurstPolicy) -> int:
     """Count the replicas that were missing at once within the scale-down window, as far as it has been watched."""
-    return max(demand.missing, peak_missing(demand, policy.scale_down_window) or 0)
+    return max(demand.missing, peak_missing(demand, policy.scale_down_window, inputs.seen_at(demand)) or 0)
 
 
-def _describe_need(demand: Demand, policy: BurstPolicy) -> str:
+def _describe_need(inputs: PassInput, demand: Demand, policy: BurstPolicy) -> str:
     """Say what a burst is still needed for."""
     if demand.missing:
         verb, what = ("missing on", demand.needed) if demand.needed else ("wanted beforehand for", demand.missing)
         return f"{count(what, 'replica')} {'is' if what == 1 else 'are'} still {verb} {demand.primary}"
-    most = count(_replicas_needed(demand, policy), "replica")
+    most = count(_replicas_needed(inputs, demand, policy), "replica")
     return f"up to {most} were missing on {demand.primary} in the last {format_duration(policy.scale_down_window)}"
 
 
@@ -184,4 +184,4 @@ def why_not_renewed(inputs: PassInput, placement: Placement) -> str:
     if budget is not None:
         return f"not renewed, since {describe_used_up(budget)}"
     # 4. It is needed, and no pass ran between the renewal's time and the end.
-    return f"no pass ran in time to renew it, and {_describe_need(demand, policy)}"
+    return f"no pass ran in time to renew it, and {_describe_need(inputs, demand, policy)}"

@@ -119,7 +119,8 @@ def _follow_demand(inputs: PassInput, working_plan: WorkingPlan, demand: Demand,
     if demand.stale:
         working_plan.suppress(_signal_unheard(demand, placed))
         return
-    highest = peak_missing(demand, window)
+    at = inputs.seen_at(demand)
+    highest = peak_missing(demand, window, at)
     keep = placed if highest is None else min(placed, highest)
     if keep > demand.missing:
         but = "demand was not watched for the whole" if highest is None else f"up to {highest} were needed within the"
@@ -130,7 +131,7 @@ def _follow_demand(inputs: PassInput, working_plan: WorkingPlan, demand: Demand,
                 message=f"{demand.missing} of {placed} placed replicas are needed now, but {but} scale-down window of"
                 f" {format_duration(window)}",
                 replicas=placed - demand.missing,
-                until=next_peak_change(demand, window),
+                until=next_peak_change(demand, window, at),
             )
         )
     if placed > keep:
