@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 
 from reconciler.core.capacity.admission_defaults import with_admission_defaults
 from reconciler.core.capacity.gangs import GangWorkload

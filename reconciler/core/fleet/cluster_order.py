@@ -114,8 +114,11 @@ class ClusterOrder:
         self._numbers = count()
         self.burst_kinds: dict[tuple[WorkloadId, bool], int | None] = {}
         """The number of each burst, with and without helm; None where answers are its own: see `CandidateFinder`."""
-        self.likenesses: dict[WorkloadId, tuple[ReplicaShape, ReplicaShape, Hashable]] = {}
-        """The last shape of each burst, with the RuntimeClass that it brings along, and the likeness of that."""
+        self.usual_kinds: dict[WorkloadId, tuple[ReplicaShape, bool, tuple[Hashable, ...]]] = {}
+        """The last shape of each burst whose kind follows from files and from that alone, with or without helm, and its
+        kind."""
+        self.likenesses: dict[WorkloadId, tuple[ReplicaShape, ReplicaShape, int]] = {}
+        """The last shape of each burst, with the RuntimeClass that it brings along, and the number of its likeness."""
         self.refusals: dict[ClusterName, tuple[tuple[object, ...], dict[Hashable, Refusal]]] = {}
         """The refusals of clusters without room, by kind of burst, with what their room was counted from."""
 
@@ -128,12 +131,12 @@ class ClusterOrder:
         other._scheduled, other._adaptive, other._renews = self._scheduled, self._adaptive, self._renews
         other.drafts, other.refusals = self.drafts, self.refusals
         other.burst_kinds, other._kinds, other._numbers = self.burst_kinds, self._kinds, self._numbers
-        other.likenesses = self.likenesses
+        other.likenesses, other.usual_kinds = self.likenesses, self.usual_kinds
         other.makers = self.makers.with_requests(desired, changed)
         return other
 
     def kind_number(self, kind: Hashable) -> int:
-        """Return a number for all that files say of how clusters answer a burst, which is quicker to compare.
+        """Return a number for a part of what decides how clusters answer a burst, which is quicker to compare.
 
         It is the number of no other kind, whichever threads ask at the same time.
         """

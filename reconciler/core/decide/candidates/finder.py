@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
+from functools import cached_property
 from operator import is_
 from typing import TypeVar
 
@@ -327,8 +328,9 @@ class CandidateFinder:
             )
         else:
             answer = self._asked_before(answers.kind, candidate.cluster)
-            answer = answer or self.assess(template, policy, shape, candidate, MOST)
-            self._keep(answers.kind, answer)
+            if answer is None:
+                answer = self.assess(template, policy, shape, candidate, MOST)
+                self._keep(answers.kind, answer)
         if isinstance(answer, Candidate) or answer.reason is not Reason.BUG:  # which each burst has to meet by itself
             answers.put(position, answer)
         return answer
@@ -469,6 +471,9 @@ class CandidateFinder:
         workload, key = template.workload, (template.workload, self._observed.helm)
         if workload.request:
             return None  # each is gone one day, and what files say is kept for longer
+        usual = self.usual_kind(workload, shape)
+        if usual is not None:
+            return usual
         kinds = self._inputs.reach.burst_kinds
         if key not in kinds:
             by_files = self._kind_by_files(template)
@@ -482,25 +487,40 @@ class CandidateFinder:
         )
         if has_own:
             return None
-        shape, likeness = self._likeness(workload, template, shape)
-        clusters = self._inputs.reach.named(workload) if self.capacity.has_defaults or shape.who else ()
-        return (
+        own, likeness = self._likeness(workload, template, shape)
+        clusters = self._inputs.reach.named(workload) if self.capacity.has_defaults or own.who else ()
+        answer = (
             id(self._ranking.order(workload)),  # which the ranking keeps; `order` may be of this moment alone
             kind,
             likeness,
-            self.capacity.repelling_domains(clusters, [shape]) if shape.who else None,
-            self.capacity.namespaces_with_defaults(clusters, [shape]),
+            self.capacity.repelling_domains(clusters, [own]) if own.who else None,
+            self.capacity.namespaces_with_defaults(clusters, [own]),
         )
+        if self._is_usual and not own.who and not self._desired.policies[workload].scoring:
+            self._inputs.reach.usual_kinds[workload] = shape, self._observed.helm, answer
+        return answer
+
+    def usual_kind(self, workload: WorkloadId, shape: ReplicaShape) -> tuple[Hashable, ...] | None:
+        """Return the kind that a burst of this shape has had in earlier passes, if it follows from files alone."""
+        known = self._inputs.reach.usual_kinds.get(workload) if self._is_usual else None
+        if known is None or known[0] is not shape or known[1] != self._observed.helm:
+            return None
+        return None if self._working_plan.restraints(workload) else known[2]
+
+    @cached_property
+    def _is_usual(self) -> bool:
+        """Whether files, and the shapes of replicas, are all that the kinds of bursts may follow from in this pass."""
+        return not (self._unwritten or self._inputs.reach.makers.has_requests or self.capacity.has_defaults)
 
     def _likeness(
         self, workload: WorkloadId, template: WorkloadTemplate, shape: ReplicaShape
-    ) -> tuple[ReplicaShape, Hashable]:
-        """Return the shape of a burst with the RuntimeClass that it brings along, and what it has in common."""
+    ) -> tuple[ReplicaShape, int]:
+        """Return the shape of a burst with the RuntimeClass that it brings along, and the number of its likeness."""
         kept = self._inputs.reach.likenesses
         entry = kept.get(workload)
         if entry is None or entry[0] is not shape:
             own = with_included_runtime_class(shape, (item.manifest for item in template.spec.manifests))
-            entry = kept[workload] = shape, own, own.likeness
+            entry = kept[workload] = shape, own, self._inputs.reach.kind_number(("likeness", own.likeness))
         return entry[1:]
 
     def _kind_by_files(self, template: WorkloadTemplate) -> Hashable | None:

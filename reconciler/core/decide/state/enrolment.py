@@ -22,6 +22,7 @@ from reconciler.core.capacity.pod_requirements import (
     request_requirements,
 )
 from reconciler.core.engines import engine
+from reconciler.core.decide.state.standing_burst import StandingBurst
 from reconciler.core.fleet.admission import DEFAULT_DURATION
 from reconciler.core.fleet.cluster_order import ClusterOrder
 from reconciler.core.fleet.prerequisites import prerequisites
@@ -134,6 +135,8 @@ class Enrolment:
         self.entries = {workload: entry for workload, entry in entries.items() if entry is not None}
         self.reservations = tuple(sorted(filter(self._reserves, self.records)))
         self.desired = self._fleet(self.base, self.entries)
+        self.standing: dict[WorkloadId, StandingBurst] = {}
+        """What earlier passes have found out about bursts of this fleet that wait."""
         self.reach = ClusterOrder(self.desired)
 
     def _follow(self, before: Enrolment, changed: Collection[WorkloadId]) -> None:
@@ -151,6 +154,7 @@ class Enrolment:
             self.reservations = tuple(sorted(filter(self._reserves, {*before.reservations, *changed})))
         self.desired = self._fleet(before.desired, {workload: self.entries.get(workload) for workload in changed})
         self.reach = before.reach.with_requests(self.desired, changed)
+        self.standing = before.standing
         if before._lacking is not None:
             self._lacking, self._unsure = before._lacking, before._unsure.union(changed)
         if before._differing is not None:

@@ -332,6 +332,11 @@ class WorkingPlan:
         ends = (self._before.next_expiry(moment), *(end for end in begun if end > moment))
         return min((end for end in ends if end is not None), default=None)
 
+    @property
+    def restrained(self) -> Collection[WorkloadId]:
+        """The workloads that have restraints, or have had some before this pass."""
+        return self._restraints
+
     def restraints(self, workload: WorkloadId) -> tuple[Restraint, ...]:
         """Return the restraints of a workload that have not run out."""
         return self._restraints.get(workload, ())

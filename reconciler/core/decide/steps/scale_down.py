@@ -32,9 +32,16 @@ def scale_down(inputs: PassInput, working_plan: WorkingPlan) -> None:
     outside = frozenset(outside_policy(inputs, working_plan))
     for workload in working_plan.placed():
         policy = inputs.desired.policies.get(workload)
-        if policy is not None:
+        if policy is not None and (workload in outside or _may_shrink(inputs, working_plan, workload, policy)):
             step = partial(_scale_down, inputs, working_plan, workload, policy, outside=workload in outside)
             working_plan.decide(workload, step)
+
+
+def _may_shrink(inputs: PassInput, working_plan: WorkingPlan, workload: WorkloadId, policy: BurstPolicy) -> bool:
+    """Tell whether there is anything to look at: a workload within its policy may have more than it is missing."""
+    demand = inputs.demands.get(workload)
+    needs_all = isinstance(demand, Demand) and working_plan.replicas(workload) <= demand.missing
+    return not needs_all or policy.spread is not None or policy.headroom_duration is not None
 
 
 def _scale_down(

@@ -19,8 +19,9 @@ from reconciler.core.decide.assign.replicas_by_cluster import assign, assign_who
 from reconciler.core.decide.candidates.filter import STALLED_REMEDY
 from reconciler.core.decide.candidates.finder import MOST, CandidateFinder, why_not
 from reconciler.core.decide.candidates.gang import gang_of
-from reconciler.core.decide.candidates.gpr_terms import priority
+from reconciler.core.decide.candidates.gpr_terms import has_gpr_templates, priority
 from reconciler.core.decide.state.pass_input import PassInput
+from reconciler.core.decide.state.standing_burst import StandingBurst
 from reconciler.core.decide.state.working_plan import WorkingPlan
 from reconciler.core.decide.steps.reschedule import count_rescheduled
 from reconciler.core.decide.turns.fair_share import FairShares, Share
@@ -30,12 +31,13 @@ from reconciler.core.fleet.cluster_order import candidate_of
 from reconciler.core.ledger import lifecycle
 from reconciler.core.observe.demand import UnseenPrimary, next_due, replicas_due
 from reconciler.core.pods.node_affinity import required_labels
+from reconciler.core.signals.merge import due
 from reconciler.core.spread.placement_subset import cluster_subset
 from reconciler.core.workloads.single_run import RUNS_ONCE
 from reconciler.model.candidate import Candidate
 from reconciler.model.capacity import ReplicaShape
 from reconciler.model.demand import Demand
-from reconciler.model.ids import ClusterName
+from reconciler.model.ids import ClusterName, WorkloadId
 from reconciler.model.placement import ClusterSubset, RestraintKind
 from reconciler.model.plan import Change, Choice, Place, Reason, Refusal, Resize, Shortage, Suppressed
 from reconciler.model.policy import StrategyName
@@ -53,33 +55,138 @@ def burst_turns(
 
     A turn has the priority of the workload's GPR or policy, and waits since the first replica that is not placed does.
     """
+    bursts = _Bursts(inputs=inputs, working_plan=working_plan, finder=finder, shares=shares)
     for demand in inputs.demands.values():
         if isinstance(demand, UnseenPrimary):
             working_plan.suppress(_unmeasured(inputs, demand, working_plan.replicas(demand.workload)))
             continue
+        placed = working_plan.replicas(demand.workload)
         if not demand.reported and demand.note:
-            working_plan.suppress(_not_found(demand, working_plan.replicas(demand.workload)))
-        if demand.missing > working_plan.replicas(demand.workload):
-            turn = working_plan.decide(demand.workload, partial(_turn, inputs, working_plan, finder, shares, demand))
-            if turn is not None:
-                yield turn
+            working_plan.suppress(_not_found(demand, placed))
+        if demand.missing > placed:
+            burst = bursts.standing(demand, placed)
+            if burst is not None:
+                yield bursts.turn(burst)
 
 
-def _turn(
-    inputs: PassInput, working_plan: WorkingPlan, finder: CandidateFinder, shares: FairShares, demand: Demand
-) -> Turn:
-    workload = demand.workload
-    gang = gang_of(inputs, workload)
-    step = _ScaleUp(inputs=inputs, working_plan=working_plan, finder=finder, demand=demand, gang=gang)
-    return Turn(
-        priority=priority(workload, inputs),
-        share=Share(0.0, shares.of_workload(workload)),
-        since=_waits_since(inputs, working_plan, demand),
-        workload=workload,
-        take=grow_if_short(working_plan, finder, workload, step.decide),
-        unit=_unit(inputs.desired.templates[workload], gang),
-        need=partial(working_plan.decide, workload, step.need),
-    )
+@dataclass(frozen=True, kw_only=True)
+class _Bursts:
+    """The turns of all bursts of one pass, with what earlier passes have found out about those that wait."""
+
+    inputs: PassInput
+    working_plan: WorkingPlan
+    finder: CandidateFinder
+    shares: FairShares
+
+    def standing(self, demand: Demand, placed: int) -> StandingBurst | None:
+        """Return a burst as it stands before its turn; None where nothing can be decided on it."""
+        workload = demand.workload
+        if workload in self.working_plan.frozen:
+            return None
+        known = self._known.get(workload)
+        if known is not None and known.holds(demand, placed) and not self._is_restrained(workload):
+            return known
+        burst = self.working_plan.decide(workload, partial(self._look, demand, placed))
+        if burst is not None and not has_gpr_templates(workload, self.inputs) and not self._is_restrained(workload):
+            self._known[workload] = burst
+        return burst
+
+    def turn(self, burst: StandingBurst) -> Turn:
+        """Return the turn of a burst."""
+        demand = burst.demand
+        workload, take = demand.workload, partial(self._take, burst)
+        return Turn(
+            burst.priority,
+            burst.since,
+            workload,
+            grow_if_short(self.working_plan, self.finder, workload, take) if self._may_grow else take,
+            Share(0.0, burst.share),
+            burst.unit,
+            need=self._need,
+        )
+
+    @cached_property
+    def _known(self) -> dict[WorkloadId, StandingBurst]:
+        """The bursts that are kept from pass to pass, unless the fleet of this pass is one that is only supposed."""
+        enrolment = self.inputs.enrolment
+        return enrolment.standing if enrolment is not None and enrolment.desired is self.inputs.desired else {}
+
+    @cached_property
+    def _may_grow(self) -> bool:
+        return bool(self.finder.capacity.growing_clusters)
+
+    @cached_property
+    def _is_budgeted(self) -> bool:
+        return bool(self.inputs.budgets.workspaces or self.inputs.budgets.policies)
+
+    def _is_restrained(self, workload: WorkloadId) -> bool:
+        """Tell whether restraints may have a part in the turn of a burst, which time ends."""
+        return workload in self.working_plan.restrained
+
+    def _look(self, demand: Demand, placed: int) -> StandingBurst:
+        workload = demand.workload
+        return StandingBurst(
+            demand=demand,
+            placed=placed,
+            priority=priority(workload, self.inputs),
+            share=self.shares.of_workload(workload),
+            since=_waits_since(self.inputs, self.working_plan, demand),
+            unit=_unit(self.inputs.desired.templates[workload], gang_of(self.inputs, workload)),
+        )
+
+    def _scale_up(self, demand: Demand) -> _ScaleUp:
+        gang = gang_of(self.inputs, demand.workload)
+        return _ScaleUp(
+            inputs=self.inputs, working_plan=self.working_plan, finder=self.finder, demand=demand, gang=gang
+        )
+
+    def _need(self, workload: WorkloadId) -> Need | None:
+        demand = self.inputs.demands.get(workload)
+        if not isinstance(demand, Demand):
+            return None
+        return self.working_plan.decide(workload, lambda: self._scale_up(demand).need())
+
+    def _take(self, burst: StandingBurst) -> None:
+        """Take the turn of a burst: wait as before where that is all that can come of it, else decide."""
+        if not self._waits_again(burst):
+            self._scale_up(burst.demand).decide(burst)
+
+    def _waits_again(self, burst: StandingBurst) -> bool:
+        """Suppress a burst that waited before and finds no room now, as another one of its kind has found none."""
+        demand, missing, working_plan = burst.demand, burst.missing, self.working_plan
+        workload = demand.workload
+        # 1. Only its turn can tell what it asks for.
+        if missing is None or demand.shape is None or burst.due_at is None or self.inputs.now < burst.due_at:
+            return False
+        if workload in working_plan.quotas or workload in working_plan.changed_workloads():
+            return False
+        # 2. It may be held back.
+        if self._is_budgeted or workload in self.inputs.ledger.blocked or self._is_restrained(workload):
+            return False
+        # 3. Nothing of its kind has been asked for since the plan changed last.
+        kind, refusals = self.finder.usual_kind(workload, demand.shape), self.finder.refusals
+        if kind is None:
+            kind = self.finder.burst_kind(self.inputs.desired.templates[workload], demand.shape)
+        alike = refusals.suppressed(kind, self.finder.moment()) if kind is not None else None
+        if alike is None:
+            return False
+        reason, message = refusals.why_not(alike.refusals, burst.message)
+        last = burst.suppressed
+        if (
+            last is None
+            or last.refusals is not alike.refusals
+            or (last.reason, last.message, last.until) != (reason, message, alike.until)
+        ):
+            last = burst.suppressed = Suppressed(
+                workload=workload,
+                reason=reason,
+                message=message,
+                replicas=missing,
+                until=alike.until,
+                refusals=alike.refusals,
+            )
+        working_plan.suppress(last)
+        return True
 
 
 def _unit(template: WorkloadTemplate, gang: GangWorkload | None) -> int:
@@ -158,18 +265,30 @@ class _ScaleUp:
     gang: GangWorkload | None
     """The gang that the workload is, if it is one."""
 
-    def decide(self) -> None:
-        """Place the replicas that are due and have room, and suppress the others with the reason."""
+    def decide(self, burst: StandingBurst) -> None:
+        """Place the replicas that are due and have room, and suppress the others with the reason.
+
+        What later turns may take over is noted at the `burst`.
+        """
         wanted = self._wanted()
         if wanted is None:
             return
         shape, missing = wanted
+        self._note(burst, missing)
         # 1. A gang goes whole to one cluster.
         if self.gang is not None:
             self._place_gang(self.gang, shape, missing)
             return
         # 2. Other replicas go to as many clusters as it takes.
         self._place(shape, missing)
+
+    def _note(self, burst: StandingBurst, missing: int) -> None:
+        """Note how many replicas are missing where all are due and within limits, and each may be placed alone."""
+        if missing == self.demand.missing - burst.placed and self._is_divisible():
+            policy = self.inputs.desired.policies[self.demand.workload]
+            burst.due_at = max(due(step, policy.scale_up_window) for step in self.demand.waiting)
+            burst.message = self._fits_nowhere(missing)
+            burst.missing = missing
 
     def need(self) -> Need | None:
         """Return the replicas that its turn would place, and the room for them; None where only the turn can tell.
@@ -182,12 +301,18 @@ class _ScaleUp:
         shape, missing = wanted
         workload = self.demand.workload
         template, policy = self.inputs.desired.templates[workload], self.inputs.desired.policies[workload]
-        alone = self.gang is None and template.copy is None and not template.runs_once
-        if not alone or policy.distribution.is_bounded or self.finder.may_grow(workload):
+        if not self._is_divisible() or self.finder.may_grow(workload):
             return None
         kind = self.finder.burst_kind(template, shape)
         room = None if kind is None else self.finder.room_by_cluster(kind, template, policy, shape)
         return None if kind is None or room is None else Need(replicas=missing, shape=kind[2:], room=room)
+
+    def _is_divisible(self) -> bool:
+        """Tell whether each replica may be placed alone, on whatever cluster the workload has replicas already."""
+        template = self.inputs.desired.templates[self.demand.workload]
+        policy = self.inputs.desired.policies[self.demand.workload]
+        whole = self.gang is not None or template.copy is not None or template.runs_once
+        return not whole and not policy.distribution.is_bounded
 
     def _wanted(self) -> tuple[ReplicaShape, int] | None:
         """Return the shape and number of the replicas to place; None for none, with the reason suppressed."""
@@ -263,8 +388,7 @@ class _ScaleUp:
             return
         # Another burst of its kind has found no room, and nothing has changed since. Bounds of clusters go by what each
         # has already.
-        alone = copy is not None or template.runs_once or policy.distribution.is_bounded
-        kind = None if alone else self.finder.burst_kind(template, shape)
+        kind = self.finder.burst_kind(template, shape) if self._is_divisible() else None
         alike = self.finder.refusals.suppressed(kind, self.finder.moment()) if kind is not None else None
         if alike is not None:
             reason, message = self.finder.refusals.why_not(alike.refusals, self._fits_nowhere(missing))

@@ -52,8 +52,8 @@ class Turn(NamedTuple):
     unit: int = 0
     # Whether it is for what others have left, after each has had its quota.
     is_second: bool = False
-    # Returns what it needs, and places nothing; None where only the turn itself can tell.
-    need: Callable[[], Need | None] = lambda: None
+    # Returns what a workload needs, and places nothing; None where only the turn itself can tell.
+    need: Callable[[WorkloadId], Need | None] = lambda _: None
 
 
 _FEW = 16
@@ -74,7 +74,11 @@ def serve(turns: Iterable[Turn], after: After, take: Take = _take) -> None:
     `after` a turn others may have another one: those that were evicted for it, which go back into the queue. `take`
     says how a turn is taken.
     """
-    queue = sorted(turns, key=urgency)
+    _serve(sorted(turns, key=urgency), after, take)
+
+
+def _serve(queue: list[Turn], after: After, take: Take) -> None:
+    """Take all turns in the order that they have; `queue` grows by those who get another one."""
     for position, turn in enumerate(queue, start=1):
         take(turn)
         for again in after(turn):
@@ -98,12 +102,12 @@ class InOrder:
     ) -> None:
         """Take all turns, unless their quotas are known beforehand: then nothing is placed."""
         before = {turn.workload: working_plan.replicas(turn.workload) for turn in turns if turn.unit}
-        position = working_plan.position
+        position, queue = working_plan.position, sorted(turns, key=urgency)
         with working_plan.trial():
-            self.quotas = _foreseen_quotas(turns, before, shares)
+            self.quotas = _foreseen_quotas(queue, before, shares)
         if self.quotas:
             return
-        serve(turns, after, take)
+        _serve(queue, after, take)
         self.quotas = _quotas(_rivals(turns, before, position, working_plan), before, shares)
 
 
@@ -134,15 +138,14 @@ Rule: TypeAlias = InOrder | ToQuota
 """How the turns of a pass are taken."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Rival:
-    """A workload that took room which another one of its priority lacks, or that lacks some."""
+class _Rival(NamedTuple):
+    """A workload that took room which another one of its priority lacks, or that lacks some. A tuple, as a turn is."""
 
     turn: Turn
     gained: int
     short: int
+    # Where it took room, and where nothing but room was lacking.
     clusters: frozenset[ClusterName]
-    """Where it took room, and where nothing but room was lacking."""
 
 
 def _rivals(
@@ -154,29 +157,24 @@ def _rivals(
         taken[workload].add(cluster)
     if not taken:
         return []
-    suppressed = {turn.workload: plan.unplaceable(turn.workload) for turn in turns if turn.unit}
-    if not any(suppressed.values()):
-        return []
+    changed = plan.changed_workloads()
     full: dict[int, frozenset[ClusterName]] = {}  # workloads that are alike have the very same refusals
     alike: dict[tuple[int, frozenset[ClusterName]], list[_Rival]] = {}
     for turn in turns:
         if not turn.unit:
             continue
-        held = suppressed[turn.workload]
+        workload = turn.workload
+        held = plan.unplaceable(workload)
         refusals = held.refusals if held is not None else ()
-        if id(refusals) not in full:
-            full[id(refusals)] = frozenset(
+        clusters = full.get(id(refusals))
+        if clusters is None:
+            clusters = full[id(refusals)] = frozenset(
                 refusal.cluster for refusal in refusals if refusal.reason is Reason.NO_CAPACITY
             )
-        clusters = full[id(refusals)]
-        if turn.workload in taken:
-            clusters |= taken[turn.workload]
-        rival = _Rival(
-            turn=turn,
-            gained=plan.replicas(turn.workload) - before[turn.workload],
-            short=held.replicas if held is not None else 0,
-            clusters=clusters,
-        )
+        if workload in taken:
+            clusters |= taken[workload]
+        gained = plan.replicas(workload) - before[workload] if workload in changed else 0
+        rival = _Rival(turn, gained, held.replicas if held is not None else 0, clusters)
         alike.setdefault((turn.priority, clusters), []).append(rival)
     groups = _joined(alike)
     return [rivals for rivals in groups if any(rival.short for rival in rivals)]
@@ -217,19 +215,19 @@ def _quotas(
 def _foreseen_quotas(
     turns: Sequence[Turn], before: Mapping[WorkloadId, int], shares: FairShares
 ) -> dict[WorkloadId, int]:
-    """Work out the quotas that turns in order would lead to, where all of them need the very same room.
+    """Work out the quotas that these turns in order would lead to, where all of them need the very same room.
 
     Empty where turns in order are fair, or where they have to be taken for that to be known.
     """
     if len(turns) < _FEW:
         return {}
-    first = next((need for turn in turns if (need := turn.need()) is None or need.replicas), None)
+    first = next((need for turn in turns if (need := turn.need(turn.workload)) is None or need.replicas), None)
     left = sum(first.room.values()) if first is not None else 0
     if first is None or not left:
         return {}
     rivals: dict[int, list[_Rival]] = {}
-    for turn in sorted(turns, key=urgency):
-        need = turn.need()
+    for turn in turns:
+        need = turn.need(turn.workload)
         if need is None or (need.replicas and (need.shape, need.room) != (first.shape, first.room)):
             shares.forget()
             return {}
@@ -248,13 +246,15 @@ def _is_unfair(rivals: Sequence[_Rival], shares: FairShares) -> bool:
     waiting: dict[Hashable, tuple[float, _Rival]] = {}
     takers: dict[Hashable, tuple[float, _Rival]] = {}
     for rival in rivals:
-        alike, workload = (rival.turn.workload.workspace, rival.clusters), rival.turn.workload
-        if rival.short:
-            share = shares.of_workload(workload)
-            if alike not in waiting or share < waiting[alike][0]:
+        turn, gained, short, clusters = rival
+        alike = turn.workload.workspace, clusters
+        if short:
+            share = shares.of_workload(turn.workload) if gained else turn.share.workload
+            least = waiting.get(alike)
+            if least is None or share < least[0]:
                 waiting[alike] = share, rival
-        if rival.gained:
-            share = shares.of_workload(workload, -shares.margin(workload, rival.turn.unit))
+        if gained:
+            share = shares.of_workload(turn.workload, -shares.margin(turn.workload, turn.unit))
             if alike not in takers or share > takers[alike][0]:
                 takers[alike] = share, rival
     return any(
