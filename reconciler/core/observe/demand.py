@@ -483,9 +483,9 @@ def next_signal_change(policies: Iterable[BurstPolicy], now: datetime) -> dateti
 def peak_missing(demand: Demand, window: timedelta, at: datetime) -> int | None:
     """Return the most replicas that were missing within the window, which must not be taken away yet.
 
-    The window ends when the primary was seen last (`at`), since nobody has seen anything after it. None when nobody has watched for
-    the whole window, as after a start; then nothing is taken away at all. The rule is the stabilisation window of
-    Kubernetes' HorizontalPodAutoscaler.
+    The window ends when the primary was seen last (`at`), since nobody has seen anything after it. None when nobody has
+    watched for the whole window, as after a start; then nothing is taken away at all. The rule is the stabilisation
+    window of Kubernetes' HorizontalPodAutoscaler.
     """
     start = at - window
     if demand.history[0].at > start:

@@ -21,8 +21,8 @@ from reconciler.core.capacity.pod_requirements import (
     request_likeness,
     request_requirements,
 )
-from reconciler.core.engines import engine
 from reconciler.core.decide.state.standing_burst import StandingBurst
+from reconciler.core.engines import engine
 from reconciler.core.fleet.admission import DEFAULT_DURATION
 from reconciler.core.fleet.cluster_order import ClusterOrder
 from reconciler.core.fleet.prerequisites import prerequisites

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from reconciler.model.demand import Demand
-from reconciler.model.plan import Suppressed
 
 
 @dataclass(slots=True, kw_only=True)
@@ -33,8 +32,6 @@ class StandingBurst:
     """From when on all of these are due."""
     message: str = ""
     """What is said where no cluster has room."""
-    suppressed: Suppressed | None = None
-    """What was suppressed last."""
 
     def holds(self, demand: Demand, placed: int) -> bool:
         """Tell whether all of it is true of a demand and of so many replicas elsewhere."""

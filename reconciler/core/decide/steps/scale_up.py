@@ -171,13 +171,8 @@ class _Bursts:
         if alike is None:
             return False
         reason, message = refusals.why_not(alike.refusals, burst.message)
-        last = burst.suppressed
-        if (
-            last is None
-            or last.refusals is not alike.refusals
-            or (last.reason, last.message, last.until) != (reason, message, alike.until)
-        ):
-            last = burst.suppressed = Suppressed(
+        working_plan.suppress(
+            Suppressed(
                 workload=workload,
                 reason=reason,
                 message=message,
@@ -185,7 +180,7 @@ class _Bursts:
                 until=alike.until,
                 refusals=alike.refusals,
             )
-        working_plan.suppress(last)
+        )
         return True
 
 
