@@ -8,6 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.core.capacity.cluster import ClusterCapacity
+from reconciler.core.capacity.node import admits, pods_fitting
+from reconciler.core.capacity.node_columns import NodeColumns, node_kinds
 from reconciler.core.capacity.node_fit import NodeFit
 from reconciler.model.capacity import ReplicaShape
 from tests.builders.examples import examples
@@ -25,9 +27,12 @@ STEPS = st.lists(
 
 
 def agree(room: ClusterCapacity, wanted: ReplicaShape) -> bool:
-    anew = NodeFit(wanted, room._nodes, frozenset())
+    columns = NodeColumns(room._nodes, node_kinds(room._nodes))
+    anew = NodeFit(wanted, columns, frozenset())
     known = room.count(wanted, MOST), room.node_count(wanted), room.free(wanted)
-    return known == (anew.count(MOST), anew.node_count(), anew.free())
+    by_node = [pods_fitting(node, wanted) if admits(node, wanted) else 0 for node in room._nodes]
+    assert dict(anew.holding()) == {position: pods for position, pods in enumerate(by_node) if pods}
+    return known == (anew.count(MOST), anew.node_count(), anew.free(columns))
 
 
 @given(st.lists(st.sampled_from([0, 1, 2, 4, 8]), min_size=1, max_size=6), STEPS)

@@ -27,6 +27,7 @@ from reconciler.core.capacity.node import (
     pods_fitting,
     separate_groups,
 )
+from reconciler.core.capacity.node_columns import NodeColumns, node_kinds
 from reconciler.core.capacity.node_fit import NodeFit
 from reconciler.core.capacity.pod_anti_affinity import (
     ANTI_AFFINITY_PODS,
@@ -83,13 +84,15 @@ _MAX_FITS = 32
 """Shapes that a cluster keeps the pods of each node for."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class FitCache:
     """Cached answers for one state of a cluster: counts of shapes up to a limit, and shortfalls."""
 
     counts: dict[tuple[Hashable, int], int] = field(default_factory=dict)
     shortfalls: dict[Hashable, str] = field(default_factory=dict)
     fits: dict[Hashable, NodeFit] = field(default_factory=dict)
+    kinds: list[int] = field(default_factory=list)
+    """The kinds of the nodes by their labels and taints, once they have been told apart."""
 
     def bound(self) -> None:
         """Empty the cache when it is full."""
@@ -165,6 +168,7 @@ class ClusterCapacity:
         """What each node held in the beginning, by shape."""
         self._fits: dict[Hashable, NodeFit] = {}
         """What each node holds now, by shape, once capacity has been taken or released."""
+        self._columns: NodeColumns | None = None
         self._has_changed = False
         self._changed_nodes: list[int] = []
 
@@ -189,11 +193,13 @@ class ClusterCapacity:
         other = ClusterCapacity(
             self._observation, [replace(node) for node in self._nodes], self._allocated.copy(), self._moving
         )
+        other._answers.kinds = self._answers.kinds
+        other._columns = None if self._columns is None else self._columns.copy(other._nodes)
         if not self._has_changed:
             other._begun = self._begun
             return other
         for key, fit in self._fits.items():
-            fit.update(self._nodes, self._changed_nodes)
+            fit.update(self._node_columns, self._changed_nodes)
             other._begun[key] = fit.copy()
         return other
 
@@ -228,12 +234,13 @@ class ClusterCapacity:
 
     def _take_plain(self, shape: ReplicaShape, replicas: int) -> None:
         """Take the capacity of replicas without devices and rules."""
-        pods, nodes, fit = replicas * shape.group_size, self._nodes, self._fit(shape)
+        pods, nodes, fit, columns = replicas * shape.group_size, self._nodes, self._fit(shape), self._node_columns
         for position, most in fit.holding():
             if not pods:
                 return
             node, node_pods = nodes[position], min(most, max_pods_on_node(shape, pods, replicas))
             node.free = node.free.minus(pod_usage(node, shape).times(node_pods))
+            columns.update(position)
             self._has_changed = True
             self._changed_nodes.append(position)
             pods -= node_pods
@@ -309,7 +316,7 @@ class ClusterCapacity:
         """Sum the requested resources and devices that are free on the nodes that admit this shape."""
         shape = self.admitted(shape)
         if self._is_plain(shape) and not self.repelling_domains(shape)[0]:
-            return self._fit(shape).free()
+            return self._fit(shape).free(self._node_columns)
         names = shape.requests.amounts.keys()
         nodes = [node for node in self._nodes if admits(node, shape)]
         summed = total(node.free for node in nodes)
@@ -362,6 +369,14 @@ class ClusterCapacity:
             self._listed_nodes = node_capacities(self._observation)
         return self._listed_nodes
 
+    @property
+    def _node_columns(self) -> NodeColumns:
+        """The nodes as columns, made at the first count."""
+        if self._columns is None:
+            kinds = self._answers.kinds = self._answers.kinds or node_kinds(self._nodes)
+            self._columns = NodeColumns(self._nodes, kinds)
+        return self._columns
+
     @staticmethod
     def _is_plain(shape: ReplicaShape) -> bool:
         """Tell whether a shape takes what single nodes have free, whatever its pods meet there."""
@@ -377,22 +392,23 @@ class ClusterCapacity:
         elif fit is None and key in self._begun:
             fit = self._fits[key] = self._begun[key].copy()
         if fit is None:
-            fit = NodeFit(shape, self._nodes, shut, len(self._changed_nodes))
+            fit = NodeFit(shape, self._node_columns, shut, len(self._changed_nodes))
             fits = self._fits if self._has_changed else self._begun
             if len(fits) >= _MAX_FITS:
                 fits.clear()
             fits[key] = fit
         if self._changed_nodes:
-            fit.update(self._nodes, self._changed_nodes)
+            fit.update(self._node_columns, self._changed_nodes)
         return fit
 
     def _count_anew(self) -> None:
         """Drop what was counted on nodes: any of them may change."""
-        self._has_changed, self._fits, self._begun = True, {}, {}
+        self._has_changed, self._fits, self._begun, self._columns = True, {}, {}, None
+        self._answers = FitCache()  # a node may be added
 
     def _change(self, shape: ReplicaShape) -> None:
         """Drop cached answers: pods of a shape come or go."""
-        self._answers = FitCache()
+        self._answers = FitCache(kinds=self._answers.kinds)
         if shape.rules is not None:
             self._moving = (*self._moving, shape.rules)
 

@@ -8,66 +8,66 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from reconciler.core.capacity.node import NodeCapacity, admits, may_be_in_domains, pods_fitting, separate_groups
+from reconciler.core.capacity.node import separate_groups
+from reconciler.core.capacity.node_columns import NodeColumns
 from reconciler.core.capacity.pod_anti_affinity import Domain
 from reconciler.model.capacity import ReplicaShape
-from reconciler.model.units import Quantity, Resources
+from reconciler.model.units import Resources
+
+_FEW = 8
+"""One node in so many may have changed for the others not to be counted again."""
 
 
 class NodeFit:
     """The nodes that admit a shape without devices and pod rules, with the pods that each holds.
 
-    `nodes` are those of the cluster; a position is an index into them.
+    `columns` are those of the cluster; a position is an index into them.
     """
 
-    __slots__ = ("_admitting", "_changes", "_first", "_free", "_names", "_pods", "_shape", "_sums", "_total")
+    __slots__ = ("_admitting", "_changes", "_first", "_is_own", "_pods", "_shape", "_total")
 
-    def __init__(
-        self, shape: ReplicaShape, nodes: Sequence[NodeCapacity], shut: frozenset[Domain], changes: int = 0
-    ) -> None:
+    def __init__(self, shape: ReplicaShape, columns: NodeColumns, shut: frozenset[Domain], changes: int = 0) -> None:
         """Count all nodes, but those in domains that are `shut` to the shape, after so many changes of nodes."""
         self._shape = shape
-        self._names = tuple(shape.requests.amounts)
-        self._admitting = frozenset(
-            position for position, node in enumerate(nodes) if admits(node, shape) and not may_be_in_domains(node, shut)
-        )
-        self._pods = [0] * len(nodes)
-        self._free = [node.free for node in nodes]
-        self._sums = dict.fromkeys(self._names, 0)
-        for position in self._admitting:
-            self._pods[position] = pods_fitting(nodes[position], shape)
-            for name in self._names:
-                self._sums[name] += nodes[position].free.amounts.get(name, 0)
+        self._admitting = columns.admitting(shape, shut)
+        self._pods = columns.pods(shape, self._admitting)
         self._total = sum(self._pods)
         self._first = 0
         self._changes = changes
+        self._is_own = True
 
     def copy(self) -> NodeFit:
         """Return a copy for another state of the same nodes, which has seen none of its changes."""
         other = object.__new__(NodeFit)
-        other._shape, other._names, other._admitting = self._shape, self._names, self._admitting
-        other._pods, other._free, other._sums = list(self._pods), list(self._free), dict(self._sums)
+        other._shape, other._admitting, other._pods = self._shape, self._admitting, self._pods
         other._total, other._first, other._changes = self._total, self._first, 0
+        self._is_own = other._is_own = False
         return other
 
-    def update(self, nodes: Sequence[NodeCapacity], changed: Sequence[int]) -> None:
+    def update(self, columns: NodeColumns, changed: Sequence[int]) -> None:
         """Count the nodes at the changed positions again that it has not seen yet; `changed` only ever grows."""
-        if self._changes == len(changed):
+        new = changed[self._changes :]
+        if not new:
             return
-        for position in self._admitting.intersection(changed[self._changes :]):
-            node, before = nodes[position], self._free[position]
-            pods = pods_fitting(node, self._shape)
+        self._changes = len(changed)
+        # 1. Many have changed: all are counted, which is a division along each column.
+        if len(new) > len(self._pods) // _FEW:
+            self._pods, self._is_own = columns.pods(self._shape, self._admitting), True
+            self._total, self._first = sum(self._pods), 0
+            return
+        # 2. A few.
+        if not self._is_own:
+            self._pods, self._is_own = list(self._pods), True
+        for position in {*new}.intersection(self._admitting):
+            pods = columns.pods_at(position, self._shape)
             self._total += pods - self._pods[position]
-            self._pods[position], self._free[position] = pods, node.free
-            for name in self._names:
-                self._sums[name] += node.free.amounts.get(name, 0) - before.amounts.get(name, 0)
+            self._pods[position] = pods
             if pods:
                 self._first = min(self._first, position)
-        self._changes = len(changed)
 
-    def free(self) -> Resources:
+    def free(self, columns: NodeColumns) -> Resources:
         """Return the sum of the requested resources that are free on the nodes."""
-        return Resources(amounts={name: Quantity(amount) for name, amount in self._sums.items()})
+        return columns.free(self._shape.requests.amounts, self._admitting)
 
     def node_count(self) -> int:
         """Count the nodes that hold a pod."""
