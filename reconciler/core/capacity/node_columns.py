@@ -1,13 +1,14 @@
 """The nodes of a cluster as columns: for each resource a list of what is free, and the kinds of labels and taints.
 
 Counting the pods of a shape is a division along a column, and labels and taints are compared once for each kind of
-node. The columns are lists of Python integers: nano units of memory do not fit into 64 bits, and for the nodes of one
-cluster a list is as fast as an array (docs/decisions/0031).
+node. Amounts are counted in nano units, which do not fit into a machine word: a column holds them divided by their
+greatest common divisor, which is exact (docs/decisions/0031-columns-of-nodes.md).
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from math import gcd
 
 from reconciler.core.capacity.node import PODS, NodeCapacity, admits, may_be_in_domains, pods_fitting
 from reconciler.core.capacity.pod_anti_affinity import Domain
@@ -16,6 +17,57 @@ from reconciler.model.units import ONE, Quantity, Resources
 
 _UNLIMITED = 2**31
 """Pods of a shape that requests nothing, as `Resources.holds` counts them."""
+
+
+class _Column:
+    """What the nodes have free of one resource, in units of `unit`."""
+
+    __slots__ = ("amounts", "unit")
+
+    def __init__(self, free: Sequence[int]) -> None:
+        self.unit = gcd(*free) or 1
+        self.amounts = [amount // self.unit for amount in free]
+
+    def fitting(self, amount: int) -> list[int]:
+        """Count how often an amount fits on each node."""
+        amounts, amount = self._over(amount)
+        return [free // amount for free in amounts]
+
+    def bound(self, counts: list[int], amount: int) -> None:
+        """Lower counts to how often an amount fits; those that are zero are not looked at."""
+        amounts, amount = self._over(amount)
+        for position, count in enumerate(counts):
+            if count and amounts[position] < count * amount:
+                counts[position] = amounts[position] // amount
+
+    def _over(self, amount: int) -> tuple[list[int], int]:
+        """Return the amounts of nodes and an amount in one unit."""
+        common = gcd(self.unit, amount)
+        if common == self.unit:
+            return self.amounts, amount // common
+        factor = self.unit // common
+        return [free * factor for free in self.amounts], amount // common
+
+    def put(self, position: int, free: int) -> None:
+        """Set what one node has free, in nano units."""
+        unit = gcd(self.unit, free)
+        if unit != self.unit:
+            factor = self.unit // unit
+            self.amounts = [amount * factor for amount in self.amounts]
+            self.unit = unit
+        self.amounts[position] = free // unit
+
+    def total(self, positions: Sequence[int]) -> Quantity:
+        """Sum what is free at some positions."""
+        amounts = self.amounts
+        whole = len(positions) == len(amounts)
+        return Quantity(self.unit * (sum(amounts) if whole else sum(map(amounts.__getitem__, positions))))
+
+    def copy(self) -> _Column:
+        """Return a copy."""
+        other = object.__new__(_Column)
+        other.unit, other.amounts = self.unit, list(self.amounts)
+        return other
 
 
 def node_kinds(nodes: Sequence[NodeCapacity]) -> list[int]:
@@ -39,8 +91,9 @@ class NodeColumns:
         """Begin without a column: each is made when it is first asked for. `kinds` are those of `node_kinds`."""
         self._nodes = nodes
         self._kinds = kinds
-        self._columns: dict[str, list[int]] = {}
+        self._columns: dict[str, _Column] = {}
         self._places: list[int] | None = None
+        """The pods that each node may have in addition; empty where no node says so."""
 
     def admitting(self, shape: ReplicaShape, shut: frozenset[Domain]) -> Sequence[int]:
         """Return the positions of nodes that admit a shape, without those in domains that are `shut` to it."""
@@ -58,13 +111,17 @@ class NodeColumns:
     def pods(self, shape: ReplicaShape, admitting: Sequence[int]) -> list[int]:
         """Count the pods of a shape that each node holds, devices aside; none on nodes that do not admit it."""
         counts: list[int] | None = None
-        for name, amount in shape.requests.amounts.items():
+        # Extended resources, as GPUs are, run short first, and leave the fewest nodes to look at.
+        for name, amount in sorted(shape.requests.amounts.items(), key=_is_plentiful):
             if amount:
-                fitting = [free // amount for free in self._column(name)]
-                counts = fitting if counts is None else list(map(min, counts, fitting))
+                column = self._column(name)
+                if counts is None:
+                    counts = column.fitting(amount)
+                else:
+                    column.bound(counts, amount)
         if counts is None:
             counts = [_UNLIMITED] * len(self._nodes)
-        if PODS not in shape.requests.amounts:
+        if PODS not in shape.requests.amounts and self._pod_places():
             counts = list(map(min, counts, self._pod_places()))
         if len(admitting) == len(counts):
             return counts
@@ -79,38 +136,38 @@ class NodeColumns:
 
     def free(self, names: Collection[str], admitting: Sequence[int]) -> Resources:
         """Sum what is free of some resources on nodes."""
-        sums = {}
-        for name in names:
-            column = self._column(name)
-            whole = len(admitting) == len(column)
-            sums[name] = Quantity(sum(column) if whole else sum(map(column.__getitem__, admitting)))
-        return Resources(amounts=sums)
+        return Resources(amounts={name: self._column(name).total(admitting) for name in names})
 
     def update(self, position: int) -> None:
         """Take over what is free of a node."""
         amounts = self._nodes[position].free.amounts
         for name, column in self._columns.items():
-            column[position] = amounts.get(name, 0)
-        if self._places is not None:
+            column.put(position, amounts.get(name, 0))
+        if self._places:
             self._places[position] = _places(self._nodes[position])
 
     def copy(self, nodes: Sequence[NodeCapacity]) -> NodeColumns:
         """Return the columns of other nodes, which are equal to these."""
         other = NodeColumns(nodes, self._kinds)
-        other._columns = {name: list(column) for name, column in self._columns.items()}
+        other._columns = {name: column.copy() for name, column in self._columns.items()}
         other._places = None if self._places is None else list(self._places)
         return other
 
-    def _column(self, name: str) -> list[int]:
+    def _column(self, name: str) -> _Column:
         column = self._columns.get(name)
         if column is None:
-            column = self._columns[name] = [node.free.amounts.get(name, 0) for node in self._nodes]
+            column = self._columns[name] = _Column([node.free.amounts.get(name, 0) for node in self._nodes])
         return column
 
     def _pod_places(self) -> list[int]:
         if self._places is None:
-            self._places = list(map(_places, self._nodes))
+            bounded = any(PODS in node.free.amounts for node in self._nodes)
+            self._places = list(map(_places, self._nodes)) if bounded else []
         return self._places
+
+
+def _is_plentiful(request: tuple[str, Quantity]) -> bool:
+    return "/" not in request[0]
 
 
 def _places(node: NodeCapacity) -> int:
