@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from itertools import accumulate
+from random import Random
 from time import perf_counter
 
 import numpy as np
@@ -36,6 +37,7 @@ from reconciler.model.capacity import (
     WorkloadObservation,
 )
 from reconciler.model.ids import ClusterName, CommitId
+from reconciler.model.kubernetes.scheduling import Taint
 from reconciler.model.ledger import Ledger
 from reconciler.model.placement import Placement
 from reconciler.model.plan import Place, Plan, Resize
@@ -46,6 +48,7 @@ from tests.bench.fleet import FLEET, GPU, HOME, START, TEMPLATE
 from tests.bench.peak import peak
 
 NODES, GPUS = 50, 8
+KINDS, SHAPES = 18, 40
 CHANGES = 120
 
 
@@ -61,6 +64,8 @@ class Scale:
     """GPUs of a replica, for one workload after the other."""
     nodes: tuple[int, ...] = (GPUS,)
     """GPUs of a node, for one node after the other."""
+    varied: bool = False
+    """Whether nodes are of many kinds, each with other amounts free, and replicas of forty shapes."""
 
     @property
     def names(self) -> tuple[ClusterName, ...]:
@@ -74,6 +79,8 @@ SATURATED = Scale(workloads=4000, clusters=100, wanted=6, gpus=(1, 2, 4), nodes=
 """56,000 GPUs wanted, and 30,000 there: nearly all bursts wait, of several shapes, on nodes of two kinds."""
 LARGE = Scale(workloads=4000, clusters=400, wanted=12)
 """48,000 GPUs wanted, and 160,000 there."""
+VARIED = Scale(workloads=1000, clusters=100, wanted=20, varied=True)
+"""Nodes of eighteen kinds of labels and taints, with four resources; replicas of forty shapes, which not all fit."""
 ROOMY = tuple(Scale(workloads=500, clusters=clusters, wanted=20) for clusters in (100, 400))
 """Room for all, on few clusters and on many."""
 CLUSTER = """\
@@ -170,7 +177,8 @@ class Deciding:
             known = self._seen.get(name)
             if known is None or known[0] != (there, self._more[name]):
                 nodes = [self._scale.nodes[index % len(self._scale.nodes)] for index in range(NODES + self._more[name])]
-                known = self._seen[name] = (there, self._more[name]), _cluster(name, there, nodes)
+                seen = _cluster(name, there, nodes)
+                known = self._seen[name] = (there, self._more[name]), _varied(seen) if self._scale.varied else seen
             clusters[name] = replace(known[1], observed_at=self._now)
         clusters[HOME] = ClusterObservation(cluster=HOME, observed_at=self._now, workloads=self._workloads)
         return Observed(clusters=clusters)
@@ -178,7 +186,9 @@ class Deciding:
 
 def figures() -> dict[str, float]:
     """Measure passes: each against the first of its fleet, that one against a count of all nodes, and two fleets."""
-    return {**_short(), **_saturated(), "large_mb": _large(), "many_over_few": _many_over_few()}
+    short, saturated, large = _short(), _saturated(), _large()  # in this order: peaks of memory only grow
+    few, varied = _many_over_few(), _of_varied_nodes()
+    return {**short, **saturated, "large_mb": large, "many_over_few": few, "varied_over_count": varied}
 
 
 def _short() -> dict[str, float]:
@@ -237,6 +247,16 @@ def _saturated() -> dict[str, float]:
     return {"waiting": 100 * idle / first, "waiting_again": 100 * again / first}
 
 
+def _of_varied_nodes() -> float:
+    """Measure a first pass over nodes and shapes of many kinds, over the count of all nodes."""
+    first, plan = Deciding(VARIED).run()
+    if not plan.changes or not plan.suppressed:
+        raise RuntimeError("some were meant to find room, and others to wait")
+    floor = _count_all_nodes(VARIED)
+    print(f"# nodes of many kinds: first {first:.2f} s, counted in {floor:.3f} s", file=sys.stderr)
+    return first / floor
+
+
 def _large() -> float:
     """Measure the memory of passes over a large fleet in a process that has decided for others before, in MB."""
     before = peak()
@@ -254,14 +274,21 @@ def _many_over_few() -> float:
 
 
 def _count_all_nodes(scale: Scale) -> float:
-    """Time the floor of a first pass: each workload's replicas counted on all nodes, with arrays of four resources."""
+    """Time the floor of a first pass: each workload's replicas counted on all nodes, with arrays.
+
+    As any count must, it leaves out the nodes whose kind of labels and taints does not admit the shape, divides four
+    resources, and adds up by cluster.
+    """
     free = [np.full(scale.clusters * NODES, GPUS * ONE, dtype=np.int64) for _ in range(4)]
+    kinds, begins = np.arange(scale.clusters * NODES) % KINDS, np.arange(0, scale.clusters * NODES, NODES)
+    admitting = np.arange(KINDS) % 9 != 0
     began = perf_counter()
     for _ in range(scale.workloads):
         fits = free[0] // ONE
         for amounts in free[1:]:
             np.minimum(fits, amounts // ONE, out=fits)
-        fits.sum()
+        fits[~admitting[kinds]] = 0
+        np.add.reduceat(fits, begins)
     return perf_counter() - began
 
 
@@ -319,14 +346,46 @@ def _cluster(name: ClusterName, there: Sequence[Placement], nodes: Sequence[int]
     return ClusterObservation(cluster=name, observed_at=START, pools=(pool,), bound=replicas, ready=replicas)
 
 
+def _varied(seen: ClusterObservation) -> ClusterObservation:
+    """Give each node of a cluster a kind, and other amounts of what is free beside its GPUs."""
+    random, (pool,) = Random(seen.cluster), seen.pools
+    return replace(seen, pools=(replace(pool, nodes=tuple(_varied_node(node, random) for node in pool.nodes)),))
+
+
+def _varied_node(node: Node, random: Random) -> Node:
+    kind = random.randrange(KINDS)
+    free = Resources(
+        amounts={
+            **node.free.amounts,
+            "cpu": Quantity(random.randrange(64, 192) * ONE),
+            "memory": Quantity(random.randrange(200, 2000) * 2**30 * ONE),
+            "rdma/ib": Quantity(random.randrange(8, 16) * ONE),
+        }
+    )
+    labels = {"gpu.model": f"model-{kind % 6}", "topology.kubernetes.io/zone": f"zone-{kind % 3}"}
+    taints = (Taint(key="team", value="research"),) if kind % 9 == 0 else ()
+    return replace(node, free=free, labels=labels, taints=taints)
+
+
+def _varied_shape(index: int) -> ReplicaShape:
+    random = Random(index % SHAPES)
+    amounts = {
+        "cpu": Quantity(random.randrange(1, 12) * ONE),
+        "memory": Quantity(random.randrange(8, 64) * 2**30 * ONE),
+        GPU: Quantity(random.choice((1, 1, 2, 4)) * ONE),
+    }
+    return ReplicaShape(requests=Resources(amounts=amounts))
+
+
 def _missing(scale: Scale, index: int) -> WorkloadObservation:
     gpus = scale.gpus[index % len(scale.gpus)]
+    shape = ReplicaShape(requests=Resources(amounts={GPU: Quantity(gpus * ONE)}))
     return WorkloadObservation(
         ref=WorkloadRef(namespace="serving", name=_name(index), kind="Deployment"),
         wanted=4 + scale.wanted,
         running=4,
         waiting=(MissingReplicas(replicas=scale.wanted, since=START - timedelta(minutes=1)),),
-        shape=ReplicaShape(requests=Resources(amounts={GPU: Quantity(gpus * ONE)})),
+        shape=_varied_shape(index) if scale.varied else shape,
     )
 
 
