@@ -139,9 +139,9 @@ def test_what_kubernetes_adds_for_a_service_is_no_unknown_variable() -> None:
     assert from_environment({f"OVERSPILL_{link}": "tcp://10.0.0.1:8080" for link in links}).warnings == ()
 
 
-def test_every_variable_is_in_the_operations_guide_and_no_other() -> None:
-    guide = (Path(__file__).parents[2] / "docs" / "how-to" / "operations.md").read_text()
-    rows = [line.split("|")[1].strip().strip("`") for line in guide.splitlines() if line.startswith("| `OVERSPILL_")]
+def test_every_variable_is_on_the_page_of_settings_and_no_other() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "reference" / "settings.md").read_text()
+    rows = [line.split("|")[1].strip().strip("`") for line in page.splitlines() if line.startswith("| `OVERSPILL_")]
     assert rows == [f"OVERSPILL_{name}" for name in VARIABLES]
 
 

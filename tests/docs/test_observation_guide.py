@@ -1,4 +1,4 @@
-"""What docs/how-to/observations.md shows is true."""
+"""What docs/reference/observations.md and docs/how-to/observations.md show is true."""
 
 from __future__ import annotations
 
@@ -15,18 +15,20 @@ from reconciler.model.ids import PlacementName
 from reconciler.model.rollout import EngineState
 from reconciler.model.units import ONE
 
-GUIDE = (Path(__file__).parents[2] / "docs" / "how-to" / "observations.md").read_text()
+DOCS = Path(__file__).parents[2] / "docs"
+GUIDE = (DOCS / "how-to" / "observations.md").read_text()
+FORMAT = (DOCS / "reference" / "observations.md").read_text()
 
 
 @pytest.fixture
 def example() -> bytes:
-    found = re.search(r"```yaml\n(.*?)```", GUIDE, re.DOTALL)
+    found = re.search(r"```yaml\n(.*?)```", FORMAT, re.DOTALL)
     assert found
     return found[1].encode()
 
 
-def test_example_is_read_as_the_guide_tells_it(example: bytes) -> None:
-    (seen,) = observation_file.read(example, "docs/how-to/observations.md")
+def test_example_is_read_as_the_page_tells_it(example: bytes) -> None:
+    (seen,) = observation_file.read(example, "docs/reference/observations.md")
     assert (seen.cluster, seen.observed_at) == ("worker-1", datetime(2026, 11, 20, 10, tzinfo=UTC))
     (pool,) = seen.pools
     assert {node.name: node.free.amounts["nvidia.com/gpu"] for node in pool.nodes} == {"gpu-1": 0, "gpu-2": 5 * ONE}
@@ -46,7 +48,7 @@ def test_example_is_read_as_the_guide_tells_it(example: bytes) -> None:
 
 
 def test_every_field_of_the_format_is_told() -> None:
-    table = "\n".join(line for line in GUIDE.splitlines() if line.startswith("|"))
+    table = "\n".join(line for line in FORMAT.splitlines() if line.startswith("|"))
     told = set(re.findall(r"\w+", " ".join(re.findall(r"`([^`]+)`", table))))
     parts = json_schema("Observation")["$defs"]
     fields = {

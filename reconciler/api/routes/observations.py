@@ -44,7 +44,7 @@ _OBSERVATION_LIST = {
 }
 _SCHEMA = {
     "anyOf": [_OBSERVATION, _OBSERVATION_LIST],
-    "description": "One Observation, or a list of them; docs/how-to/observations.md has all.",
+    "description": "One Observation, or a list of them; docs/reference/observations.md has all.",
 }
 _EXAMPLE = {
     "apiVersion": "overspill.dev/v1alpha1",
