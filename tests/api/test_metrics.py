@@ -149,7 +149,7 @@ def test_every_metric_is_explained_and_has_labels_of_bounded_number(bursting: Da
 
 
 def test_page_lists_every_metric_with_its_labels_and_its_meaning(bursting: Daemon) -> None:
-    page = (Path(__file__).parents[2] / "docs" / "how-to" / "monitoring.md").read_text()
+    page = (Path(__file__).parents[2] / "docs" / "reference" / "metrics.md").read_text()
     rows = {name: (labels, meaning) for name, labels, meaning in _ROW.findall(page)}
     told = families(scrape(bursting)[1])
     assert {name.removesuffix("_total") for name in rows} == set(told)
