@@ -55,6 +55,7 @@ from reconciler.model.tree import Identity
 from reconciler.model.units import format_duration
 from reconciler.ports import Charts, ClusterView, EventSink, OutputFiles, Repository, Wake
 from reconciler.settings import Settings
+from reconciler.text.redaction import without_query
 
 if TYPE_CHECKING:
     from reconciler.access.rights import Access
@@ -189,7 +190,7 @@ def inspected(
 
         memory = _memory(repository)
         around = Surroundings(
-            url=logs.redact(settings.repo),
+            url=logs.redact(without_query(settings.repo)),
             rehearsal=repository,
             host=GitHost(settings.repo, _credentials(settings), timeout=PATIENCE.total_seconds()),
             servers=KubeInquiry(kubeconfig, clock=SystemClock(), patience=PATIENCE, plugins=settings.login_plugins),
@@ -397,7 +398,7 @@ def _certificate(settings: Settings) -> ssl.SSLContext | None:
 def _describe_sources(settings: Settings, address: str) -> str:
     """Describe the repository and the sources of observations on one line."""
     parts = [
-        f"watching {logs.redact(settings.repo)}: {settings.source_branch} -> {settings.output_branch}",
+        f"watching {logs.redact(without_query(settings.repo))}: {settings.source_branch} -> {settings.output_branch}",
         f"observations from {settings.observations}" if settings.observations else "",
         f"clusters of {settings.kubeconfig}" if settings.kubeconfig else "",
         f"signals from {settings.prometheus}" if settings.prometheus else "",

@@ -14,6 +14,7 @@ from reconciler.model.plan import Reason, Suppressed
 from reconciler.model.policy import Desired
 from reconciler.ports import Repository
 from reconciler.settings import Settings
+from reconciler.text.redaction import without_query
 from reconciler.text.spelling import closest
 
 _USUAL_BRANCH = "placements"
@@ -47,7 +48,7 @@ def warn_without_fleet(settings: Settings, desired: Desired) -> None:
     """Warn where the source branch has no file of a fleet, as the branch of any other repository."""
     if not (desired.clusters or desired.workspaces or desired.templates or desired.problems):
         printing.warn(
-            f"{settings.source_branch} of {settings.repo} has no file of a fleet (name the fleet repository with --repo"
+            f"{settings.source_branch} of {without_query(settings.repo)} has no file of a fleet (name the fleet repository with --repo"
             " URL and its branch with --source-branch NAME, or begin one with `overspill init`)"
         )
 
