@@ -277,6 +277,8 @@ def serve(settings: Settings) -> None:
         log.info("watching", line=_describe_sources(settings, address))
         if not files and not clusters and not (address and settings.push_token):
             log.warning("no observations", line=WITHOUT_OBSERVATIONS)
+        if address and not (settings.api_tokens or settings.api_tokens_file or settings.issuer):
+            log.warning("no callers", line=WITHOUT_CALLERS)
         alarms.start()
         stack.callback(alarms.stop)
         loop.run()
@@ -303,6 +305,11 @@ def _flush_webhooks(webhooks: EngineWebhooks) -> None:
 NO_OBSERVATIONS = "no observations: every cluster counts as unseen and nothing new is placed"
 WITHOUT_OBSERVATIONS = (
     f"{NO_OBSERVATIONS} (pass --kubeconfig PATH or --observations PATH, or to `run` --listen and a push token)"
+)
+
+WITHOUT_CALLERS = (
+    "nobody may call the API: without tokens --listen answers for its health, and takes pushes that bear a secret"
+    f" (make a token with `overspill token`, and name its file in {PREFIX}API_TOKENS_FILE)"
 )
 
 

@@ -56,8 +56,8 @@ def test_a_cluster_without_the_secret_that_a_patch_refers_to_is_passed_over() ->
     assert (refusal.reason, refusal.subset) == (Reason.NEEDS_FIRST, "rented")
     assert refusal.message == "has no Secret ml/login, which Deployment vllm in subset rented needs"
     assert refusal.remedy == (
-        "create it there and list it in its spec.provides.secrets (what a list does not name, the cluster lacks), or ship it"
-        " with the workload"
+        "create it there and list it in its spec.provides.secrets (what a list does not name, the cluster lacks), or"
+        " ship it with the workload"
     )
 
 

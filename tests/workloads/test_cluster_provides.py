@@ -49,8 +49,8 @@ def test_a_cluster_without_the_volume_is_passed_over_with_the_reason_and_the_rem
     assert refusal.reason is Reason.NEEDS_FIRST
     assert refusal.message == "has no PersistentVolumeClaim ml/models, which Deployment model needs"
     assert refusal.remedy == (
-        "create it there and list it in its spec.provides.volumes (what a list does not name, the cluster lacks), or ship it"
-        " with the workload"
+        "create it there and list it in its spec.provides.volumes (what a list does not name, the cluster lacks), or"
+        " ship it with the workload"
     )
 
 

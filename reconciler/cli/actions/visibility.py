@@ -48,8 +48,8 @@ def warn_without_fleet(settings: Settings, desired: Desired) -> None:
     """Warn where the source branch has no file of a fleet, as the branch of any other repository."""
     if not (desired.clusters or desired.workspaces or desired.templates or desired.problems):
         printing.warn(
-            f"{settings.source_branch} of {without_query(settings.repo)} has no file of a fleet (name the fleet repository with --repo"
-            " URL and its branch with --source-branch NAME, or begin one with `overspill init`)"
+            f"{settings.source_branch} of {without_query(settings.repo)} has no file of a fleet (name the fleet"
+            " repository with --repo URL and its branch with --source-branch NAME, or begin one with `overspill init`)"
         )
 
 

@@ -114,7 +114,7 @@ def follow(before: TrackRecord, signs: RolloutSigns, rollouts: Rollouts, now: da
     for name in signs.seen:
         seen, earlier = signs.observed.clusters[name], before.of(name)
         watched_since = earlier.changed_at if name in before.seen else None
-        current = _follow_cluster(earlier, ledger.placements.on(name), seen, rollouts, now, watched_since)
+        current = _follow_cluster(earlier, ledger.placements.on(name), seen, rollouts, now, watched_since=watched_since)
         if current is not earlier:
             clusters[name] = current
     failures = before.failures
@@ -138,6 +138,7 @@ def _follow_cluster(
     seen: ClusterObservation,
     rollouts: Rollouts,
     now: datetime,
+    *,
     watched_since: datetime | None,
 ) -> ClusterRecord:
     """Return the track record of one cluster; the same object where nothing has changed.
