@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
 from contextlib import ExitStack
 from datetime import UTC, datetime
@@ -255,8 +256,9 @@ def test_observations_that_lack_the_workload_show_its_burst_by_its_template(
 ) -> None:
     (tmp_path / "live.json").write_text(json.dumps({"apiVersion": "apps/v1", "kind": "Deployment", **DEPLOYMENT}))
     (tmp_path / "observed.yaml").write_text(OBSERVED.format(now=datetime.now(UTC)))
-    files = ("-f", str(tmp_path / "live.json"), "--observations", str(tmp_path / "observed.yaml"))
+    files = ("-f", str(tmp_path / "live.json"), "--observations", os.path.relpath(tmp_path / "observed.yaml"))
     printed = lend(terminal, fleet, *files)
+    assert f"--observations {Path.cwd()}" in printed  # it is typed in the directory of the fleet
     assert "had been missing on worker-1 for 10s, with the requests of its template?" in printed
     assert [line.split()[3:5] for line in printed.splitlines() if line.startswith("Place")] == [["worker-2", "2"]]
 

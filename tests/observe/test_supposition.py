@@ -13,7 +13,7 @@ from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.decide.steps.lost_cluster import lost_since
 from reconciler.core.observe.demand import measure
 from reconciler.core.observe.supposition import Supposed, parse_supposition, suppose
-from reconciler.errors import InvalidInput, Problem
+from reconciler.errors import InvalidInput
 from reconciler.model.capacity import ClusterObservation, DeviceKind, DeviceStock, Node, Observed, Pool
 from reconciler.model.demand import Demand
 from reconciler.model.ids import ClusterName, WorkspaceName
@@ -160,13 +160,6 @@ def test_the_observation_itself_stays_as_it_is() -> None:
     before = Observed(clusters={each.cluster: each for each in seen})
     suppose(before, FLEET, [parse_supposition(text) for text in ("llm/vllm+3", "cluster/worker-2+1")], NOW)
     assert before == Observed(clusters={each.cluster: each for each in (short(0), free("worker-2", 4))})
-
-
-def test_cluster_that_cannot_be_watched_is_refused_with_the_reason() -> None:
-    trouble = Problem(path="cluster worker-1", message="cannot be watched: the login is refused (401)")
-    observed = Observed(clusters={}, problems=(replace(trouble, path="cluster worker-2", message="late"), trouble))
-    with pytest.raises(InvalidInput, match=r"worker-1 has not been observed \(cannot be watched: the login is ref"):
-        suppose(observed, FLEET, [parse_supposition("llm/vllm+1")], NOW)
 
 
 def test_a_name_that_does_not_exist_is_refused_with_the_nearest() -> None:

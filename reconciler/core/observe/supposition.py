@@ -263,11 +263,11 @@ def _cluster(desired: Desired, name: ClusterName, supposition: Supposition) -> C
 def _observation(observed: Observed, cluster: ClusterName, supposition: Supposition) -> ClusterObservation:
     observation = observed.clusters.get(cluster)
     if observation is None:
-        why = next((problem for problem in observed.problems if problem.path == f"cluster {cluster}"), None)
-        message = f"{cluster} has not been observed{'' if why is None else f' ({why.message})'}"
-        usual = "give its observations or a kubeconfig" if why is None else "`overspill doctor` tells more"
-        hint = usual if why is None else why.hint or usual
-        raise _refusal(supposition, f"{message}, so there is nothing to add it to", hint)
+        raise _refusal(
+            supposition,
+            f"{cluster} has not been observed, so there is nothing to add it to",
+            "give its observations or a kubeconfig",
+        )
     return observation
 
 

@@ -14,7 +14,7 @@ import click
 from reconciler import app
 from reconciler.cli import package_files, printing
 from reconciler.cli.actions.files import FleetDirectory, read_directory
-from reconciler.cli.actions.plans.plan import print_plan
+from reconciler.cli.actions.plans.plan import print_plan, supposed_world
 from reconciler.core.commits.templates import written
 from reconciler.core.fleet.objects import first_names
 from reconciler.core.fleet.read_file import parse_file
@@ -39,7 +39,7 @@ from reconciler.model.ids import ClusterName
 from reconciler.model.kubernetes.workload_kind import WorkloadKind
 from reconciler.model.policy import Desired
 from reconciler.model.workload import Json, WorkloadRef
-from reconciler.preview import decision_at, suppose_world
+from reconciler.preview import decision_at
 from reconciler.settings import Settings
 from reconciler.text.wording import count
 
@@ -268,7 +268,7 @@ def _write(fleet: Path, texts: Mapping[str, bytes]) -> None:
 
 def _show_burst(settings: Settings, source: Mapping[str, bytes], lent: LentFiles, missing: int, fleet: Path) -> None:
     """Print what would be committed if replicas of the workload were missing now, by all files together."""
-    command = shlex.join(("overspill", "plan", *_sources(settings), "--what-if", f"{lent.workload}+{missing}"))
+    command = shlex.join(("overspill", "plan", *_sources(settings, fleet), "--what-if", f"{lent.workload}+{missing}"))
     if settings.kubeconfig is None and settings.observations is None:
         printing.sentence(
             "What would be placed is unknown, since no cluster is seen (pass --kubeconfig or --observations). Next:"
@@ -277,7 +277,7 @@ def _show_burst(settings: Settings, source: Mapping[str, bytes], lent: LentFiles
         return
     with app.trying(settings, MemoryRepository(source)) as trial:
         supposition = parse_supposition(f"{lent.workload}+{missing}")
-        world, memory, questions = suppose_world(*trial, [supposition])
+        world, memory, questions = supposed_world(*trial, [supposition])
         decision, rendered = draft(world, decision_at(world, memory, None))
     first = len(rendered.commits) - len(rendered.changes)
     own = [
@@ -305,12 +305,12 @@ def _show_burst(settings: Settings, source: Mapping[str, bytes], lent: LentFiles
     )
 
 
-def _sources(settings: Settings) -> tuple[str, ...]:
-    """Return the options by which `plan` sees the same clusters, unless the environment says as much."""
+def _sources(settings: Settings, fleet: Path) -> tuple[str, ...]:
+    """Return the options by which `plan` sees the same clusters from a fleet's directory, unless the environment does."""
     named = {"kubeconfig": settings.kubeconfig, "observations": settings.observations}
     return tuple(
         word
         for name, path in named.items()
         if path is not None and f"{PREFIX}{name.upper()}" not in os.environ
-        for word in (f"--{name}", str(path))
+        for word in (f"--{name}", str(path if fleet == Path() else path.absolute()))
     )
