@@ -306,7 +306,7 @@ def _show_burst(settings: Settings, source: Mapping[str, bytes], lent: LentFiles
 
 
 def _sources(settings: Settings, fleet: Path) -> tuple[str, ...]:
-    """Return the options by which `plan` sees the same clusters from a fleet's directory, unless the environment does."""
+    """Return the options by which `plan` in a fleet sees the same clusters, unless the environment says as much."""
     named = {"kubeconfig": settings.kubeconfig, "observations": settings.observations}
     return tuple(
         word
