@@ -60,6 +60,7 @@ from reconciler.text.redaction import without_query
 if TYPE_CHECKING:
     from reconciler.access.rights import Access
     from reconciler.api.security.callers import Callers, IssuerLogin
+    from reconciler.core.onboarding.helm_release import HelmRelease
     from reconciler.core.onboarding.lend import LiveWorkload
     from reconciler.core.readiness.question import ServiceAccountName
     from reconciler.daemon.inspection import Surroundings
@@ -159,16 +160,30 @@ def live_workload(
 
     Raises InvalidInput where there is none, or no login to the cluster, and Transient where it does not answer.
     """
-    kubeconfig = checked_kubeconfig(settings)
     from reconciler.adapters.kube.live_objects import read_live_workload  # noqa: PLC0415 - slow to import
 
+    kubeconfig, connection = _way_to(settings, desired, primary, "kubectl get KIND NAME -o yaml")
+    return read_live_workload(kubeconfig, primary, connection, wanted, desired.kinds)
+
+
+def live_release(settings: Settings, desired: Desired, primary: ClusterName, wanted: tuple[str, str]) -> HelmRelease:
+    """Read a Helm release, by its namespace and name, from the cluster that runs it; errors as in `live_workload`."""
+    from reconciler.adapters.kube.live_release import read_live_release  # noqa: PLC0415 - slow to import
+
+    kubeconfig, connection = _way_to(settings, desired, primary, "helm get manifest RELEASE")
+    return read_live_release(kubeconfig, primary, connection, wanted)
+
+
+def _way_to(settings: Settings, desired: Desired, primary: ClusterName, printing: str) -> tuple[Path, Connection]:
+    """Return the login to a cluster. Raises InvalidInput where there is none; `printing` prints what may replace it."""
+    kubeconfig = checked_kubeconfig(settings)
     connection = desired.clusters[primary].connection or Connection(context=primary)
     if kubeconfig is None or not connection.context:
         raise InvalidInput(
             f"no kubeconfig leads to cluster {primary} (pass --kubeconfig PATH, or --filename with what"
-            " `kubectl get KIND NAME -o yaml` prints)"
+            f" `{printing}` prints)"
         )
-    return read_live_workload(kubeconfig, primary, connection, wanted, desired.kinds)
+    return kubeconfig, connection
 
 
 @contextmanager

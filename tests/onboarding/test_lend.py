@@ -218,11 +218,6 @@ def test_an_unknown_kind_is_told_with_the_nearest_one() -> None:
         find_kind("deploymint", NO_KINDS)
 
 
-def test_a_release_is_lent_by_its_objects() -> None:
-    with pytest.raises(InvalidInput, match=r"objects of a Helm release are lent one by one \(`kubectl get all "):
-        find_kind("release", NO_KINDS)
-
-
 WORKSPACE = """\
 apiVersion: overspill.dev/v1alpha1
 kind: Workspace

@@ -13,6 +13,12 @@ from dataclasses import dataclass
 from reconciler.core.fleet.prerequisites import prerequisites
 from reconciler.core.fleet.sources.expansion import step_names, with_share
 from reconciler.core.observe.counted_object import WORKLOAD
+from reconciler.core.onboarding.release_template import (
+    ReleasedChart,
+    chart_annotations,
+    chart_notes,
+    chart_spec,
+)
 from reconciler.core.schema import yaml
 from reconciler.core.workloads.builtin_kinds import BUILT_IN, Kinds, kind_of, kinds_named
 from reconciler.core.workloads.paths import at
@@ -45,8 +51,8 @@ COPIED: Mapping[Category, tuple[str, str]] = {
 
 _API_VERSION = "overspill.dev/v1alpha1"
 _TIED = ("kubernetes.io/hostname", "topology.kubernetes.io/zone", "topology.kubernetes.io/region")
-_RELEASES = frozenset({"release", "releases", "helmrelease", "helmreleases", "hr", "helm", "chart"})
-"""Words for a Helm release, which is no object of Kubernetes."""
+_HELM = ("meta.helm.sh/release-name", "meta.helm.sh/release-namespace")
+"""Annotations by which Helm marks the objects of its releases."""
 _NAME = re.compile(r"[^a-z0-9]+")
 
 
@@ -62,6 +68,8 @@ class LiveWorkload:
     """The file that it was read from; empty for the cluster."""
     services_unread: str = ""
     """Why the Services of its namespace are not known; empty where they are."""
+    chart: ReleasedChart | None = None
+    """The Helm release that it is of, where that is lent; None for a template of its objects."""
 
     @property
     def name(self) -> str:
@@ -94,6 +102,8 @@ class LentFiles:
 def find_kind(text: str, kinds: Kinds) -> WorkloadKind:
     """Return the kind that a person names as kubectl takes it: ``deployment``, ``deploy``, ``jobs.batch``.
 
+    A Helm release is no kind (`helm_release.is_release`).
+
     Raises InvalidInput for a kind that is no workload, and where several groups have it.
     """
     word, _, group = text.casefold().partition(".")
@@ -103,17 +113,20 @@ def find_kind(text: str, kinds: Kinds) -> WorkloadKind:
     named = [kind for kind in named if kind.group in ("", "apps", "batch")] or named
     if len(named) == 1:
         return named[0]
-    if not named and word in _RELEASES:
-        raise InvalidInput(
-            f"{text!r}: the objects of a Helm release are lent one by one (`kubectl get all --namespace NAMESPACE"
-            " --selector app.kubernetes.io/instance=RELEASE` lists them)"
-        )
     if not named:
         words = {kind.kind.casefold() for kind in every.values()}
         raise InvalidInput(f"{text!r} is no kind of workload that is known ({nearest(word, words)})")
     raise InvalidInput(
         f"several groups have the kind {text!r} (try {join_names([f'{word}.{kind.group}' for kind in named])})"
     )
+
+
+def kind_and_name(workload: str, kinds: Kinds) -> tuple[WorkloadKind, str]:
+    """Read ``deployment/vllm``. Raises InvalidInput for anything else."""
+    text, slash, name = workload.partition("/")
+    if not slash or not name or not text:
+        raise InvalidInput(f"{workload!r} is not KIND/NAME (try deployment/{workload.strip('/')})")
+    return find_kind(text, kinds), name
 
 
 def _words(kind: WorkloadKind) -> frozenset[str]:
@@ -201,10 +214,14 @@ def lent_files(
     `policy` is the spec of the policy for a workload that none applies to; None where one does. `workspace_name` names
     the new workspace where `workspace` is None: by default as the namespace.
     """
-    template_name = name or _NAME.sub("-", live.name.casefold()).strip("-")
+    usual = live.name if live.chart is None else live.chart.release.name
+    template_name = name or _NAME.sub("-", usual.casefold()).strip("-")
     own = workspace.name if workspace is not None else WorkspaceName(workspace_name or live.namespace)
     workload = WorkloadId(own, TemplateName(template_name))
-    template, notes = _template(live, workload, desired.kinds, reference=reference)
+    if live.chart is not None:
+        template, notes = _chart_template(live, live.chart, workload, desired, workspace)
+    else:
+        template, notes = _template(live, workload, desired.kinds, reference=reference)
     files = {f"templates/{template_name}.yaml": _template_text(live, template, reference=reference)}
     path = next(iter(files))
     if workspace is None:
@@ -222,24 +239,39 @@ def _template(live: LiveWorkload, workload: WorkloadId, kinds: Kinds, *, referen
     resources = [*copied, manifest, *services]
     written = [resource for resource in resources if not (reference and resource is manifest)]
     names = step_names(written)
+    objects = _written_objects(names, written) if written else {}
+    document = _document(live, workload, kinds, {**(_reference(live) if reference else {}), **objects})
+    return document, [*_notes(live, resources, kinds)]
+
+
+def _chart_template(
+    live: LiveWorkload, chart: ReleasedChart, workload: WorkloadId, desired: Desired, workspace: Workspace | None
+) -> tuple[Json, list[str]]:
+    """Return the document of a template of a chart, and what a person has to know of it."""
+    others = tuple(name for name in sorted(desired.clusters) if name != live.primary)
+    own = workspace or Workspace(
+        name=workload.workspace, primary=live.primary, clusters=others, namespaces=(live.namespace,)
+    )
+    document = _document(live, workload, desired.kinds, chart_spec(chart), chart_annotations(chart))
+    manifests = [each.manifest for each in chart.release.objects]
+    lacking = _lacking_notes(live, manifests, desired.kinds, by_chart=True)
+    return document, [*chart_notes(chart, desired, own), *lacking]
+
+
+def _document(
+    live: LiveWorkload, workload: WorkloadId, kinds: Kinds, spec: Json, annotations: Mapping[str, Json] | None = None
+) -> Json:
+    """Return the document of a template that counts a live workload."""
     kind = str(live.manifest.get("kind"))
     group = str(live.manifest.get("apiVersion", "")).rpartition("/")[0]
     full_kind = f"{kind}.{group}" if len(kinds_named(kind, kinds)) > 1 and group not in ("apps", "batch") else kind
-    document = {
+    counted = {WORKLOAD: f"{full_kind}/{live.namespace}/{live.name}"}
+    return {
         "apiVersion": "gpr.kubeslice.io/v1alpha1",
         "kind": "WorkloadTemplate",
-        "metadata": {
-            "name": workload.name,
-            "annotations": {WORKLOAD: f"{full_kind}/{live.namespace}/{live.name}"},
-        },
-        "spec": {
-            "workspaceName": workload.workspace,
-            "namespaces": [live.namespace],
-            **(_reference(live) if reference else {}),
-            **(_written_objects(names, written) if written else {}),
-        },
+        "metadata": {"name": workload.name, "annotations": {**counted, **(annotations or {})}},
+        "spec": {"workspaceName": workload.workspace, "namespaces": [live.namespace], **spec},
     }
-    return document, [*_notes(live, resources, kinds)]
 
 
 def _reference(live: LiveWorkload) -> Json:
@@ -312,20 +344,7 @@ def _notes(live: LiveWorkload, resources: list[dict[str, Json]], kinds: Kinds) -
     yield from _copied_notes(live, resources)
     if live.services_unread:
         yield f"Services of {live.namespace}: none is in the template, since {live.primary} {live.services_unread}"
-    lacking: dict[Category, list[str]] = {}
-    for needed in _needed(resources, live, kinds):
-        if needed.name.rpartition("/")[2] not in _OF_THE_CLUSTER:
-            lacking.setdefault(needed.category, []).append(needed.name)
-    for category, names in lacking.items():
-        what = f"{_NOUNS.get(category, category)} {join_names(names)}"
-        if category is Category.SECRETS:
-            yield f"{what}: not copied, since no secret belongs in git; each cluster of a burst has to have it"
-        elif category in COPIED and live.source:
-            yield f"{what}: not in {live.source}; add it there, or each cluster of a burst has to have it"
-        elif category in COPIED:
-            yield f"{what}: not found on {live.primary}, or not readable; each cluster of a burst has to have it"
-        else:
-            yield f"{what}: each cluster of a burst has to have it"
+    yield from _lacking_notes(live, resources, kinds)
     for place in pod_template_sites(live.manifest, kinds):
         selector = at(live.manifest, (*map(str, place.loc), "nodeSelector")) if place.loc else None
         tied = [key for key in _TIED if isinstance(selector, dict) and key in selector]
@@ -337,6 +356,32 @@ def _notes(live: LiveWorkload, resources: list[dict[str, Json]], kinds: Kinds) -
     owners = at(live.manifest, ("metadata", "ownerReferences"))
     for owner in owners if isinstance(owners, list) else ():
         yield f"{live.title}: {owner.get('kind')} {owner.get('name')} makes it, and may be what you mean to lend"
+    name, namespace = (at(live.manifest, ("metadata", "annotations", key)) for key in _HELM)
+    if name:
+        lend = f"overspill lend release/{name} --namespace {namespace or live.namespace}"
+        yield f"{live.title}: it is of the Helm release {name}; `{lend}` writes a template of the chart instead"
+
+
+def _lacking_notes(
+    live: LiveWorkload, resources: Iterable[Mapping[str, Json]], kinds: Kinds, *, by_chart: bool = False
+) -> Iterator[str]:
+    """Say what objects need that is not among them, and so has to be in each cluster of a burst."""
+    lacking: dict[Category, list[str]] = {}
+    for needed in _needed(resources, live, kinds):
+        if needed.name.rpartition("/")[2] not in _OF_THE_CLUSTER:
+            lacking.setdefault(needed.category, []).append(needed.name)
+    for category, names in lacking.items():
+        what = f"{_NOUNS.get(category, category)} {join_names(names)}"
+        if category is Category.SECRETS:
+            yield f"{what}: not copied, since no secret belongs in git; each cluster of a burst has to have it"
+        elif category in COPIED and by_chart:
+            yield f"{what}: not made by the chart; each cluster of a burst has to have it"
+        elif category in COPIED and live.source:
+            yield f"{what}: not in {live.source}; add it there, or each cluster of a burst has to have it"
+        elif category in COPIED:
+            yield f"{what}: not found on {live.primary}, or not readable; each cluster of a burst has to have it"
+        else:
+            yield f"{what}: each cluster of a burst has to have it"
 
 
 def _copied_notes(live: LiveWorkload, resources: list[dict[str, Json]]) -> Iterator[str]:
@@ -375,6 +420,14 @@ _NOUNS = {
 
 
 def _template_text(live: LiveWorkload, template: Json, *, reference: bool) -> str:
+    if live.chart is not None:
+        release = live.chart.release
+        return (
+            "# yaml-language-server: $schema=../schemas/WorkloadTemplate.json\n"
+            f"# What a burst of {live.title} deploys: the chart of {release.title} on {live.primary}.\n"
+            "# Expressions such as {{ replicas }} and {{ cluster.name }} are filled in for each burst.\n"
+            f"{yaml.emit(template)}"
+        )
     if reference:
         return (
             "# yaml-language-server: $schema=../schemas/WorkloadTemplate.json\n"

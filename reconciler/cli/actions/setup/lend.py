@@ -6,7 +6,7 @@ import os
 import shlex
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import click
@@ -15,16 +15,18 @@ from reconciler import app
 from reconciler.cli import package_files, printing
 from reconciler.cli.actions.files import FleetDirectory, read_directory
 from reconciler.cli.actions.plans.plan import print_plan, supposed_world
+from reconciler.cli.actions.setup.release_chart import ChartAnswers, live_chart, refuse_answers
 from reconciler.core.commits.templates import written
 from reconciler.core.fleet.objects import first_names
 from reconciler.core.fleet.read_file import parse_file
 from reconciler.core.observe.supposition import parse_supposition
+from reconciler.core.onboarding.helm_release import is_release
 from reconciler.core.onboarding.lend import (
     LentFiles,
     LiveWorkload,
     choose_primary,
     choose_workspace,
-    find_kind,
+    kind_and_name,
     lent_files,
     template_of,
 )
@@ -65,6 +67,8 @@ class Wanted:
     """Replicas whose burst is shown."""
     reference: bool = False
     """Whether the template refers to the live object in place of a copy."""
+    chart: ChartAnswers = field(default_factory=ChartAnswers)
+    """Of a Helm release."""
 
 
 def lend(settings: Settings, fleet: Path, wanted: Wanted, manifests: Path | None, *, dry_run: bool) -> None:
@@ -88,9 +92,15 @@ def lend(settings: Settings, fleet: Path, wanted: Wanted, manifests: Path | None
     for note in lent.notes:
         printing.sentence(f"Note: {note}.")
     source = {**{path: (fleet / path).read_bytes() for path in directory.files}, **texts}
-    if wanted.reference and manifests is not None:  # no cluster that is seen needs to have the object of the file
-        copy = _lent(live, desired, directory, replace(wanted, reference=False))
-        source[copy.template] = copy.files[copy.template].encode()
+    if manifests is not None and (wanted.reference or (live.chart is not None and settings.kubeconfig is None)):
+        # No cluster that is seen needs to have the object of the file, whose pods nobody but the file tells then.
+        copy = _lent(
+            replace(live, chart=None),
+            desired,
+            directory,
+            replace(wanted, reference=False, name=str(lent.workload.name)),
+        )
+        source[lent.template] = copy.files[copy.template].encode()
     try:
         _show_burst(settings, source, lent, wanted.missing, fleet)
     except (InvalidInput, Transient) as error:
@@ -100,19 +110,19 @@ def lend(settings: Settings, fleet: Path, wanted: Wanted, manifests: Path | None
 def _live(settings: Settings, desired: Desired, wanted: Wanted, manifests: Path | None, fleet: Path) -> LiveWorkload:
     """Read the workload from a file, or from its cluster."""
     primary = choose_primary(desired, wanted.primary, str(fleet.resolve()))
-    named = None if wanted.workload is None else _kind_and_name(wanted.workload, desired.kinds)
+    word, _, release = (wanted.workload or "").partition("/")
+    if is_release(word) and release:
+        if wanted.reference:
+            raise click.UsageError("--reference goes with an object: a chart is what its version is")
+        place = wanted.namespace or _USUAL_NAMESPACE, release
+        return live_chart(settings, desired, (primary, *place), wanted.chart, manifests)
+    refuse_answers(wanted.chart)
+    named = None if wanted.workload is None else kind_and_name(wanted.workload, desired.kinds)
     if manifests is not None:
         return _from_manifests(manifests, named, wanted.namespace, primary, desired.kinds)
     if named is None:
         raise click.UsageError("name the workload as KIND/NAME, or pass --filename with a file that holds one")
     return app.live_workload(settings, desired, primary, (named[0], wanted.namespace or _USUAL_NAMESPACE, named[1]))
-
-
-def _kind_and_name(workload: str, kinds: Kinds) -> tuple[WorkloadKind, str]:
-    text, slash, name = workload.partition("/")
-    if not slash or not name or not text:
-        raise InvalidInput(f"{workload!r} is not KIND/NAME (try deployment/{workload.strip('/')})")
-    return find_kind(text, kinds), name
 
 
 def _from_manifests(
