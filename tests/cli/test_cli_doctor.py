@@ -335,6 +335,22 @@ def test_fleet_without_an_address_for_engines_is_told_where_they_need_it(
     assert unset in others(results(overspill))
 
 
+def test_companions_that_may_not_be_read_are_told_by_their_names(
+    overspill: Terminal, ready: ReadyFleet, fleet: Remote
+) -> None:
+    head, _ = FILES["template.yaml"].split("  manifestResources:")
+    source = "  from: {workload: {kind: Deployment, namespace: demo, name: vllm}, companions: [configmap/settings]}\n"
+    fleet.commit("main", {"template.yaml": head + source})
+    allowed = "rights to companions: {} list and watch configmaps settings in namespace demo"
+    rows = results(overspill, exit_code=0)
+    assert ("worker-1", "ok", allowed.format("may"), "") in rows
+    ready.primary.denied.add("demo/configmaps/settings")
+    denied = allowed.format("overspill-system/overspill may not")
+    assert [row for row in others(results(overspill)) if row[1] == "missing"] == [
+        ("worker-1", "missing", denied, GRANT),
+    ]  # fmt: skip # a row as it is printed
+
+
 def test_namespace_that_each_placement_makes_need_not_be_there(
     overspill: Terminal, ready: ReadyFleet, fleet: Remote
 ) -> None:

@@ -281,6 +281,21 @@ def test_the_only_workload_of_a_file_needs_no_name_and_a_reference_shows_its_pla
     )
 
 
+def test_a_reference_with_companions_shows_its_plan_from_the_cluster(
+    terminal: Terminal, fleet: Path, clusters: Clusters
+) -> None:
+    clusters.primary.put("configmaps", SETTINGS)
+    printed = lend(terminal, fleet, "--reference", "--companions", "--kubeconfig", str(clusters.kubeconfig))
+    (row,) = [line.split() for line in printed.splitlines() if line.startswith("Place")]
+    assert (row[1], row[3], row[4]) == ("demo/vllm", "worker-2", "2")
+    text = (fleet / "templates" / "vllm.yaml").read_text()
+    assert "- configmap/settings" in text
+    assert "MODEL" not in text
+    alone = ("--fleet", str(fleet), "--primary", "worker-1", "--companions")
+    refused = terminal("lend", "deployment/vllm", "-n", "demo", *alone)
+    assert (refused.exit_code, "--companions goes with --reference" in refused.stderr) == (2, True)
+
+
 def test_a_file_of_several_workloads_has_them_named(terminal: Terminal, fleet: Path, tmp_path: Path) -> None:
     other = {**DEPLOYMENT, "metadata": {"name": "embed", "namespace": "demo"}}
     items = [{"apiVersion": "apps/v1", "kind": "Deployment", **each} for each in (DEPLOYMENT, other)]

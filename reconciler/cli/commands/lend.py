@@ -52,6 +52,7 @@ if TYPE_CHECKING:
 @click.option("--replicas-value", metavar="PATH", help="The value of the chart that sets the replicas, or `fixed`.")
 @click.option("--counted", metavar="KIND/NAME", help="The workload of a release whose replicas burst.")
 @click.option("--reference", is_flag=True, help="Refer to the live object, and write no copy of it.")
+@click.option("--companions", is_flag=True, help="With --reference: refer to its ConfigMaps and Services as well.")
 @click.option("--dry-run", is_flag=True, help="Print the files, and write none.")
 def lend(
     settings: Settings,
@@ -66,6 +67,7 @@ def lend(
     manifests: Path | None,
     missing: int,
     reference: bool,
+    companions: bool,
     dry_run: bool,
     **release: Any,
 ) -> None:
@@ -83,6 +85,7 @@ def lend(
     Without the right to read it, --filename takes what `helm get manifest` prints, beside --values.
 
     With --reference the template says where the object is, and holds no copy: a burst then runs what the primary runs.
+    With --companions that goes for its ConfigMaps and Services too, to which `overspill grant` gives the daemon rights.
 
     In the end it shows what would be placed if replicas were missing now.
     """
@@ -97,6 +100,7 @@ def lend(
         name=name,
         missing=missing,
         reference=reference,
+        companions=companions,
         chart=ChartAnswers(**release),
     )
     action.lend(settings, fleet, wanted, manifests, dry_run=dry_run)

@@ -20,10 +20,11 @@ from reconciler.core.onboarding.release_template import (
     chart_spec,
 )
 from reconciler.core.schema import yaml
+from reconciler.core.schema.egs.template import COMPANIONS
 from reconciler.core.workloads.builtin_kinds import BUILT_IN, Kinds, kind_of, kinds_named
 from reconciler.core.workloads.paths import at
 from reconciler.core.workloads.pods import pod_metadata, pod_template_sites
-from reconciler.core.workloads.portable_object import ADDRESSES, portable
+from reconciler.core.workloads.portable_object import ADDRESSES, OF_THE_CLUSTER, portable
 from reconciler.errors import InvalidInput
 from reconciler.model.cluster import Category, Prerequisite
 from reconciler.model.ids import ClusterName, TemplateName, WorkloadId, WorkspaceName
@@ -208,8 +209,11 @@ def lent_files(
     workspace_name: str | None = None,
     policy: Json = None,
     reference: bool = False,
+    companions: bool = False,
 ) -> LentFiles:
     """Write the files with which a live workload may burst; with `reference` the template holds no copy of it.
+
+    With `companions` beside it holds none of its ConfigMaps and Services either.
 
     `policy` is the spec of the policy for a workload that none applies to; None where one does. `workspace_name` names
     the new workspace where `workspace` is None: by default as the namespace.
@@ -221,7 +225,7 @@ def lent_files(
     if live.chart is not None:
         template, notes = _chart_template(live, live.chart, workload, desired, workspace)
     else:
-        template, notes = _template(live, workload, desired.kinds, reference=reference)
+        template, notes = _template(live, workload, desired.kinds, reference=reference, companions=companions)
     files = {f"templates/{template_name}.yaml": _template_text(live, template, reference=reference)}
     path = next(iter(files))
     if workspace is None:
@@ -231,17 +235,24 @@ def lent_files(
     return LentFiles(workload=workload, template=path, files=files, notes=tuple(notes))
 
 
-def _template(live: LiveWorkload, workload: WorkloadId, kinds: Kinds, *, reference: bool) -> tuple[Json, list[str]]:
+def _template(
+    live: LiveWorkload, workload: WorkloadId, kinds: Kinds, *, reference: bool, companions: bool
+) -> tuple[Json, list[str]]:
     """Return the document of a template, and what a person has to know of it."""
     copied = _copied(live, kinds)
     services = [portable(manifest) for manifest in live.companions if _serves(manifest, live.manifest, kinds)]
     manifest = with_share(portable(live.manifest), kinds)
     resources = [*copied, manifest, *services]
-    written = [resource for resource in resources if not (reference and resource is manifest)]
+    followed = [each for each in resources if companions and each["kind"] in COMPANIONS.values()]
+    written = [each for each in resources if not (reference and each is manifest) and each not in followed]
     names = step_names(written)
     objects = _written_objects(names, written) if written else {}
-    document = _document(live, workload, kinds, {**(_reference(live) if reference else {}), **objects})
-    return document, [*_notes(live, resources, kinds)]
+    document = _document(live, workload, kinds, {**(_reference(live, followed) if reference else {}), **objects})
+    notes = [*_notes(live, resources, kinds)]
+    if followed:
+        titles = join_names(f"{each['kind']} {at(each, ('metadata', 'name'))}" for each in followed)
+        notes.append(f"{titles}: read live, by rights to these names that `overspill grant` gives the daemon")
+    return document, notes
 
 
 def _chart_template(
@@ -274,12 +285,13 @@ def _document(
     }
 
 
-def _reference(live: LiveWorkload) -> Json:
-    """Write a live workload as the source of a template; its apiVersion where it is not the usual one."""
+def _reference(live: LiveWorkload, followed: Iterable[Mapping[str, Json]]) -> Json:
+    """Write a live workload as the source of a template, with companions; its apiVersion where it is not the usual."""
     version = str(live.manifest.get("apiVersion"))
     usual = {} if version == "apps/v1" else {"apiVersion": version}
     names = {"kind": live.manifest.get("kind"), "namespace": live.namespace, "name": live.name}
-    return {"from": {"workload": {**usual, **names}}}
+    listed = [f"{str(each['kind']).casefold()}/{at(each, ('metadata', 'name'))}" for each in followed]
+    return {"from": {"workload": {**usual, **names}, **({"companions": listed} if listed else {})}}
 
 
 def _written_objects(names: list[str], resources: list[dict[str, Json]]) -> Json:
@@ -291,10 +303,6 @@ def _written_objects(names: list[str], resources: list[dict[str, Json]]) -> Json
     }
 
 
-_OF_THE_CLUSTER = frozenset({"istio-ca-root-cert", "kube-root-ca.crt", "openshift-service-ca.crt"})
-"""ConfigMaps that a controller writes into each namespace, with the certificates of its own cluster."""
-
-
 def _copied(live: LiveWorkload, kinds: Kinds) -> list[dict[str, Json]]:
     """Return the companions that the pods cannot start without, portable, in the order of the steps."""
     needed = {(each.category, each.name) for each in needed_objects(live, kinds)}
@@ -302,7 +310,7 @@ def _copied(live: LiveWorkload, kinds: Kinds) -> list[dict[str, Json]]:
     for category, (_, kind) in COPIED.items():
         for manifest in live.companions:
             key = category, f"{live.namespace}/{at(manifest, ('metadata', 'name'))}"
-            its_own = kind == "ConfigMap" and at(manifest, ("metadata", "name")) in _OF_THE_CLUSTER
+            its_own = kind == "ConfigMap" and at(manifest, ("metadata", "name")) in OF_THE_CLUSTER
             if manifest.get("kind") == kind and key in needed and not its_own:
                 copied.append(portable(manifest))
     return copied
@@ -368,7 +376,7 @@ def _lacking_notes(
     """Say what objects need that is not among them, and so has to be in each cluster of a burst."""
     lacking: dict[Category, list[str]] = {}
     for needed in _needed(resources, live, kinds):
-        if needed.name.rpartition("/")[2] not in _OF_THE_CLUSTER:
+        if needed.name.rpartition("/")[2] not in OF_THE_CLUSTER:
             lacking.setdefault(needed.category, []).append(needed.name)
     for category, names in lacking.items():
         what = f"{_NOUNS.get(category, category)} {join_names(names)}"

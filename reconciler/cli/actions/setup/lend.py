@@ -67,12 +67,16 @@ class Wanted:
     """Replicas whose burst is shown."""
     reference: bool = False
     """Whether the template refers to the live object in place of a copy."""
+    companions: bool = False
+    """Whether it refers to the ConfigMaps and Services of that object as well."""
     chart: ChartAnswers = field(default_factory=ChartAnswers)
     """Of a Helm release."""
 
 
 def lend(settings: Settings, fleet: Path, wanted: Wanted, manifests: Path | None, *, dry_run: bool) -> None:
     """Write the files with which a workload may burst, and show the burst of some missing replicas."""
+    if wanted.companions and not wanted.reference:
+        raise click.UsageError("--companions goes with --reference")
     app.checked_kubeconfig(settings)  # before a file is written
     directory = read_directory(fleet)
     desired = directory.desired()
@@ -94,12 +98,8 @@ def lend(settings: Settings, fleet: Path, wanted: Wanted, manifests: Path | None
     source = {**{path: (fleet / path).read_bytes() for path in directory.files}, **texts}
     if manifests is not None and (wanted.reference or (live.chart is not None and settings.kubeconfig is None)):
         # No cluster that is seen needs to have the object of the file, whose pods nobody but the file tells then.
-        copy = _lent(
-            replace(live, chart=None),
-            desired,
-            directory,
-            replace(wanted, reference=False, name=str(lent.workload.name)),
-        )
+        plain = replace(wanted, reference=False, companions=False, name=str(lent.workload.name))
+        copy = _lent(replace(live, chart=None), desired, directory, plain)
         source[lent.template] = copy.files[copy.template].encode()
     try:
         _show_burst(settings, source, lent, wanted.missing, fleet)
@@ -220,6 +220,7 @@ def _lent(live: LiveWorkload, desired: Desired, directory: FleetDirectory, wante
         name=wanted.name,
         workspace_name=wanted.workspace,
         reference=wanted.reference,
+        companions=wanted.companions,
     )
     texts = {path: parse_file(text.encode()) for path, text in lent.files.items()}
     if lent.workload not in directory.desired(texts).policies:
@@ -231,6 +232,7 @@ def _lent(live: LiveWorkload, desired: Desired, directory: FleetDirectory, wante
             workspace_name=wanted.workspace,
             policy=_usual_policy(),
             reference=wanted.reference,
+            companions=wanted.companions,
         )
     return lent
 
