@@ -112,7 +112,7 @@ def test_a_live_release_has_its_files_and_its_first_plan(terminal: Terminal, fle
     printed = terminal.done(*words(fleet, "--chart-repo", REPO, *watched(clusters)))
     assert "Read Secret demo/sh.helm.release.v1.vllm.v3 of worker-1: the chart, values and objects of" in printed
     assert f"Wrote {fleet}/templates/vllm.yaml\n" in printed
-    assert "deployment/vllm-router: come along with each burst" in " ".join(printed.split())
+    assert "with each burst comes along deployment/vllm-router" in " ".join(printed.split())
     (row,) = [line.split() for line in printed.splitlines() if line.startswith("Place")]
     assert (row[1], row[3], row[4]) == ("demo/vllm", "worker-2", "2")
     text = template(fleet)

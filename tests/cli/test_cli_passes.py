@@ -42,6 +42,8 @@ def test_once_with_nothing_to_do_commits_nothing(overspill: Terminal, fleet: Rem
     before = fleet.tip("placements")
     assert overspill.done("once") == "Nothing to change.\n"
     assert fleet.tip("placements") == before
+    looked = overspill("plan", "--output-branch", "placemnts")
+    assert "'placemnts' is not there, so that nothing counts as placed; there is 'placements'" in looked.stderr
     misspelt = overspill("once", "--output-branch", "placemnts")
     assert misspelt.exit_code == 0
     assert "'placemnts' was not there and begins anew; there is 'placements'" in misspelt.stderr
@@ -164,7 +166,7 @@ def test_run_that_listens_without_tokens_says_that_nobody_may_call_the_api(
     access = tmp_path / "access.yaml"
     access.write_text("tokens: []\n")
     running = daemon("--listen", "127.0.0.1:0", OVERSPILL_API_TOKENS_FILE=str(access))
-    running.wait_for("pushed")
+    running.wait_for("has not been observed")  # by the first pass, after all that is said of the settings
     assert running.end(signal.SIGINT) == 0
     assert not any("nobody may call" in line for line in running.lines)
 

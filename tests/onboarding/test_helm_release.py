@@ -116,12 +116,12 @@ def test_what_comes_along_with_a_chart_is_told() -> None:
     chart = document()["chart"] | {"files": [{"name": "crds/routers.yaml", "data": ""}]}
     notes = lent(released(objects, chart=chart, hooks=[{"name": "check"}])).notes
     assert notes == (
-        "deployment/vllm-router: come along with each burst, in numbers of their own",
+        "with each burst comes along deployment/vllm-router, in numbers of the chart's own",
         "claim models: each cluster has its own, which begins empty",
         "horizontalpodautoscaler/vllm: comes along, and may scale a burst by itself; turn it off in the values",
         (
-            "clusterrole/vllm: belong to a whole cluster, where the engine needs the right to make them and another"
-            " release of the chart may have them already; see whether a value leaves them out"
+            "for a whole cluster: clusterrole/vllm; the engine needs the right to make that, and another release of the"
+            " chart may have it already: see whether a value leaves it out"
         ),
         "release demo/vllm: its chart brings CustomResourceDefinitions, which stay once a burst has ended",
         "release demo/vllm: 1 hook of its chart run on each cluster as well",

@@ -63,14 +63,22 @@ def warn_of_old_observations(settings: Settings, suppressed: Iterable[Suppressed
         )
 
 
-def note_new_branch(settings: Settings, tip: CommitId | None, repository: Repository) -> None:
-    """Tell that an output branch begins anew where the repository has another one of nearly its name, or the usual."""
+def note_new_branch(settings: Settings, tip: CommitId | None, repository: Repository, *, begun: bool = True) -> None:
+    """Tell that an output branch begins anew where the repository has another one of nearly its name, or the usual.
+
+    Without `begun` it would, and nothing has been pushed.
+    """
     branch = settings.output_branch
     if tip is not None:
         return
     others = [name for name in repository.branch_names() if name not in (branch, settings.source_branch)]
     near = closest(branch, others) or (_USUAL_BRANCH if _USUAL_BRANCH in others else "")
-    if near:
+    if near and not begun:
+        printing.note(
+            f"note: the output branch {branch!r} is not there, so that nothing counts as placed; there is {near!r}"
+            f" (if you meant that: --output-branch {near})"
+        )
+    elif near:
         printing.note(
             f"note: the output branch {branch!r} was not there and begins anew; there is {near!r}"
             f" (if you meant that: `git push origin --delete {branch}`, then --output-branch {near})"

@@ -95,7 +95,7 @@ def chart_notes(chart: ReleasedChart, desired: Desired, workspace: Workspace) ->
     if not release.values and not chart.foreign_values and not release.defaults:
         yield f"{release.title}: no values are known, so the chart's own apply (--values FILE takes others)"
     if others := other_workloads(release, chart.workload, kinds):
-        yield f"{others}: come along with each burst, in numbers of their own"
+        yield f"with each burst comes along {others}, in numbers of the chart's own"
     for each in objects:
         if group_kind(each.manifest) == _CLAIM:
             yield f"claim {each.name}: each cluster has its own, which begins empty"
@@ -104,8 +104,8 @@ def chart_notes(chart: ReleasedChart, desired: Desired, workspace: Workspace) ->
     wide = [each for each in objects if cluster_scoped(group_kind(each.manifest))]
     if names := join_names(each.title for each in wide if group_kind(each.manifest) != _CUSTOM_KIND):
         yield (
-            f"{names}: belong to a whole cluster, where the engine needs the right to make them and another release of"
-            " the chart may have them already; see whether a value leaves them out"
+            f"for a whole cluster: {names}; the engine needs the right to make that, and another release of the chart"
+            " may have it already: see whether a value leaves it out"
         )
     if release.custom_kinds or any(group_kind(each.manifest) == _CUSTOM_KIND for each in wide):
         yield f"{release.title}: its chart brings CustomResourceDefinitions, which stay once a burst has ended"

@@ -17,6 +17,7 @@ from reconciler.cli import options, printing
 from reconciler.cli.actions.plans.markdown import markdown_plan
 from reconciler.cli.actions.remote import problems_of
 from reconciler.cli.actions.visibility import (
+    note_new_branch,
     warn_of_old_observations,
     warn_without_fleet,
     warn_without_observations,
@@ -57,6 +58,7 @@ def plan(
         if what_if:
             world, memory, supposed = supposed_world(world, memory, what_if)  # noqa: PLW2901 - the world from here on
         decision, rendered = draft(world, decision_at(world, memory, at))
+        note_new_branch(settings, decision.tips.output, world.repository, begun=False)
         files = files_before(world.repository, decision.tips.output, rendered.commits) if as_diff else {}
     report = report_plan(decision, rendered)
     document = {"supposed": [*supposed], **json_value(report)}
