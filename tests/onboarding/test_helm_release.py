@@ -183,8 +183,12 @@ def test_workload_without_a_value_of_its_replicas_goes_out_in_copies() -> None:
     job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "train"}, "spec": {"template": {"spec": GPU}}}
     files = lent(released({"vllm-stack/templates/job.yaml": job}))
     assert template(files)["metadata"]["annotations"]["overspill.dev/replicas"] == "fixed"
-    assert "job/train: no value of the chart sets its replicas, so each placement is one copy of it" in files.notes
-    assert template(lent(released(), value="fixed"))["spec"]["helmConfig"][0]["values"]["engine"]["model"] == "llama"
+    assert (
+        "job/train: no value of the chart sets its replicas, so each placement is one copy of 1 replica" in files.notes
+    )
+    fixed = template(lent(released(), value="fixed"))
+    assert fixed["metadata"]["annotations"]["overspill.dev/replicas"] == "2"
+    assert "replicaCount" not in fixed["spec"]["helmConfig"][0]["values"]["engine"]
 
 
 def test_list_that_only_the_chart_has_is_copied_whole() -> None:

@@ -217,6 +217,8 @@ class ReplicaValue:
 
     path: Path
     """Empty for a workload of which each placement is one copy."""
+    copy: int | None = None
+    """The replicas of a copy, where the object states them."""
     because: str = ""
     """How it is known, where that is a guess."""
 
@@ -227,14 +229,15 @@ def replica_value(release: HelmRelease, workload: ChartObject, kinds: Kinds, giv
     Raises InvalidInput with those that might, where it stays open which does.
     """
     whole = merged(release.defaults, release.values)
+    scale = scale_paths(workload.manifest, kinds)
+    number = at(workload.manifest, scale[0]) if len(scale) == 1 else None
     if given == FIXED:
-        return ReplicaValue(path=())
+        return ReplicaValue(path=(), copy=number if type(number) is int and number > 0 else None)
     if given is not None:
         path = tuple(given.replace("[", ".").replace("]", "").split("."))
         if not all(path) or type(at(whole, path)) not in (int, type(None)) or _leads_nowhere(whole, path):
             raise InvalidInput(f"--replicas-value: no number stands at {given} in the values of chart {release.chart}")
         return ReplicaValue(path=path)
-    scale = scale_paths(workload.manifest, kinds)
     if len(scale) != 1:
         return ReplicaValue(path=())
     # 1. The template that made the workload reads it.
@@ -242,7 +245,6 @@ def replica_value(release: HelmRelease, workload: ChartObject, kinds: Kinds, giv
     if len(by_template) == 1:
         return ReplicaValue(path=by_template.pop())
     # 2. One value is called like replicas and is their number; one of the user's goes before one of the chart's.
-    number = at(workload.manifest, scale[0])
     named = [path for path in _counts((), whole) if number is None or at(whole, path) == number]
     own = [path for path in named if at(release.values, path) is not None]
     likely = own or named

@@ -47,7 +47,7 @@ def chart_spec(chart: ReleasedChart) -> Json:
 
 def chart_annotations(chart: ReleasedChart) -> dict[str, Json]:
     """Write what tells how many replicas a placement deploys, where no value of the chart does."""
-    return {} if chart.value.path else {REPLICAS: FIXED}
+    return {} if chart.value.path else {REPLICAS: str(chart.value.copy or FIXED)}
 
 
 def _helm_config(chart: ReleasedChart) -> dict[str, Json]:
@@ -88,7 +88,8 @@ def chart_notes(chart: ReleasedChart, desired: Desired, workspace: Workspace) ->
     release, kinds = chart.release, desired.kinds
     objects = [each for each in release.objects if each.name]
     if not chart.value.path:
-        yield f"{chart.workload.title}: no value of the chart sets its replicas, so each placement is one copy of it"
+        copy = f"one copy of {count(chart.value.copy or 1, 'replica')}"
+        yield f"{chart.workload.title}: no value of the chart sets its replicas, so each placement is {copy}"
     elif chart.value.because:
         path = ".".join(chart.value.path)
         yield f"values.{path}: sets the replicas of {chart.workload.title}, {chart.value.because}; see that it does"
