@@ -61,9 +61,8 @@ def _deployed(labels: Mapping[str, Json], cluster: ClusterName, namespace: str, 
     own = {secret: each for secret, each in labels.items() if each.get("name") == name}
     if not own:
         hint = nearest(name, {str(each.get("name")) for each in labels.values()})
-        raise InvalidInput(
-            f"{cluster} has no Helm release {namespace}/{name} ({hint or 'there is none: try another --namespace'})"
-        )
+        none = "there is none: try another --namespace; charts that Argo CD renders are no releases, lend their objects"
+        raise InvalidInput(f"{cluster} has no Helm release {namespace}/{name} ({hint or none})")
     newest = sorted(own, key=lambda secret: int(own[secret].get("version") or 0))
     deployed = [secret for secret in newest if own[secret].get("status") == _DEPLOYED]
     if not deployed:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     "--filename",
     "manifests",
     type=options.ExistingPath(dir_okay=False, allow_dash=True),
-    help="Read the objects from this file, as `kubectl get -o yaml` prints them, and not from the cluster.",
+    help="Read the objects from this file, as `kubectl get -o yaml` or `helm get manifest` print them, and not live.",
 )
 @click.option(
     "--missing",
