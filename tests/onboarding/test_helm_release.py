@@ -109,6 +109,16 @@ def test_a_release_becomes_its_chart_with_the_values_of_its_user() -> None:
     assert (made.ref and made.ref.kind, made.ref and made.ref.name) == ("Deployment", "vllm-engine")
 
 
+def test_a_chart_may_put_its_workload_into_another_namespace() -> None:
+    made = workload("vllm-engine", 2, GPU)
+    made["metadata"] |= {"namespace": "gpu"}
+    files = lent(released({ENGINE: made}))
+    assert template(files)["metadata"]["annotations"] == {"overspill.dev/workload": "Deployment/gpu/vllm-engine"}
+    assert template(files)["spec"]["namespaces"] == ["demo", "gpu"]
+    desired = assembled({"clusters/all.yaml": FLEET.replace("ENGINE", "argocd"), **files.files})
+    assert [problem for problem in desired.problems if problem.severity is Severity.ERROR] == []
+
+
 def test_what_comes_along_with_a_chart_is_told() -> None:
     secretive = {**GPU, "volumes": [{"name": "t", "secret": {"secretName": "token"}}]}
     scaler = {"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler", "metadata": {"name": "vllm"}}

@@ -83,6 +83,12 @@ class LiveWorkload:
         return str(at(self.manifest, ("metadata", "namespace")) or "default")
 
     @property
+    def namespaces(self) -> tuple[str, ...]:
+        """The namespaces of a template of it; a chart may put the object elsewhere than its release is."""
+        release = () if self.chart is None else (self.chart.release.namespace,)
+        return tuple(dict.fromkeys((*release, self.namespace)))
+
+    @property
     def title(self) -> str:
         """The object in messages."""
         return f"{self.manifest.get('kind')} {self.namespace}/{self.name}"
@@ -261,7 +267,7 @@ def _chart_template(
     """Return the document of a template of a chart, and what a person has to know of it."""
     others = tuple(name for name in sorted(desired.clusters) if name != live.primary)
     own = workspace or Workspace(
-        name=workload.workspace, primary=live.primary, clusters=others, namespaces=(live.namespace,)
+        name=workload.workspace, primary=live.primary, clusters=others, namespaces=live.namespaces
     )
     document = _document(live, workload, desired.kinds, chart_spec(chart), chart_annotations(chart))
     manifests = [each.manifest for each in chart.release.objects]
@@ -281,7 +287,7 @@ def _document(
         "apiVersion": "gpr.kubeslice.io/v1alpha1",
         "kind": "WorkloadTemplate",
         "metadata": {"name": workload.name, "annotations": {**counted, **(annotations or {})}},
-        "spec": {"workspaceName": workload.workspace, "namespaces": [live.namespace], **spec},
+        "spec": {"workspaceName": workload.workspace, "namespaces": [*live.namespaces], **spec},
     }
 
 
@@ -456,7 +462,7 @@ def _workspace_text(live: LiveWorkload, name: WorkspaceName, desired: Desired) -
         "apiVersion": _API_VERSION,
         "kind": "Workspace",
         "metadata": {"name": name},
-        "spec": {"primaryCluster": live.primary, "clusters": [live.primary, *others], "namespaces": [live.namespace]},
+        "spec": {"primaryCluster": live.primary, "clusters": [live.primary, *others], "namespaces": [*live.namespaces]},
     }
     return (
         "# yaml-language-server: $schema=../schemas/Workspace.json\n"
