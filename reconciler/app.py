@@ -55,10 +55,12 @@ from reconciler.model.tree import Identity
 from reconciler.model.units import format_duration
 from reconciler.ports import Charts, ClusterView, EventSink, OutputFiles, Repository, Wake
 from reconciler.settings import Settings
+from reconciler.text.redaction import without_query
 
 if TYPE_CHECKING:
     from reconciler.access.rights import Access
     from reconciler.api.security.callers import Callers, IssuerLogin
+    from reconciler.core.onboarding.helm_release import HelmRelease
     from reconciler.core.onboarding.lend import LiveWorkload
     from reconciler.core.readiness.question import ServiceAccountName
     from reconciler.daemon.inspection import Surroundings
@@ -158,16 +160,30 @@ def live_workload(
 
     Raises InvalidInput where there is none, or no login to the cluster, and Transient where it does not answer.
     """
-    kubeconfig = checked_kubeconfig(settings)
     from reconciler.adapters.kube.live_objects import read_live_workload  # noqa: PLC0415 - slow to import
 
+    kubeconfig, connection = _way_to(settings, desired, primary, "kubectl get KIND NAME -o yaml")
+    return read_live_workload(kubeconfig, primary, connection, wanted, desired.kinds)
+
+
+def live_release(settings: Settings, desired: Desired, primary: ClusterName, wanted: tuple[str, str]) -> HelmRelease:
+    """Read a Helm release, by its namespace and name, from the cluster that runs it; errors as in `live_workload`."""
+    from reconciler.adapters.kube.live_release import read_live_release  # noqa: PLC0415 - slow to import
+
+    kubeconfig, connection = _way_to(settings, desired, primary, "helm get manifest RELEASE")
+    return read_live_release(kubeconfig, primary, connection, wanted)
+
+
+def _way_to(settings: Settings, desired: Desired, primary: ClusterName, printing: str) -> tuple[Path, Connection]:
+    """Return the login to a cluster. Raises InvalidInput where there is none; `printing` prints what may replace it."""
+    kubeconfig = checked_kubeconfig(settings)
     connection = desired.clusters[primary].connection or Connection(context=primary)
     if kubeconfig is None or not connection.context:
         raise InvalidInput(
             f"no kubeconfig leads to cluster {primary} (pass --kubeconfig PATH, or --filename with what"
-            " `kubectl get KIND NAME -o yaml` prints)"
+            f" `{printing}` prints)"
         )
-    return read_live_workload(kubeconfig, primary, connection, wanted, desired.kinds)
+    return kubeconfig, connection
 
 
 @contextmanager
@@ -189,7 +205,7 @@ def inspected(
 
         memory = _memory(repository)
         around = Surroundings(
-            url=logs.redact(settings.repo),
+            url=logs.redact(without_query(settings.repo)),
             rehearsal=repository,
             host=GitHost(settings.repo, _credentials(settings), timeout=PATIENCE.total_seconds()),
             servers=KubeInquiry(kubeconfig, clock=SystemClock(), patience=PATIENCE, plugins=settings.login_plugins),
@@ -276,6 +292,8 @@ def serve(settings: Settings) -> None:
         log.info("watching", line=_describe_sources(settings, address))
         if not files and not clusters and not (address and settings.push_token):
             log.warning("no observations", line=WITHOUT_OBSERVATIONS)
+        if address and not (settings.api_tokens or settings.api_tokens_file or settings.issuer):
+            log.warning("no callers", line=WITHOUT_CALLERS)
         alarms.start()
         stack.callback(alarms.stop)
         loop.run()
@@ -302,6 +320,11 @@ def _flush_webhooks(webhooks: EngineWebhooks) -> None:
 NO_OBSERVATIONS = "no observations: every cluster counts as unseen and nothing new is placed"
 WITHOUT_OBSERVATIONS = (
     f"{NO_OBSERVATIONS} (pass --kubeconfig PATH or --observations PATH, or to `run` --listen and a push token)"
+)
+
+WITHOUT_CALLERS = (
+    "nobody may call the API: without tokens --listen answers for its health, and takes pushes that bear a secret"
+    f" (make a token with `overspill token`, and name its file in {PREFIX}API_TOKENS_FILE)"
 )
 
 
@@ -397,7 +420,7 @@ def _certificate(settings: Settings) -> ssl.SSLContext | None:
 def _describe_sources(settings: Settings, address: str) -> str:
     """Describe the repository and the sources of observations on one line."""
     parts = [
-        f"watching {logs.redact(settings.repo)}: {settings.source_branch} -> {settings.output_branch}",
+        f"watching {logs.redact(without_query(settings.repo))}: {settings.source_branch} -> {settings.output_branch}",
         f"observations from {settings.observations}" if settings.observations else "",
         f"clusters of {settings.kubeconfig}" if settings.kubeconfig else "",
         f"signals from {settings.prometheus}" if settings.prometheus else "",

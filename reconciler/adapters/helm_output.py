@@ -33,6 +33,8 @@ _TAG = "tag:yaml.org,2002:"
 _SCALARS = frozenset({"str", "int", "float", "bool", "null"})
 _MERGE = f"{_TAG}merge"
 # libyaml searches all earlier directives at each one, and reads UTF-16 after a byte order mark.
+_DOCUMENT_START = re.compile(r"^---[ \t]*(?:#.*)?$", re.MULTILINE)
+_SOURCE = re.compile(r"^# Source: (.+)$", re.MULTILINE)
 _DIRECTIVE = re.compile(rb"(?:^|[\r\n]|\xc2\x85|\xe2\x80[\xa8\xa9])%TAG|^\xff\xfe|^\xfe\xff")
 
 
@@ -52,6 +54,14 @@ def objects(output: bytes, what: str) -> Iterator[dict[str, Json]]:
             yield document
     except yaml.YAMLError as error:
         raise InvalidInput(f"{what}: the manifests are not YAML: {shortened(str(error), 300)}") from error
+
+
+def sourced_objects(output: str, what: str) -> Iterator[tuple[str, dict[str, Json]]]:
+    """Parse objects like `objects`, each with the template that made it, as Helm notes it; empty where it does not."""
+    for part in _DOCUMENT_START.split(output):
+        source = _SOURCE.search(part)
+        for manifest in objects(part.encode(), what):
+            yield (source[1].strip() if source else ""), manifest
 
 
 class _ScalarTypes(yaml.resolver.Resolver, yaml.constructor.SafeConstructor):

@@ -105,6 +105,8 @@ def _git(world: World, memory: Memory, around: Surroundings) -> tuple[list[Check
             absent = error
         return [git.source_result(world.source_branch, None, absent)], None
     results = [git.source_result(world.source_branch, tips.source, None), git.files_result(desired)]
+    unset = git.repo_url_result(desired)
+    results += [unset] if unset is not None else []
     results += git.template_source_results(desired)
     try:
         others = () if tips.output else world.repository.branch_names()

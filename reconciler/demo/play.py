@@ -14,8 +14,8 @@ from reconciler.demo.branch_log import FORMAT, LandedCommit, read_log
 from reconciler.demo.farewell import last_lines, path_from_here, write_guide
 from reconciler.demo.keys import Key
 from reconciler.demo.live import opened_view
-from reconciler.demo.process import run_daemon
-from reconciler.demo.stage import PROGRAM, DemoDirectory, commit, edit_fields, prepare, revert
+from reconciler.demo.process import left_by_signals, run_daemon
+from reconciler.demo.stage import PROGRAM, DemoDirectory, claimed, commit, edit_fields, prepare, revert
 from reconciler.demo.story import PLAYGROUND, Act, Timing, acts, timing
 from reconciler.demo.view import ClusterScene, DemoTime, PlacementScene, View, WallTime
 from reconciler.demo.world import DemoWorld
@@ -61,10 +61,15 @@ def demo(out: Path, *, tempo: float = 1.0, plain: bool = False) -> int:
 
     `tempo` scales the windows of the story: 0.5 takes about half as long. A terminal shows a picture, and the world
     goes on after the story until a person ends it; `plain` is as without a terminal. Raises InvalidInput if the
-    directory is not a demo's, or git cannot be run.
+    directory is not a demo's, another demo plays there, or git cannot be run.
     """
-    script, clock = timing(tempo), WallTime()
     stage = DemoDirectory(out=out.absolute())
+    with left_by_signals(), claimed(stage):
+        return _play(stage, tempo, plain=plain)
+
+
+def _play(stage: DemoDirectory, tempo: float, *, plain: bool) -> int:
+    script, clock = timing(tempo), WallTime()
     prepare(stage)
     try:
         with opened_view(clock, plain=plain) as view:

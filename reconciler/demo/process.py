@@ -86,19 +86,25 @@ class Daemon:
 def run_daemon(
     command: Sequence[str], *, directory: Path, environment: Mapping[str, str], log: Path
 ) -> Iterator[Daemon]:
-    """Start the daemon, and end it with the block in any case. Call it in the main thread.
+    """Start the daemon, and end it with the block in any case; see `left_by_signals`."""
+    with left_by_signals():
+        daemon: Daemon | None = None
+        try:
+            with _held_signals():
+                daemon = Daemon(command, directory=directory, environment=environment, log=log)
+            yield daemon
+        finally:
+            if daemon is not None:
+                daemon.stop()
 
-    SIGTERM and SIGHUP leave the block as Ctrl-C does.
-    """
+
+@contextlib.contextmanager
+def left_by_signals() -> Iterator[None]:
+    """Let SIGTERM and SIGHUP leave the block as Ctrl-C does. Call it in the main thread."""
     before = _handle_signals(_leave)
-    daemon: Daemon | None = None
     try:
-        with _held_signals():
-            daemon = Daemon(command, directory=directory, environment=environment, log=log)
-        yield daemon
+        yield
     finally:
-        if daemon is not None:
-            daemon.stop()
         _restore(before)
 
 

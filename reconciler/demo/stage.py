@@ -7,11 +7,13 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 import reconciler
+from reconciler.adapters.operating_system import lock
 from reconciler.core.schema import yaml
 from reconciler.errors import InvalidInput
 
@@ -120,14 +122,37 @@ PROGRAM = (sys.executable, "-m", "reconciler")
 """The command that starts this installation, also if it is not on the PATH."""
 
 
-def prepare(stage: DemoDirectory) -> None:
-    """Make the directory; that of an earlier demo is replaced, any other is refused."""
+@contextmanager
+def claimed(stage: DemoDirectory) -> Iterator[None]:
+    """Make the directory, and hold it until the block ends; that of an earlier demo is replaced, any other is refused.
+
+    Raises InvalidInput where another demo holds it.
+    """
     _clear(stage.out)
     try:
-        stage.observations.mkdir(parents=True)
-        (stage.out / _MARKER).write_text(
-            "Made by `overspill demo`, which replaces this directory when it runs again.\n"
-        )
+        stage.out.mkdir(parents=True, exist_ok=True)
+        # Where two demos begin at once, one of them makes the marker.
+        descriptor = os.open(stage.out / _MARKER, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o644)
+    except FileExistsError as error:
+        raise _in_use(stage.out) from error
+    except OSError as error:
+        raise InvalidInput(f"writing {stage.out}: {error.strerror} (try another --out)") from error
+    with os.fdopen(descriptor, "w", encoding="utf-8") as marker:
+        if not lock(descriptor):
+            raise _in_use(stage.out)
+        marker.write("Made by `overspill demo`, which replaces this directory when it runs again.\n")
+        marker.flush()
+        yield
+
+
+def _in_use(out: Path) -> InvalidInput:
+    return InvalidInput(f"another demo plays in {out} now (try another --out)")
+
+
+def prepare(stage: DemoDirectory) -> None:
+    """Fill a claimed directory: a bare remote, and a person's clone of it with the layout of a fleet repository."""
+    try:
+        stage.observations.mkdir()
     except OSError as error:
         raise InvalidInput(f"writing {stage.out}: {error.strerror} (try another --out)") from error
     stage.git("init", "-q", "--bare", "--initial-branch=main", str(stage.remote), directory=stage.out)
@@ -204,6 +229,9 @@ def _clear(out: Path) -> None:
     directory = out.is_dir() and not out.is_symlink()
     if not directory or (any(out.iterdir()) and not (out / _MARKER).is_file()):
         raise InvalidInput(f"{out} is there already, and no demo made it (try another --out)")
+    with suppress(FileNotFoundError), (out / _MARKER).open("r+b") as marker:
+        if not lock(marker.fileno()):
+            raise _in_use(out)
     try:
         shutil.rmtree(out)
     except OSError as error:

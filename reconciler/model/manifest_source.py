@@ -32,6 +32,26 @@ class PathSource:
         return f"{commit}:{self.path}" if commit else self.path
 
 
+@dataclass(frozen=True, slots=True, order=True, kw_only=True)
+class Companion:
+    """A live object beside a workload that placements of it take along: a ConfigMap or a Service."""
+
+    kind: str
+    namespace: str
+    name: str
+
+    @property
+    def title(self) -> str:
+        """The object in messages."""
+        return f"{self.kind} {self.namespace}/{self.name}"
+
+    def is_meant(self, manifest: Mapping[str, Any]) -> bool:
+        """Tell whether an object is this one."""
+        metadata = manifest["metadata"]
+        named = manifest["apiVersion"], manifest["kind"], metadata.get("namespace"), metadata["name"]
+        return named == ("v1", self.kind, self.namespace, self.name)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkloadSource:
     """A live object on the primary cluster of the template's workspace."""
@@ -41,6 +61,8 @@ class WorkloadSource:
     """Its API group; empty for the core group."""
     namespace: str
     name: str
+    companions: tuple[Companion, ...] = ()
+    """Objects of its namespace that come along as they are there; sorted, each once."""
     digest: str = ""
     """The only version that may be deployed; empty for the one that is there."""
 

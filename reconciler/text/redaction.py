@@ -71,12 +71,17 @@ _IMAGE_AFTER_PORT = (
     r"@sha(?:256|384|512):(?![^\s<>'\"]{0,200}@)"
 )
 """A reference to a port and an image with a digest; any other @ behind it may end a password that has a slash."""
+_PORTLESS = r"[^\s/:@<>'\".]+(?<!localhost)"
+"""A word of a login, or the name of a host within one network; other names of hosts have a dot."""
 _LOGIN = re.compile(
     r"(?<=://)(?:(?>\{\{[^{}\n]{0,80}\}\}|[^\s/:@<>'\"])+"
     rf":(?!\d{{1,5}}/|{_IMAGE_AFTER_PORT})(?>\{{\{{[^{{}}\n]{{0,80}}\}}\}}|[^\s<>'\"]){{1,200}}"
+    rf"|{_PORTLESS}:\d{{1,5}}/[^\s<>'\"]{{1,200}}(?=@(?!v?\d|sha(?:256|384|512):))"
+    r"|[^\s/:@<>'\"]+:\d{1,5}/[^\s<>'\"]{1,200}(?=@[a-z0-9-]+(?:\.[a-z0-9-]+)*\.[a-z]{2,10}(?:[:/?#\s'\"]|\Z))"
     r"|(?>\{\{[^{}\n]{0,80}\}\}|[^\s/@<>'\"])+)@"
 )
-"""A login in a URL, up to the last @ where it has a password: people put slashes into those. A port is no password."""
+"""A login in a URL, up to the last @ where it has a password: people put slashes into those. A port is no password,
+unless its host is a bare word, or a host follows the @, as in ``bot:1234/S3cret@git.example.com``."""
 _QUOTE = r"\\*[\"']?"
 _NAMED = re.compile(
     r"(?i)((?:password|passwd|passphrase|\bpwd(?!=/)|token|secret|api[_-]?key|access[_-]?key|signature|\bsig|credential"
@@ -154,6 +159,12 @@ def redacted(text: str) -> str:
     if _PART.search(text) is None:
         return text
     return _LONG.sub(_clear, text)
+
+
+def without_query(url: str) -> str:
+    """Return the address of a repository as messages show it: its query may be a credential of any form."""
+    address, query, _ = url.partition("?")
+    return f"{address}?{REDACTED}" if query and "://" in address else url
 
 
 def _without_login(login: re.Match[str]) -> str:

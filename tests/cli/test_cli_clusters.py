@@ -100,6 +100,14 @@ def test_what_is_supposed_comes_on_top_of_what_is_watched(terminal: Terminal) ->
         assert [(place["cluster"], place["replicas"]) for place in places] == expected
 
 
+def test_supposition_about_a_cluster_that_cannot_be_watched_says_why(terminal: Terminal, clusters: Clusters) -> None:
+    clusters.all[0].token = "another"
+    result = terminal("plan", "--what-if", "llm/vllm+3")
+    assert result.exit_code == 1
+    assert "worker-1 has not been observed, so there is nothing to add it to" in result.stderr
+    assert "warning: cluster worker-1: cannot be watched: does not take our credentials" in result.stderr
+
+
 def test_cluster_without_a_context_is_told_and_left_to_other_sources(terminal: Terminal, clusters: Clusters) -> None:
     clusters.know(2)
     clusters.scale(2)

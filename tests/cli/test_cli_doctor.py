@@ -313,7 +313,8 @@ def test_argo_cd_whose_cluster_is_not_described_is_told(overspill: Terminal, rea
     assert (place, readiness) == ("Argo CD", "unknown")
     assert seen.endswith("what it says of placements is not seen (set its spec.argocd.connection)")
     assert remedy.endswith(
-        "config get-contexts --output=name  # one of it: spec.argocd.connection.context of fleet.yaml"
+        "config get-contexts --output=name  # the one of Argo CD's cluster goes to spec.argocd.connection.context of"
+        " fleet.yaml"
     )
 
 
@@ -324,12 +325,30 @@ def test_fleet_without_an_address_for_engines_is_told_where_they_need_it(
     fleet.commit(
         "main", {"fleet.yaml": FILES["fleet.yaml"].replace('repoURL: "https://git.example.com/ml/fleet.git", ', "")}
     )
-    rows = others(results(overspill))
-    assert [(place, readiness, remedy) for place, readiness, _, remedy in rows] == [
-        ("worker-2", "missing", "overspill bootstrap flux --cluster worker-2"),
-        ("Argo CD", "missing", "overspill bootstrap argocd"),
-    ]
-    assert all("the Fleet has no spec.repoURL" in seen for _, _, seen, _ in rows)
+    unset = (
+        "git", "missing",
+        "spec.repoURL: not set, so Argo CD and Flux cannot be told where to fetch the output branch",
+        "set spec.repoURL of fleet.yaml; then `overspill bootstrap`",
+    )  # fmt: skip # a row as it is printed
+    assert others(results(overspill)) == [unset]
+    overspill.env["OVERSPILL_KUBECONFIG"] = ""
+    assert unset in others(results(overspill))
+
+
+def test_companions_that_may_not_be_read_are_told_by_their_names(
+    overspill: Terminal, ready: ReadyFleet, fleet: Remote
+) -> None:
+    head, _ = FILES["template.yaml"].split("  manifestResources:")
+    source = "  from: {workload: {kind: Deployment, namespace: demo, name: vllm}, companions: [configmap/settings]}\n"
+    fleet.commit("main", {"template.yaml": head + source})
+    allowed = "rights to companions: {} list and watch configmaps settings in namespace demo"
+    rows = results(overspill, exit_code=0)
+    assert ("worker-1", "ok", allowed.format("may"), "") in rows
+    ready.primary.denied.add("demo/configmaps/settings")
+    denied = allowed.format("overspill-system/overspill may not")
+    assert [row for row in others(results(overspill)) if row[1] == "missing"] == [
+        ("worker-1", "missing", denied, GRANT),
+    ]  # fmt: skip # a row as it is printed
 
 
 def test_namespace_that_each_placement_makes_need_not_be_there(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -240,6 +241,16 @@ def test_a_directory_with_something_else_is_refused_before_any_cluster_is_asked(
     Path("fleet/notes.txt").write_text("mine\n")
     result = terminal(*INIT)
     assert (result.exit_code, "is not empty: it holds notes.txt" in result.stderr) == (1, True)
+    assert not contexts.servers[0].asked
+
+
+def test_a_repository_with_commits_is_refused_before_any_cluster_is_asked(
+    terminal: Terminal, contexts: Contexts
+) -> None:
+    for words in (["init", "-q", "fleet"], ["-C", "fleet", "commit", "-q", "--allow-empty", "-m", "Begin"]):
+        subprocess.run(["git", "-c", "user.name=Ada", "-c", "user.email=ada@example.com", *words], check=True)
+    result = terminal(*INIT, "--primary", "worker-1", "--git")
+    assert (result.exit_code, "with commits already (try without --git)" in result.stderr) == (1, True)
     assert not contexts.servers[0].asked
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
 from contextlib import ExitStack
 from datetime import UTC, datetime
@@ -255,8 +256,9 @@ def test_observations_that_lack_the_workload_show_its_burst_by_its_template(
 ) -> None:
     (tmp_path / "live.json").write_text(json.dumps({"apiVersion": "apps/v1", "kind": "Deployment", **DEPLOYMENT}))
     (tmp_path / "observed.yaml").write_text(OBSERVED.format(now=datetime.now(UTC)))
-    files = ("-f", str(tmp_path / "live.json"), "--observations", str(tmp_path / "observed.yaml"))
+    files = ("-f", str(tmp_path / "live.json"), "--observations", os.path.relpath(tmp_path / "observed.yaml"))
     printed = lend(terminal, fleet, *files)
+    assert f"--observations {Path.cwd()}" in printed  # it is typed in the directory of the fleet
     assert "had been missing on worker-1 for 10s, with the requests of its template?" in printed
     assert [line.split()[3:5] for line in printed.splitlines() if line.startswith("Place")] == [["worker-2", "2"]]
 
@@ -277,6 +279,21 @@ def test_the_only_workload_of_a_file_needs_no_name_and_a_reference_shows_its_pla
     assert (
         "Deployment demo/vllm on worker-1 is lent already by template demo/vllm in templates/vllm.yaml" in again.stderr
     )
+
+
+def test_a_reference_with_companions_shows_its_plan_from_the_cluster(
+    terminal: Terminal, fleet: Path, clusters: Clusters
+) -> None:
+    clusters.primary.put("configmaps", SETTINGS)
+    printed = lend(terminal, fleet, "--reference", "--companions", "--kubeconfig", str(clusters.kubeconfig))
+    (row,) = [line.split() for line in printed.splitlines() if line.startswith("Place")]
+    assert (row[1], row[3], row[4]) == ("demo/vllm", "worker-2", "2")
+    text = (fleet / "templates" / "vllm.yaml").read_text()
+    assert "- configmap/settings" in text
+    assert "MODEL" not in text
+    alone = ("--fleet", str(fleet), "--primary", "worker-1", "--companions")
+    refused = terminal("lend", "deployment/vllm", "-n", "demo", *alone)
+    assert (refused.exit_code, "--companions goes with --reference" in refused.stderr) == (2, True)
 
 
 def test_a_file_of_several_workloads_has_them_named(terminal: Terminal, fleet: Path, tmp_path: Path) -> None:

@@ -42,6 +42,8 @@ def test_once_with_nothing_to_do_commits_nothing(overspill: Terminal, fleet: Rem
     before = fleet.tip("placements")
     assert overspill.done("once") == "Nothing to change.\n"
     assert fleet.tip("placements") == before
+    looked = overspill("plan", "--output-branch", "placemnts")
+    assert "'placemnts' is not there, so that nothing counts as placed; there is 'placements'" in looked.stderr
     misspelt = overspill("once", "--output-branch", "placemnts")
     assert misspelt.exit_code == 0
     assert "'placemnts' was not there and begins anew; there is 'placements'" in misspelt.stderr
@@ -153,6 +155,20 @@ def test_run_says_what_it_watches_and_commits_once_a_file_of_observations_change
     see(missing=1)
     running.wait_for("burst(llm/vllm): 1 replica on worker-2")
     assert running.end(signal.SIGINT) == 0
+
+
+def test_run_that_listens_without_tokens_says_that_nobody_may_call_the_api(
+    daemon: Callable[..., Daemon], tmp_path: Path
+) -> None:
+    running = daemon("--listen", "127.0.0.1:0")
+    assert "make a token with `overspill token`" in running.wait_for("nobody may call the API")
+    assert running.end(signal.SIGINT) == 0
+    access = tmp_path / "access.yaml"
+    access.write_text("tokens: []\n")
+    running = daemon("--listen", "127.0.0.1:0", OVERSPILL_API_TOKENS_FILE=str(access))
+    running.wait_for("has not been observed")  # by the first pass, after all that is said of the settings
+    assert running.end(signal.SIGINT) == 0
+    assert not any("nobody may call" in line for line in running.lines)
 
 
 def test_run_tells_a_problem_when_it_comes_and_when_it_goes(

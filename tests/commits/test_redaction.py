@@ -59,6 +59,8 @@ SAYINGS = (
     f"dial postgres://app:$(PG)/{PASSWORD}@db failed",
     f"dial postgres://app:$(PG)/x@sha256:0a{PASSWORD}@db failed",
     f"clone https://{DEPLOY_TOKEN}:$(X)@git.example.com/a failed",
+    f"clone https://bot:1234/{PASSWORD}@git failed",
+    f"clone https://jane.doe:1234/{PASSWORD}@git.example.com/fleet.git failed",
 )
 SECRETS = (PASSWORD, DEPLOY_TOKEN, *TOKENS)
 
@@ -86,6 +88,8 @@ def test_credentials_are_taken_out_and_the_rest_stays(saying: str) -> None:
         "secret registry-credentials-read not found; the token has expired",
         "revert commit " + "0a1b2c3d4e" * 4,
         "Get https://registry.example.com:5000/acme/image@sha256:" + "0a1b2c3d" * 8,
+        "cannot reach https://git.example.com:8443/npm/@scope/pkg@1.2.3/index and http://localhost:8080/a@b",
+        "get https://proxy:3128/module@v1.2.3 and oci://registry:5000/vllm@sha256:0a",
         "password: authentication failed; pwd=/srv/fleet; --token is missing",
         "dial postgres://$(USER):$(PASS)@db and https://$(TOKEN)@git and redis://bot:${PASS}@cache",
         "dial postgres://{{ .Values.user }}:{{ .Values.pass }}@db and amqp://{{.Values.user}}:{{.Values.pass}}@mq",

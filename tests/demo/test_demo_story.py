@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -164,6 +165,28 @@ def test_an_interrupt_takes_the_daemon_along_and_the_next_demo_replaces_what_it_
         assert processes_about(out) == []
 
 
+def test_a_signal_before_the_daemon_runs_leaves_as_an_interrupt_does(tmp_path: Path) -> None:
+    out = tmp_path / "demo-out"
+    process = start(out)
+    wait_for((out / "remote.git").exists, process)
+    process.send_signal(signal.SIGTERM)
+    _, complained = process.communicate(timeout=60)
+    assert (process.returncode, complained.strip()) == (130, "")
+    assert processes_about(out) == []
+
+
+def test_a_second_demo_in_the_same_directory_is_refused_and_the_first_goes_on(tmp_path: Path) -> None:
+    out = tmp_path / "demo-out"
+    process = start(out)
+    number = wait_for_daemon(out, process)
+    refused = CliRunner().invoke(main, ["demo", "--out", str(out)])
+    assert (refused.exit_code, refused.stderr) == (1, f"error: another demo plays in {out} now (try another --out)\n")
+    assert (out / "remote.git").is_dir()
+    assert [each for each, words in processes_about(out) if "run" in words] == [number]
+    process.send_signal(signal.SIGTERM)
+    process.communicate(timeout=60)
+
+
 def test_a_step_that_does_not_happen_is_told_and_fails(tmp_path: Path) -> None:
     out = tmp_path / "demo-out"
     process = start(out)
@@ -195,14 +218,22 @@ def test_somebody_elses_directory_is_refused(tmp_path: Path, there: str) -> None
 
 def wait_for_daemon(out: Path, demo: subprocess.Popen[str]) -> int:
     """Wait until a demo has started its daemon, and return its process id."""
+    found: list[int] = []
+
+    def runs() -> bool:
+        found[:] = [number for number, words in processes_about(out) if "run" in words]
+        return bool(found)
+
+    wait_for(runs, demo)
+    return found[0]
+
+
+def wait_for(seen: Callable[[], bool], demo: subprocess.Popen[str]) -> None:
     until = time.monotonic() + 60
-    while True:
-        found = [number for number, words in processes_about(out) if "run" in words]
-        if found:
-            return found[0]
+    while not seen():
         assert time.monotonic() < until
         assert demo.poll() is None
-        time.sleep(0.1)
+        time.sleep(0.05)
 
 
 def processes_about(out: Path) -> list[tuple[int, list[str]]]:

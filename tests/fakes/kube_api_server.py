@@ -48,7 +48,8 @@ class Cluster:
         self.kinds: dict[str, list[str]] = {}
         """The plurals of each group and version that is asked for them."""
         self.denied: set[str] = set()
-        """What no login may read: with their group, or in one namespace (``argocd/applications.argoproj.io``)."""
+        """What no login may read: with their group, in one namespace (``argocd/applications.argoproj.io``), or one
+        object of it (``demo/configmaps/settings``)."""
         self.account = ""
         self.ahead = 0
         """Seconds that its clock is ahead of ours."""
@@ -170,7 +171,8 @@ class Handler(BaseHTTPRequestHandler):
         else:
             wanted = review["spec"]["resourceAttributes"]
             name = f"{wanted['resource']}.{wanted['group']}" if wanted.get("group") else wanted["resource"]
-            denied = {name, f"{wanted.get('namespace')}/{name}"} & cluster.denied
+            place = f"{wanted.get('namespace')}/{name}"
+            denied = {name, place, f"{place}/{wanted.get('name')}"} & cluster.denied
             self._answer(201, {**review, "status": {"allowed": not denied}})
 
     def do_PATCH(self) -> None:

@@ -55,7 +55,10 @@ def test_a_cluster_without_the_secret_that_a_patch_refers_to_is_passed_over() ->
     (refusal,) = change.refused
     assert (refusal.reason, refusal.subset) == (Reason.NEEDS_FIRST, "rented")
     assert refusal.message == "has no Secret ml/login, which Deployment vllm in subset rented needs"
-    assert refusal.remedy == "create it there and list it in its spec.provides.secrets, or ship it with the workload"
+    assert refusal.remedy == (
+        "create it there and list it in its spec.provides.secrets (what a list does not name, the cluster lacks), or"
+        " ship it with the workload"
+    )
 
 
 def test_whatever_pods_refer_to_is_asked_of_a_patch_too() -> None:

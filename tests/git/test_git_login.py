@@ -13,6 +13,7 @@ import pytest
 from reconciler.adapters.git import Credentials, GitRepository
 from reconciler.adapters.git.remote import check_address, failure, rejection
 from reconciler.errors import Conflict, InvalidInput, Transient
+from reconciler.text.redaction import REDACTED
 
 PASSWORD = "swordfish" + "-" + "42"
 
@@ -91,6 +92,15 @@ def test_password_in_the_url_is_taken_out_of_it(host, tmp_path, userinfo, login)
     assert set(server.logins) == {login}
     assert PASSWORD not in said
     assert all(PASSWORD not in path.read_text(errors="replace") for path in tmp_path.rglob("*") if path.is_file())
+
+
+def test_query_of_an_address_is_in_no_message(host, tmp_path):
+    said = _fetch(f"http://{host(404).address}/fleet.git?job={PASSWORD}&x=1", tmp_path)
+    assert f"/fleet.git?{REDACTED}" in said
+    assert PASSWORD not in said
+    with pytest.raises(InvalidInput) as caught:
+        check_address(f"gopher://git.example.com/fleet.git?job={PASSWORD}", None)
+    assert PASSWORD not in str(caught.value)
 
 
 def test_password_is_in_no_argument_list(monkeypatch, tmp_path):

@@ -51,6 +51,24 @@ def test_placement_that_was_ready_at_the_first_look_tells_nothing() -> None:
     assert not watch(record, ledger(made()), 2, NOW + seconds(700)).of(WORKER_2).starts
 
 
+def test_placement_that_is_ready_within_one_pass_is_measured_from_its_commit() -> None:
+    record = watch(TrackRecord(), ledger(), 0, NOW)
+    record = watch(record, ledger(made()), 1, NOW + seconds(20))
+    assert record.of(WORKER_2).time_to_ready(VLLM) == seconds(20)
+
+
+def test_placement_that_became_ready_out_of_sight_tells_nothing() -> None:
+    record = watch(TrackRecord(), ledger(), 0, NOW)
+    record = watch(record, ledger(made()), 0, NOW + seconds(20), seen=False)
+    assert not watch(record, ledger(made()), 2, NOW + seconds(600)).of(WORKER_2).starts
+
+
+def test_placement_that_a_person_brought_back_tells_nothing() -> None:
+    record = watch(TrackRecord(), ledger(made()), 2, NOW + seconds(300))
+    record = watch(record, ledger(), 0, NOW + seconds(600))
+    assert not watch(record, ledger(made()), 2, NOW + seconds(900)).of(WORKER_2).starts
+
+
 def test_placement_that_ended_before_it_was_ready_took_at_least_that_long() -> None:
     record = watch(TrackRecord(), ledger(made()), 0, NOW)
     record = watch(record, ledger(), 0, NOW + seconds(600))
@@ -77,7 +95,9 @@ def test_own_starts_of_a_workload_count_before_those_of_others() -> None:
 def test_cluster_out_of_sight_measures_nothing_meanwhile() -> None:
     there = ledger(made())
     record = watch(TrackRecord(), there, 0, NOW)
-    assert watch(record, there, 2, NOW + seconds(300), seen=False) is record
+    unseen = watch(record, there, 2, NOW + seconds(300), seen=False)
+    assert unseen.of(WORKER_2) is record.of(WORKER_2)
+    assert watch(unseen, there, 2, NOW + seconds(400), seen=False) is unseen
 
 
 def test_pass_without_a_change_keeps_the_same_record() -> None:

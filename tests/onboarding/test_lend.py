@@ -218,11 +218,6 @@ def test_an_unknown_kind_is_told_with_the_nearest_one() -> None:
         find_kind("deploymint", NO_KINDS)
 
 
-def test_a_release_is_lent_by_its_objects() -> None:
-    with pytest.raises(InvalidInput, match=r"objects of a Helm release are lent one by one \(`kubectl get all "):
-        find_kind("release", NO_KINDS)
-
-
 WORKSPACE = """\
 apiVersion: overspill.dev/v1alpha1
 kind: Workspace
@@ -352,6 +347,25 @@ def test_a_reference_comes_to_the_template_that_a_copy_is(path: Path) -> None:
     before = assembled({"clusters.yaml": FLEET, **copied.files}).templates[copied.workload]
     assert not after.unread
     assert (after.spec.manifests, after.ref, after.copy) == (before.spec.manifests, before.ref, before.copy)
+
+
+def test_a_reference_with_companions_holds_none_of_them_either() -> None:
+    live = LiveWorkload(primary=PRIMARY, manifest=DEPLOYMENT, companions=(SETTINGS, SERVICE, CLAIM))
+    files = lent_files(live, fleet(), workspace=None, policy={}, reference=True, companions=True)
+    spec = template(files)["spec"]
+    assert spec["from"]["companions"] == ["configmap/settings", "service/vllm"]
+    assert [step["name"] for step in spec["steps"]] == ["persistentvolumeclaim-models"]
+    assert any(note.startswith("ConfigMap settings and Service vllm: read live, by rights to") for note in files.notes)
+    read = {path: parse_file(text.encode()) for path, text in {"clusters.yaml": FLEET, **files.files}.items()}
+    unread = assemble(CommitId(""), read)
+    seen = ClusterObservation(cluster=PRIMARY, observed_at=datetime(2026, 11, 20, tzinfo=UTC))
+    seen = replace(seen, objects=tuple(map(observed_object, (DEPLOYMENT, SETTINGS, SERVICE))))
+    contents = observed_contents(unread.sources, Observed(clusters={PRIMARY: seen}))
+    made = assemble(CommitId(""), read, contents=contents).templates[files.workload]
+    assert not made.unread
+    assert {each.manifest["kind"] for each in made.spec.manifests} == {
+        "ConfigMap", "Deployment", "PersistentVolumeClaim", "Service",
+    }  # fmt: skip # a list of words
 
 
 def test_a_reference_stands_beside_the_objects_that_pods_need() -> None:

@@ -24,7 +24,7 @@ from reconciler.demo.keys import Key
 from reconciler.demo.live import Picture
 from reconciler.demo.picture import draw_frame
 from reconciler.demo.play import DemoPlay, commit_fleet
-from reconciler.demo.stage import DemoDirectory, prepare
+from reconciler.demo.stage import DemoDirectory, claimed, prepare
 from reconciler.demo.story import Act, Timing
 from reconciler.model.event import Event, Push
 from reconciler.settings import Settings
@@ -163,16 +163,17 @@ def play(
     """Play acts, then press keys at their seconds; return the film, and the time at its end."""
     stage, clock = FilmDirectory(out=out), FilmTime()
     film = Film(clock, columns, lines, keys)
-    prepare(stage)
-    commit_fleet(stage, film, timing)
-    film.daemon = FilmDaemon(stage, clock)
-    try:
-        demo = DemoPlay(stage, film, clock, film.daemon)
-        demo.perform(script)
-        if film.interactive:
-            demo.prove()
-            demo.improvise()
-        film.wait(1.0)
-    finally:
-        film.daemon.kill()
+    with claimed(stage):
+        prepare(stage)
+        commit_fleet(stage, film, timing)
+        film.daemon = FilmDaemon(stage, clock)
+        try:
+            demo = DemoPlay(stage, film, clock, film.daemon)
+            demo.perform(script)
+            if film.interactive:
+                demo.prove()
+                demo.improvise()
+            film.wait(1.0)
+        finally:
+            film.daemon.kill()
     return film, clock.now()

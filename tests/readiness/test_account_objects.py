@@ -63,6 +63,26 @@ def test_where_a_chart_leaves_its_kind_open_each_kind_that_is_known_may_be_read(
     assert granted <= rights(PRINTED)
 
 
+def test_companions_are_granted_by_their_names_and_secrets_never() -> None:
+    head, _ = FILES["template.yaml"].split("  manifestResources:")
+    source = "  from: {workload: {kind: Deployment, namespace: demo, name: vllm}, companions: [%s]}\n"
+    template = head + source % "service/vllm, configmap/settings, configmap/chat"
+    texts = {**FILES, "template.yaml": template}
+    fleet = assemble(CommitId(""), {path: parse_file(text.encode()) for path, text in texts.items()})
+    primary, other = fleet_servers(fleet)[:2]
+    named = [each for each in account_objects(fleet, [primary]) if each["metadata"]["name"] == "overspill-companions"]
+    role, binding = named
+    assert (role["kind"], role["metadata"]["namespace"], binding["kind"]) == ("Role", "demo", "RoleBinding")
+    verbs = ["list", "watch"]
+    assert role["rules"] == [
+        {"apiGroups": [""], "resources": ["configmaps"], "resourceNames": ["chat", "settings"], "verbs": verbs},
+        {"apiGroups": [""], "resources": ["services"], "resourceNames": ["vllm"], "verbs": verbs},
+    ]
+    assert not [each for each in account_objects(fleet, [other]) if each["metadata"]["name"] == "overspill-companions"]
+    needed = [each for each in watch_rights(fleet, primary) if each.names]
+    assert [(each.namespace, each.names) for each in needed] == [("demo", ("chat", "settings")), ("demo", ("vllm",))]
+
+
 def test_only_a_primary_is_watched_for_workloads() -> None:
     counts = {server.title: len(rights(list(account_objects(FLEET, [server])))) for server in SERVERS}
     assert counts["worker-1"] > counts["worker-3"]

@@ -191,6 +191,118 @@ def test_a_recording_decides_the_same_again(passes):
     assert [len(one.plan.changes) for one in again] == [1, 1]
 
 
+COMPANIONS = f"{TEMPLATE}    companions: [service/vllm, configmap/settings]\n"
+
+
+def beside(model="llama", **names):
+    """Return the ConfigMap and the Service of the workload; `names` changes their names, None leaves one out."""
+    settings = {"apiVersion": "v1", "kind": "ConfigMap", "data": {"MODEL": model}}
+    service = {"apiVersion": "v1", "kind": "Service"}
+    service["spec"] = {"selector": {"app": "vllm"}, "clusterIP": "10.0.0.1", "ports": [{"port": 80}]}
+    named = {"settings": settings, "vllm": service}
+    return tuple(
+        observed_object({**each, "metadata": {"name": names.get(name, name), "namespace": "demo", "uid": "1"}})
+        for name, each in named.items()
+    )
+
+
+def written(outcome):
+    return {
+        path.rpartition("/")[2]: data.decode()
+        for path, data in outcome.rendered.commits[-1].writes.items()
+        if "/manifests/" in path
+    }
+
+
+@pytest.fixture
+def together(passes):
+    passes.repository.person("source", {"template.yaml": COMPANIONS})
+    passes.objects = (*live(), *beside())
+    return passes
+
+
+def test_companions_come_along_as_they_are_on_the_primary(together):
+    files = written(together.run_once())
+    assert sorted(files) == [
+        "00-overspill-marker.yaml",
+        "01-configmap-settings-configmap-settings.yaml",
+        "02-deployment-vllm-deployment-vllm.yaml",
+        "03-service-vllm-service-vllm.yaml",
+    ]
+    assert "llama" in "".join(files.values())
+    assert "10.0.0.1" not in "".join(files.values())
+
+
+def test_a_changed_companion_is_another_version_of_the_source(together):
+    together.run_once()
+    (before,) = together.placements()
+    together.objects = (*live(), *beside("mistral"))
+    outcome = together.run_once()
+    (after,) = together.placements()
+    assert "mistral" in "".join(written(outcome).values())
+    assert said(outcome).startswith("update(llm/vllm): 2 replicas on worker-2")
+    assert f"It is made from {short(after)} now, and was from {short(before)}." in said(outcome)
+    together.repository.person("source", {"template.yaml": f"{COMPANIONS}    pin: {before.made_from.digest}\n"})
+    together.missing = 6
+    assert held(together.run_once())[0].startswith("Deployment demo/vllm is sha256-")
+
+
+def test_a_companion_that_is_gone_holds_back_and_leaves_what_stands(together):
+    together.run_once()
+    before = together.placements()
+    together.objects, together.missing = (*live(), *beside(settings="others")), 6
+    (message,) = held(together.run_once())
+    assert together.placements() == before
+    assert message.startswith("worker-1 reports no ConfigMap demo/settings (make it, mend spec.from.companions, see")
+
+
+def test_a_companion_with_a_credential_comes_into_no_commit_and_no_recording(together):
+    token = "hf_" + "Zk3q" * 9  # the form of a token, and none
+    together.objects, together.recording = (*live(), *beside(token)), Records()
+    outcome = together.run_once()
+    assert not together.placements()
+    (message,) = held(outcome)
+    assert message.startswith("ConfigMap demo/settings: data.MODEL: this looks like a Hugging Face token")
+    assert token not in str(together.recording.documents)
+
+
+def test_a_recording_with_companions_decides_the_same_again(together):
+    together.recording = Records()
+    together.run_once()
+    together.objects = (*live(), *beside("mistral"))
+    together.run_once()
+    repository = together.repository
+    replay = Replay(repository, SourceReader(repository), BranchReader(repository), OURS)
+    again = [replay.decide(read_record(document)) for document in together.recording.documents]
+    assert [(one.parting, len(one.plan.changes)) for one in again] == [(None, 1), (None, 1)]
+
+
+@pytest.mark.parametrize(
+    ("companion", "problem"),
+    [
+        ("secret/token", "'secret/token' is a Secret, and none is ever read (create it in each cluster"),
+        ("deployment/vllm", "'deployment/vllm' is no ConfigMap or Service (try configmap/NAME or service/NAME)"),
+        ("configmap/", "is no ConfigMap or Service"),
+        ("service/../x", "is no ConfigMap or Service"),
+        ("configmap/kube-root-ca.crt", "is of its cluster, and each cluster has its own (leave it out)"),
+    ],
+)
+def test_only_config_maps_and_services_are_companions(passes, companion, problem):
+    passes.repository.person("source", {"template.yaml": f"{TEMPLATE}    companions: [{companion}]\n"})
+    (told,) = errors(passes.run_once().decision.inputs.desired)
+    assert told.startswith("template.yaml:9: spec.from.companions[0]:")
+    assert problem in told
+
+
+def test_companions_need_a_workload(passes):
+    text = TEMPLATE.replace(
+        "workload: {kind: Deployment, namespace: demo, name: vllm}", "path: apps\n    companions: [service/a]"
+    )
+    passes.repository.person("source", {"template.yaml": text})
+    told = errors(passes.run_once().decision.inputs.desired)
+    assert any("has companions without a workload (list them in the other source)" in line for line in told)
+
+
 def test_an_unlisted_kind_is_found_by_its_group(passes):
     passes.repository.person("source", {"template.yaml": TEMPLATE.replace("{kind", "{apiVersion: other/v1, kind")})
     assert held(passes.run_once())

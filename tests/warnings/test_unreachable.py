@@ -122,3 +122,15 @@ def test_a_cluster_whose_file_is_broken_may_have_the_label():
     }
     assert len(warnings(load(files))) == 1
     assert warnings(load({**files, "clusters/worker-2.yaml": cluster("worker-2", "3")})) == []
+
+
+def test_clusters_that_are_all_cordoned_are_told():
+    def told(*cordoned: str) -> list[str]:
+        files = {f"clusters/{name}.yaml": cluster(name, spec="{availability: Cordoned}") for name in cordoned}
+        home = workspace().replace("[worker-1, worker-2]", "[worker-1, worker-2, worker-3]")
+        others = {"clusters/worker-3.yaml": cluster("worker-3"), "workspaces/llm.yaml": home}
+        return warnings(load({**FLEET, **others, **files}))
+
+    assert [line for line in told("worker-2") if "Cordoned" in line] == []
+    (line,) = told("worker-2", "worker-3")
+    assert "all clusters that it may use in workspace llm are Cordoned: worker-2, worker-3; nothing goes out" in line

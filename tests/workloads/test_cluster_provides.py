@@ -48,7 +48,10 @@ def test_a_cluster_without_the_volume_is_passed_over_with_the_reason_and_the_rem
     (refusal,) = change.refused
     assert refusal.reason is Reason.NEEDS_FIRST
     assert refusal.message == "has no PersistentVolumeClaim ml/models, which Deployment model needs"
-    assert refusal.remedy == "create it there and list it in its spec.provides.volumes, or ship it with the workload"
+    assert refusal.remedy == (
+        "create it there and list it in its spec.provides.volumes (what a list does not name, the cluster lacks), or"
+        " ship it with the workload"
+    )
 
 
 def test_with_no_other_cluster_the_workload_waits_and_says_for_what() -> None:
@@ -114,8 +117,8 @@ def test_several_things_that_lack_are_named() -> None:
     (refusal,) = held.refusals
     assert refusal.message == "has no scheduler volcano, which Deployment model needs, nor ServiceAccount ml/reader"
     assert refusal.remedy == (
-        "create them there and list them in its spec.provides.schedulers and spec.provides.serviceAccounts,"
-        " or ship them with the workload"
+        "create them there and list them in its spec.provides.schedulers and spec.provides.serviceAccounts"
+        " (what a list does not name, the cluster lacks), or ship them with the workload"
     )
 
 
@@ -143,7 +146,7 @@ def test_a_request_is_kept_from_a_cluster_that_lacks_something_and_one_that_is_a
 MOUNTS: Json = {"name": "models", "persistentVolumeClaim": {"claimName": "models"}}
 WARNING = (
     "worker-2 may lack PersistentVolumeClaim llm-demo/models",
-    "list it in the Cluster's spec.provides.volumes",
+    "list it in the Cluster's spec.provides.volumes, with all others that it has: a list that is there is complete",
 )
 
 
@@ -246,7 +249,8 @@ def test_a_name_that_only_an_expression_says_is_looked_at_when_it_is_filled_in()
     spec = manifests(deployment(pod))
     lacks = (
         "has no PersistentVolumeClaim ml/models-worker-2, which Deployment model needs"
-        " (create it there and list it in its spec.provides.volumes, or ship it with the workload)"
+        " (create it there and list it in its spec.provides.volumes (what a list does not name, the cluster lacks), or"
+        " ship it with the workload)"
     )
     cases: tuple[tuple[tuple[str, ...], str], ...] = ((("ml/models-worker-2",), ""), ((), lacks))
     for volumes, problem in cases:

@@ -72,7 +72,7 @@ class RemoteBranches:
         It takes one process while both branches are known to exist, which is silent without news. Raises Transient if
         the remote is unreachable or hangs, InvalidInput if it is missing or denies access.
         """
-        doing = f"fetching {self.remote.url}"
+        doing = f"fetching {self.remote.shown}"
         if not self._branches_read:
             self._branches = None
         self._branches_read = False
@@ -95,7 +95,7 @@ class RemoteBranches:
         """List the other branches of the remote by their short names."""
         listed = self.runner.run(["ls-remote", "--heads", address.NAME], remote=True)
         if listed.status:
-            raise self.failure(f"listing the branches of {self.remote.url}", listed)
+            raise self.failure(f"listing the branches of {self.remote.shown}", listed)
         names = (line.partition(b"\t")[2].decode(errors="replace") for line in listed.stdout.splitlines())
         theirs = (name for name in names if name != self.output and not name.startswith(self._clusters))
         return [name.removeprefix("refs/heads/") for name in theirs]
@@ -130,7 +130,7 @@ class RemoteBranches:
         """
         self._branches_read = True
         if self._branches is None:
-            doing = f"fetching the branches of clusters from {self.remote.url}"
+            doing = f"fetching the branches of clusters from {self.remote.shown}"
             listed = self.runner.run(["ls-remote", "--heads", address.NAME, f"{self._clusters}*"], remote=True)
             if listed.status:
                 raise self.failure(doing, listed)
@@ -164,7 +164,7 @@ class RemoteBranches:
 
         Servers give any commit that a branch or tag of theirs leads to. Raises InvalidInput where this one does not.
         """
-        doing = f"fetching commit {commit[:12]} of {self.remote.url}"
+        doing = f"fetching commit {commit[:12]} of {self.remote.shown}"
         done = self.runner.run([*_FETCH, "--depth=1", address.NAME, commit], remote=True)
         if "not our ref" in done.stderr or "couldn't find remote ref" in done.stderr:
             raise InvalidInput(f"{doing}: it is not there any more (push it to a branch again, or sync another one)")
@@ -267,7 +267,7 @@ class RemoteBranches:
                 branch = names.get(ref, f"{self._clusters}{ref.removeprefix(CLUSTERS)}").removeprefix("refs/heads/")
                 self._renew()
                 raise InvalidInput(
-                    f"reading {self.remote.url}: its branch {branch} points to a {kind}, not to a commit"
+                    f"reading {self.remote.shown}: its branch {branch} points to a {kind}, not to a commit"
                     " (delete it there, or choose another branch)"
                 )
 

@@ -61,7 +61,7 @@ def rehearse(branches: RemoteBranches, commit: CommitId) -> None:
 
 def doing(branches: RemoteBranches, branch: str) -> str:
     """Describe the push for an error."""
-    return f"pushing {branch.removeprefix('refs/heads/')} to {branches.remote.url}"
+    return f"pushing {branch.removeprefix('refs/heads/')} to {branches.remote.shown}"
 
 
 def _rejection(branches: RemoteBranches, first: str, done: Output) -> OverspillError:

@@ -11,6 +11,7 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit, urlunsplit
 
 from reconciler.errors import Conflict, InvalidInput, OverspillError, Transient
+from reconciler.text.redaction import REDACTED, redacted, without_query
 
 NAME = "fleet"
 """The remote's name inside the mirror, so that its address is in no argument list."""
@@ -63,6 +64,11 @@ class Remote:
             settings[f"credential.{parts.scheme}://{parts.netloc.rpartition('@')[2]}.helper"] = _HELPER
         return settings
 
+    @property
+    def shown(self) -> str:
+        """The address in messages."""
+        return redacted(without_query(self.url))
+
     def environment(self) -> Mapping[str, str]:
         """Return the environment of git, its credential helper and ssh."""
         ssh = ["ssh", "-oBatchMode=yes", "-oConnectTimeout=20", "-oControlMaster=no"]
@@ -80,10 +86,13 @@ class Remote:
         return variables
 
     def redact(self, text: str) -> str:
-        """Remove passwords from a message or a line of the log."""
+        """Remove passwords, and the query of this address, from a message or a line of the log."""
         if password := self.credentials.current_password():
             text = text.replace(password, "***")
-        return re.sub(r"(?<=://)[^/@\s]+@", "***@", text)
+        _, mark, query = self.url.partition("?")
+        if mark and query and "://" in self.url:
+            text = text.replace(query, REDACTED)
+        return redacted(re.sub(r"(?<=://)[^/@\s]+@", "***@", text))
 
 
 # A shell function instead of a file, which would need a directory without noexec.
@@ -105,7 +114,7 @@ def check_address(url: str, credentials: Credentials | None) -> Remote:
     starts with a dash as an option.
     """
     given = credentials or Credentials()
-    shown = re.sub(r"(?<=://)[^/@\s]+@", "***@", url)
+    shown = redacted(re.sub(r"(?<=://)[^/@\s]+@", "***@", without_query(url)))
     if not url or url.startswith("-") or not url.isprintable() or re.match(r"[\w+.-]+::", url):
         raise InvalidInput(
             f"repository URL {shown!r}: not an address that git may be given (try https://host/path.git)"

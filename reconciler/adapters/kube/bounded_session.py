@@ -56,14 +56,13 @@ async def ask(
 
 
 async def list_objects(
-    server: ApiServer, path: str, query: Mapping[str, object], patience: float
+    server: ApiServer, path: str, query: Mapping[str, object], patience: float, *, metadata_only: bool = False
 ) -> AsyncGenerator[Json, None]:
-    """Yield all objects of a list, page by page."""
+    """Yield all objects of a list, page by page; with `metadata_only` without their values."""
     token = ""
     while True:
-        page = await server.get(
-            path, {**query, "limit": _PAGE, **({"continue": token} if token else {})}, within=patience
-        )
+        asked = {**query, "limit": _PAGE, **({"continue": token} if token else {})}
+        page = await server.get(path, asked, within=patience, metadata_only=metadata_only)
         for item in page["items"]:
             yield item
         token = page["metadata"].get("continue") or ""

@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 from functools import partial
 from threading import Lock
 
+from reconciler.adapters.kube.followed_companions import FollowedCompanions
 from reconciler.adapters.kube.followed_objects import FollowedObjects
 from reconciler.adapters.kube.server import ApiServer
 from reconciler.adapters.kube.stream import ListOptions, Stream, describe_muted
@@ -19,6 +20,8 @@ from reconciler.adapters.kube.timing import WatchTiming
 from reconciler.adapters.kube.unreadable_objects import UnreadableObjects
 from reconciler.core.engines.reports import SELECTOR, ReportObjects
 from reconciler.core.observe.kubernetes.cluster_state import ClusterState
+from reconciler.core.observe.kubernetes.companions import companions_of
+from reconciler.core.observe.kubernetes.live_objects import by_name
 from reconciler.core.observe.kubernetes.resources import SIGNAL_KINDS, Watched, needed_resources
 from reconciler.core.workloads.watch import ChangeEffect, key_of
 from reconciler.errors import Problem
@@ -106,7 +109,9 @@ class FollowedCluster:
         self._dirty = True
         self._engine: FollowedObjects | None = None
         self._report_objects: ReportObjects | None = None
+        self._companions = FollowedCompanions(server, clock=clock, pace=pace, changed=self._note)
         self._run(needed_resources(target.refs, target.kinds))
+        self._companions.begin(companions_of(target.sources))
         self._watch_engine()
 
     async def retarget(self, target: ClusterTarget) -> None:
@@ -114,6 +119,7 @@ class FollowedCluster:
         async with self._changing_target:
             before, self.target = self.target, target
             await self._recount(target)
+            await self._companions.follow(companions_of(target.sources))
             if before.reports != target.reports:
                 if self._engine is not None:
                     await self._engine.close()
@@ -142,6 +148,7 @@ class FollowedCluster:
             await cancel(self._tasks.values())
             self._start(self._streams)
             self._watch_custom_kinds()
+            await self._companions.restart()
             if self._engine is not None:
                 await self._engine.restart()
         self._changed(ChangeEffect.CAPACITY)
@@ -150,13 +157,15 @@ class FollowedCluster:
         """Stop the streams, and close the connection."""
         async with self._changing_target:
             await cancel([self._beat, *self._tasks.values()])
+            await self._companions.close()
             if self._engine is not None:
                 await self._engine.close()
             await self._server.close()
 
     async def settle(self) -> None:
-        """Wait for the first complete list of cluster and engine, or for a first failure."""
+        """Wait for the first complete list of cluster, companions and engine, or for a first failure."""
         await self.settled.wait()
+        await self._companions.settle()
         if self._engine is not None:
             await self._engine.settled.wait()
 
@@ -167,13 +176,18 @@ class FollowedCluster:
                 at = self._watched_until(self._seen_at)
                 unknown = frozenset(kind for kind, stream in self._streams.items() if not stream.known)
                 if self._dirty or self._observation is None or unknown != self._unknown:
-                    self._observation = self._state.observation(self.target.name, at, unknown)
+                    self._observation = self._with_companions(self._state.observation(self.target.name, at, unknown))
                     self._unknown = unknown
                     self._dirty = False
                 stale = self._last_heard.stale(self._streams)
                 if (self._observation.observed_at, self._observation.stale) != (at, stale):
                     self._observation = replace(self._observation, observed_at=at, stale=stale)
             return self._observation
+
+    def _with_companions(self, observation: ClusterObservation) -> ClusterObservation:
+        """Add the companions of live workloads, which are watched by themselves."""
+        companions = self._companions.objects()
+        return replace(observation, objects=by_name((*observation.objects, *companions))) if companions else observation
 
     def _watched_until(self, seen: datetime) -> datetime:
         """Return the time up to which the observation holds; it advances while heartbeats are answered."""
@@ -211,11 +225,13 @@ class FollowedCluster:
             for stream in optional
         )
         lacking = [f"{name} are not looked at: {trouble}" for name, trouble in troubles if trouble]
-        return tuple(sorted(lacking)) + (self._engine.troubles() if self._engine is not None else ())
+        beside = (*self._companions.troubles(), *(self._engine.troubles() if self._engine is not None else ()))
+        return (*sorted(lacking), *beside)
 
     def problems(self, place: str) -> Iterator[Problem]:
         """Report the objects of cluster and engine that cannot be read."""
         yield from self.unreadable.problems(place)
+        yield from self._companions.problems(place)
         if self._engine is not None:
             yield from self._engine.unreadable.problems(place)
 
@@ -311,6 +327,7 @@ class FollowedCluster:
     def _note_heartbeat(self) -> None:
         """Pass an answered heartbeat on."""
         self.heard()
+        self._companions.heard()
         if self._engine is not None:
             self._engine.heard()
 

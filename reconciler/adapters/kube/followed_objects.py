@@ -1,4 +1,4 @@
-"""Watched objects of an engine: its reports, or its logins."""
+"""Watched objects beside those that are counted: reports and logins of an engine, companions of live workloads."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from reconciler.adapters.kube.tasks import cancel
 from reconciler.adapters.kube.timing import WatchTiming
 from reconciler.adapters.kube.unreadable_objects import UnreadableObjects
 from reconciler.core.engines.reports import EngineResource
-from reconciler.core.observe.kubernetes.resources import Watched
+from reconciler.core.observe.kubernetes.resources import CompanionResource, Watched
 from reconciler.core.workloads.watch import ChangeEffect, ResourcePart, key_of
 from reconciler.model.workload import Json
 from reconciler.ports import Clock
@@ -29,7 +29,7 @@ class FollowedObjects:
     def __init__(
         self,
         server: ApiServer,
-        parts: Mapping[EngineResource, ResourcePart],
+        parts: Mapping[EngineResource, ResourcePart] | Mapping[CompanionResource, ResourcePart],
         options: ListOptions,
         *,
         clock: Clock,

@@ -29,6 +29,7 @@ _LONGEST_EVENT = 16 << 20
 _JSON = "application/json"
 _METADATA = f"{_JSON};as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 """What is accepted of an object whose values are nobody's business, as a Secret's."""
+_METADATA_LIST = f"{_JSON};as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,10 +87,14 @@ class ApiServer:
         self._refusal: _Refusal | None = None
         self._opening = asyncio.Lock()
 
-    async def get(self, path: str, query: Mapping[str, object], *, within: float) -> Json:
-        """Get one document; `within` is the limit in seconds of the whole answer."""
+    async def get(self, path: str, query: Mapping[str, object], *, within: float, metadata_only: bool = False) -> Json:
+        """Get one document; `within` is the limit in seconds of the whole answer.
+
+        With `metadata_only` it is a list, whose items come without their values.
+        """
         timeout = aiohttp.ClientTimeout(total=within, connect=self._pace.connect)
-        async with self._answer(path, query, timeout) as response:
+        call = _Call(accept=_METADATA_LIST) if metadata_only else _READ
+        async with self._answer(path, query, timeout, call) as response:
             return json.loads(await body(response))
 
     async def ask(self, question: ApiQuestion, *, within: float) -> tuple[Json, datetime | None]:

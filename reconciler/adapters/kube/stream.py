@@ -19,7 +19,7 @@ import structlog
 from reconciler.adapters.kube.answers import Expired, Forbidden, NotServed, Silent, TooLong
 from reconciler.adapters.kube.server import ApiServer
 from reconciler.adapters.kube.timing import WatchTiming
-from reconciler.core.observe.kubernetes.resources import CustomResource, Watched, rights
+from reconciler.core.observe.kubernetes.resources import CompanionResource, CustomResource, Watched, rights
 from reconciler.core.workloads.watch import key_of
 from reconciler.errors import Transient
 from reconciler.model.workload import Json
@@ -196,6 +196,8 @@ class Stream:
     def _with_remedy(self, error: Transient) -> str:
         if not isinstance(error, Forbidden):
             return str(error)
+        if isinstance(self.resource, CompanionResource):
+            return f"{error} (`overspill grant` gives this right)"
         file = rights(self.resource)
         way_out = f"apply {file} there" if file else f"let overspill-reader list and watch {self.resource.plural} there"
         return f"{error} ({way_out})"

@@ -14,6 +14,7 @@ from reconciler.model.plan import Reason, Suppressed
 from reconciler.model.policy import Desired
 from reconciler.ports import Repository
 from reconciler.settings import Settings
+from reconciler.text.redaction import without_query
 from reconciler.text.spelling import closest
 
 _USUAL_BRANCH = "placements"
@@ -47,8 +48,8 @@ def warn_without_fleet(settings: Settings, desired: Desired) -> None:
     """Warn where the source branch has no file of a fleet, as the branch of any other repository."""
     if not (desired.clusters or desired.workspaces or desired.templates or desired.problems):
         printing.warn(
-            f"{settings.source_branch} of {settings.repo} has no file of a fleet (name the fleet repository with --repo"
-            " URL and its branch with --source-branch NAME, or begin one with `overspill init`)"
+            f"{settings.source_branch} of {without_query(settings.repo)} has no file of a fleet (name the fleet"
+            " repository with --repo URL and its branch with --source-branch NAME, or begin one with `overspill init`)"
         )
 
 
@@ -62,14 +63,22 @@ def warn_of_old_observations(settings: Settings, suppressed: Iterable[Suppressed
         )
 
 
-def note_new_branch(settings: Settings, tip: CommitId | None, repository: Repository) -> None:
-    """Tell that an output branch begins anew where the repository has another one of nearly its name, or the usual."""
+def note_new_branch(settings: Settings, tip: CommitId | None, repository: Repository, *, begun: bool = True) -> None:
+    """Tell that an output branch begins anew where the repository has another one of nearly its name, or the usual.
+
+    Without `begun` it would, and nothing has been pushed.
+    """
     branch = settings.output_branch
     if tip is not None:
         return
     others = [name for name in repository.branch_names() if name not in (branch, settings.source_branch)]
     near = closest(branch, others) or (_USUAL_BRANCH if _USUAL_BRANCH in others else "")
-    if near:
+    if near and not begun:
+        printing.note(
+            f"note: the output branch {branch!r} is not there, so that nothing counts as placed; there is {near!r}"
+            f" (if you meant that: --output-branch {near})"
+        )
+    elif near:
         printing.note(
             f"note: the output branch {branch!r} was not there and begins anew; there is {near!r}"
             f" (if you meant that: `git push origin --delete {branch}`, then --output-branch {near})"

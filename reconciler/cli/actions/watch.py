@@ -26,7 +26,7 @@ from reconciler.preview import decision_at
 from reconciler.settings import Settings
 from reconciler.text.ages import format_age
 from reconciler.text.gpu_cells import GpuUse, Run, draw_gpus, legend
-from reconciler.text.redaction import redacted
+from reconciler.text.redaction import redacted, without_query
 from reconciler.text.wording import count, sanitize
 
 _COMMITS = 20
@@ -73,7 +73,7 @@ def fleet_picture(settings: Settings, world: World, decision: PassDecision) -> F
     tip = decision.tips.output
     log = world.repository.log(tip, limit=_COMMITS) if tip is not None else []
     return FleetPicture(
-        title=f"{redacted(settings.repo)}: {settings.source_branch} -> {settings.output_branch}",
+        title=f"{redacted(without_query(settings.repo))}: {settings.source_branch} -> {settings.output_branch}",
         status=status_of(decision),
         uses=gpu_uses(decision.inputs),
         commits=own(log, world.author),

@@ -14,7 +14,7 @@ from reconciler.core.fleet.warnings.autoscaled import warn_autoscaled
 from reconciler.core.observe.counted_object import WORKLOAD
 from reconciler.core.schema.egs import deploy_spec
 from reconciler.core.schema.egs.deploy_spec import Spelling
-from reconciler.core.schema.egs.template import FromFile, TemplateSpec, WorkloadTemplateFile
+from reconciler.core.schema.egs.template import COMPANIONS, FromFile, TemplateSpec, WorkloadTemplateFile
 from reconciler.core.workloads.builtin_kinds import BUILT_IN
 from reconciler.core.workloads.single_run import RUNS_ONCE
 from reconciler.errors import Severity
@@ -22,6 +22,7 @@ from reconciler.model.ids import ClusterName, TemplateName, WorkspaceName
 from reconciler.model.kubernetes.workload_kind import path
 from reconciler.model.manifest_source import (
     ArgoCDSource,
+    Companion,
     ManifestPatch,
     ManifestSource,
     PathSource,
@@ -156,7 +157,16 @@ def _manifest_source(file: FromFile) -> ManifestSource:
     if live is None:
         return PathSource(path=file.path or "", commit=file.pin)
     group = live.api_version.rpartition("/")[0]
-    return WorkloadSource(kind=live.kind, group=group, namespace=live.namespace, name=live.name, digest=file.pin)
+    named = (text.partition("/") for text in file.companions)
+    companions = {Companion(kind=COMPANIONS[kind], namespace=live.namespace, name=name) for kind, _, name in named}
+    return WorkloadSource(
+        kind=live.kind,
+        group=group,
+        namespace=live.namespace,
+        name=live.name,
+        companions=tuple(sorted(companions)),
+        digest=file.pin,
+    )
 
 
 def _patches(spec: TemplateSpec) -> tuple[ManifestPatch, ...]:

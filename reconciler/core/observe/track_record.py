@@ -49,6 +49,8 @@ class ClusterRecord:
     """All placements at the last look; None before the first."""
     evidence: tuple[object, object] = (None, None)
     """The ready pods, and the health of the placements, at the last look: the same objects while nothing changes."""
+    changed_at: datetime | None = None
+    """The last look at which anything had changed."""
 
     def time_to_ready(self, workload: WorkloadId) -> timedelta | None:
         """Return the median of the workload's own starts here, else of all; None where nothing has started.
@@ -79,6 +81,8 @@ class TrackRecord:
     """The workloads that a start is kept of, on any cluster."""
     ledger: Ledger | None = None
     """The ledger at the last look."""
+    seen: frozenset[ClusterName] = frozenset()
+    """The clusters that were seen at the last look."""
 
     @classmethod
     def remembered(
@@ -109,20 +113,23 @@ def follow(before: TrackRecord, signs: RolloutSigns, rollouts: Rollouts, now: da
     ledger = signs.ledger
     for name in signs.seen:
         seen, earlier = signs.observed.clusters[name], before.of(name)
-        current = _follow_cluster(earlier, ledger.placements.on(name), seen, rollouts, now)
+        watched_since = earlier.changed_at if name in before.seen else None
+        current = _follow_cluster(earlier, ledger.placements.on(name), seen, rollouts, now, watched_since=watched_since)
         if current is not earlier:
             clusters[name] = current
     failures = before.failures
     if before.ledger is None or before.ledger.restraints is not ledger.restraints:
         failures = _failures(before.failures, ledger, now)
-    if not clusters and failures is before.failures and before.ledger is ledger:
+    if not clusters and failures is before.failures and before.ledger is ledger and before.seen == signs.seen:
         return before
     records = {**before.clusters, **clusters}
     starts, started = before.starts, before.started
     if any(record.starts is not before.of(name).starts for name, record in clusters.items()):
         starts = {name: record.starts for name, record in records.items() if record.starts}
         started = frozenset(start.workload for each in starts.values() for start in each)
-    return TrackRecord(clusters=records, starts=starts, failures=failures, started=started, ledger=ledger)
+    return TrackRecord(
+        clusters=records, starts=starts, failures=failures, started=started, ledger=ledger, seen=signs.seen
+    )
 
 
 def _follow_cluster(
@@ -131,8 +138,13 @@ def _follow_cluster(
     seen: ClusterObservation,
     rollouts: Rollouts,
     now: datetime,
+    *,
+    watched_since: datetime | None,
 ) -> ClusterRecord:
-    """Return the track record of one cluster; the same object where nothing has changed."""
+    """Return the track record of one cluster; the same object where nothing has changed.
+
+    `watched_since` is its last change, if the cluster has been seen ever since.
+    """
     evidence = seen.ready, rollouts.cluster(seen.cluster)
     if placements is before.placements and (not before.coming or all(map(is_, evidence, before.evidence))):
         return before
@@ -145,16 +157,22 @@ def _follow_cluster(
             starts.append(PlacementStart(workload=placement.workload, took=now - placement.created_at, ready=ready))
         else:
             coming[path] = placement
-    # 2. Placements that are new. Those that are ready at the first look have been for nobody knows how long.
+    # 2. Placements that are new: still coming, or ready within one pass. Others that are ready at the first look, after
+    # a restart or a time out of sight, or since a person brought them back, have been for nobody knows how long.
     old = {placement.path for placement in before.placements.placements} if before.placements is not None else set()
     for path, placement in here.items():
-        if path not in old and not _is_ready(placement, seen, rollouts):
+        if path in old:
+            continue
+        if not _is_ready(placement, seen, rollouts):
             coming[path] = placement
+        elif watched_since is not None and watched_since <= placement.created_at <= now:
+            starts.append(PlacementStart(workload=placement.workload, took=now - placement.created_at, ready=True))
     return ClusterRecord(
         starts=(*before.starts, *starts)[-_STARTS:] if starts else before.starts,
         coming=coming,
         placements=placements,
         evidence=evidence,
+        changed_at=now,
     )
 
 

@@ -13,11 +13,18 @@ from dataclasses import dataclass
 from reconciler.core.fleet.prerequisites import prerequisites
 from reconciler.core.fleet.sources.expansion import step_names, with_share
 from reconciler.core.observe.counted_object import WORKLOAD
+from reconciler.core.onboarding.release_template import (
+    ReleasedChart,
+    chart_annotations,
+    chart_notes,
+    chart_spec,
+)
 from reconciler.core.schema import yaml
+from reconciler.core.schema.egs.template import COMPANIONS
 from reconciler.core.workloads.builtin_kinds import BUILT_IN, Kinds, kind_of, kinds_named
 from reconciler.core.workloads.paths import at
 from reconciler.core.workloads.pods import pod_metadata, pod_template_sites
-from reconciler.core.workloads.portable_object import ADDRESSES, portable
+from reconciler.core.workloads.portable_object import ADDRESSES, OF_THE_CLUSTER, portable
 from reconciler.errors import InvalidInput
 from reconciler.model.cluster import Category, Prerequisite
 from reconciler.model.ids import ClusterName, TemplateName, WorkloadId, WorkspaceName
@@ -45,8 +52,8 @@ COPIED: Mapping[Category, tuple[str, str]] = {
 
 _API_VERSION = "overspill.dev/v1alpha1"
 _TIED = ("kubernetes.io/hostname", "topology.kubernetes.io/zone", "topology.kubernetes.io/region")
-_RELEASES = frozenset({"release", "releases", "helmrelease", "helmreleases", "hr", "helm", "chart"})
-"""Words for a Helm release, which is no object of Kubernetes."""
+_HELM = ("meta.helm.sh/release-name", "meta.helm.sh/release-namespace")
+"""Annotations by which Helm marks the objects of its releases."""
 _NAME = re.compile(r"[^a-z0-9]+")
 
 
@@ -62,6 +69,8 @@ class LiveWorkload:
     """The file that it was read from; empty for the cluster."""
     services_unread: str = ""
     """Why the Services of its namespace are not known; empty where they are."""
+    chart: ReleasedChart | None = None
+    """The Helm release that it is of, where that is lent; None for a template of its objects."""
 
     @property
     def name(self) -> str:
@@ -72,6 +81,12 @@ class LiveWorkload:
     def namespace(self) -> str:
         """The namespace of the object."""
         return str(at(self.manifest, ("metadata", "namespace")) or "default")
+
+    @property
+    def namespaces(self) -> tuple[str, ...]:
+        """The namespaces of a template of it; a chart may put the object elsewhere than its release is."""
+        release = () if self.chart is None else (self.chart.release.namespace,)
+        return tuple(dict.fromkeys((*release, self.namespace)))
 
     @property
     def title(self) -> str:
@@ -94,6 +109,8 @@ class LentFiles:
 def find_kind(text: str, kinds: Kinds) -> WorkloadKind:
     """Return the kind that a person names as kubectl takes it: ``deployment``, ``deploy``, ``jobs.batch``.
 
+    A Helm release is no kind (`helm_release.is_release`).
+
     Raises InvalidInput for a kind that is no workload, and where several groups have it.
     """
     word, _, group = text.casefold().partition(".")
@@ -103,17 +120,20 @@ def find_kind(text: str, kinds: Kinds) -> WorkloadKind:
     named = [kind for kind in named if kind.group in ("", "apps", "batch")] or named
     if len(named) == 1:
         return named[0]
-    if not named and word in _RELEASES:
-        raise InvalidInput(
-            f"{text!r}: the objects of a Helm release are lent one by one (`kubectl get all --namespace NAMESPACE"
-            " --selector app.kubernetes.io/instance=RELEASE` lists them)"
-        )
     if not named:
         words = {kind.kind.casefold() for kind in every.values()}
         raise InvalidInput(f"{text!r} is no kind of workload that is known ({nearest(word, words)})")
     raise InvalidInput(
         f"several groups have the kind {text!r} (try {join_names([f'{word}.{kind.group}' for kind in named])})"
     )
+
+
+def kind_and_name(workload: str, kinds: Kinds) -> tuple[WorkloadKind, str]:
+    """Read ``deployment/vllm``. Raises InvalidInput for anything else."""
+    text, slash, name = workload.partition("/")
+    if not slash or not name or not text:
+        raise InvalidInput(f"{workload!r} is not KIND/NAME (try deployment/{workload.strip('/')})")
+    return find_kind(text, kinds), name
 
 
 def _words(kind: WorkloadKind) -> frozenset[str]:
@@ -195,16 +215,23 @@ def lent_files(
     workspace_name: str | None = None,
     policy: Json = None,
     reference: bool = False,
+    companions: bool = False,
 ) -> LentFiles:
     """Write the files with which a live workload may burst; with `reference` the template holds no copy of it.
+
+    With `companions` beside it holds none of its ConfigMaps and Services either.
 
     `policy` is the spec of the policy for a workload that none applies to; None where one does. `workspace_name` names
     the new workspace where `workspace` is None: by default as the namespace.
     """
-    template_name = name or _NAME.sub("-", live.name.casefold()).strip("-")
+    usual = live.name if live.chart is None else live.chart.release.name
+    template_name = name or _NAME.sub("-", usual.casefold()).strip("-")
     own = workspace.name if workspace is not None else WorkspaceName(workspace_name or live.namespace)
     workload = WorkloadId(own, TemplateName(template_name))
-    template, notes = _template(live, workload, desired.kinds, reference=reference)
+    if live.chart is not None:
+        template, notes = _chart_template(live, live.chart, workload, desired, workspace)
+    else:
+        template, notes = _template(live, workload, desired.kinds, reference=reference, companions=companions)
     files = {f"templates/{template_name}.yaml": _template_text(live, template, reference=reference)}
     path = next(iter(files))
     if workspace is None:
@@ -214,40 +241,63 @@ def lent_files(
     return LentFiles(workload=workload, template=path, files=files, notes=tuple(notes))
 
 
-def _template(live: LiveWorkload, workload: WorkloadId, kinds: Kinds, *, reference: bool) -> tuple[Json, list[str]]:
+def _template(
+    live: LiveWorkload, workload: WorkloadId, kinds: Kinds, *, reference: bool, companions: bool
+) -> tuple[Json, list[str]]:
     """Return the document of a template, and what a person has to know of it."""
     copied = _copied(live, kinds)
     services = [portable(manifest) for manifest in live.companions if _serves(manifest, live.manifest, kinds)]
     manifest = with_share(portable(live.manifest), kinds)
     resources = [*copied, manifest, *services]
-    written = [resource for resource in resources if not (reference and resource is manifest)]
+    followed = [each for each in resources if companions and each["kind"] in COMPANIONS.values()]
+    written = [each for each in resources if not (reference and each is manifest) and each not in followed]
     names = step_names(written)
+    objects = _written_objects(names, written) if written else {}
+    document = _document(live, workload, kinds, {**(_reference(live, followed) if reference else {}), **objects})
+    notes = [*_notes(live, resources, kinds)]
+    if followed:
+        titles = join_names(f"{each['kind']} {at(each, ('metadata', 'name'))}" for each in followed)
+        notes.append(f"{titles}: read live, by rights to these names that `overspill grant` gives the daemon")
+    return document, notes
+
+
+def _chart_template(
+    live: LiveWorkload, chart: ReleasedChart, workload: WorkloadId, desired: Desired, workspace: Workspace | None
+) -> tuple[Json, list[str]]:
+    """Return the document of a template of a chart, and what a person has to know of it."""
+    others = tuple(name for name in sorted(desired.clusters) if name != live.primary)
+    own = workspace or Workspace(
+        name=workload.workspace, primary=live.primary, clusters=others, namespaces=live.namespaces
+    )
+    document = _document(live, workload, desired.kinds, chart_spec(chart), chart_annotations(chart))
+    manifests = [each.manifest for each in chart.release.objects]
+    lacking = _lacking_notes(live, manifests, desired.kinds, by_chart=True)
+    return document, [*chart_notes(chart, desired, own), *lacking]
+
+
+def _document(
+    live: LiveWorkload, workload: WorkloadId, kinds: Kinds, spec: Json, annotations: Mapping[str, Json] | None = None
+) -> Json:
+    """Return the document of a template that counts a live workload."""
     kind = str(live.manifest.get("kind"))
     group = str(live.manifest.get("apiVersion", "")).rpartition("/")[0]
     full_kind = f"{kind}.{group}" if len(kinds_named(kind, kinds)) > 1 and group not in ("apps", "batch") else kind
-    document = {
+    counted = {WORKLOAD: f"{full_kind}/{live.namespace}/{live.name}"}
+    return {
         "apiVersion": "gpr.kubeslice.io/v1alpha1",
         "kind": "WorkloadTemplate",
-        "metadata": {
-            "name": workload.name,
-            "annotations": {WORKLOAD: f"{full_kind}/{live.namespace}/{live.name}"},
-        },
-        "spec": {
-            "workspaceName": workload.workspace,
-            "namespaces": [live.namespace],
-            **(_reference(live) if reference else {}),
-            **(_written_objects(names, written) if written else {}),
-        },
+        "metadata": {"name": workload.name, "annotations": {**counted, **(annotations or {})}},
+        "spec": {"workspaceName": workload.workspace, "namespaces": [*live.namespaces], **spec},
     }
-    return document, [*_notes(live, resources, kinds)]
 
 
-def _reference(live: LiveWorkload) -> Json:
-    """Write a live workload as the source of a template; its apiVersion where it is not the usual one."""
+def _reference(live: LiveWorkload, followed: Iterable[Mapping[str, Json]]) -> Json:
+    """Write a live workload as the source of a template, with companions; its apiVersion where it is not the usual."""
     version = str(live.manifest.get("apiVersion"))
     usual = {} if version == "apps/v1" else {"apiVersion": version}
     names = {"kind": live.manifest.get("kind"), "namespace": live.namespace, "name": live.name}
-    return {"from": {"workload": {**usual, **names}}}
+    listed = [f"{str(each['kind']).casefold()}/{at(each, ('metadata', 'name'))}" for each in followed]
+    return {"from": {"workload": {**usual, **names}, **({"companions": listed} if listed else {})}}
 
 
 def _written_objects(names: list[str], resources: list[dict[str, Json]]) -> Json:
@@ -259,10 +309,6 @@ def _written_objects(names: list[str], resources: list[dict[str, Json]]) -> Json
     }
 
 
-_OF_THE_CLUSTER = frozenset({"istio-ca-root-cert", "kube-root-ca.crt", "openshift-service-ca.crt"})
-"""ConfigMaps that a controller writes into each namespace, with the certificates of its own cluster."""
-
-
 def _copied(live: LiveWorkload, kinds: Kinds) -> list[dict[str, Json]]:
     """Return the companions that the pods cannot start without, portable, in the order of the steps."""
     needed = {(each.category, each.name) for each in needed_objects(live, kinds)}
@@ -270,7 +316,7 @@ def _copied(live: LiveWorkload, kinds: Kinds) -> list[dict[str, Json]]:
     for category, (_, kind) in COPIED.items():
         for manifest in live.companions:
             key = category, f"{live.namespace}/{at(manifest, ('metadata', 'name'))}"
-            its_own = kind == "ConfigMap" and at(manifest, ("metadata", "name")) in _OF_THE_CLUSTER
+            its_own = kind == "ConfigMap" and at(manifest, ("metadata", "name")) in OF_THE_CLUSTER
             if manifest.get("kind") == kind and key in needed and not its_own:
                 copied.append(portable(manifest))
     return copied
@@ -312,20 +358,7 @@ def _notes(live: LiveWorkload, resources: list[dict[str, Json]], kinds: Kinds) -
     yield from _copied_notes(live, resources)
     if live.services_unread:
         yield f"Services of {live.namespace}: none is in the template, since {live.primary} {live.services_unread}"
-    lacking: dict[Category, list[str]] = {}
-    for needed in _needed(resources, live, kinds):
-        if needed.name.rpartition("/")[2] not in _OF_THE_CLUSTER:
-            lacking.setdefault(needed.category, []).append(needed.name)
-    for category, names in lacking.items():
-        what = f"{_NOUNS.get(category, category)} {join_names(names)}"
-        if category is Category.SECRETS:
-            yield f"{what}: not copied, since no secret belongs in git; each cluster of a burst has to have it"
-        elif category in COPIED and live.source:
-            yield f"{what}: not in {live.source}; add it there, or each cluster of a burst has to have it"
-        elif category in COPIED:
-            yield f"{what}: not found on {live.primary}, or not readable; each cluster of a burst has to have it"
-        else:
-            yield f"{what}: each cluster of a burst has to have it"
+    yield from _lacking_notes(live, resources, kinds)
     for place in pod_template_sites(live.manifest, kinds):
         selector = at(live.manifest, (*map(str, place.loc), "nodeSelector")) if place.loc else None
         tied = [key for key in _TIED if isinstance(selector, dict) and key in selector]
@@ -337,6 +370,32 @@ def _notes(live: LiveWorkload, resources: list[dict[str, Json]], kinds: Kinds) -
     owners = at(live.manifest, ("metadata", "ownerReferences"))
     for owner in owners if isinstance(owners, list) else ():
         yield f"{live.title}: {owner.get('kind')} {owner.get('name')} makes it, and may be what you mean to lend"
+    name, namespace = (at(live.manifest, ("metadata", "annotations", key)) for key in _HELM)
+    if name:
+        lend = f"overspill lend release/{name} --namespace {namespace or live.namespace}"
+        yield f"{live.title}: it is of the Helm release {name}; `{lend}` writes a template of the chart instead"
+
+
+def _lacking_notes(
+    live: LiveWorkload, resources: Iterable[Mapping[str, Json]], kinds: Kinds, *, by_chart: bool = False
+) -> Iterator[str]:
+    """Say what objects need that is not among them, and so has to be in each cluster of a burst."""
+    lacking: dict[Category, list[str]] = {}
+    for needed in _needed(resources, live, kinds):
+        if needed.name.rpartition("/")[2] not in OF_THE_CLUSTER:
+            lacking.setdefault(needed.category, []).append(needed.name)
+    for category, names in lacking.items():
+        what = f"{_NOUNS.get(category, category)} {join_names(names)}"
+        if category is Category.SECRETS:
+            yield f"{what}: not copied, since no secret belongs in git; each cluster of a burst has to have it"
+        elif category in COPIED and by_chart:
+            yield f"{what}: not made by the chart; each cluster of a burst has to have it"
+        elif category in COPIED and live.source:
+            yield f"{what}: not in {live.source}; add it there, or each cluster of a burst has to have it"
+        elif category in COPIED:
+            yield f"{what}: not found on {live.primary}, or not readable; each cluster of a burst has to have it"
+        else:
+            yield f"{what}: each cluster of a burst has to have it"
 
 
 def _copied_notes(live: LiveWorkload, resources: list[dict[str, Json]]) -> Iterator[str]:
@@ -375,6 +434,14 @@ _NOUNS = {
 
 
 def _template_text(live: LiveWorkload, template: Json, *, reference: bool) -> str:
+    if live.chart is not None:
+        release = live.chart.release
+        return (
+            "# yaml-language-server: $schema=../schemas/WorkloadTemplate.json\n"
+            f"# What a burst of {live.title} deploys: the chart of {release.title} on {live.primary}.\n"
+            "# Expressions such as {{ replicas }} and {{ cluster.name }} are filled in for each burst.\n"
+            f"{yaml.emit(template)}"
+        )
     if reference:
         return (
             "# yaml-language-server: $schema=../schemas/WorkloadTemplate.json\n"
@@ -395,7 +462,7 @@ def _workspace_text(live: LiveWorkload, name: WorkspaceName, desired: Desired) -
         "apiVersion": _API_VERSION,
         "kind": "Workspace",
         "metadata": {"name": name},
-        "spec": {"primaryCluster": live.primary, "clusters": [live.primary, *others], "namespaces": [live.namespace]},
+        "spec": {"primaryCluster": live.primary, "clusters": [live.primary, *others], "namespaces": [*live.namespaces]},
     }
     return (
         "# yaml-language-server: $schema=../schemas/Workspace.json\n"

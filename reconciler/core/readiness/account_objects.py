@@ -13,6 +13,7 @@ from reconciler.model.workload import Json
 TOKEN_SECRET = "overspill-token"  # noqa: S105 - its name
 _RBAC = "rbac.authorization.k8s.io"
 _READER = "overspill-reader"
+_COMPANIONS = "overspill-companions"
 
 
 def account_objects(desired: Desired, servers: Iterable[AskedServer]) -> tuple[Json, ...]:
@@ -25,7 +26,11 @@ def account_objects(desired: Desired, servers: Iterable[AskedServer]) -> tuple[J
     servers = tuple(servers)
     needed = [each for server in servers for each in granted_rights(desired, server)]
     everywhere = [each for each in needed if not each.namespace]
-    bounded = {(each.file, each.namespace): each for each in needed if each.namespace}
+    bounded = {(each.file, each.namespace): each for each in needed if each.namespace and not each.names}
+    named: dict[str, list[NeededRights]] = {}
+    for each in needed:
+        if each.names and each not in named.setdefault(each.namespace, []):
+            named[each.namespace].append(each)
     objects: list[Json] = [_namespace(DAEMON.namespace), _account()]
     if everywhere:
         objects += [_role("ClusterRole", _READER, everywhere), _binding("ClusterRole", _READER)]
@@ -33,6 +38,8 @@ def account_objects(desired: Desired, servers: Iterable[AskedServer]) -> tuple[J
     for (file, namespace), each in sorted(bounded.items()):
         name = _role_name(file)
         objects += [_role("Role", name, [each], namespace), _binding("Role", name, namespace)]
+    for namespace, rights in sorted(named.items()):
+        objects += [_role("Role", _COMPANIONS, rights, namespace), _binding("Role", _COMPANIONS, namespace)]
     return tuple(objects)
 
 
@@ -77,13 +84,20 @@ def _account() -> Json:
 
 
 def _role(kind: str, name: str, needed: Iterable[NeededRights], namespace: str = "") -> Json:
-    groups: dict[str, set[str]] = {}
+    groups: dict[tuple[str, tuple[str, ...]], set[str]] = {}
     for each in needed:
         for resource in each.resources:
-            groups.setdefault(resource.group, set()).add(resource.plural)
-    rules = [
-        {"apiGroups": [group], "resources": sorted(plurals), "verbs": list(VERBS)}
-        for group, plurals in sorted(groups.items())
+            groups.setdefault((resource.group, each.names), set()).add(resource.plural)
+    # A list or a watch by name is one whose field selector is that name
+    # (https://kubernetes.io/docs/reference/access-authn-authz/rbac/#referring-to-resources).
+    rules: list[Json] = [
+        {
+            "apiGroups": [group],
+            "resources": sorted(plurals),
+            **({"resourceNames": list(names)} if names else {}),
+            "verbs": list(VERBS),
+        }
+        for (group, names), plurals in sorted(groups.items())
     ]
     return {"apiVersion": f"{_RBAC}/v1", "kind": kind, "metadata": _metadata(name, namespace), "rules": rules}
 

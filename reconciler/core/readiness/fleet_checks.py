@@ -126,7 +126,8 @@ class _FleetChecks:
         try:
             own, usual = _by_origin(self._printed(bootstrap, cluster))
         except InvalidInput as error:
-            yield SettledCheck(outcome=missing(f"objects for {engine.title}", str(error), shlex.join(words)))
+            if self._desired.fleet.repo_url:  # else it is told beside the files of the fleet
+                yield SettledCheck(outcome=missing(f"objects for {engine.title}", str(error), shlex.join(words)))
             return
         apply = f"{shlex.join(words)} | {server.kubectl('apply', '-f', '-')}"
         yield ServedKinds(

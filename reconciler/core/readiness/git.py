@@ -6,12 +6,13 @@ import shlex
 from collections.abc import Collection, Iterator
 from dataclasses import replace
 
+from reconciler.core.engines import ENGINES
 from reconciler.core.readiness.check import CheckResult, missing, ok, unknown
 from reconciler.errors import InvalidInput, OverspillError, Severity
 from reconciler.model.ids import CommitId
 from reconciler.model.policy import Desired
 from reconciler.text.redaction import redacted
-from reconciler.text.wording import count
+from reconciler.text.wording import count, join_names
 
 _FROM = "spec.from"
 _SHORT = 12
@@ -44,7 +45,22 @@ def files_result(desired: Desired) -> CheckResult:
         count(len(desired.workspaces), "workspace"),
         count(len(desired.policies), "template"),
     )
-    return ok("files", f"without errors: {parts[0]}, {parts[1]}, {parts[2]} that may burst")
+    warned = len(desired.problems)
+    more = f"; {count(warned, 'warning')}: see `overspill check`" if warned else ""
+    return ok("files", f"without errors: {parts[0]}, {parts[1]}, {parts[2]} that may burst{more}")
+
+
+def repo_url_result(desired: Desired) -> CheckResult | None:
+    """Report a Fleet that does not say where engines fetch from; None where it does, or no engine needs it."""
+    if desired.fleet.repo_url:
+        return None
+    reached = {name for workspace in desired.workspaces.values() for name in workspace.destinations}
+    used = {desired.clusters[name].engine for name in reached if name in desired.clusters}
+    engines = sorted(ENGINES[name].title for name in used if ENGINES[name].bootstrap is not None)
+    if not engines:
+        return None
+    seen = f"not set, so {join_names(engines)} cannot be told where to fetch the output branch"
+    return missing("spec.repoURL", seen, "set spec.repoURL of fleet.yaml; then `overspill bootstrap`")
 
 
 def template_source_results(desired: Desired) -> Iterator[CheckResult]:

@@ -6,8 +6,10 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 from reconciler.core.engines import ENGINES
-from reconciler.core.fleet.watched_workloads import followed_applications, watched_workloads
+from reconciler.core.fleet.watched_workloads import followed_applications, live_sources, watched_workloads
+from reconciler.core.observe.kubernetes.companions import companions_of
 from reconciler.core.observe.kubernetes.resources import (
+    COMPANION_RESOURCES,
     CONTROLLERS,
     SIGNALS,
     Resource,
@@ -18,6 +20,7 @@ from reconciler.core.observe.kubernetes.resources import (
 from reconciler.core.readiness.check import AskedServer
 from reconciler.core.readiness.question import ServiceAccountName
 from reconciler.core.workloads.builtin_kinds import BUILT_IN
+from reconciler.model.ids import ClusterName
 from reconciler.model.policy import Desired, EngineName
 from reconciler.model.workload import WorkloadRef
 
@@ -36,10 +39,12 @@ class NeededRights:
     """The right to list and watch resources: in one namespace, or in all."""
 
     file: str
-    """The file of bootstrap/; empty for kinds that the fleet declares itself."""
+    """The file of bootstrap/; empty for kinds that the fleet declares itself, and for companions."""
     resources: tuple[Watched, ...]
     namespace: str = ""
     """Empty for all."""
+    names: tuple[str, ...] = ()
+    """The names of the only objects; empty for all."""
 
 
 def watch_rights(desired: Desired, server: AskedServer) -> Iterator[NeededRights]:
@@ -47,6 +52,7 @@ def watch_rights(desired: Desired, server: AskedServer) -> Iterator[NeededRights
     if server.cluster is not None:
         refs = watched_workloads(desired).get(server.cluster, ())
         yield from _by_file(needed_resources(refs, desired.kinds))
+        yield from _companion_rights(desired, server.cluster)
         reports = ENGINES[desired.clusters[server.cluster].engine].cluster_reports(desired.fleet, server.cluster)
         if reports is not None:
             yield from _by_file(reports.objects().parts.keys(), reports.namespace)
@@ -56,6 +62,16 @@ def watch_rights(desired: Desired, server: AskedServer) -> Iterator[NeededRights
         by_login = any(cluster.connection and cluster.connection.argocd for cluster in desired.clusters.values())
         if plane.logins is not None and by_login:
             yield from _by_file([plane.logins.resource], plane.logins.namespace)
+
+
+def _companion_rights(desired: Desired, cluster: ClusterName) -> Iterator[NeededRights]:
+    """List the companions of live workloads, of which single objects are read by their names."""
+    names: dict[tuple[str, str], list[str]] = {}
+    for companion in sorted(companions_of(live_sources(desired, cluster))):
+        names.setdefault((companion.namespace, companion.kind), []).append(companion.name)
+    for (namespace, kind), listed in names.items():
+        resources = (COMPANION_RESOURCES[kind],)
+        yield NeededRights(file="", resources=resources, namespace=namespace, names=tuple(listed))
 
 
 def granted_rights(desired: Desired, server: AskedServer) -> Iterator[NeededRights]:

@@ -93,10 +93,19 @@ GROUPS = ApiQuestion(path="/apis")
 
 
 def access_question(
-    verb: str, group: str, resource: str, namespace: str = "", *, account: ServiceAccountName | None = None
+    verb: str,
+    group: str,
+    resource: str,
+    namespace: str = "",
+    *,
+    name: str = "",
+    account: ServiceAccountName | None = None,
 ) -> ApiQuestion:
-    """Ask whether the login, or another account, may do something to a resource: in a namespace, or in all of them."""
-    attributes = {"verb": verb, "group": group, "resource": resource, "namespace": namespace}
+    """Ask whether the login, or another account, may do something to a resource: in a namespace, or in all of them.
+
+    With a `name` it is about this object alone.
+    """
+    attributes = {"verb": verb, "group": group, "resource": resource, "namespace": namespace, "name": name}
     spec: dict[str, Json] = {"resourceAttributes": {name: value for name, value in attributes.items() if value}}
     if account is not None:
         spec |= {"user": account.user, "groups": list(account.groups)}

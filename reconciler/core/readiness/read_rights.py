@@ -42,6 +42,9 @@ class ReadRights:
         """Name the resources that may not be read."""
         where = f" in namespace {self.needed.namespace}" if self.needed.namespace else ""
         subject = f"rights of {self.needed.file}" if self.needed.file else "rights to kinds of the fleet"
+        if self.needed.names:
+            subject = "rights to companions"
+            where = f" {join_names(self.needed.names)}{where}"
         denied = [resource for resource in self.needed.resources if self._denied(resource, answers)]
         if denied:
             who = self.account or account_of(answers) or "this login"
@@ -67,14 +70,18 @@ class ReadRights:
 
     def _reviews(self, resource: Watched) -> tuple[ApiQuestion, ...]:
         return tuple(
-            access_question(verb, resource.group, resource.plural, self.needed.namespace, account=self.account)
+            access_question(
+                verb, resource.group, resource.plural, self.needed.namespace, name=name, account=self.account
+            )
+            for name in self.needed.names or ("",)
             for verb in VERBS
         )
 
     def _can_i(self, resource: Watched) -> str:
         scope = f"--namespace={self.needed.namespace}" if self.needed.namespace else "--all-namespaces"
         impersonated = [f"--as={self.account.user}"] if self.account else []
-        return self.server.kubectl("auth", "can-i", VERBS[0], _name(resource), scope, *impersonated)
+        named = "".join(f"/{name}" for name in self.needed.names[:1])
+        return self.server.kubectl("auth", "can-i", VERBS[0], f"{_name(resource)}{named}", scope, *impersonated)
 
 
 def _name(resource: Watched) -> str:

@@ -112,9 +112,8 @@ def trouble_result(server: AskedServer, trouble: LoginTrouble, kubeconfig: Seque
         case LoginFault.NO_CONNECTION:
             # Bursts run without: what the engine says of them is not seen.
             field = f"spec.{server.engine}.connection.context of fleet.yaml"
-            return unknown(
-                "API server", trouble.why, f"kubectl config get-contexts --output=name  # one of it: {field}"
-            )
+            look = f"kubectl config get-contexts --output=name  # the one of {server.title}'s cluster goes to {field}"
+            return unknown("API server", trouble.why, look)
         case LoginFault.REFUSED:
             file = kubeconfig[0] if kubeconfig else "KUBECONFIG"
             return missing("API server", trouble.why, server.grant("--kubeconfig-out", file))

@@ -58,7 +58,8 @@ def refuse_lacking(
         cluster=cluster.name,
         reason=Reason.NEEDS_FIRST,
         message=f"has no {describe_prerequisite(first)}, which {sanitize(first.by)} needs{nor}",
-        remedy=f"create {them} there and list {them} in its {fields}, or ship {them} with the workload",
+        remedy=f"create {them} there and list {them} in its {fields} (what a list does not name, the cluster lacks),"
+        f" or ship {them} with the workload",
     )
 
 

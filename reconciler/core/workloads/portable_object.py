@@ -20,6 +20,9 @@ _IDENTITY = frozenset({
 })  # fmt: skip # a list of words, filled line by line
 """Fields of `metadata` that an API server or a controller sets."""
 
+OF_THE_CLUSTER = frozenset({"istio-ca-root-cert", "kube-root-ca.crt", "openshift-service-ca.crt"})
+"""ConfigMaps that a controller writes into each namespace, with the certificates of its own cluster."""
+
 ADDRESSES = ("externalIPs", "loadBalancerIP")
 """Fields of a Service that are addresses of its own cluster, though a person writes them."""
 

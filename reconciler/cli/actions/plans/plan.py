@@ -17,6 +17,7 @@ from reconciler.cli import options, printing
 from reconciler.cli.actions.plans.markdown import markdown_plan
 from reconciler.cli.actions.remote import problems_of
 from reconciler.cli.actions.visibility import (
+    note_new_branch,
     warn_of_old_observations,
     warn_without_fleet,
     warn_without_observations,
@@ -27,7 +28,8 @@ from reconciler.core.commits.write import RenderedPlan
 from reconciler.core.observe.supposition import ClusterDown, Supposition
 from reconciler.daemon.answers.patch import files_before, patch
 from reconciler.daemon.answers.plan_report import report_plan
-from reconciler.daemon.reconcile import PassDecision, draft
+from reconciler.daemon.reconcile import Memory, PassDecision, World, draft
+from reconciler.errors import InvalidInput
 from reconciler.model.placement import place_name
 from reconciler.preview import decision_at, suppose_world
 from reconciler.settings import Settings
@@ -54,8 +56,9 @@ def plan(
     supposed: tuple[str, ...] = ()
     with app.connected(settings) as (world, memory):
         if what_if:
-            world, memory, supposed = suppose_world(world, memory, what_if)  # noqa: PLW2901 - the world from here on
+            world, memory, supposed = supposed_world(world, memory, what_if)  # noqa: PLW2901 - the world from here on
         decision, rendered = draft(world, decision_at(world, memory, at))
+        note_new_branch(settings, decision.tips.output, world.repository, begun=False)
         files = files_before(world.repository, decision.tips.output, rendered.commits) if as_diff else {}
     report = report_plan(decision, rendered)
     document = {"supposed": [*supposed], **json_value(report)}
@@ -65,6 +68,17 @@ def plan(
     if not any(isinstance(supposition, ClusterDown) for supposition in what_if):
         warn_of_old_observations(settings, rendered.suppressed)
     _exit(document, refused=printing.problems(report.problems), detailed_exitcode=detailed_exitcode)
+
+
+def supposed_world(
+    world: World, memory: Memory, suppositions: Sequence[Supposition]
+) -> tuple[World, Memory, tuple[str, ...]]:
+    """Suppose the world to be another; where that is refused, print why clusters were not seen, if any was not."""
+    try:
+        return suppose_world(world, memory, suppositions)
+    except InvalidInput:
+        printing.problems(world.clusters.observe().problems)
+        raise
 
 
 def plan_remotely(

@@ -94,7 +94,7 @@ def write_files(directory: Path, files: Mapping[str, bytes], *, with_git: bool) 
     wanted = {Path(path): data for path, data in files.items()}
     missing = _missing_files(wanted, directory)
     if state is checkout.State.HAS_COMMITS and missing:
-        raise InvalidInput(f"{directory} is a git repository with commits already (try without --git)")
+        raise _with_commits(directory)
     for path in missing:
         _write(directory / path, wanted[path])
     number = count(len(files), "file")
@@ -126,6 +126,16 @@ def refuse_other_files(directory: Path, paths: Collection[str], folders: Collect
         partial = path.name.startswith(".") and path.name.endswith(".partial")
         if not is_folder and path not in expected and path.parent.as_posix() not in folders and not partial:
             raise InvalidInput(_in_the_way(directory, path))
+
+
+def refuse_commits(directory: Path) -> None:
+    """Raise InvalidInput for a git repository with commits that are none of a fleet's."""
+    if checkout.state(directory) is checkout.State.HAS_COMMITS and not (directory / FLEET_FILE).exists():
+        raise _with_commits(directory)
+
+
+def _with_commits(directory: Path) -> InvalidInput:
+    return InvalidInput(f"{directory} is a git repository with commits already (try without --git)")
 
 
 _SCAFFOLD_AUTHOR = Identity(name="Overspill", email="overspill@overspill.dev")

@@ -19,6 +19,7 @@ from reconciler.cli.actions.setup.init import (
     WORKFLOWS,
     layout_files,
     ready_made_policy,
+    refuse_commits,
     refuse_other_files,
     workflow_files,
     write_files,
@@ -78,6 +79,8 @@ def init_from_kubeconfig(directory: Path, answers: Answers, *, with_git: bool) -
     _refuse_names("--namespace", answers.namespaces)
     repo_url, repo_url_from = _repository(directory, answers.repo_url)
     refuse_other_files(directory, (*layout, *WORKFLOWS.values()), _FOLDERS)
+    if with_git:
+        refuse_commits(directory)
     kubeconfig = answers.kubeconfig or usual_kubeconfig()
     contexts = _chosen(kubeconfig_contexts(kubeconfig), answers.contexts)
     if sys.stderr.isatty():

@@ -6,7 +6,7 @@ import os
 import shlex
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import click
@@ -14,17 +14,19 @@ import click
 from reconciler import app
 from reconciler.cli import package_files, printing
 from reconciler.cli.actions.files import FleetDirectory, read_directory
-from reconciler.cli.actions.plans.plan import print_plan
+from reconciler.cli.actions.plans.plan import print_plan, supposed_world
+from reconciler.cli.actions.setup.release_chart import ChartAnswers, live_chart, refuse_answers
 from reconciler.core.commits.templates import written
 from reconciler.core.fleet.objects import first_names
 from reconciler.core.fleet.read_file import parse_file
 from reconciler.core.observe.supposition import parse_supposition
+from reconciler.core.onboarding.helm_release import is_release
 from reconciler.core.onboarding.lend import (
     LentFiles,
     LiveWorkload,
     choose_primary,
     choose_workspace,
-    find_kind,
+    kind_and_name,
     lent_files,
     template_of,
 )
@@ -39,7 +41,7 @@ from reconciler.model.ids import ClusterName
 from reconciler.model.kubernetes.workload_kind import WorkloadKind
 from reconciler.model.policy import Desired
 from reconciler.model.workload import Json, WorkloadRef
-from reconciler.preview import decision_at, suppose_world
+from reconciler.preview import decision_at
 from reconciler.settings import Settings
 from reconciler.text.wording import count
 
@@ -65,10 +67,16 @@ class Wanted:
     """Replicas whose burst is shown."""
     reference: bool = False
     """Whether the template refers to the live object in place of a copy."""
+    companions: bool = False
+    """Whether it refers to the ConfigMaps and Services of that object as well."""
+    chart: ChartAnswers = field(default_factory=ChartAnswers)
+    """Of a Helm release."""
 
 
 def lend(settings: Settings, fleet: Path, wanted: Wanted, manifests: Path | None, *, dry_run: bool) -> None:
     """Write the files with which a workload may burst, and show the burst of some missing replicas."""
+    if wanted.companions and not wanted.reference:
+        raise click.UsageError("--companions goes with --reference")
     app.checked_kubeconfig(settings)  # before a file is written
     directory = read_directory(fleet)
     desired = directory.desired()
@@ -88,9 +96,11 @@ def lend(settings: Settings, fleet: Path, wanted: Wanted, manifests: Path | None
     for note in lent.notes:
         printing.sentence(f"Note: {note}.")
     source = {**{path: (fleet / path).read_bytes() for path in directory.files}, **texts}
-    if wanted.reference and manifests is not None:  # no cluster that is seen needs to have the object of the file
-        copy = _lent(live, desired, directory, replace(wanted, reference=False))
-        source[copy.template] = copy.files[copy.template].encode()
+    if manifests is not None and (wanted.reference or (live.chart is not None and settings.kubeconfig is None)):
+        # No cluster that is seen needs to have the object of the file, whose pods nobody but the file tells then.
+        plain = replace(wanted, reference=False, companions=False, name=str(lent.workload.name))
+        copy = _lent(replace(live, chart=None), desired, directory, plain)
+        source[lent.template] = copy.files[copy.template].encode()
     try:
         _show_burst(settings, source, lent, wanted.missing, fleet)
     except (InvalidInput, Transient) as error:
@@ -100,19 +110,19 @@ def lend(settings: Settings, fleet: Path, wanted: Wanted, manifests: Path | None
 def _live(settings: Settings, desired: Desired, wanted: Wanted, manifests: Path | None, fleet: Path) -> LiveWorkload:
     """Read the workload from a file, or from its cluster."""
     primary = choose_primary(desired, wanted.primary, str(fleet.resolve()))
-    named = None if wanted.workload is None else _kind_and_name(wanted.workload, desired.kinds)
+    word, _, release = (wanted.workload or "").partition("/")
+    if is_release(word) and release:
+        if wanted.reference:
+            raise click.UsageError("--reference goes with an object: a chart is what its version is")
+        place = wanted.namespace or _USUAL_NAMESPACE, release
+        return live_chart(settings, desired, (primary, *place), wanted.chart, manifests)
+    refuse_answers(wanted.chart)
+    named = None if wanted.workload is None else kind_and_name(wanted.workload, desired.kinds)
     if manifests is not None:
         return _from_manifests(manifests, named, wanted.namespace, primary, desired.kinds)
     if named is None:
         raise click.UsageError("name the workload as KIND/NAME, or pass --filename with a file that holds one")
     return app.live_workload(settings, desired, primary, (named[0], wanted.namespace or _USUAL_NAMESPACE, named[1]))
-
-
-def _kind_and_name(workload: str, kinds: Kinds) -> tuple[WorkloadKind, str]:
-    text, slash, name = workload.partition("/")
-    if not slash or not name or not text:
-        raise InvalidInput(f"{workload!r} is not KIND/NAME (try deployment/{workload.strip('/')})")
-    return find_kind(text, kinds), name
 
 
 def _from_manifests(
@@ -210,6 +220,7 @@ def _lent(live: LiveWorkload, desired: Desired, directory: FleetDirectory, wante
         name=wanted.name,
         workspace_name=wanted.workspace,
         reference=wanted.reference,
+        companions=wanted.companions,
     )
     texts = {path: parse_file(text.encode()) for path, text in lent.files.items()}
     if lent.workload not in directory.desired(texts).policies:
@@ -221,6 +232,7 @@ def _lent(live: LiveWorkload, desired: Desired, directory: FleetDirectory, wante
             workspace_name=wanted.workspace,
             policy=_usual_policy(),
             reference=wanted.reference,
+            companions=wanted.companions,
         )
     return lent
 
@@ -268,7 +280,7 @@ def _write(fleet: Path, texts: Mapping[str, bytes]) -> None:
 
 def _show_burst(settings: Settings, source: Mapping[str, bytes], lent: LentFiles, missing: int, fleet: Path) -> None:
     """Print what would be committed if replicas of the workload were missing now, by all files together."""
-    command = shlex.join(("overspill", "plan", *_sources(settings), "--what-if", f"{lent.workload}+{missing}"))
+    command = shlex.join(("overspill", "plan", *_sources(settings, fleet), "--what-if", f"{lent.workload}+{missing}"))
     if settings.kubeconfig is None and settings.observations is None:
         printing.sentence(
             "What would be placed is unknown, since no cluster is seen (pass --kubeconfig or --observations). Next:"
@@ -277,7 +289,7 @@ def _show_burst(settings: Settings, source: Mapping[str, bytes], lent: LentFiles
         return
     with app.trying(settings, MemoryRepository(source)) as trial:
         supposition = parse_supposition(f"{lent.workload}+{missing}")
-        world, memory, questions = suppose_world(*trial, [supposition])
+        world, memory, questions = supposed_world(*trial, [supposition])
         decision, rendered = draft(world, decision_at(world, memory, None))
     first = len(rendered.commits) - len(rendered.changes)
     own = [
@@ -305,12 +317,12 @@ def _show_burst(settings: Settings, source: Mapping[str, bytes], lent: LentFiles
     )
 
 
-def _sources(settings: Settings) -> tuple[str, ...]:
-    """Return the options by which `plan` sees the same clusters, unless the environment says as much."""
+def _sources(settings: Settings, fleet: Path) -> tuple[str, ...]:
+    """Return the options by which `plan` in a fleet sees the same clusters, unless the environment says as much."""
     named = {"kubeconfig": settings.kubeconfig, "observations": settings.observations}
     return tuple(
         word
         for name, path in named.items()
         if path is not None and f"{PREFIX}{name.upper()}" not in os.environ
-        for word in (f"--{name}", str(path))
+        for word in (f"--{name}", str(path if fleet == Path() else path.absolute()))
     )

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from reconciler.model.capacity import Observed
 from reconciler.model.manifest_source import (
     ArgoCDSource,
+    Companion,
     RepositorySource,
     SourceContent,
     SourceContents,
@@ -14,6 +16,8 @@ from reconciler.model.manifest_source import (
     UnreadSource,
     WorkloadSource,
 )
+
+_SERVICE = "Service"
 
 
 def observed_contents(sources: Iterable[SourceKey], observed: Observed) -> SourceContents:
@@ -44,12 +48,24 @@ def _content(key: SourceKey, source: WorkloadSource, observed: Observed) -> Sour
             message=f"{key.cluster} is unseen, so that {source.title} there is unknown",
             remedy="see why its observations do not arrive",
         )
-    live = next((each for each in seen.objects if source.is_meant(each.manifest)), None)
-    if live is None:
-        return UnreadSource(
-            message=f"{key.cluster} reports no {source.title}",
-            remedy="mend spec.from.workload, or list it below objects in the observation of the cluster",
-        )
-    if live.refused:
-        return UnreadSource(message=f"{source.title}: {live.refused}", remedy="mend it on the primary")
-    return SourceContent(manifests=(live.manifest,), version="")
+    manifests: list[Mapping[str, Any]] = []
+    for part in _parts(source):
+        live = next((each for each in seen.objects if part.is_meant(each.manifest)), None)
+        if live is None:
+            mend = "mend spec.from.workload"
+            if part is not source:
+                mend = "make it, mend spec.from.companions, see `overspill doctor` for the right to read it"
+            return UnreadSource(
+                message=f"{key.cluster} reports no {part.title}",
+                remedy=f"{mend}, or list it below objects in the observation of the cluster",
+            )
+        if live.refused:
+            return UnreadSource(message=f"{part.title}: {live.refused}", remedy="mend it on the primary")
+        manifests.append(live.manifest)
+    return SourceContent(manifests=tuple(manifests), version="")
+
+
+def _parts(source: WorkloadSource) -> tuple[Companion | WorkloadSource, ...]:
+    """Return the objects of a source in the order of deployment: pods read ConfigMaps when they start."""
+    services = [each for each in source.companions if each.kind == _SERVICE]
+    return (*(each for each in source.companions if each.kind != _SERVICE), source, *services)

@@ -181,7 +181,8 @@ def _warn_undeclared(prerequisites: Sequence[Prerequisite], clusters: Sequence[C
     things = [prerequisite for prerequisite in prerequisites if any(prerequisite in lack for lack in lacks.values())]
     message = f"{join_names(lacks)} may lack {join_names(map(describe_prerequisite, things))}"
     fields = join_names(dict.fromkeys(f"spec.provides.{prerequisite.category}" for prerequisite in things))
-    yield Finding(loc=("spec",), message=message, hint=f"list it in the Cluster's {fields}", severity=Severity.WARNING)
+    hint = f"list it in the Cluster's {fields}, with all others that it has: a list that is there is complete"
+    yield Finding(loc=("spec",), message=message, hint=hint, severity=Severity.WARNING)
 
 
 def burst_clusters(policy: BurstPolicy | None, workspace: Workspace, desired: Desired) -> tuple[Cluster, ...]:

@@ -1,4 +1,4 @@
-"""Warnings about a BurstPolicy whose labels or minimums its clusters cannot meet, reported when it is read.
+"""Warnings about a BurstPolicy whose clusters are Cordoned or cannot meet its labels or minimums, when it is read.
 
 Deciding refuses each cluster by itself, or holds replicas back (`assign`); neither says that this is permanent.
 """
@@ -11,7 +11,7 @@ from reconciler.core.fleet.cluster_order import ordered_candidates
 from reconciler.core.fleet.objects import first_names
 from reconciler.errors import Severity
 from reconciler.model.ids import ClusterName, WorkspaceName
-from reconciler.model.policy import BurstPolicy, Cluster, Workspace
+from reconciler.model.policy import Availability, BurstPolicy, Cluster, Workspace
 from reconciler.text.findings import Finding, Loc, shortened
 from reconciler.text.spelling import nearest
 from reconciler.text.wording import count, join_names
@@ -23,13 +23,11 @@ _CONSTRAINT: Loc = (*_DISTRIBUTION, "spreadConstraint")
 def warn_unreachable(
     policy: BurstPolicy, workspaces: Iterable[Workspace], clusters: Mapping[ClusterName, Cluster]
 ) -> Iterator[Finding]:
-    """Warn of labels that no usable cluster of these workspaces has, and of minimums above their number.
+    """Warn of usable clusters that are all Cordoned, of labels that none has, and of minimums above their number.
 
     Of several workspaces the one with the fewest clusters is named. `clusters` are all that files describe.
     """
     label, least = policy.distribution.spread_by, policy.distribution
-    if not (label or policy.require_labels or least.min_clusters):
-        return
     usable = {
         workspace.name: [
             clusters[candidate.cluster]
@@ -39,6 +37,7 @@ def warn_unreachable(
         for workspace in workspaces
     }
     usable = {name: clusters for name, clusters in usable.items() if clusters}
+    yield from _warn_cordoned(usable)
     yield from _warn_required_labels(policy, usable)
     for name, clusters_usable in usable.items():
         required = [cluster for cluster in clusters_usable if policy.require_labels.items() <= cluster.labels.items()]
@@ -56,6 +55,21 @@ def warn_unreachable(
         yield from _warn_minimum((*_CONSTRAINT, "minGroups"), least.min_groups, groups, f" of {label}")
     names = {name: [str(cluster.name) for cluster in clusters] for name, clusters in usable.items()}
     yield from _warn_minimum((*_DISTRIBUTION, "minClusters"), least.min_clusters, names)
+
+
+def _warn_cordoned(usable: Mapping[WorkspaceName, Sequence[Cluster]]) -> Iterator[Finding]:
+    """Warn of a workspace in which all clusters that may be used are Cordoned."""
+    for name, clusters in usable.items():
+        if all(cluster.availability is Availability.CORDONED for cluster in clusters):
+            which = first_names([cluster.name for cluster in clusters])
+            message = f"all clusters that it may use in workspace {name} are Cordoned: {which}; nothing goes out"
+            yield Finding(
+                loc=("spec",),
+                message=message,
+                hint="set the spec.availability of one to Active",
+                severity=Severity.WARNING,
+            )
+            return
 
 
 def _warn_required_labels(policy: BurstPolicy, usable: Mapping[WorkspaceName, Sequence[Cluster]]) -> Iterator[Finding]:

@@ -80,13 +80,32 @@ class CustomResource(ServedResource):
         return self.kind, foreign_group(self.kind, self.group)
 
 
-Watched: TypeAlias = Resource | CustomResource | EngineResource
+@dataclass(frozen=True, slots=True)
+class CompanionResource(ServedResource):
+    """A kind of companions of live workloads, of which single objects are watched by their names."""
+
+    plural: str
+    kind: str
+    group: str = ""
+    versions: tuple[str, ...] = ("v1",)
+    optional: bool = True
+
+
+COMPANION_RESOURCES = {
+    resource.kind: resource
+    for resource in (CompanionResource("configmaps", "ConfigMap"), CompanionResource("services", "Service"))
+}
+"""Kinds of companions; Secrets are none, and never read."""
+
+Watched: TypeAlias = Resource | CustomResource | EngineResource | CompanionResource
 """A resource that may be watched."""
 
 
 def rights(resource: Watched) -> str:
-    """Return the file of the layout with the RBAC rules of a resource; empty for a kind that the fleet declares."""
-    if isinstance(resource, CustomResource) and resource.name not in BUILT_IN:
+    """Return the file of the layout with the RBAC rules of a resource; empty where those depend on the fleet."""
+    if isinstance(resource, CompanionResource) or (
+        isinstance(resource, CustomResource) and resource.name not in BUILT_IN
+    ):
         return ""
     return resource.rights if isinstance(resource, EngineResource) else "bootstrap/rbac.yaml"
 

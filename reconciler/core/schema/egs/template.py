@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, ConfigDict, Field, model_validator
@@ -9,6 +10,7 @@ from pydantic import AfterValidator, ConfigDict, Field, model_validator
 from reconciler.core.schema.egs.deploy import DeployFile
 from reconciler.core.schema.strict_model import Anything, Labels, Metadata, Name, Strict, Text, refusal
 from reconciler.core.schema.urls import GitAddress
+from reconciler.core.workloads.portable_object import OF_THE_CLUSTER
 from reconciler.text.findings import shortened
 
 
@@ -20,6 +22,10 @@ def _plain_path(text: str) -> str:
     return path
 
 
+COMPANIONS = {"configmap": "ConfigMap", "service": "Service"}
+"""The kinds of companions by the words of a file."""
+_OBJECT_NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
+
 SourcePath = Annotated[Text, AfterValidator(_plain_path)]
 
 
@@ -30,6 +36,25 @@ class WorkloadSourceFile(Strict):
     kind: Text = Field(description="Its kind.")
     namespace: Name = Field(description="Its namespace.")
     name: Text = Field(description="Its name.")
+
+
+def _companion(text: str) -> str:
+    """Refuse anything but a ConfigMap or a Service by its name."""
+    kind, slash, name = text.partition("/")
+    word = kind.casefold()
+    if word in ("secret", "secrets"):
+        raise refusal(
+            f"{shortened(text)!r} is a Secret, and none is ever read",
+            "create it in each cluster, or ship an ExternalSecret",
+        )
+    if not slash or word not in COMPANIONS or _OBJECT_NAME.fullmatch(name) is None:
+        raise refusal(f"{shortened(text)!r} is no ConfigMap or Service", "try configmap/NAME or service/NAME")
+    if name in OF_THE_CLUSTER:
+        raise refusal(f"{shortened(text)!r} is of its cluster, and each cluster has its own", "leave it out")
+    return f"{word}/{name}"
+
+
+CompanionName = Annotated[Text, AfterValidator(_companion)]
 
 
 class RepositorySourceFile(Strict):
@@ -55,6 +80,11 @@ class FromFile(Strict):
     application: ApplicationSourceFile | None = Field(
         None, description="What an Application of Argo CD has deployed: plain manifests at the commit of its last sync."
     )
+    companions: list[CompanionName] = Field(
+        [],
+        description="ConfigMaps and Services beside `workload` that come along as they are there: `configmap/NAME`,"
+        " `service/NAME`.",
+    )
     pin: str = Field("", description="The only version that may be deployed: a digest for `workload`, else a commit.")
 
     @model_validator(mode="after")
@@ -62,6 +92,8 @@ class FromFile(Strict):
         """Refuse no source, and several."""
         if [self.workload, self.path, self.repository, self.application].count(None) != 3:  # noqa: PLR2004 -- all but one
             raise refusal("names one source", "try workload: {kind: Deployment, namespace: serving, name: vllm}")
+        if self.companions and self.workload is None:
+            raise refusal("has companions without a workload", "list them in the other source")
         return self
 
 
