@@ -53,7 +53,16 @@ from reconciler.model.kubernetes.workload_kind import WorkloadKind
 from reconciler.model.policy import Connection, Desired
 from reconciler.model.tree import Identity
 from reconciler.model.units import format_duration
-from reconciler.ports import Charts, ClusterView, EventSink, OutputFiles, Repository, Wake
+from reconciler.ports import (
+    Charts,
+    ClusterView,
+    EventSink,
+    MeasureCall,
+    OutputFiles,
+    Repository,
+    Wake,
+    unmeasured_call,
+)
 from reconciler.settings import Settings
 
 if TYPE_CHECKING:
@@ -211,17 +220,17 @@ def serve(settings: Settings) -> None:
     for problem in settings.warnings:
         log.warning("setting", line=str(problem))
     with ExitStack() as stack:
-        repository = stack.enter_context(_open_repository(settings))
-        charts = stack.enter_context(closing(Helm()))
-        pushed, files = PushedObservations(), _files(settings)
         wake: Wake = lambda reason: loop.wake(reason)  # noqa: E731, PLW0108 - the loop is made below
         queue = OrderQueue(wake)
         process = ProcessMetrics(
             output_branch=settings.output_branch, orders=lambda: len(queue), bugs=lambda: loop.vitals().bugs
         )
-        clusters = stack.enter_context(_clusters(settings, timedelta(), wake))
+        repository = stack.enter_context(_open_repository(settings, process.call))
+        charts = stack.enter_context(closing(Helm()))
+        pushed, files = PushedObservations(), _files(settings)
+        clusters = stack.enter_context(_clusters(settings, timedelta(), wake, process.call))
         webhooks = EngineWebhooks(settings.notify, report=_log_endpoint)
-        prometheus = stack.enter_context(_prometheus(settings, timedelta(), wake))
+        prometheus = stack.enter_context(_prometheus(settings, timedelta(), wake, process.call))
         others = stack.enter_context(_other_repositories(settings, timedelta(), wake))
         world = replace(
             _world(
@@ -238,11 +247,17 @@ def serve(settings: Settings) -> None:
         stack.callback(memory.branch.keep)
         alarms = Alarms(wake)
         latest = LatestSnapshot(memory.branch)
+        announcer = Announcer(source_branch=settings.source_branch, sinks=world.sinks)
+
+        def tell(outcome: Outcome) -> None:
+            announcer.tell(outcome)
+            process.follow(outcome.decision.inputs)
+
         loop: Loop[Outcome] = Loop(
             PassRunner(world, memory, queue, latest),
             clock=world.clock,
             alarm=alarms,
-            tell=Announcer(source_branch=settings.source_branch, sinks=world.sinks).tell,
+            tell=tell,
             maintain=repository.maintain,
             keep=memory.branch.keep,
             random=random.random,
@@ -419,7 +434,7 @@ def _credentials(settings: Settings) -> Credentials:
     return replace(given, username=settings.git_username) if settings.git_username else given
 
 
-def _open_repository(settings: Settings) -> GitRepository:
+def _open_repository(settings: Settings, measure: MeasureCall = unmeasured_call) -> GitRepository:
     return GitRepository(
         settings.repo,
         cache=settings.cache_dir,
@@ -427,6 +442,7 @@ def _open_repository(settings: Settings) -> GitRepository:
         output_branch=settings.output_branch,
         committer=_committer(settings),
         credentials=_credentials(settings),
+        measure=measure,
     )
 
 
@@ -455,7 +471,9 @@ def _files(settings: Settings) -> list[FileObservations]:
 
 
 @contextmanager
-def _clusters(settings: Settings, patience: timedelta, wake: Wake | None = None) -> Iterator[list[ClusterView]]:
+def _clusters(
+    settings: Settings, patience: timedelta, wake: Wake | None = None, measure: MeasureCall = unmeasured_call
+) -> Iterator[list[ClusterView]]:
     """Watch clusters if the settings name a kubeconfig or the daemon runs in a cluster; else return None."""
     if settings.kubeconfig is None and not settings.in_cluster:
         yield []
@@ -464,7 +482,12 @@ def _clusters(settings: Settings, patience: timedelta, wake: Wake | None = None)
     from reconciler.adapters.kube import KubeObservations  # noqa: PLC0415 - slow to import, and few commands need it
 
     view = KubeObservations(
-        kubeconfig, clock=SystemClock(), wake=wake, patience=patience, plugins=settings.login_plugins
+        kubeconfig,
+        clock=SystemClock(),
+        wake=wake,
+        patience=patience,
+        plugins=settings.login_plugins,
+        measure=measure,
     )
     with closing(view):
         yield [view]
@@ -496,12 +519,14 @@ def _other_repositories(
 
 
 @contextmanager
-def _prometheus(settings: Settings, patience: timedelta, wake: Wake | None = None) -> Iterator[ClusterView]:
+def _prometheus(
+    settings: Settings, patience: timedelta, wake: Wake | None = None, measure: MeasureCall = unmeasured_call
+) -> Iterator[ClusterView]:
     """Ask Prometheus if the settings name a server; otherwise warn that its signals are not asked."""
     if not settings.prometheus:
         yield NoPrometheus()
         return
-    server = PrometheusServer(settings.prometheus, token=settings.prometheus_token)
+    server = PrometheusServer(settings.prometheus, token=settings.prometheus_token, measure=measure)
     view = PrometheusSignals(
         server, clock=SystemClock(), wake=wake, patience=patience, every=settings.prometheus_interval
     )

@@ -214,8 +214,8 @@ def daemon(
     """Run a daemon on a remote that has `FILES` on its source branch."""
     remote.commit("main", FILES)
     clock, sight = SystemClock(), Sight()
-    with GitRepository(remote.url, cache=cache, committer=OURS) as repository:
-        process = ProcessMetrics(output_branch="placements", orders=lambda: len(queue), bugs=lambda: loop.vitals().bugs)
+    process = ProcessMetrics(output_branch="placements", orders=lambda: len(queue), bugs=lambda: loop.vitals().bugs)
+    with GitRepository(remote.url, cache=cache, committer=OURS, measure=process.call) as repository:
         world = World(
             repository=repository, clusters=sight, charts=Helm(), clock=clock, author=OURS,
             sinks=(process,), measure=process.phase,
@@ -228,7 +228,7 @@ def daemon(
             PassRunner(world, memory, queue, latest),
             clock=clock,
             alarm=_Silent(),
-            tell=lambda _: None,
+            tell=lambda outcome: process.follow(outcome.decision.inputs),
             maintain=repository.maintain,
             keep=memory.branch.keep,
             random=random.random,
