@@ -37,13 +37,19 @@ def redact(text: str) -> str:
 def configure(form: LogFormat, stream: TextIO, *, colour: bool = False, level: int = logging.INFO) -> None:
     """Send every log of this process to `stream`, including those of libraries (warnings and worse).
 
-    Text carries the local time of day, JSON the full time in UTC. Call it once, at the start.
+    Text carries the local time of day, JSON the full time in UTC and the ids of the pass and of the call. Call it once,
+    at the start.
     """
     if isinstance(stream, io.TextIOWrapper):
         stream.reconfigure(errors="backslashreplace")
     render: list[structlog.typing.Processor]
     if form == "json":
-        render = [structlog.processors.TimeStamper(fmt="iso", utc=True), _redact, structlog.processors.JSONRenderer()]
+        render = [
+            structlog.contextvars.merge_contextvars,  # the ids of the pass and of the call
+            structlog.processors.TimeStamper(fmt="iso", utc=True),
+            _redact,
+            structlog.processors.JSONRenderer(),
+        ]
     else:
         render = [structlog.processors.TimeStamper(fmt="%H:%M:%S", utc=False), _redact, _LogLine(colour=colour)]
     structlog.configure(

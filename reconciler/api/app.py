@@ -11,6 +11,7 @@ from reconciler.adapters.pushed_observations import PushedObservations
 from reconciler.api import egs_openapi, page, refusal
 from reconciler.api.backend import Backend
 from reconciler.api.call_metrics import CallMetrics
+from reconciler.api.request_id import RequestIds
 from reconciler.api.routes import (
     explain,
     fleet,
@@ -62,6 +63,7 @@ def create_app(
     refusal.install(app, clock)
     if process is not None:
         app.add_middleware(CallMetrics, count=process.count_call)
+    app.add_middleware(RequestIds)  # the outermost of ours: what others log and count has the id as well
     callers = callers or Callers(clock)
     if backend is not None:
         for part in (placements, gprs, templates, workspaces, explain, fleet, plan, steering):
