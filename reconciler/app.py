@@ -35,6 +35,7 @@ from reconciler.adapters.observation_files import FileObservations
 from reconciler.adapters.prometheus import NoPrometheus, PrometheusServer, PrometheusSignals
 from reconciler.adapters.pushed_observations import PushedObservations
 from reconciler.adapters.recording_files import RecordingFiles
+from reconciler.adapters.traces import Traces, open_traces
 from reconciler.adapters.views import ChartsView, JoinedView
 from reconciler.daemon.announce import Announcer
 from reconciler.daemon.answers.desk import AnswerDesk
@@ -43,6 +44,7 @@ from reconciler.daemon.loop import OBSERVATION, Loop, handle_signals
 from reconciler.daemon.metrics.process_metrics import ProcessMetrics
 from reconciler.daemon.order_queue import OrderQueue
 from reconciler.daemon.pass_runner import PassRunner
+from reconciler.daemon.phases import Measure, PassPhase
 from reconciler.daemon.reconcile import Memory, Outcome, World
 from reconciler.daemon.snapshot import LatestSnapshot
 from reconciler.daemon.source import SourceReader
@@ -50,6 +52,7 @@ from reconciler.environment import PREFIX
 from reconciler.errors import InvalidInput
 from reconciler.model.ids import ClusterName
 from reconciler.model.kubernetes.workload_kind import WorkloadKind
+from reconciler.model.outward_call import OutwardCall
 from reconciler.model.policy import Connection, Desired
 from reconciler.model.tree import Identity
 from reconciler.model.units import format_duration
@@ -225,12 +228,14 @@ def serve(settings: Settings) -> None:
         process = ProcessMetrics(
             output_branch=settings.output_branch, orders=lambda: len(queue), bugs=lambda: loop.vitals().bugs
         )
-        repository = stack.enter_context(_open_repository(settings, process.call))
+        traces = stack.enter_context(closing(open_traces(settings.traces)))
+        measure = partial(_measured, process.call, traces.call)
+        repository = stack.enter_context(_open_repository(settings, measure))
         charts = stack.enter_context(closing(Helm()))
         pushed, files = PushedObservations(), _files(settings)
-        clusters = stack.enter_context(_clusters(settings, timedelta(), wake, process.call))
+        clusters = stack.enter_context(_clusters(settings, timedelta(), wake, measure))
         webhooks = EngineWebhooks(settings.notify, report=_log_endpoint)
-        prometheus = stack.enter_context(_prometheus(settings, timedelta(), wake, process.call))
+        prometheus = stack.enter_context(_prometheus(settings, timedelta(), wake, measure))
         others = stack.enter_context(_other_repositories(settings, timedelta(), wake))
         world = replace(
             _world(
@@ -241,7 +246,7 @@ def serve(settings: Settings) -> None:
                 (EventLog(), webhooks, process),
             ),
             recording=stack.enter_context(_recording(settings)),
-            measure=process.phase,
+            measure=partial(_measured_phase, process.phase, traces.phase),
         )
         memory = _memory(repository, report=lambda line: log.debug("ledger cache", line=line))
         stack.callback(memory.branch.keep)
@@ -253,8 +258,14 @@ def serve(settings: Settings) -> None:
             announcer.tell(outcome)
             process.follow(outcome.decision.inputs)
 
+        runner = PassRunner(world, memory, queue, latest)
+
+        def traced_pass(*, fetch: bool) -> Outcome:
+            with traces.whole_pass():
+                return runner(fetch=fetch)
+
         loop: Loop[Outcome] = Loop(
-            PassRunner(world, memory, queue, latest),
+            traced_pass,
             clock=world.clock,
             alarm=alarms,
             tell=tell,
@@ -285,6 +296,7 @@ def serve(settings: Settings) -> None:
                 shelf=repository.shelf,
                 answers=answers,
                 process=process,
+                traces=traces,
             )
         )
         stack.callback(queue.close)
@@ -297,6 +309,25 @@ def serve(settings: Settings) -> None:
         queue.close()
         _flush_webhooks(webhooks)
     log.info("stopped")
+
+
+@contextmanager
+def _measured(count: MeasureCall, trace: MeasureCall, call: OutwardCall) -> Iterator[Callable[[str], None]]:
+    """Count and trace a call to a system outside."""
+    with count(call) as counted, trace(call) as traced:
+
+        def note(code: str) -> None:
+            counted(code)
+            traced(code)
+
+        yield note
+
+
+@contextmanager
+def _measured_phase(count: Measure, trace: Measure, phase: PassPhase) -> Iterator[None]:
+    """Measure and trace a phase of a pass."""
+    with count(phase), trace(phase):
+        yield
 
 
 def _log_endpoint(report: EndpointReport) -> None:
@@ -331,6 +362,7 @@ def _http_server(
     shelf: OutputFiles,
     answers: AnswerDesk,
     process: ProcessMetrics,
+    traces: Traces,
 ) -> Iterator[str]:
     """Serve the HTTP API if the settings have an address, and yield it; empty without."""
     if settings.listen is None:
@@ -360,6 +392,7 @@ def _http_server(
             output_branch=settings.output_branch,
         ),
         process=process,
+        traces=traces,
     )
     tls = _certificate(settings)
     server = HttpServer(application, host=settings.listen.host, port=settings.listen.port, tls=tls)

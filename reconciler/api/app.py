@@ -8,9 +8,11 @@ from fastapi import FastAPI
 
 from reconciler import __version__
 from reconciler.adapters.pushed_observations import PushedObservations
+from reconciler.adapters.traces import Traces
 from reconciler.api import egs_openapi, page, refusal
 from reconciler.api.backend import Backend
 from reconciler.api.call_metrics import CallMetrics
+from reconciler.api.call_traces import CallTraces
 from reconciler.api.request_id import RequestIds
 from reconciler.api.routes import (
     explain,
@@ -45,11 +47,13 @@ def create_app(
     callers: Callers | None = None,
     backend: Backend | None = None,
     process: ProcessMetrics | None = None,
+    traces: Traces | None = None,
 ) -> FastAPI:
     """Build the HTTP API of a daemon.
 
     Without a token, secret or callers a route refuses every request. Without a `backend` no order can be carried out,
-    so the management routes are left out. With `process` calls are counted, and ``/metrics`` tells what it holds.
+    so the management routes are left out. With `process` calls are counted, and ``/metrics`` tells what it holds;
+    with `traces` they are traced.
     """
     app = FastAPI(
         title="Overspill",
@@ -63,6 +67,8 @@ def create_app(
     refusal.install(app, clock)
     if process is not None:
         app.add_middleware(CallMetrics, count=process.count_call)
+    if traces is not None:
+        app.add_middleware(CallTraces, traces=traces)
     app.add_middleware(RequestIds)  # the outermost of ours: what others log and count has the id as well
     callers = callers or Callers(clock)
     if backend is not None:

@@ -54,8 +54,8 @@ def main() -> None:
     series = sum(not line.startswith("#") for line in lines)
     first = _seconds(lambda seen: FleetMetrics().text(seen, None), passes.snapshot, runs=3)
     again = _seconds(lambda seen: scrapes.text(seen, None), passes.next, runs=RUNS)
-    rows = [(line.partition("{")[0], "llm", f"serving-{at:04d}", f"gpu-{at:04d}", float(at)) for at, line in
-            enumerate(lines)]  # fmt: skip # what a line is written from
+    names = [line.partition("{")[0] for line in lines]
+    rows = [(name, "llm", f"serving-{at:04d}", f"gpu-{at:04d}", float(at)) for at, name in enumerate(names)]
     floor = _seconds(lambda _: _write(rows), lambda: None, runs=RUNS)
     figures = {
         "series": series, "over_floor": again / floor, "percent_of_first": 100 * again / first, "mb": kept / 1e6,
