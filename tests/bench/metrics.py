@@ -58,8 +58,11 @@ def main() -> None:
     rows = [(name, "llm", f"serving-{at:04d}", f"gpu-{at:04d}", float(at)) for at, name in enumerate(names)]
     floor = _seconds(lambda _: _write(rows), lambda: None, runs=RUNS)
     figures = {
-        "series": series, "over_floor": again / floor, "percent_of_first": 100 * again / first, "mb": kept / 1e6,
-    }  # fmt: skip # figures
+        "series": series,
+        "over_floor": again / floor,
+        "percent_of_first": 100 * again / first,
+        "mb": kept / 1e6,
+    }
     told = f"first {first * 1e3:.0f} ms, later ones {again * 1e3:.1f} ms, floor {floor * 1e3:.1f} ms of CPU"
     print(f"# /metrics of {series:,} series ({len(text) / 1e6:.1f} MB): {told}", file=sys.stderr)
     print(json.dumps(figures))
