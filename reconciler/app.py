@@ -9,7 +9,7 @@ import gc
 import random
 import ssl
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
@@ -219,7 +219,8 @@ def inspected(
 def serve(settings: Settings) -> None:
     """Run the daemon until a signal ends it."""
     gc.set_threshold(GARBAGE)
-    logs.configure(settings.log_format, sys.stdout, colour=settings.colour and sys.stdout.isatty())
+    ring = logs.LogRing()
+    logs.configure(settings.log_format, sys.stdout, colour=settings.colour and sys.stdout.isatty(), ring=ring)
     for problem in settings.warnings:
         log.warning("setting", line=str(problem))
     with ExitStack() as stack:
@@ -297,6 +298,7 @@ def serve(settings: Settings) -> None:
                 answers=answers,
                 process=process,
                 traces=traces,
+                log_lines=lambda: ring.lines,
             )
         )
         stack.callback(queue.close)
@@ -363,6 +365,7 @@ def _http_server(
     answers: AnswerDesk,
     process: ProcessMetrics,
     traces: Traces,
+    log_lines: Callable[[], Sequence[str]],
 ) -> Iterator[str]:
     """Serve the HTTP API if the settings have an address, and yield it; empty without."""
     if settings.listen is None:
@@ -393,6 +396,7 @@ def _http_server(
         ),
         process=process,
         traces=traces,
+        log_lines=log_lines,
     )
     tls = _certificate(settings)
     server = HttpServer(application, host=settings.listen.host, port=settings.listen.port, tls=tls)

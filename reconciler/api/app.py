@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 
 from fastapi import FastAPI
 
@@ -19,6 +19,7 @@ from reconciler.api.routes import (
     fleet,
     gprs,
     health,
+    log,
     metrics,
     observations,
     placements,
@@ -48,12 +49,13 @@ def create_app(
     backend: Backend | None = None,
     process: ProcessMetrics | None = None,
     traces: Traces | None = None,
+    log_lines: Callable[[], Sequence[str]] = tuple,
 ) -> FastAPI:
     """Build the HTTP API of a daemon.
 
     Without a token, secret or callers a route refuses every request. Without a `backend` no order can be carried out,
     so the management routes are left out. With `process` calls are counted, and ``/metrics`` tells what it holds;
-    with `traces` they are traced.
+    with `traces` they are traced. `log_lines` are the last lines of the log.
     """
     app = FastAPI(
         title="Overspill",
@@ -76,6 +78,7 @@ def create_app(
             app.include_router(part.router(callers, backend))
         if process is not None:
             app.include_router(metrics.router(callers, backend, process.registry))
+        app.include_router(log.router(callers, log_lines))
     app.include_router(whoami.router(callers))
     app.include_router(observations.router(pushed, wake, clock, token=push_token))
     app.include_router(webhooks.router(callers, wake, clock, secret=webhook_secret, branches=branches))

@@ -148,6 +148,7 @@ class Daemon:
         self.sight = sight
         self.latest = latest
         self.answers: AnswerDesk
+        self.log_lines: tuple[str, ...] = ()
         self.port = 0
         self.contract: Contract | None = None
         self.wake: Callable[[str], None] = lambda _: None
@@ -250,6 +251,7 @@ def daemon(
             callers=Callers(clock, access=lambda: ACCESS, rate=parse_rate("10000/s")),
             backend=backend,
             process=process,
+            log_lines=lambda: running.log_lines,
         )
         if strict not in _CONTRACTS:
             _CONTRACTS[strict] = Contract(app)
