@@ -9,7 +9,7 @@ import gc
 import random
 import ssl
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
@@ -35,6 +35,7 @@ from reconciler.adapters.observation_files import FileObservations
 from reconciler.adapters.prometheus import NoPrometheus, PrometheusServer, PrometheusSignals
 from reconciler.adapters.pushed_observations import PushedObservations
 from reconciler.adapters.recording_files import RecordingFiles
+from reconciler.adapters.traces import Traces, open_traces
 from reconciler.adapters.views import ChartsView, JoinedView
 from reconciler.daemon.announce import Announcer
 from reconciler.daemon.answers.desk import AnswerDesk
@@ -43,6 +44,7 @@ from reconciler.daemon.loop import OBSERVATION, Loop, handle_signals
 from reconciler.daemon.metrics.process_metrics import ProcessMetrics
 from reconciler.daemon.order_queue import OrderQueue
 from reconciler.daemon.pass_runner import PassRunner
+from reconciler.daemon.phases import Measure, PassPhase
 from reconciler.daemon.reconcile import Memory, Outcome, World
 from reconciler.daemon.snapshot import LatestSnapshot
 from reconciler.daemon.source import SourceReader
@@ -50,10 +52,20 @@ from reconciler.environment import PREFIX
 from reconciler.errors import InvalidInput
 from reconciler.model.ids import ClusterName
 from reconciler.model.kubernetes.workload_kind import WorkloadKind
+from reconciler.model.outward_call import OutwardCall
 from reconciler.model.policy import Connection, Desired
 from reconciler.model.tree import Identity
 from reconciler.model.units import format_duration
-from reconciler.ports import Charts, ClusterView, EventSink, OutputFiles, Repository, Wake
+from reconciler.ports import (
+    Charts,
+    ClusterView,
+    EventSink,
+    MeasureCall,
+    OutputFiles,
+    Repository,
+    Wake,
+    unmeasured_call,
+)
 from reconciler.settings import Settings
 from reconciler.text.redaction import without_query
 
@@ -223,21 +235,24 @@ def inspected(
 def serve(settings: Settings) -> None:
     """Run the daemon until a signal ends it."""
     gc.set_threshold(GARBAGE)
-    logs.configure(settings.log_format, sys.stdout, colour=settings.colour and sys.stdout.isatty())
+    ring = logs.LogRing()
+    logs.configure(settings.log_format, sys.stdout, colour=settings.colour and sys.stdout.isatty(), ring=ring)
     for problem in settings.warnings:
         log.warning("setting", line=str(problem))
     with ExitStack() as stack:
-        repository = stack.enter_context(_open_repository(settings))
-        charts = stack.enter_context(closing(Helm()))
-        pushed, files = PushedObservations(), _files(settings)
         wake: Wake = lambda reason: loop.wake(reason)  # noqa: E731, PLW0108 - the loop is made below
         queue = OrderQueue(wake)
         process = ProcessMetrics(
             output_branch=settings.output_branch, orders=lambda: len(queue), bugs=lambda: loop.vitals().bugs
         )
-        clusters = stack.enter_context(_clusters(settings, timedelta(), wake))
+        traces = stack.enter_context(closing(open_traces(settings.traces)))
+        measure = partial(_measured, process.call, traces.call)
+        repository = stack.enter_context(_open_repository(settings, measure))
+        charts = stack.enter_context(closing(Helm()))
+        pushed, files = PushedObservations(), _files(settings)
+        clusters = stack.enter_context(_clusters(settings, timedelta(), wake, measure))
         webhooks = EngineWebhooks(settings.notify, report=_log_endpoint)
-        prometheus = stack.enter_context(_prometheus(settings, timedelta(), wake))
+        prometheus = stack.enter_context(_prometheus(settings, timedelta(), wake, measure))
         others = stack.enter_context(_other_repositories(settings, timedelta(), wake))
         world = replace(
             _world(
@@ -248,17 +263,29 @@ def serve(settings: Settings) -> None:
                 (EventLog(), webhooks, process),
             ),
             recording=stack.enter_context(_recording(settings)),
-            measure=process.phase,
+            measure=partial(_measured_phase, process.phase, traces.phase),
         )
         memory = _memory(repository, report=lambda line: log.debug("ledger cache", line=line))
         stack.callback(memory.branch.keep)
         alarms = Alarms(wake)
         latest = LatestSnapshot(memory.branch)
+        announcer = Announcer(source_branch=settings.source_branch, sinks=world.sinks)
+
+        def tell(outcome: Outcome) -> None:
+            announcer.tell(outcome)
+            process.follow(outcome.decision.inputs)
+
+        runner = PassRunner(world, memory, queue, latest)
+
+        def traced_pass(*, fetch: bool) -> Outcome:
+            with traces.whole_pass():
+                return runner(fetch=fetch)
+
         loop: Loop[Outcome] = Loop(
-            PassRunner(world, memory, queue, latest),
+            traced_pass,
             clock=world.clock,
             alarm=alarms,
-            tell=Announcer(source_branch=settings.source_branch, sinks=world.sinks).tell,
+            tell=tell,
             maintain=repository.maintain,
             keep=memory.branch.keep,
             random=random.random,
@@ -286,6 +313,8 @@ def serve(settings: Settings) -> None:
                 shelf=repository.shelf,
                 answers=answers,
                 process=process,
+                traces=traces,
+                log_lines=lambda: ring.lines,
             )
         )
         stack.callback(queue.close)
@@ -300,6 +329,25 @@ def serve(settings: Settings) -> None:
         queue.close()
         _flush_webhooks(webhooks)
     log.info("stopped")
+
+
+@contextmanager
+def _measured(count: MeasureCall, trace: MeasureCall, call: OutwardCall) -> Iterator[Callable[[str], None]]:
+    """Count and trace a call to a system outside."""
+    with count(call) as counted, trace(call) as traced:
+
+        def note(code: str) -> None:
+            counted(code)
+            traced(code)
+
+        yield note
+
+
+@contextmanager
+def _measured_phase(count: Measure, trace: Measure, phase: PassPhase) -> Iterator[None]:
+    """Measure and trace a phase of a pass."""
+    with count(phase), trace(phase):
+        yield
 
 
 def _log_endpoint(report: EndpointReport) -> None:
@@ -339,6 +387,8 @@ def _http_server(
     shelf: OutputFiles,
     answers: AnswerDesk,
     process: ProcessMetrics,
+    traces: Traces,
+    log_lines: Callable[[], Sequence[str]],
 ) -> Iterator[str]:
     """Serve the HTTP API if the settings have an address, and yield it; empty without."""
     if settings.listen is None:
@@ -368,6 +418,8 @@ def _http_server(
             output_branch=settings.output_branch,
         ),
         process=process,
+        traces=traces,
+        log_lines=log_lines,
     )
     tls = _certificate(settings)
     server = HttpServer(application, host=settings.listen.host, port=settings.listen.port, tls=tls)
@@ -442,7 +494,7 @@ def _credentials(settings: Settings) -> Credentials:
     return replace(given, username=settings.git_username) if settings.git_username else given
 
 
-def _open_repository(settings: Settings) -> GitRepository:
+def _open_repository(settings: Settings, measure: MeasureCall = unmeasured_call) -> GitRepository:
     return GitRepository(
         settings.repo,
         cache=settings.cache_dir,
@@ -450,6 +502,7 @@ def _open_repository(settings: Settings) -> GitRepository:
         output_branch=settings.output_branch,
         committer=_committer(settings),
         credentials=_credentials(settings),
+        measure=measure,
     )
 
 
@@ -478,7 +531,9 @@ def _files(settings: Settings) -> list[FileObservations]:
 
 
 @contextmanager
-def _clusters(settings: Settings, patience: timedelta, wake: Wake | None = None) -> Iterator[list[ClusterView]]:
+def _clusters(
+    settings: Settings, patience: timedelta, wake: Wake | None = None, measure: MeasureCall = unmeasured_call
+) -> Iterator[list[ClusterView]]:
     """Watch clusters if the settings name a kubeconfig or the daemon runs in a cluster; else return None."""
     if settings.kubeconfig is None and not settings.in_cluster:
         yield []
@@ -487,7 +542,12 @@ def _clusters(settings: Settings, patience: timedelta, wake: Wake | None = None)
     from reconciler.adapters.kube import KubeObservations  # noqa: PLC0415 - slow to import, and few commands need it
 
     view = KubeObservations(
-        kubeconfig, clock=SystemClock(), wake=wake, patience=patience, plugins=settings.login_plugins
+        kubeconfig,
+        clock=SystemClock(),
+        wake=wake,
+        patience=patience,
+        plugins=settings.login_plugins,
+        measure=measure,
     )
     with closing(view):
         yield [view]
@@ -519,12 +579,14 @@ def _other_repositories(
 
 
 @contextmanager
-def _prometheus(settings: Settings, patience: timedelta, wake: Wake | None = None) -> Iterator[ClusterView]:
+def _prometheus(
+    settings: Settings, patience: timedelta, wake: Wake | None = None, measure: MeasureCall = unmeasured_call
+) -> Iterator[ClusterView]:
     """Ask Prometheus if the settings name a server; otherwise warn that its signals are not asked."""
     if not settings.prometheus:
         yield NoPrometheus()
         return
-    server = PrometheusServer(settings.prometheus, token=settings.prometheus_token)
+    server = PrometheusServer(settings.prometheus, token=settings.prometheus_token, measure=measure)
     view = PrometheusSignals(
         server, clock=SystemClock(), wake=wake, patience=patience, every=settings.prometheus_interval
     )

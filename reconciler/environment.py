@@ -56,6 +56,7 @@ VARIABLES: Mapping[str, str] = {
     "RECORD": "a directory in which every pass is recorded, for `overspill lab replay`; nothing is recorded without it",
     "RECORD_MAX_SIZE": "how much it may hold",
     "RECORD_MAX_AGE": "how long passes are kept in it",
+    "TRACES": "the OpenTelemetry collector that spans are sent to, over HTTP",
     "LOG_FORMAT": "text or json",
     "SERVER": "a daemon's address, for commands that ask it instead of the repository",
     "TOKEN": "the bearer token for it",

@@ -7,8 +7,9 @@ Each Protocol has one adapter and, in tests, a hand-written fake. Errors are tho
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from datetime import datetime
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 from reconciler.core.readiness.branch_rules import BranchRules
 from reconciler.core.readiness.check import AskedServer
@@ -19,6 +20,7 @@ from reconciler.core.recording.pass_record import PassRecord
 from reconciler.model.capacity import Observed
 from reconciler.model.event import Event, Push
 from reconciler.model.ids import BlobId, ClusterName, CommitId, TreeId
+from reconciler.model.outward_call import OutwardCall
 from reconciler.model.policy import Desired
 from reconciler.model.tree import (
     Advance,
@@ -32,6 +34,19 @@ from reconciler.model.tree import (
     TreeEntry,
 )
 from reconciler.model.workload import HelmConfig, Json
+
+MeasureCall: TypeAlias = Callable[[OutwardCall], AbstractContextManager[Callable[[str], None]]]
+"""Measures a call to a system outside, which its block is; the block is given a function that takes the code of the
+answer. Safe to use from several threads, and from coroutines."""
+
+
+def unmeasured_call(_call: OutwardCall) -> AbstractContextManager[Callable[[str], None]]:
+    """Measure nothing."""
+    return nullcontext(_ignore)
+
+
+def _ignore(_code: str) -> None:
+    pass
 
 
 class Repository(Protocol):

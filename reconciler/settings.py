@@ -59,6 +59,7 @@ class Settings:
     known_hosts: Path | None = None
     committer_name: str = "Overspill"
     committer_email: str = "overspill@overspill.dev"
+    traces: str = ""  # the address of a collector
     record: Path | None = None
     record_max_size: int = 1 << 30  # bytes
     record_max_age: timedelta = timedelta(days=7)
@@ -81,6 +82,7 @@ def from_environment(env: Mapping[str, str]) -> Settings:
         kubeconfig=reader.path("KUBECONFIG"),
         login_plugins=reader.programs("LOGIN_PLUGINS"),
         prometheus=reader.address("PROMETHEUS"),
+        traces=reader.address("TRACES"),
         prometheus_interval=reader.duration("PROMETHEUS_INTERVAL", timedelta(seconds=15)),
         prometheus_token=reader.secret("PROMETHEUS_TOKEN"),
         in_cluster=bool(env.get("KUBERNETES_SERVICE_HOST")),

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import io
+import json
 import logging
 import re
+from collections import deque
 from collections.abc import Mapping, MutableMapping, Sequence
 from typing import Any, Literal, TextIO, cast
 
 import structlog
 
+from reconciler.adapters.clock import SystemClock
 from reconciler.model.event import Event, EventKind, Push
 from reconciler.text.redaction import redacted
+from reconciler.text.timestamps import format_time
 from reconciler.text.wording import count
 
 log = structlog.get_logger("overspill")
@@ -23,6 +27,10 @@ _BEARER = re.compile(r"\b(Bearer|Basic)\s+[A-Za-z0-9._~+/=-]{8,}")
 _TOKEN = re.compile(r"\b(ovs_)[A-Za-z0-9_-]{8,}|\b(eyJ)[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]*")
 _SECRET_KEY = re.compile(r"password|passwd|secret|token|authorization|credential", re.IGNORECASE)
 _COLOURS = {"warning": "\033[33m", "error": "\033[31m", "critical": "\033[31m"}
+_IDS = frozenset({"pass", "request"})
+"""Keys for collectors, which lines for people go without."""
+_LONGEST = 4000
+"""Characters of a value that is kept, as of a traceback."""
 _DIM, _PLAIN = "\033[2m", "\033[0m"
 
 
@@ -34,20 +42,61 @@ def redact(text: str) -> str:
     return redacted(_TOKEN.sub(r"\1\2***", _BEARER.sub(r"\1 ***", _URL_USER.sub(r"\1***@", text))))
 
 
-def configure(form: LogFormat, stream: TextIO, *, colour: bool = False, level: int = logging.INFO) -> None:
+class LogRing:
+    """Keeps the last lines of the log as JSON, redacted. Safe to use from several threads."""
+
+    def __init__(self, most: int = 2000) -> None:
+        """Keep so many lines."""
+        self._lines: deque[str] = deque(maxlen=most)
+        self._clock = SystemClock()
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """The lines, the oldest first."""
+        return tuple(self._lines.copy())
+
+    def __call__(self, _logger: object, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+        """Keep an event, and pass it on as it is."""
+        values = {key: value if isinstance(value, int | float) else str(value) for key, value in event.items()}
+        texts = {key: value[:_LONGEST] if isinstance(value, str) else value for key, value in values.items()}
+        self._lines.append(json.dumps({**texts, "timestamp": format_time(self._clock.now())}, ensure_ascii=False))
+        return event
+
+
+def configure(
+    form: LogFormat,
+    stream: TextIO,
+    *,
+    colour: bool = False,
+    level: int = logging.INFO,
+    ring: LogRing | None = None,
+) -> None:
     """Send every log of this process to `stream`, including those of libraries (warnings and worse).
 
-    Text carries the local time of day, JSON the full time in UTC. Call it once, at the start.
+    Text carries the local time of day, JSON the full time in UTC and the ids of the pass and of the call. Call it once,
+    at the start. `ring` keeps the last lines.
     """
     if isinstance(stream, io.TextIOWrapper):
         stream.reconfigure(errors="backslashreplace")
     render: list[structlog.typing.Processor]
+    kept = [] if ring is None else [ring]
     if form == "json":
-        render = [structlog.processors.TimeStamper(fmt="iso", utc=True), _redact, structlog.processors.JSONRenderer()]
+        render = [
+            structlog.processors.TimeStamper(fmt="iso", utc=True),
+            _redact,
+            *kept,
+            structlog.processors.JSONRenderer(),
+        ]
     else:
-        render = [structlog.processors.TimeStamper(fmt="%H:%M:%S", utc=False), _redact, _LogLine(colour=colour)]
+        line = _LogLine(colour=colour)
+        render = [structlog.processors.TimeStamper(fmt="%H:%M:%S", utc=False), _redact, *kept, line]
     structlog.configure(
-        processors=[structlog.processors.add_log_level, structlog.processors.format_exc_info, *render],
+        processors=[
+            structlog.contextvars.merge_contextvars,  # the ids of the pass and of the call
+            structlog.processors.add_log_level,
+            structlog.processors.format_exc_info,
+            *render,
+        ],
         wrapper_class=structlog.make_filtering_bound_logger(level),
         logger_factory=structlog.WriteLoggerFactory(file=cast("TextIO", _FaultTolerantStream(stream))),
         cache_logger_on_first_use=False,
@@ -119,7 +168,7 @@ class _LogLine:
         name, traceback = str(event.pop("event", "")), event.pop("exception", "")
         text = _printable(str(event.pop("line", name)))
         mark = "" if level in ("info", "debug") else f"{level}: "
-        pairs = " ".join(f"{key}={_quote(value)}" for key, value in event.items())
+        pairs = " ".join(f"{key}={_quote(value)}" for key, value in event.items() if key not in _IDS)
         painted = ((str(at), _DIM), (mark + text, _COLOURS.get(level, "")), (pairs, _DIM))
         line = " ".join(self._paint(part, tint) for part, tint in painted if part)
         return f"{line}\n{traceback}" if traceback else line

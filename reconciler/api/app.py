@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 
 from fastapi import FastAPI
 
 from reconciler import __version__
 from reconciler.adapters.pushed_observations import PushedObservations
+from reconciler.adapters.traces import Traces
 from reconciler.api import egs_openapi, page, refusal
 from reconciler.api.backend import Backend
 from reconciler.api.call_metrics import CallMetrics
+from reconciler.api.call_traces import CallTraces
+from reconciler.api.request_id import RequestIds
 from reconciler.api.routes import (
     explain,
     fleet,
     gprs,
     health,
+    log,
     metrics,
     observations,
     placements,
@@ -44,11 +48,14 @@ def create_app(
     callers: Callers | None = None,
     backend: Backend | None = None,
     process: ProcessMetrics | None = None,
+    traces: Traces | None = None,
+    log_lines: Callable[[], Sequence[str]] = tuple,
 ) -> FastAPI:
     """Build the HTTP API of a daemon.
 
     Without a token, secret or callers a route refuses every request. Without a `backend` no order can be carried out,
-    so the management routes are left out. With `process` calls are counted, and ``/metrics`` tells what it holds.
+    so the management routes are left out. With `process` calls are counted, and ``/metrics`` tells what it holds;
+    with `traces` they are traced. `log_lines` are the last lines of the log.
     """
     app = FastAPI(
         title="Overspill",
@@ -62,12 +69,16 @@ def create_app(
     refusal.install(app, clock)
     if process is not None:
         app.add_middleware(CallMetrics, count=process.count_call)
+    if traces is not None:
+        app.add_middleware(CallTraces, traces=traces)
+    app.add_middleware(RequestIds)  # the outermost of ours: what others log and count has the id as well
     callers = callers or Callers(clock)
     if backend is not None:
         for part in (placements, gprs, templates, workspaces, explain, fleet, plan, steering):
             app.include_router(part.router(callers, backend))
         if process is not None:
             app.include_router(metrics.router(callers, backend, process.registry))
+        app.include_router(log.router(callers, log_lines))
     app.include_router(whoami.router(callers))
     app.include_router(observations.router(pushed, wake, clock, token=push_token))
     app.include_router(webhooks.router(callers, wake, clock, secret=webhook_secret, branches=branches))

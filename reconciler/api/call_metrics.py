@@ -13,7 +13,13 @@ CountCall: TypeAlias = Callable[[str, str, int, float], None]
 
 _NO_ROUTE = "none"
 """The route of calls that have none: paths are what callers choose, and their number has no bound."""
-_METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
+METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
+
+
+def route_of(scope: Scope) -> str:
+    """Return the path of a call's route, in which parameters are names in braces."""
+    path: str = getattr(scope.get("route"), "path", _NO_ROUTE)
+    return path
 
 
 class CallMetrics:
@@ -39,6 +45,5 @@ class CallMetrics:
         try:
             await self._app(scope, receive, noting)
         finally:
-            method = scope["method"] if scope["method"] in _METHODS else "other"
-            route = getattr(scope.get("route"), "path", _NO_ROUTE)
-            self._count(method, route, status, perf_counter() - began)
+            method = scope["method"] if scope["method"] in METHODS else "other"
+            self._count(method, route_of(scope), status, perf_counter() - began)

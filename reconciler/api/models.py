@@ -288,6 +288,12 @@ class ProblemDocument(_ExtensibleModel):
     severity: Severity
 
 
+class LogDocument(_CamelModel):
+    """The last lines of a daemon's log."""
+
+    lines: list[str] = Field(description="JSON objects, the oldest first.")
+
+
 class FleetDocument(_ExtensibleModel):
     """The fleet at one moment, as `overspill status -o json` prints it."""
 

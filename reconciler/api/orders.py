@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+from dataclasses import replace
 from hashlib import sha256
 from http import HTTPStatus
 from typing import Annotated
@@ -13,6 +14,7 @@ from fastapi import Header
 
 from reconciler.access.rights import Caller
 from reconciler.api.refusal import BUG, ErrorDetail, HttpError
+from reconciler.api.request_id import current_request_id
 from reconciler.core.decide.state.order import Order
 from reconciler.daemon.order_queue import OrderQueue, OrderResult
 from reconciler.errors import OverspillError, Transient
@@ -69,6 +71,7 @@ async def execute(queue: OrderQueue, order: Order) -> OrderResult:
     Raises HttpError for a denial, and 503 where it is unknown whether the order was carried out.
     """
     try:
+        order = replace(order, request_id=current_request_id())
         receipt = await asyncio.wait_for(asyncio.wrap_future(queue.submit(order)), PATIENCE)
     except (TimeoutError, Transient) as error:
         raise _unavailable("the repository cannot be written now", order.verb) from error

@@ -17,6 +17,7 @@ from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 from starlette.routing import compile_path
 
+from reconciler.api.request_id import HEADER
 from reconciler.bulkhead import Seam, bug_of
 from reconciler.daemon.bug_log import BUGS
 from reconciler.errors import Problem
@@ -234,7 +235,8 @@ def install(app: FastAPI, clock: Clock) -> None:
     async def bug(request: Request, error: Exception) -> JSONResponse:
         BUGS.note(bug_of(Seam.REQUEST, f"{request.method} {_route(request) or 'an unknown path'}", error))
         status = HTTPStatus.INTERNAL_SERVER_ERROR
-        return JSONResponse(envelope(status, BUG), status)
+        name = getattr(request.state, "request_id", "")
+        return JSONResponse(envelope(status, BUG), status, headers={HEADER: name} if name else None)
 
     app.add_exception_handler(HttpError, refused)
     app.add_exception_handler(HTTPException, unknown)

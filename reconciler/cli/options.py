@@ -91,6 +91,11 @@ def connected(*more: str) -> Callable[[Callable[Concatenate[Settings, P], None]]
     return _with_settings((*_BRANCHES, *more), read=_settings)
 
 
+def perhaps_connected(*more: str) -> Callable[[Callable[Concatenate[Settings, P], None]], Callable[..., None]]:
+    """Give a command the options of `connected`; where no repository is named, the settings have none."""
+    return _with_settings((*_BRANCHES, *more), read=_perhaps_settings)
+
+
 def observed(command: Callable[Concatenate[Settings, P], None]) -> Callable[..., None]:
     """Give a command the sources of observations, without a repository; kubectl's kubeconfig is the default."""
     return _with_settings(("OBSERVATIONS", "KUBECONFIG"), read=_observing_settings)(command)
@@ -356,6 +361,14 @@ def _settings(flags: dict[str, str]) -> Settings:
             "no repository: pass --repo URL, set OVERSPILL_REPO, or stand in a git checkout that has a remote 'origin'"
         )
     return replace(settings, repo=origin)
+
+
+def _perhaps_settings(flags: dict[str, str]) -> Settings:
+    """Read the environment with the flags put over it; the repository may be missing."""
+    from reconciler.adapters.git import checkout
+
+    settings = _environment_settings(flags)
+    return settings if settings.repo else replace(settings, repo=checkout.origin())
 
 
 def _observing_settings(flags: dict[str, str]) -> Settings:

@@ -46,10 +46,11 @@ SECTIONS: Mapping[str, Mapping[str, tuple[str, str]]] = {
         "lab": ("lab", "Try a policy in a simulated world before it is merged."),
     },
     "Setup": {
-        "doctor": ("doctor", "Check what a first burst needs, and say how to mend what lacks."),
+        "doctor": ("doctor", "Check what a first burst needs, and how to mend what lacks."),
         "grant": ("grant", "Give the daemon its account, rights and logins in clusters."),
         "bootstrap": ("bootstrap", "Print the objects that an admin applies once for an engine."),
         "token": ("token", "Make a token for the API."),
+        "support-bundle": ("support_bundle", "Collect what a maintainer needs, without secrets."),
         "completion": ("completion", "Print the completion script of a shell."),
         "demo": ("demo", "Play a GPU shortage on this machine, from burst to return."),
     },

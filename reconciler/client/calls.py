@@ -219,6 +219,14 @@ class Client:
         several = self._got("/api/v1/slice-workspace/list").get("workspaces")
         return [entry for entry in several if isinstance(entry, Mapping)] if isinstance(several, list) else []
 
+    def log(self) -> tuple[str, ...]:
+        """Return the last lines of the daemon's log, each a JSON object as text."""
+        return tuple(map(str, self._got("/api/v1/log").get("lines") or ()))
+
+    def metrics(self) -> str:
+        """Return what Prometheus scrapes, as text."""
+        return self._transport.text("/metrics")
+
     def whoami(self) -> Bearer:
         """Return the name and roles of this token."""
         return read(BEARER, self._got("/api/v1/whoami"), where="/api/v1/whoami")

@@ -147,6 +147,17 @@ class Transport:
             time.sleep(pause)
         raise AssertionError("a pace has at least one try")
 
+    def text(self, path: str) -> str:
+        """Get an answer that is plain text, once. Raises as `ask` does."""
+        try:
+            answer = self._try("GET", path, None, {"Accept": "text/plain"}, None)
+            if answer.status == HTTPStatus.OK and answer.complete:
+                return answer.body.decode(errors="replace")
+            self._envelope(f"GET {self._base}{path}", answer)
+        except _RetryableError as error:
+            raise Transient(f"{self._base}: {error}") from error
+        raise InvalidInput(f"GET {self._base}{path} is not answered as Overspill does (is this its address?)")
+
     def _try(
         self,
         method: str,

@@ -6,7 +6,7 @@ import re
 import urllib.request
 from collections.abc import Mapping
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -16,15 +16,10 @@ from prometheus_client.parser import text_string_to_metric_families as text_form
 from prometheus_client.samples import Sample
 
 from reconciler.daemon.loop import PassResult
-from reconciler.daemon.metrics.fleet_metrics import fleet_families
 from reconciler.daemon.metrics.process_metrics import ProcessMetrics
-from reconciler.daemon.status import FleetStatus, PlacementStatus
 from reconciler.model.event import Push
 from reconciler.model.ids import CommitId
-from reconciler.model.placement import Phase, Placement
-from reconciler.model.request import Provisioning
 from tests.builders.daemon import OWNER, PATH, VIEWER, Daemon, small
-from tests.builders.inputs import NOW, placement
 
 ACCEPT = "application/openmetrics-text; version=1.0.0"
 _ROW = re.compile(r"^\| `(overspill_\w+)` \| ?([\w, ]*?) ?\| (.*) \|$", re.MULTILINE)
@@ -77,6 +72,10 @@ def test_figures_of_a_burst_are_those_of_status_and_its_commit(bursting: Daemon)
         assert sample(text, f"overspill_workload_{name}_replicas", **VLLM).value == value, name
     burst = {**VLLM, "cluster": row_placed["placement"]["cluster"]}
     assert sample(text, "overspill_burst_replicas", **burst).value == 3
+    assert sample(text, "overspill_burst_gpus", **burst).value == 3
+    assert sample(text, "overspill_workload_missing_gpus", **VLLM).value == 3
+    assert sample(text, "overspill_workload_unserved_gpus", **VLLM).value == 3
+    assert sample(text, "overspill_git_calls_total", command="push", result="ok").value == bursting.pushed()
     ends = datetime.fromisoformat(row_placed["placement"]["expiresAt"]).timestamp()
     assert sample(text, "overspill_burst_expiry_timestamp_seconds", **VLLM).value == ends
     assert sample(text, "overspill_placements", workspace="llm", phase="Pending").value == 1
@@ -130,6 +129,9 @@ def test_every_metric_is_explained_and_has_labels_of_bounded_number(bursting: Da
     described = {"workspace", "workload", "cluster", "owner"}
     ours = {
         "reason",
+        "provisioning_status",
+        "command",
+        "verb",
         "phase",
         "use",
         "owner_kind",
@@ -162,35 +164,6 @@ def test_page_lists_every_metric_with_its_labels_and_its_meaning(bursting: Daemo
 
 def test_nobody_reads_it_without_a_token(running: Daemon) -> None:
     assert running.call("GET", "/metrics", token="").status == 401
-
-
-def test_requests_count_apart_and_unknown_nodes_are_not_taken_for_none() -> None:
-    """A request may have the name of a template; a cluster that is not seen says nothing of its nodes."""
-    burst = placement("worker-2", 2)
-    request = placement("worker-2", 3, workload=burst.workload._replace(request=True))
-    rows = (status_row(burst, 2), status_row(request, 3))
-    gauges = gauges_of(rows)
-    assert gauges["overspill_burst_replicas"] == [2]
-    assert gauges["overspill_burst_bound_replicas"] == [2]
-    assert gauges["overspill_request_replicas"] == [3]
-    unseen = gauges_of((status_row(burst, None),))
-    assert unseen["overspill_burst_replicas"] == [2]
-    assert unseen["overspill_burst_bound_replicas"] == []
-
-
-def status_row(placement: Placement, bound: int | None) -> PlacementStatus:
-    return PlacementStatus(
-        placement=placement, phase=Phase.RUNNING, provisioning=Provisioning.SUCCESSFUL, engine=None, message="",
-        unhealthy_since=None, bound=bound, left=timedelta(),
-    )  # fmt: skip # a row
-
-
-def gauges_of(rows: tuple[PlacementStatus, ...]) -> Mapping[str, list[float]]:
-    fleet = FleetStatus(
-        now=NOW, workloads=(), requests=(), placements=rows, leaving=(), clusters=(), budgets=(), problems=(),
-        wake_at=None,
-    )  # fmt: skip # a fleet
-    return {family.name: [each.value for each in family.samples] for family in fleet_families(fleet, {}, {})}
 
 
 def test_results_of_passes_and_bugs_count() -> None:

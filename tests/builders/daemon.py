@@ -148,6 +148,7 @@ class Daemon:
         self.sight = sight
         self.latest = latest
         self.answers: AnswerDesk
+        self.log_lines: tuple[str, ...] = ()
         self.port = 0
         self.contract: Contract | None = None
         self.wake: Callable[[str], None] = lambda _: None
@@ -214,8 +215,8 @@ def daemon(
     """Run a daemon on a remote that has `FILES` on its source branch."""
     remote.commit("main", FILES)
     clock, sight = SystemClock(), Sight()
-    with GitRepository(remote.url, cache=cache, committer=OURS) as repository:
-        process = ProcessMetrics(output_branch="placements", orders=lambda: len(queue), bugs=lambda: loop.vitals().bugs)
+    process = ProcessMetrics(output_branch="placements", orders=lambda: len(queue), bugs=lambda: loop.vitals().bugs)
+    with GitRepository(remote.url, cache=cache, committer=OURS, measure=process.call) as repository:
         world = World(
             repository=repository, clusters=sight, charts=Helm(), clock=clock, author=OURS,
             sinks=(process,), measure=process.phase,
@@ -228,7 +229,7 @@ def daemon(
             PassRunner(world, memory, queue, latest),
             clock=clock,
             alarm=_Silent(),
-            tell=lambda _: None,
+            tell=lambda outcome: process.follow(outcome.decision.inputs),
             maintain=repository.maintain,
             keep=memory.branch.keep,
             random=random.random,
@@ -250,6 +251,7 @@ def daemon(
             callers=Callers(clock, access=lambda: ACCESS, rate=parse_rate("10000/s")),
             backend=backend,
             process=process,
+            log_lines=lambda: running.log_lines,
         )
         if strict not in _CONTRACTS:
             _CONTRACTS[strict] = Contract(app)

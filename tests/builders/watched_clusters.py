@@ -10,6 +10,7 @@ from pathlib import Path
 
 from reconciler.adapters.clock import SystemClock
 from reconciler.adapters.kube import KubeObservations, WatchTiming
+from reconciler.daemon.metrics.process_metrics import ProcessMetrics
 from reconciler.model.capacity import ClusterObservation
 from reconciler.model.ids import ClusterName
 from reconciler.model.policy import Cluster as ModelCluster
@@ -51,6 +52,7 @@ class Fleet:
             stack.enter_context(serving(each))
             each.put("nodes", node("gpu-1"))
         self.woken: list[str] = []
+        self.process = ProcessMetrics(output_branch="placements", orders=lambda: 0, bugs=lambda: 0)
         self.login()
         self.desired = fleet(cluster("worker-1"), cluster("worker-2"))
 
@@ -58,7 +60,10 @@ class Fleet:
         kubeconfig(self.path, ("worker-1", self.one.url), ("worker-2", self.two.url), token=token)
 
     def view(self, pace: WatchTiming = QUICK, patience: timedelta = PATIENCE) -> KubeObservations:
-        view = KubeObservations(self.path, clock=SystemClock(), wake=self.woken.append, patience=patience, pace=pace)
+        view = KubeObservations(
+            self.path, clock=SystemClock(), wake=self.woken.append, patience=patience, pace=pace,
+            measure=self.process.call,
+        )  # fmt: skip # a view
         self.stack.callback(view.close)
         return view
 

@@ -57,9 +57,14 @@ def test_the_page_shows_the_past_demand_that_commits_carry():
     assert ("text", written) in BLOCKS
 
 
+def test_the_page_shows_the_id_of_a_call():
+    *_, written = message(ALL[0], source=SOURCE, request_id="build-1742").splitlines(keepends=True)
+    assert ("text", written) in BLOCKS
+
+
 def test_the_page_shows_nothing_that_is_not_written():
     by_people = [text for kind, text in BLOCKS if kind == "text" and "Overspill-Confirm: deletion" in text]
-    assert len(BLOCKS) == len(ALL) + 2 + 2 + 1 + 3 + len(by_people)
+    assert len(BLOCKS) == len(ALL) + 2 + 2 + 1 + 1 + 3 + len(by_people)
 
 
 def test_the_page_tells_every_annotation():

@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from reconciler.adapters.git import GitRepository
+from reconciler.daemon.metrics.process_metrics import ProcessMetrics
 from reconciler.errors import Conflict, InvalidInput, Transient
 from reconciler.model.ids import CommitId
 from reconciler.model.tree import Commit, Identity
@@ -170,6 +171,24 @@ def test_branch_that_moved_on_is_a_conflict(remote, repository):
         repository.begin_push(made, old=old)()
     assert remote.tip("placements") == theirs
     assert repository.fetch().output == theirs
+
+
+def test_pushes_are_measured_by_whether_the_remote_took_them(remote, tmp_path):
+    process = ProcessMetrics(output_branch="placements", orders=lambda: 0, bugs=lambda: 0)
+    with GitRepository(remote.url, cache=tmp_path / "measured", measure=process.call) as repository:
+        old = remote.commit("placements", {"a": "1"})
+        repository.fetch()
+        (made,) = repository.write(old, [_commit({"b": b"1"})])
+        remote.commit("placements", {"c": "1"})
+        with pytest.raises(Conflict):
+            repository.begin_push(made, old=old)()
+        repository.fetch()
+        _publish(repository, _commit({"b": b"1"}))
+    pushes = {
+        result: process.registry.get_sample_value("overspill_git_calls_total", {"command": "push", "result": result})
+        for result in ("ok", "rejected")
+    }
+    assert pushes == {"ok": 1, "rejected": 1}
 
 
 def test_branch_that_was_set_back_is_not_put_forward_again(remote, repository):

@@ -27,6 +27,19 @@ def test_first_list_is_read_page_by_page(clusters: Fleet) -> None:
     assert clusters.one.count("/pods", watch=False) == 3
 
 
+def test_requests_are_measured_by_cluster_verb_and_code(clusters: Fleet) -> None:
+    view = clusters.following()
+    assert free(view) == 8
+    until(lambda: clusters.one.count("/nodes", watch=True))
+
+    def requests(verb: str) -> float:
+        labels = {"cluster": "worker-1", "verb": verb, "code": "200"}
+        return clusters.process.registry.get_sample_value("overspill_kubernetes_requests_total", labels) or 0
+
+    assert requests("list") == clusters.one.count("", watch=False) - requests("get")
+    until(lambda: requests("watch") > 0)
+
+
 def test_workloads_are_looked_for_on_their_primary_only(clusters: Fleet) -> None:
     clusters.one.put("deployments", workload("vllm", 3))
     clusters.one.put("replicasets", workload("vllm-1", 3, owner=("Deployment", "vllm")))

@@ -14,6 +14,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 from reconciler.adapters.prometheus import PrometheusServer
+from reconciler.daemon.metrics.process_metrics import ProcessMetrics
 from reconciler.errors import InvalidInput, Transient
 from tests.fakes.prometheus import Metrics, serving
 
@@ -165,3 +166,17 @@ def test_an_answer_that_drips_is_given_up_in_time() -> None:
             ask(f"http://127.0.0.1:{server.server_port}", patience=timedelta(seconds=0.3))
         server.shutdown()
         thread.join()
+
+
+def test_every_query_is_measured_by_its_answer(metrics: Metrics) -> None:
+    process = ProcessMetrics(output_branch="placements", orders=lambda: 0, bugs=lambda: 0)
+    metrics.values["up"] = 1.0
+    with closing(PrometheusServer(metrics.url, measure=process.call)) as server:
+        assert server.ask("up") == 1.0
+    with closing(PrometheusServer("http://127.0.0.1:1", measure=process.call)) as server, pytest.raises(Transient):
+        server.ask("up")
+    counts = [
+        process.registry.get_sample_value("overspill_prometheus_queries_total", {"code": code})
+        for code in ("200", "none")
+    ]
+    assert counts == [1, 1]

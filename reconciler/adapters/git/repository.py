@@ -50,6 +50,7 @@ from reconciler.model.tree import (
     alone,
     branch_of,
 )
+from reconciler.ports import MeasureCall, unmeasured_call
 
 COMMITTER = Identity(name="Overspill", email="overspill@overspill.dev")
 """The default committer."""
@@ -64,7 +65,7 @@ class GitRepository:
     It is fetched with the last commit only, and deepened when history is needed. Not safe for several threads, except
     for its `shelf`. A second process on the same cache gets a mirror of its own, and does not own the remote's
     `directory` below it. `committer` is the committer of our commits, by which they are recognised; `timeout` bounds
-    the silence of the remote.
+    the silence of the remote, and `measure` measures the commands that talk to it.
     """
 
     def __init__(
@@ -77,6 +78,7 @@ class GitRepository:
         committer: Identity = COMMITTER,
         credentials: Credentials | None = None,
         timeout: timedelta = timedelta(seconds=60),
+        measure: MeasureCall = unmeasured_call,
     ) -> None:
         """Check the address and the branch names, and lock the mirror's directory; nothing is fetched yet.
 
@@ -100,7 +102,13 @@ class GitRepository:
             (f"remote.{address.NAME}.fetch", refspec)
             for refspec in (f"+{output}:{OUTPUT}", f"+{clusters}*:{CLUSTERS}*")
         ]
-        runner = Runner(git_dir=mirror.git_dir, settings=settings, environment=remote.environment(), silence=timeout)
+        runner = Runner(
+            git_dir=mirror.git_dir,
+            settings=settings,
+            environment=remote.environment(),
+            silence=timeout,
+            measure=measure,
+        )
         self.directory, self.owns_directory = mirror.shared, not mirror.private
         self._committer = committer
         self.shelf = MirrorFiles(runner)

@@ -24,6 +24,8 @@ from git.exc import GitCommandNotFound
 
 from reconciler.adapters import operating_system
 from reconciler.errors import InvalidInput, Transient
+from reconciler.model.outward_call import OutwardCall, Peer
+from reconciler.ports import MeasureCall, unmeasured_call
 
 LOCAL_SILENCE = timedelta(minutes=10)
 """Time that a local command may be silent: a repack of a large mirror prints nothing at all."""
@@ -42,6 +44,13 @@ class Output:
     stderr: str
 
 
+def _result(output: Output) -> str:
+    """Say how a command ended: the remote refuses some branches of a push, or anything fails."""
+    if output.status == 0:
+        return "ok"
+    return "rejected" if output.stdout.startswith(b"!\t") or b"\n!\t" in output.stdout else "error"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Runner:
     """Runs git commands on one bare repository."""
@@ -54,6 +63,8 @@ class Runner:
     silence: timedelta
     """Time without output after which a command that talks to the remote counts as hung. git reports progress there, so
     that a large fetch may take longer."""
+    measure: MeasureCall = unmeasured_call
+    """Measures the commands that talk to the remote."""
 
     def run(self, arguments: Sequence[str], *, stdin: bytes | None = None, remote: bool = False) -> Output:
         """Run one command to its end and return its output, whatever its exit status.
@@ -73,7 +84,21 @@ class Runner:
         process = self.start(arguments, stdin=stdin is not None)
         # Windows tells of output only at the end, so that there a large fetch would count as hung.
         silence = self.silence if remote and sys.platform != "win32" else LOCAL_SILENCE
-        return partial(_wait, process, arguments[0], stdin, silence)
+        wait = partial(_wait, process, arguments[0], stdin, silence)
+        return self._measured(arguments[0], wait) if remote else wait
+
+    def _measured(self, command: str, wait: Callable[[], Output]) -> Callable[[], Output]:
+        """Measure a command from here on until it has ended."""
+        ending = contextlib.ExitStack()
+        note = ending.enter_context(self.measure(OutwardCall(peer=Peer.GIT, verb=command)))
+
+        def end() -> Output:
+            with ending:
+                output = wait()
+                note(_result(output))
+                return output
+
+        return end
 
     def start(self, arguments: Sequence[str], *, stdin: bool) -> Popen[bytes]:
         """Start a command whose streams the caller reads and writes; end it with `kill`."""

@@ -18,7 +18,7 @@ from reconciler.core.engines.reports import SELECTOR, ReportObjects
 from reconciler.core.workloads.watch import ChangeEffect
 from reconciler.errors import Problem
 from reconciler.model.rollout import EngineReport
-from reconciler.ports import Clock
+from reconciler.ports import Clock, MeasureCall, unmeasured_call
 
 
 class FollowedControlPlane:
@@ -38,11 +38,12 @@ class FollowedControlPlane:
         changed: Callable[[ChangeEffect], None],
         renewed: Callable[[], None],
         moved: Callable[[], None],
+        measure: MeasureCall = unmeasured_call,
     ) -> None:
         self.target = target
         self.own_login = own_login
         self._pace = pace
-        self._server = ApiServer(own_login, pace, moved)
+        self._server = ApiServer(own_login, pace, moved, measure=measure, target=target.title)
         self._report_objects: ReportObjects | None = None
         self._cluster_logins: ClusterLogins | None = None
         self._reports: FollowedObjects | None = None

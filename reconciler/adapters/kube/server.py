@@ -22,7 +22,9 @@ from reconciler.adapters.kube.login import Login, error_line
 from reconciler.adapters.kube.timing import WatchTiming
 from reconciler.core.readiness.question import ApiQuestion
 from reconciler.errors import Transient
+from reconciler.model.outward_call import OutwardCall, Peer
 from reconciler.model.workload import Json
+from reconciler.ports import MeasureCall, unmeasured_call
 
 _LONGEST_EVENT = 16 << 20
 """Most bytes of an event; objects in etcd are smaller than a tenth of that."""
@@ -73,11 +75,22 @@ class ApiServer:
     changed, since it may have to run a plugin. All methods raise Transient, a subclass of it, or Expired, and nothing
     else on purpose.
 
+    `measure` measures each request until its answer begins; `target` is what it calls the server.
+
     The server stays the same. When the login leads to another server, `moved` is called once, and no request is sent
     any more.
     """
 
-    def __init__(self, login: Login, pace: WatchTiming, moved: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        login: Login,
+        pace: WatchTiming,
+        moved: Callable[[], None],
+        *,
+        measure: MeasureCall = unmeasured_call,
+        target: str = "",
+    ) -> None:
+        self._measure, self._target = measure, target
         self._login = login
         self._pace = pace
         self._moved = moved
@@ -174,8 +187,10 @@ class ApiServer:
             method, url, headers, *_ = await session.client.param_serialize(
                 call.method, path, None, list(query.items()), accepted, auth_settings=["BearerToken"]
             )
-        answer = await session.client.call_api(method, url, headers, body=call.body, _request_timeout=times)
-        response: aiohttp.ClientResponse = answer.response
+        with self._measure(OutwardCall(peer=Peer.KUBERNETES, verb=_verb(call, query), target=self._target)) as note:
+            answer = await session.client.call_api(method, url, headers, body=call.body, _request_timeout=times)
+            response: aiohttp.ClientResponse = answer.response
+            note(str(response.status))
         return response
 
     @asynccontextmanager
@@ -291,6 +306,13 @@ async def _raise_silent(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
             yield chunk
     except TimeoutError as error:
         raise Silent("says nothing") from error
+
+
+def _verb(call: _Call, query: Mapping[str, object]) -> str:
+    """Return the verb of a request, as Kubernetes' own audit log has it."""
+    if call.method != "GET":
+        return {"POST": "create", "PATCH": "patch"}[call.method]
+    return "watch" if "watch" in query else "list" if "limit" in query else "get"
 
 
 def _identity(configuration: Any) -> object:

@@ -9,6 +9,7 @@ from reconciler.adapters.kube.followed_objects import FollowedObjects
 from reconciler.adapters.kube.login import Login
 from reconciler.adapters.kube.server import ApiServer
 from reconciler.adapters.kube.stream import ListOptions
+from reconciler.adapters.kube.targets import APPLICATIONS as TITLE
 from reconciler.adapters.kube.targets import ApplicationTarget
 from reconciler.adapters.kube.tasks import cancel, send_heartbeats
 from reconciler.adapters.kube.timing import WatchTiming
@@ -17,7 +18,7 @@ from reconciler.core.engines.argocd.source_applications import SourceApplication
 from reconciler.core.workloads.watch import ChangeEffect
 from reconciler.errors import Problem
 from reconciler.model.manifest_source import DeployedSources, RepositorySource, UnreadSource
-from reconciler.ports import Clock
+from reconciler.ports import Clock, MeasureCall, unmeasured_call
 
 
 class FollowedApplications:
@@ -37,12 +38,13 @@ class FollowedApplications:
         pace: WatchTiming,
         changed: Callable[[ChangeEffect], None],
         moved: Callable[[], None],
+        measure: MeasureCall = unmeasured_call,
     ) -> None:
         self.target = target
         self._clock = clock
         self._pace = pace
         self._changed = changed
-        self._server = ApiServer(login, pace, moved)
+        self._server = ApiServer(login, pace, moved, measure=measure, target=TITLE)
         self._followed: Mapping[str, tuple[SourceApplication, FollowedObjects]] = {}
         self._follow(target.names)
         self._beat = asyncio.create_task(send_heartbeats(self._server, pace, self._heard))

@@ -37,7 +37,7 @@ from reconciler.model.capacity import Observed
 from reconciler.model.ids import ClusterName
 from reconciler.model.policy import Desired, EngineName
 from reconciler.model.rollout import EngineReport
-from reconciler.ports import Clock, Wake
+from reconciler.ports import Clock, MeasureCall, Wake, unmeasured_call
 
 log = structlog.get_logger()
 T = TypeVar("T")
@@ -55,7 +55,7 @@ class KubeObservations:
     of engines, which need not be among them. `plugins` are the login plugins that Argo CD's Secrets may run here.
     `wake` is called from the watching thread after a change of demand or capacity. `patience` bounds the wait of
     `follow` for new clusters; it is zero in the daemon, which is woken instead. The thread starts with the first
-    cluster.
+    cluster. `measure` measures each request.
     """
 
     def __init__(
@@ -67,7 +67,9 @@ class KubeObservations:
         patience: timedelta = timedelta(),
         pace: WatchTiming | None = None,
         plugins: frozenset[str] = frozenset(),
+        measure: MeasureCall = unmeasured_call,
     ) -> None:
+        self._measure = measure
         self._kubeconfig = kubeconfig
         self._clock = clock
         self._wake = wake
@@ -235,7 +237,7 @@ class KubeObservations:
             if self._clusters.get(target.name) is followed:
                 self._begin_anew(target.name)
 
-        server = ApiServer(self._login(target), self._pace, moved)
+        server = ApiServer(self._login(target), self._pace, moved, measure=self._measure, target=str(target.name))
         followed = FollowedCluster(target, server, clock=self._clock, pace=self._pace, changed=self._schedule_wake)
         return followed
 
@@ -256,6 +258,7 @@ class KubeObservations:
             changed=self._schedule_wake,
             renewed=lambda: self._renew(target.engine),
             moved=moved,
+            measure=self._measure,
         )
         return followed
 
@@ -272,6 +275,7 @@ class KubeObservations:
             pace=self._pace,
             changed=self._schedule_wake,
             moved=moved,
+            measure=self._measure,
         )
         return followed
 

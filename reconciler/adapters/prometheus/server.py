@@ -8,6 +8,8 @@ from http import HTTPStatus
 from reconciler.core.signals.prometheus import answer_error, answer_value
 from reconciler.errors import InvalidInput, Transient
 from reconciler.http_client import ConnectionLost, HttpAnswer, HttpClient
+from reconciler.model.outward_call import OutwardCall, Peer
+from reconciler.ports import MeasureCall, unmeasured_call
 from reconciler.text.findings import shortened
 
 _MOST = 1 << 20
@@ -16,11 +18,25 @@ _QUERY_ERRORS = (HTTPStatus.BAD_REQUEST, HTTPStatus.UNPROCESSABLE_ENTITY)
 """Statuses of a query that cannot be right (Prometheus, web/api/v1: bad_data and execution)."""
 
 
+_QUERY = OutwardCall(peer=Peer.PROMETHEUS, verb="query")
+
+
 class PrometheusServer:
     """Sends instant queries over a connection that is kept. Not safe to use from several threads."""
 
-    def __init__(self, url: str, *, token: str = "", patience: timedelta = timedelta(seconds=10)) -> None:
-        """Take the server's address, with its path if it has one. Raises InvalidInput for a proxy that is none."""
+    def __init__(
+        self,
+        url: str,
+        *,
+        token: str = "",
+        patience: timedelta = timedelta(seconds=10),
+        measure: MeasureCall = unmeasured_call,
+    ) -> None:
+        """Take the server's address, with its path if it has one. Raises InvalidInput for a proxy that is none.
+
+        `measure` measures each query.
+        """
+        self._measure = measure
         self._url = url.rstrip("/") + "/api/v1/query"
         authorization = {"Authorization": f"Bearer {token}"} if token else {}
         self._http = HttpClient(
@@ -59,7 +75,10 @@ class PrometheusServer:
         return answer
 
     def _try(self, query: str) -> HttpAnswer:
-        return self._http.send("GET", self._url, params={"query": query}, limit=_MOST)
+        with self._measure(_QUERY) as note:
+            answer = self._http.send("GET", self._url, params={"query": query}, limit=_MOST)
+            note(str(answer.status))
+        return answer
 
 
 def _trouble(status: int, reason: str) -> str:

@@ -48,7 +48,7 @@ def _read_account(_ctx: click.Context, _parameter: click.Parameter, value: str) 
 )
 @options.output
 def doctor(settings: Settings, account: str, server: str, form: options.Output) -> None:
-    """Check what a first burst needs, and say how to mend what lacks.
+    """Check what a first burst needs, and how to mend what lacks.
 
     Git, each cluster, each control plane and each webhook is looked at from here, with the logins of the daemon:
     programs, branches and the right to push, versions and clocks, the rights of bootstrap/, namespaces, what

@@ -88,12 +88,19 @@ def placed(placement: Placement) -> str:
     return f"{placement.origin}({placement.workload}): {_replicas_clause(placement)} for {lasting}"
 
 
-def message(change: Change, *, source: CommitId, history: Sequence[LoggedCommit] = (), demand: str = "") -> str:
+def message(
+    change: Change,
+    *,
+    source: CommitId,
+    history: Sequence[LoggedCommit] = (),
+    demand: str = "",
+    request_id: str = "",
+) -> str:
     """Write a change's whole commit message, trailers last.
 
     `source` is the commit of the source branch that was decided on. `history` are the commits of the placement that a
     Revert ends or a Move takes away, newest first; the oldest gives a revert its title. `demand` is the past demand of
-    the workload, where its policy looks back.
+    the workload, where its policy looks back. `request_id` is the id of the call of the API that asked for it.
     """
     title = subject(change)
     if isinstance(change, Revert) and history:
@@ -104,7 +111,7 @@ def message(change: Change, *, source: CommitId, history: Sequence[LoggedCommit]
         paragraphs.append(body)
     if isinstance(change, (Revert, Move)) and history:
         paragraphs.append("\n".join(f"This reverts commit {commit.id}." for commit in history))
-    paragraphs.append(trailers(change, source, demand))
+    paragraphs.append(trailers(change, source, demand, request_id))
     return "\n\n".join(paragraphs) + "\n"
 
 

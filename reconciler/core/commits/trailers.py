@@ -52,6 +52,7 @@ class Trailer(StrEnum):
     OUTPUT = "Overspill-Output"  # on a cluster's branch: the commit of the output branch it stands for
     DIGEST = "Overspill-Digest"  # over the files of the placement
     DEMAND = "Overspill-Demand"  # what was missing until then, of a workload whose policy looks back
+    REQUEST_ID = "Overspill-Request-Id"  # of the call of the API that asked for the change
     CONFIRM = "Overspill-Confirm"  # on the source branch, by people: `deletion` confirms a mass deletion
 
     def read(self, commit: LoggedCommit, default: str = "") -> str:
@@ -124,8 +125,11 @@ def is_own(commit: LoggedCommit, committer: Identity) -> bool:
     return Trailer.ACTION.among(commit) and commit.committer.email == committer.email
 
 
-def trailers(change: Change, source: CommitId, demand: str = "") -> str:
-    """Write the trailers of a change that was decided on this commit of the source branch, and on this past demand."""
+def trailers(change: Change, source: CommitId, demand: str = "", request_id: str = "") -> str:
+    """Write the trailers of a change that was decided on this commit of the source branch, and on this past demand.
+
+    `request_id` is the id of the call of the API that asked for it.
+    """
     digest = (Trailer.DIGEST, _digest(change))
     return write_trailers(
         (
@@ -135,6 +139,7 @@ def trailers(change: Change, source: CommitId, demand: str = "") -> str:
             digest,
             *_specific(change),
             (Trailer.DEMAND, demand),
+            (Trailer.REQUEST_ID, request_id),
         )
     )
 

@@ -153,8 +153,9 @@ def write_commits(
         writer.start()
     for entry in ENGINES.values():
         writer.anchor(entry, inputs.ledger.anchored)
+    calls = _request_ids(plan, inputs)
     for position, change in enumerate(plan.changes):
-        writer.attempt(position, change, templates.get(position))
+        writer.attempt(position, change, templates.get(position), calls.get(position, ""))
     return RenderedPlan(
         commits=tuple(writer.commits),
         changes=tuple(writer.changes),
@@ -163,6 +164,25 @@ def write_commits(
         bugs=(*material.bugs, *writer.bugs),
         records=writer.records,
     )
+
+
+def _request_ids(plan: Plan, inputs: PassInput) -> Mapping[int, str]:
+    """Return the id of the call that asked for each change, by the position of the change in the plan.
+
+    The placements of a request come and go by the call that made or ended it.
+    """
+    ids: dict[int, str] = {}
+    requests: dict[WorkloadId, str] = {}
+    for order in inputs.orders:
+        answer = plan.answers.get(order.number)
+        if order.request_id and answer is not None and answer.change is not None:
+            first = answer.change if answer.first is None else answer.first
+            ids |= dict.fromkeys(range(first, answer.change + 1), order.request_id)
+            requests[_workload(plan.changes[answer.change])] = order.request_id
+    if requests:
+        workloads = map(_workload, plan.changes)
+        ids = {place: requests[each] for place, each in enumerate(workloads) if each.request and each in requests} | ids
+    return ids
 
 
 class _Writer:
@@ -182,6 +202,7 @@ class _Writer:
         self._kept = inputs.ledger.restraints
         self._broken = {problem.path for problem in inputs.ledger.problems}
         self._author = author
+        self._request_id = ""
         self._restraints: dict[WorkloadId, tuple[Restraint, ...]] = {}
 
     def start(self) -> None:
@@ -212,11 +233,13 @@ class _Writer:
     def _start_trailers(self) -> str:
         return write_trailers([(Trailer.ACTION, Action.START), (Trailer.SOURCE, self._desired.commit)])
 
-    def attempt(self, position: int, change: Change, template: RenderedTemplate | None) -> None:
+    def attempt(self, position: int, change: Change, template: RenderedTemplate | None, request_id: str = "") -> None:
         """Write one change behind the bulkhead; one that cannot be written is left out, and costs no other.
 
+        `request_id` is the id of the call that asked for it.
         A placement that ends does so all the same, without the words for it.
         """
+        self._request_id = request_id
         if template is not None and template.bug is not None:
             self.bugs.append(template.bug)
         workload = _workload(change)
@@ -339,7 +362,9 @@ class _Writer:
         files = dict(writes or {})
         demand = self._demands.get(_workload(change))
         past = write_levels(demand.past, self._now) if isinstance(demand, Demand) and demand.past else ""
-        message = messages.message(change, source=self._desired.commit, history=history, demand=past)
+        message = messages.message(
+            change, source=self._desired.commit, history=history, demand=past, request_id=self._request_id
+        )
         if ledger is not None:
             workload, begun, ended = ledger
             path, left = restraints.ledger_path(workload), self._restraints_after(workload, begun, ended)

@@ -5,11 +5,12 @@ Called by live views. The nodes of a burst's pods are not observed, so that uses
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Mapping
 
 from reconciler.core.capacity.gpu_models import gpus_of_pod
 from reconciler.core.decide.state.pass_input import PassInput
-from reconciler.core.explain.inventory import Health, InventoryNode, build_inventory
+from reconciler.core.explain.inventory import Health, nodes_of
 from reconciler.core.workloads import replica_count
 from reconciler.model.demand import Demand
 from reconciler.model.ids import ClusterName
@@ -21,21 +22,20 @@ def gpu_uses(inputs: PassInput) -> Mapping[ClusterName, Mapping[GpuUse, int]]:
 
     Slices of GPUs count where a cluster has nothing else. Nodes that take no pods are left out.
     """
-    stock = build_inventory(inputs)
-    rows: dict[ClusterName, list[InventoryNode]] = {name: [] for name in inputs.desired.clusters}
-    for row in (*stock.managed, *stock.unmanaged):
-        if row.health is Health.HEALTHY:
-            rows.setdefault(row.cluster, []).append(row)
-    return {name: _uses(inputs, name, found) for name, found in sorted(rows.items())}
+    home = home_gpus(inputs)
+    names = sorted({*inputs.desired.clusters, *inputs.observed.clusters})
+    return {name: gpu_use(inputs, name, home.get(name, 0)) for name in names}
 
 
-def _uses(inputs: PassInput, cluster: ClusterName, rows: Iterable[InventoryNode]) -> Mapping[GpuUse, int]:
-    whole = [row for row in rows if not row.part] or list(rows)
+def gpu_use(inputs: PassInput, cluster: ClusterName, home: int) -> Mapping[GpuUse, int]:
+    """Count the GPUs of one cluster by use; `home` is its part of `home_gpus`."""
+    rows = [row for row in nodes_of(inputs, cluster) if row.health is Health.HEALTHY]
+    whole = [row for row in rows if not row.part] or rows
     free = sum(row.free for row in whole)
     used = sum(max(0, row.count - row.free) for row in whole if row.count is not None)
     burst, starting = _bursts(inputs, cluster)
     burst = min(burst, used)
-    home = min(_home(inputs, cluster), used - burst)
+    home = min(home, used - burst)
     starting = min(starting, free)
     return {
         GpuUse.BURST: burst,
@@ -44,6 +44,15 @@ def _uses(inputs: PassInput, cluster: ClusterName, rows: Iterable[InventoryNode]
         GpuUse.OTHER: used - burst - home,
         GpuUse.FREE: free - starting,
     }
+
+
+def home_gpus(inputs: PassInput) -> Mapping[ClusterName, int]:
+    """Count the GPUs of the fleet's workloads on their primaries."""
+    gpus: Counter[ClusterName] = Counter()
+    for demand in inputs.demands.values():
+        if isinstance(demand, Demand) and demand.shape is not None:
+            gpus[demand.primary] += demand.running * demand.shape.group_size * gpus_of_pod(demand.shape)
+    return gpus
 
 
 def _bursts(inputs: PassInput, cluster: ClusterName) -> tuple[int, int]:
@@ -55,12 +64,3 @@ def _bursts(inputs: PassInput, cluster: ClusterName) -> tuple[int, int]:
         bound += running * size
         unbound += (placement.replicas - running) * size
     return bound, unbound
-
-
-def _home(inputs: PassInput, cluster: ClusterName) -> int:
-    """Count the GPUs of the fleet's workloads on their primary."""
-    return sum(
-        demand.running * demand.shape.group_size * gpus_of_pod(demand.shape)
-        for demand in inputs.demands.values()
-        if isinstance(demand, Demand) and demand.primary == cluster and demand.shape is not None
-    )

@@ -126,6 +126,11 @@ def build_inventory(
     )
 
 
+def nodes_of(inputs: PassInput, cluster: ClusterName) -> tuple[InventoryNode, ...]:
+    """List the GPU nodes of one cluster, managed or not."""
+    return tuple(_nodes(inputs, {cluster}, lambda _: None))
+
+
 def _nodes(inputs: PassInput, clusters: set[ClusterName], note_bug: NoteBug) -> Iterator[InventoryNode]:
     for name in sorted(clusters):
         seen = inputs.observed.clusters.get(name)

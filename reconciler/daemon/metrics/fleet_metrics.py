@@ -3,160 +3,276 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from datetime import datetime
-from math import inf
-from typing import TypeAlias, TypeVar
+from functools import partial
+from itertools import chain
+from threading import Lock
+from typing import TypeVar
 
-from prometheus_client.core import GaugeMetricFamily
-
-from reconciler.core.cost.rate import hourly_rate
-from reconciler.daemon.status import ClusterStatus, FleetStatus, PlacementStatus, WorkloadStatus
+from reconciler.bulkhead import Seam, attempt
+from reconciler.core.capacity.gpu_models import gpus_of_pod
+from reconciler.core.commits.events import unserved_times
+from reconciler.core.cost.prices import price_at
+from reconciler.core.decide.state.pass_input import PassInput
+from reconciler.core.explain import request_state
+from reconciler.core.explain.gpu_use import home_gpus
+from reconciler.core.observe.demand import unseen
+from reconciler.daemon.bug_log import BUGS
+from reconciler.daemon.metrics.cluster_samples import (
+    CLUSTER_GPUS,
+    OF_PLACEMENTS,
+    ClusterSamples,
+    cluster_samples,
+    sums,
+)
+from reconciler.daemon.metrics.gauge import Gauge, Labels
+from reconciler.daemon.snapshot import Snapshot
+from reconciler.errors import Bug
 from reconciler.model.budget import BudgetState
-from reconciler.model.ids import ClusterName, WorkloadId
-from reconciler.model.placement import Placement
-from reconciler.model.policy import Cluster
-from reconciler.text.gpu_cells import GpuUse
+from reconciler.model.demand import Demand
+from reconciler.model.ids import ClusterName, WorkloadId, WorkspaceName
+from reconciler.model.policy import Desired
 
-Labels: TypeAlias = tuple[str, ...]
-K = TypeVar("K", bound=Hashable)
+LabelsT = TypeVar("LabelsT", bound=Labels)
 
-_USES: Mapping[GpuUse, str] = {
-    GpuUse.BURST: "burst",
-    GpuUse.STARTING: "starting",
-    GpuUse.HOME: "home",
-    GpuUse.OTHER: "other",
-    GpuUse.FREE: "free",
-}
 _WORKLOAD = ("workspace", "workload")
-_BURST = (*_WORKLOAD, "cluster")
 _PLACE = ("workspace", "cluster")
 _BUDGET = ("owner_kind", "owner", "period")
 
-_OF_WORKLOADS: Sequence[tuple[str, str, Callable[[WorkloadStatus], float | None]]] = (
-    ("wanted_replicas", "Replicas that the workload asks for on its primary.", lambda row: row.wanted),
-    ("running_replicas", "Replicas that run on the primary.", lambda row: row.running),
-    ("missing_replicas", "Replicas that are missing on the primary.", lambda row: row.deficit),
-    ("placed_replicas", "Replicas that are placed on other clusters.", lambda row: row.placed),
-)
-_OF_CLUSTERS: Sequence[tuple[str, str, Callable[[ClusterStatus], float | None]]] = (
+_PASS = Gauge(name="pass_timestamp_seconds", help="When the newest pass looked, in Unix time.")
+_OF_DEMAND: Sequence[tuple[Gauge, Callable[[Demand], int]]] = (
     (
-        "observed",
-        "1 where the view of the cluster counts, else 0.",
-        lambda row: not row.message,
+        Gauge(name="workload_wanted_replicas", help="Replicas that the workload asks for on its primary.",
+              labels=_WORKLOAD),
+        lambda demand: demand.wanted,
     ),
     (
-        "observed_timestamp_seconds",
-        "When the cluster was seen last, in Unix time.",
-        lambda row: None if row.observed_at is None else _unix(row.observed_at),
+        Gauge(name="workload_running_replicas", help="Replicas that run on the primary.", labels=_WORKLOAD),
+        lambda demand: demand.running,
     ),
+    (
+        Gauge(name="workload_missing_replicas", help="Replicas that are missing on the primary.", labels=_WORKLOAD),
+        lambda demand: demand.needed,
+    ),
+)  # fmt: skip # a gauge and how it is read
+_PLACED = Gauge(name="workload_placed_replicas", help="Replicas that are placed on other clusters.", labels=_WORKLOAD)
+_UNSERVED = Gauge(
+    name="workload_unserved_replicas",
+    help="Missing replicas that have a node on no other cluster, where those of its placements are seen.",
+    labels=_WORKLOAD,
 )
-_OF_BUDGETS: Sequence[tuple[str, str, Callable[[BudgetState], float]]] = (
-    ("spent_dollars", "Dollars of the present day or month, in UTC.", lambda state: state.spent),
-    ("limit_dollars", "The budget of a day or a month.", lambda state: state.limit),
+_MISSING_GPUS = Gauge(
+    name="workload_missing_gpus", help="GPUs of the replicas that are missing on the primary.", labels=_WORKLOAD
 )
+_UNSERVED_GPUS = Gauge(
+    name="workload_unserved_gpus",
+    help="GPUs of missing replicas that have a node on no other cluster.",
+    labels=_WORKLOAD,
+)
+_WAITING = Gauge(
+    name="workload_waiting_timestamp_seconds",
+    help="Since when the first missing replica has been placed nowhere, in Unix time.",
+    labels=_WORKLOAD,
+)
+_HELD_BACK = Gauge(
+    name="workload_held_back_replicas",
+    help="Replicas that are wanted and not placed, by reason.",
+    labels=(*_WORKLOAD, "reason"),
+)
+_EXPIRY = Gauge(
+    name="burst_expiry_timestamp_seconds",
+    help="When the first placement of a burst ends, in Unix time.",
+    labels=_WORKLOAD,
+)
+_REQUESTS = Gauge(
+    name="requests", help="Requests by the state of their capacity.", labels=("workspace", "provisioning_status")
+)
+_DOLLARS = Gauge(name="dollars_per_hour", help="The price of placements, where clusters have one.", labels=_PLACE)
+_OBSERVED = Gauge(name="cluster_observed", help="1 where the view of the cluster counts, else 0.", labels=("cluster",))
+_OBSERVED_AT = Gauge(
+    name="cluster_observed_timestamp_seconds",
+    help="When the cluster was seen last, in Unix time.",
+    labels=("cluster",),
+)
+_SPENT = Gauge(name="budget_spent_dollars", help="Dollars of the present day or month, in UTC.", labels=_BUDGET)
+_LIMIT = Gauge(name="budget_limit_dollars", help="The budget of a day or a month.", labels=_BUDGET)
 
 
-def fleet_families(
-    fleet: FleetStatus, clusters: Mapping[ClusterName, Cluster], uses: Mapping[ClusterName, Mapping[GpuUse, int]]
-) -> Iterator[GaugeMetricFamily]:
-    """Yield the gauges of a fleet; `clusters` have its prices, and `uses` the GPUs of the clusters to tell of."""
-    yield _gauge("pass_timestamp_seconds", "When the newest pass looked, in Unix time.", (), {(): _unix(fleet.now)})
-    yield from _workloads(fleet)
-    yield from _placements(fleet, clusters)
-    by_cluster: Mapping[Labels, ClusterStatus] = {(str(row.cluster),): row for row in fleet.clusters}
-    for name, help_text, read in _OF_CLUSTERS:
-        values = {key: read(row) for key, row in by_cluster.items()}
-        yield _gauge(f"cluster_{name}", help_text, ("cluster",), values)
-    gpus: Mapping[Labels, float] = {
-        (str(name), _USES[use]): value for name, counts in uses.items() for use, value in counts.items()
-    }
-    yield _gauge("cluster_gpus", "GPUs of nodes that take pods, by use.", ("cluster", "use"), gpus)
-    budgets = {_budget_labels(state): state for state in fleet.budgets}
-    for name, help_text, amount in _OF_BUDGETS:
-        yield _gauge(f"budget_{name}", help_text, _BUDGET, {key: amount(state) for key, state in budgets.items()})
+class FleetMetrics:
+    """Writes the gauges of a fleet. Safe to use from several threads."""
+
+    def __init__(self) -> None:
+        """Begin with nothing."""
+        self._lock = Lock()
+        self._desired: Desired | None = None
+        self._clusters: Mapping[ClusterName, ClusterSamples] = {}
+
+    def text(self, snapshot: Snapshot, within: Collection[WorkspaceName] | None) -> str:
+        """Return the gauges of a snapshot, of some workspaces, or of the whole fleet."""
+        with self._lock:
+            return "".join(_Fleet(snapshot, within, self._samples(snapshot)).families())
+
+    def _samples(self, snapshot: Snapshot) -> Mapping[ClusterName, ClusterSamples]:
+        """Make the samples of all clusters, anew for those that have changed."""
+        inputs = snapshot.decision.inputs
+        before = self._clusters if inputs.desired is self._desired else {}
+        home = home_gpus(inputs)
+        names = {*inputs.desired.clusters, *inputs.ledger.placements.clusters()}
+        self._desired = inputs.desired
+        self._clusters = {
+            name: samples
+            for name in sorted(names)
+            for samples in _contained(name, partial(cluster_samples, inputs, name, home.get(name, 0), before.get(name)))
+        }
+        return self._clusters
 
 
-def _workloads(fleet: FleetStatus) -> Iterator[GaugeMetricFamily]:
-    by_workload = {_labels(row.workload): row for row in fleet.workloads}
-    for name, help_text, read in _OF_WORKLOADS:
-        values = {key: read(row) for key, row in by_workload.items()}
-        yield _gauge(f"workload_{name}", help_text, _WORKLOAD, values)
-    bound = _sums((row.placement.workload, row.bound) for row in fleet.placements)
-    unserved = {key: _unserved(row.deficit, bound.get(row.workload, 0)) for key, row in by_workload.items()}
-    help_text = "Missing replicas that have a node on no other cluster, where those of its placements are seen."
-    yield _gauge("workload_unserved_replicas", help_text, _WORKLOAD, unserved)
-    held: Counter[Labels] = Counter()
-    for key, row in by_workload.items():
-        for suppressed in row.suppressed:
-            held[*key, str(suppressed.reason)] += suppressed.replicas
-    help_text = "Replicas that are wanted and not placed, by reason."
-    yield _gauge("workload_held_back_replicas", help_text, (*_WORKLOAD, "reason"), held)
+def _contained(name: ClusterName, call: Callable[[], ClusterSamples]) -> Iterator[ClusterSamples]:
+    """Yield the samples of a cluster; none where an unforeseen exception ends the work on it."""
+    samples = attempt(Seam.STATUS, f"cluster {name}", call)
+    if isinstance(samples, Bug):
+        BUGS.note(samples)
+    else:
+        yield samples
 
 
-def _unserved(missing: int | None, bound: int | None) -> int | None:
-    return None if missing is None or bound is None else max(0, missing - bound)
+class _Fleet:
+    """The gauges of one snapshot, as far as a caller may see it."""
+
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        within: Collection[WorkspaceName] | None,
+        samples: Mapping[ClusterName, ClusterSamples],
+    ) -> None:
+        self._snapshot, self._within, self._samples = snapshot, within, samples
+        self._inputs: PassInput = snapshot.decision.inputs
+        workspaces = self._inputs.desired.workspaces
+        own = [workspaces[name] for name in within or () if name in workspaces]
+        self._clusters = frozenset(cluster for workspace in own for cluster in workspace.everywhere)
+
+    def families(self) -> Iterator[str]:
+        """Yield each gauge with its samples."""
+        yield _PASS.head + _PASS.line((), _unix(self._inputs.now))
+        yield from self._workloads()
+        yield from self._placements()
+        yield _REQUESTS.head + _written(_REQUESTS, self._requests())
+        yield from self._seen()
+        yield from self._budgets()
+
+    def _visible(self, workspace: WorkspaceName) -> bool:
+        return self._within is None or workspace in self._within
+
+    def _workloads(self) -> Iterator[str]:
+        inputs = self._inputs
+        workloads = {
+            workload: (str(workload.workspace), str(workload.name))
+            for workload, template in sorted(inputs.desired.templates.items(), key=lambda item: item[0])
+            if not template.request and self._visible(workload.workspace)
+        }
+        found = {workload: inputs.demands.get(workload) for workload in workloads}
+        demands = {workload: demand for workload, demand in found.items() if isinstance(demand, Demand)}
+        for gauge, read in _OF_DEMAND:
+            yield gauge.head + _written(gauge, {workloads[key]: read(demand) for key, demand in demands.items()})
+        placed = {labels: inputs.ledger.placements.of(key).replicas for key, labels in workloads.items()}
+        yield _PLACED.head + _written(_PLACED, placed)
+        bound = sums(chain.from_iterable(samples.bound.items() for samples in self._samples.values()))
+        missing, unserved = dict[Labels, int](), dict[Labels, int]()
+        unserved_gpus = dict[Labels, int]()
+        for workload, demand in demands.items():
+            labels, nodes = workloads[workload], bound.get(workload, 0)
+            gpus = None if demand.shape is None else gpus_of_pod(demand.shape) * demand.shape.group_size
+            lacking = None if nodes is None else max(0, demand.needed - nodes)
+            if lacking is not None:
+                unserved[labels] = lacking
+            if gpus is not None:
+                missing[labels] = demand.needed * gpus
+            if gpus is not None and lacking is not None:
+                unserved_gpus[labels] = lacking * gpus
+        yield _UNSERVED.head + _written(_UNSERVED, unserved)
+        yield _MISSING_GPUS.head + _written(_MISSING_GPUS, missing)
+        yield _UNSERVED_GPUS.head + _written(_UNSERVED_GPUS, unserved_gpus)
+        waiting = {
+            workloads[workload]: _unix(inputs.now - waited)
+            for workload, waited in unserved_times(inputs).items()
+            if workload in workloads
+        }
+        yield _WAITING.head + _written(_WAITING, waiting)
+        held: Counter[Labels] = Counter()
+        for suppressed in self._snapshot.decision.plan.suppressed:
+            if suppressed.workload in workloads:
+                held[*workloads[suppressed.workload], str(suppressed.reason)] += suppressed.replicas
+        yield _HELD_BACK.head + _written(_HELD_BACK, held)
+
+    def _placements(self) -> Iterator[str]:
+        rows = [
+            lines
+            for samples in self._samples.values()
+            for workspace, lines in samples.lines.items()
+            if self._visible(workspace)
+        ]
+        for gauge in OF_PLACEMENTS:
+            yield gauge.head + "".join([lines[gauge.name] for lines in rows])
+        expiries: dict[WorkloadId, float] = {}
+        for samples in self._samples.values():
+            for workload, moment in samples.expiries.items():
+                if self._visible(workload.workspace):
+                    expiries[workload] = min(expiries.get(workload, moment), moment)
+        labelled = {(str(key.workspace), str(key.name)): moment for key, moment in expiries.items()}
+        yield _EXPIRY.head + _written(_EXPIRY, labelled)
+        yield _DOLLARS.head + _written(_DOLLARS, self._dollars())
+
+    def _dollars(self) -> Mapping[Labels, float]:
+        """Add up the dollars an hour of all placements that have a price now."""
+        dollars: dict[Labels, float] = {}
+        for name, samples in self._samples.items():
+            cluster = self._inputs.desired.clusters.get(name)
+            for workspace, labels, gpus in samples.rates if cluster is not None else ():
+                price = None if cluster is None else price_at(cluster, labels, self._inputs.now)
+                if price is not None and self._visible(workspace):
+                    place = str(workspace), str(name)
+                    dollars[place] = dollars.get(place, 0.0) + price * gpus
+        return dollars
+
+    def _requests(self) -> Mapping[Labels, int]:
+        """Count requests that have not ended."""
+        states: Counter[Labels] = Counter()
+        held = self._snapshot.held
+        for workload, record in self._inputs.ledger.requests.items():
+            if record.ended is None and self._visible(workload.workspace):
+                call = partial(request_state.provisioning_state, record, self._inputs, held.get(workload, ()))
+                state = attempt(Seam.STATUS, workload, call)
+                if not isinstance(state, Bug):
+                    states[str(workload.workspace), str(state)] += 1
+        return states
+
+    def _seen(self) -> Iterator[str]:
+        inputs, desired = self._inputs, self._inputs.desired
+        names = [name for name in sorted(desired.clusters) if self._within is None or name in self._clusters]
+        seen = {(str(name),): not unseen(desired.fleet, inputs.observed, name, inputs.now) for name in names}
+        yield _OBSERVED.head + _written(_OBSERVED, seen)
+        moments = {
+            (str(name),): _unix(inputs.observed.clusters[name].observed_at)
+            for name in names
+            if name in inputs.observed.clusters
+        }
+        yield _OBSERVED_AT.head + _written(_OBSERVED_AT, moments)
+        yield CLUSTER_GPUS.head + "".join([self._samples[name].gpus for name in names if name in self._samples])
+
+    def _budgets(self) -> Iterator[str]:
+        owners = None if self._within is None else {f"workspace {name}" for name in self._within}
+        states = {
+            _budget_labels(state): state
+            for state in self._inputs.budgets.states
+            if owners is None or state.owner in owners
+        }
+        yield _SPENT.head + _written(_SPENT, {labels: state.spent for labels, state in states.items()})
+        yield _LIMIT.head + _written(_LIMIT, {labels: state.limit for labels, state in states.items()})
 
 
-def _placements(fleet: FleetStatus, clusters: Mapping[ClusterName, Cluster]) -> Iterator[GaugeMetricFamily]:
-    """Yield the gauges of placements: bursts by workload, and requests by workspace, since callers choose their names.
-
-    Workloads may have bursts on many clusters, so that only replicas are told of each pair.
-    """
-    groups: tuple[tuple[str, Labels, Callable[[PlacementStatus], Labels]], ...] = (
-        ("burst", _BURST, lambda row: (*_labels(row.placement.workload), str(row.placement.cluster))),
-        ("request", _PLACE, _place),
-    )
-    for name, labels, key in groups:
-        rows = [row for row in fleet.placements if row.placement.workload.request == (name == "request")]
-        replicas = _sums((key(row), row.placement.replicas) for row in rows)
-        bound = _sums((key(row), row.bound) for row in rows)
-        yield _gauge(f"{name}_replicas", f"Replicas of a {name}'s placements.", labels, replicas)
-        help_text = f"Replicas of a {name}'s placements that have a node, where the cluster is seen."
-        yield _gauge(f"{name}_bound_replicas", help_text, labels, bound)
-    expiries: dict[Labels, float] = {}
-    phases: Counter[Labels] = Counter()
-    placements: dict[Labels, list[Placement]] = {}
-    for row in fleet.placements:
-        if not row.placement.workload.request:
-            workload = _labels(row.placement.workload)
-            expiries[workload] = min(expiries.get(workload, inf), _unix(row.placement.expires_at))
-        phases[*_place(row), str(row.phase)] += 1
-        placements.setdefault(_place(row), []).append(row.placement)
-    help_text = "When the first placement of a burst ends, in Unix time."
-    yield _gauge("burst_expiry_timestamp_seconds", help_text, _WORKLOAD, expiries)
-    yield _gauge("placements", "Placements by phase.", (*_PLACE, "phase"), phases)
-    rates = {key: hourly_rate(group, clusters, fleet.now) for key, group in placements.items()}
-    gpus = {key: rate.gpus for key, rate in rates.items()}
-    dollars = {key: rate.dollars for key, rate in rates.items() if rate.priced}
-    yield _gauge("placed_gpus", "GPUs that placements ask for.", _PLACE, gpus)
-    yield _gauge("dollars_per_hour", "The price of placements, where clusters have one.", _PLACE, dollars)
-
-
-def _sums(values: Iterable[tuple[K, int | None]]) -> Mapping[K, int | None]:
-    """Add up values by key; a sum with an unknown part is unknown."""
-    sums: dict[K, int | None] = {}
-    for key, value in values:
-        before = sums.get(key, 0)
-        sums[key] = None if before is None or value is None else before + value
-    return sums
-
-
-def _place(row: PlacementStatus) -> Labels:
-    return str(row.placement.workload.workspace), str(row.placement.cluster)
-
-
-def _gauge(name: str, help_text: str, labels: Labels, values: Mapping[Labels, float | None]) -> GaugeMetricFamily:
-    """Make a gauge of the values that are known."""
-    family = GaugeMetricFamily(f"overspill_{name}", help_text, labels=labels)
-    for key, value in sorted(values.items()):
-        if value is not None:
-            family.add_metric(key, value)
-    return family
-
-
-def _labels(workload: WorkloadId) -> Labels:
-    return str(workload.workspace), str(workload.name)
+def _written(gauge: Gauge, values: Mapping[LabelsT, float]) -> str:
+    return "".join([gauge.line(labels, value) for labels, value in sorted(values.items())])
 
 
 def _budget_labels(state: BudgetState) -> Labels:

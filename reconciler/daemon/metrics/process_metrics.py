@@ -11,9 +11,12 @@ from prometheus_client.core import CounterMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from reconciler import __version__
+from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.daemon.loop import PassResult
+from reconciler.daemon.metrics.rollout_delays import Milestone, RolloutDelays
 from reconciler.daemon.phases import PassPhase
 from reconciler.model.event import Event, EventKind, Push
+from reconciler.model.outward_call import NO_ANSWER, OutwardCall, Peer
 from reconciler.ports import EventSink
 
 _PASS = (0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 100)
@@ -53,6 +56,34 @@ class ProcessMetrics(EventSink):
             _WAIT,
             "workspace",
         )
+        since = "Time from the first missing replica until the burst that serves it is"
+        self._rollouts = RolloutDelays()
+        self._milestones = {
+            Milestone.APPLIED: histogram(
+                "apply_delay_seconds", f"{since} applied; the exemplar is the commit.", _WAIT, "workspace"
+            ),
+            Milestone.READY: histogram(
+                "ready_delay_seconds", f"{since} ready; the exemplar is the commit.", _WAIT, "workspace"
+            ),
+        }
+        self._git = Counter(
+            "overspill_git_calls",
+            "Calls of the fleet repository's remote by command and result; a rejected push is a conflict.",
+            ["command", "result"],
+            registry=registry,
+        )
+        self._kubernetes = Counter(
+            "overspill_kubernetes_requests",
+            "Requests to API servers; the code is none where no answer came.",
+            ["cluster", "verb", "code"],
+            registry=registry,
+        )
+        self._prometheus = Counter(
+            "overspill_prometheus_queries",
+            "Queries to Prometheus; the code is none where no answer came.",
+            ["code"],
+            registry=registry,
+        )
         self._calls = histogram(
             "http_request_duration_seconds", "Time until a call is answered.", _CALL, "method", "route", "code"
         )
@@ -75,12 +106,36 @@ class ProcessMetrics(EventSink):
         finally:
             self._phase.labels(phase).observe(perf_counter() - began)
 
+    @contextmanager
+    def call(self, call: OutwardCall) -> Iterator[Callable[[str], None]]:
+        """Count a call to a system outside once it is answered or has failed."""
+        codes = [NO_ANSWER]
+        try:
+            yield codes.append
+        finally:
+            code = codes[-1]
+            match call.peer:
+                case Peer.GIT:
+                    self._git.labels(call.verb, "error" if code == NO_ANSWER else code).inc()
+                case Peer.KUBERNETES:
+                    self._kubernetes.labels(call.target, call.verb, code).inc()
+                case Peer.PROMETHEUS:
+                    self._prometheus.labels(code).inc()
+
+    def follow(self, inputs: PassInput) -> None:
+        """Measure how far the bursts of this process have come by the look of a pass."""
+        for arrival in self._rollouts.follow(inputs):
+            self._milestones[arrival.milestone].labels(str(arrival.workload.workspace)).observe(
+                arrival.delay.total_seconds(), exemplar={"commit": arrival.commit[:12]}
+            )
+
     def count_call(self, method: str, route: str, code: int, seconds: float) -> None:
         """Count a call of the API by the path of its route, in which parameters are names in braces."""
         self._calls.labels(method, route, str(code)).observe(seconds)
 
     def publish(self, events: Sequence[Event], pushes: Sequence[Push]) -> None:
         """Count the events of a pass and the commits of its push."""
+        self._rollouts.note(events)
         for event in events:
             self._events.labels(event.kind.replace(" ", "_")).inc()
             if event.waited is not None and event.workload is not None and event.commit is not None:

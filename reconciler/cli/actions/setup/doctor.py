@@ -17,6 +17,7 @@ from reconciler.client.transport import server_address
 from reconciler.core.readiness.check import CheckGroup, CheckResult, Readiness
 from reconciler.core.readiness.question import ServiceAccountName
 from reconciler.daemon.inspection import inspect
+from reconciler.errors import Problem
 from reconciler.settings import Settings
 from reconciler.text.redaction import redacted
 from reconciler.variables import Reader
@@ -31,20 +32,25 @@ def doctor(settings: Settings, account: str, server: str, form: options.Output) 
 
     `server` is the address of a daemon to look at beside it; empty for none.
     """
-    namespace, _, name = account.partition("/")
-    named = ServiceAccountName(namespace=namespace, name=name) if account else None
-    daemon = (server_address(server), _authorities()) if server else None
-    with app.inspected(settings, named, daemon) as (world, memory, around):
-        inspection = inspect(world, memory, around)
-    groups = [_without_secrets(group) for group in inspection.groups]
+    groups, found = examine(settings, account, server)
     if form == "json":
         printing.json_out(groups)
     else:
         _lines(groups)
     note_usual_kubeconfig(settings)
-    printing.problems(inspection.problems)
+    printing.problems(found)
     if any(result.readiness is Readiness.MISSING for result in _all(groups)):
         raise click.exceptions.Exit(REFUSED)
+
+
+def examine(settings: Settings, account: str, server: str) -> tuple[list[CheckGroup], Sequence[Problem]]:
+    """Return the groups of checks, redacted, and the problems of the fleet's files."""
+    namespace, _, name = account.partition("/")
+    named = ServiceAccountName(namespace=namespace, name=name) if account else None
+    daemon = (server_address(server), _authorities()) if server else None
+    with app.inspected(settings, named, daemon) as (world, memory, around):
+        inspection = inspect(world, memory, around)
+    return [_without_secrets(group) for group in inspection.groups], inspection.problems
 
 
 def _authorities() -> Path | None:

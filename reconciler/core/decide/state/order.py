@@ -47,6 +47,8 @@ class Order:
     """The digest of the idempotency key of a creation."""
     steering: Steering | None = None
     """Of a revert or an extension."""
+    request_id: str = ""
+    """The id of the call, which its commit tells."""
     strict: bool = False
     """Refuses to delete a placement that has GPUs or is over, as EGS does (docs/reference/egs.md, R19)."""
 

@@ -1,0 +1,170 @@
+"""`support-bundle` has what a maintainer needs, and no secret, wherever it was planted."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+import stat
+import tarfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from reconciler.adapters.logs import LogRing
+from tests.builders.daemon import OWNER, VIEWER, Daemon
+from tests.builders.remote import Remote
+from tests.cli.conftest import See, Terminal
+
+# Put together here, so that no scanner takes this file for a leak.
+GITHUB = "ghp_" + "Ab3d" * 9
+AWS = "AKIA" + "ABCD1234" * 2
+PASSWORD = "hunter" + "2hunter" * 2
+SECRETS = (GITHUB, AWS, PASSWORD, OWNER, VIEWER)
+
+
+def unpacked(path: Path) -> Mapping[str, str]:
+    """Return the files of an archive by their names below its directory; what is packed once more is unpacked."""
+    files = {}
+    with tarfile.open(path) as archive:
+        for entry in archive:
+            held = archive.extractfile(entry)
+            assert held is not None
+            data = held.read()
+            directory, _, name = entry.name.partition("/")
+            assert re.fullmatch(r"overspill-support-\d{8}T\d{6}Z", directory)
+            files[name] = (gzip.decompress(data) if name.endswith(".gz") else data).decode()
+    return files
+
+
+def holds_no_secret(files: Mapping[str, str], printed: str = "") -> bool:
+    return not [
+        (name, secret) for name, text in {**files, "printed": printed}.items() for secret in SECRETS if secret in text
+    ]
+
+
+def test_what_this_machine_sees_is_collected_without_secrets(
+    overspill: Terminal, see: See, fleet: Remote, tmp_path: Path
+) -> None:
+    see()
+    overspill.done("once")
+    fleet.commit(
+        "main", {"broken.yaml": f"apiVersion: overspill.dev/v1alpha1\nkind: Cluster\nmetadata: {{name: '{GITHUB}'}}\n"}
+    )
+    overspill.env |= {
+        "OVERSPILL_GIT_PASSWORD": PASSWORD,
+        "OVERSPILL_API_TOKENS": f"tokens: [{{name: a, token: {OWNER}}}]",
+        "OVERSPILL_PROMETHEUS_TOKEN": AWS,
+        "OVERSPILL_NOTIFY": f"argocd=https://argocd.example.com/{GITHUB}",
+        "OVERSPILL_NOTIFY_SECRET": PASSWORD,
+    }
+    out = tmp_path / "bundle.tar.gz"
+    printed = overspill.done("support-bundle", "--out", str(out))
+    files = unpacked(out)
+    assert {*files} == {"CONTENTS.txt", "doctor.json", "history.json", "settings.json", "status.json", "versions.json"}
+    assert holds_no_secret(files, printed)
+    assert stat.S_IMODE(out.stat().st_mode) == 0o600
+    settings = json.loads(files["settings.json"])
+    assert settings["OVERSPILL_GIT_PASSWORD"] == settings["OVERSPILL_NOTIFY"] == "<set>"
+    assert settings["OVERSPILL_REPO"] == fleet.url
+    status: Any = json.loads(files["status.json"])
+    assert [row["workload"] for row in status["workloads"]] == ["llm/vllm"]
+    assert any("broken.yaml" in json.dumps(problem) for problem in status["problems"])
+    assert len(json.loads(files["history.json"])["placements"]) == 2
+    assert {"overspill", "python", "git", "packages"} <= {*json.loads(files["versions.json"])}
+    assert json.loads(files["doctor.json"])["groups"]
+    assert files["CONTENTS.txt"].strip() in printed
+    assert "metrics.txt and log.jsonl: they are a daemon's" in printed
+    assert f"Wrote 6 files to {out}." in printed
+
+
+def test_a_daemon_tells_its_state_metrics_and_log_without_secrets(
+    running: Daemon, overspill: Terminal, tmp_path: Path
+) -> None:
+    ring = LogRing()
+    ring(None, "", {"event": "cannot notify", "line": f"https://ann:{PASSWORD}@hook.example.com answers 500"})
+    running.log_lines = (
+        *ring.lines,
+        json.dumps({"event": "x", "env": f"AWS_ACCESS_KEY_ID={AWS}"}),
+        f"cut off {GITHUB}",
+    )
+    overspill.env |= {"OVERSPILL_REPO": "", "OVERSPILL_OBSERVATIONS": "", "OVERSPILL_TOKEN": OWNER}
+    out = tmp_path / "bundle.tar.gz"
+    printed = overspill.done("support-bundle", "--server", f"http://127.0.0.1:{running.port}", "--out", str(out))
+    files = unpacked(out)
+    assert {"status.json", "history.json", "metrics.txt", "log.jsonl"} < {*files}
+    assert holds_no_secret(files, printed)
+    assert "overspill_pass_timestamp_seconds" in files["metrics.txt"]
+    first, second, third = files["log.jsonl"].splitlines()
+    assert json.loads(first)["event"] == "cannot notify"
+    assert "hook.example.com answers 500" in first
+    assert json.loads(second)["event"] == "x"
+    assert third.startswith("cut off ")
+    assert "doctor.json: no repository is named (--repo URL)" in printed
+
+
+def test_what_a_token_may_not_see_is_left_out_with_the_reason(
+    running: Daemon, overspill: Terminal, tmp_path: Path
+) -> None:
+    overspill.env |= {"OVERSPILL_REPO": "", "OVERSPILL_TOKEN": VIEWER}
+    out = tmp_path / "bundle.tar.gz"
+    overspill.done("support-bundle", "--server", f"http://127.0.0.1:{running.port}", "--out", str(out))
+    files = unpacked(out)
+    assert "status.json" in files
+    assert "log.jsonl" not in files
+    assert "log.jsonl: " in files["CONTENTS.txt"]
+    assert "the log tells of all workspaces" in files["CONTENTS.txt"]
+    assert holds_no_secret(files)
+
+
+def test_the_newest_file_of_a_recording_is_redacted_line_by_line(overspill: Terminal, tmp_path: Path) -> None:
+    recording = tmp_path / "passes"
+    recording.mkdir()
+    for name, secret in (("20261120T100000Z", PASSWORD), ("20261120T110000Z", GITHUB)):
+        line = json.dumps({"pass": {"password": secret, "replicas": 3}})
+        (recording / f"{name}.jsonl.gz").write_bytes(
+            gzip.compress(f"{line}\n".encode()) + gzip.compress(b'{"patch": [')
+        )
+    out = tmp_path / "bundle.tar.gz"
+    overspill.done("support-bundle", "--record", str(recording), "--out", str(out))
+    files = unpacked(out)
+    (name,) = [name for name in files if name.startswith("recording/")]
+    assert name == "recording/20261120T110000Z.jsonl.gz"
+    whole, cut = files[name].splitlines()
+    assert json.loads(whole)["pass"]["replicas"] == 3
+    assert cut == '{"patch": ['
+    assert holds_no_secret(files)
+
+
+def test_a_daemon_that_is_away_costs_its_parts_alone(overspill: Terminal, tmp_path: Path) -> None:
+    out = tmp_path / "bundle.tar.gz"
+    overspill.done("support-bundle", "--server", "http://127.0.0.1:1", "--out", str(out))
+    files = unpacked(out)
+    assert {"doctor.json", "settings.json", "versions.json"} < {*files}
+    assert "status.json: http://127.0.0.1:1" in files["CONTENTS.txt"]
+
+
+def test_nothing_is_written_over(overspill: Terminal, tmp_path: Path) -> None:
+    out = tmp_path / "bundle.tar.gz"
+    out.write_text("mine")
+    refused = overspill("support-bundle", "--out", str(out))
+    assert refused.exit_code == 1
+    assert f"{out} is there already (take it away first, or name another with --out)" in refused.stderr
+    assert out.read_text() == "mine"
+
+
+def test_without_anything_to_look_at_it_says_how_to_name_it(overspill: Terminal) -> None:
+    overspill.env["OVERSPILL_REPO"] = ""
+    refused = overspill("support-bundle")
+    assert refused.exit_code == 2
+    assert "pass --server URL, --repo URL" in refused.stderr
+
+
+def test_the_ring_keeps_the_last_lines_as_json() -> None:
+    ring = LogRing(most=2)
+    for number in range(4):
+        ring(None, "", {"event": f"line {number}", "took": 0.5, "exception": "x" * 9000})
+    lines = [json.loads(line) for line in ring.lines]
+    assert [line["event"] for line in lines] == ["line 2", "line 3"]
+    assert (lines[0]["took"], len(lines[0]["exception"])) == (0.5, 4000)
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", lines[0]["timestamp"])
