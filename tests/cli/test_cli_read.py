@@ -354,7 +354,7 @@ def test_explanation_as_json_is_complete(overspill: Terminal, see: See) -> None:
     answer = overspill.answer("explain", "vllm")
     assert set(answer) == {
         "workload", "primary", "policy", "demand", "placements", "ailing", "restraints", "assessments", "suppressed",
-        "conclusion", "request", "distribution", "notes", "summary"
+        "conclusion", "observedAt", "request", "distribution", "notes", "summary"
     }  # fmt: skip # a list of words, filled line by line
     assert set(answer["assessments"][0]) == {
         "cluster", "subset", "rank", "placed", "fits", "limit", "free", "pricePerGpuHour", "refusal", "scores", "start"

@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 CHECKOUT = Path(__file__).parents[2]
-PAGE = (CHECKOUT / "docs" / "how-to" / "monitoring.md").read_text()
+PAGE = (CHECKOUT / "docs" / "reference" / "metrics.md").read_text()
 MONITORING = CHECKOUT / "repo-layout" / "monitoring"
 RULES: list[dict[str, Any]] = [
     rule
