@@ -31,6 +31,8 @@ from reconciler.adapters.helm import Helm
 from reconciler.adapters.kubeconfig_files import existing_kubeconfig, kubeconfig_files
 from reconciler.adapters.ledger_file import LedgerFile
 from reconciler.adapters.logs import EventLog
+from reconciler.adapters.notification.couriers import Couriers
+from reconciler.adapters.notification.sender import Secrets, Sender
 from reconciler.adapters.observation_files import FileObservations
 from reconciler.adapters.prometheus import NoPrometheus, PrometheusServer, PrometheusSignals
 from reconciler.adapters.pushed_observations import PushedObservations
@@ -50,6 +52,7 @@ from reconciler.environment import PREFIX
 from reconciler.errors import InvalidInput
 from reconciler.model.ids import ClusterName
 from reconciler.model.kubernetes.workload_kind import WorkloadKind
+from reconciler.model.notification import AppriseReceiver, Notification, WebhookReceiver
 from reconciler.model.policy import Connection, Desired
 from reconciler.model.tree import Identity
 from reconciler.model.units import format_duration
@@ -221,6 +224,14 @@ def serve(settings: Settings) -> None:
         )
         clusters = stack.enter_context(_clusters(settings, timedelta(), wake))
         webhooks = EngineWebhooks(settings.notify, report=_log_endpoint)
+        couriers = Couriers(
+            repository,
+            repository.deliveries,
+            _committer(settings),
+            partial(_sender, settings),
+            count=process.count_deliveries,
+        )
+        process.watch_deliveries(couriers.backlogs)
         prometheus = stack.enter_context(_prometheus(settings, timedelta(), wake))
         others = stack.enter_context(_other_repositories(settings, timedelta(), wake))
         world = replace(
@@ -229,7 +240,7 @@ def serve(settings: Settings) -> None:
                 repository,
                 JoinedView(ChartsView(charts=charts), *files, pushed, *clusters, prometheus, others),
                 charts,
-                (EventLog(), webhooks, process),
+                (EventLog(), webhooks, couriers, process),
             ),
             recording=stack.enter_context(_recording(settings)),
             measure=process.phase,
@@ -237,12 +248,13 @@ def serve(settings: Settings) -> None:
         memory = _memory(repository, report=lambda line: log.debug("ledger cache", line=line))
         stack.callback(memory.branch.keep)
         alarms = Alarms(wake)
+        announcer = Announcer(source_branch=settings.source_branch, sinks=world.sinks)
         latest = LatestSnapshot(memory.branch)
         loop: Loop[Outcome] = Loop(
             PassRunner(world, memory, queue, latest),
             clock=world.clock,
             alarm=alarms,
-            tell=Announcer(source_branch=settings.source_branch, sinks=world.sinks).tell,
+            tell=partial(_tell, announcer, couriers, repository),
             maintain=repository.maintain,
             keep=memory.branch.keep,
             random=random.random,
@@ -281,7 +293,30 @@ def serve(settings: Settings) -> None:
         loop.run()
         queue.close()
         _flush_webhooks(webhooks)
+        couriers.close(LAST_WORDS)
     log.info("stopped")
+
+
+def _tell(announcer: Announcer, couriers: Couriers, repository: Repository, outcome: Outcome) -> None:
+    """Log what a pass has changed, and tell the receivers of Notifications of it."""
+    announcer.tell(outcome)
+    couriers.follow(outcome.decision.inputs.desired, repository.tips().output)
+
+
+def _sender(settings: Settings, notification: Notification, desired: Desired) -> Sender:
+    """Make the way to the receiver of a Notification."""
+    from reconciler.adapters.notification.apprise_message import AppriseSender  # noqa: PLC0415 - for few fleets
+    from reconciler.adapters.notification.webhook import WebhookSender  # noqa: PLC0415 - for few fleets
+
+    secret = partial(Secrets(settings.notification_secrets).read, notification.secret)
+    fleet = desired.fleet.name
+    match notification.receiver:
+        case AppriseReceiver():
+            return AppriseSender(secret, fleet=fleet)
+        case WebhookReceiver(url=url):
+            return WebhookSender(url, secret, fleet=fleet, clock=SystemClock(), timeout=PATIENCE.total_seconds())
+        case _:
+            raise NotImplementedError
 
 
 def _log_endpoint(report: EndpointReport) -> None:
