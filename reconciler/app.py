@@ -52,7 +52,13 @@ from reconciler.environment import PREFIX
 from reconciler.errors import InvalidInput
 from reconciler.model.ids import ClusterName
 from reconciler.model.kubernetes.workload_kind import WorkloadKind
-from reconciler.model.notification import AppriseReceiver, Notification, WebhookReceiver
+from reconciler.model.notification import (
+    AppriseReceiver,
+    CommitStatusReceiver,
+    KubernetesReceiver,
+    Notification,
+    WebhookReceiver,
+)
 from reconciler.model.policy import Connection, Desired
 from reconciler.model.tree import Identity
 from reconciler.model.units import format_duration
@@ -154,6 +160,15 @@ def _observing(settings: Settings, repository: Repository, sinks: tuple[EventSin
         yield _world(settings, repository, JoinedView(*views), charts, sinks)
 
 
+@contextmanager
+def notifying(settings: Settings) -> Iterator[tuple[World, Memory, GitRepository]]:
+    """Open the repository for a command about receivers of Notifications, and look at no cluster."""
+    with _open_repository(settings) as repository, closing(Helm()) as charts:
+        memory = _memory(repository)
+        yield _world(settings, repository, JoinedView(), charts, ()), memory, repository
+        memory.branch.keep()
+
+
 def live_workload(
     settings: Settings, desired: Desired, primary: ClusterName, wanted: tuple[WorkloadKind, str, str]
 ) -> LiveWorkload:
@@ -228,7 +243,7 @@ def serve(settings: Settings) -> None:
             repository,
             repository.deliveries,
             _committer(settings),
-            partial(_sender, settings),
+            partial(sender, settings),
             count=process.count_deliveries,
         )
         process.watch_deliveries(couriers.backlogs)
@@ -303,20 +318,36 @@ def _tell(announcer: Announcer, couriers: Couriers, repository: Repository, outc
     couriers.follow(outcome.decision.inputs.desired, repository.tips().output)
 
 
-def _sender(settings: Settings, notification: Notification, desired: Desired) -> Sender:
-    """Make the way to the receiver of a Notification."""
+def _log_remark(remark: str) -> None:
+    """Log that a part of a receiver is not told, and will not be."""
+    log.warning("not notified", line=remark)
+
+
+def sender(
+    settings: Settings, notification: Notification, desired: Desired, remark: Callable[[str], None] = _log_remark
+) -> Sender:
+    """Make the way to the receiver of a Notification; `remark` gets what it leaves out for good.
+
+    Raises InvalidInput for a kubeconfig that is no file.
+    """
     from reconciler.adapters.notification.apprise_message import AppriseSender  # noqa: PLC0415 - for few fleets
+    from reconciler.adapters.notification.commit_status import CommitStatusSender  # noqa: PLC0415 - for few fleets
+    from reconciler.adapters.notification.kubernetes import KubernetesSender  # noqa: PLC0415 - for few fleets
     from reconciler.adapters.notification.webhook import WebhookSender  # noqa: PLC0415 - for few fleets
 
     secret = partial(Secrets(settings.notification_secrets).read, notification.secret)
-    fleet = desired.fleet.name
+    clock, timeout = SystemClock(), PATIENCE.total_seconds()
     match notification.receiver:
         case AppriseReceiver():
-            return AppriseSender(secret, fleet=fleet)
+            return AppriseSender(secret, fleet=desired.fleet.name)
         case WebhookReceiver(url=url):
-            return WebhookSender(url, secret, fleet=fleet, clock=SystemClock(), timeout=PATIENCE.total_seconds())
-        case _:
-            raise NotImplementedError
+            return WebhookSender(url, secret, fleet=desired.fleet.name, clock=clock, timeout=timeout)
+        case CommitStatusReceiver():
+            token = secret if notification.secret else None
+            return CommitStatusSender(settings.repo, _credentials(settings), token, remark=remark, timeout=timeout)
+        case KubernetesReceiver():
+            kubeconfig = checked_kubeconfig(settings)
+            return KubernetesSender(desired, kubeconfig, remark=remark, clock=clock, timeout=timeout)
 
 
 def _log_endpoint(report: EndpointReport) -> None:

@@ -24,3 +24,4 @@ class EventKind(StrEnum):
     BRANCHES_FOLLOWED = "branches followed"  # branches of clusters that a person had moved or left behind
     HELD_BACK = "held back"
     NO_LONGER_HELD_BACK = "no longer held back"
+    TEST = "test"  # of a receiver, by a person

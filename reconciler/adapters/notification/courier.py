@@ -51,6 +51,8 @@ class CourierTiming:
     longest_backoff: float = 300
     between_messages: float = 1
     """Least time between two messages to people: chats refuse those who are quicker."""
+    settling: float = 60
+    """Time after the start in which events without a commit are not told: they show what stood before it."""
     doubt: float = 15
     """How long events may be on their way by another daemon, before the next message says that they may be lost."""
 

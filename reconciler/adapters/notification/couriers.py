@@ -60,6 +60,7 @@ class Couriers:
         self._couriers: dict[str, Courier] = {}
         self._desired: Desired | None = None
         self._unread: str = ""
+        self._began = time.monotonic()
 
     def follow(self, desired: Desired, tip: CommitId | None) -> None:
         """Take in the Notifications in force, and the output branch up to its tip; never waits for a receiver."""
@@ -74,9 +75,12 @@ class Couriers:
                 self._unread = str(error)
 
     def publish(self, events: Sequence[Event], _pushes: Sequence[Push]) -> None:
-        """Tell of events without a commit, and leave the others to `follow`."""
+        """Tell of events without a commit, and leave the others to `follow`.
+
+        What stands at a start is no news, and takes a moment to be seen.
+        """
         live = tuple(live_notice(event) for event in events if event.commit is None and event.workload is not None)
-        if live:
+        if live and time.monotonic() - self._began >= self._timing.settling:
             for courier in self._couriers.values():
                 courier.tell_live(live)
 

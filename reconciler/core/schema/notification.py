@@ -18,8 +18,8 @@ from reconciler.text.findings import shortened
 from reconciler.text.spelling import nearest
 
 _LONGEST_GROUP = timedelta(hours=24)
-_NOT_TOLD = frozenset({EventKind.BRANCHES_FOLLOWED})
-"""Housekeeping that no commit of the output branch carries."""
+_NOT_TOLD = frozenset({EventKind.BRANCHES_FOLLOWED, EventKind.TEST})
+"""Housekeeping, and what a person sends whatever a receiver hears of."""
 
 EVENTS = {kind.title().replace(" ", ""): kind for kind in EventKind if kind not in _NOT_TOLD}
 """Events by the names that files have for them."""

@@ -59,8 +59,8 @@ class ProcessMetrics(EventSink):
         self._calls = histogram(
             "http_request_duration_seconds", "Time until a call is answered.", _CALL, "method", "route", "code"
         )
-        self._backlogs: Callable[[], Iterable[DeliveryBacklog]] = tuple
-        registry.register(_Backlogs(lambda: self._backlogs()))
+        self.backlogs: Callable[[], Iterable[DeliveryBacklog]] = tuple
+        registry.register(_Backlogs(self))
         self._sent = Counter(
             "overspill_notifications_sent", "Events that a receiver was told of.", ["receiver"], registry=registry
         )
@@ -97,7 +97,7 @@ class ProcessMetrics(EventSink):
 
     def watch_deliveries(self, backlogs: Callable[[], Iterable[DeliveryBacklog]]) -> None:
         """Show what waits for each receiver."""
-        self._backlogs = backlogs
+        self.backlogs = backlogs
 
     def publish(self, events: Sequence[Event], pushes: Sequence[Push]) -> None:
         """Count the events of a pass and the commits of its push."""
@@ -135,8 +135,8 @@ class DeliveryBacklog(Protocol):
 class _Backlogs(Collector):
     """Shows the events that wait, and since when the first of them does."""
 
-    def __init__(self, backlogs: Callable[[], Iterable[DeliveryBacklog]]) -> None:
-        self._backlogs = backlogs
+    def __init__(self, process: ProcessMetrics) -> None:
+        self._process = process
 
     def collect(self) -> Iterator[Metric]:
         """Yield the gauges."""
@@ -148,7 +148,7 @@ class _Backlogs(Collector):
             "When the first of them happened; no sample while none waits.",
             labels=["receiver"],
         )
-        for backlog in self._backlogs():
+        for backlog in self._process.backlogs():
             waiting.add_metric([backlog.receiver], backlog.waiting)
             if backlog.oldest is not None:
                 oldest.add_metric([backlog.receiver], backlog.oldest.timestamp())
