@@ -7,8 +7,13 @@ import random
 import re
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from multiprocessing.process import BaseProcess
 from pathlib import Path
+from typing import Protocol
+
+import apprise  # noqa: F401 - it is slow to import, and what is killed is forked off this module
 
 from reconciler.adapters.git import GitRepository
 from reconciler.adapters.notification.couriers import Couriers
@@ -19,7 +24,6 @@ from reconciler.model.policy import Desired
 from tests.builders.notifications import OURS, QUICK, Fleet, chat, message, sender_of, webhook
 from tests.fakes.event_receiver import SECRET, Receiver, receiving
 
-Arguments = tuple[Path, Path, Path, Sequence[Notification]]
 RANGE = re.compile(r"git log --first-parent ([0-9a-f]{12})\.\.([0-9a-f]{12})")
 
 
@@ -38,27 +42,58 @@ def tell(remote: Path, cache: Path, secrets: Path, notifications: Sequence[Notif
             time.sleep(0.005)
 
 
-def kill_at_random(one: Fleet, kills: int) -> str:
+class Victim(Protocol):
+    """A process that is about to be killed."""
+
+    def is_alive(self) -> bool: ...
+
+    def kill(self) -> None:
+        """Kill it, and wait for its end."""
+        ...
+
+
+@dataclass
+class Courier:
+    """A process with couriers alone."""
+
+    process: BaseProcess
+
+    def is_alive(self) -> bool:
+        return self.process.is_alive()
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.join()
+
+
+def couriers_of(one: Fleet) -> Callable[[Sequence[Notification]], Victim]:
+    """Start couriers in processes of their own, forked off one that has imported them."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["tests.fakes.killed_courier"])
+
+    def start(told: Sequence[Notification]) -> Victim:
+        process = context.Process(target=tell, args=(one.remote.path, one.path / "told", one.path / "secrets", told))
+        process.start()
+        return Courier(process)
+
+    return start
+
+
+def kill_at_random(one: Fleet, kills: int, start: Callable[[Sequence[Notification]], Victim]) -> str:
     """Kill a process so often while it tells a webhook and a chat, and see what they have heard.
 
     The webhook hears of each event, in order, and knows by its id one that it hears of again. The chat hears of each
     event once at most, in order, and of those that it may not have heard of how to look them up.
     """
     chance = random.Random(20261124)  # the same moments in every run
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["tests.fakes.killed_courier"])
     one.secret("pager", SECRET)
     with receiving() as program, receiving() as people:
         one.secret("chat", people.url.replace("http", "json", 1))
         told = (webhook(program.url), chat())
-        arguments = (one.remote.path, one.path / "told", one.path / "secrets", told)
-        happened: list[CommitId] = []
+        stretch, happened = _undisturbed(one, told, start)
         killed = 0
-        stretch, first = _first(one, context, arguments)
-        happened += first
         for number in range(kills):
-            process = context.Process(target=tell, args=arguments)
-            process.start()
+            victim = start(told)
             if number % 7 == 3:
                 program.answers += [500, 503]
                 people.answers += [500]
@@ -66,17 +101,14 @@ def kill_at_random(one: Fleet, kills: int) -> str:
                 program.deaf += 1
             happened += one.happen(*(message(3 * number + part) for part in range(chance.randint(1, 3))))
             time.sleep(chance.uniform(0, stretch))
-            killed += process.is_alive()
-            process.kill()
-            process.join()
-        last = context.Process(target=tell, args=arguments)
-        last.start()
-        happened += one.happen(message(3 * kills))
+            killed += victim.is_alive()
+            victim.kill()
+        last = start(told)
         try:
+            happened += one.happen(message(3 * kills))
             _settle(one, told, happened[-1])
         finally:
             last.kill()
-            last.join()
         assert killed == kills
         assert program.ids == happened, "an event is forgotten, or out of order"
         bodies = {request.json["id"]: request.body for request in program.taken}
@@ -89,35 +121,30 @@ def kill_at_random(one: Fleet, kills: int) -> str:
         )
 
 
-def _first(
-    one: Fleet, context: multiprocessing.context.ForkServerContext, arguments: Arguments
+def _undisturbed(
+    one: Fleet, told: Sequence[Notification], start: Callable[[Sequence[Notification]], Victim]
 ) -> tuple[float, list[CommitId]]:
     """Let the receivers be known, and tell them of something.
 
     Returns how long an undisturbed process takes for that, and what it was.
     """
-    process = context.Process(target=tell, args=arguments)
-    process.start()
+    victim = start(told)
     tip = one.repository.fetch().output
-    notifications = arguments[-1]
     assert tip is not None
-    _settle(one, notifications, tip)
-    process.kill()
-    process.join()
+    _settle(one, told, tip)
+    victim.kill()
     began = time.monotonic()
-    process = context.Process(target=tell, args=arguments)
-    process.start()
-    (tip,) = one.happen(message(1_000_000))
-    _settle(one, notifications, tip)
+    victim = start(told)
+    happened = one.happen(message(1_000_000))
+    _settle(one, told, happened[-1])
     took = time.monotonic() - began
-    process.kill()
-    process.join()
-    return took, [tip]
+    victim.kill()
+    return took, happened
 
 
 def _settle(one: Fleet, told: Sequence[Notification], tip: CommitId) -> None:
     """Wait until all receivers are told of everything up to a commit."""
-    for _ in range(3000):
+    for _ in range(6000):
         if all(one.repository.deliveries.read(each.name).told == tip for each in told):
             return
         time.sleep(0.02)

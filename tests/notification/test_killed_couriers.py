@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from tests.builders.notifications import fleet
-from tests.fakes.killed_courier import kill_at_random
+from tests.fakes.killed_courier import couriers_of, kill_at_random
 
 
 def test_each_event_is_told_once_and_in_order_through_kills(tmp_path: Path) -> None:
     with fleet(tmp_path) as one:
-        kill_at_random(one, 8)
+        kill_at_random(one, 8, couriers_of(one))

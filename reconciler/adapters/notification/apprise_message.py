@@ -10,6 +10,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from types import ModuleType
+from typing import Any
 
 from reconciler.adapters.notification.sender import NotTaken
 from reconciler.core.notification.message import Uncertain, write_message
@@ -27,15 +28,16 @@ class AppriseSender:
         self._url = url
         self._fleet = fleet
 
+    def ready(self) -> None:
+        """Import Apprise, which takes a while, and read the address. Raises NotTaken."""
+        _receiver(_apprise(), self._url())
+
     def send(self, notices: Sequence[Notice], uncertain: Uncertain | None = None) -> None:
         """Send one message of all notices. Raises NotTaken."""
-        apprise = _apprise()
         url = self._url()
+        receiver = _receiver(_apprise(), url)
         message = write_message(self._fleet, notices, uncertain)
         with _reasons(url) as reasons:
-            receiver = apprise.Apprise()
-            if not receiver.add(url):
-                raise NotTaken(f"its secret is no address of Apprise{_why(reasons)}")
             taken = receiver.notify(
                 body=message.body, title=message.title, notify_type=_TYPES[message.importance], body_format="text"
             )
@@ -49,6 +51,14 @@ def _apprise() -> ModuleType:
     except ImportError as error:
         raise NotTaken("Apprise is not installed here (try: pip install 'overspill[notify]')") from error
     return apprise
+
+
+def _receiver(apprise: ModuleType, url: str) -> Any:
+    with _reasons(url) as reasons:
+        receiver = apprise.Apprise()
+        if not receiver.add(url):
+            raise NotTaken(f"its secret is no address of Apprise{_why(reasons)}")
+    return receiver
 
 
 @contextmanager

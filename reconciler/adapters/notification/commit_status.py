@@ -41,6 +41,11 @@ class CommitStatusSender:
         self._timeout = timeout
         self._host: HostedProject | None = None
 
+    def ready(self) -> None:
+        """Read the token. Raises NotTaken."""
+        if self._token is not None:
+            self._token()
+
     def send(self, notices: Sequence[Notice], _uncertain: Uncertain | None = None) -> None:
         """Set the statuses of notices. Raises NotTaken."""
         try:

@@ -51,6 +51,8 @@ class CourierTiming:
     longest_backoff: float = 300
     between_messages: float = 1
     """Least time between two messages to people: chats refuse those who are quicker."""
+    between_marks: float = 1
+    """Time after which the mark is moved while a receiver is told of many events one by one."""
     settling: float = 60
     """Time after the start in which events without a commit are not told: they show what stood before it."""
     doubt: float = 15
@@ -296,6 +298,7 @@ class Courier:
             covered = self._entries[-1].commit if self._entries else None
         done: list[Notice] = []
         refusal: NotTaken | None = None
+        enough = time.monotonic() + self._timing.between_marks
         for notice in batch:
             try:
                 self._sender.send((notice,))
@@ -303,8 +306,10 @@ class Courier:
                 refusal = error
                 break
             done.append(notice)
+            if time.monotonic() >= enough:
+                break
         told = next((notice.event.commit for notice in reversed(done) if notice.event.commit), None)
-        self._delivered = covered if refusal is None and len(batch) < _BATCH else told
+        self._delivered = covered if len(done) == len(batch) < _BATCH else told
         self._note_sent(done)
         self._confirm()
         if refusal is not None:
@@ -325,6 +330,7 @@ class Courier:
             self._delivered = until
             self._confirm()
             return
+        self._sender.ready()  # a claim is held for as short as can be
         if until is not None and any(notice.event.commit for notice in fresh):
             self._move(marks, marks.claimed(until))
         try:

@@ -34,6 +34,9 @@ class KubernetesSender:
         self._timeout = timeout
         self._told: set[tuple[ClusterName, str]] = set()
 
+    def ready(self) -> None:
+        """Do nothing: only a try shows whether a login works."""
+
     def send(self, notices: Sequence[Notice], _uncertain: Uncertain | None = None) -> None:
         """Write the Events of notices. Raises NotTaken where a cluster does not answer."""
         from reconciler.adapters.kube.events import create_event  # noqa: PLC0415 - slow to import, and for few fleets

@@ -21,6 +21,10 @@ class NotTaken(Exception):  # noqa: N818 - an answer, not a fault
 class Sender(Protocol):
     """The way to one receiver."""
 
+    def ready(self) -> None:
+        """Do what needs no receiver, such as reading its secret. Raises NotTaken where nothing could be sent."""
+        ...
+
     def send(self, notices: Sequence[Notice], uncertain: Uncertain | None = None) -> None:
         """Tell of notices; raises NotTaken where the receiver has taken none of them.
 

@@ -23,6 +23,10 @@ class WebhookSender:
         self._clock = clock
         self._timeout = timeout
 
+    def ready(self) -> None:
+        """Read the secret. Raises NotTaken."""
+        self._secret()
+
     def send(self, notices: Sequence[Notice], _uncertain: Uncertain | None = None) -> None:
         """Send notices in order. Raises NotTaken."""
         secret = self._secret()
