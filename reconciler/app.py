@@ -32,7 +32,7 @@ from reconciler.adapters.kubeconfig_files import existing_kubeconfig, kubeconfig
 from reconciler.adapters.ledger_file import LedgerFile
 from reconciler.adapters.logs import EventLog
 from reconciler.adapters.notification.couriers import Couriers
-from reconciler.adapters.notification.sender import Secrets, Sender
+from reconciler.adapters.notification.sender import NotTaken, Secrets, Sender
 from reconciler.adapters.observation_files import FileObservations
 from reconciler.adapters.prometheus import NoPrometheus, PrometheusServer, PrometheusSignals
 from reconciler.adapters.pushed_observations import PushedObservations
@@ -203,7 +203,7 @@ def inspected(
         from reconciler.adapters.git_host import GitHost  # noqa: PLC0415 - for one command alone
         from reconciler.adapters.kube import KubeInquiry  # noqa: PLC0415 - slow to import, and few commands need it
         from reconciler.adapters.webhook_call import reach  # noqa: PLC0415 - for one command alone
-        from reconciler.daemon.inspection import Surroundings  # noqa: PLC0415 - for one command alone
+        from reconciler.daemon.inspection import ReceiverTrial, Surroundings  # noqa: PLC0415 - for one command alone
 
         memory = _memory(repository)
         around = Surroundings(
@@ -216,6 +216,11 @@ def inspected(
             account=account,
             kubeconfig=() if kubeconfig is None else tuple(map(str, kubeconfig_files(kubeconfig))),
             versions=lambda: {"git": checkout.version(), "helm": charts.version()},
+            receivers=ReceiverTrial(
+                trouble=partial(_trouble, settings),
+                deliveries=repository.deliveries,
+                has_secrets=settings.notification_secrets is not None,
+            ),
             daemon=daemon and DaemonCall(daemon[0], authorities=daemon[1], timeout=PATIENCE, clock=SystemClock()),
         )
         yield _world(settings, repository, JoinedView(*_files(settings)), charts, ()), memory, around
@@ -348,6 +353,15 @@ def sender(
         case KubernetesReceiver():
             kubeconfig = checked_kubeconfig(settings)
             return KubernetesSender(desired, kubeconfig, remark=remark, clock=clock, timeout=timeout)
+
+
+def _trouble(settings: Settings, notification: Notification, desired: Desired) -> str:
+    """Say why nothing could be sent to a receiver; empty where something could be."""
+    try:
+        sender(settings, notification, desired).ready()
+    except (NotTaken, InvalidInput) as error:
+        return str(error)
+    return ""
 
 
 def _log_endpoint(report: EndpointReport) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -50,12 +51,18 @@ def _daemons(one: Fleet) -> Callable[[Sequence[Notification]], Victim]:
             "OVERSPILL_CACHE_DIR": str(one.path / "daemon"),
             "OVERSPILL_NOTIFICATION_SECRETS": secrets,
         }
-        with (one.path / "daemon.log").open("ab") as log:
-            return _Daemon(
+        path = one.path / "daemon.log"
+        with path.open("ab") as log:
+            began = log.tell()
+            daemon = _Daemon(
                 subprocess.Popen(
                     [sys.executable, "-m", "reconciler", *arguments], env=environment, stdout=log, stderr=log
                 )
             )
+        while b"watching" not in path.read_bytes()[began:]:
+            assert daemon.is_alive(), path.read_text()
+            time.sleep(0.01)
+        return daemon
 
     return start
 

@@ -54,6 +54,10 @@ class Receiver:
         """The ids of the CloudEvents that were taken, in the order in which each came first."""
         return list(dict.fromkeys(one.json["id"] for one in self.taken))
 
+    def ids_of(self, path: str) -> list[str]:
+        """Return the ids of the CloudEvents that one path has taken, in the order in which each came first."""
+        return list(dict.fromkeys(one.json["id"] for one in self.taken if one.path == path))
+
     def answer(self, request: Request) -> int:
         with self.changed:
             self.requests.append(request)

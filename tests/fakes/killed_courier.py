@@ -103,6 +103,8 @@ def kill_at_random(one: Fleet, kills: int, start: Callable[[Sequence[Notificatio
             time.sleep(chance.uniform(0, stretch))
             killed += victim.is_alive()
             victim.kill()
+        program.answers.clear()
+        people.answers.clear()
         last = start(told)
         try:
             happened += one.happen(message(3 * kills))

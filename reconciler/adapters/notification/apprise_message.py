@@ -6,9 +6,7 @@ Apprise says no more of a failure than that it was one; its log tells why, with 
 from __future__ import annotations
 
 import logging
-import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from types import ModuleType
 from typing import Any
 
@@ -18,6 +16,8 @@ from reconciler.model.notice import Notice
 from reconciler.model.notification import Importance
 from reconciler.text.wording import sanitize
 
+_SHORTEST = 6
+"""Characters of a secret; shorter parts of an address are words."""
 _TYPES = {Importance.INFO: "info", Importance.WARNING: "warning", Importance.ERROR: "failure"}
 
 
@@ -37,12 +37,11 @@ class AppriseSender:
         url = self._url()
         receiver = _receiver(_apprise(), url)
         message = write_message(self._fleet, notices, uncertain)
-        with _reasons(url) as reasons:
-            taken = receiver.notify(
-                body=message.body, title=message.title, notify_type=_TYPES[message.importance], body_format="text"
-            )
+        taken = receiver.notify(
+            body=message.body, title=message.title, notify_type=_TYPES[message.importance], body_format="text"
+        )
         if not taken:
-            raise NotTaken(f"Apprise could not deliver it{_why(reasons)}")
+            raise NotTaken(f"Apprise could not deliver it{_reason(taken, url)}")
 
 
 def _apprise() -> ModuleType:
@@ -50,39 +49,27 @@ def _apprise() -> ModuleType:
         import apprise  # noqa: PLC0415 - an extra, and slow to import
     except ImportError as error:
         raise NotTaken("Apprise is not installed here (try: pip install 'overspill[notify]')") from error
+    # What it logs goes to nobody: addresses are in it.
+    logging.getLogger("apprise").propagate = False
     return apprise
 
 
 def _receiver(apprise: ModuleType, url: str) -> Any:
-    with _reasons(url) as reasons:
-        receiver = apprise.Apprise()
-        if not receiver.add(url):
-            raise NotTaken(f"its secret is no address of Apprise{_why(reasons)}")
+    receiver = apprise.Apprise()
+    if not receiver.add(url):
+        raise NotTaken("its secret is no address of Apprise (try slack://…, msteams://… or mailtos://…)")
     return receiver
 
 
-@contextmanager
-def _reasons(url: str) -> Iterator[list[str]]:
-    """Collect what Apprise logs in this thread, without the address and what it is made of."""
-    reasons: list[str] = []
-    thread = threading.get_ident()
-    secrets = sorted({part for part in [url, *_parts(url)] if part}, key=len, reverse=True)
-
-    class Collector(logging.Handler):
-        def emit(self, record: logging.LogRecord) -> None:
-            if record.thread == thread:
-                text = record.getMessage()
-                for secret in secrets:
-                    text = text.replace(secret, "***")
-                reasons.append(sanitize(text))
-
-    handler = Collector(level=logging.WARNING)
-    logger = logging.getLogger("apprise")
-    logger.addHandler(handler)
-    try:
-        yield reasons
-    finally:
-        logger.removeHandler(handler)
+def _reason(result: Any, url: str) -> str:
+    """Return what Apprise has logged of a failure, without the address and what that is made of."""
+    lines = [entry.message for service in result for attempt in service for entry in attempt.logs]
+    if not lines:
+        return ""
+    text = str(lines[0])
+    for secret in sorted((url, *_parts(url)), key=len, reverse=True):
+        text = text.replace(secret, "***")
+    return f": {sanitize(text).rstrip('.')}"
 
 
 def _parts(url: str) -> list[str]:
@@ -90,8 +77,4 @@ def _parts(url: str) -> list[str]:
     _, _, rest = url.partition("://")
     for sign in "/:@?&=":
         rest = rest.replace(sign, " ")
-    return [part for part in rest.split() if len(part) >= 6]  # noqa: PLR2004 - shorter ones are words
-
-
-def _why(reasons: Sequence[str]) -> str:
-    return f": {reasons[0]}" if reasons else ""
+    return [part for part in rest.split() if len(part) >= _SHORTEST]

@@ -79,9 +79,7 @@ def test(settings: Settings, name: str) -> None:
         try:
             sender.send((notice,))
         except NotTaken as error:
-            raise InvalidInput(
-                f"notify test: {name} ({_shown(notification.receiver)}) was not told: {error}"
-            ) from error
+            raise InvalidInput(f"notify test: {name} was not told: {error}") from error
     for remark in remarks:
         printing.warn(remark)
     if remarks:
