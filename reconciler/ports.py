@@ -170,7 +170,11 @@ class Deliveries(Protocol):
         ...
 
     def move(self, receiver: str, old: DeliveryMarks, new: DeliveryMarks) -> None:
-        """Move the marks of a receiver. Raises Conflict where they were not at `old`, and then moves neither."""
+        """Move the marks of a receiver.
+
+        Raises Conflict where they were not at `old`. Neither has moved then, unless one of them was at its goal
+        already: the other has moved there too.
+        """
         ...
 
 
