@@ -38,6 +38,7 @@ from reconciler.adapters.prometheus import NoPrometheus, PrometheusServer, Prome
 from reconciler.adapters.pushed_observations import PushedObservations
 from reconciler.adapters.recording_files import RecordingFiles
 from reconciler.adapters.views import ChartsView, JoinedView
+from reconciler.core.notification.conditions import conditions
 from reconciler.daemon.announce import Announcer
 from reconciler.daemon.answers.desk import AnswerDesk
 from reconciler.daemon.branch import BranchReader
@@ -320,7 +321,9 @@ def serve(settings: Settings) -> None:
 def _tell(announcer: Announcer, couriers: Couriers, repository: Repository, outcome: Outcome) -> None:
     """Log what a pass has changed, and tell the receivers of Notifications of it."""
     announcer.tell(outcome)
-    couriers.follow(outcome.decision.inputs.desired, repository.tips().output)
+    inputs = outcome.decision.inputs
+    couriers.follow(inputs.desired, repository.tips().output)
+    couriers.compare(conditions(inputs), inputs.now)
 
 
 def _log_remark(remark: str) -> None:

@@ -24,4 +24,15 @@ class EventKind(StrEnum):
     BRANCHES_FOLLOWED = "branches followed"  # branches of clusters that a person had moved or left behind
     HELD_BACK = "held back"
     NO_LONGER_HELD_BACK = "no longer held back"
+    CLUSTER_LOST = "cluster lost"
+    CLUSTER_BACK = "cluster back"
+    BUDGET_NEARLY_SPENT = "budget nearly spent"
+    BUDGET_SPENT = "budget spent"
     TEST = "test"  # of a receiver, by a person
+
+
+OF_NOTIFICATIONS = frozenset({
+    EventKind.CLUSTER_LOST, EventKind.CLUSTER_BACK, EventKind.BUDGET_NEARLY_SPENT, EventKind.BUDGET_SPENT,
+    EventKind.TEST,
+})  # fmt: skip # a list of words
+"""Kinds that receivers of Notifications alone are told of: the log has its own lines for what they tell."""

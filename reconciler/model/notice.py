@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from reconciler.model.event import Event
-from reconciler.model.ids import CommitId
+from reconciler.model.ids import CommitId, WorkspaceName
 from reconciler.model.notification import Importance
 
 
@@ -17,6 +17,8 @@ class Notice:
     """The same whenever and by whomever it is sent: the commit, or a digest of an event without one."""
     event: Event
     importance: Importance
+    workspaces: tuple[WorkspaceName, ...] = ()
+    """Whom it concerns, where it is of no workload."""
     source: CommitId | None = None
     """The commit of the source branch that was decided on."""
     placement: str = ""

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import structlog
 
 from reconciler.adapters.notification.courier import Backlog, Courier, CourierReport, CourierTiming, DeliveryCount
 from reconciler.adapters.notification.sender import Sender
+from reconciler.core.notification.conditions import Conditions, changes
 from reconciler.core.notification.notices import live_notice
 from reconciler.errors import OverspillError
 from reconciler.model.event import Event, Push
 from reconciler.model.ids import CommitId
+from reconciler.model.notice import Notice
 from reconciler.model.notification import Notification
 from reconciler.model.policy import Desired
 from reconciler.model.tree import Identity
@@ -61,6 +63,7 @@ class Couriers:
         self._desired: Desired | None = None
         self._unread: str = ""
         self._began = time.monotonic()
+        self._standing: Conditions = {}
 
     def follow(self, desired: Desired, tip: CommitId | None) -> None:
         """Take in the Notifications in force, and the output branch up to its tip; never waits for a receiver."""
@@ -80,9 +83,12 @@ class Couriers:
         What stands at a start is no news, and takes a moment to be seen.
         """
         live = tuple(live_notice(event) for event in events if event.commit is None and event.workload is not None)
-        if live and time.monotonic() - self._began >= self._timing.settling:
-            for courier in self._couriers.values():
-                courier.tell_live(live)
+        self._tell_live(live)
+
+    def compare(self, standing: Conditions, at: datetime) -> None:
+        """Tell of what has begun or ended to stand since the pass before."""
+        before, self._standing = self._standing, standing
+        self._tell_live(tuple(changes(before, standing, at)))
 
     def backlogs(self) -> tuple[Backlog, ...]:
         """Return what waits for each receiver, from any thread."""
@@ -95,6 +101,11 @@ class Couriers:
         for courier in couriers.values():
             courier.stop()
         return tuple(name for name, courier in couriers.items() if not courier.join(until - time.monotonic()))
+
+    def _tell_live(self, notices: tuple[Notice, ...]) -> None:
+        if notices and time.monotonic() - self._began >= self._timing.settling:
+            for courier in self._couriers.values():
+                courier.tell_live(notices)
 
     def _take(self, desired: Desired) -> None:
         """Begin, change and end couriers."""

@@ -36,6 +36,7 @@ def body_of(notice: Notice, fleet: str) -> bytes:
         "reasons": event.reasons,
         "workspace": None if workload is None else workload.workspace,
         "workload": None if workload is None else workload.name,
+        "workspaces": notice.workspaces or None,
         "clusters": event.clusters,
         "placement": notice.placement or None,
         "heldBy": event.held_by,

@@ -37,7 +37,10 @@ _KINDS: Mapping[Action, EventKind] = {
     Action.FORGET: EventKind.REQUEST_FORGOTTEN,
 }
 """Actions without an entry are housekeeping, of which nobody is told."""
-_WARNINGS = frozenset({EventKind.DELETED, EventKind.RESTORED, EventKind.HELD_BACK})
+_WARNINGS = frozenset({
+    EventKind.DELETED, EventKind.RESTORED, EventKind.HELD_BACK, EventKind.CLUSTER_LOST, EventKind.BUDGET_NEARLY_SPENT,
+    EventKind.BUDGET_SPENT,
+})  # fmt: skip # a list of words
 _UNWANTED = frozenset({EndReason.CLUSTER_LOST.value, EndReason.PREEMPTED.value, EndReason.POLICY.value})
 _WORKLOAD = re.compile(r"\(([^/()\s]+)/([^/()\s]+)\):")
 _COMMIT = re.compile(r"[0-9a-f]{40}")
@@ -63,14 +66,15 @@ def notices_of(
     return tuple(notices)
 
 
-def live_notice(event: Event) -> Notice:
+def live_notice(event: Event, workspaces: tuple[WorkspaceName, ...] = ()) -> Notice:
     """Make the notice of an event that no commit tells, such as a change that is held back."""
-    key = f"{event.kind}\n{event.workload}\n{event.held_by}\n{format_time(event.at)}"
+    key = f"{event.kind}\n{event.workload}\n{event.held_by}\n{event.line}\n{format_time(event.at)}"
     warning = event.kind in _WARNINGS
     return Notice(
         id=sha256(key.encode()).hexdigest()[:40],
         event=event,
         importance=Importance.WARNING if warning else Importance.INFO,
+        workspaces=workspaces,
     )
 
 
@@ -78,7 +82,8 @@ def wanted(notification: Notification, notices: Iterable[Notice]) -> Iterator[No
     """Yield the notices that a receiver hears of."""
     for notice in notices:
         workload = notice.event.workload
-        if notification.workspaces and (workload is None or workload.workspace not in notification.workspaces):
+        concerned = notice.workspaces if workload is None else (workload.workspace,)
+        if notification.workspaces and not {*concerned} & {*notification.workspaces}:
             continue
         if notification.events and notice.event.kind not in notification.events:
             continue

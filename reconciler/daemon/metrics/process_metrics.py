@@ -16,7 +16,7 @@ from reconciler import __version__
 from reconciler.daemon.loop import PassResult
 from reconciler.daemon.phases import PassPhase
 from reconciler.model.event import Event, Push
-from reconciler.model.event_kind import EventKind
+from reconciler.model.event_kind import OF_NOTIFICATIONS, EventKind
 from reconciler.ports import EventSink
 
 _PASS = (0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 100)
@@ -70,6 +70,8 @@ class ProcessMetrics(EventSink):
         for result in PassResult:
             self._passes.labels(result)
         for kind in EventKind:
+            if kind in OF_NOTIFICATIONS:
+                continue
             self._events.labels(kind.replace(" ", "_"))
 
     def count_pass(self, result: PassResult, seconds: float) -> None:
