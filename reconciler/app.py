@@ -38,10 +38,12 @@ from reconciler.adapters.prometheus import NoPrometheus, PrometheusServer, Prome
 from reconciler.adapters.pushed_observations import PushedObservations
 from reconciler.adapters.recording_files import RecordingFiles
 from reconciler.adapters.views import ChartsView, JoinedView
+from reconciler.bulkhead import Seam, attempt
 from reconciler.core.notification.conditions import conditions
 from reconciler.daemon.announce import Announcer
 from reconciler.daemon.answers.desk import AnswerDesk
 from reconciler.daemon.branch import BranchReader
+from reconciler.daemon.bug_log import BUGS
 from reconciler.daemon.loop import OBSERVATION, Loop, handle_signals
 from reconciler.daemon.metrics.process_metrics import ProcessMetrics
 from reconciler.daemon.order_queue import OrderQueue
@@ -50,7 +52,7 @@ from reconciler.daemon.reconcile import Memory, Outcome, World
 from reconciler.daemon.snapshot import LatestSnapshot
 from reconciler.daemon.source import SourceReader
 from reconciler.environment import PREFIX
-from reconciler.errors import InvalidInput
+from reconciler.errors import Bug, InvalidInput
 from reconciler.model.ids import ClusterName
 from reconciler.model.kubernetes.workload_kind import WorkloadKind
 from reconciler.model.notification import (
@@ -319,11 +321,17 @@ def serve(settings: Settings) -> None:
 
 
 def _tell(announcer: Announcer, couriers: Couriers, repository: Repository, outcome: Outcome) -> None:
-    """Log what a pass has changed, and tell the receivers of Notifications of it."""
+    """Log what a pass has changed, and tell the receivers of Notifications of it; a bug there costs no pass."""
     announcer.tell(outcome)
     inputs = outcome.decision.inputs
-    couriers.follow(inputs.desired, repository.tips().output)
-    couriers.compare(conditions(inputs), inputs.now)
+
+    def feed() -> None:
+        couriers.follow(inputs.desired, repository.tips().output)
+        couriers.compare(conditions(inputs), inputs.now)
+
+    bug = attempt(Seam.SINK, "Couriers", feed)
+    if isinstance(bug, Bug):
+        BUGS.note(bug)
 
 
 def _log_remark(remark: str) -> None:
