@@ -10,7 +10,7 @@ import structlog
 
 from reconciler.adapters.notification.courier import Backlog, Courier, CourierReport, CourierTiming, DeliveryCount
 from reconciler.adapters.notification.sender import Sender
-from reconciler.core.notification.conditions import Conditions, changes
+from reconciler.core.notification.conditions import FleetConditions, changes
 from reconciler.core.notification.notices import live_notice
 from reconciler.errors import OverspillError
 from reconciler.model.event import Event, Push
@@ -63,7 +63,7 @@ class Couriers:
         self._desired: Desired | None = None
         self._unread: str = ""
         self._began = time.monotonic()
-        self._standing: Conditions = {}
+        self._standing: FleetConditions = {}
 
     def follow(self, desired: Desired, tip: CommitId | None) -> None:
         """Take in the Notifications in force, and the output branch up to its tip; never waits for a receiver."""
@@ -85,7 +85,7 @@ class Couriers:
         live = tuple(live_notice(event) for event in events if event.commit is None and event.workload is not None)
         self._tell_live(live)
 
-    def compare(self, standing: Conditions, at: datetime) -> None:
+    def compare(self, standing: FleetConditions, at: datetime) -> None:
         """Tell of what has begun or ended to stand since the pass before."""
         before, self._standing = self._standing, standing
         self._tell_live(tuple(changes(before, standing, at)))

@@ -18,7 +18,7 @@ from reconciler.text.timestamps import format_time
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Condition:
+class FleetCondition:
     """Something that stands."""
 
     kind: EventKind
@@ -31,17 +31,17 @@ class Condition:
     over_line: str = ""
 
 
-Conditions: TypeAlias = Mapping[tuple[str, ...], Condition]
+FleetConditions: TypeAlias = Mapping[tuple[str, ...], FleetCondition]
 """By what they are about."""
 
 
-def conditions(inputs: PassInput) -> Conditions:
+def conditions(inputs: PassInput) -> FleetConditions:
     """Return what stands."""
     desired = inputs.desired
-    standing: dict[tuple[str, ...], Condition] = {}
+    standing: dict[tuple[str, ...], FleetCondition] = {}
     for name in inputs.lost:
         concerned = (owner for owner, workspace in desired.workspaces.items() if name in workspace.clusters)
-        standing["cluster", name] = Condition(
+        standing["cluster", name] = FleetCondition(
             kind=EventKind.CLUSTER_LOST,
             line=f"cluster {name} is not seen, or not well: it gets nothing new",
             workspaces=tuple(sorted(concerned)),
@@ -58,7 +58,7 @@ def conditions(inputs: PassInput) -> Conditions:
     return standing
 
 
-def changes(before: Conditions, now: Conditions, at: datetime) -> Iterator[Notice]:
+def changes(before: FleetConditions, now: FleetConditions, at: datetime) -> Iterator[Notice]:
     """Yield a notice of everything that has begun or ended to stand."""
     for key, condition in before.items():
         if key not in now and condition.over is not None:
@@ -70,8 +70,8 @@ def changes(before: Conditions, now: Conditions, at: datetime) -> Iterator[Notic
 
 def _budgets(
     states: tuple[BudgetState, ...], workspaces: tuple[WorkspaceName, ...]
-) -> dict[tuple[str, ...], Condition]:
-    standing: dict[tuple[str, ...], Condition] = {}
+) -> dict[tuple[str, ...], FleetCondition]:
+    standing: dict[tuple[str, ...], FleetCondition] = {}
     for state in states:
         about = f"the budget of {state.owner} for {state.period}, {state.limit:.2f} $,"
         if state.is_used_up:
@@ -81,10 +81,10 @@ def _budgets(
         else:
             continue
         key = ("budget", state.owner, state.field, state.period, kind)
-        standing[key] = Condition(kind=kind, line=line, workspaces=workspaces)
+        standing[key] = FleetCondition(kind=kind, line=line, workspaces=workspaces)
     return standing
 
 
-def _notice(condition: Condition, kind: EventKind, line: str, at: datetime) -> Notice:
+def _notice(condition: FleetCondition, kind: EventKind, line: str, at: datetime) -> Notice:
     event = Event(kind=kind, at=at, line=line, clusters=condition.clusters)
     return live_notice(event, condition.workspaces)
