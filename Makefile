@@ -125,7 +125,7 @@ requirements: $(STAMP)
 	for name in image build; do \
 	  .venv-requirements/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --constraint constraints.txt \
 	    --no-annotate --no-header --no-emit-index-url --output-file requirements/$$name.txt \
-	    $$(if [ $$name = image ]; then echo pyproject.toml; else echo requirements/build.in; fi); \
+	    $$(if [ $$name = image ]; then echo --extra notify pyproject.toml; else echo requirements/build.in; fi); \
 	done
 	rm -r .venv-requirements
 

@@ -31,15 +31,20 @@ from reconciler.adapters.helm import Helm
 from reconciler.adapters.kubeconfig_files import existing_kubeconfig, kubeconfig_files
 from reconciler.adapters.ledger_file import LedgerFile
 from reconciler.adapters.logs import EventLog
+from reconciler.adapters.notification.couriers import Couriers
+from reconciler.adapters.notification.sender import NotTaken, Secrets, Sender
 from reconciler.adapters.observation_files import FileObservations
 from reconciler.adapters.prometheus import NoPrometheus, PrometheusServer, PrometheusSignals
 from reconciler.adapters.pushed_observations import PushedObservations
 from reconciler.adapters.recording_files import RecordingFiles
 from reconciler.adapters.traces import Traces, open_traces
 from reconciler.adapters.views import ChartsView, JoinedView
+from reconciler.bulkhead import Seam, attempt
+from reconciler.core.notification.conditions import conditions
 from reconciler.daemon.announce import Announcer
 from reconciler.daemon.answers.desk import AnswerDesk
 from reconciler.daemon.branch import BranchReader
+from reconciler.daemon.bug_log import BUGS
 from reconciler.daemon.loop import OBSERVATION, Loop, handle_signals
 from reconciler.daemon.metrics.process_metrics import ProcessMetrics
 from reconciler.daemon.order_queue import OrderQueue
@@ -49,9 +54,16 @@ from reconciler.daemon.reconcile import Memory, Outcome, World
 from reconciler.daemon.snapshot import LatestSnapshot
 from reconciler.daemon.source import SourceReader
 from reconciler.environment import PREFIX
-from reconciler.errors import InvalidInput
+from reconciler.errors import Bug, InvalidInput
 from reconciler.model.ids import ClusterName
 from reconciler.model.kubernetes.workload_kind import WorkloadKind
+from reconciler.model.notification import (
+    AppriseReceiver,
+    CommitStatusReceiver,
+    KubernetesReceiver,
+    Notification,
+    WebhookReceiver,
+)
 from reconciler.model.outward_call import OutwardCall
 from reconciler.model.policy import Connection, Desired
 from reconciler.model.tree import Identity
@@ -165,6 +177,15 @@ def _observing(settings: Settings, repository: Repository, sinks: tuple[EventSin
         yield _world(settings, repository, JoinedView(*views), charts, sinks)
 
 
+@contextmanager
+def notifying(settings: Settings) -> Iterator[tuple[World, Memory, GitRepository]]:
+    """Open the repository for a command about receivers of Notifications, and look at no cluster."""
+    with _open_repository(settings) as repository, closing(Helm()) as charts:
+        memory = _memory(repository)
+        yield _world(settings, repository, JoinedView(), charts, ()), memory, repository
+        memory.branch.keep()
+
+
 def live_workload(
     settings: Settings, desired: Desired, primary: ClusterName, wanted: tuple[WorkloadKind, str, str]
 ) -> LiveWorkload:
@@ -213,7 +234,7 @@ def inspected(
         from reconciler.adapters.git_host import GitHost  # noqa: PLC0415 - for one command alone
         from reconciler.adapters.kube import KubeInquiry  # noqa: PLC0415 - slow to import, and few commands need it
         from reconciler.adapters.webhook_call import reach  # noqa: PLC0415 - for one command alone
-        from reconciler.daemon.inspection import Surroundings  # noqa: PLC0415 - for one command alone
+        from reconciler.daemon.inspection import ReceiverTrial, Surroundings  # noqa: PLC0415 - for one command alone
 
         memory = _memory(repository)
         around = Surroundings(
@@ -226,6 +247,11 @@ def inspected(
             account=account,
             kubeconfig=() if kubeconfig is None else tuple(map(str, kubeconfig_files(kubeconfig))),
             versions=lambda: {"git": checkout.version(), "helm": charts.version()},
+            receivers=ReceiverTrial(
+                trouble=partial(_trouble, settings),
+                deliveries=repository.deliveries,
+                has_secrets=settings.notification_secrets is not None,
+            ),
             daemon=daemon and DaemonCall(daemon[0], authorities=daemon[1], timeout=PATIENCE, clock=SystemClock()),
         )
         yield _world(settings, repository, JoinedView(*_files(settings)), charts, ()), memory, around
@@ -252,6 +278,14 @@ def serve(settings: Settings) -> None:
         pushed, files = PushedObservations(), _files(settings)
         clusters = stack.enter_context(_clusters(settings, timedelta(), wake, measure))
         webhooks = EngineWebhooks(settings.notify, report=_log_endpoint)
+        couriers = Couriers(
+            repository,
+            repository.deliveries,
+            _committer(settings),
+            partial(sender, settings),
+            count=process.count_deliveries,
+        )
+        process.watch_deliveries(couriers.backlogs)
         prometheus = stack.enter_context(_prometheus(settings, timedelta(), wake, measure))
         others = stack.enter_context(_other_repositories(settings, timedelta(), wake))
         world = replace(
@@ -260,7 +294,7 @@ def serve(settings: Settings) -> None:
                 repository,
                 JoinedView(ChartsView(charts=charts), *files, pushed, *clusters, prometheus, others),
                 charts,
-                (EventLog(), webhooks, process),
+                (EventLog(), webhooks, couriers, process),
             ),
             recording=stack.enter_context(_recording(settings)),
             measure=partial(_measured_phase, process.phase, traces.phase),
@@ -272,7 +306,7 @@ def serve(settings: Settings) -> None:
         announcer = Announcer(source_branch=settings.source_branch, sinks=world.sinks)
 
         def tell(outcome: Outcome) -> None:
-            announcer.tell(outcome)
+            _tell(announcer, couriers, repository, outcome)
             process.follow(outcome.decision.inputs)
 
         runner = PassRunner(world, memory, queue, latest)
@@ -328,6 +362,7 @@ def serve(settings: Settings) -> None:
         loop.run()
         queue.close()
         _flush_webhooks(webhooks)
+        couriers.close(LAST_WORDS)
     log.info("stopped")
 
 
@@ -348,6 +383,61 @@ def _measured_phase(count: Measure, trace: Measure, phase: PassPhase) -> Iterato
     """Measure and trace a phase of a pass."""
     with count(phase), trace(phase):
         yield
+
+
+def _tell(announcer: Announcer, couriers: Couriers, repository: Repository, outcome: Outcome) -> None:
+    """Log what a pass has changed, and tell the receivers of Notifications of it; a bug there costs no pass."""
+    announcer.tell(outcome)
+    inputs = outcome.decision.inputs
+
+    def feed() -> None:
+        couriers.follow(inputs.desired, repository.tips().output)
+        couriers.compare(conditions(inputs), inputs.now)
+
+    bug = attempt(Seam.SINK, "Couriers", feed)
+    if isinstance(bug, Bug):
+        BUGS.note(bug)
+
+
+def _log_remark(remark: str) -> None:
+    """Log that a part of a receiver is not told, and will not be."""
+    log.warning("not notified", line=remark)
+
+
+def sender(
+    settings: Settings, notification: Notification, desired: Desired, remark: Callable[[str], None] = _log_remark
+) -> Sender:
+    """Make the way to the receiver of a Notification; `remark` gets what it leaves out for good.
+
+    Raises InvalidInput for a kubeconfig that is no file.
+    """
+    from reconciler.adapters.notification.apprise_message import AppriseSender  # noqa: PLC0415 - for few fleets
+    from reconciler.adapters.notification.commit_status import CommitStatusSender  # noqa: PLC0415 - for few fleets
+    from reconciler.adapters.notification.kubernetes import KubernetesSender  # noqa: PLC0415 - for few fleets
+    from reconciler.adapters.notification.webhook import WebhookSender  # noqa: PLC0415 - for few fleets
+
+    secret = partial(Secrets(settings.notification_secrets).read, notification.secret)
+    clock, timeout = SystemClock(), PATIENCE.total_seconds()
+    match notification.receiver:
+        case AppriseReceiver():
+            return AppriseSender(secret, fleet=desired.fleet.name)
+        case WebhookReceiver(url=url):
+            return WebhookSender(url, secret, fleet=desired.fleet.name, clock=clock, timeout=timeout)
+        case CommitStatusReceiver():
+            token = secret if notification.secret else None
+            return CommitStatusSender(settings.repo, _credentials(settings), token, remark=remark, timeout=timeout)
+        case KubernetesReceiver():
+            kubeconfig = checked_kubeconfig(settings)
+            return KubernetesSender(desired, kubeconfig, remark=remark, clock=clock, timeout=timeout)
+
+
+def _trouble(settings: Settings, notification: Notification, desired: Desired) -> str:
+    """Say why nothing could be sent to a receiver; empty where something could be."""
+    try:
+        sender(settings, notification, desired).ready()
+    except (NotTaken, InvalidInput) as error:
+        return str(error)
+    return ""
 
 
 def _log_endpoint(report: EndpointReport) -> None:

@@ -46,6 +46,7 @@ VARIABLES: Mapping[str, str] = {
     "NOTIFY_SECRET_ARGOCD_FILE": "a file that holds it",
     "NOTIFY_SECRET_FLUX": "that for Flux, where it is another",
     "NOTIFY_SECRET_FLUX_FILE": "a file that holds it",
+    "NOTIFICATION_SECRETS": "a directory with the secrets of Notifications, a file each",
     "GIT_USERNAME": "the user name for an https remote",
     "GIT_PASSWORD": "the password or access token for an https remote",
     "GIT_PASSWORD_FILE": "a file that holds it, read anew for each call",

@@ -20,6 +20,7 @@ from reconciler.core.recording.pass_record import PassRecord
 from reconciler.model.capacity import Observed
 from reconciler.model.event import Event, Push
 from reconciler.model.ids import BlobId, ClusterName, CommitId, TreeId
+from reconciler.model.notification import DeliveryMarks
 from reconciler.model.outward_call import OutwardCall
 from reconciler.model.policy import Desired
 from reconciler.model.tree import (
@@ -157,6 +158,37 @@ class Repository(Protocol):
 
         All of them move or none. `new` may be `old`. The returned function has to be called before any other push or
         fetch: it waits for the end. Both raise Conflict if a branch has another tip than expected.
+        """
+        ...
+
+
+class BranchLog(Protocol):
+    """The commits of the output branch, for those who are told of them."""
+
+    def commits_after(self, base: CommitId | None, tip: CommitId) -> list[LoggedCommit] | None:
+        """Read the commits after `base` (None: from the first on) up to `tip` along first parents, oldest first.
+
+        None where `base` is not in the history of `tip` any more. Raises Transient where it has to be fetched and
+        cannot be, and Conflict where the branch was rewritten meanwhile.
+        """
+        ...
+
+
+class Deliveries(Protocol):
+    """How far each receiver of notifications has been told, on the remote; safe to use from any thread.
+
+    All methods call the remote, and raise Transient where it is away and InvalidInput where it refuses.
+    """
+
+    def read(self, receiver: str) -> DeliveryMarks:
+        """Return how far a receiver has been told."""
+        ...
+
+    def move(self, receiver: str, old: DeliveryMarks, new: DeliveryMarks) -> None:
+        """Move the marks of a receiver.
+
+        Raises Conflict where they were not at `old`. Neither has moved then, unless one of them was at its goal
+        already: the other has moved there too.
         """
         ...
 

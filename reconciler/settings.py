@@ -51,6 +51,8 @@ class Settings:
     push_token: str = field(default="", repr=False)
     webhook_secret: str = field(default="", repr=False)
     notify: tuple[Endpoint, ...] = ()
+    notification_secrets: Path | None = None
+    """Read anew for each delivery."""
     git_username: str = "git"  # hosts that take a token take it with any name
     git_password: str = field(default="", repr=False)
     git_password_file: Path | None = None
@@ -99,6 +101,7 @@ def from_environment(env: Mapping[str, str]) -> Settings:
         push_token=reader.strong_secret("PUSH_TOKEN"),
         webhook_secret=reader.strong_secret("WEBHOOK_SECRET"),
         notify=reader.endpoints("NOTIFY"),
+        notification_secrets=reader.path("NOTIFICATION_SECRETS"),
         git_username=reader.text("GIT_USERNAME", "git"),
         git_password=reader.secret("GIT_PASSWORD"),
         git_password_file=reader.path("GIT_PASSWORD_FILE"),

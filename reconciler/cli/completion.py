@@ -107,6 +107,12 @@ def clusters(ctx: click.Context) -> Iterator[str]:
 
 
 @_completer
+def notifications(ctx: click.Context) -> Iterator[str]:
+    """Complete the receivers of the fleet."""
+    return (notification.name for notification in _objects(ctx, "Notification"))
+
+
+@_completer
 def workspaces(ctx: click.Context) -> Iterator[str]:
     """Complete the fleet's workspaces."""
     return (workspace.name for workspace in _objects(ctx, _WORKSPACE))

@@ -56,6 +56,7 @@ _FLAGS: dict[str, tuple[str, str]] = {
     "LISTEN": ("--listen", "HOST:PORT"),
     "STRICT_EGS_API": ("--strict-egs-api", ""),
     "NOTIFY": ("--notify", "ENGINE=URL"),
+    "NOTIFICATION_SECRETS": ("--notification-secrets", "DIR"),
     "RECORD": ("--record", "DIR"),
     "RECORD_MAX_SIZE": ("--record-max-size", "SIZE"),
     "RECORD_MAX_AGE": ("--record-max-age", "DURATION"),

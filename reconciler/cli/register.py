@@ -42,6 +42,9 @@ SECTIONS: Mapping[str, Mapping[str, tuple[str, str]]] = {
         "confirm": ("steer", "Confirm a mass deletion, and end its placements."),
         "rebalance": ("steer", "Distribute a workload's bursts over the clusters anew."),
     },
+    "Notifications": {
+        "notify": ("notify", "List receivers of Notifications, and try one."),
+    },
     "Lab": {
         "lab": ("lab", "Try a policy in a simulated world before it is merged."),
     },

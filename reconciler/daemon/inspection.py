@@ -1,4 +1,4 @@
-"""What a first burst needs, looked at once: git, every API server and every webhook, for `overspill doctor`.
+"""What a first burst needs, looked at once: git, every API server, webhook and receiver, for `overspill doctor`.
 
 Nothing is written anywhere. Whatever does not answer costs its own lines alone.
 """
@@ -15,6 +15,7 @@ from reconciler.core.readiness import git
 from reconciler.core.readiness.branch_rules import rules_result
 from reconciler.core.readiness.check import AskedServer, Check, CheckGroup, CheckResult, unknown, with_kubeconfig
 from reconciler.core.readiness.fleet_checks import server_checks
+from reconciler.core.readiness.notifications import notification_result
 from reconciler.core.readiness.programs import daemon_results, program_results
 from reconciler.core.readiness.question import ServiceAccountName
 from reconciler.core.readiness.server import (
@@ -30,12 +31,24 @@ from reconciler.daemon.source import missing_branch
 from reconciler.daemon.steer import survey
 from reconciler.errors import Bug, OverspillError, Problem
 from reconciler.model.event import Endpoint
+from reconciler.model.notification import DeliveryMarks, Notification
 from reconciler.model.policy import Desired
 from reconciler.model.tree import Tips
-from reconciler.ports import ApiServers, BranchRuleSource, PushRehearsal, RunningDaemon
+from reconciler.ports import ApiServers, BranchRuleSource, Deliveries, PushRehearsal, RunningDaemon
 
 _THREADS = 8
 """Webhooks that are called at the same time."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReceiverTrial:
+    """What is looked at of the receivers of Notifications."""
+
+    trouble: Callable[[Notification, Desired], str]
+    """Says why nothing could be sent to a receiver; empty where something could be."""
+    deliveries: Deliveries
+    has_secrets: bool
+    """Whether there is a directory of secrets."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +61,8 @@ class Surroundings:
     host: BranchRuleSource
     servers: ApiServers
     endpoints: tuple[Endpoint, ...]
+    receivers: ReceiverTrial
+    """The receivers of Notifications."""
     reach: Callable[[Endpoint], int | str]
     """Sends an endpoint a request without an event; returns the status of its answer, or why there is none."""
     account: ServiceAccountName | None = None
@@ -80,6 +95,7 @@ def inspect(world: World, memory: Memory, around: Surroundings) -> Inspection:
         groups = [CheckGroup(place="this machine", results=programs), CheckGroup(place="git", results=tuple(results))]
         if decided is not None:
             groups += _servers(world, around, *decided, problems)
+        told = () if decided is None else tuple(_receivers(around.receivers, decided[0]))
         webhooks = tuple(
             webhook_result(endpoint, answer.result())
             for endpoint, answer in zip(around.endpoints, reached, strict=True)
@@ -88,7 +104,20 @@ def inspect(world: World, memory: Memory, around: Surroundings) -> Inspection:
             answered = daemon_results(around.daemon.url, running.result())
             groups.append(CheckGroup(place=f"daemon {around.daemon.url}", results=answered))
     groups += [CheckGroup(place="webhooks", results=webhooks)] if webhooks else []
+    groups += [CheckGroup(place="notifications", results=told)] if told else []
     return Inspection(groups=tuple(groups), problems=tuple(problems))
+
+
+def _receivers(trial: ReceiverTrial, desired: Desired) -> Iterator[CheckResult]:
+    """Look at the receivers of Notifications, and tell them nothing."""
+    for name, notification in sorted(desired.notifications.items()):
+        marks: DeliveryMarks | OverspillError
+        try:
+            marks = trial.deliveries.read(name)
+        except OverspillError as error:
+            marks = error
+        trouble = trial.trouble(notification, desired)
+        yield notification_result(notification, trouble, marks, has_secrets=trial.has_secrets)
 
 
 def _git(world: World, memory: Memory, around: Surroundings) -> tuple[list[CheckResult], tuple[Desired, Tips] | None]:

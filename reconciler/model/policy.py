@@ -17,6 +17,7 @@ from reconciler.model.kubernetes.scheduling import Taint, Toleration
 from reconciler.model.kubernetes.workload_kind import WorkloadKind
 from reconciler.model.kubernetes.workload_spread import WorkloadSpread
 from reconciler.model.manifest_source import SourceKey
+from reconciler.model.notification import Notification
 from reconciler.model.request import Request
 from reconciler.model.score import ScorerWeight
 from reconciler.model.signal import Signal
@@ -340,6 +341,8 @@ class Desired:
     """Kinds of workloads that files declare, by ``group/Kind``."""
     schemas: ObjectSchemas = NO_SCHEMAS
     """The checks that objects must pass."""
+    notifications: Mapping[str, Notification] = field(default_factory=dict)
+    """Who is told of what, by name."""
     sources: frozenset[SourceKey] = frozenset()
     """What templates are made from beside their files."""
     problems: tuple[Problem, ...] = ()

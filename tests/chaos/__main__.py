@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.chaos import broken_transfers, kills, many_passes, sigterm
+from tests.chaos import broken_transfers, kills, many_passes, notifications, sigterm
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,6 +26,7 @@ DISTURBANCES: Mapping[str, Disturbance] = {
     "kills": Disturbance(run=kills.run, number=10_000),
     "passes": Disturbance(run=many_passes.run, number=2_000),
     "transfers": Disturbance(run=broken_transfers.run, number=200),
+    "notifications": Disturbance(run=notifications.run, number=100),
     "sigterm": Disturbance(run=sigterm.run, number=1),
 }
 

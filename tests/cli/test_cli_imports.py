@@ -107,7 +107,7 @@ def test_every_declaration_is_in_the_register() -> None:
     for path in (ROOT / "reconciler" / "cli" / "commands").glob("[a-z]*.py"):
         module = import_module(f"reconciler.cli.commands.{path.stem}")
         declared |= {value.name for value in vars(module).values() if isinstance(value, click.Command)}
-    assert declared == {*HELP, "create", "list", "get", "update", "delete", "replay", "compare"}
+    assert declared == {*HELP, "create", "list", "get", "update", "delete", "replay", "compare", "test"}
 
 
 def test_words_of_options_are_those_of_the_model() -> None:

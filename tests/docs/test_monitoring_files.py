@@ -12,7 +12,8 @@ import pytest
 import yaml
 
 CHECKOUT = Path(__file__).parents[2]
-PAGE = (CHECKOUT / "docs" / "reference" / "metrics.md").read_text()
+GUIDE = (CHECKOUT / "docs" / "how-to" / "monitoring.md").read_text()
+METRICS = (CHECKOUT / "docs" / "reference" / "metrics.md").read_text()
 MONITORING = CHECKOUT / "repo-layout" / "monitoring"
 RULES: list[dict[str, Any]] = [
     rule
@@ -25,7 +26,7 @@ PANELS: list[dict[str, Any]] = [panel for panel in DASHBOARD["panels"] if panel[
 
 ROWS = {
     name: {*filter(None, labels.split(", "))}
-    for name, labels in re.findall(r"^\| `(overspill_\w+)` \| ?([\w, ]*?) ?\|", PAGE, re.MULTILINE)
+    for name, labels in re.findall(r"^\| `(overspill_\w+)` \| ?([\w, ]*?) ?\|", METRICS, re.MULTILINE)
 }
 """The labels of each metric; tests/api/test_metrics.py holds the table against a daemon."""
 HISTOGRAMS = {name for name in ROWS if name.endswith(("_duration_seconds", "_delay_seconds"))}
@@ -52,14 +53,14 @@ def test_every_query_uses_metrics_that_exist_by_labels_that_they_have(query: str
 def test_every_alert_is_explained_and_leads_there(rule: dict[str, Any]) -> None:
     page, _, anchor = rule["annotations"]["runbook_url"].partition("#")
     assert page.endswith("/docs/how-to/monitoring.md")
-    headings = {heading.lower(): heading for heading in re.findall(r"^### (\w+)$", PAGE, re.MULTILINE)}
+    headings = {heading.lower(): heading for heading in re.findall(r"^### (\w+)$", GUIDE, re.MULTILINE)}
     assert headings[anchor] == rule["alert"]
     assert rule["labels"]["severity"] in ("critical", "warning")
     assert rule["annotations"]["summary"].endswith(".")
 
 
 def test_no_alert_is_explained_that_is_not_there() -> None:
-    assert re.findall(r"^### (Overspill\w+)$", PAGE, re.MULTILINE) == [rule["alert"] for rule in RULES]
+    assert re.findall(r"^### (Overspill\w+)$", GUIDE, re.MULTILINE) == [rule["alert"] for rule in RULES]
 
 
 def test_every_alert_is_tested_where_it_fires_and_where_it_does_not() -> None:

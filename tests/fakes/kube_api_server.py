@@ -154,13 +154,15 @@ class Handler(BaseHTTPRequestHandler):
         return super().date_time_string((timestamp or time.time()) + self.server.cluster.ahead)
 
     def do_POST(self) -> None:
-        """Review what a login may do, or make a token of an account; nothing is ever stored."""
+        """Review what a login may do, make a token of an account, or store an Event."""
         review = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         cluster = self.server.cluster
         token = self.headers.get("Authorization", "").removeprefix("Bearer ")
         cluster.asked.append((token, self.path, review))
         if cluster.token and token != cluster.token:
             self._answer(401, {"kind": "Status", "message": "Unauthorized"})
+        elif review["kind"] == "Event":
+            self._create_event(urlsplit(self.path).path, review)
         elif review["kind"] == "TokenRequest":
             lasts = min(review["spec"]["expirationSeconds"], cluster.longest_token)
             ends = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() + lasts))
@@ -174,6 +176,20 @@ class Handler(BaseHTTPRequestHandler):
             place = f"{wanted.get('namespace')}/{name}"
             denied = {name, place, f"{place}/{wanted.get('name')}"} & cluster.denied
             self._answer(201, {**review, "status": {"allowed": not denied}})
+
+    def _create_event(self, path: str, event: Raw) -> None:
+        """Store an Event, unless one of its name is there or the login may not."""
+        cluster = self.server.cluster
+        metadata = event["metadata"]
+        key = f"{metadata['namespace']}/{metadata['name']}"
+        if status := next((one for end, one in cluster.refuses.items() if path.endswith(end)), 0):
+            self._answer(status, {"kind": "Status", "message": f"{path} is refused"})
+        elif key in cluster.objects.get("events", {}):
+            message = f'events "{metadata["name"]}" already exists'
+            self._answer(409, {"kind": "Status", "reason": "AlreadyExists", "message": message})
+        else:
+            cluster.put("events", event)
+            self._answer(201, event)
 
     def do_PATCH(self) -> None:
         """Take an object by server-side apply, and store it unless it is tried alone."""

@@ -29,6 +29,7 @@ OBJECTS = {
     "Cluster": cluster("other"),
     "Workspace": workspace("other"),
     "BurstPolicy": policy("other", "{priority: 100, templates: [none]}"),
+    "Notification": f"{HEAD}kind: Notification\nmetadata: {{name: other}}\nspec: {{apprise: {{urlFrom: chat}}}}\n",
     "WorkspacePolicy": f"{GPR}kind: WorkspacePolicy\nmetadata: {{name: llm}}\nspec: {{}}\n",
     "GPRTemplate": (
         f"{GPR}kind: GPRTemplate\nmetadata: {{name: other}}\nspec: {{clusterName: worker-1, template: {{}}}}\n"

@@ -13,6 +13,7 @@ from reconciler.adapters.git import push
 from reconciler.adapters.git import remote as address
 from reconciler.adapters.git.branches import CLUSTERS, OUTPUT, RemoteBranches, branch_ref
 from reconciler.adapters.git.commits import StoredCommit, parse
+from reconciler.adapters.git.delivery_refs import DeliveryRefs
 from reconciler.adapters.git.fastimport import projected_stream, stream
 from reconciler.adapters.git.history import History
 from reconciler.adapters.git.mirror import SETTINGS, Mirror
@@ -63,9 +64,9 @@ class GitRepository:
     """A mirror of the two branches in `cache`, and the remote behind it.
 
     It is fetched with the last commit only, and deepened when history is needed. Not safe for several threads, except
-    for its `shelf`. A second process on the same cache gets a mirror of its own, and does not own the remote's
-    `directory` below it. `committer` is the committer of our commits, by which they are recognised; `timeout` bounds
-    the silence of the remote, and `measure` measures the commands that talk to it.
+    for its `shelf` and its `deliveries`. A second process on the same cache gets a mirror of its own, and does not own
+    the remote's `directory` below it. `committer` is the committer of our commits, by which they are recognised;
+    `timeout` bounds the silence of the remote, and `measure` measures the commands that talk to it.
     """
 
     def __init__(
@@ -112,6 +113,7 @@ class GitRepository:
         self.directory, self.owns_directory = mirror.shared, not mirror.private
         self._committer = committer
         self.shelf = MirrorFiles(runner)
+        self.deliveries = DeliveryRefs(runner, remote)
         try:
             self._branches = RemoteBranches(remote, mirror, runner, source=source, output=output, clusters=clusters)
         except OverspillError:
@@ -232,6 +234,19 @@ class GitRepository:
         """Read commits back from `tip`, newest first, down to the given time or number."""
         with self._whole():
             return self._history(tip).log(checked_id(tip), since=since, limit=limit)
+
+    def commits_after(self, base: CommitId | None, tip: CommitId) -> list[LoggedCommit] | None:
+        """Read the commits between two of the output branch, along first parents, oldest first.
+
+        None where `base` is not in the history of `tip`, as after that was rewritten. Without a base it is all of it.
+        """
+        commits: list[LoggedCommit] = []
+        with self._whole():
+            for commit in self._history(tip).first_parents(checked_id(tip)):
+                if commit.logged.id == base:
+                    return commits[::-1]
+                commits.append(commit.logged)
+        return commits[::-1] if base is None else None
 
     def section(
         self, tip: CommitId, *, since: datetime, base: CommitId | None = None, under: Sequence[str] = ()

@@ -1,7 +1,7 @@
 """Objects that an admin has applied by `overspill bootstrap --apply` and `overspill grant`, and tokens of accounts.
 
-The one place that writes to a cluster, and never called by the daemon. The login is that of the context which the admin
-names.
+The one place that changes objects of a cluster, and never called by the daemon. The login is that of the context which
+the admin names.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ def _read_account(_ctx: click.Context, _parameter: click.Parameter, value: str) 
     "overspill doctor -o json | jq '.[].results[] | select(.readiness != \"ok\")'",
 )
 @click.command()
-@options.connected("OBSERVATIONS", "KUBECONFIG", "NOTIFY")
+@options.connected("OBSERVATIONS", "KUBECONFIG", "NOTIFY", "NOTIFICATION_SECRETS")
 @click.option(
     "--as",
     "account",
@@ -52,8 +52,9 @@ def doctor(settings: Settings, account: str, server: str, form: options.Output) 
 
     Git, each cluster, each control plane and each webhook is looked at from here, with the logins of the daemon:
     programs, branches and the right to push, versions and clocks, the rights of bootstrap/, namespaces, what
-    `bootstrap` prints, and the objects that templates refer to. What is missing or could not be looked at comes with
-    the command that mends it or shows more. Nothing is written anywhere. It exits with 1 where anything is missing.
+    `bootstrap` prints, the objects that templates refer to, and whether receivers of Notifications could be told. What
+    is missing or could not be looked at comes with the command that mends it or shows more. Nothing is written
+    anywhere. It exits with 1 where anything is missing.
 
     The daemon may not see namespaces, Secrets and what `bootstrap` prints. An administrator's kubeconfig shows all of
     that, and with --as the rights of the daemon beside it.

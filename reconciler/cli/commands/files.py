@@ -13,8 +13,9 @@ from reconciler.environment import PREFIX
 CheckForm: TypeAlias = Literal["table", "json", "github", "sarif", "junit"]
 
 KINDS = (
-    "Fleet", "Cluster", "Workspace", "BurstPolicy", "WorkloadTemplate", "WorkloadPlacement", "GPUProvisioningRequest",
-    "GPRTemplate", "GPRTemplateBinding", "WorkspacePolicy", "WorkloadKind", "WorkloadSpread", "Observation",
+    "Fleet", "Cluster", "Workspace", "BurstPolicy", "Notification", "WorkloadTemplate", "WorkloadPlacement",
+    "GPUProvisioningRequest", "GPRTemplate", "GPRTemplateBinding", "WorkspacePolicy", "WorkloadKind", "WorkloadSpread",
+    "Observation",
 )  # fmt: skip # a list of words, filled line by line
 """The kinds of `core.schema.KINDS`, which takes long to import; a test keeps both alike."""
 

@@ -59,6 +59,7 @@ def _read_lifetime(_ctx: click.Context, _parameter: click.Parameter, value: time
     help="How long a token is to last; a cluster may allow less.",
 )
 @click.option("--no-expiry", is_flag=True, help="Keep a token without an end in a Secret, in place of one that ends.")
+@click.option("--events", is_flag=True, help="Also let the daemon write Kubernetes Events, for Notifications.")
 @click.option("--dry-run", is_flag=True, help="Show what would change, and change nothing.")
 @click.option("--yes", is_flag=True, help="Apply without asking.")
 @click.option("--force-conflicts", is_flag=True, help="With --yes, take over fields that another tool has set.")
@@ -71,6 +72,7 @@ def grant(
     target: Path | None,
     lasts: timedelta,
     no_expiry: bool,
+    events: bool,
     dry_run: bool,
     yes: bool,
     force_conflicts: bool,
@@ -79,9 +81,9 @@ def grant(
 
     In each cluster it applies the service account overspill-system/overspill, with the right to list and watch what
     this fleet is watched for, and no other: nodes, pods and the like, workloads where a Workspace has its primary, and
-    what Argo CD or Flux says of placements. It shows first what would change, and asks. With --kubeconfig-out it makes
-    a token in each cluster and adds a context to the daemon's kubeconfig, by the name under which the daemon looks for
-    it. No token is printed.
+    what Argo CD or Flux says of placements. With --events it may create Kubernetes Events as well. It shows first what
+    would change, and asks. With --kubeconfig-out it makes a token in each cluster and adds a context to the daemon's
+    kubeconfig, by the name under which the daemon looks for it. No token is printed.
 
     Run it again when the fleet bursts another kind of workload, and before a token ends.
     """
@@ -92,5 +94,7 @@ def grant(
     if no_expiry and target is None:
         raise click.UsageError("--no-expiry goes with --kubeconfig-out")
     login = None if target is None else action.LoginOut(path=target, lasts=None if no_expiry else lasts)
-    wanted = action.Grant(fleet=fleet, contexts=tuple(dict.fromkeys(contexts)), cluster=cluster, login=login)
+    wanted = action.Grant(
+        fleet=fleet, contexts=tuple(dict.fromkeys(contexts)), cluster=cluster, login=login, events=events
+    )
     action.grant(wanted, kubeconfig, dry_run=dry_run, yes=yes, force_conflicts=force_conflicts)

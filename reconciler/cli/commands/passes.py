@@ -44,8 +44,8 @@ def once(settings: Settings, form: options.Output) -> None:
 )
 @click.command()
 @options.connected(
-    "OBSERVATIONS", "KUBECONFIG", "PROMETHEUS", "POLL_INTERVAL", "LISTEN", "STRICT_EGS_API", "NOTIFY", "RECORD",
-    "RECORD_MAX_SIZE", "RECORD_MAX_AGE", "LOG_FORMAT",
+    "OBSERVATIONS", "KUBECONFIG", "PROMETHEUS", "POLL_INTERVAL", "LISTEN", "STRICT_EGS_API", "NOTIFY",
+    "NOTIFICATION_SECRETS", "RECORD", "RECORD_MAX_SIZE", "RECORD_MAX_AGE", "LOG_FORMAT",
 )  # fmt: skip # one list
 def run(settings: Settings) -> None:
     """Run the daemon: watch, and commit each change.
@@ -54,8 +54,9 @@ def run(settings: Settings) -> None:
     and Ctrl-C finish the push under way and exit; SIGHUP starts a pass at once. With --listen the daemon takes
     observations (POST /api/v1/observations) and push hints of GitHub, GitLab and Gitea, and answers /healthz and
     /readyz. With --prometheus it runs the queries of the policies' signals, and with --notify it tells engines of each
-    push, so that they need not poll. With --record it keeps what each pass saw and decided, for `overspill lab replay`:
-    as much as --record-max-size says, 1Gi by default, and no longer than --record-max-age, 7d. Tokens and secrets come
+    push, so that they need not poll. Receivers of Notifications are told of events, with the secrets in the directory
+    of --notification-secrets. With --record it keeps what each pass saw and decided, for `overspill lab replay`: as
+    much as --record-max-size says, 1Gi by default, and no longer than --record-max-age, 7d. Tokens and secrets come
     from the environment or from files only.
     """
     options.refuse_windows("run")

@@ -16,6 +16,7 @@ from reconciler.core.fleet import requests
 from reconciler.core.fleet.burst_replicas import copy_above_maximum, with_replicas
 from reconciler.core.fleet.culprits import culprit
 from reconciler.core.fleet.file import Declared, ParsedFile, Value
+from reconciler.core.fleet.notifications import notifications_in_force
 from reconciler.core.fleet.objects import (
     Contest,
     DeclaredValue,
@@ -196,6 +197,7 @@ def _assembly(
         limits=requests.workspace_limits(work, workspaces, clusters),
         kinds=kinds,
         schemas=schemas,
+        notifications=notifications_in_force(work, workspaces),
     )
     unlimited = workspaces.keys() - desired.limits.keys()
     desired = replace(desired, stalled_workspaces=frozenset(filter(work.has_absent_limits, unlimited)))

@@ -11,6 +11,7 @@ from reconciler.core.schema.egs.gpr import GprTemplateFile
 from reconciler.core.schema.egs.gpr_binding import BindingFile, WorkspacePolicyFile
 from reconciler.core.schema.egs.request import RequestDraft
 from reconciler.core.schema.fleet import ClusterFile, FleetFile
+from reconciler.core.schema.notification import NotificationFile
 from reconciler.core.schema.policy import BurstPolicyFile
 from reconciler.core.schema.workloadkind import WorkloadKindFile
 from reconciler.core.schema.workloadspread import WorkloadSpreadFile
@@ -32,6 +33,7 @@ Value: TypeAlias = (
     | BindingFile
     | WorkspacePolicyFile
     | WorkloadKindFile
+    | NotificationFile
     | WorkloadSpreadFile
     | Whitelist
     | CustomKind

@@ -14,6 +14,7 @@ from reconciler.core.schema.egs.gpr import GprTemplateFile
 from reconciler.core.schema.egs.gpr_binding import BindingFile, WorkspacePolicyFile
 from reconciler.core.schema.egs.request import RequestDraft
 from reconciler.core.schema.fleet import ClusterFile
+from reconciler.core.schema.notification import NotificationFile
 from reconciler.core.schema.policy import BurstPolicyFile
 from reconciler.core.schema.workloadkind import WorkloadKindFile
 from reconciler.core.schema.workloadspread import WorkloadSpreadFile
@@ -28,7 +29,9 @@ from reconciler.text.spelling import nearest
 
 Identity = tuple[str, ...]
 V = TypeVar("V", bound=Value)
-M = TypeVar("M", ClusterFile, WorkspaceFile, BurstPolicyFile, GprTemplateFile, BindingFile, WorkloadKindFile)
+M = TypeVar(
+    "M", ClusterFile, WorkspaceFile, BurstPolicyFile, GprTemplateFile, BindingFile, WorkloadKindFile, NotificationFile
+)
 NAME: Loc = ("metadata", "name")
 MAX_LISTED_NAMES = 3
 """Names that are listed where there are many."""

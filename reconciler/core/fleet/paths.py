@@ -20,6 +20,7 @@ from reconciler.core.schema.egs.gpr import GprTemplateFile
 from reconciler.core.schema.egs.gpr_binding import BindingFile, WorkspacePolicyFile
 from reconciler.core.schema.egs.request import RequestDraft
 from reconciler.core.schema.fleet import ClusterFile, FleetFile
+from reconciler.core.schema.notification import NotificationFile
 from reconciler.core.schema.policy import BurstPolicyFile
 from reconciler.core.schema.workloadkind import WorkloadKindFile
 from reconciler.core.schema.workloadspread import WorkloadSpreadFile
@@ -79,6 +80,8 @@ REACH: Mapping[str, Reach] = {
     # WorkloadKinds and OpenKruise's list of kinds say how pods of all tenants are counted; CustomResourceDefinitions
     # bind objects of all tenants.
     "WorkloadKind": _folder("kinds"),
+    # Events of several workspaces, and the secrets of the daemon that its receivers use.
+    "Notification": _folder("notifications"),
     "WorkloadTemplate": _ANYWHERE,
     "WorkloadPlacement": _ANYWHERE,
     "GPUProvisioningRequest": _ANYWHERE,
@@ -98,6 +101,7 @@ _KIND_OF: Mapping[type[Value], str] = {
     GprTemplateFile: "GPRTemplate",
     BindingFile: "GPRTemplateBinding",
     WorkloadKindFile: "WorkloadKind",
+    NotificationFile: "Notification",
     Whitelist: "WorkloadKind",
     CustomKind: "WorkloadKind",
     TemplateDraft: "WorkloadTemplate",
@@ -198,7 +202,7 @@ def _bound_workspaces(value: Value) -> frozenset[str]:
     match value:
         case WorkspaceFile() | BindingFile():
             return frozenset({value.metadata.name})
-        case BurstPolicyFile():
+        case BurstPolicyFile() | NotificationFile():
             return frozenset(value.spec.workspaces)
         case WorkspacePolicyFile():
             return frozenset({value.workspace})

@@ -28,6 +28,7 @@ from reconciler.core.schema.egs.placement import PlacementFile
 from reconciler.core.schema.egs.request import placement_draft, reservation_draft
 from reconciler.core.schema.egs.template import WorkloadTemplateFile
 from reconciler.core.schema.fleet import ClusterFile, FleetFile
+from reconciler.core.schema.notification import NotificationFile
 from reconciler.core.schema.policy import BurstPolicyFile
 from reconciler.core.schema.workloadkind import WorkloadKindFile
 from reconciler.core.schema.workloadspread import WorkloadSpreadFile
@@ -245,6 +246,12 @@ def _repeats(finding: Finding, value: Mapping[str, Json]) -> bool:
     return any(text[start : start + _REPEATED] in words for start in range(max(1, len(text) - _REPEATED + 1)))
 
 
+_AS_READ = (
+    FleetFile, ClusterFile, WorkspaceFile, BurstPolicyFile, BindingFile, WorkloadKindFile, NotificationFile,
+)  # fmt: skip # a list of words
+"""Kinds that are checked by their models alone."""
+
+
 def _checked_value(file: Strict) -> tuple[Value | None, tuple[Finding, ...]]:
     """Check a file on its own, and keep the values that assembly needs; observations are read elsewhere."""
     if isinstance(file, WorkloadTemplateFile):
@@ -266,6 +273,6 @@ def _checked_value(file: Strict) -> tuple[Value | None, tuple[Finding, ...]]:
         message = f"{file.spec.primary_cluster} is not among spec.clusters"
         loc: Loc = ("spec", "primaryCluster")
         return file, (Finding(loc=loc, message=message, hint="try adding it there", severity=Severity.WARNING),)
-    if isinstance(file, (FleetFile, ClusterFile, WorkspaceFile, BurstPolicyFile, BindingFile, WorkloadKindFile)):
+    if isinstance(file, _AS_READ):
         return file, ()
     return None, ()

@@ -43,6 +43,14 @@ def account_objects(desired: Desired, servers: Iterable[AskedServer]) -> tuple[J
     return tuple(objects)
 
 
+def event_rights() -> tuple[Json, ...]:
+    """Write the right to create Kubernetes Events, which a Notification with `kubernetesEvents` needs, and no other."""
+    name = "overspill-events"
+    rules = [{"apiGroups": [""], "resources": ["events"], "verbs": ["create"]}]
+    role = {"apiVersion": f"{_RBAC}/v1", "kind": "ClusterRole", "metadata": {"name": name}, "rules": rules}
+    return role, _binding("ClusterRole", name)
+
+
 def token_secret() -> Json:
     """Write the Secret that Kubernetes fills with a token without an end.
 

@@ -165,6 +165,11 @@ class PathsFile(Strict):
         alias="GPRTemplateBinding",
         description="Files with GPRTemplateBindings; by default those of GPRTemplates and Workspaces.",
     )
+    notification: list[PathPattern] | None = Field(
+        None,
+        alias="Notification",
+        description="Files with Notifications; by default `notifications/**` and `notifications.*`.",
+    )
     workload_kind: list[PathPattern] | None = Field(
         None,
         alias="WorkloadKind",

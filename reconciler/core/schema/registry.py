@@ -16,6 +16,7 @@ from reconciler.core.schema.egs.placement import PlacementFile
 from reconciler.core.schema.egs.template import WorkloadTemplateFile
 from reconciler.core.schema.errors import nearest_name
 from reconciler.core.schema.fleet import ClusterFile, FleetFile
+from reconciler.core.schema.notification import NotificationFile
 from reconciler.core.schema.observation import ObservationFile
 from reconciler.core.schema.policy import BurstPolicyFile
 from reconciler.core.schema.strict_model import API_VERSION, Strict
@@ -33,6 +34,7 @@ _MODELS: Mapping[str, tuple[tuple[str, ...], type[Strict]]] = {
     "Cluster": ((API_VERSION,), ClusterFile),
     "Workspace": ((API_VERSION,), WorkspaceFile),
     "BurstPolicy": ((API_VERSION,), BurstPolicyFile),
+    "Notification": ((API_VERSION,), NotificationFile),
     "WorkloadTemplate": ((_GPR,), WorkloadTemplateFile),
     "WorkloadPlacement": ((_GPR, "worker.kubeslice.io/v1alpha1", "aiops.kubeslice.io/v1alpha1"), PlacementFile),
     "GPUProvisioningRequest": ((_GPR,), GprFile),
@@ -60,7 +62,7 @@ OURS = re.compile(r"overspill\.dev|(?:[a-z0-9-]+\.)*kubeslice\.io|apps\.kruise\.
 """The API groups whose kinds are all known here."""
 
 _GROUPS = ("overspill.dev", "gpr.kubeslice.io", "apps.kruise.io")
-_GENERIC = frozenset({"Cluster", "Workspace", "Fleet"})
+_GENERIC = frozenset({"Cluster", "Workspace", "Fleet", "Notification"})
 """Names that other projects use too: they count as ours only in a group that resembles our own."""
 
 

@@ -1,4 +1,4 @@
-"""URLs of repositories: permitted schemes, and no password."""
+"""URLs of repositories and webhooks: permitted schemes, and no password."""
 
 from __future__ import annotations
 
@@ -51,5 +51,25 @@ def _stays_here(address: str) -> bool:
         return host == "localhost"
 
 
+def _webhook(address: str) -> str:
+    """Refuse an address that is none of a webhook, without repeating it: it may hold a password.
+
+    Plain http is for this machine, and for Services of the cluster that the daemon runs in.
+    """
+    try:
+        parts = urlsplit(address)
+        host, _ = parts.hostname or "", parts.port
+    except ValueError:
+        host, parts = "", urlsplit("")
+    if not host or parts.scheme not in ("https", "http") or not address.isascii() or not address.isprintable():
+        raise refusal("is no address of a webhook", "try 'https://hooks.example.com/overspill'")
+    if "@" in parts.netloc:
+        raise refusal("may not hold a password or a token", "leave it out; what is sent is signed")
+    if parts.scheme == "http" and not _stays_here(address) and not host.endswith(".svc"):
+        raise refusal("must begin with https://", "plain http is for localhost and for NAME.NAMESPACE.svc")
+    return address
+
+
 GitAddress = Annotated[str, AfterValidator(_fetched_by_git)]
 ChartAddress = Annotated[str, AfterValidator(_chart_repository)]
+WebhookAddress = Annotated[str, AfterValidator(_webhook)]

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from datetime import datetime
 from time import perf_counter
+from typing import Protocol
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
-from prometheus_client.core import CounterMetricFamily, Metric
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from reconciler import __version__
@@ -15,7 +17,8 @@ from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.daemon.loop import PassResult
 from reconciler.daemon.metrics.rollout_delays import Milestone, RolloutDelays
 from reconciler.daemon.phases import PassPhase
-from reconciler.model.event import Event, EventKind, Push
+from reconciler.model.event import Event, Push
+from reconciler.model.event_kind import OF_NOTIFICATIONS, EventKind
 from reconciler.model.outward_call import NO_ANSWER, OutwardCall, Peer
 from reconciler.ports import EventSink
 
@@ -87,9 +90,19 @@ class ProcessMetrics(EventSink):
         self._calls = histogram(
             "http_request_duration_seconds", "Time until a call is answered.", _CALL, "method", "route", "code"
         )
+        self.backlogs: Callable[[], Iterable[DeliveryBacklog]] = tuple
+        registry.register(_Backlogs(self))
+        self._sent = Counter(
+            "overspill_notifications_sent", "Events that a receiver was told of.", ["receiver"], registry=registry
+        )
+        self._unsent = Counter(
+            "overspill_notification_failures", "Tries to tell a receiver that failed.", ["receiver"], registry=registry
+        )
         for result in PassResult:
             self._passes.labels(result)
         for kind in EventKind:
+            if kind in OF_NOTIFICATIONS:
+                continue
             self._events.labels(kind.replace(" ", "_"))
 
     def count_pass(self, result: PassResult, seconds: float) -> None:
@@ -133,6 +146,15 @@ class ProcessMetrics(EventSink):
         """Count a call of the API by the path of its route, in which parameters are names in braces."""
         self._calls.labels(method, route, str(code)).observe(seconds)
 
+    def count_deliveries(self, receiver: str, *, sent: int = 0, failed: int = 0) -> None:
+        """Count events that a receiver was told of, and tries that failed."""
+        self._sent.labels(receiver).inc(sent)
+        self._unsent.labels(receiver).inc(failed)
+
+    def watch_deliveries(self, backlogs: Callable[[], Iterable[DeliveryBacklog]]) -> None:
+        """Show what waits for each receiver."""
+        self.backlogs = backlogs
+
     def publish(self, events: Sequence[Event], pushes: Sequence[Push]) -> None:
         """Count the events of a pass and the commits of its push."""
         self._rollouts.note(events)
@@ -146,6 +168,48 @@ class ProcessMetrics(EventSink):
             if push.branch == self._output_branch:
                 self._commits.inc(push.commits)
                 self._push.observe(push.took.total_seconds(), exemplar={"commit": push.new[:12]})
+
+
+class DeliveryBacklog(Protocol):
+    """What waits for a receiver of notifications."""
+
+    @property
+    def receiver(self) -> str:
+        """Its name."""
+        ...
+
+    @property
+    def waiting(self) -> int:
+        """Number of events."""
+        ...
+
+    @property
+    def oldest(self) -> datetime | None:
+        """When the first of them happened; None for none."""
+        ...
+
+
+class _Backlogs(Collector):
+    """Shows the events that wait, and since when the first of them does."""
+
+    def __init__(self, process: ProcessMetrics) -> None:
+        self._process = process
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield the gauges."""
+        waiting = GaugeMetricFamily(
+            "overspill_notifications_waiting", "Events that a receiver has yet to be told of.", labels=["receiver"]
+        )
+        oldest = GaugeMetricFamily(
+            "overspill_notifications_oldest_timestamp_seconds",
+            "When the first of them happened; no sample while none waits.",
+            labels=["receiver"],
+        )
+        for backlog in self._process.backlogs():
+            waiting.add_metric([backlog.receiver], backlog.waiting)
+            if backlog.oldest is not None:
+                oldest.add_metric([backlog.receiver], backlog.oldest.timestamp())
+        yield from (waiting, oldest)
 
 
 class _Bugs(Collector):

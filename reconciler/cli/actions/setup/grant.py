@@ -19,7 +19,7 @@ from reconciler.cli.actions.files import read_directory
 from reconciler.cli.actions.setup.object_table import confirm, managers, refuse_conflicts, refuse_refused, show_changes
 from reconciler.cli.kubeconfig import usual_kubeconfig
 from reconciler.core.engines.object_changes import ApplyAction, ObjectChange
-from reconciler.core.readiness.account_objects import TOKEN_SECRET, account_objects, token_secret
+from reconciler.core.readiness.account_objects import TOKEN_SECRET, account_objects, event_rights, token_secret
 from reconciler.core.readiness.check import AskedServer
 from reconciler.core.readiness.needed_rights import DAEMON, fleet_servers
 from reconciler.errors import InvalidInput, Severity
@@ -55,6 +55,8 @@ class Grant:
     cluster: str | None
     """The Cluster that the only context leads to, where it has another name."""
     login: LoginOut | None
+    events: bool = False
+    """Whether the daemon may write Kubernetes Events as well."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,6 +145,8 @@ def _place(admin: Path, desired: Desired, context: str, wanted: Grant) -> _Place
         )
     logs_in = wanted.login is not None and not any(_needs_no_login(server) for server in servers)
     objects = account_objects(desired, servers)
+    if wanted.events and any(server.cluster is not None for server in servers):
+        objects = (*objects, *event_rights())
     if logs_in and wanted.login is not None and wanted.login.lasts is None:
         objects = (*objects, token_secret())
     changes = apply_objects(admin, context, objects, manager=_MANAGER, dry_run=True)

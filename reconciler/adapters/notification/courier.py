@@ -1,0 +1,437 @@
+"""One receiver and its thread: what waits for it, how far it has been told, and what is done when it does not answer.
+
+A receiver that knows repeated events (by an id, a name) is told first, and the mark is moved after that: a daemon that
+is killed in between tells the same events again, under the same ids. A chat knows no ids. There the mark `sending` is
+moved first, and nothing that it covers is ever sent by another one: a daemon that is killed in between leaves the two
+marks apart, and the next message says how many events may not have arrived.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from threading import Condition, Thread
+from typing import Protocol
+
+import structlog
+
+from reconciler.adapters.notification.sender import NotTaken, Sender
+from reconciler.core.notification.message import Uncertain
+from reconciler.core.notification.notices import notices_of, wanted
+from reconciler.errors import Conflict, InvalidInput, Transient
+from reconciler.model.backoff import backoff
+from reconciler.model.ids import CommitId
+from reconciler.model.notice import Notice
+from reconciler.model.notification import DeliveryMarks, Notification
+from reconciler.model.tree import Identity
+from reconciler.ports import BranchLog, Deliveries
+
+log = structlog.get_logger()
+
+_MOST_ENTRIES = 5000
+"""Commits that wait in memory; the rest is read from git once these are told."""
+_MOST_LIVE = 100
+"""Events without a commit that wait; older ones go."""
+_STRIDE = 200
+"""Commits that nobody is told of, after which the mark is moved on all the same: a restart reads from there."""
+_BATCH = 50
+"""Events after which the mark is moved, for a receiver that is told one by one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CourierTiming:
+    """The timing of deliveries, in seconds."""
+
+    answer: float = 10
+    first_backoff: float = 1
+    longest_backoff: float = 300
+    between_messages: float = 1
+    """Least time between two messages to people: chats refuse those who are quicker."""
+    between_marks: float = 1
+    """Time after which the mark is moved while a receiver is told of many events one by one."""
+    settling: float = 60
+    """Time after the start in which events without a commit are not told: they show what stood before it."""
+    doubt: float = 15
+    """How long events may be on their way by another daemon, before the next message says that they may be lost."""
+
+    def backoff(self, failures: int) -> float:
+        """Draw the wait in seconds after so many failures in a row."""
+        luck = random.random()  # noqa: S311 - spreads load, keeps no secret
+        return backoff(failures, first=self.first_backoff, longest=self.longest_backoff, luck=luck)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CourierReport:
+    """A receiver has begun to fail, or works again."""
+
+    receiver: str
+    why: str
+    """Empty once it works."""
+    tries: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Backlog:
+    """What waits for a receiver."""
+
+    receiver: str
+    waiting: int
+    """Number of events."""
+    oldest: datetime | None
+    """When the first of them happened."""
+
+
+class DeliveryCount(Protocol):
+    """Counts deliveries."""
+
+    def __call__(self, receiver: str, *, sent: int = 0, failed: int = 0) -> None:
+        """Count events that were told, and tries that failed."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Entry:
+    """A commit after the mark `told`."""
+
+    commit: CommitId
+    notice: Notice | None
+    queued: float
+    """When, by the monotonic clock."""
+
+
+class Courier:
+    """Tells one receiver. `follow` and `tell_live` are called by the loop, and never wait."""
+
+    def __init__(
+        self,
+        notification: Notification,
+        sender: Sender,
+        deliveries: Deliveries,
+        *,
+        report: Callable[[CourierReport], None],
+        count: DeliveryCount,
+        timing: CourierTiming,
+    ) -> None:
+        self._notification = notification
+        self._sender = sender
+        self._deliveries = deliveries
+        self._report = report
+        self._count = count
+        self._timing = timing
+        self._changed = Condition()
+        self._marks: DeliveryMarks | None = None  # None: unknown
+        self._marks_since = 0.0
+        self._tip: CommitId | None = None
+        self._seen_tip = False
+        self._read_to: CommitId | None = None
+        self._lost = False  # the mark is not in the history of the branch any more
+        self._entries: deque[_Entry] = deque()
+        self._live: deque[tuple[float, Notice]] = deque(maxlen=_MOST_LIVE)
+        self._doubt: CommitId | None = None  # another sender has left the mark `sending` there, ahead of `told`
+        self._doubt_stands = False  # and has not noted since that it is told
+        self._delivered: CommitId | None = None  # told, and not noted as such yet
+        self._failures = 0
+        self._why = ""
+        self._not_before = 0.0
+        self._stopping = False
+        # A daemon thread does not keep the process alive: a name look-up cannot be cancelled.
+        self._thread = Thread(target=self._run, name=f"notify {notification.name}", daemon=True)
+        self._thread.start()
+
+    # What the loop calls.
+
+    def update(self, notification: Notification, sender: Sender) -> None:
+        """Take another version of the Notification."""
+        with self._changed:
+            self._notification, self._sender = notification, sender
+            self._changed.notify()
+
+    def follow(self, tip: CommitId | None, branch: BranchLog, committer: Identity) -> None:
+        """Take in the commits up to the tip of the output branch. Raises Transient and Conflict of reading them."""
+        with self._changed:
+            self._tip, self._seen_tip = tip, True
+            base, full = self._read_to, len(self._entries) >= _MOST_ENTRIES
+            if self._marks is None or self._lost or tip is None or tip == base or full:
+                self._changed.notify()
+                return
+        commits = branch.commits_after(base, tip)
+        now = time.monotonic()
+        with self._changed:
+            if self._marks is None or self._read_to != base:
+                return  # another one has moved the mark meanwhile
+            if commits is None:
+                self._lost = True
+            else:
+                for commit in commits[:_MOST_ENTRIES]:
+                    notices = notices_of((commit,), committer)
+                    self._entries.append(_Entry(commit=commit.id, notice=notices[0] if notices else None, queued=now))
+                    self._read_to = commit.id
+            self._changed.notify()
+
+    def tell_live(self, notices: Sequence[Notice]) -> None:
+        """Take events that no commit tells; they are lost with this process."""
+        with self._changed:
+            self._live.extend((time.monotonic(), notice) for notice in notices)
+            self._changed.notify()
+
+    def backlog(self) -> Backlog:
+        """Return what waits."""
+        with self._changed:
+            waiting = self._pending(self._entries)
+        return Backlog(
+            receiver=self._notification.name,
+            waiting=len(waiting),
+            oldest=min((notice.event.at for notice in waiting), default=None),
+        )
+
+    def stop(self) -> None:
+        """Begin nothing more."""
+        with self._changed:
+            self._stopping = True
+            self._changed.notify()
+
+    def join(self, patience: float) -> bool:
+        """Wait for what is under way, so many seconds; tell whether it has ended."""
+        self._thread.join(max(0.0, patience))
+        return not self._thread.is_alive()
+
+    # What the thread does.
+
+    def _run(self) -> None:
+        """Tell until asked to stop; whatever fails is tried again after a while."""
+        while self._wait():
+            try:
+                self._step()
+            except Conflict:
+                self._forget()  # another daemon has told it, or a person has moved the mark
+            except NotTaken as error:
+                self._fail(str(error))
+            except (Transient, InvalidInput) as error:
+                self._fail(f"how far it is told cannot be noted: {error}")
+            except Exception as error:  # a bug must not end the thread: later events would go untold
+                why = f"a bug in Overspill ({type(error).__name__})"
+                if self._why != why:
+                    log.exception("bug; not told of an event", receiver=self._notification.name)
+                self._fail(why)
+
+    def _wait(self) -> bool:
+        """Wait until there is something to do; False at the end."""
+        with self._changed:
+            while not self._stopping:
+                due = self._due_at()
+                if due is not None:
+                    due = max(due, self._not_before)
+                pause = None if due is None else due - time.monotonic()
+                if pause is not None and pause <= 0:
+                    return True
+                self._changed.wait(pause)
+        return False
+
+    def _due_at(self) -> float | None:
+        """Return when the next step is due, by the monotonic clock; None for never."""
+        if not self._seen_tip:
+            return None
+        if self._marks is None or self._lost or self._delivered is not None or len(self._entries) >= _STRIDE:
+            return 0.0
+        queued = [entry.queued for entry in self._entries if self._is_wanted(entry.notice)]
+        queued += [moment for moment, notice in self._live if self._is_wanted(notice)]
+        if not queued:
+            return None
+        if self._doubt is not None and not self._doubt_stands:
+            return self._marks_since + self._timing.doubt
+        return min(queued) + self._notification.group.total_seconds()
+
+    def _step(self) -> None:
+        """Do the next thing."""
+        if self._marks is None:
+            self._learn()
+        elif self._lost:
+            self._begin_anew()
+        elif self._delivered is not None:
+            self._confirm()
+        elif self._notification.repeatable:
+            self._tell_one_by_one()
+        elif self._doubt is not None and not self._doubt_stands:
+            self._look_again()
+        else:
+            self._tell_together()
+
+    def _look_again(self) -> None:
+        """See whether the one who was telling of events has noted that they are told."""
+        marks = self._deliveries.read(self._notification.name)
+        if marks == self._marks:
+            self._doubt_stands = True
+        else:
+            self._take(marks)
+
+    def _learn(self) -> None:
+        """Ask the remote how far the receiver is told; a new one is told of what happens from now on."""
+        marks = self._deliveries.read(self._notification.name)
+        with self._changed:
+            tip = self._tip
+        if marks == DeliveryMarks() and tip is not None:
+            self._move(marks, marks := DeliveryMarks(told=tip, sending=tip))
+        self._take(marks)
+        log.debug("notifying", receiver=self._notification.name, told=marks.told, sending=marks.sending)
+
+    def _begin_anew(self) -> None:
+        """Go on from the tip of a branch that was rewritten: what happened on it before is not known any more."""
+        with self._changed:
+            marks, tip, self._lost = self._marks, self._tip, False
+        if marks is None or tip is None:
+            return
+        log.warning(
+            "notifying anew",
+            line=f"{self._notification.name}: the output branch was rewritten, and is told of from {tip[:12]} on",
+        )
+        self._move(marks, marks := DeliveryMarks(told=tip, sending=tip))
+        self._take(marks)
+
+    def _tell_one_by_one(self) -> None:
+        """Tell of events in order, and move the mark over those that were taken."""
+        with self._changed:
+            batch = self._pending(self._entries)[:_BATCH]
+            covered = self._entries[-1].commit if self._entries else None
+        done: list[Notice] = []
+        refusal: NotTaken | None = None
+        enough = time.monotonic() + self._timing.between_marks
+        for notice in batch:
+            try:
+                self._sender.send((notice,))
+            except NotTaken as error:
+                refusal = error
+                break
+            done.append(notice)
+            if time.monotonic() >= enough:
+                break
+        told = next((notice.event.commit for notice in reversed(done) if notice.event.commit), None)
+        self._delivered = covered if len(done) == len(batch) < _BATCH else told
+        self._note_sent(done)
+        self._confirm()
+        if refusal is not None:
+            raise refusal
+
+    def _tell_together(self) -> None:
+        """Claim all that waits, tell of it in one message, and note that it is told."""
+        with self._changed:
+            marks = self._marks
+            entries = list(self._entries)
+            doubted, behind = _split(entries, self._doubt)
+            fresh = self._pending(behind)
+        if marks is None:
+            return
+        until = entries[-1].commit if entries else None
+        uncertain = self._uncertain(marks, doubted)
+        if not fresh and uncertain is None:
+            self._delivered = until
+            self._confirm()
+            return
+        self._sender.ready()  # a claim is held for as short as can be
+        if until is not None and any(notice.event.commit for notice in fresh):
+            self._move(marks, marks.claimed(until))
+        try:
+            self._sender.send(fresh, uncertain)
+        except NotTaken:
+            # It has surely not arrived: whoever is next may tell it.
+            if self._marks is not None and self._marks != marks:
+                self._move(self._marks, marks)
+            raise
+        self._delivered = until if until is not None else marks.sending
+        self._note_sent(fresh)
+        self._not_before = time.monotonic() + self._timing.between_messages
+        self._confirm()
+
+    def _uncertain(self, marks: DeliveryMarks, doubted: Sequence[_Entry]) -> Uncertain | None:
+        """Return the events that may not have arrived; None where the receiver does not hear of any of them."""
+        number = sum(1 for entry in doubted if self._is_wanted(entry.notice))
+        if not number or self._doubt is None:
+            return None
+        return Uncertain(events=number, after=marks.told, until=self._doubt)
+
+    def _confirm(self) -> None:
+        """Move the mark over what has been told; where that fails it is tried again, and nothing is told before."""
+        marks, told = self._marks, self._delivered
+        if marks is not None and told is not None and told != marks.told:
+            self._move(marks, DeliveryMarks(told=told, sending=told))
+            with self._changed:
+                if any(entry.commit == told for entry in self._entries):
+                    while self._entries.popleft().commit != told:
+                        pass
+                self._doubt = None
+        self._delivered = None
+
+    def _move(self, old: DeliveryMarks, new: DeliveryMarks) -> None:
+        """Move the marks on the remote.
+
+        A push that fails may have been done all the same. What has been told is then noted again, which is a Conflict
+        where it is noted already; anything else is asked for.
+        """
+        try:
+            self._deliveries.move(self._notification.name, old, new)
+        except (Transient, InvalidInput):
+            if self._delivered is None:
+                self._forget()
+            raise
+        with self._changed:
+            self._marks, self._marks_since = new, time.monotonic()
+
+    def _take(self, marks: DeliveryMarks) -> None:
+        """Begin to read at a mark."""
+        with self._changed:
+            self._marks, self._marks_since = marks, time.monotonic()
+            self._read_to = marks.told
+            self._entries.clear()
+            self._doubt = marks.sending if marks.uncertain and not self._notification.repeatable else None
+            self._doubt_stands = False
+            self._delivered = None
+
+    def _forget(self) -> None:
+        """Ask the remote again before the next step."""
+        with self._changed:
+            self._marks = self._delivered = self._read_to = None
+            self._entries.clear()
+
+    def _fail(self, why: str) -> None:
+        """Report the first failure of a row, and wait before the next try."""
+        self._count(self._notification.name, failed=1)
+        self._failures += 1
+        if why != self._why and (not self._why or self._failures == 1):
+            self._report(CourierReport(receiver=self._notification.name, why=why))
+        self._why = why
+        self._not_before = time.monotonic() + self._timing.backoff(self._failures)
+
+    def _note_sent(self, done: Sequence[Notice]) -> None:
+        """Count what was told, and report that a receiver works again."""
+        self._count(self._notification.name, sent=len(done))
+        told = {id(notice) for notice in done}
+        with self._changed:
+            self._live = deque((item for item in self._live if id(item[1]) not in told), maxlen=_MOST_LIVE)
+        if done:
+            why, tries, self._why, self._failures = self._why, self._failures, "", 0
+            if why:
+                self._report(CourierReport(receiver=self._notification.name, why="", tries=tries))
+
+    # What waits, with the lock held.
+
+    def _pending(self, entries: Iterable[_Entry]) -> list[Notice]:
+        """Return the wanted notices of entries, and the live ones among them, in the order in which things happened."""
+        ordered: list[Notice] = []
+        live = deque(notice for _, notice in self._live)
+        for notice in (entry.notice for entry in entries if entry.notice is not None):
+            while live and live[0].event.at < notice.event.at:
+                ordered.append(live.popleft())
+            ordered.append(notice)
+        return list(wanted(self._notification, (*ordered, *live)))
+
+    def _is_wanted(self, notice: Notice | None) -> bool:
+        return notice is not None and any(True for _ in wanted(self._notification, (notice,)))
+
+
+def _split(entries: Sequence[_Entry], doubt: CommitId | None) -> tuple[Sequence[_Entry], Sequence[_Entry]]:
+    """Divide entries at the last one that another sender may have told; none was where it is not among them."""
+    position = next((index + 1 for index, entry in enumerate(entries) if entry.commit == doubt), 0)
+    return entries[:position], entries[position:]

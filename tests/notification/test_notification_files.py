@@ -1,0 +1,96 @@
+"""Who is told of what lies in the fleet repository, without secrets."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from reconciler.core.fleet.read_file import assemble, parse_file
+from reconciler.model.event_kind import EventKind
+from reconciler.model.ids import CommitId
+from reconciler.model.notification import AppriseReceiver, Importance, WebhookReceiver
+from reconciler.model.policy import Desired
+from tests.builders.fleet_files import FLEET, workspace
+
+HEAD = "apiVersion: overspill.dev/v1alpha1\nkind: Notification\nmetadata: {name: chat}\nspec: "
+
+
+def fleet(spec: str, path: str = "notifications/chat.yaml", **more: str) -> Desired:
+    files = {**FLEET, path: HEAD + spec, **more}
+    return assemble(CommitId(""), {name: parse_file(text.encode()) for name, text in files.items()})
+
+
+def refused(spec: str) -> str:
+    desired = fleet(spec)
+    assert desired.notifications == {}
+    return "\n".join(str(problem) for problem in desired.problems if problem.path.startswith("notifications"))
+
+
+def test_receiver_hears_of_what_its_file_says() -> None:
+    desired = fleet(
+        "{workspaces: [llm], events: [Failed, HeldBack], severity: Warning, group: 1m, apprise: {urlFrom: llm-slack}}"
+    )
+    told = desired.notifications["chat"]
+    assert told.receiver == AppriseReceiver(url_from="llm-slack")
+    assert told.events == {EventKind.FAILED, EventKind.HELD_BACK}
+    assert (told.workspaces, told.least, told.group) == (("llm",), Importance.WARNING, timedelta(minutes=1))
+    assert told.secret == "llm-slack"
+    assert not told.repeatable
+
+
+def test_receiver_on_a_path_of_a_workspace_has_secrets_of_that_workspace_alone() -> None:
+    files = {
+        "fleet.yaml": (
+            "apiVersion: overspill.dev/v1alpha1\nkind: Fleet\nmetadata: {name: fleet}\n"
+            "spec: {paths: {Notification: ['teams/*/notifications/**']}}\n"
+        ),
+        "workspaces/llm.yaml": workspace("llm", "paths: [teams/llm/**]"),
+    }
+    spec = "{workspaces: [llm], webhook: {url: 'https://hooks.example.com/llm', secretFrom: pager}}"
+    desired = fleet(spec, "teams/llm/notifications/chat.yaml", **files)
+    told = desired.notifications["chat"]
+    assert told.secret == "llm.pager"
+    assert isinstance(told.receiver, WebhookReceiver)
+
+
+def test_receiver_on_a_path_of_a_workspace_hears_of_no_other() -> None:
+    files = {
+        "fleet.yaml": (
+            "apiVersion: overspill.dev/v1alpha1\nkind: Fleet\nmetadata: {name: fleet}\n"
+            "spec: {paths: {Notification: ['teams/*/notifications/**']}}\n"
+        ),
+        "workspaces/llm.yaml": workspace("llm", "paths: [teams/llm/**]"),
+    }
+    for spec in ("{apprise: {urlFrom: pager}}", "{workspaces: [llm, vision], apprise: {urlFrom: pager}}"):
+        assert fleet(spec, "teams/llm/notifications/chat.yaml", **files).notifications == {}
+
+
+@pytest.mark.parametrize(
+    ("spec", "line", "words"),
+    [
+        ("{apprise: {urlFrom: 'slack://A/B/C'}}", 4, "spec.apprise.urlFrom: is no name of lower-case letters"),
+        (
+            "{webhook: {url: 'https://ann:hunter22hunter@hooks.example.com', secretFrom: s}}", 4,
+            "spec.webhook.url: may not hold a password or a token",
+        ),
+        ("{webhook: {url: 'http://hooks.example.com/x', secretFrom: s}}", 4, "must begin with https://"),
+        ("{webhook: {url: 'hooks', secretFrom: s}}", 4, "is no address of a webhook (try 'https://"),
+        ("{}", 4, "spec: names no receiver"),
+        ("{apprise: {urlFrom: a}, kubernetesEvents: {}}", 4, "has both apprise and kubernetesEvents"),
+        ("{events: [Ended, Faled], apprise: {urlFrom: a}}", 4, "spec.events[1]: 'Faled' is no event (try 'Failed')"),
+        ("{group: 2d, apprise: {urlFrom: a}}", 4, "spec.group: is longer than a day"),
+    ],
+)  # fmt: skip # a table
+def test_file_that_is_wrong_is_refused_with_its_line_and_a_way_out(spec: str, line: int, words: str) -> None:
+    told = refused(spec)
+    assert f"notifications/chat.yaml:{line}: " in told
+    assert words in told
+    assert "hunter22" not in told
+    assert "A/B/C" not in told
+
+
+def test_unknown_workspace_is_a_warning() -> None:
+    desired = fleet("{workspaces: [lmm], apprise: {urlFrom: a}}")
+    assert "chat" in desired.notifications
+    assert any("no file describes Workspace lmm" in str(problem) for problem in desired.problems)
