@@ -12,6 +12,7 @@ from reconciler.api import egs_openapi, page, refusal
 from reconciler.api.backend import Backend
 from reconciler.api.call_metrics import CallMetrics
 from reconciler.api.routes import (
+    approvals,
     explain,
     fleet,
     gprs,
@@ -64,7 +65,7 @@ def create_app(
         app.add_middleware(CallMetrics, count=process.count_call)
     callers = callers or Callers(clock)
     if backend is not None:
-        for part in (placements, gprs, templates, workspaces, explain, fleet, plan, steering):
+        for part in (placements, gprs, templates, workspaces, explain, fleet, plan, steering, approvals):
             app.include_router(part.router(callers, backend))
         if process is not None:
             app.include_router(metrics.router(callers, backend, process.registry))
