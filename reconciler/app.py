@@ -10,7 +10,7 @@ import random
 import ssl
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
@@ -36,6 +36,7 @@ from reconciler.adapters.prometheus import NoPrometheus, PrometheusServer, Prome
 from reconciler.adapters.pushed_observations import PushedObservations
 from reconciler.adapters.recording_files import RecordingFiles
 from reconciler.adapters.views import ChartsView, JoinedView
+from reconciler.core.decide.steps.approval import uses_approval
 from reconciler.daemon.announce import Announcer
 from reconciler.daemon.answers.desk import AnswerDesk
 from reconciler.daemon.branch import BranchReader
@@ -43,11 +44,13 @@ from reconciler.daemon.loop import OBSERVATION, Loop, handle_signals
 from reconciler.daemon.metrics.process_metrics import ProcessMetrics
 from reconciler.daemon.order_queue import OrderQueue
 from reconciler.daemon.pass_runner import PassRunner
+from reconciler.daemon.proposal_desk import ProposalDesk
+from reconciler.daemon.proposal_follower import ProposalFollower
 from reconciler.daemon.reconcile import Memory, Outcome, World
 from reconciler.daemon.snapshot import LatestSnapshot
 from reconciler.daemon.source import SourceReader
 from reconciler.environment import PREFIX
-from reconciler.errors import InvalidInput
+from reconciler.errors import InvalidInput, Transient
 from reconciler.model.ids import ClusterName
 from reconciler.model.kubernetes.workload_kind import WorkloadKind
 from reconciler.model.policy import Connection, Desired
@@ -204,6 +207,28 @@ def inspected(
         memory.branch.keep()
 
 
+def proposal_desk(settings: Settings) -> ProposalDesk:
+    """Open a desk with a mirror of its own, which its user closes."""
+    from reconciler.adapters.pull_requests import HostPullRequests  # noqa: PLC0415 - where bursts are approved alone
+
+    repository = _open_repository(replace(settings, cache_dir=settings.cache_dir / "proposals"))
+    return ProposalDesk(
+        repository=repository,
+        branch=BranchReader(repository),
+        pull_requests=HostPullRequests(settings.repo, _credentials(settings), timeout=PATIENCE.total_seconds()),
+        clock=SystemClock(),
+        author=_committer(settings),
+        output_branch=settings.output_branch,
+    )
+
+
+def _uses_approval(latest: LatestSnapshot) -> bool:
+    """Tell whether the last pass had anything to do with approvals; False before the first one."""
+    with suppress(Transient):
+        return uses_approval(latest.read().decision.inputs)
+    return False
+
+
 def serve(settings: Settings) -> None:
     """Run the daemon until a signal ends it."""
     gc.set_threshold(GARBAGE)
@@ -221,6 +246,9 @@ def serve(settings: Settings) -> None:
         )
         clusters = stack.enter_context(_clusters(settings, timedelta(), wake))
         webhooks = EngineWebhooks(settings.notify, report=_log_endpoint)
+        proposals = ProposalFollower(
+            partial(proposal_desk, settings), queue.submit, is_used=lambda: _uses_approval(latest)
+        )
         prometheus = stack.enter_context(_prometheus(settings, timedelta(), wake))
         others = stack.enter_context(_other_repositories(settings, timedelta(), wake))
         world = replace(
@@ -229,7 +257,7 @@ def serve(settings: Settings) -> None:
                 repository,
                 JoinedView(ChartsView(charts=charts), *files, pushed, *clusters, prometheus, others),
                 charts,
-                (EventLog(), webhooks, process),
+                (EventLog(), webhooks, process, proposals),
             ),
             recording=stack.enter_context(_recording(settings)),
             measure=process.phase,
@@ -276,6 +304,8 @@ def serve(settings: Settings) -> None:
         log.info("watching", line=_describe_sources(settings, address))
         if not files and not clusters and not (address and settings.push_token):
             log.warning("no observations", line=WITHOUT_OBSERVATIONS)
+        proposals.start()
+        stack.callback(proposals.close)
         alarms.start()
         stack.callback(alarms.stop)
         loop.run()

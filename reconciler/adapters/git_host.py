@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from urllib.parse import SplitResult, urlsplit
 
 from reconciler.adapters.git.remote import Credentials, check_address
@@ -21,45 +22,77 @@ _LIMIT = 1 << 20
 _UNAUTHORIZED = 401
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostAddress:
+    """Where the API of a host is, and what it is asked about."""
+
+    software: HostSoftware
+    root: str
+    """The address of its pages."""
+    api: str
+    """The address that the paths of its API stand below."""
+    project: str
+    """The path of the repository, ``acme/fleet``."""
+    credentials: Credentials = field(repr=False)
+
+    def headers(self) -> Mapping[str, str]:
+        """Return the headers with the login of now."""
+        password = self.credentials.current_password()
+        if not password:
+            return {}
+        if self.software is HostSoftware.GITEA:  # takes a token in place of a password, as for git
+            pair = base64.b64encode(f"{self.credentials.username}:{password}".encode()).decode()
+            return {"Authorization": f"Basic {pair}"}
+        return {"Authorization": f"Bearer {password}"}
+
+
+def project_of(url: str) -> str:
+    """Return the path of a repository below its host."""
+    return urlsplit(url).path.strip("/").removesuffix(".git")
+
+
+def find_host(http: HttpClient, url: str, credentials: Credentials) -> HostAddress | None:
+    """Find the host of a repository; None for one that is unknown, or not reached by https."""
+    remote = check_address(url, credentials)
+    parts = urlsplit(remote.url)
+    if parts.scheme not in ("https", "http"):
+        return None
+    root = f"{parts.scheme}://{parts.netloc}"
+    software = _software(http, parts, root)
+    if software is None:
+        return None
+    api = _GITHUB_API if parts.hostname == _GITHUB else root
+    return HostAddress(
+        software=software, root=root, api=api, project=project_of(remote.url), credentials=remote.credentials
+    )
+
+
 class GitHost:
     """Asks the host of a repository (a `ports.BranchRuleSource`); `timeout` is in seconds, for each answer."""
 
     def __init__(self, url: str, credentials: Credentials, *, timeout: float) -> None:
-        self._remote = check_address(url, credentials)
+        self._url, self._credentials = url, credentials
+        self._project = project_of(check_address(url, credentials).url)
         self._timeout = timeout
 
     def rules(self, branch: str) -> BranchRules:
         """Return what the host tells of a branch; nothing for a repository that is not reached by https."""
-        parts = urlsplit(self._remote.url)
-        project = parts.path.strip("/").removesuffix(".git")
-        nothing = BranchRules(software=None, project=project, page="")
-        if parts.scheme not in ("https", "http"):
-            return nothing
-        root = f"{parts.scheme}://{parts.netloc}"
+        nothing = BranchRules(software=None, project=self._project, page="")
         try:
             with HttpClient(timeout=self._timeout) as http:
-                software = _software(http, parts, root)
-                if software is None:
+                host = find_host(http, self._url, self._credentials)
+                if host is None:
                     return nothing
-                api = _GITHUB_API if parts.hostname == _GITHUB else root
-                headers = self._headers(software)
-                paths = rule_paths(software, project, branch)
-                answers = {path: _ask(http, f"{api}{path}", headers) for path in paths}
+                paths = rule_paths(host.software, host.project, branch)
+                answers = {path: _ask(http, f"{host.api}{path}", host.headers()) for path in paths}
         except InvalidInput:  # a proxy that cannot be used
             return nothing
         return BranchRules(
-            software=software, project=project, page=settings_page(software, root, project), answers=answers
+            software=host.software,
+            project=host.project,
+            page=settings_page(host.software, host.root, host.project),
+            answers=answers,
         )
-
-    def _headers(self, software: HostSoftware) -> Mapping[str, str]:
-        credentials = self._remote.credentials
-        password = credentials.current_password()
-        if not password:
-            return {}
-        if software is HostSoftware.GITEA:  # takes a token in place of a password, as for git
-            pair = base64.b64encode(f"{credentials.username}:{password}".encode()).decode()
-            return {"Authorization": f"Basic {pair}"}
-        return {"Authorization": f"Bearer {password}"}
 
 
 def _software(http: HttpClient, parts: SplitResult, root: str) -> HostSoftware | None:

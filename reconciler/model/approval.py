@@ -122,3 +122,22 @@ class ApprovalRule:
     def always(self) -> bool:
         """Whether every burst waits for an approval."""
         return self.above_gpus is None and self.above_dollars_per_hour is None and not self.clusters
+
+
+class PullRequestState(StrEnum):
+    """The state of a pull request on its host."""
+
+    OPEN = "open"
+    MERGED = "merged"
+    CLOSED = "closed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PullRequest:
+    """A pull request as its host has it."""
+
+    number: int
+    url: str
+    state: PullRequestState
+    closed_by: str = ""
+    """Who closed it; empty where the host does not say."""

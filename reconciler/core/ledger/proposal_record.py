@@ -29,7 +29,7 @@ _DOLLARS = 4
 """Digits after the point of a price."""
 
 
-class _Placement(BaseModel):
+class _ProposedPlacement(BaseModel):
     model_config = RECORD
     cluster: Name
     subset: str = ""
@@ -40,7 +40,7 @@ class _Placement(BaseModel):
     duration: Duration
 
 
-class _Spec(BaseModel):
+class _ProposalSpec(BaseModel):
     model_config = RECORD
     workspace: Name
     workload: Name
@@ -49,29 +49,29 @@ class _Spec(BaseModel):
     until: Moment
     reason: str
     renewals: str
-    placements: list[_Placement] = Field(min_length=1)
+    placements: list[_ProposedPlacement] = Field(min_length=1)
     pull_request: str = ""
 
 
-class _Metadata(BaseModel):
+class _ProposalMetadata(BaseModel):
     model_config = RECORD
     name: str
 
 
-class _ProposalFile(BaseModel):
+class _ProposalRecord(BaseModel):
     model_config = RECORD
     api_version: Literal["overspill.dev/v1alpha1"]
     kind: Literal["BurstProposal"]
-    metadata: _Metadata
-    spec: _Spec
+    metadata: _ProposalMetadata
+    spec: _ProposalSpec
 
 
-class _ApprovalFile(BaseModel):
+class _ApprovalRecord(BaseModel):
     model_config = RECORD
     api_version: Literal["overspill.dev/v1alpha1"]
     kind: Literal["BurstApproval"]
-    metadata: _Metadata
-    spec: _Spec
+    metadata: _ProposalMetadata
+    spec: _ProposalSpec
 
 
 def proposal_path(workload: WorkloadId) -> str:
@@ -108,7 +108,7 @@ def write_approval(proposal: BurstProposal) -> bytes:
 
 def read_proposal(data: bytes, path: str) -> BurstProposal:
     """Read a proposal at its path in the output branch. Raises InvalidInput with every problem of the file."""
-    file, document = read_model(data, path, _ProposalFile)
+    file, document = read_model(data, path, _ProposalRecord)
     proposal = _value(file.spec)
     if path != proposal_path(proposal.workload):
         message = f"{proposal.workload} belongs in {proposal_path(proposal.workload)}"
@@ -121,7 +121,7 @@ def read_approval(data: bytes, path: str) -> Approval:
 
     One that says something else than its proposal is refused: nobody was shown that.
     """
-    file, document = read_model(data, path, _ApprovalFile)
+    file, document = read_model(data, path, _ApprovalRecord)
     proposal = _value(file.spec)
     if path != approval_path(proposal):
         message = "it does not say what was proposed under this name"
@@ -174,7 +174,7 @@ def _placement(placement: ProposedPlacement) -> Mapping[str, Json]:
     return document
 
 
-def _value(spec: _Spec) -> BurstProposal:
+def _value(spec: _ProposalSpec) -> BurstProposal:
     return BurstProposal(
         workload=WorkloadId(WorkspaceName(spec.workspace), TemplateName(spec.workload)),
         policy=spec.policy,
