@@ -234,6 +234,10 @@ class PullRequests(Protocol):
         """Say why, and close a pull request."""
         ...
 
+    def shut(self) -> None:
+        """Close all connections."""
+        ...
+
 
 class RunningDaemon(Protocol):
     """A daemon that runs somewhere, as far as it tells everybody how it is."""

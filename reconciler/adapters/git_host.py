@@ -17,6 +17,8 @@ from reconciler.errors import InvalidInput
 from reconciler.http_client import HttpClient, NoAnswer
 
 _GITHUB, _GITHUB_API = "github.com", "https://api.github.com"
+_ENTERPRISE = "/api/v3"
+"""Where GitHub Enterprise Server has its API (https://docs.github.com/enterprise-server/rest/meta/meta)."""
 _LIMIT = 1 << 20
 """Bytes that are read of an answer."""
 _UNAUTHORIZED = 401
@@ -61,7 +63,9 @@ def find_host(http: HttpClient, url: str, credentials: Credentials) -> HostAddre
     software = _software(http, parts, root)
     if software is None:
         return None
-    api = _GITHUB_API if parts.hostname == _GITHUB else root
+    api = root
+    if software is HostSoftware.GITHUB:
+        api = _GITHUB_API if parts.hostname == _GITHUB else f"{root}{_ENTERPRISE}"
     return HostAddress(
         software=software, root=root, api=api, project=project_of(remote.url), credentials=remote.credentials
     )
@@ -106,7 +110,11 @@ def _software(http: HttpClient, parts: SplitResult, root: str) -> HostSoftware |
     known = isinstance(gitlab.body, dict) and (
         "revision" in gitlab.body or (gitlab.status == _UNAUTHORIZED and "message" in gitlab.body)
     )
-    return HostSoftware.GITLAB if known else None
+    if known:
+        return HostSoftware.GITLAB
+    enterprise = _ask(http, f"{root}{_ENTERPRISE}/meta", {})
+    told = isinstance(enterprise.body, dict) and isinstance(enterprise.body.get("installed_version"), str)
+    return HostSoftware.GITHUB if told else None
 
 
 def _ask(http: HttpClient, url: str, headers: Mapping[str, str]) -> HostAnswer:

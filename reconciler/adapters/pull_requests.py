@@ -60,6 +60,12 @@ class HostPullRequests:
         host.comment(request.number, comment)
         host.close(request.number)
 
+    def shut(self) -> None:
+        """Close all connections; they are opened again where they are needed."""
+        if self._dialect is not None:
+            self._dialect.shut()
+            self._dialect = None
+
     def _host(self) -> _Dialect:
         dialect = self._connect()
         if dialect is None:
@@ -82,6 +88,9 @@ class _Dialect(ABC):
 
     def __init__(self, http: HttpClient, host: HostAddress) -> None:
         self._http, self._host = http, host
+
+    def shut(self) -> None:
+        self._http.close()
 
     @abstractmethod
     def find(self, branch: str) -> PullRequest | None: ...

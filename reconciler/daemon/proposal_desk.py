@@ -46,7 +46,8 @@ class ProposalDesk:
     """What was logged last of each proposal, so that a lasting trouble is logged once."""
 
     def close(self) -> None:
-        """Close the repository."""
+        """Close the repository and the connections to the host."""
+        self.pull_requests.shut()
         self.repository.close()
 
     def tend(self) -> tuple[Order, ...]:
