@@ -24,6 +24,8 @@ log = structlog.get_logger()
 
 EVERY = timedelta(seconds=30)
 """Time between two looks at the host while anything is proposed."""
+_FIRST = 1.0
+"""Seconds between two looks whether anything has to be approved at all, before the first host is asked."""
 _OF_PROPOSALS = frozenset({EventKind.PROPOSED, EventKind.APPROVED, EventKind.PROPOSAL_ENDED})
 _PATIENCE = 60.0
 """Seconds that an order may take before the host is looked at again."""
@@ -48,7 +50,7 @@ class ProposalFollower:
         self._open_desk, self._submit, self._is_used = open_desk, submit, is_used
         self._every = every.total_seconds()
         self._changed = Condition()
-        self._due = True
+        self._due = False
         self._closing = False
         self._desk: ProposalDesk | None = None
         self._trouble = ""
@@ -88,15 +90,14 @@ class ProposalFollower:
         """Wait until there is something to do; False at the end."""
         with self._changed:
             while not self._closing:
-                if self._changed.wait_for(lambda: self._due or self._closing, self._every) or self._is_used():
+                rest = self._every if self._desk is not None else min(_FIRST, self._every)
+                if self._changed.wait_for(lambda: self._due or self._closing, rest) or self._is_used():
                     break
             self._due = False
             return not self._closing
 
     def _tend(self) -> None:
         if self._desk is None:
-            if not self._is_used():
-                return
             self._desk = self._open_desk()
         orders = self._desk.tend()
         self._log("")
