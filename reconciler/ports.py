@@ -13,6 +13,7 @@ from typing import Protocol
 from reconciler.core.readiness.branch_rules import BranchRules
 from reconciler.core.readiness.check import AskedServer
 from reconciler.core.readiness.programs import DaemonAnswer
+from reconciler.core.readiness.proposal_rights import ProposalRights
 from reconciler.core.readiness.question import ApiQuestion
 from reconciler.core.readiness.server import ServerAnswers
 from reconciler.core.recording.pass_record import PassRecord
@@ -182,6 +183,15 @@ class BranchRuleSource(Protocol):
 
     def rules(self, branch: str) -> BranchRules:
         """Return what it tells of a branch."""
+        ...
+
+    def proposal_rights(self) -> ProposalRights:
+        """Return what it tells of the repository and its pull requests."""
+        ...
+
+    @property
+    def project(self) -> str:
+        """The path of the repository, ``acme/fleet``."""
         ...
 
 

@@ -13,6 +13,7 @@ from urllib.parse import SplitResult, urlsplit
 
 from reconciler.adapters.git.remote import Credentials, check_address
 from reconciler.core.readiness.branch_rules import BranchRules, HostAnswer, HostSoftware, rule_paths, settings_page
+from reconciler.core.readiness.proposal_rights import ProposalRights, proposal_paths
 from reconciler.errors import InvalidInput
 from reconciler.http_client import HttpClient, NoAnswer
 
@@ -97,6 +98,25 @@ class GitHost:
             page=settings_page(host.software, host.root, host.project),
             answers=answers,
         )
+
+    def proposal_rights(self) -> ProposalRights:
+        """Return what the host tells of the repository and its pull requests; nothing where it is not known."""
+        nothing = ProposalRights(software=None)
+        try:
+            with HttpClient(timeout=self._timeout) as http:
+                host = find_host(http, self._url, self._credentials)
+                if host is None:
+                    return nothing
+                paths = proposal_paths(host.software, host.project)
+                answers = {path: _ask(http, f"{host.api}{path}", host.headers()) for path in paths}
+        except InvalidInput:  # as above
+            return nothing
+        return ProposalRights(software=host.software, answers=answers)
+
+    @property
+    def project(self) -> str:
+        """The path of the repository, ``acme/fleet``."""
+        return self._project
 
 
 def _software(http: HttpClient, parts: SplitResult, root: str) -> HostSoftware | None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import time
+import urllib.error
 from collections.abc import Iterator
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
@@ -66,11 +67,19 @@ def test_burst_is_proposed_reviewed_merged_placed_and_reverted(fleet: GiteaFleet
 
 def merge(fleet: GiteaFleet, number: int, how: str) -> None:
     """Merge as the button does, once Gitea has looked whether there are conflicts."""
-    deadline = time.monotonic() + 30
-    while not fleet.gitea.call("ada", "GET", f"{PULLS}/{number}")["mergeable"]:
-        assert time.monotonic() < deadline, "it is not mergeable"
-        time.sleep(0.2)
-    fleet.gitea.call("ada", "POST", f"{PULLS}/{number}/merge", {"Do": how})
+
+    def merged() -> bool:
+        if not fleet.gitea.call("ada", "GET", f"{PULLS}/{number}")["mergeable"]:
+            return False
+        try:
+            fleet.gitea.call("ada", "POST", f"{PULLS}/{number}/merge", {"Do": how})
+        except urllib.error.HTTPError as error:
+            if error.code not in {HTTPStatus.METHOD_NOT_ALLOWED, HTTPStatus.CONFLICT}:
+                raise
+            return False  # the base has just moved, or it looks again
+        return True
+
+    fleet.until(merged, "it is not mergeable")
 
 
 def branches(fleet: GiteaFleet) -> str:

@@ -95,7 +95,8 @@ def test_workload_awaits_approval_with_its_reason() -> None:
     assert suppressed.reason is Reason.AWAITING_APPROVAL
     assert suppressed.replicas == 3
     assert suppressed.message == (
-        "3 replicas on worker-2 await approval until 2026-11-20T11:05:00Z (`overspill approve llm/vllm`)"
+        "3 replicas on worker-2 await approval since 2026-11-20T10:05:00Z until 2026-11-20T11:05:00Z"
+        " (`overspill approve llm/vllm`)"
     )
 
 

@@ -160,8 +160,9 @@ def describe_waiting(gate: Gate) -> str:
     proposal = gate.proposal
     if not proposal.placements:
         return "what else has to be approved is proposed in the next pass"
+    since, until = format_time(proposal.proposed_at), format_time(proposal.until)
     where = proposal.pull_request or f"`overspill approve {proposal.workload}`"
-    waits = f"{describe_places(proposal.placements)} await approval until {format_time(proposal.until)} ({where})"
+    waits = f"{describe_places(proposal.placements)} await approval since {since} until {until} ({where})"
     if gate.approvals:
-        waits = f"{describe_places(proposal.placements)} are approved until {format_time(proposal.until)}"
+        waits = f"{describe_places(proposal.placements)} are approved until {until}"
     return f"{waits}; {gate.why}" if gate.why else waits
