@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import urllib.error
 from collections.abc import Iterator
 from http import HTTPStatus
@@ -10,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from tests.e2e.conftest import CHECKOUT
 from tests.e2e.gitea import Gitea, GiteaFleet, missing
 
 QUICK = {
@@ -123,3 +127,30 @@ def test_daemon_that_is_killed_and_a_host_that_is_away_lose_no_approval(fleet: G
         fleet.until(lambda: PLACED in fleet.subjects(), "not placed")
     assert len(fleet.gitea.pulls()) == 1
     assert fleet.subjects().count(PLACED) == 1
+
+
+def test_once_opens_the_pull_request_and_hears_of_its_end(fleet: GiteaFleet) -> None:
+    fleet.observe(missing=3)
+    said = once(fleet)
+    assert "propose(llm/vllm): 3 replicas on worker-2" in said
+    assert "propose(llm/vllm): its pull request" in said
+    (pull,) = fleet.gitea.pulls()
+    fleet.gitea.call("ada", "PATCH", f"{PULLS}/{pull['number']}", {"state": "closed"})
+    fleet.observe(missing=3)
+    assert "proposal(llm/vllm): refused" in once(fleet)
+    once(fleet)
+    assert not branches(fleet)
+
+
+def once(fleet: GiteaFleet) -> str:
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("OVERSPILL_")}
+    environment |= {
+        "OVERSPILL_CACHE_DIR": str(fleet.path / "cache"),
+        "OVERSPILL_GIT_USERNAME": fleet.server.username,
+        "OVERSPILL_GIT_PASSWORD": fleet.server.password,
+        "PYTHONPATH": str(CHECKOUT),
+    }
+    command = [sys.executable, "-m", "reconciler", "once", "--repo", fleet.url, "--observations", str(fleet.seen)]
+    done = subprocess.run(command, env=environment, cwd=fleet.path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
