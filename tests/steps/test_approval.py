@@ -350,3 +350,26 @@ def test_decision_is_the_same_for_the_same_input() -> None:
 
 def test_yes_of_a_person_is_no_placement_by_itself() -> None:
     assert Approve not in kinds(plan(short(3), free("worker-2", 8), wanted=asking()))
+
+
+def test_nothing_is_placed_without_its_yes_however_many_take_each_others_room() -> None:
+    """Each proposal leaves its room to the next workload, which has to be approved as well."""
+    workloads = tuple(WorkloadId(WorkspaceName("llm"), TemplateName(f"model-{number}")) for number in range(9))
+    policies = {
+        workload: replace(ordering("worker-2"), approval=ALWAYS, priority=number)
+        for number, workload in enumerate(workloads)
+    }
+    wanted = desired(workloads=workloads, policies=policies, clusters=CLUSTERS)
+    primary = short(3, workload=workloads[0])
+    all_short = replace(primary, workloads=tuple(short(3, workload=name).workloads[0] for name in workloads))
+    there, rounds = ledger(), 0
+    while True:
+        made = plan(all_short, free("worker-2", 3), wanted=wanted, there=there)
+        assert set(kinds(made)) <= {Propose}
+        if not made.changes:
+            break
+        rounds += 1
+        new = {change.proposal.workload: change.proposal for change in made.changes if isinstance(change, Propose)}
+        there = replace(there, proposals={**there.proposals, **new})
+    assert set(there.proposals) == set(workloads)
+    assert rounds > 1

@@ -149,18 +149,19 @@ def _all_closed(inputs: PassInput, gates: Gates) -> Gates:
     """Return gates by which nothing is placed that may need an approval: the next pass goes on from here."""
     closed = {workload: replace(gate, is_open=False, is_trial=False, is_tried=True) for workload, gate in gates.items()}
     for workload, policy in inputs.desired.policies.items():
-        if policy.approval is not None and (workload not in gates or not gates[workload].is_closed):
-            closed.setdefault(workload, _next_pass(inputs, workload))
+        gate = closed.get(workload)
+        if policy.approval is not None and (gate is None or not gate.is_closed):
+            closed[workload] = _next_pass(inputs, workload, gate)
     return closed
 
 
-def _next_pass(inputs: PassInput, workload: WorkloadId) -> Gate:
-    """Return the gate of a workload on which this pass has not come to a decision."""
+def _next_pass(inputs: PassInput, workload: WorkloadId, before: Gate | None) -> Gate:
+    """Return the gate of a workload on which this pass has not come to a decision, beside the end of a proposal."""
     soon = inputs.now + timedelta(seconds=1)
     proposal = BurstProposal(
         workload=workload, policy="", proposed_at=inputs.now, until=soon, reason="", renewals="", placements=()
     )
-    return Gate(proposal=proposal, is_tried=True)
+    return Gate(proposal=proposal, is_tried=True, before=before)
 
 
 def settle_proposals(inputs: PassInput, working_plan: WorkingPlan) -> None:
@@ -218,6 +219,7 @@ def _wake_to_withdraw(inputs: PassInput, working_plan: WorkingPlan, workload: Wo
 def _review(inputs: PassInput, gates: Gates, plan: Plan, bursts: Bursts) -> Gates:
     """Return the gates for which the pass is to be decided anew; equal ones where it stands."""
     held = {entry.workload: entry for entry in plan.suppressed if entry.reason is not Reason.SCALE_UP_WINDOW}
+    held |= {entry.workload: entry for entry in plan.suppressed if entry.reason is Reason.AWAITING_APPROVAL}
     after = dict(gates)
     for workload, gate in gates.items():
         made, suppressed = bursts.get(workload, ()), held.get(workload)
