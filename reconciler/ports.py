@@ -236,8 +236,8 @@ class PullRequests(Protocol):
         """Find the newest pull request of a branch; `known` is its URL, where that was noted."""
         ...
 
-    def open(self, branch: str, base: str, *, title: str, body: str) -> PullRequest | None:
-        """Make a pull request; None where another daemon was faster."""
+    def open(self, branch: str, base: str, *, title: str, body: str) -> PullRequest:
+        """Make a pull request, or return the one that another daemon has made."""
         ...
 
     def close(self, request: PullRequest, *, comment: str) -> None:

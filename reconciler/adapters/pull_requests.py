@@ -50,9 +50,13 @@ class HostPullRequests:
         number = _NUMBER.search(known)
         return self._host().by_number(int(number[1])) if number else self._host().find(branch)
 
-    def open(self, branch: str, base: str, *, title: str, body: str) -> PullRequest | None:
-        """Make a pull request; None where there is one already, or the host sees no difference."""
-        return self._host().open(branch, base, title, body)
+    def open(self, branch: str, base: str, *, title: str, body: str) -> PullRequest:
+        """Make a pull request, or return the one that the branch has already."""
+        host = self._host()
+        request = host.open(branch, base, title, body) or host.find(branch)
+        if request is None:
+            raise InvalidInput(f"opening a pull request of {branch} to {base}: the host refuses it, and has none")
+        return request
 
     def close(self, request: PullRequest, *, comment: str) -> None:
         """Say why, and close a pull request that is open."""

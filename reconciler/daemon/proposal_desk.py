@@ -104,9 +104,10 @@ class ProposalDesk:
         # 4. It lacks its pull request.
         if request is None:
             title, body = pull_request_text(proposal)
-            request = self.pull_requests.open(name, self.output_branch, title=title, body=body)
+            base = self.output_branch.removeprefix("refs/heads/")
+            request = self.pull_requests.open(name, base, title=title, body=body)
         # 5. The ledger lacks its address.
-        if request is not None and request.url != known:
+        if request.url != known:
             return _order(Verb.ANNOTATE, proposal, self.author, pull_request=request.url)
         return None
 
