@@ -55,7 +55,7 @@ def following(desk: Desk, *, used: Callable[[], bool] = lambda: False, every: ti
         receipt.set_result(OrderResult(answer=Answer(), commit=None))
         return receipt
 
-    follower = ProposalFollower(lambda: desk, submit, is_used=used, every=every)  # type: ignore[arg-type, return-value]
+    follower = ProposalFollower(lambda: desk, submit, is_used=used, every=every)
     follower.start()
     try:
         yield follower, orders

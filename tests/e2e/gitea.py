@@ -149,7 +149,7 @@ class GiteaFleet(Fleet):
     """The recommended layout in Gitea's repository, which people push to as Ada."""
 
     def __init__(self, path: Path, gitea: Gitea) -> None:
-        super().__init__(path, _Login(gitea))  # type: ignore[arg-type] # the two fields that it reads
+        super().__init__(path, _Login(gitea))
         self.gitea = gitea
         self.bare = gitea.home / "git" / "acme" / "fleet.git"
 
