@@ -11,11 +11,11 @@ import urllib.error
 import urllib.request
 from http import HTTPStatus
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from tests.e2e.components import Missing, Ready, find, pinned, sources
 from tests.e2e.conftest import Fleet
-from tests.e2e.git_server import free_port
+from tests.e2e.git_server import GitServer, free_port
 from tests.e2e.processes import Processes
 
 _SETTINGS = """\
@@ -149,7 +149,7 @@ class GiteaFleet(Fleet):
     """The recommended layout in Gitea's repository, which people push to as Ada."""
 
     def __init__(self, path: Path, gitea: Gitea) -> None:
-        super().__init__(path, _Login(gitea))
+        super().__init__(path, cast("GitServer", _Login(gitea)))
         self.gitea = gitea
         self.bare = gitea.home / "git" / "acme" / "fleet.git"
 
