@@ -44,7 +44,7 @@ def _reject_remotely(client: Client, workload: str, **flags: Any) -> None:
 @options.dry_run
 @options.forms(names=options.CHANGED)
 def approve(settings: Settings, workload: str, *, reason: str, **flags: Unpack[options.CommitFlags]) -> None:
-    """Approve the burst that is proposed of a workload.
+    """Approve a burst that is proposed.
 
     The commit says on the output branch what the proposal says; the next pass places exactly that, or says why not.
     Merging the pull request of the proposal does the same. `overspill status` shows what is proposed.
@@ -67,7 +67,7 @@ def approve(settings: Settings, workload: str, *, reason: str, **flags: Unpack[o
 @options.dry_run
 @options.forms(names=options.CHANGED)
 def reject(settings: Settings, workload: str, *, reason: str, **flags: Unpack[options.CommitFlags]) -> None:
-    """Refuse the burst that is proposed of a workload.
+    """Refuse a burst that is proposed, and hold its workload.
 
     The workload is held back until its demand has gone once or the policy's hold runs out; `overspill release` ends
     that. Closing the pull request of the proposal does the same.
