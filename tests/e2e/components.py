@@ -79,7 +79,14 @@ COMPONENTS = {
         Component(name="argocd", module="argocd", package="github.com/argoproj/argo-cd/v3/cmd"),
         Component(name="karpenter", module="karpenter", package="sigs.k8s.io/karpenter/kwok"),
         # The last: it takes a quarter of the time, and one module of tests needs it.
-        Component(name="gitea", module="gitea", package="code.gitea.io/gitea", tags="sqlite", cgo=True),
+        # Without the second tag its own connections lock each other out of SQLite.
+        Component(
+            name="gitea",
+            module="gitea",
+            package="code.gitea.io/gitea",
+            tags="sqlite,sqlite_unlock_notify",
+            cgo=True,
+        ),
     )
 }
 
