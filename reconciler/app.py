@@ -10,7 +10,7 @@ import random
 import ssl
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
@@ -40,6 +40,7 @@ from reconciler.adapters.recording_files import RecordingFiles
 from reconciler.adapters.traces import Traces, open_traces
 from reconciler.adapters.views import ChartsView, JoinedView
 from reconciler.bulkhead import Seam, attempt
+from reconciler.core.decide.steps.approval import uses_approval
 from reconciler.core.notification.conditions import conditions
 from reconciler.daemon.announce import Announcer
 from reconciler.daemon.answers.desk import AnswerDesk
@@ -50,11 +51,13 @@ from reconciler.daemon.metrics.process_metrics import ProcessMetrics
 from reconciler.daemon.order_queue import OrderQueue
 from reconciler.daemon.pass_runner import PassRunner
 from reconciler.daemon.phases import Measure, PassPhase
+from reconciler.daemon.proposal_desk import ProposalDesk
+from reconciler.daemon.proposal_follower import ProposalFollower
 from reconciler.daemon.reconcile import Memory, Outcome, World
 from reconciler.daemon.snapshot import LatestSnapshot
 from reconciler.daemon.source import SourceReader
 from reconciler.environment import PREFIX
-from reconciler.errors import Bug, InvalidInput
+from reconciler.errors import Bug, InvalidInput, Transient
 from reconciler.model.ids import ClusterName
 from reconciler.model.kubernetes.workload_kind import WorkloadKind
 from reconciler.model.notification import (
@@ -258,6 +261,28 @@ def inspected(
         memory.branch.keep()
 
 
+def proposal_desk(settings: Settings) -> ProposalDesk:
+    """Open a desk with a mirror of its own, which its user closes."""
+    from reconciler.adapters.pull_requests import HostPullRequests  # noqa: PLC0415 - where bursts are approved alone
+
+    repository = _open_repository(replace(settings, cache_dir=settings.cache_dir / "proposals"))
+    return ProposalDesk(
+        repository=repository,
+        branch=BranchReader(repository),
+        pull_requests=HostPullRequests(settings.repo, _credentials(settings), timeout=PATIENCE.total_seconds()),
+        clock=SystemClock(),
+        author=_committer(settings),
+        output_branch=settings.output_branch,
+    )
+
+
+def _uses_approval(latest: LatestSnapshot) -> bool:
+    """Tell whether the last pass had anything to do with approvals; False before the first one."""
+    with suppress(Transient):
+        return uses_approval(latest.read().decision.inputs)
+    return False
+
+
 def serve(settings: Settings) -> None:
     """Run the daemon until a signal ends it."""
     gc.set_threshold(GARBAGE)
@@ -278,6 +303,9 @@ def serve(settings: Settings) -> None:
         pushed, files = PushedObservations(), _files(settings)
         clusters = stack.enter_context(_clusters(settings, timedelta(), wake, measure))
         webhooks = EngineWebhooks(settings.notify, report=_log_endpoint)
+        proposals = ProposalFollower(
+            partial(proposal_desk, settings), queue.submit, is_used=lambda: _uses_approval(latest)
+        )
         couriers = Couriers(
             repository,
             repository.deliveries,
@@ -294,7 +322,7 @@ def serve(settings: Settings) -> None:
                 repository,
                 JoinedView(ChartsView(charts=charts), *files, pushed, *clusters, prometheus, others),
                 charts,
-                (EventLog(), webhooks, couriers, process),
+                (EventLog(), webhooks, couriers, process, proposals),
             ),
             recording=stack.enter_context(_recording(settings)),
             measure=partial(_measured_phase, process.phase, traces.phase),
@@ -357,6 +385,8 @@ def serve(settings: Settings) -> None:
             log.warning("no observations", line=WITHOUT_OBSERVATIONS)
         if address and not (settings.api_tokens or settings.api_tokens_file or settings.issuer):
             log.warning("no callers", line=WITHOUT_CALLERS)
+        proposals.start()
+        stack.callback(proposals.close)
         alarms.start()
         stack.callback(alarms.stop)
         loop.run()

@@ -14,9 +14,11 @@ from typing import Protocol, TypeAlias
 from reconciler.core.readiness.branch_rules import BranchRules
 from reconciler.core.readiness.check import AskedServer
 from reconciler.core.readiness.programs import DaemonAnswer
+from reconciler.core.readiness.proposal_rights import ProposalRights
 from reconciler.core.readiness.question import ApiQuestion
 from reconciler.core.readiness.server import ServerAnswers
 from reconciler.core.recording.pass_record import PassRecord
+from reconciler.model.approval import PullRequest
 from reconciler.model.capacity import Observed
 from reconciler.model.event import Event, Push
 from reconciler.model.ids import BlobId, ClusterName, CommitId, TreeId
@@ -228,6 +230,69 @@ class BranchRuleSource(Protocol):
 
     def rules(self, branch: str) -> BranchRules:
         """Return what it tells of a branch."""
+        ...
+
+    def proposal_rights(self) -> ProposalRights:
+        """Return what it tells of the repository and its pull requests."""
+        ...
+
+    @property
+    def project(self) -> str:
+        """The path of the repository, ``acme/fleet``."""
+        ...
+
+
+class ProposalBranches(Protocol):
+    """The fleet repository, as far as bursts are proposed in it.
+
+    It is a mirror of its own beside that of `Repository`, since proposals are followed in a thread of their own.
+    """
+
+    def fetch(self) -> Tips:
+        """Fetch both branches and return their tips."""
+        ...
+
+    def write(self, base: CommitId | None, commits: Sequence[Commit]) -> list[CommitId]:
+        """Write commits on top of `base` into the mirror, and return their ids in order."""
+        ...
+
+    def heads(self, prefix: str) -> Mapping[str, CommitId]:
+        """List the branches of the remote whose names begin so, with their commits."""
+        ...
+
+    def move_head(self, branch: str, *, old: CommitId | None, new: CommitId | None) -> None:
+        """Make a branch of the remote, or remove it.
+
+        Raises Conflict where it has another commit than expected, and InvalidInput where the remote refuses.
+        """
+        ...
+
+    def close(self) -> None:
+        """Close the mirror."""
+        ...
+
+
+class PullRequests(Protocol):
+    """The pull requests of the fleet repository on its host. All raise Transient, and InvalidInput for a refusal."""
+
+    def available(self) -> bool:
+        """Tell whether the host has pull requests that can be made from here."""
+        ...
+
+    def find(self, branch: str, *, known: str = "") -> PullRequest | None:
+        """Find the newest pull request of a branch; `known` is its URL, where that was noted."""
+        ...
+
+    def open(self, branch: str, base: str, *, title: str, body: str) -> PullRequest:
+        """Make a pull request, or return the one that another daemon has made."""
+        ...
+
+    def close(self, request: PullRequest, *, comment: str) -> None:
+        """Say why, and close a pull request."""
+        ...
+
+    def shut(self) -> None:
+        """Close all connections."""
         ...
 
 

@@ -15,6 +15,7 @@ from reconciler.api.call_metrics import CallMetrics
 from reconciler.api.call_traces import CallTraces
 from reconciler.api.request_id import RequestIds
 from reconciler.api.routes import (
+    approvals,
     explain,
     fleet,
     gprs,
@@ -74,7 +75,7 @@ def create_app(
     app.add_middleware(RequestIds)  # the outermost of ours: what others log and count has the id as well
     callers = callers or Callers(clock)
     if backend is not None:
-        for part in (placements, gprs, templates, workspaces, explain, fleet, plan, steering):
+        for part in (placements, gprs, templates, workspaces, explain, fleet, plan, steering, approvals):
             app.include_router(part.router(callers, backend))
         if process is not None:
             app.include_router(metrics.router(callers, backend, process.registry))

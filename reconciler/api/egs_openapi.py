@@ -13,7 +13,7 @@ from reconciler.api.refusal import SCHEMA, SCHEMA_NAME
 from reconciler.core.schema.egs.gpr_bodies import ReleaseBody, WaitBody
 from reconciler.core.schema.egs.placement import CreateBody, UpdateBody
 from reconciler.core.schema.observation import ObservationFile
-from reconciler.core.schema.steering import ExtendBody, RevertBody
+from reconciler.core.schema.steering import ExtendBody, RevertBody, RulingBody
 
 _REF = "#/components/schemas/{model}"
 _COMMIT = "8d0c8d0c8d0c8d0c8d0c8d0c8d0c8d0c8d0c8d0c"
@@ -110,6 +110,7 @@ _BODIES: tuple[type[BaseModel], ...] = (
     ObservationFile,
     RevertBody,
     ExtendBody,
+    RulingBody,
 )
 _RECEIPT = {"name": _NAME, "workspaceName": "abc", "commit": _COMMIT, "warnings": []}
 
@@ -125,6 +126,8 @@ RELEASE = _body(ReleaseBody, {"release": {"gprId": "gpr-72b2aba0", "earlyRelease
 WAIT = _body(WaitBody, {"four": {"workspaceName": "abc", "numberOfGPUs": 4, "enableAutoGpuSelection": True}})
 REVERT = _body(RevertBody, {"audit": {"placements": ["vllm-7f3a90c1"], "reason": "worker-2 is needed for the audit"}})
 EXTENSION = _body(ExtendBody, {"longer": {"placement": "vllm-7f3a90c1", "by": "30m"}})
+APPROVAL = _body(RulingBody, {"audit": {"workload": "llm/vllm", "reason": "the launch is worth it"}})
+REJECTION = _body(RulingBody, {"dear": {"workload": "llm/vllm", "reason": "too dear this week"}})
 CREATED = _example(
     _envelope(_RECEIPT),
     {"read": _link("getPlacement"), "change": _link("updatePlacement"), "end": _link("deletePlacement")},

@@ -400,7 +400,10 @@ class PlanDocument(_ExtensibleModel):
 
 
 class SteeredDocument(_ExtensibleModel):
-    """The commits of a revert or an extension, as the commands print them; of a dry run without what was pushed."""
+    """The commits of a revert, an extension or an answer to a proposal, as the commands print them.
+
+    Those of a dry run come without what was pushed.
+    """
 
     at: datetime
     source: str | None

@@ -45,6 +45,9 @@ _RETRY_HINTS = {
     Verb.DELETE: "a 404 then says that it is gone",
     Verb.RELEASE: "a 409 then says that it is over",
     Verb.REVERT: "a 404 then says that it is over",
+    Verb.APPROVE: "a second yes is refused where the first was heard",
+    Verb.REJECT: "a 404 then says that it is over",
+    Verb.ANNOTATE: "the same note a second time changes nothing more",
     Verb.EXTEND: "with until in place of by it changes nothing more a second time",
 }
 """Why a retry is safe after an answer was lost, by verb."""

@@ -62,10 +62,12 @@ _STATES = frozenset({"ACTION", "ENGINE", "HEALTH", "PHASE", "REASON", "STATUS"})
 _COLOURS: Mapping[str, frozenset[str]] = {
     "red": frozenset({"Bug", "Failed", "Revert", "Unhealthy", "Unknown", "Unseen"}),
     "yellow": frozenset({
-        "CoolingDown", "Held", "Hold", "Move", "NothingFits", "OverBudget", "Pending", "Progressing", "Provisioning",
-        "Queued", "Resize", "ScaleUpWindow", "Update",
+        "AwaitingApproval", "CoolingDown", "EndProposal", "Held", "Hold", "Move", "NothingFits", "OverBudget",
+        "Pending", "Progressing", "Propose", "Provisioning", "Queued", "Resize", "ScaleUpWindow", "Update",
     }),
-    "green": frozenset({"Extend", "Healthy", "Place", "Ready", "Release", "Running", "Succeeded", "Successful"}),
+    "green": frozenset({
+        "Approve", "Extend", "Healthy", "Place", "Ready", "Release", "Running", "Succeeded", "Successful",
+    }),
 }  # fmt: skip # a table of words, filled line by line
 """Words of states by colour; the first colour of which a text has a word is its own."""
 

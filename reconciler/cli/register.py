@@ -39,6 +39,8 @@ SECTIONS: Mapping[str, Mapping[str, tuple[str, str]]] = {
         "revert": ("steer", "End placements now."),
         "release": ("steer", "End the holds and cool-downs of a workload."),
         "extend": ("steer", "Let a placement run longer, or end it earlier."),
+        "approve": ("approve", "Approve a burst that is proposed."),
+        "reject": ("approve", "Refuse a burst that is proposed, and hold its workload."),
         "confirm": ("steer", "Confirm a mass deletion, and end its placements."),
         "rebalance": ("steer", "Distribute a workload's bursts over the clusters anew."),
     },

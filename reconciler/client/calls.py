@@ -209,6 +209,16 @@ class Client:
         body = {"placement": placement, **end, "reason": reason, "dryRun": dry_run}
         return self._steered("/api/v1/extend", body, safe=dry_run)
 
+    def approve(self, workload: str, *, reason: str = "", dry_run: bool = False) -> Mapping[str, Any]:
+        """Approve the burst that is proposed of a workload; returns and is tried as `revert` is."""
+        body = {"workload": workload, "reason": reason, "dryRun": dry_run}
+        return self._steered("/api/v1/approve", body, safe=dry_run)
+
+    def reject(self, workload: str, *, reason: str = "", dry_run: bool = False) -> Mapping[str, Any]:
+        """Refuse the burst that is proposed of a workload; returns and is tried as `revert` is."""
+        body = {"workload": workload, "reason": reason, "dryRun": dry_run}
+        return self._steered("/api/v1/reject", body, safe=dry_run)
+
     def templates(self, *, workspace: str = "") -> list[Mapping[str, Any]]:
         """List the workload templates, as EGS's REST interface has them."""
         answer = self._transport.ask("GET", "/api/v1/workload-template", params=_nonempty({"workspaceName": workspace}))

@@ -17,6 +17,7 @@ from reconciler.core.readiness.check import AskedServer, Check, CheckGroup, Chec
 from reconciler.core.readiness.fleet_checks import server_checks
 from reconciler.core.readiness.notifications import notification_result
 from reconciler.core.readiness.programs import daemon_results, program_results
+from reconciler.core.readiness.proposal_rights import approving_policies, proposal_result
 from reconciler.core.readiness.question import ServiceAccountName
 from reconciler.core.readiness.server import (
     LoginFault,
@@ -150,6 +151,9 @@ def _git(world: World, memory: Memory, around: Surroundings) -> tuple[list[Check
     rules = rules_result(world.output_branch, around.host.rules(world.output_branch.removeprefix("refs/heads/")))
     results.append(git.push_result(world.output_branch, around.url, refusal, rules_shown=rules is not None))
     results += [rules] if rules is not None else []
+    policies = approving_policies(desired)
+    if policies:
+        results.append(proposal_result(policies, around.host.project, around.host.proposal_rights()))
     return results, (desired, tips)
 
 

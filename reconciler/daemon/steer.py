@@ -29,9 +29,21 @@ from reconciler.daemon.reconcile import (
     store_commits,
 )
 from reconciler.errors import Conflict, InvalidInput, OverspillError, Transient
+from reconciler.model.approval import ProposalEnd
 from reconciler.model.capacity import Observed
 from reconciler.model.ids import CommitId
-from reconciler.model.plan import Amend, Close, EndReason, Extend, Place, Plan, Resize, Revert
+from reconciler.model.plan import (
+    Amend,
+    Approve,
+    Close,
+    EndProposal,
+    EndReason,
+    Extend,
+    Place,
+    Plan,
+    Resize,
+    Revert,
+)
 from reconciler.model.policy import Desired
 from reconciler.model.tree import Identity, Tips
 
@@ -164,7 +176,8 @@ def sign(rendered: RenderedPlan, person: Identity) -> RenderedPlan:
     # A commit that begins the branch stands before those of the changes.
     first = len(rendered.commits) - len(rendered.changes)
     asked = [
-        isinstance(change, Extend | Place | Resize | Amend | Close)
+        isinstance(change, Extend | Place | Resize | Amend | Close | Approve)
+        or (isinstance(change, EndProposal) and change.why is ProposalEnd.REFUSED)
         or (isinstance(change, Revert) and change.why is EndReason.REQUESTED)
         for change in rendered.changes
     ]

@@ -21,6 +21,9 @@ class EventKind(StrEnum):
     REQUEST_CHANGED = "request changed"
     REQUEST_CLOSED = "request closed"
     REQUEST_FORGOTTEN = "request forgotten"
+    PROPOSED = "proposed"  # a burst that waits for an approval
+    APPROVED = "approved"
+    PROPOSAL_ENDED = "proposal ended"
     BRANCHES_FOLLOWED = "branches followed"  # branches of clusters that a person had moved or left behind
     HELD_BACK = "held back"
     NO_LONGER_HELD_BACK = "no longer held back"

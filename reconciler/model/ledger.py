@@ -15,6 +15,7 @@ from operator import itemgetter
 from typing import TypeVar
 
 from reconciler.errors import Problem
+from reconciler.model.approval import Approval, BurstProposal
 from reconciler.model.ids import BlobId, ClusterName, CommitId, WorkloadId
 from reconciler.model.placement import Placement, Restraint
 from reconciler.model.request import RequestRecord
@@ -254,6 +255,10 @@ class Ledger:
     """Requests by workload, until each is forgotten."""
     restraints: Mapping[WorkloadId, tuple[Restraint, ...]] = field(default_factory=dict)
     """Restraints as written, lapsed ones included."""
+    proposals: Mapping[WorkloadId, BurstProposal] = field(default_factory=dict)
+    """Bursts that wait for an approval."""
+    approvals: Mapping[str, Approval] = field(default_factory=dict)
+    """Approvals by path, until the pass that has seen them."""
     drifted: tuple[Drift, ...] = ()
     problems: tuple[Problem, ...] = ()
     """Files that could not be read, which are left as they are."""

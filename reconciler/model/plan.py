@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 
 from reconciler.errors import Bug
+from reconciler.model.approval import BurstProposal, ProposalEnd
 from reconciler.model.ids import ClusterName, WorkloadId
 from reconciler.model.ledger import Drift
 from reconciler.model.placement import Phase, Placement, Restraint, place_name
@@ -56,6 +57,7 @@ class Reason(StrEnum):
     SPREAD_NOT_IN_FORCE = "SpreadNotInForce"
     REQUEST_FIXED = "RequestFixed"
     DELETION_UNCONFIRMED = "DeletionUnconfirmed"
+    AWAITING_APPROVAL = "AwaitingApproval"
     BUG = "Bug"
 
 
@@ -298,7 +300,44 @@ class Forget:
 RequestChange = Receive | Amend | Close | Forget
 """A change of a request and of no placement."""
 
-Change = Place | Resize | Extend | Move | Revert | Hold | Release | Restore | RequestChange
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Propose:
+    """A burst that waits for an approval from here on."""
+
+    proposal: BurstProposal
+    before: BurstProposal | None = None
+    """The same proposal, which has got its pull request; None where it begins."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Approve:
+    """A person's yes to a proposal; the next pass places it."""
+
+    proposal: BurstProposal
+    detail: str
+    author: Identity | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EndProposal:
+    """The end of a proposal, and of the approvals of it."""
+
+    proposal: BurstProposal
+    why: ProposalEnd
+    detail: str
+    approvals: tuple[str, ...] = ()
+    """Paths of approvals that end with it."""
+    restraint: Restraint | None = None
+    """Keeps the workload from being proposed straight again."""
+    author: Identity | None = None
+    """The person who refused it; None if no person did."""
+
+
+ProposalChange = Propose | Approve | EndProposal
+"""A change of a proposal and of no placement."""
+
+Change = Place | Resize | Extend | Move | Revert | Hold | Release | Restore | RequestChange | ProposalChange
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

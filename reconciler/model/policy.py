@@ -8,6 +8,7 @@ from datetime import timedelta
 from enum import StrEnum
 
 from reconciler.errors import Problem
+from reconciler.model.approval import ApprovalRule
 from reconciler.model.budget import Budget
 from reconciler.model.cluster import PriceWindow, Provides, ScalableNodes, SharedNetworking, SpotPrice
 from reconciler.model.gpr import GprBinding, GprTemplate, WorkspaceLimits
@@ -296,6 +297,8 @@ class BurstPolicy:
     """The scorers that order `candidates`; empty for the order in which they are written."""
     budget: Budget | None = None
     """Bound of the bursts of all workloads of the policy together; None for none."""
+    approval: ApprovalRule | None = None
+    """Bursts that wait for a person's yes; None for none."""
     signals: tuple[Signal, ...] = ()
     """Signals beside those that clusters report."""
     to_primary: bool = False

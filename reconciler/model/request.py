@@ -127,6 +127,9 @@ class Verb(StrEnum):
     RELEASE = "release"
     REVERT = "revert"
     EXTEND = "extend"
+    APPROVE = "approve"
+    REJECT = "reject"
+    ANNOTATE = "annotate"
 
 
 class Denial(StrEnum):

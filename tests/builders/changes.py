@@ -7,6 +7,7 @@ from dataclasses import replace
 from datetime import timedelta
 
 from reconciler.core.commits.messages import message
+from reconciler.model.approval import BurstProposal, ProposalEnd, ProposedPlacement
 from reconciler.model.gpr import GpuAsk
 from reconciler.model.ids import ClusterName, CommitId, PlacementName, TemplateName
 from reconciler.model.ledger import Drift
@@ -14,15 +15,18 @@ from reconciler.model.manifest_source import MadeFrom
 from reconciler.model.placement import RestraintKind
 from reconciler.model.plan import (
     Amend,
+    Approve,
     Change,
     Choice,
     Close,
+    EndProposal,
     EndReason,
     Extend,
     Forget,
     Hold,
     Move,
     Place,
+    Propose,
     Reason,
     Receive,
     Refusal,
@@ -133,7 +137,33 @@ AMEND = Amend(before=BEGUN, after=SHORT, detail="Ann asked for it: burstDuration
 CLOSE = Close(before=SHORT, after=CLOSED)
 FORGET = Forget(record=CLOSED, detail="deleted by Ann", author=ANN)
 
-ALL: tuple[Change, ...] = (PLACE, RESIZE, EXTEND, MOVE, REVERT, HOLD, RELEASE, RESTORE, RECEIVE, AMEND, CLOSE, FORGET)
+PROPOSAL = BurstProposal(
+    workload=VLLM,
+    policy="gpu",
+    proposed_at=START,
+    until=START + timedelta(hours=1),
+    reason="3 replicas missing on worker-1 for 45s: Insufficient nvidia.com/gpu",
+    renewals="it is renewed while it is needed, 4h in all at most",
+    placements=(
+        ProposedPlacement(
+            cluster=PLACEMENT.cluster, replicas=3, gpus=3, price_per_gpu_hour=2.99, duration=timedelta(minutes=10)
+        ),
+    ),
+)
+PROPOSE = Propose(proposal=PROPOSAL)
+APPROVE = Approve(proposal=PROPOSAL, detail="approved by Ann: the launch is worth it", author=ANN)
+END_PROPOSAL = EndProposal(
+    proposal=PROPOSAL,
+    why=ProposalEnd.REFUSED,
+    detail="refused by Ann: too dear this week",
+    restraint=restraint(cluster=None, reason="refused by Ann"),
+    author=ANN,
+)
+
+ALL: tuple[Change, ...] = (
+    PLACE, RESIZE, EXTEND, MOVE, REVERT, HOLD, RELEASE, RESTORE, RECEIVE, AMEND, CLOSE, FORGET, PROPOSE, APPROVE,
+    END_PROPOSAL,
+)  # fmt: skip # a list of words, filled line by line
 
 
 def logged(change: Change, minutes: int, history: tuple[LoggedCommit, ...] = ()) -> LoggedCommit:

@@ -12,13 +12,14 @@ import pytest
 from reconciler.core.commits.cluster_branches import catch_up_message
 from reconciler.core.commits.messages import message
 from reconciler.core.ledger.placement_record import write_placement, write_restraints
+from reconciler.core.ledger.proposal_record import write_proposal
 from reconciler.core.ledger.request_record import RequestAnnotationsRecord, write_request
 from reconciler.core.schema.egs.request import TEMPLATE
 from reconciler.core.signals.past_demand import write_levels
 from reconciler.model.ids import ClusterName, CommitId
 from reconciler.model.plan import Change, EndReason, Move, Revert
 from reconciler.model.signal import DemandLevel
-from tests.builders.changes import ALL, CLOSED, HISTORY, IN_SUBSET, NEW, UPDATE
+from tests.builders.changes import ALL, CLOSED, HISTORY, IN_SUBSET, NEW, PROPOSAL, UPDATE
 from tests.builders.placement_records import PLACEMENT, SOURCE, SPEC, VLLM, restraint
 
 PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "commits.md").read_text(encoding="utf-8")
@@ -37,6 +38,7 @@ def test_the_page_shows_every_record():
         write_placement(PLACEMENT, SPEC, charts="engine").decode(),
         write_restraints(VLLM, (restraint(),)).decode(),
         write_request(CLOSED).decode(),
+        write_proposal(PROPOSAL).decode(),
     ]
 
 
@@ -64,7 +66,7 @@ def test_the_page_shows_the_id_of_a_call():
 
 def test_the_page_shows_nothing_that_is_not_written():
     by_people = [text for kind, text in BLOCKS if kind == "text" and "Overspill-Confirm: deletion" in text]
-    assert len(BLOCKS) == len(ALL) + 2 + 2 + 1 + 1 + 3 + len(by_people)
+    assert len(BLOCKS) == len(ALL) + 2 + 2 + 1 + 1 + 3 + 3 + len(by_people)
 
 
 def test_the_page_tells_every_annotation():

@@ -98,6 +98,13 @@ def test_a_primary_that_no_file_describes_is_told():
     ]
 
 
+def test_cluster_of_an_approval_must_exist():
+    desired = load({**FLEET, "policies/gpu.yaml": policy("gpu", "\n  approval: {clusters: [worker-3]}")})
+    assert errors(desired) == [
+        "policies/gpu.yaml:6: spec.approval.clusters[0]: no file describes Cluster worker-3 (try 'worker-2')"
+    ]
+
+
 def test_what_a_policy_names_must_exist():
     spec = "\n  workspaces: [lmm]\n  templates: [vlm]\n  clusters:\n  - name: worker-3\n  - matchLabels: {tier: spot}"
     desired = load({**FLEET, "policies/gpu.yaml": policy("gpu", spec), "policies/z.yaml": policy("z")})

@@ -9,18 +9,21 @@ from datetime import timedelta
 
 import pytest
 
+from reconciler.core.decide.state.order import Order, Ruling
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.decide.steps import scale_up
+from reconciler.core.ledger.proposal_record import approval_path, write_approval
 from reconciler.core.recording.json_patch import patched
 from reconciler.core.recording.pass_record import RECORD, PassKind, PassRecord, read_record
 from reconciler.daemon.branch import BranchReader
 from reconciler.daemon.source import SourceReader
 from reconciler.errors import Problem
 from reconciler.lab.replay import Parting, Replay, Replayed, parting
-from reconciler.model.ids import CommitId
-from reconciler.model.plan import Place, Reason, Resize, Revert
-from tests.builders.passes import SOURCE_FILES
-from tests.builders.recorded_passes import recorded
+from reconciler.model.ids import CommitId, TemplateName, WorkloadId, WorkspaceName
+from reconciler.model.plan import EndProposal, Place, Propose, Reason, Resize, Revert
+from reconciler.model.request import Verb
+from tests.builders.passes import SOURCE_FILES, Passes
+from tests.builders.recorded_passes import Kept, recorded
 from tests.fakes.memory_repository import OURS, MemoryRepository
 
 Run = tuple[MemoryRepository, list[PassRecord]]
@@ -55,6 +58,30 @@ def test_recorded_passes_are_decided_the_same_again(run: Run) -> None:
     changes = {type(change) for one in again if isinstance(one, Replayed) for change in one.plan.changes}
     assert changes >= {Place, Resize, Revert}
     assert [one.parting for one in again if isinstance(one, Replayed)] == [None] * len(records)
+
+
+def test_passes_that_propose_and_hear_the_host_are_decided_the_same_again() -> None:
+    policy = SOURCE_FILES["policies.yaml"] + "  approval: PullRequest\n"
+    repository, kept = MemoryRepository({**SOURCE_FILES, "policies.yaml": policy}), Kept()
+    passes = Passes(repository)
+    passes.recording, passes.missing = kept, 3
+    passes.run()
+    (proposal,) = BranchReader(repository).ledger(repository.tips().output).proposals.values()
+    repository.commit_as_person("output", {approval_path(proposal): write_approval(proposal)})
+    passes.run()
+    passes.missing = 5
+    passes.advance(40)
+    passes.run()
+    workload = WorkloadId(WorkspaceName("llm"), TemplateName("vllm"))
+    ruling = Ruling(workload=workload, reason="https://git.example.com/1 was closed")
+    passes.orders = (
+        Order(number=1, verb=Verb.REJECT, name="vllm", workspace=None, author=OURS, within=None, ruling=ruling),
+    )
+    passes.run_once()
+    again = replayed(repository, through_files(kept.records))
+    changes = {type(change) for one in again if isinstance(one, Replayed) for change in one.plan.changes}
+    assert changes >= {Propose, EndProposal, Place}
+    assert [one.parting for one in again if isinstance(one, Replayed)] == [None] * len(kept.records)
 
 
 def test_each_pass_is_decided_from_what_was_recorded_of_it_alone(run: Run) -> None:

@@ -48,8 +48,8 @@ def wrong_workspace(more: str) -> list[str]:
         (
             "zzz: 1\npriority: 1",
             (
-                "6: spec.zzz: unknown field (known here: budget, clusters, coolDown, distribution, duration, headroom, "
-                "headroomDuration, hold, inFlightTimeout, maxReplicas, moves, priority, requireLabels, "
+                "6: spec.zzz: unknown field (known here: approval, budget, clusters, coolDown, distribution, duration, "
+                "headroom, headroomDuration, hold, inFlightTimeout, maxReplicas, moves, priority, requireLabels, "
                 "rolloutTimeout, scaleDown, scaleUp, scoring, signals, templates, tolerations, weight, "
                 "workerLostTimeout, workspaces)"
             ),

@@ -100,6 +100,14 @@ class RemoteBranches:
         theirs = (name for name in names if name != self.output and not name.startswith(self._clusters))
         return [name.removeprefix("refs/heads/") for name in theirs]
 
+    def heads(self, prefix: str) -> dict[str, CommitId]:
+        """List the branches of the remote whose full names begin so, with their commits."""
+        listed = self.runner.run(["ls-remote", "--heads", address.NAME, f"{prefix}*"], remote=True)
+        if listed.status:
+            raise self.failure(f"listing the branches of {self.remote.url}", listed)
+        lines = (line.split("\t") for line in listed.stdout.decode(errors="replace").splitlines())
+        return {name: CommitId(commit) for commit, name in lines if name.startswith(prefix)}
+
     def propose(self, branch: str) -> Proposal:
         """Fetch a branch by its full name, deep enough to find where it left the source branch."""
         name = branch.removeprefix("refs/heads/")

@@ -23,7 +23,8 @@ class RefUpdate:
     """The full name of the branch."""
     old: CommitId | None
     """The commit that it must have before; None if it must not exist."""
-    new: CommitId
+    new: CommitId | None
+    """None to remove it."""
 
 
 def begin(branches: RemoteBranches, moves: Sequence[RefUpdate]) -> Callable[[], None]:
@@ -37,7 +38,7 @@ def begin(branches: RemoteBranches, moves: Sequence[RefUpdate]) -> Callable[[], 
     leases = [f"--force-with-lease={move.branch}:{move.old or ''}" for move in moves]
     command = ["push", "--porcelain", "--progress", "--no-verify", *together, *leases, address.NAME]
     branches.doubtful = True
-    under_way = branches.runner.begin([*command, *(f"{move.new}:{move.branch}" for move in moves)], remote=True)
+    under_way = branches.runner.begin([*command, *(f"{move.new or ''}:{move.branch}" for move in moves)], remote=True)
 
     def end() -> None:
         done = under_way()

@@ -356,6 +356,18 @@ class GitRepository:
 
         return end
 
+    def heads(self, prefix: str) -> Mapping[str, CommitId]:
+        """List the branches of the remote whose names begin so, with their commits."""
+        heads = self._branches.heads(f"{branch_ref(prefix.rstrip('/'))}/")
+        return {name.removeprefix("refs/heads/"): commit for name, commit in heads.items()}
+
+    def move_head(self, branch: str, *, old: CommitId | None, new: CommitId | None) -> None:
+        """Make a branch of the remote that is neither of the two (`old` is None), or remove it (`new` is None).
+
+        Raises Conflict where it has another commit than expected, and InvalidInput where the remote refuses.
+        """
+        push.begin(self._branches, [RefUpdate(branch=branch_ref(branch), old=old, new=new)])()
+
     def rehearse_push(self) -> None:
         """Try to push as a dry run: the tip of the output branch, or that of the source branch before it begins."""
         tips = self.tips()

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 
 from reconciler.adapters.git.remote import Credentials, check_address
-from reconciler.adapters.git_host import HostedProject, hosted_project, login_headers
+from reconciler.adapters.git_host import HostAddress, find_host
 from reconciler.adapters.notification.sender import NotTaken
 from reconciler.core.notification.commit_status import SAME_AGAIN, StatusRequest, status_request
 from reconciler.core.notification.message import Uncertain
@@ -35,11 +35,12 @@ class CommitStatusSender:
         remark: Callable[[str], None],
         timeout: float,
     ) -> None:
-        self._remote = check_address(url, credentials)
+        check_address(url, credentials)
+        self._url, self._credentials = url, credentials
         self._token = token
         self._remark = remark
         self._timeout = timeout
-        self._host: HostedProject | None = None
+        self._host: HostAddress | None = None
 
     def ready(self) -> None:
         """Read the token. Raises NotTaken."""
@@ -59,7 +60,7 @@ class CommitStatusSender:
             raise NotTaken(str(error)) from error
 
     def _send(self, http: HttpClient, notice: Notice) -> None:
-        self._host = self._host or hosted_project(http, self._remote.url)
+        self._host = self._host or find_host(http, self._url, self._credentials)
         if self._host is None:
             raise NotTaken("the host of the fleet repository is none of GitHub, GitLab, Gitea and Forgejo over https")
         if notice.source is None:
@@ -80,7 +81,7 @@ class CommitStatusSender:
     def _judge(
         self,
         http: HttpClient,
-        host: HostedProject,
+        host: HostAddress,
         request: StatusRequest,
         answer: HttpAnswer,
         commit: CommitId,
@@ -102,7 +103,7 @@ class CommitStatusSender:
             )
         raise NotTaken(f"{host.software} answers {answer.status}")
 
-    def _headers(self, host: HostedProject) -> Mapping[str, str]:
+    def _headers(self, host: HostAddress) -> Mapping[str, str]:
         if self._token is None:
-            return login_headers(host.software, self._remote.credentials)
+            return host.headers()
         return {"Authorization": f"Bearer {self._token()}"}

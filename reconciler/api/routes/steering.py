@@ -91,7 +91,7 @@ def router(callers: Callers, backend: Backend) -> APIRouter:
             return plan_revert(inputs, placements, by=caller.name, reason=body.reason, everywhere=body.everywhere)
 
         if body.dry_run:
-            return answer(await run_in_threadpool(_draft, backend, busy, caller, decide))
+            return answer(await run_in_threadpool(draft_changes, backend, busy, caller, decide))
         return await _carry_out(backend, caller, Verb.REVERT, placements, steering)
 
     @routes.post(
@@ -115,7 +115,7 @@ def router(callers: Callers, backend: Backend) -> APIRouter:
             return plan_extension(inputs, placement, until, by=caller.name, reason=body.reason)
 
         if body.dry_run:
-            return answer(await run_in_threadpool(_draft, backend, busy, caller, decide))
+            return answer(await run_in_threadpool(draft_changes, backend, busy, caller, decide))
         return await _carry_out(backend, caller, Verb.EXTEND, placements, steering)
 
     return routes
@@ -169,16 +169,17 @@ async def _carry_out(
     result = await orders.execute(backend.queue, order)
     if result.carried is None:
         raise AssertionError("an order that is not denied has its commits")
-    return answer(await run_in_threadpool(_pushed, backend, caller, result.carried))
+    return answer(await run_in_threadpool(pushed_changes, backend, caller, result.carried))
 
 
-def _draft(backend: Backend, busy: OneAtATime, caller: Caller, decide: Callable[[PassInput], Plan]) -> Json:
+def draft_changes(backend: Backend, busy: OneAtATime, caller: Caller, decide: Callable[[PassInput], Plan]) -> Json:
+    """Return the commits that an order would make, as a dry run shows them."""
     with busy.of(caller), asked(backend.snapshot(), caller):
         document = plan_json(backend.answers, backend.answers.draft(decide, orders.author(caller)), caller, diff=False)
     return {name: value for name, value in document.items() if name != "supposed"}
 
 
-def _pushed(backend: Backend, caller: Caller, carried: CarriedOrder) -> Json:
+def pushed_changes(backend: Backend, caller: Caller, carried: CarriedOrder) -> Json:
     """Return the commits of an order, without what the rest of its pass has found."""
     report = replace(report_plan(carried.decision, carried.rendered), problems=(), wake_at=None)
     document = {

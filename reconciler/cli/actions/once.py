@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from contextlib import closing
 from datetime import timedelta
 
 import click
@@ -14,8 +15,11 @@ from reconciler.cli import options, printing
 from reconciler.cli.actions.plans.plan import plan_document, print_suppressed
 from reconciler.cli.actions.visibility import note_new_branch, warn_of_old_observations, warn_without_observations
 from reconciler.core.commits.cluster_branches import branches_of
-from reconciler.daemon.reconcile import Outcome, reconcile_once
+from reconciler.core.decide.steps.approval import uses_approval
+from reconciler.daemon.proposal_desk import numbered
+from reconciler.daemon.reconcile import Memory, Outcome, World, reconcile_once
 from reconciler.daemon.steer import retry_conflicts
+from reconciler.model.plan import ProposalChange
 from reconciler.settings import Settings
 from reconciler.text.to_json import json_value
 from reconciler.text.wording import count
@@ -29,8 +33,11 @@ def once(settings: Settings, form: options.Output) -> None:
     webhooks = EngineWebhooks(settings.notify)
     with app.connected(settings, webhooks) as (world, memory):
         outcome = retry_conflicts(lambda: reconcile_once(world, memory), random=random.random)
+        answered = _tend_proposals(settings, world, memory, outcome)
         note_new_branch(settings, outcome.decision.tips.output, world.repository)
     print_outcome(settings, outcome, form, empty="Nothing to change.")
+    if form == "table" and answered is not None:
+        print_outcome(settings, answered, form, empty="")
     if form == "table":
         print_suppressed(json_value(outcome.rendered.suppressed))
     warn_without_observations(settings)
@@ -38,6 +45,18 @@ def once(settings: Settings, form: options.Output) -> None:
     printing.problems(webhooks.close(LAST_WORDS))
     if printing.problems(outcome.problems):
         raise click.exceptions.Exit(1)
+
+
+def _tend_proposals(settings: Settings, world: World, memory: Memory, outcome: Outcome) -> Outcome | None:
+    """Give proposals their pull requests, and carry out what the host says of them; None where it says nothing."""
+    proposes = any(isinstance(change, ProposalChange) for change in outcome.rendered.changes)
+    if not proposes and not uses_approval(outcome.decision.inputs):
+        return None
+    with closing(app.proposal_desk(settings)) as desk:
+        orders = numbered(desk.tend())
+    if not orders:
+        return None
+    return retry_conflicts(lambda: reconcile_once(world, memory, orders=orders), random=random.random)
 
 
 def print_outcome(settings: Settings, outcome: Outcome, form: options.Output, *, empty: str) -> None:

@@ -1,4 +1,4 @@
-"""`revert`, `release`, `extend`, `rebalance` and `sweep`: commits that a person or a schedule asks for.
+"""`revert`, `release`, `extend`, `approve`, `reject`, `rebalance` and `sweep`: commits on order.
 
 Each drafts commits and pushes them, or with ``--dry-run`` prints them as `plan` does.
 """
@@ -19,6 +19,7 @@ from reconciler.cli import options, printing
 from reconciler.cli.actions.once import print_outcome, print_push
 from reconciler.cli.actions.plans.plan import print_plan, print_plan_document
 from reconciler.cli.actions.visibility import warn_without_observations
+from reconciler.core.decide.orders.approve import find_proposal, plan_approval, plan_rejection
 from reconciler.core.decide.orders.rebalance import rebalance as rebalance_shares
 from reconciler.core.decide.orders.steer import (
     UnknownPlacement,
@@ -152,6 +153,40 @@ def _print_answer(answer: Mapping[str, Any], form: options.Output, *, dry_run: b
         printing.json_out(plan)
     else:
         print_push(answer["lines"], answer["pushed"], answer["outputBranch"], tuple(answer["branches"]))
+
+
+def approve(settings: Settings, workload: str, *, reason: str, **flags: Unpack[options.CommitFlags]) -> None:
+    """Approve a burst that is proposed."""
+
+    def decide(inputs: PassInput, person: Identity) -> Plan:
+        return plan_approval(inputs, find_proposal(inputs.ledger.proposals, workload), by=person, reason=reason)
+
+    _commit_order(settings, decide, empty="Nothing to approve.", **flags)
+
+
+def reject(settings: Settings, workload: str, *, reason: str, **flags: Unpack[options.CommitFlags]) -> None:
+    """Refuse a burst that is proposed, and hold its workload."""
+
+    def decide(inputs: PassInput, person: Identity) -> Plan:
+        return plan_rejection(inputs, find_proposal(inputs.ledger.proposals, workload), by=person, reason=reason)
+
+    _commit_order(settings, decide, empty="Nothing to reject.", **flags)
+
+
+def approve_remotely(
+    client: Client, workload: str, *, reason: str, author: str | None, dry_run: bool, form: options.Output
+) -> None:
+    """Have a daemon approve a burst in the name of the token's owner."""
+    _refuse_author(author)
+    _print_answer(client.approve(workload, reason=reason, dry_run=dry_run), form, dry_run=dry_run, empty="Nothing.")
+
+
+def reject_remotely(
+    client: Client, workload: str, *, reason: str, author: str | None, dry_run: bool, form: options.Output
+) -> None:
+    """Have a daemon refuse a burst in the name of the token's owner."""
+    _refuse_author(author)
+    _print_answer(client.reject(workload, reason=reason, dry_run=dry_run), form, dry_run=dry_run, empty="Nothing.")
 
 
 def rebalance(settings: Settings, workload: str, *, reason: str, **flags: Unpack[options.CommitFlags]) -> None:

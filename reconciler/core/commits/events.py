@@ -21,13 +21,17 @@ from reconciler.model.ids import ClusterName, CommitId, WorkloadId
 from reconciler.model.placement import Phase, Placement
 from reconciler.model.plan import (
     Amend,
+    Approve,
     Change,
     Close,
+    EndProposal,
     Extend,
     Forget,
     Hold,
     Move,
     Place,
+    ProposalChange,
+    Propose,
     Reason,
     Receive,
     Release,
@@ -47,6 +51,13 @@ _REQUESTS: Mapping[type[RequestChange], EventKind] = {
     Amend: EventKind.REQUEST_CHANGED,
     Close: EventKind.REQUEST_CLOSED,
     Forget: EventKind.REQUEST_FORGOTTEN,
+}
+
+
+_PROPOSALS: Mapping[type[ProposalChange], EventKind] = {
+    Propose: EventKind.PROPOSED,
+    Approve: EventKind.APPROVED,
+    EndProposal: EventKind.PROPOSAL_ENDED,
 }
 
 
@@ -162,6 +173,8 @@ def _kind(change: Change) -> EventKind:
             return EventKind.RELEASED
         case Restore():
             return EventKind.RESTORED
+        case Propose() | Approve() | EndProposal():
+            return _PROPOSALS[type(change)]
         case _:
             return _REQUESTS[type(change)]
 
@@ -182,6 +195,9 @@ def _subject(change: Change) -> tuple[WorkloadId, tuple[ClusterName, ...], int, 
         case Release(workload=workload, restraints=restraints):
             clusters = {restraint.cluster for restraint in restraints if restraint.cluster is not None}
             return workload, tuple(sorted(clusters)), 0, 0
+        case Propose(proposal=proposal) | Approve(proposal=proposal) | EndProposal(proposal=proposal):
+            places = {placement.cluster for placement in proposal.placements}
+            return proposal.workload, tuple(sorted(places)), 0, proposal.replicas
         case _:
             record = message_parts.record_of(change)
             return record.workload, record.request.clusters, 0, 0

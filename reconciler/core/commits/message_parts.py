@@ -4,10 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from reconciler.core.decide.state.gate import describe_places
+from reconciler.model.approval import BurstProposal, ProposalEnd
 from reconciler.model.placement import Placement
-from reconciler.model.plan import Amend, Close, Forget, Receive, RequestChange, Shortage
+from reconciler.model.plan import (
+    Amend,
+    Approve,
+    Close,
+    EndProposal,
+    Forget,
+    ProposalChange,
+    Propose,
+    Receive,
+    RequestChange,
+    Shortage,
+)
 from reconciler.model.request import Asker, RequestRecord
 from reconciler.model.units import format_duration
+from reconciler.text.timestamps import format_time
 from reconciler.text.wording import as_clause, count, is_gpu, models_in_selector, resource_label, sanitize, sentence
 
 
@@ -58,6 +72,67 @@ def request_paragraphs(change: RequestChange) -> Iterator[str]:
         yield from (sentence(note) for note in change.notes)
     if isinstance(change, Close):
         yield "It stays in the ledger, and nothing of it begins again."
+
+
+def proposal_subject(change: ProposalChange) -> str:
+    """Write the first line of a change's commit message."""
+    proposal = change.proposal
+    what = describe_places(proposal.placements)
+    match change:
+        case Propose(before=None):
+            return f"propose({proposal.workload}): {what}"
+        case Propose():
+            return f"propose({proposal.workload}): its pull request"
+        case Approve():
+            return f"approve({proposal.workload}): {what}"
+        case EndProposal(why=why):
+            return f"proposal({proposal.workload}): {_PROPOSAL_ENDS[why]}"
+
+
+_PROPOSAL_ENDS = {
+    ProposalEnd.APPROVED: "approved, and placed",
+    ProposalEnd.NOT_PLACED: "approved, and not placed",
+    ProposalEnd.REFUSED: "refused",
+    ProposalEnd.TIMED_OUT: "nobody answered in time",
+    ProposalEnd.WITHDRAWN: "withdrawn",
+    ProposalEnd.REPLACED: "replaced by another",
+    ProposalEnd.TOO_LATE: "approved too late",
+}
+
+
+def proposal_reason(change: ProposalChange) -> str:
+    """Say why, for the middle of a sentence."""
+    match change:
+        case Propose(proposal=proposal, before=None):
+            return as_clause(proposal.reason)
+        case Propose(proposal=proposal):
+            return as_clause(proposal.pull_request)
+        case Approve(detail=detail) | EndProposal(detail=detail):
+            return as_clause(detail)
+
+
+def proposal_paragraphs(change: ProposalChange) -> Iterator[str]:
+    """Yield the paragraphs of a commit's body, one line each, still unbroken."""
+    yield sentence(proposal_reason(change))
+    if isinstance(change, Propose) and change.before is None:
+        yield from proposal_terms(change.proposal)
+
+
+def proposal_terms(proposal: BurstProposal) -> Iterator[str]:
+    """Yield what a proposal would bring, what it costs, how long it lasts and until when it stands."""
+    for placement in proposal.placements:
+        beside = f", beside {placement.beside} there" if placement.beside else ""
+        price = placement.price_per_gpu_hour
+        cost = "an unknown price" if price is None else f"{price:.2f} $/GPU-h, {price * placement.gpus:.2f} $/h"
+        yield (
+            f"{sanitize(placement.where)}: {count(placement.replicas, 'replica')}{beside},"
+            f" {count(placement.gpus, 'GPU')}, {cost}, for {format_duration(placement.duration)}."
+        )
+    total = proposal.dollars_per_hour
+    if len(proposal.placements) > 1 and total is not None:
+        yield f"In all {count(proposal.gpus, 'GPU')}, {total:.2f} $/h."
+    yield sentence(proposal.renewals)
+    yield f"It stands until {format_time(proposal.until)}."
 
 
 MAX_CAUSES = 5

@@ -15,13 +15,17 @@ from reconciler.core.workloads import replica_count
 from reconciler.model.ids import CommitId
 from reconciler.model.placement import Placement, Restraint, RestraintKind, place_name
 from reconciler.model.plan import (
+    Approve,
     Change,
     Choice,
+    EndProposal,
     EndReason,
     Extend,
     Hold,
     Move,
     Place,
+    ProposalChange,
+    Propose,
     Refusal,
     Release,
     RequestChange,
@@ -59,6 +63,8 @@ def subject(change: Change) -> str:
     """Write the first line of a change's commit message."""
     if isinstance(change, RequestChange):
         return message_parts.subject(change)
+    if isinstance(change, ProposalChange):
+        return message_parts.proposal_subject(change)
     match change:
         case Place(placement=placement):
             return placed(placement)
@@ -119,6 +125,8 @@ def line(change: Change) -> str:
     """Tell a change in one line of a terminal: what, and in brackets why."""
     if isinstance(change, RequestChange):
         return _with(subject(change), message_parts.request_reason(change))
+    if isinstance(change, ProposalChange):
+        return _with(subject(change), message_parts.proposal_reason(change))
     match change:
         case Place(placement=placement, shortage=shortage, choice=choice, detail=detail):
             if shortage is None:
@@ -209,6 +217,11 @@ def _reason_paragraphs(change: Change) -> Iterable[str]:
             yield sentence(detail)
             yield "To change what is deployed, change the template: the next resize takes it up."
             yield "To end a placement, delete its directory."
+        case EndProposal(restraint=restraint):
+            yield from message_parts.proposal_paragraphs(change)
+            yield held(restraint)
+        case Propose() | Approve():
+            yield from message_parts.proposal_paragraphs(change)
         case _:
             yield from message_parts.request_paragraphs(change)
 

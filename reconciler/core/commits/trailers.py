@@ -11,17 +11,23 @@ from datetime import datetime
 from enum import StrEnum
 
 from reconciler.core.commits import message_parts
+from reconciler.core.ledger.proposal_record import proposal_id
+from reconciler.model.approval import BurstProposal
 from reconciler.model.ids import CommitId, WorkloadId
 from reconciler.model.placement import Placement
 from reconciler.model.plan import (
     Amend,
+    Approve,
     Change,
     Close,
+    EndProposal,
     Extend,
     Forget,
     Hold,
     Move,
     Place,
+    ProposalChange,
+    Propose,
     Receive,
     Release,
     RequestChange,
@@ -40,6 +46,7 @@ class Trailer(StrEnum):
     ACTION = "Overspill-Action"
     PLACEMENT = "Overspill-Placement"  # workspace/name
     REQUEST = "Overspill-Request"  # workspace/name
+    PROPOSAL = "Overspill-Proposal"  # workspace/name-id
     CLUSTER = "Overspill-Cluster"
     SUBSET = "Overspill-Subset"  # of a WorkloadSpread
     EXPIRES = "Overspill-Expires"  # when the placement, or a hold, ends
@@ -81,6 +88,9 @@ class Action(StrEnum):
     AMEND = "Amend"
     CLOSE = "Close"
     FORGET = "Forget"
+    PROPOSE = "Propose"
+    APPROVE = "Approve"
+    END_PROPOSAL = "EndProposal"
 
 
 _ACTIONS: Mapping[type[Change], Action] = {
@@ -96,6 +106,9 @@ _ACTIONS: Mapping[type[Change], Action] = {
     Amend: Action.AMEND,
     Close: Action.CLOSE,
     Forget: Action.FORGET,
+    Propose: Action.PROPOSE,
+    Approve: Action.APPROVE,
+    EndProposal: Action.END_PROPOSAL,
 }
 
 _BY_VALUE: Mapping[str, Action] = {value.value: value for value in Action}
@@ -157,9 +170,19 @@ def _common(change: Change) -> list[Pair]:
             return _placement(placement, done, restraint.until)
         case Receive() | Amend() | Close() | Forget():
             return [(Trailer.REQUEST, str(message_parts.record_of(change).workload)), done]
+        case Propose(proposal=proposal) | Approve(proposal=proposal) | EndProposal(proposal=proposal):
+            clusters = sorted({placement.cluster for placement in proposal.placements})
+            named = (Trailer.PROPOSAL, proposal_name(proposal))
+            until = (Trailer.EXPIRES, format_time(proposal.until))
+            return [named, done, *((Trailer.CLUSTER, cluster) for cluster in clusters), until]
         case _:
             placement = _left(change)
             return _placement(placement, done, placement.expires_at)
+
+
+def proposal_name(proposal: BurstProposal) -> str:
+    """Return the name of a proposal in trailers: ``llm/vllm-3f0a90c17d2b``."""
+    return f"{proposal.workload}-{proposal_id(proposal)}"
 
 
 def _placement(placement: Placement, done: Pair, until: datetime) -> list[Pair]:
@@ -181,6 +204,8 @@ def _specific(change: Change) -> list[Pair]:
             source = (Trailer.MOVED_FROM, str(before.cluster))
             replaces = [] if before.id == after.id else [(Trailer.REPLACES, before.id)]
             return [(Trailer.WHY, why.value), source, *_request(after.workload), *replaces]
+        case EndProposal(why=why):
+            return [(Trailer.WHY, why.value)]
         case Place() | Extend() | Restore():
             return _request(_left(change).workload)
         case _:
@@ -212,4 +237,4 @@ def _made_from(change: Change) -> str:
 
 def _digest(change: Change) -> str:
     """Return the digest of the files that a change writes or removes, if it touches any."""
-    return "" if isinstance(change, (Hold, Release, RequestChange)) else _left(change).digest
+    return "" if isinstance(change, (Hold, Release, RequestChange, ProposalChange)) else _left(change).digest

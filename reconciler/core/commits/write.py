@@ -16,23 +16,28 @@ from reconciler.core.commits.templates import RenderedTemplate, RenderedTemplate
 from reconciler.core.commits.trailers import Action, Trailer, write_trailers
 from reconciler.core.decide.state.pass_input import PassInput, Unwritable
 from reconciler.core.engines import ENGINES, Deployment, Engine, anchor_path, engine, placement_files, target_namespace
-from reconciler.core.ledger import placement_record, request_record, restraints
+from reconciler.core.ledger import placement_record, proposal_record, request_record, restraints
 from reconciler.core.signals.past_demand import write_levels
 from reconciler.core.spread.inject import placement_injection
 from reconciler.errors import Bug, InvalidInput, Problem
+from reconciler.model.approval import ProposalEnd
 from reconciler.model.demand import Demand
 from reconciler.model.ids import BlobId, ClusterName, WorkloadId
 from reconciler.model.placement import Placement, Restraint
 from reconciler.model.plan import (
     Amend,
+    Approve,
     Change,
     Close,
+    EndProposal,
     Extend,
     Forget,
     Hold,
     Move,
     Place,
     Plan,
+    ProposalChange,
+    Propose,
     Reason,
     Receive,
     Release,
@@ -287,6 +292,21 @@ class _Writer:
                 self._keep(change, kept)
             case Forget(record=kept):
                 self._close(change, removes=(request_record.request_path(kept.workload),))
+            case Propose() | Approve() | EndProposal():
+                self._write_proposal(change)
+
+    def _write_proposal(self, change: ProposalChange) -> None:
+        match change:
+            case Propose(proposal=proposal):
+                path = checked_path(proposal_record.proposal_path(proposal.workload))
+                self._close(change, writes={path: proposal_record.write_proposal(proposal)})
+            case Approve(proposal=proposal):
+                path = checked_path(proposal_record.approval_path(proposal))
+                self._close(change, writes={path: proposal_record.write_approval(proposal)})
+            case EndProposal(proposal=proposal, why=why, approvals=approvals, restraint=restraint):
+                own = () if why is ProposalEnd.TOO_LATE else (proposal_record.proposal_path(proposal.workload),)
+                begun = (proposal.workload, (restraint,), ()) if restraint is not None else None
+                self._close(change, removes=(*own, *approvals), ledger=begun)
 
     def _keep(self, change: Receive | Amend | Close, kept: RequestRecord) -> None:
         """Write a request's record, or note why it cannot be written."""
@@ -376,7 +396,9 @@ class _Writer:
                 removes = (*removes, path)
         self.changes.append(change)
         person = (
-            change.author if isinstance(change, Extend | Revert | Release | Receive | Amend | Close | Forget) else None
+            change.author
+            if isinstance(change, Extend | Revert | Release | Receive | Amend | Close | Forget | Approve | EndProposal)
+            else None
         )
         self._commit(message, key=messages.subject(change), removes=removes, writes=files, author=person)
 
@@ -418,6 +440,8 @@ def _workload(change: Change) -> WorkloadId:
             return drifted.placement.workload
         case Receive(record=record) | Forget(record=record) | Amend(after=record) | Close(after=record):
             return record.workload
+        case Propose(proposal=proposal) | Approve(proposal=proposal) | EndProposal(proposal=proposal):
+            return proposal.workload
 
 
 def _recorded_change(

@@ -13,8 +13,10 @@ from functools import partial
 from reconciler.bulkhead import Seam, attempt
 from reconciler.core.decide.candidates.finder import CandidateFinder
 from reconciler.core.decide.orders.api_orders import carry_out_orders
+from reconciler.core.decide.state.gate import NO_GATES, Bursts, Gates
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.decide.state.working_plan import Frozen, WorkingPlan
+from reconciler.core.decide.steps.approval import propose_bursts, settle_gates, settle_proposals, uses_approval
 from reconciler.core.decide.steps.close_requests import close_finished
 from reconciler.core.decide.steps.end import end_expired, end_unwanted, move_excluded
 from reconciler.core.decide.steps.failed import end_failed
@@ -51,27 +53,34 @@ def decide(inputs: PassInput) -> Plan:
     A workload of which no decision can be made, since an exception that nothing foresaw gets in the way, keeps its
     placements until they expire; the pass is decided anew without it, as if it had not begun with it. Orders alike.
     """
+    if uses_approval(inputs):
+        return settle_gates(inputs, partial(_decide_turns, inputs))
+    return _decide_turns(inputs, NO_GATES)[0]
+
+
+def _decide_turns(inputs: PassInput, gates: Gates) -> tuple[Plan, Bursts]:
     in_order = InOrder()
-    plan = _decide(inputs, partial(_decide_all, rule=in_order))
-    return _decide(inputs, partial(_decide_all, rule=ToQuota(in_order.quotas))) if in_order.quotas else plan
+    decided = _decide(inputs, partial(_decide_all, rule=in_order), gates)
+    return _decide(inputs, partial(_decide_all, rule=ToQuota(in_order.quotas)), gates) if in_order.quotas else decided
 
 
-def _decide(inputs: PassInput, steps: Callable[[WorkingPlan], None]) -> Plan:
+def _decide(inputs: PassInput, steps: Callable[[WorkingPlan], None], gates: Gates = NO_GATES) -> tuple[Plan, Bursts]:
     """Decide, anew with those frozen of which a decision has failed, until none fails any more."""
     frozen: Frozen = {}
     for _ in range(_ROUNDS):
-        working_plan = WorkingPlan(inputs, frozen)
+        working_plan = WorkingPlan(inputs, frozen, gates)
         steps(working_plan)
         failed = {about: bug for about, bug in working_plan.bugs.items() if about not in frozen}
         if not failed:
-            return working_plan.plan()
+            return working_plan.plan(), working_plan.bursts
         frozen = {**frozen, **failed}
-    return replace(sweep(inputs), bugs=tuple(frozen.values()))
+    return replace(sweep(inputs), bugs=tuple(frozen.values())), {}
 
 
 def _decide_all(working_plan: WorkingPlan, rule: Rule) -> None:
     _note_frozen(working_plan)
     _follow_people(working_plan.inputs, working_plan)
+    settle_proposals(working_plan.inputs, working_plan)
     finder = CandidateFinder(working_plan.inputs, working_plan)
     _end_and_move(working_plan.inputs, working_plan, finder)
     _begin(working_plan.inputs, working_plan, finder, rule)
@@ -129,6 +138,7 @@ def _begin(inputs: PassInput, working_plan: WorkingPlan, finder: CandidateFinder
         working_plan,
         shares,
     )
+    propose_bursts(inputs, working_plan)
     renew_needed(inputs, working_plan, finder, waiting)
     wake_to_renew(inputs, working_plan)
     change = attempt(Seam.SIGNAL, "schedules", lambda: next_signal_change(inputs.reach.scheduled(), inputs.now))
@@ -151,7 +161,7 @@ def receive(inputs: PassInput, held: tuple[Suppressed, ...]) -> Plan:
     `held` is what the last whole pass suppressed, which stays so for all workloads that are not changed here. Manual
     changes come first all the same: a later commit would hide them.
     """
-    plan = _decide(inputs, _receive)
+    plan, _ = _decide(inputs, _receive)
     changed = {answer.workload for answer in plan.answers.values() if answer.change is not None}
     still = (suppressed for suppressed in held if suppressed.workload not in changed)
     return replace(plan, suppressed=(*plan.suppressed, *still), wake_at=inputs.now)

@@ -57,6 +57,7 @@ _QUEUED = frozenset(
         Reason.HELD,
         Reason.COOLING_DOWN,
         Reason.OVER_BUDGET,
+        Reason.AWAITING_APPROVAL,
     }
 )
 _KEPT = frozenset({Reason.SCALE_DOWN_WINDOW, Reason.SIGNAL_UNHEARD, Reason.PRIMARY_UNSEEN})

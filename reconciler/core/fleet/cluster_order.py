@@ -107,6 +107,7 @@ class ClusterOrder:
         self._scheduled: tuple[BurstPolicy, ...] | None = None
         self._adaptive: tuple[WorkloadId, ...] | None = None
         self._renews: bool | None = None
+        self._approval: bool | None = None
         self._spot: bool | None = None
         self.makers = ObjectOwners(desired)
         self.drafts = SubsetDrafts(desired)
@@ -129,6 +130,7 @@ class ClusterOrder:
         other._allowed, other._named = self._allowed, self._named
         # Requests have neither schedules nor spreads, and are not renewed.
         other._scheduled, other._adaptive, other._renews = self._scheduled, self._adaptive, self._renews
+        other._approval = self._approval
         other.drafts, other.refusals = self.drafts, self.refusals
         other.burst_kinds, other._kinds, other._numbers = self.burst_kinds, self._kinds, self._numbers
         other.likenesses, other.usual_kinds = self.likenesses, self.usual_kinds
@@ -190,6 +192,12 @@ class ClusterOrder:
         if self._renews is None:
             self._renews = any(policy.renew is not Renewal.NEVER for policy in self._desired.policies.values())
         return self._renews
+
+    def asks_approval(self) -> bool:
+        """Tell whether any policy that governs a workload has bursts approved."""
+        if self._approval is None:
+            self._approval = any(policy.approval is not None for policy in self._desired.policies.values())
+        return self._approval
 
     def has_spot_prices(self) -> bool:
         """Tell whether any cluster has a price of its own for spot nodes."""

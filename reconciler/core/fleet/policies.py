@@ -263,6 +263,9 @@ def _report_unknown(work: FleetObjects, placed: DeclaredValue[BurstPolicyFile], 
     homes = homes or [*desired.workspaces.values()]
     usable = {name for home in homes for name in home.clusters if name != home.primary}
     work.report_unknown(placed, "Cluster", candidates, desired.clusters, usable=usable)
+    if spec.approval is not None:
+        approved = name_locations(("spec", "approval", "clusters"), spec.approval.clusters)
+        work.report_unknown(placed, "Cluster", approved, desired.clusters, usable=usable)
     for index, candidate in enumerate(() if "Cluster" in work.excused else spec.clusters):
         labels = candidate.match_labels.items()
         if candidate.name is None and not any(

@@ -13,9 +13,11 @@ from dataclasses import dataclass, field
 from reconciler.bulkhead import Seam, attempt
 from reconciler.core.engines import DIRECTORIES, PARTS, engine
 from reconciler.core.ledger.placement_record import digest, read_placement, read_spec
+from reconciler.core.ledger.proposal_record import read_approval, read_proposal
 from reconciler.core.ledger.request_record import read_request, request_path
 from reconciler.core.ledger.restraints import read_restraints
 from reconciler.errors import Bug, InvalidInput, Problem
+from reconciler.model.approval import Approval, BurstProposal
 from reconciler.model.ids import CommitId, TemplateName, WorkloadId, WorkspaceName, is_name
 from reconciler.model.ledger import Drift, Ledger, Placements
 from reconciler.model.placement import Origin, Placement, Restraint
@@ -30,6 +32,8 @@ _PLACEMENT = re.compile(r"(clusters/[^/]+/[^/]+)/placement\.yaml")
 _LEDGER = re.compile(r"ledger/([^/]+)/([^/]+)\.yaml")
 _REQUEST = re.compile(r"ledger/([^/]+)/requests/(?:.+/)?([^/]+)\.yaml")
 """Also matches moved records, at any depth: the move is reported, and the request blocked meanwhile."""
+_PROPOSAL = re.compile(r"ledger/([^/]+)/proposals/([^/]+)\.yaml")
+_APPROVAL = re.compile(r"ledger/([^/]+)/approvals/([^/]+)-[0-9a-f]+\.yaml")
 _BESIDE = re.compile(rf"(clusters/[^/]+)/(?:{'|'.join(map(re.escape, DIRECTORIES))})/([^/]+)\.yaml")
 _BESIDE_MARKS = tuple(f"/{directory}/" for directory in DIRECTORIES)
 _ANCHOR = re.compile(rf"clusters/[^/]+/(?:{'|'.join(map(re.escape, DIRECTORIES))})/_anchor\.yaml")
@@ -66,7 +70,7 @@ class BrokenRecord:
     traced: bool = False
 
 
-Record = Placement | RestraintsRecord | RequestRecord | AnchorRecord | BrokenRecord
+Record = Placement | RestraintsRecord | RequestRecord | BurstProposal | Approval | AnchorRecord | BrokenRecord
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,6 +80,8 @@ class LedgerRecords:
     placements: Placements = field(default_factory=Placements)
     requests: SortedMap[WorkloadId, RequestRecord] = field(default_factory=SortedMap)
     restraints: SortedMap[WorkloadId, tuple[Restraint, ...]] = field(default_factory=SortedMap)
+    proposals: SortedMap[WorkloadId, BurstProposal] = field(default_factory=SortedMap)
+    approvals: SortedMap[str, Approval] = field(default_factory=SortedMap)
     broken: SortedMap[str, BrokenRecord] = field(default_factory=SortedMap)
     anchored: frozenset[str] = frozenset()
 
@@ -89,6 +95,8 @@ class LedgerRecords:
         placements: dict[str, Placement] = {}
         restraints: dict[WorkloadId, tuple[Restraint, ...]] = {}
         requests: dict[WorkloadId, RequestRecord] = {}
+        proposals: dict[WorkloadId, BurstProposal] = {}
+        approvals: dict[str, Approval] = {}
         broken: dict[str, BrokenRecord] = {}
         for path, record in files.items():
             if isinstance(record, Placement):
@@ -97,6 +105,10 @@ class LedgerRecords:
                 restraints[record.workload] = record.restraints
             elif isinstance(record, RequestRecord):
                 requests[record.workload] = record
+            elif isinstance(record, BurstProposal):
+                proposals[record.workload] = record
+            elif isinstance(record, Approval):
+                approvals[path] = record
             elif isinstance(record, BrokenRecord):
                 broken[path] = record
         owners = ((path, _workload_of(path)) for path in files)
@@ -108,12 +120,16 @@ class LedgerRecords:
         ]
         written = [workload for workload in named if not workload.request]
         asked = [workload for workload in named if workload.request]
+        proposed = [workload for path in files if (workload := _named(_PROPOSAL, path)) is not None]
+        approved = [path for path in files if _APPROVAL.fullmatch(path) is not None]
         anchored = {record.path for record in files.values() if isinstance(record, AnchorRecord)}
         gone = [path for path, record in files.items() if record is None]
         return LedgerRecords(
             placements=self.placements.changed(placements, (path.removesuffix("/placement.yaml") for path in files)),
             requests=self.requests.changed(requests, asked) if asked else self.requests,
             restraints=self.restraints.changed(restraints, written) if written else self.restraints,
+            proposals=self.proposals.changed(proposals, proposed) if proposed else self.proposals,
+            approvals=self.approvals.changed(approvals, approved) if approved else self.approvals,
             broken=self.broken.changed(broken, files) if self.broken or broken else self.broken,
             anchored=self.anchored.difference(gone) | anchored,
         )
@@ -128,6 +144,8 @@ def is_record(path: str) -> bool:
         _PLACEMENT.fullmatch(path) is not None
         or _LEDGER.fullmatch(path) is not None
         or _REQUEST.fullmatch(path) is not None
+        or _PROPOSAL.fullmatch(path) is not None
+        or _APPROVAL.fullmatch(path) is not None
         or _ANCHOR.fullmatch(path) is not None
     )
 
@@ -178,12 +196,16 @@ def _read_record(data: bytes, path: str) -> Record:
         return read_placement(data, path)
     if _REQUEST.fullmatch(path) is not None:
         return read_request(data, path)
+    if _PROPOSAL.fullmatch(path) is not None:
+        return read_proposal(data, path)
+    if _APPROVAL.fullmatch(path) is not None:
+        return read_approval(data, path)
     workload, restraints = read_restraints(data, path)
     return RestraintsRecord(workload=workload, restraints=restraints)
 
 
 def _broken_record(data: bytes, path: str, problems: tuple[Problem, ...]) -> BrokenRecord:
-    return BrokenRecord(problems=problems, workload=_workload_of(path) or _annotated_workload(data))
+    return BrokenRecord(problems=problems, workload=_owner(path) or _annotated_workload(data))
 
 
 def is_foreign_edit(placement: Placement, files: Mapping[str, bytes], changed: Collection[str]) -> bool:
@@ -229,6 +251,8 @@ def assemble_ledger(commit: CommitId, records: LedgerRecords, drifted: Sequence[
         placements=placements,
         requests=records.requests,
         restraints=records.restraints,
+        proposals=records.proposals,
+        approvals=records.approvals,
         drifted=tuple(drifted),
         problems=tuple(problem for record in broken for problem in record.problems),
         blocked=frozenset(record.workload for record in broken if record.workload is not None),
@@ -242,6 +266,19 @@ def _workload_of(path: str) -> WorkloadId | None:
     if match is None or not (is_name(match[1]) and is_name(match[2])):
         return None
     return WorkloadId(WorkspaceName(match[1]), TemplateName(match[2]), request=match.re is _REQUEST)
+
+
+def _owner(path: str) -> WorkloadId | None:
+    """Return the workload that a ledger file of any kind is about, by its path."""
+    return _workload_of(path) or _named(_PROPOSAL, path) or _named(_APPROVAL, path)
+
+
+def _named(pattern: re.Pattern[str], path: str) -> WorkloadId | None:
+    """Return the workload that the path of a proposal or an approval names."""
+    match = pattern.fullmatch(path)
+    if match is None or not (is_name(match[1]) and is_name(match[2])):
+        return None
+    return WorkloadId(WorkspaceName(match[1]), TemplateName(match[2]))
 
 
 def _annotated_workload(data: bytes) -> WorkloadId | None:

@@ -6,14 +6,16 @@ from typing import Annotated, Literal
 
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
-from reconciler.core.schema.budget import BudgetFile
+from reconciler.core.schema.budget import BudgetFile, Dollars
 from reconciler.core.schema.signals import Signals
 from reconciler.core.schema.strict_model import Duration, Labels, Metadata, Name, Strict, Text, Window, refusal
 from reconciler.core.schema.taints import CheckedTolerationFile
 from reconciler.model import policy as model
+from reconciler.model.approval import ApprovalRule
 from reconciler.model.ids import ClusterName, WorkspaceName
 from reconciler.model.score import ScorerName, ScorerWeight
 from reconciler.model.units import format_duration
+from reconciler.model.workload import Json
 
 _DEFAULTS = model.BurstPolicy(name="defaults")
 
@@ -174,6 +176,45 @@ class BurstDurationFile(Strict):
         return self
 
 
+class ApprovalFile(Strict):
+    """Which bursts wait for an approval: all of them, or those to which any of these bounds applies."""
+
+    by: Literal["PullRequest"] = Field(
+        "PullRequest", description="By a pull request to the output branch, or by `overspill approve`."
+    )
+    above_gpus: Annotated[int, Field(ge=0)] | None = Field(
+        None, alias="aboveGPUs", description="Bursts that bring a workload to more GPUs outside its primary."
+    )
+    above_dollars_per_hour: Dollars | None = Field(
+        None,
+        description="Bursts that bring a workload to more dollars an hour outside its primary, or to an unknown price.",
+    )
+    clusters: list[Name] = Field([], description="Bursts to these clusters.")
+    stands_for: Duration = Field(
+        ApprovalRule().stands_for, description="How long a proposal stands; nothing is placed by it afterwards."
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _read_name(cls, value: Json) -> Json:
+        """Read `PullRequest` alone as all bursts."""
+        return {"by": value} if isinstance(value, str) else value
+
+    def value_of(self) -> ApprovalRule:
+        """Make the model's value."""
+        return ApprovalRule(
+            above_gpus=self.above_gpus,
+            above_dollars_per_hour=self.above_dollars_per_hour,
+            clusters=tuple(map(ClusterName, self.clusters)),
+            stands_for=self.stands_for,
+        )
+
+
+def _or_mode(schema: dict[str, Json]) -> None:
+    """Have editors accept the mode alone in place of the object."""
+    schema["anyOf"] = [{"const": "PullRequest"}, *schema["anyOf"]]
+
+
 class BurstPolicySpec(Strict):
     """When a workload may burst, where to, how far, and how long."""
 
@@ -241,6 +282,11 @@ class BurstPolicySpec(Strict):
     )
     budget: BudgetFile | None = Field(
         None, description="Dollars that the bursts of all workloads of the policy together may cost."
+    )
+    approval: ApprovalFile | None = Field(
+        None,
+        description="Bursts that wait for an approval; `PullRequest` for all of them.",
+        json_schema_extra=_or_mode,
     )
     signals: Signals = Field([], description="Signals that ask for replicas in addition to unschedulable pods.")
 
@@ -322,5 +368,6 @@ class BurstPolicyFile(Strict):
             headroom=spec.headroom,
             headroom_duration=spec.headroom_duration,
             budget=None if spec.budget is None else spec.budget.value_of(),
+            approval=None if spec.approval is None else spec.approval.value_of(),
             signals=tuple(signal.value_of() for signal in spec.signals),
         )

@@ -1,4 +1,4 @@
-"""The bodies of the calls that revert and extend placements."""
+"""The bodies of the calls that revert and extend placements, and that answer proposals."""
 
 from __future__ import annotations
 
@@ -62,3 +62,11 @@ class ExtendBody(Strict):
         if (self.by is None) == (self.until is None):
             raise refusal("has not exactly one of by and until", "try by: 30m")
         return self
+
+
+class RulingBody(Strict):
+    """The body of ``POST /api/v1/approve`` and ``POST /api/v1/reject``."""
+
+    workload: _Placement = Field(description="The workload whose burst is proposed: `llm/vllm`, or its name alone.")
+    reason: str = Field("", max_length=1000, description="The reason, for the commit message.")
+    dry_run: bool = Field(False, description="Answer with the commits that would be made, and commit nothing.")

@@ -13,10 +13,12 @@ from reconciler.model.ledger import Drift
 from reconciler.model.placement import RestraintKind
 from reconciler.model.plan import (
     Change,
+    EndProposal,
     Extend,
     Hold,
     Move,
     Place,
+    ProposalChange,
     Release,
     RequestChange,
     Resize,
@@ -58,6 +60,8 @@ def _row(change: Change) -> PlanRow:
     """Return the row of a change."""
     if isinstance(change, RequestChange):
         return _request_row(change)
+    if isinstance(change, ProposalChange):
+        return _proposal_row(change)
     cells: tuple[int | str | None, datetime | None, str]
     match change:
         case Place(placement=placement, shortage=None, choice=choice, detail=detail):
@@ -111,6 +115,20 @@ def _row(change: Change) -> PlanRow:
 def _is_update(change: Change) -> bool:
     """Tell whether a change keeps the number of replicas and takes up another version of their source."""
     return isinstance(change, Resize) and replaces_source(change.before, change.after)
+
+
+def _proposal_row(change: ProposalChange) -> PlanRow:
+    """Return the row of a change to a proposal."""
+    proposal = change.proposal
+    stands = not isinstance(change, EndProposal)
+    return PlanRow(
+        action=type(change).__name__,
+        workload=proposal.workload,
+        cluster=", ".join(placement.where for placement in proposal.placements),
+        replicas=proposal.replicas if stands else None,
+        until=proposal.until if stands else None,
+        why=message_parts.proposal_reason(change),
+    )
 
 
 def _request_row(change: RequestChange) -> PlanRow:

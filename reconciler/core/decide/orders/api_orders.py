@@ -12,6 +12,7 @@ from datetime import timedelta
 from functools import partial
 
 from reconciler.core.capacity.pod_requirements import request_requirements
+from reconciler.core.decide.orders.approve import rule_on_order
 from reconciler.core.decide.orders.steer import (
     extend_on_request,
     moved_end,
@@ -20,7 +21,7 @@ from reconciler.core.decide.orders.steer import (
     revert_on_request,
 )
 from reconciler.core.decide.state.enrolment import notes, observed_clusters
-from reconciler.core.decide.state.order import Order, Steering
+from reconciler.core.decide.state.order import Order, Ruling, Steering
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.decide.state.working_plan import WorkingPlan
 from reconciler.core.decide.steps.close_requests import close
@@ -74,6 +75,8 @@ class _OrderExecution:
             return self._create(order)
         if order.steering is not None:
             return self._steer(order, order.steering)
+        if order.ruling is not None:
+            return self._rule(order, order.ruling)
         target = self._find(order)
         if isinstance(target, Answer):
             return target
@@ -349,6 +352,18 @@ class _OrderExecution:
         except InvalidInput as error:
             return _invalid(str(error), workload=placements[0].workload)
         return Answer(change=self.working_plan.position - 1, first=first, workload=placements[0].workload)
+
+    def _rule(self, order: Order, ruling: Ruling) -> Answer:
+        """Approve or refuse a proposal as the commands of these names do, or note its pull request."""
+        first, workload = self.working_plan.position, ruling.workload
+        if not order.may(workload.workspace):
+            return Answer(denial=Denial.MISSING, message=f"nothing of {workload} is proposed")
+        try:
+            rule_on_order(self.inputs, self.working_plan, order, ruling)
+        except InvalidInput as error:
+            return _invalid(str(error), workload=workload)
+        last = self.working_plan.position - 1
+        return Answer(change=last, first=first, workload=workload) if last >= first else Answer(workload=workload)
 
     # why not
 

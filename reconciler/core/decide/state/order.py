@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from reconciler.core.schema.egs.request import RequestDraft
-from reconciler.model.ids import WorkspaceName
+from reconciler.model.ids import WorkloadId, WorkspaceName
 from reconciler.model.request import Verb
 from reconciler.model.tree import Identity
 
@@ -27,8 +27,23 @@ class Steering:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Ruling:
+    """What is said of a proposal: yes, no, or which pull request it has."""
+
+    workload: WorkloadId
+    proposal: str = ""
+    """The id of the proposal; empty for whatever is proposed of the workload."""
+    reason: str = ""
+    pull_request: str = ""
+    """The URL of its pull request, of an order to note it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Order:
-    """An order of an API caller: to create, update, delete, release, revert or extend a placement."""
+    """An order of an API caller: to create, update, delete, release, revert or extend a placement.
+
+    Orders to approve or reject a proposal may come from the host of the fleet repository as well.
+    """
 
     number: int
     verb: Verb
@@ -47,6 +62,8 @@ class Order:
     """The digest of the idempotency key of a creation."""
     steering: Steering | None = None
     """Of a revert or an extension."""
+    ruling: Ruling | None = None
+    """Of an answer to a proposal."""
     request_id: str = ""
     """The id of the call, which its commit tells."""
     strict: bool = False

@@ -12,10 +12,12 @@ from typing import TypeAlias, TypeVar
 
 from reconciler.bulkhead import Seam, attempt
 from reconciler.core.capacity.scalable_nodes import longest_delay
+from reconciler.core.decide.state.gate import NO_GATES, Gates
 from reconciler.core.decide.state.in_flight import InFlight, flight_on
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.ledger.restraints import counts_as_move, is_in_force
 from reconciler.errors import Bug
+from reconciler.model.approval import ProposalEnd
 from reconciler.model.ids import ClusterName, WorkloadId, WorkspaceName
 from reconciler.model.ledger import PlacementGroup
 from reconciler.model.placement import Placement, Restraint, RestraintKind
@@ -23,6 +25,7 @@ from reconciler.model.plan import (
     Amend,
     Change,
     Close,
+    EndProposal,
     Extend,
     Forget,
     Hold,
@@ -73,6 +76,7 @@ _TURN_REASONS = frozenset(
         Reason.OVER_BUDGET,
         Reason.HELD,
         Reason.COOLING_DOWN,
+        Reason.AWAITING_APPROVAL,
     }
 )
 """Reasons that keep replicas from being placed in the turn of their workload; another turn takes them back."""
@@ -89,10 +93,17 @@ _NONE: Frozen = MappingProxyType({})
 class WorkingPlan:
     """The state of a pass that is being decided. Every change goes through `change`, so that later steps see it."""
 
-    def __init__(self, inputs: PassInput, frozen: Frozen = _NONE) -> None:
-        """Begin with the placements, requests and restraints of the ledger; nothing is decided on what is `frozen`."""
+    def __init__(self, inputs: PassInput, frozen: Frozen = _NONE, gates: Gates = NO_GATES) -> None:
+        """Begin with the placements, requests and restraints of the ledger; nothing is decided on what is `frozen`.
+
+        The turn of a workload with a gate places what the gate lets through.
+        """
         ledger, now = inputs.ledger, inputs.now
         self.frozen = frozen
+        self.gates = gates
+        self.bursts: dict[WorkloadId, list[Place | Resize]] = {}
+        """What turns have placed."""
+        self._ended_proposals: dict[WorkloadId, ProposalEnd] = {}
         self.bugs: dict[WorkloadId | int, Bug] = {}
         self.other_bugs: list[Bug] = []
         self._recorded = ledger.requests
@@ -171,12 +182,34 @@ class WorkingPlan:
             case Release(workload=workload, restraints=ended):
                 left = (restraint for restraint in self.restraints(workload) if restraint not in ended)
                 self._restraints[workload] = tuple(left)
+            case _:
+                self._change_records(change)
+
+    def _change_records(self, change: Change) -> None:
+        """Follow a change of a request or of a proposal; the others leave nothing that a step asks for."""
+        match change:
             case Receive(record=record) | Amend(after=record) | Close(after=record):
                 self._record(record)
             case Forget(record=record):
                 self._forget(record.workload)
+            case EndProposal(proposal=proposal, why=why, restraint=restraint):
+                if why is not ProposalEnd.TOO_LATE:
+                    self._ended_proposals[proposal.workload] = why
+                if restraint is not None:
+                    self._restrain(proposal.workload, restraint)
             case _:
                 pass
+
+    def burst(self, change: Place | Resize) -> None:
+        """Add what the turn of a workload places."""
+        workload = change.placement.workload if isinstance(change, Place) else change.after.workload
+        self.bursts.setdefault(workload, []).append(change)
+        self.change(change)
+
+    def proposal_ended(self, workload: WorkloadId, *, but_replaced: bool = False) -> bool:
+        """Tell whether this pass has ended the proposal of a workload, or refused it, so that none takes its place."""
+        why = self._ended_proposals.get(workload)
+        return why is not None and not (but_replaced and why is not ProposalEnd.REFUSED)
 
     def decide(self, about: WorkloadId | int, step: Callable[[], T], *, always: bool = False) -> T | None:
         """Make one decision about a workload, or carry out an order, behind the bulkhead; a frozen one gets none.

@@ -14,6 +14,7 @@ from reconciler.core.decide.assign.replicas_by_cluster import describe_label_val
 from reconciler.core.decide.assign.subset_limits import refuse_full_subset
 from reconciler.core.decide.candidates.finder import CandidateFinder
 from reconciler.core.decide.candidates.gang import gang_of, placement_needs
+from reconciler.core.decide.state.gate import may_not_move
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.decide.state.working_plan import WorkingPlan
 from reconciler.core.decide.steps import place_requests
@@ -57,6 +58,10 @@ def find_move(
     for candidate in finder.order(placement.workload):
         if candidate.cluster in avoided:
             refusals.append(avoided[candidate.cluster])
+            continue
+        unapproved = may_not_move(finder.inputs, placement, candidate.cluster)
+        if unapproved is not None:
+            refusals.append(unapproved)
             continue
         # Each candidate by itself: the placement that moves makes room for the GPR that begins.
         answer = finder.assess(template, policy, shape, candidate, placement.replicas, more_gprs=-1)
@@ -121,6 +126,9 @@ def _gang_move(
     least: bool,
 ) -> GangMove | Refusal:
     """Make the move of a gang to a candidate with room for all of it, or at `least` for its minimum; else refuse it."""
+    unapproved = may_not_move(inputs, placement, candidate.cluster)
+    if unapproved is not None:
+        return unapproved
     workload, desired = placement.workload, inputs.desired
     if workload.request:
         record = working_plan.requests[workload]

@@ -15,6 +15,7 @@ from datetime import datetime, timedelta
 
 from reconciler.core.decide.candidates.finder import CandidateFinder
 from reconciler.core.decide.candidates.gang import gang_of
+from reconciler.core.decide.state.gate import may_not_move
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.decide.state.working_plan import WorkingPlan
 from reconciler.core.decide.steps.end import make_move, make_revert
@@ -230,14 +231,19 @@ class _Relocation:
         answers = list[Candidate | Refusal]()
         ended = going == self._placement.replicas  # a placement that goes whole makes room for the GPR that begins
         for candidate in self.finder.order(self._placement.workload):
-            answer = avoided.get(candidate.cluster) or self.finder.assess_alike(
-                kind,
-                self._template,
-                self._policy,
-                self._shape,
-                candidate=candidate,
-                replicas=going,
-                more_gprs=-ended,
+            unapproved = may_not_move(self.inputs, self._placement, candidate.cluster)
+            answer = (
+                avoided.get(candidate.cluster)
+                or unapproved
+                or self.finder.assess_alike(
+                    kind,
+                    self._template,
+                    self._policy,
+                    self._shape,
+                    candidate=candidate,
+                    replicas=going,
+                    more_gprs=-ended,
+                )
             )
             answers.append(answer)
             if not isinstance(answer, Refusal) and answer.room >= going and not self._is_here(answer):

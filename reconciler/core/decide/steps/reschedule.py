@@ -18,6 +18,7 @@ from functools import partial
 from reconciler.core.capacity.scalable_nodes import longest_delay
 from reconciler.core.decide.assign.replicas_by_subset import assign_by_subset
 from reconciler.core.decide.candidates.finder import CandidateFinder
+from reconciler.core.decide.state.gate import may_not_move
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.decide.state.working_plan import WorkingPlan
 from reconciler.core.decide.steps.end import make_move, make_revert
@@ -158,7 +159,7 @@ class _Reschedule:
         if stays:
             after = lifecycle.resized_placement(placement, inputs.desired, inputs.now, stays)
             return Resize(before=placement, after=after, detail=detail, restraint=restraint)
-        if len(chosen) == 1:
+        if len(chosen) == 1 and may_not_move(inputs, placement, chosen[0].cluster) is None:
             return make_move(
                 inputs,
                 self.working_plan,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import cached_property, partial
 from itertools import accumulate
 
@@ -20,6 +20,7 @@ from reconciler.core.decide.candidates.filter import STALLED_REMEDY
 from reconciler.core.decide.candidates.finder import MOST, CandidateFinder, why_not
 from reconciler.core.decide.candidates.gang import gang_of
 from reconciler.core.decide.candidates.gpr_terms import has_gpr_templates, priority
+from reconciler.core.decide.state.gate import Gate, describe_waiting
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.decide.state.standing_burst import StandingBurst
 from reconciler.core.decide.state.working_plan import WorkingPlan
@@ -34,18 +35,20 @@ from reconciler.core.pods.node_affinity import required_labels
 from reconciler.core.signals.merge import due
 from reconciler.core.spread.placement_subset import cluster_subset
 from reconciler.core.workloads.single_run import RUNS_ONCE
+from reconciler.model.approval import BurstProposal
 from reconciler.model.candidate import Candidate
 from reconciler.model.capacity import ReplicaShape
 from reconciler.model.demand import Demand
 from reconciler.model.ids import ClusterName, WorkloadId
 from reconciler.model.placement import ClusterSubset, RestraintKind
-from reconciler.model.plan import Change, Choice, Place, Reason, Refusal, Resize, Shortage, Suppressed
+from reconciler.model.plan import Choice, Place, Reason, Refusal, Resize, Shortage, Suppressed
 from reconciler.model.policy import StrategyName
 from reconciler.model.units import Resources, format_duration
 from reconciler.model.workload import WorkloadTemplate
 from reconciler.text.wording import as_clause, count, join_names, sanitize
 
 _SHARED = "room is shared with others that wait"
+_APPROVED = "approved there"
 
 
 def burst_turns(
@@ -95,13 +98,14 @@ class _Bursts:
         """Return the turn of a burst."""
         demand = burst.demand
         workload, take = demand.workload, partial(self._take, burst)
+        gate = self.working_plan.gates.get(workload)
         return Turn(
             burst.priority,
             burst.since,
             workload,
             grow_if_short(self.working_plan, self.finder, workload, take) if self._may_grow else take,
             Share(0.0, burst.share),
-            burst.unit,
+            0 if gate is not None and gate.is_open else burst.unit,
             need=self._need,
         )
 
@@ -159,6 +163,8 @@ class _Bursts:
         if missing is None or demand.shape is None or burst.due_at is None or self.inputs.now < burst.due_at:
             return False
         if workload in working_plan.quotas or workload in working_plan.changed_workloads():
+            return False
+        if workload in working_plan.gates:
             return False
         # 2. It may be held back.
         if self._is_budgeted or workload in self.inputs.ledger.blocked or self._is_restrained(workload):
@@ -270,11 +276,20 @@ class _ScaleUp:
             return
         shape, missing = wanted
         self._note(burst, missing)
-        # 1. A gang goes whole to one cluster.
+        gate = self.working_plan.gates.get(self.demand.workload)
+        # 1. It waits for an approval.
+        if gate is not None and gate.is_closed:
+            self._await_approval(gate, shape)
+            return
+        # 2. It is approved, and goes to the clusters that were shown.
+        if gate is not None and gate.is_open and self.gang is None:
+            self._place_approved(gate.proposal, shape, missing)
+            return
+        # 3. A gang goes whole to one cluster.
         if self.gang is not None:
             self._place_gang(self.gang, shape, missing)
             return
-        # 2. Other replicas go to as many clusters as it takes.
+        # 4. Other replicas go to as many clusters as it takes.
         self._place(shape, missing)
 
     def _note(self, burst: StandingBurst, missing: int) -> None:
@@ -291,8 +306,11 @@ class _ScaleUp:
         To be called in a trial of the working plan.
         """
         wanted = self._wanted()
-        if wanted is None:
+        gate = self.working_plan.gates.get(self.demand.workload)
+        if wanted is None or (gate is not None and gate.is_closed):
             return Need(replicas=0)
+        if gate is not None and gate.is_open:
+            return None
         shape, missing = wanted
         workload = self.demand.workload
         template, policy = self.inputs.desired.templates[workload], self.inputs.desired.policies[workload]
@@ -400,7 +418,7 @@ class _ScaleUp:
         for candidate in assignment.chosen:
             choice = choices[candidate.key]
             lack = self._describe_shortage(candidate.replicas, missing, moving)
-            self.working_plan.change(self._change(candidate, choice, candidate.shape, refusals, lack))
+            self.working_plan.burst(self._change(candidate, choice, candidate.shape, refusals, lack))
             if candidate.replicas == candidate.room and copy is None:
                 refusals = (*refusals, _full(candidate, choice))
         left = missing - assignment.home - sum(candidate.replicas for candidate in assignment.chosen)
@@ -445,12 +463,59 @@ class _ScaleUp:
                 self.finder.capacity.take(cluster, candidate.shape, candidate.replicas)
         return choices
 
+    def _await_approval(self, gate: Gate, shape: ReplicaShape) -> None:
+        """Suppress replicas that wait for an approval, with what keeps those that were shown from being placed now."""
+        assessed = [] if self.gang is not None else self._assess_approved(gate.proposal, shape)
+        refusals = tuple(answer for answer in assessed if isinstance(answer, Refusal))
+        self._suppress(Reason.AWAITING_APPROVAL, describe_waiting(gate), gate.proposal.until, refusals=refusals)
+
+    def _place_approved(self, proposal: BurstProposal, shape: ReplicaShape, missing: int) -> None:
+        """Place what was shown, all of it or nothing."""
+        if missing < proposal.replicas:
+            message = f"{count(missing, 'replica')} of {proposal.replicas} may be placed now"
+            self._suppress(Reason.POLICY_LIMIT, message)
+            return
+        assessed = self._assess_approved(proposal, shape)
+        refusals = tuple(answer for answer in assessed if isinstance(answer, Refusal))
+        if refusals:
+            why = f"{refusals[0].where}: {as_clause(refusals[0].message)}"
+            self._suppress(Reason.NOTHING_FITS, why, refusals=refusals)
+            return
+        chosen = [answer for answer in assessed if isinstance(answer, Candidate)]
+        choices = self._choose(chosen)
+        lack = self._describe_shortage(proposal.replicas, proposal.replicas, Counter())
+        for candidate in chosen:
+            self.working_plan.burst(self._change(candidate, choices[candidate.key], candidate.shape, (), lack))
+
+    def _assess_approved(self, proposal: BurstProposal, shape: ReplicaShape) -> list[Candidate | Refusal]:
+        """Assess each cluster that was shown for the replicas that were shown there."""
+        workload = self.demand.workload
+        template, policy = self.inputs.desired.templates[workload], self.inputs.desired.policies[workload]
+        order = {candidate.key: candidate for candidate in self.finder.order(workload)}
+        answers: list[Candidate | Refusal] = []
+        begun = 0
+        for shown in proposal.placements:
+            candidate = order.get((shown.cluster, shown.subset))
+            if candidate is None:
+                message = f"policy {policy.name} does not burst there any more"
+                answers.append(
+                    Refusal(cluster=shown.cluster, subset=shown.subset, reason=Reason.NOT_IN_POLICY, message=message)
+                )
+                continue
+            answer = self.finder.assess(template, policy, shape, candidate, shown.replicas, more_gprs=begun)
+            begun += not shown.beside
+            if isinstance(answer, Candidate) and answer.room < shown.replicas:
+                message = f"has room for {answer.room} of {count(shown.replicas, 'replica')}"
+                answer = Refusal(cluster=shown.cluster, subset=shown.subset, reason=Reason.NO_CAPACITY, message=message)
+            answers.append(answer if isinstance(answer, Refusal) else answer.with_replicas(shown.replicas, _APPROVED))
+        return answers
+
     def _place_gang(self, gang: GangWorkload, shape: ReplicaShape, missing: int) -> None:
         """Place a gang on the first cluster that has room for all of it, or let it grow where it is.
 
         A gang has one cluster: replicas without room beside the others wait, and never go to another cluster.
         """
-        workload, order = self.demand.workload, self.finder.order(self.demand.workload)
+        workload, order = self.demand.workload, self._gang_order()
         newest = max(
             self.working_plan.of(workload),
             key=lambda placement: (placement.created_at, placement.name),
@@ -481,7 +546,7 @@ class _ScaleUp:
             choice = gang_placement.choose(self.finder, candidate, need, shape, workload, replicas=given)
             moving = count_rescheduled(self.working_plan, workload, self.inputs.now)
             lack = self._describe_shortage(given, given, moving)
-            self.working_plan.change(self._change(candidate, choice, shape, refusals, lack))
+            self.working_plan.burst(self._change(candidate, choice, shape, refusals, lack))
             if given < missing:
                 message = f"{candidate.cluster} may have {candidate.limit} at most, and a set has one cluster"
                 self._suppress(Reason.CLUSTER_LIMIT, message, short=missing - given)
@@ -496,6 +561,14 @@ class _ScaleUp:
         hint = f"; {first.cluster}: {as_clause(first.message)} ({first.remedy})" if first is not None else ""
         reason, message = why_not(refusals, f"{fits}{hint}")
         self._suppress(reason, message, self.finder.next_change(workload), short=missing, refusals=refusals)
+
+    def _gang_order(self) -> Sequence[Candidate]:
+        """Return the clusters that a gang may go to; of one that is approved, the one that was shown."""
+        order, gate = self.finder.order(self.demand.workload), self.working_plan.gates.get(self.demand.workload)
+        if gate is None or not gate.is_open:
+            return order
+        shown = {placement.cluster for placement in gate.proposal.placements}
+        return tuple(candidate for candidate in order if candidate.cluster in shown)
 
     def _first_within_limit(
         self, gang: GangWorkload, candidates: Sequence[Candidate], missing: int
@@ -520,12 +593,15 @@ class _ScaleUp:
         demand, now = self.demand, self.inputs.now
         policy = self.inputs.desired.policies[demand.workload]
         placed = self.working_plan.replicas(demand.workload)
-        due = replicas_due(demand, policy.scale_up_window, now)
+        gate = self.working_plan.gates.get(demand.workload)
+        # What was proposed has been missing for the window before, and need not be again.
+        window = timedelta() if gate is not None and gate.is_open else policy.scale_up_window
+        due = replicas_due(demand, window, now)
         missing = due - placed
         quota = self.working_plan.quotas.get(demand.workload)
         if quota is not None:
             missing = min(missing, max(0, quota - placed))
-        due_at = next_due(demand, policy.scale_up_window, now) if due < demand.missing else None
+        due_at = next_due(demand, window, now) if due < demand.missing else None
         if due_at is not None and self.gang is not None:
             missing = 0
         if due_at is not None:
@@ -575,7 +651,7 @@ class _ScaleUp:
         shape: ReplicaShape,
         refusals: tuple[Refusal, ...],
         lack: tuple[Shortage | None, str],
-    ) -> Change:
+    ) -> Place | Resize:
         """Begin a placement on the chosen cluster, or resize the one that stands there, with what it lacked."""
         demand, now, cluster = self.demand, self.inputs.now, candidate.cluster
         desired, subset = self.inputs.desired, candidate.subset

@@ -1,0 +1,257 @@
+"""Pull requests on GitHub, GitLab, and Gitea or Forgejo, by which bursts are proposed (a `ports.PullRequests`).
+
+The login is that of git, for the host of the repository alone. https://docs.github.com/rest/pulls/pulls,
+https://docs.gitlab.com/api/merge_requests, and the Swagger file of Gitea.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import Any
+from urllib.parse import quote
+
+from reconciler.adapters.git.remote import Credentials, check_address
+from reconciler.adapters.git_host import HostAddress, find_host
+from reconciler.core.readiness.branch_rules import HostSoftware
+from reconciler.errors import InvalidInput, Transient
+from reconciler.http_client import HttpAnswer, HttpClient, NoAnswer
+from reconciler.model.approval import PullRequest, PullRequestState
+from reconciler.text.findings import shortened
+
+_LIMIT = 4 << 20
+"""Bytes that are read of an answer."""
+_PAGE = 50
+_NUMBER = re.compile(r"/(\d+)/?$")
+_TAKEN = frozenset({HTTPStatus.CONFLICT, HTTPStatus.UNPROCESSABLE_ENTITY})
+"""What hosts answer where a branch has a pull request already."""
+
+
+class HostPullRequests:
+    """The pull requests of the repository at an address; `timeout` is in seconds, for each answer.
+
+    The host is asked for its software once it answers; not safe for several threads.
+    """
+
+    def __init__(self, url: str, credentials: Credentials, *, timeout: float) -> None:
+        remote = check_address(url, credentials)
+        self._url, self._credentials, self._timeout = remote.url, remote.credentials, timeout
+        self._dialect: _Dialect | None = None
+
+    def available(self) -> bool:
+        """Tell whether the host is one of those, and the login has a password or token."""
+        return self._connect() is not None
+
+    def find(self, branch: str, *, known: str = "") -> PullRequest | None:
+        """Find the newest pull request of a branch, by its number where its URL is `known`."""
+        number = _NUMBER.search(known)
+        return self._host().by_number(int(number[1])) if number else self._host().find(branch)
+
+    def open(self, branch: str, base: str, *, title: str, body: str) -> PullRequest:
+        """Make a pull request, or return the one that the branch has already."""
+        host = self._host()
+        request = host.open(branch, base, title, body) or host.find(branch)
+        if request is None:
+            raise InvalidInput(f"opening a pull request of {branch} to {base}: the host refuses it, and has none")
+        return request
+
+    def close(self, request: PullRequest, *, comment: str) -> None:
+        """Say why, and close a pull request that is open."""
+        host = self._host()
+        host.comment(request.number, comment)
+        host.close(request.number)
+
+    def shut(self) -> None:
+        """Close all connections; they are opened again where they are needed."""
+        if self._dialect is not None:
+            self._dialect.shut()
+            self._dialect = None
+
+    def _host(self) -> _Dialect:
+        dialect = self._connect()
+        if dialect is None:
+            raise InvalidInput(f"{self._url} is on no host with pull requests that is known here")
+        return dialect
+
+    def _connect(self) -> _Dialect | None:
+        if self._dialect is None and self._credentials.current_password():
+            http = HttpClient(timeout=self._timeout)
+            host = find_host(http, self._url, self._credentials)
+            if host is None:
+                http.close()
+                return None
+            self._dialect = _DIALECTS[host.software](http, host)
+        return self._dialect
+
+
+class _Dialect(ABC):
+    """The calls of one software."""
+
+    def __init__(self, http: HttpClient, host: HostAddress) -> None:
+        self._http, self._host = http, host
+
+    def shut(self) -> None:
+        self._http.close()
+
+    @abstractmethod
+    def find(self, branch: str) -> PullRequest | None: ...
+
+    @abstractmethod
+    def by_number(self, number: int) -> PullRequest | None: ...
+
+    @abstractmethod
+    def open(self, branch: str, base: str, title: str, body: str) -> PullRequest | None: ...
+
+    @abstractmethod
+    def comment(self, number: int, text: str) -> None: ...
+
+    @abstractmethod
+    def close(self, number: int) -> None: ...
+
+    def _ask(self, method: str, path: str, body: Mapping[str, str | bool] | None = None) -> HttpAnswer:
+        """Make one call. Raises Transient where the host does not answer or is unwell."""
+        doing = f"asking {self._host.software} for {self._host.project}"
+        headers = {"Accept": "application/json", **self._host.headers()}
+        data = None
+        if body is not None:
+            headers["Content-Type"] = "application/json"
+            data = json.dumps(body).encode()
+        try:
+            answer = self._http.send(method, f"{self._host.api}{path}", headers=headers, body=data, limit=_LIMIT)
+        except NoAnswer as error:
+            raise Transient(f"{doing}: {error}") from error
+        if answer.status >= HTTPStatus.INTERNAL_SERVER_ERROR or answer.status == HTTPStatus.TOO_MANY_REQUESTS:
+            raise Transient(f"{doing}: it answers {answer.status} {answer.reason}")
+        return answer
+
+    def _read(self, path: str) -> Any:
+        """Return the JSON of an answer; None for 404. Raises InvalidInput for any other refusal."""
+        answer = self._ask("GET", path)
+        if answer.status == HTTPStatus.NOT_FOUND:
+            return None
+        return self._checked(answer, path)
+
+    def _write(self, method: str, path: str, body: Mapping[str, str | bool]) -> Any:
+        return self._checked(self._ask(method, path, body), path)
+
+    def _open(self, path: str, body: Mapping[str, str | bool]) -> Any:
+        answer = self._ask("POST", path, body)
+        return None if answer.status in _TAKEN else self._checked(answer, path)
+
+    def _checked(self, answer: HttpAnswer, path: str) -> Any:
+        if answer.status >= HTTPStatus.BAD_REQUEST:
+            said = answer.json.get("message", "") if isinstance(answer.json, Mapping) else ""
+            raise InvalidInput(
+                f"{self._host.software} answers {answer.status} to {path}: {shortened(str(said))}"
+                " (try a token of git that may write pull requests)"
+            )
+        return answer.json
+
+
+class _GitHub(_Dialect):
+    def find(self, branch: str) -> PullRequest | None:
+        owner = self._host.project.partition("/")[0]
+        head = quote(f"{owner}:{branch}", safe="")
+        listed = self._read(f"{self._pulls}?state=all&per_page=1&head={head}")
+        return self._value(listed[0]) if isinstance(listed, list) and listed else None
+
+    def by_number(self, number: int) -> PullRequest | None:
+        entry = self._read(f"{self._pulls}/{number}")
+        request = None if entry is None else self._value(entry)
+        if request is None or request.state is not PullRequestState.CLOSED:
+            return request
+        issue = self._read(f"/repos/{self._host.project}/issues/{number}")  # which tells who closed it
+        return self._value(entry, _login((issue or {}).get("closed_by"), "login"))
+
+    def open(self, branch: str, base: str, title: str, body: str) -> PullRequest | None:
+        entry = self._open(self._pulls, {"head": branch, "base": base, "title": title, "body": body})
+        return None if entry is None else self._value(entry)
+
+    def comment(self, number: int, text: str) -> None:
+        self._write("POST", f"/repos/{self._host.project}/issues/{number}/comments", {"body": text})
+
+    def close(self, number: int) -> None:
+        self._write("PATCH", f"{self._pulls}/{number}", {"state": "closed"})
+
+    @property
+    def _pulls(self) -> str:
+        return f"/repos/{self._host.project}/pulls"
+
+    @staticmethod
+    def _value(entry: Mapping[str, Any], closed_by: str = "") -> PullRequest:
+        state = PullRequestState.CLOSED if entry["state"] == "closed" else PullRequestState.OPEN
+        state = PullRequestState.MERGED if entry.get("merged_at") else state
+        return PullRequest(number=int(entry["number"]), url=str(entry["html_url"]), state=state, closed_by=closed_by)
+
+
+class _Gitea(_GitHub):
+    """Gitea's calls are GitHub's under another root, but for the search by branch."""
+
+    def find(self, branch: str) -> PullRequest | None:
+        listed = self._read(f"{self._pulls}?state=all&sort=recentupdate&limit={_PAGE}")
+        for entry in listed if isinstance(listed, list) else ():
+            head = entry.get("head") or {}
+            if branch in (head.get("ref"), head.get("label")):
+                return self._value(entry)
+        return None
+
+    def by_number(self, number: int) -> PullRequest | None:
+        entry = self._read(f"{self._pulls}/{number}")
+        return None if entry is None else self._value(entry)
+
+    def comment(self, number: int, text: str) -> None:
+        self._write("POST", f"/api/v1/repos/{self._host.project}/issues/{number}/comments", {"body": text})
+
+    @property
+    def _pulls(self) -> str:
+        return f"/api/v1/repos/{self._host.project}/pulls"
+
+
+class _GitLab(_Dialect):
+    def find(self, branch: str) -> PullRequest | None:
+        listed = self._read(f"{self._requests}?state=all&per_page=1&source_branch={quote(branch, safe='')}")
+        return self._value(listed[0]) if isinstance(listed, list) and listed else None
+
+    def by_number(self, number: int) -> PullRequest | None:
+        entry = self._read(f"{self._requests}/{number}")
+        return None if entry is None else self._value(entry)
+
+    def open(self, branch: str, base: str, title: str, body: str) -> PullRequest | None:
+        entry = self._open(
+            self._requests, {"source_branch": branch, "target_branch": base, "title": title, "description": body}
+        )
+        return None if entry is None else self._value(entry)
+
+    def comment(self, number: int, text: str) -> None:
+        self._write("POST", f"{self._requests}/{number}/notes", {"body": text})
+
+    def close(self, number: int) -> None:
+        self._write("PUT", f"{self._requests}/{number}", {"state_event": "close"})
+
+    @property
+    def _requests(self) -> str:
+        return f"/api/v4/projects/{quote(self._host.project, safe='')}/merge_requests"
+
+    @staticmethod
+    def _value(entry: Mapping[str, Any]) -> PullRequest:
+        states = {"merged": PullRequestState.MERGED, "closed": PullRequestState.CLOSED}
+        return PullRequest(
+            number=int(entry["iid"]),
+            url=str(entry["web_url"]),
+            state=states.get(str(entry["state"]), PullRequestState.OPEN),
+            closed_by=_login(entry.get("closed_by"), "username"),
+        )
+
+
+def _login(person: object, field: str) -> str:
+    return str(person.get(field) or "") if isinstance(person, Mapping) else ""
+
+
+_DIALECTS: Mapping[HostSoftware, type[_Dialect]] = {
+    HostSoftware.GITHUB: _GitHub,
+    HostSoftware.GITLAB: _GitLab,
+    HostSoftware.GITEA: _Gitea,
+}

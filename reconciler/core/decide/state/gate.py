@@ -1,0 +1,168 @@
+"""The gates of a pass: workloads whose bursts wait for an approval, or are placed exactly as they were approved."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import TypeAlias
+
+from reconciler.core.capacity.gpu_models import gpus_of_pod
+from reconciler.core.cost.prices import node_labels, price_at
+from reconciler.core.cost.rate import HourlyRate, hourly_rate
+from reconciler.core.decide.state.pass_input import PassInput
+from reconciler.core.ledger.proposal_record import with_price_rounded
+from reconciler.model.approval import ApprovalRule, BurstProposal, ProposalEnd, ProposedPlacement
+from reconciler.model.ids import ClusterName, WorkloadId
+from reconciler.model.placement import Placement, Restraint
+from reconciler.model.plan import Place, Reason, Refusal, Resize
+from reconciler.text.timestamps import format_time
+from reconciler.text.wording import count, join_names
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gate:
+    """The proposal of a workload in one pass. Its turn places nothing, unless the gate is open."""
+
+    proposal: BurstProposal
+    is_new: bool = False
+    """Whether this pass proposes it."""
+    is_open: bool = False
+    """Whether it is approved: its turn places what was shown, or nothing."""
+    is_trial: bool = False
+    """Whether its turn places what it can, to see what would be proposed in the place of what has no room."""
+    is_tried: bool = False
+    """Whether that has been tried, or is not to be."""
+    end: ProposalEnd | None = None
+    """How this pass ends it; None where it stands."""
+    why: str = ""
+    """Of an end: the reason; of a proposal that stands: what it waits for beside a yes."""
+    approvals: tuple[str, ...] = ()
+    """Paths of its approvals."""
+    restraint: Restraint | None = None
+    """Of an end: what keeps the workload from being proposed again."""
+    before: Gate | None = None
+    """The gate of the proposal that this one replaces."""
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether the turn of its workload places nothing."""
+        return self.is_new or (self.end is None and not self.is_open and not self.is_trial)
+
+
+Gates: TypeAlias = Mapping[WorkloadId, Gate]
+Bursts: TypeAlias = Mapping[WorkloadId, Sequence[Place | Resize]]
+"""What the turns of workloads have placed."""
+
+NO_GATES: Gates = MappingProxyType({})
+
+
+def proposed_placements(inputs: PassInput, bursts: Iterable[Place | Resize]) -> tuple[ProposedPlacement, ...]:
+    """Return what a proposal shows of the placements that a burst begins and resizes."""
+    return tuple(_proposed(inputs, change) for change in bursts)
+
+
+def _proposed(inputs: PassInput, change: Place | Resize) -> ProposedPlacement:
+    after, beside = (change.placement, 0) if isinstance(change, Place) else (change.after, change.before.replicas)
+    cluster = inputs.desired.clusters.get(after.cluster)
+    replicas = after.replicas - beside
+    return with_price_rounded(
+        ProposedPlacement(
+            cluster=after.cluster,
+            subset=after.subset,
+            replicas=replicas,
+            beside=beside,
+            gpus=gpus_of_pod(after.shape) * after.shape.group_size * replicas,
+            price_per_gpu_hour=None if cluster is None else price_at(cluster, node_labels(after.shape), inputs.now),
+            duration=after.expires_at - after.created_at,
+        )
+    )
+
+
+def is_as_shown(shown: Sequence[ProposedPlacement], made: Sequence[ProposedPlacement]) -> bool:
+    """Tell whether placements are what was shown, at no higher price; one that grows keeps the end that it has."""
+    if len(shown) != len(made):
+        return False
+    by_place = {(placement.cluster, placement.subset): placement for placement in shown}
+    return all(_is_as_shown(by_place.get((placement.cluster, placement.subset)), placement) for placement in made)
+
+
+def _is_as_shown(shown: ProposedPlacement | None, made: ProposedPlacement) -> bool:
+    if shown is None:
+        return False
+    alike = replace(shown, price_per_gpu_hour=made.price_per_gpu_hour)
+    if made.beside:
+        alike = replace(alike, duration=made.duration)
+    return alike == made and not is_dearer(shown.price_per_gpu_hour, made.price_per_gpu_hour)
+
+
+def is_dearer(shown: float | None, now: float | None) -> bool:
+    """Tell whether a price is higher than shown; one that was shown and is unknown now is."""
+    return now != shown and (shown is None or now is None or now > shown)
+
+
+def rule_of(inputs: PassInput, placement: Placement) -> ApprovalRule | None:
+    """Return the rule of the policy that governs a burst."""
+    policy = inputs.desired.policies.get(placement.workload)
+    return None if policy is None or placement.workload.request else policy.approval
+
+
+def needs_approval(inputs: PassInput, rule: ApprovalRule, bursts: Sequence[Place | Resize]) -> bool:
+    """Tell whether a burst waits for an approval, beside what its workload has outside its primary."""
+    if rule.always:
+        return True
+    after = [change.placement if isinstance(change, Place) else change.after for change in bursts]
+    if any(placement.cluster in rule.clusters for placement in after):
+        return True
+    written = {placement.path for placement in after}
+    others = inputs.ledger.placements.of(after[0].workload).placements
+    rate = hourly_rate(
+        (*after, *(placement for placement in others if placement.path not in written)),
+        inputs.desired.clusters,
+        inputs.now,
+    )
+    return _is_above(rule, rate)
+
+
+def _is_above(rule: ApprovalRule, rate: HourlyRate) -> bool:
+    if rule.above_gpus is not None and rate.gpus > rule.above_gpus:
+        return True
+    most = rule.above_dollars_per_hour
+    return most is not None and (rate.dollars > most or rate.unpriced_gpus > 0)
+
+
+def may_not_move(inputs: PassInput, placement: Placement, cluster: ClusterName) -> Refusal | None:
+    """Refuse a cluster that a burst may not move to without an approval; None where it may."""
+    rule = rule_of(inputs, placement)
+    if rule is None or cluster == placement.cluster:
+        return None
+    dearer = rule.above_dollars_per_hour is not None and is_dearer(
+        _price(inputs, placement, placement.cluster), _price(inputs, placement, cluster)
+    )
+    if not (rule.always or cluster in rule.clusters or dearer):
+        return None
+    message = "nobody has approved the burst there, and no burst moves to where it has to be approved"
+    return Refusal(cluster=cluster, reason=Reason.AWAITING_APPROVAL, message=message)
+
+
+def _price(inputs: PassInput, placement: Placement, name: ClusterName) -> float | None:
+    cluster = inputs.desired.clusters.get(name)
+    return None if cluster is None else price_at(cluster, node_labels(placement.shape), inputs.now)
+
+
+def describe_places(placements: Sequence[ProposedPlacement]) -> str:
+    """Name the replicas and the clusters of placements."""
+    return join_names(f"{count(placement.replicas, 'replica')} on {placement.where}" for placement in placements)
+
+
+def describe_waiting(gate: Gate) -> str:
+    """Say what a workload waits for whose burst is proposed."""
+    proposal = gate.proposal
+    if not proposal.placements:
+        return "what else has to be approved is proposed in the next pass"
+    since, until = format_time(proposal.proposed_at), format_time(proposal.until)
+    where = proposal.pull_request or f"`overspill approve {proposal.workload}`"
+    waits = f"{describe_places(proposal.placements)} await approval since {since} until {until} ({where})"
+    if gate.approvals:
+        waits = f"{describe_places(proposal.placements)} are approved until {until}"
+    return f"{waits}; {gate.why}" if gate.why else waits

@@ -1,0 +1,458 @@
+"""Bursts that are approved: proposed, answered on the host or by a command, placed once, and all other ends."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from reconciler.adapters.git import GitRepository
+from reconciler.adapters.git.remote import Credentials
+from reconciler.adapters.pull_requests import HostPullRequests
+from reconciler.core.decide.orders.approve import find_proposal, plan_approval, plan_rejection
+from reconciler.core.readiness.branch_rules import HostSoftware
+from reconciler.daemon.branch import BranchReader
+from reconciler.daemon.proposal_desk import ProposalDesk, numbered
+from reconciler.daemon.reconcile import Outcome
+from reconciler.daemon.steer import carry_out, draft_from_git
+from reconciler.errors import InvalidInput, OverspillError, Transient
+from reconciler.model.approval import BurstProposal
+from reconciler.model.plan import Reason
+from reconciler.model.tree import Identity
+from tests.builders.passes import SOURCE_FILES, Passes
+from tests.builders.remote import Remote
+from tests.fakes.git_host import TOKEN, GitHost, Request, hosting
+from tests.fakes.memory_repository import OURS
+
+FILES = {
+    **SOURCE_FILES,
+    "policies.yaml": SOURCE_FILES["policies.yaml"] + "  approval: PullRequest\n",
+}
+ADA = Identity(name="Ada", email="ada@example.com")
+every_host = pytest.mark.parametrize("software", HostSoftware)
+
+
+class Fleet:
+    """A daemon on a real repository, its desk, and the host."""
+
+    def __init__(self, stack: ExitStack, host: GitHost, path: Path) -> None:
+        self.host, self.remote, self.path, self._stack = host, host.remote, path, stack
+        self.daemons = 0
+        self.passes = self.start()
+
+    def start(self) -> Passes:
+        """Start a daemon that knows nothing but git."""
+        self.daemons += 1
+        opened = [
+            GitRepository(self.remote.url, cache=self.path / f"{name}-{self.daemons}", committer=OURS)
+            for name in ("cache", "desk")
+        ]
+        self._stack.enter_context(opened[0])
+        passes = Passes(opened[0])
+        passes.missing = 3
+        login = Credentials(username="overspill", password=TOKEN)
+        pull_requests = HostPullRequests(self.host.repository, login, timeout=5)
+        self.desk = ProposalDesk(
+            repository=opened[1],
+            branch=BranchReader(opened[1]),
+            pull_requests=pull_requests,
+            clock=passes,
+            author=OURS,
+            output_branch="placements",
+        )
+        self._stack.callback(self.desk.close)
+        return passes
+
+    def tend(self) -> Outcome | None:
+        """Have the desk look, and a pass carry out what it says."""
+        orders = numbered(self.desk.tend())
+        if not orders:
+            return None
+        self.passes.orders = orders
+        try:
+            return self.passes.run_once()
+        finally:
+            self.passes.orders = ()
+
+    def propose(self) -> Request:
+        """Run until the burst has its pull request, and the ledger its address."""
+        self.passes.run()
+        self.tend()
+        assert self.proposal.pull_request
+        return self.host.requests[-1]
+
+    @property
+    def proposals(self) -> dict[str, BurstProposal]:
+        repository = self.passes.repository
+        found = BranchReader(repository).ledger(repository.fetch().output).proposals
+        return {str(workload): proposal for workload, proposal in found.items()}
+
+    @property
+    def proposal(self) -> BurstProposal:
+        return self.proposals["llm/vllm"]
+
+    @property
+    def placed(self) -> list[tuple[str, int]]:
+        self.passes.repository.fetch()
+        return sorted((placement.cluster, placement.replicas) for placement in self.passes.placements())
+
+    @property
+    def subjects(self) -> list[str]:
+        return self.remote.subjects("placements")
+
+    @property
+    def branches(self) -> list[str]:
+        refs = self.remote.git("for-each-ref", "--format=%(refname:short)", "refs/heads/overspill/")
+        return refs.splitlines()
+
+    @property
+    def ledger_files(self) -> list[str]:
+        return [path for path in self.remote.files("placements") if "/proposals/" in path or "/approvals/" in path]
+
+    def why(self) -> list[Reason]:
+        return [suppressed.reason for suppressed in self.passes.look().plan.suppressed]
+
+
+@contextmanager
+def fleet(remote: Remote, path: Path, software: HostSoftware = HostSoftware.GITEA) -> Iterator[Fleet]:
+    remote.commit("main", FILES)
+    with hosting(software, remote) as host, ExitStack() as stack:
+        yield Fleet(stack, host, path)
+
+
+@every_host
+@pytest.mark.parametrize("how", ["merge", "squash", "rebase", "fast-forward"])
+def test_merged_proposal_is_placed_once(remote: Remote, tmp_path: Path, software: HostSoftware, how: str) -> None:
+    with fleet(remote, tmp_path, software) as here:
+        request = here.propose()
+        assert here.placed == []
+        assert "3 replicas on worker-2" in request.title
+        if how == "fast-forward":
+            here.remote.git("update-ref", "refs/heads/placements", f"{here.host.head(request)}^")
+        here.host.merge(request, how)
+        here.passes.run()
+        assert here.placed == [("worker-2", 3)]
+        assert here.ledger_files == []
+        here.tend()
+        assert here.branches == []
+        here.passes.run()
+        assert here.placed == [("worker-2", 3)]
+
+
+@every_host
+def test_pull_request_shows_the_plan_the_price_and_how_long_it_stands(
+    remote: Remote, tmp_path: Path, software: HostSoftware
+) -> None:
+    with fleet(remote, tmp_path, software) as here:
+        request = here.propose()
+        assert (request.base, request.state) == ("placements", "open")
+        assert "3 replicas, 3 GPUs, an unknown price, for 10m" in request.body
+        assert "It stands until 2026-11-20T11:00:00Z" in request.body
+        assert "3 replicas missing on worker-1" in request.body
+        assert here.proposal.pull_request == f"{here.host.url}/acme/fleet/{_page(software)}/1"
+        changed = here.remote.git("diff", "--name-status", "placements", request.head).split("\t")
+        assert changed[0] == "A"
+        assert changed[1].startswith("ledger/llm/approvals/vllm-")
+
+
+def _page(software: HostSoftware) -> str:
+    return "-/merge_requests" if software is HostSoftware.GITLAB else "pulls"
+
+
+@every_host
+def test_closed_proposal_is_refused_and_holds_the_workload(
+    remote: Remote, tmp_path: Path, software: HostSoftware
+) -> None:
+    with fleet(remote, tmp_path, software) as here:
+        request = here.propose()
+        here.host.close(request)
+        here.tend()
+        here.passes.run()
+        assert (here.placed, here.proposals) == ([], {})
+        assert here.subjects[0] == "proposal(llm/vllm): refused"
+        assert here.why() == [Reason.HELD]
+        assert "was closed" in here.passes.look().plan.suppressed[0].message
+        here.tend()
+        assert here.branches == []
+
+
+def test_reviewer_is_the_author_of_the_refusal_where_the_host_tells(remote: Remote, tmp_path: Path) -> None:
+    with fleet(remote, tmp_path, HostSoftware.GITLAB) as here:
+        here.host.close(here.propose(), by="grace")
+        here.tend()
+        assert here.remote.git("log", "-1", "--format=%an", "placements") == "grace"
+
+
+def test_removed_branch_refuses_the_proposal(remote: Remote, tmp_path: Path) -> None:
+    with fleet(remote, tmp_path) as here:
+        request = here.propose()
+        here.remote.git("update-ref", "-d", f"refs/heads/{request.head}")
+        here.tend()
+        assert here.subjects[0] == "proposal(llm/vllm): refused"
+        assert here.placed == []
+
+
+def test_merge_whose_branch_is_removed_is_a_yes(remote: Remote, tmp_path: Path) -> None:
+    with fleet(remote, tmp_path) as here:
+        request = here.propose()
+        here.host.merge(request)
+        here.remote.git("update-ref", "-d", f"refs/heads/{request.head}")
+        here.tend()
+        here.passes.run()
+        assert here.placed == [("worker-2", 3)]
+
+
+@every_host
+def test_proposal_that_lapses_closes_its_pull_request(remote: Remote, tmp_path: Path, software: HostSoftware) -> None:
+    with fleet(remote, tmp_path, software) as here:
+        request = here.propose()
+        here.passes.moment += timedelta(hours=1)
+        here.passes.run()
+        here.tend()
+        assert "proposal(llm/vllm): nobody answered in time" in here.subjects
+        assert (request.state, here.branches) == ("closed", [])
+        assert len(request.comments) == 1
+        assert here.why() == [Reason.HELD]
+
+
+def test_demand_that_goes_withdraws_its_proposal(remote: Remote, tmp_path: Path) -> None:
+    with fleet(remote, tmp_path) as here:
+        request = here.propose()
+        here.passes.missing = 0
+        for _ in range(4):
+            here.passes.run()
+            here.passes.advance(40)
+        here.tend()
+        assert here.subjects[0] == "proposal(llm/vllm): withdrawn"
+        assert (request.state, here.branches) == ("closed", [])
+
+
+def test_approval_without_room_says_why_and_what_has_room_is_proposed(remote: Remote, tmp_path: Path) -> None:
+    with fleet(remote, tmp_path) as here:
+        here.host.merge(here.propose())
+        here.passes.free = {"worker-2": 0, "worker-3": 8}
+        here.passes.run()
+        assert here.placed == []
+        assert here.subjects[:2] == [
+            "propose(llm/vllm): 3 replicas on worker-3",
+            "proposal(llm/vllm): approved, and not placed",
+        ]
+        here.tend()
+        here.tend()
+        assert [request.state for request in here.host.requests] == ["merged", "open"]
+
+
+def test_policy_that_asks_no_more_withdraws_and_places(remote: Remote, tmp_path: Path) -> None:
+    with fleet(remote, tmp_path) as here:
+        request = here.propose()
+        here.remote.commit("main", {"policies.yaml": SOURCE_FILES["policies.yaml"]})
+        here.passes.run()
+        here.tend()
+        assert here.placed == [("worker-2", 3)]
+        assert request.state == "closed"
+
+
+def test_approval_of_another_text_is_no_approval(remote: Remote, tmp_path: Path) -> None:
+    with fleet(remote, tmp_path) as here:
+        request = here.propose()
+        ((path, text),) = here.remote.files(request.head, "ledger/llm/approvals").items()
+        here.remote.commit(request.head, {path: text.replace(b"replicas: 3", b"replicas: 4")})
+        here.host.merge(request)
+        outcome = here.passes.run()
+        assert here.placed == []
+        assert any("does not say what was proposed" in str(problem) for problem in outcome.problems)
+
+
+def test_merge_after_the_proposal_has_ended_places_nothing(remote: Remote, tmp_path: Path) -> None:
+    with fleet(remote, tmp_path) as here:
+        request = here.propose()
+        _rule(here, plan_rejection)
+        here.host.merge(request)
+        here.passes.run()
+        assert here.placed == []
+        assert here.ledger_files == []
+        assert here.subjects[0] == "proposal(llm/vllm): approved too late"
+
+
+def _rule(here: Fleet, decide: Any) -> None:
+    """Answer as the commands do."""
+
+    def plan(inputs: Any) -> Any:
+        proposal = find_proposal(inputs.ledger.proposals, "llm/vllm")
+        return decide(inputs, proposal, by=ADA, reason="it is time")
+
+    world = here.passes.world()
+    carry_out(world, here.passes.memory, draft_from_git(world, here.passes.memory, plan, person=ADA))
+
+
+def test_command_approves_in_the_name_of_the_person(remote: Remote, tmp_path: Path) -> None:
+    with fleet(remote, tmp_path) as here:
+        here.passes.run()
+        _rule(here, plan_approval)
+        assert here.subjects[0] == "approve(llm/vllm): 3 replicas on worker-2"
+        assert here.remote.git("log", "-1", "--format=%an", "placements") == "Ada"
+        with pytest.raises(InvalidInput, match="approved already"):
+            _rule(here, plan_approval)
+        here.passes.run()
+        assert here.placed == [("worker-2", 3)]
+
+
+def test_command_refuses_and_release_lets_it_be_proposed_again(remote: Remote, tmp_path: Path) -> None:
+    with fleet(remote, tmp_path) as here:
+        here.passes.run()
+        _rule(here, plan_rejection)
+        here.passes.run()
+        assert here.why() == [Reason.HELD]
+        assert "refused by Ada: it is time" in here.passes.look().plan.suppressed[0].message
+        with pytest.raises(InvalidInput, match="nothing is proposed"):
+            _rule(here, plan_approval)
+
+
+def test_revert_of_an_approved_burst_brings_no_approval_back(remote: Remote, tmp_path: Path) -> None:
+    with fleet(remote, tmp_path) as here:
+        here.host.merge(here.propose())
+        here.passes.run()
+        (placement,) = here.passes.placements()
+        here.remote.commit("placements", {placement.path: None})
+        here.passes.run()
+        here.passes.advance(60)
+        here.passes.run()
+        assert here.placed == []
+        assert here.ledger_files == [path for path in here.ledger_files if "/approvals/" not in path]
+
+
+def test_burst_that_was_approved_ends_like_any_other(remote: Remote, tmp_path: Path) -> None:
+    with fleet(remote, tmp_path) as here:
+        here.host.merge(here.propose())
+        here.passes.run()
+        here.passes.missing = 0
+        here.passes.moment += timedelta(minutes=11)
+        here.passes.run()
+        assert here.placed == []
+        assert here.subjects[0].startswith('Revert "burst(llm/vllm): 3 replicas on worker-2')
+
+
+def test_host_that_is_away_holds_up_no_pass(remote: Remote, tmp_path: Path) -> None:
+    with fleet(remote, tmp_path) as here:
+        request = here.propose()
+        here.host.down = True
+        with pytest.raises(Transient, match="502"):
+            here.desk.tend()
+        here.passes.run()
+        here.host.down = False
+        here.host.merge(request)
+        here.passes.run()
+        assert here.placed == [("worker-2", 3)]
+
+
+def test_two_daemons_make_one_branch_one_pull_request_and_one_placement(remote: Remote, tmp_path: Path) -> None:
+    with fleet(remote, tmp_path) as here:
+        here.passes.run()
+        first, desk = here.passes, here.desk
+        second = here.start()
+        here.tend()
+        desk.tend()
+        assert len(here.host.requests) == 1
+        here.host.merge(here.host.requests[0])
+        first.run()
+        second.run()
+        assert here.placed == [("worker-2", 3)]
+        assert sum(subject.startswith("burst(") for subject in here.subjects) == 1
+
+
+class Killed(BaseException):
+    """Stands for kill -9."""
+
+
+class Mortal:
+    """Any object whose caller dies at a chosen call, before or after it has had its effect."""
+
+    def __init__(self, subject: Any, fuse: list[int], *, after: bool) -> None:
+        self._subject, self._fuse, self._after = subject, fuse, after
+
+    def __getattr__(self, name: str) -> Any:
+        value = getattr(self._subject, name)
+        if not callable(value):
+            return value
+
+        def call(*arguments: Any, **named: Any) -> Any:
+            self._fuse[0] -= 1
+            if self._fuse[0] == 0 and not self._after:
+                raise Killed
+            result = value(*arguments, **named)
+            if self._fuse[0] == 0:
+                raise Killed
+            return result
+
+        return call
+
+
+@pytest.mark.parametrize("after", [False, True])
+@pytest.mark.parametrize("step", range(1, 12))
+def test_kill_between_any_two_steps_places_once_and_never_without_a_yes(
+    remote: Remote, tmp_path: Path, step: int, *, after: bool
+) -> None:
+    with fleet(remote, tmp_path) as here:
+        fuse = [step]
+        here.passes.run()
+        desk = here.desk
+        desk.repository = Mortal(desk.repository, fuse, after=after)
+        desk.pull_requests = Mortal(desk.pull_requests, fuse, after=after)
+        with suppress(Killed):
+            here.tend()
+            here.tend()
+        fuse[0] = 0
+        here.passes = here.start()
+        here.passes.run()
+        here.tend()
+        here.passes.run()
+        assert here.placed == []
+        assert len(here.host.requests) == 1
+        assert here.branches == [here.host.requests[0].head]
+        here.host.merge(here.host.requests[0])
+        here.passes = here.start()
+        here.passes.run()
+        here.tend()
+        assert here.placed == [("worker-2", 3)]
+        assert (here.branches, here.ledger_files) == ([], [])
+        assert sum(subject.startswith("burst(") for subject in here.subjects) == 1
+
+
+@pytest.mark.parametrize("after", [False, True])
+@pytest.mark.parametrize("step", range(1, 14))
+def test_kill_of_a_pass_that_places_places_once(remote: Remote, tmp_path: Path, step: int, *, after: bool) -> None:
+    with fleet(remote, tmp_path) as here:
+        here.host.merge(here.propose())
+        here.passes.repository = Mortal(here.passes.repository, [step], after=after)
+        here.passes.restart()
+        with suppress(Killed, OverspillError):
+            here.passes.run_once()
+        here.passes = here.start()
+        here.passes.run()
+        assert here.placed == [("worker-2", 3)]
+        assert here.ledger_files == []
+        assert sum(subject.startswith("burst(") for subject in here.subjects) == 1
+
+
+def test_proposals_of_a_foreign_name_are_left_alone(remote: Remote, tmp_path: Path) -> None:
+    with fleet(remote, tmp_path) as here:
+        here.remote.commit("overspilling", {"a": "b"})
+        here.propose()
+        assert here.remote.tip("overspilling") is not None
+
+
+def test_wrong_token_costs_the_pull_request_alone(remote: Remote, tmp_path: Path) -> None:
+    with fleet(remote, tmp_path) as here:
+        here.passes.run()
+        wrong = replace(Credentials(), username="overspill", password="wrong")
+        here.desk.pull_requests.shut()
+        here.desk.pull_requests = HostPullRequests(here.host.repository, wrong, timeout=5)
+        assert here.desk.tend() == ()
+        _rule(here, plan_approval)
+        here.passes.run()
+        assert here.placed == [("worker-2", 3)]

@@ -1,0 +1,241 @@
+"""GitHub, GitLab and Gitea as far as their documentation says how pull requests are made, over HTTP on loopback.
+
+Each stands over a bare repository: it knows its branches, and merges in it as the host's button does.
+https://docs.github.com/rest/pulls/pulls, https://docs.gitlab.com/api/merge_requests, https://docs.gitea.com/api.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, NamedTuple
+from urllib.parse import parse_qs, unquote, urlsplit
+
+from reconciler.core.readiness.branch_rules import HostSoftware
+from tests.builders.remote import Remote
+
+TOKEN = "hunter2-" * 3
+PROJECT = "acme/fleet"
+
+
+@dataclass
+class Request:
+    """A pull request on the host."""
+
+    number: int
+    head: str
+    base: str
+    title: str
+    body: str
+    state: str = "open"
+    closed_by: str = ""
+    comments: list[str] = field(default_factory=list)
+
+
+@dataclass
+class GitHost:
+    """A host of one software over a bare repository. With `down` it answers 502."""
+
+    software: HostSoftware
+    remote: Remote
+    requests: list[Request] = field(default_factory=list)
+    calls: list[str] = field(default_factory=list)
+    down: bool = False
+    url: str = ""
+
+    @property
+    def repository(self) -> str:
+        return f"{self.url}/{PROJECT}.git"
+
+    def merge(self, request: Request, how: str = "merge") -> None:
+        """Merge as the button of the host does: a merge commit, one squashed commit, or the rebased commits."""
+        git, base, head = self.remote.git, self.remote.tip(request.base), self.remote.tip(request.head)
+        assert base is not None
+        assert head is not None
+        assert request.state == "open"
+        if how == "fast-forward":
+            tree, parents = git("rev-parse", f"{head}^{{tree}}"), ()
+            assert git("merge-base", base, head) == base
+            made = str(head)
+        else:
+            tree = git("merge-tree", "--write-tree", base, head)  # fails where they conflict
+            parents = (base, head) if how == "merge" else (base,)
+            words = [word for parent in parents for word in ("-p", str(parent))]
+            title = f"{request.title} (#{request.number})"
+            ada = ("-c", "user.name=Ada", "-c", "user.email=ada@example.com")
+            made = git(*ada, "commit-tree", tree, *words, "-m", title)
+        git("update-ref", f"refs/heads/{request.base}", made, str(base))
+        request.state = "merged"
+
+    def close(self, request: Request, by: str = "ada") -> None:
+        request.state, request.closed_by = "closed", by
+
+    def head(self, request: Request) -> str:
+        return str(self.remote.tip(request.head) or "")
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    host: GitHost
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""
+
+    def _any(self) -> None:
+        data = self.rfile.read(int(self.headers.get("Content-Length", "0")))
+        host, parts = self.host, urlsplit(self.path)
+        host.calls.append(f"{self.command} {unquote(parts.path)}")
+        body = json.loads(data) if data else {}
+        query = {name: values[0] for name, values in parse_qs(parts.query).items()}
+        if host.down:
+            status, answer = 502, {"message": "Bad Gateway"}
+        else:
+            call = _Call(self.command, parts.path, query, body, self.headers.get("Authorization", ""))
+            status, answer = _answer(host, call)
+        text = json.dumps(answer).encode()
+        self.send_response(status)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(text)))
+        self.end_headers()
+        self.wfile.write(text)
+
+    do_GET = do_POST = do_PUT = do_PATCH = _any  # noqa: N815 - http.server's names
+
+
+class _Call(NamedTuple):
+    method: str
+    path: str
+    query: dict[str, str]
+    body: dict[str, Any]
+    login: str
+
+
+def _answer(host: GitHost, call: _Call) -> tuple[int, Any]:
+    method, path, query, body, login = call
+    software = host.software
+    if path == "/api/v1/version":
+        return (200, {"version": "1.26.0"}) if software is HostSoftware.GITEA else (404, {})
+    if path == "/api/v4/version":
+        return (401, {"message": "401 Unauthorized"}) if software is HostSoftware.GITLAB else (404, {})
+    if path == "/api/v3/meta":
+        return (200, {"installed_version": "3.17.0"}) if software is HostSoftware.GITHUB else (404, {})
+    pair = base64.b64encode(f"overspill:{TOKEN}".encode()).decode()
+    if login not in (f"Bearer {TOKEN}", f"Basic {pair}"):
+        return 401, {"message": "Bad credentials"}
+    if software is HostSoftware.GITLAB:
+        return _gitlab(host, method, path, query, body)
+    root = f"/api/v3/repos/{PROJECT}" if software is HostSoftware.GITHUB else f"/api/v1/repos/{PROJECT}"
+    if not path.startswith(f"{root}/"):
+        return 404, {"message": "Not Found"}
+    return _github(host, method, path.removeprefix(f"{root}/").split("/"), query, body)
+
+
+def _github(
+    host: GitHost, method: str, path: list[str], query: dict[str, str], body: dict[str, Any]
+) -> tuple[int, Any]:
+    match method, path:
+        case "GET", ["pulls"]:
+            wanted = query.get("head", "").partition(":")[2]
+            found = [each for each in reversed(host.requests) if not wanted or each.head == wanted]
+            return 200, [_pull(host, each) for each in found]
+        case "POST", ["pulls"]:
+            refused = _refused(host, body["head"], body["base"])
+            if refused:
+                return (422 if host.software is HostSoftware.GITHUB else 409), {"message": refused}
+            return 201, _pull(host, _made(host, body["head"], body["base"], body["title"], body["body"]))
+        case "POST", ["issues", number, "comments"]:
+            _of(host, number).comments.append(body["body"])
+            return 201, {}
+        case "GET", ["issues", number]:
+            by = _of(host, number).closed_by
+            return 200, {"closed_by": {"login": by} if by else None}
+        case "GET", ["pulls", number]:
+            return 200, _pull(host, _of(host, number))
+        case "PATCH", ["pulls", number]:
+            _of(host, number).state = body["state"]
+            return 200, _pull(host, _of(host, number))
+    return 404, {"message": "Not Found"}
+
+
+def _pull(host: GitHost, request: Request) -> dict[str, Any]:
+    gone = host.remote.tip(request.head) is None and host.software is HostSoftware.GITEA
+    return {
+        "number": request.number,
+        "html_url": f"{host.url}/{PROJECT}/pulls/{request.number}",
+        "state": "open" if request.state == "open" else "closed",
+        "merged_at": "2026-11-20T10:05:00Z" if request.state == "merged" else None,
+        "head": {"ref": f"refs/pull/{request.number}/head" if gone else request.head, "label": request.head},
+    }
+
+
+def _gitlab(host: GitHost, method: str, path: str, query: dict[str, str], body: dict[str, Any]) -> tuple[int, Any]:
+    root = f"/api/v4/projects/{PROJECT.replace('/', '%2F')}/merge_requests"
+    if not path.startswith(root):
+        return 404, {"message": "404 Project Not Found"}
+    match method, path.removeprefix(root).strip("/").split("/"):
+        case "GET", [""]:
+            found = [each for each in reversed(host.requests) if each.head == query["source_branch"]]
+            return 200, [_merge_request(host, each) for each in found]
+        case "POST", [""]:
+            head, base = body["source_branch"], body["target_branch"]
+            refused = _refused(host, head, base)
+            if refused:
+                return 409, {"message": [refused]}
+            return 201, _merge_request(host, _made(host, head, base, body["title"], body["description"]))
+        case "GET", [number]:
+            return 200, _merge_request(host, _of(host, number))
+        case "PUT", [number]:
+            assert body["state_event"] == "close"
+            _of(host, number).state = "closed"
+            return 200, _merge_request(host, _of(host, number))
+        case "POST", [number, "notes"]:
+            _of(host, number).comments.append(body["body"])
+            return 201, {}
+    return 404, {"message": "404 Not Found"}
+
+
+def _merge_request(host: GitHost, request: Request) -> dict[str, Any]:
+    by = request.closed_by
+    return {
+        "iid": request.number,
+        "web_url": f"{host.url}/{PROJECT}/-/merge_requests/{request.number}",
+        "state": "opened" if request.state == "open" else request.state,
+        "closed_by": {"username": by} if by else None,
+    }
+
+
+def _refused(host: GitHost, head: str, base: str) -> str:
+    if any(each.head == head and each.state == "open" for each in host.requests):
+        return f"A pull request already exists for {head}."
+    return "" if host.remote.tip(head) is not None and host.remote.tip(base) is not None else "no such branch"
+
+
+def _made(host: GitHost, head: str, base: str, title: str, body: str) -> Request:
+    request = Request(number=len(host.requests) + 1, head=head, base=base, title=title, body=body)
+    host.requests.append(request)
+    return request
+
+
+def _of(host: GitHost, number: str) -> Request:
+    return host.requests[int(number) - 1]
+
+
+@contextmanager
+def hosting(software: HostSoftware, remote: Remote) -> Iterator[GitHost]:
+    """Serve a host on loopback."""
+    host = GitHost(software=software, remote=remote)
+    server = ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (_Handler,), {"host": host}))
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
+    thread.start()
+    host.url = f"http://127.0.0.1:{server.server_port}"
+    try:
+        yield host
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()

@@ -1,0 +1,375 @@
+"""Bursts that a policy has approved are proposed first, and placed as they were shown or not at all."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from reconciler.core.decide.decide import decide
+from reconciler.core.ledger.proposal_record import approval_path
+from reconciler.core.observe.demand import next_history
+from reconciler.model.approval import Approval, ApprovalRule, BurstProposal, ProposalEnd
+from reconciler.model.capacity import ClusterObservation
+from reconciler.model.ids import ClusterName, TemplateName, WorkloadId, WorkspaceName
+from reconciler.model.ledger import Ledger
+from reconciler.model.placement import RestraintKind
+from reconciler.model.plan import Approve, EndProposal, Move, Place, Plan, Propose, Reason, Resize
+from reconciler.model.policy import BurstPolicy, Desired
+from tests.builders.inputs import (
+    NOW,
+    VLLM,
+    cluster,
+    desired,
+    free,
+    inputs,
+    ledger,
+    ordering,
+    placement,
+    plan,
+    seconds,
+    short,
+)
+
+OTHER = WorkloadId(WorkspaceName("llm"), TemplateName("zephyr"))
+ALWAYS = ApprovalRule()
+CLUSTERS = (
+    cluster("worker-1"),
+    cluster("worker-2", price_per_gpu_hour=3.0),
+    cluster("worker-3", price_per_gpu_hour=2.0),
+)
+
+
+def asking(rule: ApprovalRule = ALWAYS, *, policy: BurstPolicy | None = None, **fields: object) -> Desired:
+    return desired(replace(policy or ordering("worker-2", "worker-3"), approval=rule), clusters=CLUSTERS, **fields)
+
+
+def proposed(made: Plan) -> BurstProposal:
+    (change,) = (change for change in made.changes if isinstance(change, Propose))
+    return change.proposal
+
+
+def ended(made: Plan) -> EndProposal:
+    (change,) = (change for change in made.changes if isinstance(change, EndProposal))
+    return change
+
+
+def awaited(proposal: BurstProposal, *, approved: bool = False, there: Ledger | None = None) -> Ledger:
+    """The output branch with a proposal, and its approval."""
+    path = approval_path(proposal)
+    approvals = {path: Approval(path=path, proposal=proposal.shown)} if approved else {}
+    return replace(there or ledger(), proposals={proposal.workload: proposal}, approvals=approvals)
+
+
+def shown(proposal: BurstProposal) -> list[tuple[str, int]]:
+    return [(placement.cluster, placement.replicas) for placement in proposal.placements]
+
+
+def placed(made: Plan) -> list[tuple[str, int]]:
+    return [
+        (change.placement.cluster, change.placement.replicas) for change in made.changes if isinstance(change, Place)
+    ]
+
+
+def kinds(made: Plan) -> list[type]:
+    return [type(change) for change in made.changes]
+
+
+def first(*rooms: ClusterObservation, missing: int = 3, wanted: Desired | None = None) -> BurstProposal:
+    return proposed(plan(short(missing), *(rooms or (free("worker-2", 8),)), wanted=wanted or asking()))
+
+
+def test_burst_is_proposed_with_what_would_be_placed_and_its_price() -> None:
+    made = plan(short(3), free("worker-2", 2), free("worker-3", 8), wanted=asking())
+    proposal = proposed(made)
+    assert kinds(made) == [Propose]
+    assert shown(proposal) == [("worker-2", 2), ("worker-3", 1)]
+    assert (proposal.gpus, proposal.dollars_per_hour) == (3, 8.0)
+    assert proposal.placements[0].duration == timedelta(minutes=10)
+    assert proposal.until == NOW + timedelta(hours=1)
+    assert made.wake_at is not None
+
+
+def test_workload_awaits_approval_with_its_reason() -> None:
+    made = plan(short(3), free("worker-2", 8), wanted=asking())
+    (suppressed,) = made.suppressed
+    assert suppressed.reason is Reason.AWAITING_APPROVAL
+    assert suppressed.replicas == 3
+    assert suppressed.message == (
+        "3 replicas on worker-2 await approval since 2026-11-20T10:05:00Z until 2026-11-20T11:05:00Z"
+        " (`overspill approve llm/vllm`)"
+    )
+
+
+def test_proposal_takes_no_room_from_others() -> None:
+    policies = {VLLM: replace(ordering("worker-2"), approval=ALWAYS, priority=9), OTHER: ordering("worker-2")}
+    wanted = desired(workloads=(VLLM, OTHER), policies=policies, clusters=CLUSTERS)
+    primary = short(3)
+    both = replace(primary, workloads=(*primary.workloads, *short(3, workload=OTHER).workloads))
+    made = plan(both, free("worker-2", 3), wanted=wanted)
+    assert placed(made) == [("worker-2", 3)]
+    assert proposed(made).workload == VLLM
+
+
+def test_proposal_that_stands_changes_nothing() -> None:
+    made = plan(short(3), free("worker-2", 8), wanted=asking(), there=awaited(first()))
+    assert made.changes == ()
+    assert made.wake_at == NOW + timedelta(hours=1)
+
+
+def test_approved_burst_is_placed_as_shown_and_its_proposal_ends_before() -> None:
+    proposal = first()
+    there = awaited(proposal, approved=True)
+    made = plan(short(3), free("worker-2", 8), wanted=asking(), there=there, now=NOW)
+    assert kinds(made) == [EndProposal, Place]
+    assert placed(made) == [("worker-2", 3)]
+    assert (ended(made).why, ended(made).approvals) == (ProposalEnd.APPROVED, tuple(there.approvals))
+
+
+def test_approved_burst_goes_where_it_was_shown_although_a_better_cluster_is_free() -> None:
+    proposal = first(free("worker-2"), free("worker-3", 8))
+    assert shown(proposal) == [("worker-3", 3)]
+    there = awaited(proposal, approved=True)
+    made = plan(short(3), free("worker-2", 8), free("worker-3", 8), wanted=asking(), there=there)
+    assert placed(made) == [("worker-3", 3)]
+
+
+def test_more_that_is_missing_is_proposed_after_what_was_approved() -> None:
+    there = awaited(first(), approved=True)
+    made = plan(short(5), free("worker-2", 8), wanted=asking(), there=there)
+    assert placed(made) == [("worker-2", 3)]
+    placement_made = next(change.placement for change in made.changes if isinstance(change, Place))
+    later = plan(short(5), free("worker-2", 5), wanted=asking(), there=ledger(placement_made))
+    (grown,) = proposed(later).placements
+    assert (grown.replicas, grown.beside) == (2, 3)
+
+
+def test_approved_growth_is_a_resize() -> None:
+    there = ledger(placement("worker-2", 3))
+    proposal = proposed(plan(short(5), free("worker-2", 8), wanted=asking(), there=there))
+    made = plan(short(5), free("worker-2", 8), wanted=asking(), there=awaited(proposal, approved=True, there=there))
+    assert kinds(made) == [EndProposal, Resize]
+
+
+@pytest.mark.parametrize(
+    ("room", "missing", "wanted", "why"),
+    [
+        pytest.param(free("worker-2", 2), 3, asking(), "room for 2 of 3 replicas", id="room is gone"),
+        pytest.param(free("worker-2", 8), 1, asking(), "1 of its 3 replicas is missing", id="less is missing"),
+        pytest.param(free("worker-2", 8), 0, asking(), "nothing is missing", id="nothing is missing"),
+        pytest.param(
+            free("worker-2", 8),
+            3,
+            asking(policy=ordering("worker-3")),
+            "does not burst there any more",
+            id="the policy leaves the cluster",
+        ),
+        pytest.param(
+            free("worker-2", 8),
+            3,
+            replace(
+                asking(),
+                clusters={
+                    **asking().clusters,
+                    ClusterName("worker-2"): cluster("worker-2", price_per_gpu_hour=4.0),
+                },
+            ),
+            "4.00 $/GPU-h on worker-2, and 3.00 $/GPU-h were shown",
+            id="the price has risen",
+        ),
+        pytest.param(
+            free("worker-2", 8),
+            3,
+            asking(policy=ordering("worker-2", max_duration=timedelta(minutes=5))),
+            "5m on worker-2, and 10m were shown",
+            id="it would last otherwise",
+        ),
+        pytest.param(
+            free("worker-2", 8),
+            3,
+            asking(policy=ordering("worker-2", max_replicas=2)),
+            "2 replicas of 3 may be placed",
+            id="the policy allows less",
+        ),
+    ],
+)
+def test_what_was_approved_and_is_not_what_was_shown_any_more_is_not_placed(
+    room: ClusterObservation, missing: int, wanted: Desired, why: str
+) -> None:
+    made = plan(short(missing), room, wanted=wanted, there=awaited(first(), approved=True))
+    assert placed(made) == []
+    assert ended(made).why is ProposalEnd.NOT_PLACED
+    assert why in ended(made).detail
+
+
+def test_what_can_be_placed_instead_is_proposed_in_the_same_pass() -> None:
+    made = plan(
+        short(3), free("worker-2", 1), free("worker-3", 8), wanted=asking(), there=awaited(first(), approved=True)
+    )
+    assert kinds(made) == [EndProposal, Propose]
+    assert shown(proposed(made)) == [("worker-2", 1), ("worker-3", 2)]
+
+
+def test_lower_price_is_no_obstacle() -> None:
+    cheap = replace(
+        asking(), clusters={**asking().clusters, ClusterName("worker-2"): cluster("worker-2", price_per_gpu_hour=1.0)}
+    )
+    made = plan(short(3), free("worker-2", 8), wanted=cheap, there=awaited(first(), approved=True))
+    assert placed(made) == [("worker-2", 3)]
+
+
+def test_approved_burst_waits_for_a_cluster_that_is_out_of_sight() -> None:
+    made = plan(short(3), wanted=asking(), there=awaited(first(), approved=True))
+    assert made.changes == ()
+    (suppressed,) = made.suppressed
+    assert suppressed.reason is Reason.AWAITING_APPROVAL
+    assert "are approved until" in suppressed.message
+
+
+def test_proposal_lapses_and_its_workload_is_held() -> None:
+    later = NOW + timedelta(hours=1)
+    made = plan(short(3, at=later), free("worker-2", 8, at=later), wanted=asking(), there=awaited(first()), now=later)
+    assert kinds(made) == [EndProposal]
+    assert ended(made).why is ProposalEnd.TIMED_OUT
+    restraint = ended(made).restraint
+    assert restraint is not None
+    assert (restraint.kind, restraint.cluster, restraint.until) == (
+        RestraintKind.HOLD,
+        None,
+        later + timedelta(hours=1),
+    )
+    assert [suppressed.reason for suppressed in made.suppressed] == [Reason.HELD]
+
+
+def test_approval_that_is_seen_after_its_time_is_proposed_anew() -> None:
+    later = NOW + timedelta(hours=1)
+    there = awaited(first(), approved=True)
+    made = plan(short(3, at=later), free("worker-2", 8, at=later), wanted=asking(), there=there, now=later)
+    assert kinds(made) == [EndProposal, Propose]
+    assert ended(made).why is ProposalEnd.NOT_PLACED
+
+
+def test_proposal_whose_demand_is_gone_for_the_window_is_withdrawn() -> None:
+    wanted, there = asking(policy=ordering("worker-2", scale_down_window=seconds(60))), awaited(first())
+    seen = inputs(short(3), free("worker-2", 8), wanted=wanted, there=there)
+    history, kept = next_history(seen.demands), None
+    for second in (10, 40, 80):
+        at = NOW + seconds(second)
+        seen = inputs(short(0, at=at), free("worker-2", 8, at=at), wanted=wanted, there=there, now=at, history=history)
+        history, kept = next_history(seen.demands), decide(seen)
+        if second < 80:
+            assert kept.changes == ()
+    assert kept is not None
+    assert ended(kept).why is ProposalEnd.WITHDRAWN
+
+
+def test_policy_that_asks_no_more_places_at_once() -> None:
+    made = plan(short(3), free("worker-2", 8), wanted=desired(clusters=CLUSTERS), there=awaited(first()))
+    assert kinds(made) == [EndProposal, Place]
+    assert ended(made).why is ProposalEnd.WITHDRAWN
+
+
+def test_settled_proposal_without_room_is_replaced_by_what_has_room() -> None:
+    there = awaited(first())
+    soon, later = NOW + timedelta(minutes=4), NOW + timedelta(minutes=5)
+    for moment, expected in ((soon, []), (later, [EndProposal, Propose])):
+        rooms = free("worker-2", 1, at=moment), free("worker-3", 8, at=moment)
+        made = plan(short(3, at=moment), *rooms, wanted=asking(), there=there, now=moment)
+        assert kinds(made) == expected
+    assert ended(made).why is ProposalEnd.REPLACED
+    assert shown(proposed(made)) == [("worker-2", 1), ("worker-3", 2)]
+
+
+def test_settled_proposal_stands_where_nothing_else_has_room() -> None:
+    later = NOW + timedelta(minutes=5)
+    made = plan(short(3, at=later), free("worker-2", at=later), wanted=asking(), there=awaited(first()), now=later)
+    assert made.changes == ()
+    assert [suppressed.reason for suppressed in made.suppressed] == [Reason.AWAITING_APPROVAL]
+
+
+def test_settled_proposal_of_more_than_is_missing_is_replaced() -> None:
+    later = NOW + timedelta(minutes=5)
+    made = plan(short(2, at=later), free("worker-2", 8, at=later), wanted=asking(), there=awaited(first()), now=later)
+    assert kinds(made) == [EndProposal, Propose]
+    assert shown(proposed(made)) == [("worker-2", 2)]
+
+
+def test_approval_without_its_proposal_is_removed() -> None:
+    proposal = first()
+    there = replace(awaited(proposal, approved=True), proposals={})
+    made = plan(short(0), free("worker-2", 8), wanted=asking(), there=there)
+    assert kinds(made) == [EndProposal]
+    assert ended(made).why is ProposalEnd.TOO_LATE
+
+
+@pytest.mark.parametrize(
+    ("rule", "asked"),
+    [
+        pytest.param(ApprovalRule(above_gpus=3), False, id="at so many GPUs"),
+        pytest.param(ApprovalRule(above_gpus=2), True, id="above so many GPUs"),
+        pytest.param(ApprovalRule(above_dollars_per_hour=9), False, id="at so much money"),
+        pytest.param(ApprovalRule(above_dollars_per_hour=8.99), True, id="above so much money"),
+        pytest.param(ApprovalRule(clusters=(ClusterName("worker-3"),)), False, id="to another cluster"),
+        pytest.param(ApprovalRule(clusters=(ClusterName("worker-2"),)), True, id="to that cluster"),
+    ],
+)
+def test_rule_says_what_is_approved(rule: ApprovalRule, *, asked: bool) -> None:
+    made = plan(short(3), free("worker-2", 8), wanted=asking(rule))
+    assert kinds(made) == ([Propose] if asked else [Place])
+
+
+def test_bound_counts_what_the_workload_has_elsewhere() -> None:
+    there = ledger(placement("worker-3", 3))
+    made = plan(short(4), free("worker-2", 8), wanted=asking(ApprovalRule(above_gpus=3)), there=there)
+    assert shown(proposed(made)) == [("worker-2", 1)]
+
+
+def test_unknown_price_counts_as_more() -> None:
+    wanted = desired(replace(ordering("worker-2"), approval=ApprovalRule(above_dollars_per_hour=1000)))
+    assert kinds(plan(short(3), free("worker-2", 8), wanted=wanted)) == [Propose]
+
+
+def test_two_workloads_are_proposed_in_one_pass() -> None:
+    wanted = asking(workloads=(VLLM, OTHER))
+    primary = short(3)
+    both = replace(primary, workloads=(*primary.workloads, *short(3, workload=OTHER).workloads))
+    made = plan(both, free("worker-2", 4), wanted=wanted)
+    assert kinds(made) == [Propose, Propose]
+
+
+def test_burst_that_was_approved_moves_to_no_cluster_by_itself() -> None:
+    there = ledger(placement("worker-2", 3))
+    draining = asking(policy=ordering("worker-3"))
+    made = plan(short(3), free("worker-2", 8), free("worker-3", 8), wanted=draining, there=there)
+    assert not any(isinstance(change, Move) for change in made.changes)
+
+
+def test_decision_is_the_same_for_the_same_input() -> None:
+    seen = inputs(short(3), free("worker-2", 2), free("worker-3", 8), wanted=asking())
+    assert decide(seen) == decide(seen)
+
+
+def test_yes_of_a_person_is_no_placement_by_itself() -> None:
+    assert Approve not in kinds(plan(short(3), free("worker-2", 8), wanted=asking()))
+
+
+def test_nothing_is_placed_without_its_yes_however_many_take_each_others_room() -> None:
+    """Each proposal leaves its room to the next workload, which has to be approved as well."""
+    workloads = tuple(WorkloadId(WorkspaceName("llm"), TemplateName(f"model-{number}")) for number in range(9))
+    policies = {
+        workload: replace(ordering("worker-2"), approval=ALWAYS, priority=number)
+        for number, workload in enumerate(workloads)
+    }
+    wanted = desired(workloads=workloads, policies=policies, clusters=CLUSTERS)
+    primary = short(3, workload=workloads[0])
+    all_short = replace(primary, workloads=tuple(short(3, workload=name).workloads[0] for name in workloads))
+    there, rounds = ledger(), 0
+    while True:
+        made = plan(all_short, free("worker-2", 3), wanted=wanted, there=there)
+        assert set(kinds(made)) <= {Propose}
+        if not made.changes:
+            break
+        rounds += 1
+        new = {change.proposal.workload: change.proposal for change in made.changes if isinstance(change, Propose)}
+        there = replace(there, proposals={**there.proposals, **new})
+    assert set(there.proposals) == set(workloads)
+    assert rounds > 1
