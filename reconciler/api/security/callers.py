@@ -6,7 +6,7 @@ import ipaddress
 import math
 import time
 from collections.abc import Callable, Hashable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from http import HTTPStatus
 from threading import Lock
 
@@ -80,9 +80,34 @@ class Callers:
                 "nobody may call this: no tokens and no issuer are configured",
                 hint="set OVERSPILL_API_TOKENS_FILE or OVERSPILL_OIDC_ISSUER and start again",
             )
-        token = _token(request)
+        self.admit_token(request, _token(request))
+
+    def admit_token(self, request: Request, token: str) -> Caller:
+        """Authenticate the bearer of a token, as `caller_of(request)`; raises HttpError for any other."""
+        return self._let_in(request, lambda: self._caller(token))
+
+    def admit_claims(self, request: Request, claims: Mapping[str, Json], audience: str) -> Caller:
+        """Authenticate whom the issuer's claims name, whose signature was checked when they were taken.
+
+        They were made for `audience`, our name as a client of the issuer. Raises HttpError as `admit_token`.
+        """
+        return self._let_in(request, lambda: self._caller_of(claims, audience))
+
+    def claims(self, token: str) -> Mapping[str, Json]:
+        """Return the claims of a token that the issuer has signed. Raises NotAdmitted and Transient."""
+        if self._login is None:
+            raise NotAdmitted("there is no issuer", hint="log in with a token")
+        return self._login.claims(token)
+
+    @property
+    def issuer(self) -> Issuer | None:
+        """The issuer whose tokens are taken; None without one."""
+        return None if self._login is None else self._login.issuer
+
+    def _let_in(self, request: Request, identify: Callable[[], Caller]) -> Caller:
+        """Count a call of whom `identify` names; raises HttpError where it names nobody, or too often."""
         try:
-            caller = self._caller(token)
+            caller = identify()
         except NotAdmitted as error:
             request.state.bearer = error.name
             self.count_failure(request)
@@ -97,6 +122,7 @@ class Callers:
         request.state.bearer = caller.name
         self._bound(self._calls, (caller.kind, caller.name), "too many calls")
         request.state.caller = caller
+        return caller
 
     def count_failure(self, request: Request) -> None:
         """Count a failed login, or a webhook's delivery that proves nothing; raises HttpError for one too many."""
@@ -109,6 +135,14 @@ class Callers:
             return caller_of_token(access, token, self._clock.now())
         claims = self._login.claims(token)
         return caller_of_claims(claims, self._login.issuer, access.rules, self._clock.now())
+
+    def _caller_of(self, claims: Mapping[str, Json], audience: str) -> Caller:
+        """Return the caller that claims for an audience name, by the roles that hold now. Raises NotAdmitted."""
+        if self._login is None:
+            raise NotAdmitted("there is no issuer any more", hint="log in with a token")
+        access = self._access() if self._access is not None else Access()
+        issuer = replace(self._login.issuer, audience=audience)
+        return caller_of_claims(claims, issuer, access.rules, self._clock.now())
 
     def _bound(self, buckets: Buckets, caller: Hashable, message: str) -> None:
         """Count a call; raises HttpError when it exceeds the limit."""

@@ -26,10 +26,11 @@ def gpu_uses(inputs: PassInput) -> Mapping[ClusterName, Mapping[GpuUse, int]]:
     for row in (*stock.managed, *stock.unmanaged):
         if row.health is Health.HEALTHY:
             rows.setdefault(row.cluster, []).append(row)
-    return {name: _uses(inputs, name, found) for name, found in sorted(rows.items())}
+    return {name: cluster_gpu_uses(inputs, name, found) for name, found in sorted(rows.items())}
 
 
-def _uses(inputs: PassInput, cluster: ClusterName, rows: Iterable[InventoryNode]) -> Mapping[GpuUse, int]:
+def cluster_gpu_uses(inputs: PassInput, cluster: ClusterName, rows: Iterable[InventoryNode]) -> Mapping[GpuUse, int]:
+    """Count the GPUs of one cluster by use, from its healthy nodes."""
     whole = [row for row in rows if not row.part] or list(rows)
     free = sum(row.free for row in whole)
     used = sum(max(0, row.count - row.free) for row in whole if row.count is not None)
