@@ -142,7 +142,9 @@ class Browser:
     def _kept(self, answer: Answer) -> Answer:
         for header in answer.headers.get_all("set-cookie") or ():
             for name, morsel in SimpleCookie(header).items():
-                self.attributes[name] = {key: morsel[key] for key in ("path", "samesite", "httponly", "secure", "max-age")}
+                self.attributes[name] = {
+                    key: morsel[key] for key in ("path", "samesite", "httponly", "secure", "max-age")
+                }
                 if morsel["max-age"] == "0":
                     self.cookies.pop(name, None)
                 else:

@@ -41,6 +41,7 @@ from reconciler.model.capacity import ClusterObservation, MissingReplicas, Obser
 from reconciler.model.ids import ClusterName, PlacementName, WorkspaceName
 from reconciler.model.workload import WorkloadRef
 from reconciler.web.lab import LabReports
+from reconciler.web.live import LiveStreams
 from reconciler.web.session import Seal
 from reconciler.web.site import install
 from tests.builders.egs_samples import body
@@ -152,6 +153,7 @@ class Daemon:
         self.sight = sight
         self.latest = latest
         self.answers: AnswerDesk
+        self.live: LiveStreams
         self.port = 0
         self.contract: Contract | None = None
         self.wake: Callable[[str], None] = lambda _: None
@@ -263,7 +265,7 @@ def daemon(
             backend=backend,
             process=process,
         )
-        live = install(
+        live = running.live = install(
             app, backend=backend, callers=callers, clock=clock, seal=Seal(), issuer=issuer, reports=LabReports(reports)
         )
         if strict not in _CONTRACTS:
