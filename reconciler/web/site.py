@@ -208,7 +208,7 @@ def _add_present_views(routes: APIRouter, site: Site) -> None:
         return site.show(request, visit, "clusters.html", {"view": view, "uses": [*GpuUse]})
 
     @routes.get("/why")
-    def why_page(request: Request, workload: str = "", commit: str = "", done: str = "") -> Response:
+    def why_page(request: Request, workload: str = "", commit: str = "", done: str = "", page: int = 1) -> Response:
         visit = site.door.enter(request)
         viewer = site.viewer(visit)
         values: dict[str, Any] = {
@@ -224,7 +224,7 @@ def _add_present_views(routes: APIRouter, site: Site) -> None:
             workspace, _, name = workload.partition("/")
             try:
                 require_role(visit.caller, AccessRole.VIEWER, WorkspaceName(workspace))
-                values["of_workload"] = why.why_workload(viewer, WorkspaceName(workspace), name)
+                values["of_workload"] = why.why_workload(viewer, WorkspaceName(workspace), name, number=page)
             except HttpError:
                 if not commit:
                     raise

@@ -9,7 +9,6 @@ from datetime import datetime, timedelta
 
 from reconciler.core.commits.history import BurstHistory, as_they_stand, bursts, past_demand
 from reconciler.core.commits.trailers import Action, Trailer
-from reconciler.core.signals.past_demand import Levels
 from reconciler.daemon.answers.desk import BranchLog
 from reconciler.daemon.bug_log import BUGS
 from reconciler.model.demand import Demand
@@ -25,6 +24,8 @@ _MOST_BARS = 120
 WIDTH, LEFT, LANE, HEAD, DEMAND = 1000, 190, 26, 26, 56
 """Measures of the drawing: its width, the room for names, the heights of a bar's lane, of the clock, and of demand."""
 _TICKS = 6
+_LETTER = 6.6
+"""Room for a letter."""
 _REPLICAS = re.compile(r": (?:\d+ to )?(\d+) replicas?\b")
 _STATED = re.compile(r"\b(\d+) (?:replicas?|pods?) (?:missing|unschedulable)\b")
 _MOST_POINTS = 400
@@ -52,10 +53,11 @@ class Bar:
 
     @property
     def words(self) -> str:
-        """What a person reads on it."""
+        """What a person reads on it: as much as there is room for."""
         count = "" if self.replicas is None else f"{self.replicas} on "
-        end = "" if self.standing else f", ended: {self.burst.why}"
-        return f"{count}{self.burst.where}{end}"
+        short = f"{count}{self.burst.where}"
+        choices = (short,) if self.standing else (f"{short}, {self.burst.why}", short)
+        return next((text for text in choices if len(text) * _LETTER <= self.width - 10), "")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -245,19 +247,16 @@ def _levels(
     """Return what was missing over time, by workload, as far as commits and the present tell."""
     names = set(workloads)
     past: dict[str, list[tuple[datetime, int | None]]] = {}
-    told: dict[str, Levels] = dict(past_demand(commits, names, BUGS.note))
-    for name, levels in told.items():
+    for name, levels in past_demand(commits, names, BUGS.note).items():
         past[name] = [(level.at, level.missing) for level in levels]
+    for name in names - past.keys():
+        past[name] = [*_stated_demand(commits, name)]
     for workload, demand in viewer.snapshot.decision.inputs.demands.items() if present else ():
         if str(workload) in names and isinstance(demand, Demand):
             watched = [(sample.at, sample.missing) for sample in demand.history]
-            known = [(level.at, level.missing) for level in demand.past] or past.get(str(workload), [])
+            known = [(level.at, level.missing) for level in demand.past] or past[str(workload)]
             before = [level for level in known if not watched or level[0] < watched[0][0]]
             past[str(workload)] = [*before, *watched]
-    for name in names - past.keys():
-        stated = [*_stated_demand(commits, name)]
-        if stated:
-            past[name] = stated
     return past
 
 

@@ -17,10 +17,13 @@ from reconciler.model.score import Score, weighted_mean
 from reconciler.model.tree import LoggedCommit
 from reconciler.text.wording import amounts
 from reconciler.web.now import HeldBack, PlacementLine, Wait, held_back, placement_line, wait_of
+from reconciler.web.paging import Page, page_of
 from reconciler.web.viewer import Viewer
 
 _PLACEABLE = frozenset({Reason.NOTHING_FITS, Reason.SCALE_UP_WINDOW})
-_ALL = 1000
+_ALL = 20
+SIZE = 50
+"""Candidates of a page."""
 _LEAST_ID = 7
 """Digits by which a commit may be named."""
 
@@ -73,12 +76,11 @@ class WhyWorkload:
     primary: str
     policy: str
     distribution: str
-    summary: str
     wanted: int | None
     running: int | None
     missing: int | None
     waiting: tuple[DemandStep, ...]
-    candidates: tuple[CandidateRow, ...]
+    candidates: Page[CandidateRow]
     conclusion: tuple[str, ...]
     placements: tuple[PlacementLine, ...]
     waits: tuple[Wait, ...]
@@ -104,8 +106,11 @@ class WhyCommit:
     """The other commits of its placement, newest first: id, time and subject."""
 
 
-def why_workload(viewer: Viewer, workspace: WorkspaceName, name: str) -> WhyWorkload:
-    """Explain a request of that name, else the workload. Raises HttpError 404 where neither exists."""
+def why_workload(viewer: Viewer, workspace: WorkspaceName, name: str, *, number: int = 1) -> WhyWorkload:
+    """Explain a request of that name, else the workload, with a page of its candidates.
+
+    Raises HttpError 404 where neither exists.
+    """
     explanation = explain_workload(viewer.snapshot, workspace, TemplateName(name))
     demand = explanation.demand if isinstance(explanation.demand, Demand) else None
     placeable = all(held.reason in _PLACEABLE for held in explanation.suppressed)
@@ -115,12 +120,16 @@ def why_workload(viewer: Viewer, workspace: WorkspaceName, name: str) -> WhyWork
         primary=explanation.primary,
         policy=explanation.policy,
         distribution=explanation.distribution,
-        summary=viewer.say(explanation.summary),
         wanted=demand.wanted if demand else None,
         running=demand.running if demand else None,
         missing=demand.needed if demand else None,
         waiting=tuple(_steps(viewer, demand)),
-        candidates=tuple(_candidate(viewer, assessment, placeable=placeable) for assessment in explanation.assessments),
+        candidates=page_of(
+            explanation.assessments,
+            number,
+            SIZE,
+            lambda assessment: _candidate(viewer, assessment, placeable=placeable),
+        ),
         conclusion=tuple(map(viewer.say, explanation.conclusion)),
         placements=tuple(placement_line(viewer, placement) for placement in explanation.placements),
         waits=tuple(wait_of(viewer, held, _ALL) for held in explanation.suppressed),

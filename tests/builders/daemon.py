@@ -40,6 +40,7 @@ from reconciler.daemon.source import SourceReader
 from reconciler.model.capacity import ClusterObservation, MissingReplicas, Observed, SucceededPods, WorkloadObservation
 from reconciler.model.ids import ClusterName, PlacementName, WorkspaceName
 from reconciler.model.workload import WorkloadRef
+from reconciler.ports import Clock
 from reconciler.web.lab import LabReports
 from reconciler.web.live import LiveStreams
 from reconciler.web.session import Seal
@@ -223,10 +224,13 @@ def daemon(
     login: IssuerLogin | None = None,
     issuer: OidcPages | None = None,
     reports: Path | None = None,
+    files: Mapping[str, str] = FILES,
+    clock: Clock | None = None,
+    sight: Sight | None = None,
 ) -> Iterator[Daemon]:
-    """Run a daemon on a remote that has `FILES` on its source branch."""
-    remote.commit("main", FILES)
-    clock, sight = SystemClock(), Sight()
+    """Run a daemon on a remote that has `files` on its source branch."""
+    remote.commit("main", files)
+    clock, sight = clock or SystemClock(), sight or Sight()
     with GitRepository(remote.url, cache=cache, committer=OURS) as repository:
         process = ProcessMetrics(output_branch="placements", orders=lambda: len(queue), bugs=lambda: loop.vitals().bugs)
         world = World(

@@ -124,8 +124,9 @@ def test_money_is_told_by_workspace_workload_cluster_and_month_against_its_budge
         )
         files = {"clusters.yaml": "---\n".join(cluster.format(f"worker-{number}") for number in (1, 2, 3))}
         workspace = (
-            "apiVersion: overspill.dev/v1alpha1\nkind: Workspace\nmetadata: {name: llm}\nspec: {primaryCluster: worker-1,"
-            " clusters: [worker-1, worker-2, worker-3], namespaces: [demo], budget: {perDay: 100}}\n"
+            "apiVersion: overspill.dev/v1alpha1\nkind: Workspace\nmetadata: {name: llm}\nspec:"
+            " {primaryCluster: worker-1, clusters: [worker-1, worker-2, worker-3], namespaces: [demo],"
+            " budget: {perDay: 100}}\n"
         )
         one.edit({**files, "workspaces.yaml": workspace})
         one.sight.missing = 3

@@ -8,6 +8,8 @@
     document.getElementById("curve-panel").hidden = false;
     const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
     const stepped = uPlot.paths.stepped({ align: 1 });
+    const days = points[points.length - 1][0] - points[0][0] > 129600;
+    const clock = (at) => new Date(at * 1000).toISOString().slice(days ? 5 : 11, days ? 10 : 16);
     const axis = { stroke: colour("--muted"), grid: { stroke: colour("--line"), width: 1 }, ticks: { show: false } };
     const plot = new uPlot(
       {
@@ -15,9 +17,9 @@
         height: 170,
         cursor: { y: false },
         scales: { y: { range: (_, low, high) => [0, Math.max(1, high)] } },
-        axes: [axis, { ...axis, size: 40, incrs: [1, 2, 5, 10, 20, 50, 100, 500, 1000, 5000] }],
+        axes: [{ ...axis, space: 80, values: (_, marks) => marks.map(clock) }, { ...axis, size: 40, incrs: [1, 2, 5, 10, 20, 50, 100, 500, 1000, 5000] }],
         series: [
-          { value: (_, at) => (at == null ? "" : new Date(at * 1000).toISOString().slice(11, 19) + " UTC") },
+          { label: "at", value: (_, at) => (at == null ? "" : `${new Date(at * 1000).toISOString().slice(11, 19)} UTC`) },
           { label: "lent", stroke: colour("--green"), fill: colour("--green-soft"), width: 1.5, paths: stepped, points: { show: false } },
           { label: "missing", stroke: colour("--amber"), width: 1.5, paths: stepped, points: { show: false } },
         ],
