@@ -1,6 +1,6 @@
 """Orders from the page: what is asked, what it would commit, and the order that the next pass carries out.
 
-An action is a value in `ACTIONS`: a page with its form, and a function from what was filled in to a `Proposal`. The
+An action is a value in `ACTIONS`: a page with its form, and a function from what was filled in to a `OrderPreview`. The
 page shows the commits of the proposal; the same form sent as a POST submits its order, under the name of whoever is
 signed in. A further action, such as an approval, is a further entry.
 """
@@ -57,7 +57,7 @@ class Field:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Proposal:
+class OrderPreview:
     """What an action would do."""
 
     order: Order
@@ -81,7 +81,7 @@ class ActionPage:
     fields: tuple[Field, ...]
     button: str
     grave: bool
-    proposal: Proposal | None
+    proposal: OrderPreview | None
     """None while something is missing, or wrong."""
     problem: str
     back: str
@@ -96,7 +96,7 @@ class Desk:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Action:
+class PageAction:
     """An action."""
 
     title: str
@@ -105,7 +105,7 @@ class Action:
     grave: bool
     fields: Callable[[Viewer, Given], tuple[str, tuple[Field, ...]]]
     """Returns what it is about, and its form; raises HttpError where the viewer may not."""
-    propose: Callable[[Viewer, Given, Desk], Proposal]
+    propose: Callable[[Viewer, Given, Desk], OrderPreview]
     """Raises InvalidInput and HttpError for what is not possible."""
     is_complete: Callable[[Given], bool] = lambda _: True
     """Tells whether enough is filled in to propose anything."""
@@ -156,7 +156,7 @@ def commit_of(result: OrderResult) -> str:
     return str(result.commit or "")
 
 
-def _find(name: str) -> Action:
+def _find(name: str) -> PageAction:
     if name not in ACTIONS:
         raise HttpError(HTTPStatus.NOT_FOUND, f"there is no action {name}", hint=f"there are {join_names(ACTIONS)}")
     return ACTIONS[name]
@@ -226,14 +226,14 @@ def _revert_fields(viewer: Viewer, given: Given) -> tuple[str, tuple[Field, ...]
     return _about(placement), (_hidden("placement", placement.id), _reason_field(given), everywhere)
 
 
-def _revert(viewer: Viewer, given: Given, desk: Desk) -> Proposal:
+def _revert(viewer: Viewer, given: Given, desk: Desk) -> OrderPreview:
     placement, reason, everywhere = _placement(viewer, given), _reason(given), bool(given.get("everywhere"))
 
     def decide(inputs: PassInput) -> Plan:
         return plan_revert(inputs, [placement], by=viewer.caller.name, reason=reason, everywhere=everywhere)
 
     steering = Steering(paths=(placement.path,), reason=reason, everywhere=everywhere)
-    return Proposal(
+    return OrderPreview(
         order=_steering_order(viewer, Verb.REVERT, placement.name, placement.workload.workspace, steering),
         sentence=f"{placement.replicas} of {placement.workload} leave {placement.where} now.",
         messages=_messages(desk, viewer, decide),
@@ -253,7 +253,7 @@ def _extend_fields(viewer: Viewer, given: Given) -> tuple[str, tuple[Field, ...]
     return _about(placement), (_hidden("placement", placement.id), seen, lasting, _reason_field(given))
 
 
-def _extend(viewer: Viewer, given: Given, desk: Desk) -> Proposal:
+def _extend(viewer: Viewer, given: Given, desk: Desk) -> OrderPreview:
     placement, reason = _placement(viewer, given), _reason(given)
     # The end is told, and not how much later it is, so that a form that is sent twice extends once.
     ends = given.get("ends", "") or format_time(placement.expires_at)
@@ -267,7 +267,7 @@ def _extend(viewer: Viewer, given: Given, desk: Desk) -> Proposal:
 
     steering = Steering(paths=(placement.path,), reason=reason, until=until)
     later = format_duration(max(until - placement.expires_at, timedelta(seconds=1)))
-    return Proposal(
+    return OrderPreview(
         order=_steering_order(viewer, Verb.EXTEND, placement.name, placement.workload.workspace, steering),
         sentence=f"{placement.id} ends at {format_time(until)}, {later} later.",
         messages=_messages(desk, viewer, decide),
@@ -293,7 +293,7 @@ def _release_fields(viewer: Viewer, given: Given) -> tuple[str, tuple[Field, ...
     return str(workload), (_hidden("workload", str(workload)), where, _reason_field(given))
 
 
-def _release(viewer: Viewer, given: Given, desk: Desk) -> Proposal:
+def _release(viewer: Viewer, given: Given, desk: Desk) -> OrderPreview:
     workload, reason = _workload(viewer, given), _reason(given)
     cluster = ClusterName(given["cluster"]) if given.get("cluster") else None
     author = orders.author(viewer.caller)
@@ -302,7 +302,7 @@ def _release(viewer: Viewer, given: Given, desk: Desk) -> Proposal:
         return plan_release(inputs, workload, cluster, by=author, reason=reason)
 
     where = f"on {cluster}" if cluster else "on every cluster"
-    return Proposal(
+    return OrderPreview(
         order=_steering_order(
             viewer,
             Verb.RELEASE,
@@ -358,7 +358,7 @@ def _is_request(given: Given) -> bool:
     return bool(given.get("template") and given.get("name"))
 
 
-def _request(viewer: Viewer, given: Given, _: Desk) -> Proposal:
+def _request(viewer: Viewer, given: Given, _: Desk) -> OrderPreview:
     workspace, template = given.get("template", "").partition("/")[::2]
     name, lasting = given.get("name", "").strip(), given.get("lasting", "").strip()
     require_role(viewer.caller, AccessRole.EDITOR, WorkspaceName(workspace))
@@ -377,7 +377,7 @@ def _request(viewer: Viewer, given: Given, _: Desk) -> Proposal:
     return _request_proposal(viewer, draft, WorkspaceName(workspace), given)
 
 
-def _request_proposal(viewer: Viewer, draft: RequestDraft, workspace: WorkspaceName, given: Given) -> Proposal:
+def _request_proposal(viewer: Viewer, draft: RequestDraft, workspace: WorkspaceName, given: Given) -> OrderPreview:
     inputs = viewer.snapshot.decision.inputs
     if WorkloadId(workspace, draft.name, request=True) in inputs.ledger.requests:
         raise InvalidInput(f"{workspace}/{draft.name} is there already (try another name)")
@@ -396,15 +396,15 @@ def _request_proposal(viewer: Viewer, draft: RequestDraft, workspace: WorkspaceN
         draft=draft,
     )
     lasts = f" for {format_duration(lasting)}" if lasting else ""
-    return Proposal(
+    return OrderPreview(
         order=replace(order, within=frozenset({workspace})),
         sentence=f"{given.get('template', '')} is placed {where}{lasts}, as request {workspace}/{draft.name}.",
         messages=(f"request({workspace}/{draft.name}): received\n",),
     )
 
 
-ACTIONS: Mapping[str, Action] = {
-    "revert": Action(
+ACTIONS: Mapping[str, PageAction] = {
+    "revert": PageAction(
         title="Revert a placement",
         words=(
             "The placement ends now, and its workload is held back there as if somebody had deleted it by hand. Its"
@@ -415,7 +415,7 @@ ACTIONS: Mapping[str, Action] = {
         fields=_revert_fields,
         propose=_revert,
     ),
-    "extend": Action(
+    "extend": PageAction(
         title="Extend a placement",
         words="The placement ends later, and no renewal moves that end.",
         button="Extend it",
@@ -423,7 +423,7 @@ ACTIONS: Mapping[str, Action] = {
         fields=_extend_fields,
         propose=_extend,
     ),
-    "release": Action(
+    "release": PageAction(
         title="Release a workload",
         words="What holds the workload back ends: a hold after a revert, or a cool-down after a failure.",
         button="Release it",
@@ -431,7 +431,7 @@ ACTIONS: Mapping[str, Action] = {
         fields=_release_fields,
         propose=_release,
     ),
-    "request": Action(
+    "request": PageAction(
         title="Request a placement",
         words="A template is deployed by name, whether or not anything is missing, and ends with its time.",
         button="Request it",

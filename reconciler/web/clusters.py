@@ -14,7 +14,7 @@ from reconciler.model.ids import ClusterName, WorkspaceName
 from reconciler.model.placement import Placement
 from reconciler.model.policy import Availability, EngineName
 from reconciler.text.gpu_cells import CELLS, GpuUse, draw_gpus
-from reconciler.web.paging import Page, page_of
+from reconciler.web.paging import TablePage, page_of
 from reconciler.web.viewer import Viewer
 
 SIZE = 25
@@ -90,7 +90,7 @@ class Clusters:
     """The view."""
 
     at: datetime
-    cards: Page[ClusterCard]
+    cards: TablePage[ClusterCard]
     find: str
     unseen: int
     """Clusters of all pages that count as unseen."""
@@ -98,11 +98,15 @@ class Clusters:
 
 
 def clusters_view(viewer: Viewer, *, number: int = 1, find: str = "") -> Clusters:
-    """Make the view: a page of the clusters whose name has `find` in it, unseen ones first."""
+    """Make the view: a page of clusters whose name has `find` in it, unseen ones and those with placements first."""
     decision = viewer.snapshot.decision
     desired = decision.inputs.desired
     statuses = {name: cluster_status(decision, desired.clusters[name]) for name in viewer.clusters}
-    shown = sorted((name for name in statuses if find in name), key=lambda name: (not statuses[name].message, name))
+    lent = decision.inputs.ledger.placements.clusters()
+    shown = sorted(
+        (name for name in statuses if find in name),
+        key=lambda name: (not statuses[name].message, name not in lent, name),
+    )
     return Clusters(
         at=decision.inputs.now,
         cards=page_of(shown, number, SIZE, lambda name: cluster_card(viewer, name)),

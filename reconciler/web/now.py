@@ -19,7 +19,7 @@ from reconciler.model.ledger import PlacementGroup
 from reconciler.model.placement import Phase, Placement, RestraintKind
 from reconciler.model.plan import Suppressed
 from reconciler.model.request import Asker, Provisioning, RequestRecord
-from reconciler.web.paging import Page, page_of
+from reconciler.web.paging import TablePage, page_of
 from reconciler.web.viewer import Viewer
 
 SIZE = 40
@@ -110,7 +110,7 @@ class Wait:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HeldBack:
+class HoldLine:
     """What a person, a failure or the maximum keeps a workload from."""
 
     cluster: str
@@ -120,7 +120,7 @@ class HeldBack:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WorkloadRow:
+class WorkloadLine:
     """A row of the table."""
 
     figures: WorkloadFigures
@@ -130,12 +130,12 @@ class WorkloadRow:
     placements: tuple[PlacementLine, ...]
     more_placements: int
     waits: tuple[Wait, ...]
-    held: tuple[HeldBack, ...]
+    held: tuple[HoldLine, ...]
     may_edit: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RequestRow:
+class RequestLine:
     """A request by name."""
 
     request: WorkloadId
@@ -170,8 +170,8 @@ class Now:
     at: datetime
     wake_at: datetime | None
     totals: Totals
-    workloads: Page[WorkloadRow]
-    requests: Page[RequestRow]
+    workloads: TablePage[WorkloadLine]
+    requests: TablePage[RequestLine]
     problems: tuple[str, ...]
     """Problems of the fleet's files; for those who see all workspaces."""
     find: str
@@ -300,12 +300,12 @@ def _is_meant(workload: WorkloadId, find: str, workspace: str) -> bool:
     return find in str(workload) and workspace in ("", workload.workspace)
 
 
-def _row(viewer: Viewer, index: NowIndex, figures: WorkloadFigures) -> WorkloadRow:
+def _row(viewer: Viewer, index: NowIndex, figures: WorkloadFigures) -> WorkloadLine:
     inputs, workload = viewer.snapshot.decision.inputs, figures.workload
     placements = inputs.ledger.placements.of(workload).placements
     workspace, policy = inputs.desired.workspaces.get(workload.workspace), inputs.desired.policies.get(workload)
     held = index.suppressed.get(workload, ())
-    return WorkloadRow(
+    return WorkloadLine(
         figures=figures,
         primary=workspace.primary if workspace else ClusterName(""),
         policy=policy.name if policy else "",
@@ -361,17 +361,17 @@ def wait_of(viewer: Viewer, suppressed: Suppressed, most: int = _MOST_WAYS) -> W
     )
 
 
-def held_back(viewer: Viewer, workload: WorkloadId) -> Iterator[HeldBack]:
+def held_back(viewer: Viewer, workload: WorkloadId) -> Iterator[HoldLine]:
     """Yield what holds a workload back now."""
     inputs = viewer.snapshot.decision.inputs
     for restraint in inputs.ledger.restraints.get(workload, ()):
         if restraint.until > inputs.now and restraint.kind is not RestraintKind.TURN:
-            yield HeldBack(cluster=restraint.cluster or "", until=restraint.until, reason=viewer.say(restraint.reason))
+            yield HoldLine(cluster=restraint.cluster or "", until=restraint.until, reason=viewer.say(restraint.reason))
 
 
-def _request_row(viewer: Viewer, index: NowIndex, record: RequestRecord) -> RequestRow:
+def _request_row(viewer: Viewer, index: NowIndex, record: RequestRecord) -> RequestLine:
     state = state_of_request(record, viewer.snapshot.decision.inputs, index.suppressed.get(record.workload, ()))
-    return RequestRow(
+    return RequestLine(
         request=record.workload,
         asker=record.asker,
         author=record.author,

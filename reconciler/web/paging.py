@@ -11,7 +11,7 @@ R = TypeVar("R")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Page(Generic[R]):
+class TablePage(Generic[R]):
     """The rows of one page."""
 
     rows: tuple[R, ...]
@@ -30,10 +30,10 @@ class Page(Generic[R]):
         return self.first + len(self.rows) - 1 if self.rows else 0
 
 
-def page_of(items: Sequence[T], number: int, size: int, row: Callable[[T], R]) -> Page[R]:
+def page_of(items: Sequence[T], number: int, size: int, row: Callable[[T], R]) -> TablePage[R]:
     """Make the rows of a page, and of no other; a number beyond the last page is the last page."""
     pages = max(1, -(-len(items) // size))
     number = min(max(number, 1), pages)
     start = (number - 1) * size
     rows = tuple(map(row, items[start : start + size]))
-    return Page(rows=rows, number=number, pages=pages, total=len(items), first=start + 1 if rows else 0)
+    return TablePage(rows=rows, number=number, pages=pages, total=len(items), first=start + 1 if rows else 0)

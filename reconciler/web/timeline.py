@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from reconciler.core.commits.history import BurstHistory, as_they_stand, bursts, past_demand
@@ -50,14 +50,11 @@ class Bar:
     """The first sentence of why it began."""
     commit: str
     """The commit that it began with."""
-
-    @property
-    def words(self) -> str:
-        """What a person reads on it: as much as there is room for."""
-        count = "" if self.replicas is None else f"{self.replicas} on "
-        short = f"{count}{self.burst.where}"
-        choices = (short,) if self.standing else (f"{short}, {self.burst.why}", short)
-        return next((text for text in choices if len(text) * _LETTER <= self.width - 10), "")
+    words: str = ""
+    """What is written on it; empty where there is no room."""
+    words_x: float = 0.0
+    outside: bool = False
+    """Whether the words end before it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -217,8 +214,9 @@ def _pack(viewer: Viewer, histories: Sequence[BurstHistory], scale: _Scale, top:
     for burst in histories:
         left, right = scale.x(burst.started_at or scale.begin), scale.x(burst.ended_at or scale.end)
         row = next((number for number, end in enumerate(ends) if end + 4 <= left), len(ends))
+        before = ends[row] if row < len(ends) else float(LEFT)
         ends[row : row + 1] = [max(right, left + 3)]
-        bars.append(_bar(viewer, burst, scale, top + row * LANE))
+        bars.append(_with_words(_bar(viewer, burst, scale, top + row * LANE), left - before))
     return tuple(bars), len(ends)
 
 
@@ -239,6 +237,17 @@ def _bar(viewer: Viewer, burst: BurstHistory, scale: _Scale, y: float) -> Bar:
         reasons=viewer.say(reasons),
         commit=str(burst.steps[0].commit) if burst.steps else "",
     )
+
+
+def _with_words(bar: Bar, room: float) -> Bar:
+    """Write on a bar as much as there is room for, or else before it."""
+    count = "" if bar.replicas is None else f"{bar.replicas} on "
+    short = f"{count}{bar.burst.where}"
+    choices = (short,) if bar.standing else (f"{short}, {bar.burst.why}", short)
+    inside = next((text for text in choices if len(text) * _LETTER <= bar.width - 10), "")
+    if inside or len(short) * _LETTER > room - 12:
+        return replace(bar, words=inside, words_x=bar.x + 7)
+    return replace(bar, words=short, words_x=bar.x - 6, outside=True)
 
 
 def _levels(

@@ -16,8 +16,8 @@ from reconciler.model.plan import Reason
 from reconciler.model.score import Score, weighted_mean
 from reconciler.model.tree import LoggedCommit
 from reconciler.text.wording import amounts
-from reconciler.web.now import HeldBack, PlacementLine, Wait, held_back, placement_line, wait_of
-from reconciler.web.paging import Page, page_of
+from reconciler.web.now import HoldLine, PlacementLine, Wait, held_back, placement_line, wait_of
+from reconciler.web.paging import TablePage, page_of
 from reconciler.web.viewer import Viewer
 
 _PLACEABLE = frozenset({Reason.NOTHING_FITS, Reason.SCALE_UP_WINDOW})
@@ -80,11 +80,11 @@ class WhyWorkload:
     running: int | None
     missing: int | None
     waiting: tuple[DemandStep, ...]
-    candidates: Page[CandidateRow]
+    candidates: TablePage[CandidateRow]
     conclusion: tuple[str, ...]
     placements: tuple[PlacementLine, ...]
     waits: tuple[Wait, ...]
-    held: tuple[HeldBack, ...]
+    held: tuple[HoldLine, ...]
     may_edit: bool
 
 
