@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime, timedelta
 from threading import Lock
 
 from reconciler.daemon.answers.desk import AnswerDesk, BranchLog, CostAnswer
 from reconciler.daemon.snapshot import LatestSnapshot
+from reconciler.errors import Transient
 from reconciler.ports import Clock
 
+_PATIENCE = 10.0
 _EARLIER = timedelta(hours=1)
 """How much further back a log reaches than asked for, so that it serves for a while."""
 
@@ -26,7 +30,7 @@ class BranchCache:
 
     def log(self, since: datetime, limit: int) -> BranchLog:
         """Return our commits since a moment, or some earlier one. Raises Transient when too many ask."""
-        with self._lock:
+        with self._turn():
             kept = self._log
             snapshot = self._latest.read()
             if kept is not None and kept[0] <= since and kept[1] >= limit:
@@ -40,7 +44,7 @@ class BranchCache:
 
     def costs(self, since: datetime) -> CostAnswer:
         """Return the costs since a moment, until now. Raises Transient and Conflict as `AnswerDesk.costs`."""
-        with self._lock:
+        with self._turn():
             kept, snapshot = self._costs, self._latest.read()
             if kept is not None and kept.meter.since == since:
                 before, now = kept.snapshot.decision, snapshot.decision
@@ -49,3 +53,13 @@ class BranchCache:
                     return replace(kept, snapshot=snapshot, until=max(kept.until, self._clock.now()))
             self._costs = self._desk.costs(since)
             return self._costs
+
+    @contextmanager
+    def _turn(self) -> Iterator[None]:
+        """Wait until nobody else asks git. Raises Transient when that takes too long: each takes a thread."""
+        if not self._lock.acquire(timeout=_PATIENCE):
+            raise Transient("others are being answered")
+        try:
+            yield
+        finally:
+            self._lock.release()

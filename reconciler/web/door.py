@@ -13,7 +13,7 @@ from fastapi import Request, Response
 from reconciler.access.rights import PREFIX, Caller, NotAdmitted
 from reconciler.adapters.oidc_client import OidcPages
 from reconciler.api.refusal import HttpError
-from reconciler.api.security.callers import Callers
+from reconciler.api.security.callers import NO_WAY_IN, WAY_OUT, Callers
 from reconciler.errors import Transient
 from reconciler.model.workload import Json
 from reconciler.ports import Clock
@@ -51,6 +51,11 @@ class Door:
         self._callers, self._clock, self._seal = callers, clock, seal
         self.issuer = issuer
         self._address = address.rstrip("/")
+
+    @property
+    def obstacle(self) -> str:
+        """Why nobody can sign in, and the way out; empty where people can."""
+        return f"Nobody can sign in: {NO_WAY_IN}. {WAY_OUT.capitalize()}." if self._callers.is_closed else ""
 
     # who is there
 

@@ -18,7 +18,7 @@ from reconciler.text.ages import format_age
 from reconciler.text.timestamps import format_time
 
 POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
     "form-action 'self'; base-uri 'none'; frame-ancestors 'none'; manifest-src 'self'"
 )
 """Our own files and nothing else: no inline script or style, no eval, no frame."""

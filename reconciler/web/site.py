@@ -370,7 +370,7 @@ def _add_door(routes: APIRouter, site: Site) -> None:
         values = {
             "target": target,
             "form_token": token,
-            "problem": problem,
+            "problem": problem or door.obstacle,
             "with_issuer": door.issuer is not None,
             "version": __version__,
         }

@@ -147,3 +147,9 @@ def test_placement_that_is_gone_is_told_so(running: Daemon, browser: Browser) ->
     assert answer.status == 404
     assert "No placement" in answer.text
     assert browser.get("/do/nothing").status == 404
+
+
+def test_workload_that_nothing_holds_back_is_not_released(running: Daemon, browser: Browser) -> None:
+    page = browser.get("/do/release?workload=llm/vllm").page
+    assert "nothing holds it back" in page.text
+    assert all(not button.get("name") for button in page.form("/do/release").buttons)

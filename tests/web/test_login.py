@@ -6,7 +6,10 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from reconciler.web.door import safe_target
+from reconciler.access.rights import Access
+from reconciler.adapters.clock import SystemClock
+from reconciler.api.security.callers import Callers
+from reconciler.web.door import Door, safe_target
 from reconciler.web.session import Seal, Session, new_attempt
 from tests.builders.browser import Browser
 from tests.builders.daemon import OWNER, VIEWER, Daemon
@@ -118,3 +121,10 @@ def test_key_of_a_setting_opens_sessions_after_a_restart_and_a_made_one_does_not
 def test_way_to_the_issuer_is_no_session() -> None:
     seal = Seal()
     assert seal.open_session(seal.seal_attempt(new_attempt("/"), NOON), NOON) is None
+
+
+def test_daemon_that_knows_nobody_says_how_people_get_in() -> None:
+    callers = Callers(SystemClock())
+    door = Door(callers, SystemClock(), Seal())
+    assert "OVERSPILL_API_TOKENS_FILE" in door.obstacle
+    assert Door(Callers(SystemClock(), access=Access), SystemClock(), Seal()).obstacle == ""

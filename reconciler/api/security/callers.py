@@ -29,6 +29,8 @@ _FAILURES = Rate(per_second=1 / 6, burst=10)
 """Failed logins of one address, which cannot guess 256 bits, but cost work."""
 _AGAIN = 5
 """Seconds after which a client may try again while the issuer is away."""
+NO_WAY_IN = "no tokens and no issuer are configured"
+WAY_OUT = "set OVERSPILL_API_TOKENS_FILE or OVERSPILL_OIDC_ISSUER and start again"
 _BEARER = HTTPBearer(auto_error=False, scheme_name="bearer", description="A token of ours, or one of the OIDC issuer.")
 
 
@@ -74,13 +76,14 @@ class Callers:
             await run_in_threadpool(self._admit, request)
 
     def _admit(self, request: Request) -> None:
-        if self._access is None and self._login is None:
-            raise HttpError(
-                HTTPStatus.FORBIDDEN,
-                "nobody may call this: no tokens and no issuer are configured",
-                hint="set OVERSPILL_API_TOKENS_FILE or OVERSPILL_OIDC_ISSUER and start again",
-            )
+        if self.is_closed:
+            raise HttpError(HTTPStatus.FORBIDDEN, f"nobody may call this: {NO_WAY_IN}", hint=WAY_OUT)
         self.admit_token(request, _token(request))
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether nobody can be let in, since neither tokens nor an issuer are configured."""
+        return self._access is None and self._login is None
 
     def admit_token(self, request: Request, token: str) -> Caller:
         """Authenticate the bearer of a token, as `caller_of(request)`; raises HttpError for any other."""
