@@ -1,7 +1,7 @@
 """Orders from the page: what is asked, what it would commit, and the order that the next pass carries out.
 
-An action is a value in `ACTIONS`: a page with its form, and a function from what was filled in to an `OrderPreview`. The
-page shows the commits of the proposal; the same form sent as a POST submits its order, under the name of whoever is
+An action is a value in `ACTIONS`: a page with its form, and a function from what was filled in to an `OrderPreview`.
+The page shows the commits of the preview; the same form sent as a POST submits its order, under the name of whoever is
 signed in. A further action, such as an approval, is a further entry.
 """
 

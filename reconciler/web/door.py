@@ -55,7 +55,7 @@ class Door:
     @property
     def obstacle(self) -> str:
         """Why nobody can sign in, and the way out; empty where people can."""
-        return f"Nobody can sign in: {NO_WAY_IN}. {WAY_OUT.capitalize()}." if self._callers.is_closed else ""
+        return f"Nobody can sign in: {NO_WAY_IN} ({WAY_OUT})." if self._callers.is_closed else ""
 
     # who is there
 

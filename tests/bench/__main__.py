@@ -31,6 +31,7 @@ from tests.bench import fleet
 from tests.bench.api import write_over_floor
 from tests.bench.floor import Floor
 from tests.bench.listing import list_over_empty
+from tests.bench.page import page_figures
 from tests.bench.restart import restart_percent
 from tests.bench.stage import Stage
 from tests.bench.start import start_over_click
@@ -230,6 +231,7 @@ def main() -> int:
             ("watched_cluster_memory_mb", cluster_memory(), 25.0),
             ("api_write_over_floor", write_over_floor(work), 0.15),  # ten times the floor, 0.10, is the aim
             ("api_list_of_10000_over_empty", list_over_empty(), 5.0),
+            *page_figures(),
             ("version_over_click", started["version"], 2.5),
             ("help_over_click", started["help"], 2.5),
             ("completion_over_click", started["completion"], 5.0),  # git reads a thousand templates for it
