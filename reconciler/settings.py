@@ -102,7 +102,7 @@ def from_environment(env: Mapping[str, str]) -> Settings:
         issuer_authorities=reader.path("OIDC_CA_FILE"),
         issuer_client=reader.text("OIDC_CLIENT_ID", ""),
         issuer_client_secret=reader.secret("OIDC_CLIENT_SECRET"),
-        page_url=reader.address("PAGE_URL"),
+        page_url=reader.address("PAGE_URL", token=False),
         page_secret=reader.strong_secret("PAGE_SECRET"),
         page_session=reader.duration("PAGE_SESSION", timedelta(hours=8)),
         lab_reports=reader.path("LAB_REPORTS"),

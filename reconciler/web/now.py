@@ -7,12 +7,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
+from functools import partial
 
+from reconciler.bulkhead import Seam, attempt
 from reconciler.core.explain.request_state import state_of_request
 from reconciler.core.explain.summary import spare_replicas, summarize
 from reconciler.core.observe.demand import UnseenPrimary
+from reconciler.daemon.bug_log import BUGS
 from reconciler.daemon.snapshot import Snapshot
 from reconciler.daemon.status import placement_status
+from reconciler.errors import Bug
 from reconciler.model.demand import Demand
 from reconciler.model.ids import ClusterName, WorkloadId, WorkspaceName
 from reconciler.model.ledger import PlacementGroup
@@ -209,11 +213,10 @@ class NowIndex:
             held[suppressed.workload].append(suppressed)
         placements = decision.inputs.ledger.placements
         known = {*decision.inputs.desired.templates, *placements.by_workload}
-        figures = [
-            _figures(snapshot, workload, placements.of(workload), held.get(workload, ()))
-            for workload in known
-            if not workload.request
-        ]
+        figures: list[WorkloadFigures] = []
+        for workload in known:
+            if not workload.request:
+                figures += _figures_or_bug(snapshot, workload, placements.of(workload), held.get(workload, ()))
         figures.sort(key=lambda row: (_URGENCY[row.standing], -row.waiting, -row.elsewhere, row.workload))
         requests = sorted(
             decision.inputs.ledger.requests.values(),
@@ -224,6 +227,17 @@ class NowIndex:
             suppressed={workload: tuple(entries) for workload, entries in held.items()},
             requests=tuple(requests),
         )
+
+
+def _figures_or_bug(
+    snapshot: Snapshot, workload: WorkloadId, placed: PlacementGroup, held: Sequence[Suppressed]
+) -> Iterator[WorkloadFigures]:
+    """Yield the figures of a workload; none, and a line in the log, where an unforeseen exception is in the way."""
+    figures = attempt(Seam.STATUS, workload, partial(_figures, snapshot, workload, placed, held))
+    if isinstance(figures, Bug):
+        BUGS.note(figures)
+    else:
+        yield figures
 
 
 def _figures(
@@ -309,13 +323,21 @@ def _row(viewer: Viewer, index: NowIndex, figures: WorkloadFigures) -> WorkloadL
         figures=figures,
         primary=workspace.primary if workspace else ClusterName(""),
         policy=policy.name if policy else "",
-        summary=viewer.say(_summary(viewer.snapshot, workload, placements)),
+        summary=viewer.say(_summary_or_bug(viewer.snapshot, workload, placements)),
         placements=tuple(placement_line(viewer, placement) for placement in placements[:_MOST_PLACEMENTS]),
         more_placements=max(0, len(placements) - _MOST_PLACEMENTS),
         waits=tuple(wait_of(viewer, suppressed) for suppressed in held),
         held=tuple(held_back(viewer, workload)),
         may_edit=viewer.may_edit(workload.workspace),
     )
+
+
+def _summary_or_bug(snapshot: Snapshot, workload: WorkloadId, placements: Sequence[Placement]) -> str:
+    summary = attempt(Seam.STATUS, workload, partial(_summary, snapshot, workload, placements))
+    if isinstance(summary, Bug):
+        BUGS.note(summary)
+        return summary.summary
+    return summary
 
 
 def _summary(snapshot: Snapshot, workload: WorkloadId, placements: Sequence[Placement]) -> str:

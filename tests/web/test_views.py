@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import threading
 import urllib.request
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from reconciler.access.rights import AccessRole, Caller
+from reconciler.model.ids import TemplateName, WorkloadId
 from reconciler.web.lab import LabReports
 from reconciler.web.money import first_month
+from reconciler.web.now import NowIndex, now_view
 from reconciler.web.paging import page_of
 from reconciler.web.timeline import SPANS
+from reconciler.web.viewer import Viewer
 from tests.builders.browser import Browser
-from tests.builders.daemon import EDITOR, OWNER, VIEWER, Daemon, daemon
+from tests.builders.daemon import EDITOR, LLM, OWNER, VIEWER, Daemon, daemon
 from tests.builders.remote import MORNING, Remote
 from tests.web.conftest import signed_in
 
@@ -218,3 +223,26 @@ def test_events_tell_of_a_new_pass_and_end_with_the_daemon(running: Daemon, brow
     listener.join(30)
     assert not listener.is_alive()
     response.close()
+
+
+def test_workload_of_an_unforeseen_kind_costs_its_own_row_alone(shared: Daemon) -> None:
+    snapshot = shared.latest.read()
+    decision = snapshot.decision
+    broken = WorkloadId(LLM, TemplateName("broken"))
+    silent = WorkloadId(LLM, TemplateName("silent"))
+    demand = decision.inputs.demands[WorkloadId(LLM, TemplateName("vllm"))]
+    demands = {
+        **decision.inputs.demands,
+        broken: demand._replace(workload=broken, waiting=(None,)),
+        silent: demand._replace(workload=silent, missing=None),
+    }
+    templates = dict(decision.inputs.desired.templates)
+    templates |= dict.fromkeys((broken, silent), next(iter(templates.values())))
+    desired = replace(decision.inputs.desired, templates=templates)
+    inputs = replace(decision.inputs, demands=demands, desired=desired)
+    snapshot = replace(snapshot, decision=replace(decision, inputs=inputs))
+    ada = Caller(name="Ada", roles={"*": AccessRole.OWNER}, kind="token")
+    view = now_view(Viewer(caller=ada, snapshot=snapshot), NowIndex.of(snapshot))
+    shown = {str(row.figures.workload) for row in view.workloads.rows}
+    assert "llm/vllm" in shown
+    assert "llm/silent" not in shown
