@@ -8,9 +8,8 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from threading import Lock
 
-from reconciler.daemon.answers.desk import AnswerDesk, BranchLog, CostAnswer
+from reconciler.daemon.answers.desk import AnswerDesk, BranchLog, CostAnswer, Occupied
 from reconciler.daemon.snapshot import LatestSnapshot
-from reconciler.errors import Transient
 from reconciler.ports import Clock
 
 _PATIENCE = 10.0
@@ -58,7 +57,7 @@ class BranchCache:
     def _turn(self) -> Iterator[None]:
         """Wait until nobody else asks git. Raises Transient when that takes too long: each takes a thread."""
         if not self._lock.acquire(timeout=_PATIENCE):
-            raise Transient("others are being answered")
+            raise Occupied("others are being answered")
         try:
             yield
         finally:

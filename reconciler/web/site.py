@@ -27,8 +27,9 @@ from reconciler.api.refusal import BUG, HttpError
 from reconciler.api.security.callers import Callers, require_role
 from reconciler.api.snapshot_cache import SnapshotCache
 from reconciler.bulkhead import Seam, bug_of
+from reconciler.daemon.answers.desk import Occupied
 from reconciler.daemon.bug_log import BUGS
-from reconciler.errors import Conflict, OverspillError, Transient
+from reconciler.errors import Conflict, Transient
 from reconciler.model.ids import WorkspaceName
 from reconciler.ports import Clock
 from reconciler.text.gpu_cells import GpuUse
@@ -156,13 +157,10 @@ def _page_route(site: Site) -> type[APIRoute]:
                     return site.error(
                         request, HttpError(HTTPStatus.UNPROCESSABLE_ENTITY, "the address is not one of this page")
                     )
-                except (Transient, Conflict) as error:
-                    why_not = HttpError(
-                        HTTPStatus.SERVICE_UNAVAILABLE, str(error), hint="try again", headers={"Retry-After": "2"}
-                    )
-                    return site.error(request, why_not)
-                except OverspillError as error:
-                    return site.error(request, HttpError(HTTPStatus.UNPROCESSABLE_ENTITY, str(error)))
+                except (Transient, Conflict) as error:  # why stands in the log of passes
+                    message = str(error) if isinstance(error, Occupied) else "the repository cannot be read now"
+                    status, headers = HTTPStatus.SERVICE_UNAVAILABLE, {"Retry-After": "2"}
+                    return site.error(request, HttpError(status, message, hint="try again", headers=headers))
                 except Exception as error:  # noqa: BLE001 - a page's bug is told as a page, and logged
                     BUGS.note(bug_of(Seam.REQUEST, f"{request.method} {self.path}", error))
                     return site.error(request, HttpError(HTTPStatus.INTERNAL_SERVER_ERROR, BUG))

@@ -33,26 +33,41 @@
     if (!polling) polling = setInterval(look, POLL);
     tell("Not live: looking every 15 s", "poll");
   };
+  let stream = null;
+  const hush = () => {
+    stream?.close();
+    stream = null;
+  };
+  // A browser opens six connections to a host: pages that nobody looks at hold none of them.
   const listen = () => {
+    if (stream || document.hidden) return;
     if (!window.EventSource) return poll();
-    const stream = new EventSource("/events");
-    stream.addEventListener("open", () => {
+    stream = new EventSource("/events");
+    const mine = stream;
+    mine.addEventListener("open", () => {
       clearInterval(polling);
       polling = 0;
       tell("Live", "live");
     });
-    stream.addEventListener("look", look);
-    stream.addEventListener("over", () => {
-      stream.close();
+    mine.addEventListener("look", look);
+    mine.addEventListener("over", () => {
+      hush();
       location.reload();
     });
-    stream.addEventListener("error", () => {
+    mine.addEventListener("error", () => {
       poll();
-      if (stream.readyState === EventSource.CLOSED) setTimeout(listen, 2 * POLL);
+      if (mine.readyState !== EventSource.CLOSED || mine !== stream) return;
+      stream = null;
+      setTimeout(listen, 2 * POLL);
     });
-    addEventListener("pagehide", () => stream.close(), { once: true });
   };
-  document.addEventListener("visibilitychange", () => late && look());
+  document.addEventListener("visibilitychange", () => {
+    if (document.hidden) return hush();
+    look();
+    listen();
+  });
   document.addEventListener("focusout", () => late && setTimeout(() => late && look(), 200));
+  addEventListener("pagehide", hush);
+  addEventListener("pageshow", listen);
   listen();
 })();
