@@ -15,7 +15,8 @@ from reconciler.access.rights import EVERYWHERE, PREFIX, AccessRole, digest
 from reconciler.environment import PREFIX as VARIABLE
 
 _HOST = "127.0.0.1"
-_DISPLAYS = ("DISPLAY", "WAYLAND_DISPLAY")
+_SCREENS = ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER")
+"""Variables of those who have a screen, or say which browser they want."""
 
 
 def _free_port() -> int:
@@ -56,5 +57,5 @@ class DemoPage:
 
     def open(self) -> None:
         """Open it in a browser, where this machine has a screen: a browser of text would take the terminal."""
-        if sys.platform == "darwin" or any(map(os.environ.get, _DISPLAYS)):
+        if sys.platform == "darwin" or any(map(os.environ.get, _SCREENS)):
             webbrowser.open(self.address)

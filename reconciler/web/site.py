@@ -6,6 +6,7 @@ import re
 from asyncio import timeout
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from http import HTTPStatus
 from typing import Any
 from urllib.parse import parse_qsl, quote, urlencode
@@ -27,7 +28,7 @@ from reconciler.api.refusal import BUG, HttpError
 from reconciler.api.security.callers import Callers, require_role
 from reconciler.api.snapshot_cache import SnapshotCache
 from reconciler.bulkhead import Seam, bug_of
-from reconciler.daemon.answers.desk import Occupied
+from reconciler.daemon.answers.desk import BranchLog, Occupied
 from reconciler.daemon.bug_log import BUGS
 from reconciler.errors import Conflict, Transient
 from reconciler.model.ids import WorkspaceName
@@ -241,9 +242,8 @@ def _add_past_views(routes: APIRouter, site: Site) -> None:
         viewer = site.viewer(visit)
         span = span if span in timeline.SPANS else "6h"
         moment = site.clock.now()
-        longest = max(timeline.SPANS.values())
-        log = site.branch.log(moment - 2 * longest, timeline.MOST_COMMITS)
         at = at if _COMMIT.fullmatch(at) else ""
+        log = _log(site, at)
         view = timeline.timeline_view(viewer, log, moment, span=span, at=at, workload=_found(workload))
         values = {
             "view": view,
@@ -286,6 +286,9 @@ def _add_past_views(routes: APIRouter, site: Site) -> None:
 
 
 _MOST_NAMES = 500
+_EVER = datetime(2000, 1, 1, tzinfo=UTC)
+_DEEP = 20_000
+"""Commits that are read for one that somebody names and that is older than two weeks."""
 _RECENT = 40
 
 
@@ -294,21 +297,30 @@ def _query(given: Mapping[str, str], changes: Mapping[str, str]) -> str:
     return urlencode({name: value for name, value in {**given, **changes}.items() if value})
 
 
-def _commit(site: Site, viewer: Viewer, text: str) -> why.WhyCommit:
+def _log(site: Site, commit: str = "") -> BranchLog:
+    """Return the log of the last two weeks; of all that is kept where it does not hold a commit."""
     log = site.branch.log(site.clock.now() - 2 * max(timeline.SPANS.values()), timeline.MOST_COMMITS)
-    commit = why.find_commit(log.commits, text) if _COMMIT.fullmatch(text) else None
+    if commit and why.find_commit(log.commits, commit) is None:
+        return site.branch.log(_EVER, _DEEP)
+    return log
+
+
+def _commit(site: Site, viewer: Viewer, text: str) -> why.WhyCommit:
+    text = text if _COMMIT.fullmatch(text) else ""
+    log = _log(site, text)
+    commit = why.find_commit(log.commits, text)
     if commit is None or not why.may_see_commit(viewer, commit):
         raise HttpError(
             HTTPStatus.NOT_FOUND,
-            "there is no such commit of Overspill among the last two weeks'",
-            hint="`overspill history` reads all of them",
+            "there is no such commit of Overspill on the branch",
+            hint="`git log` of the branch lists them",
         )
     return why.why_commit(viewer, log.commits, commit)
 
 
 def _recent(site: Site, viewer: Viewer) -> tuple[tuple[str, Any, str], ...]:
     """List the newest commits that a viewer may see."""
-    log = site.branch.log(site.clock.now() - 2 * max(timeline.SPANS.values()), timeline.MOST_COMMITS)
+    log = _log(site)
     visible = (commit for commit in log.commits if why.may_see_commit(viewer, commit))
     pairs = zip(visible, range(_RECENT), strict=False)
     return tuple((str(commit.id), commit.at, viewer.say(commit.subject)) for commit, _ in pairs)

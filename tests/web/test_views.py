@@ -5,11 +5,13 @@ from __future__ import annotations
 import threading
 import urllib.request
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
 from reconciler.access.rights import AccessRole, Caller
+from reconciler.model.capacity import Observed
 from reconciler.model.ids import TemplateName, WorkloadId
 from reconciler.web.lab import LabReports
 from reconciler.web.money import first_month
@@ -18,8 +20,9 @@ from reconciler.web.paging import page_of
 from reconciler.web.timeline import SPANS
 from reconciler.web.viewer import Viewer
 from tests.builders.browser import Browser
-from tests.builders.daemon import EDITOR, LLM, OWNER, VIEWER, Daemon, daemon
+from tests.builders.daemon import EDITOR, LLM, OWNER, VIEWER, Daemon, Sight, daemon
 from tests.builders.remote import MORNING, Remote
+from tests.pictures.page_fleet import PictureClock
 from tests.web.conftest import signed_in
 
 
@@ -246,3 +249,47 @@ def test_workload_of_an_unforeseen_kind_costs_its_own_row_alone(shared: Daemon) 
     shown = {str(row.figures.workload) for row in view.workloads.rows}
     assert "llm/vllm" in shown
     assert "llm/silent" not in shown
+
+
+def test_commit_of_long_ago_is_found_by_its_name(tmp_path: Path) -> None:
+    clock = PictureClock(timedelta(days=40))
+    with daemon(Remote(tmp_path / "remote.git"), tmp_path / "cache", clock=clock, sight=PastSight(clock)) as one:
+        one.sight.missing = 3
+        one.wake("observation")
+        one.until(lambda: len(one.latest.read().decision.inputs.ledger.placements))
+        old = one.latest.read().decision.inputs.ledger.commit
+        clock.lag = timedelta()
+        one.sight.missing = 0
+        one.wake("observation")
+        one.until(lambda: not len(one.latest.read().decision.inputs.ledger.placements))
+        browser = signed_in(one, OWNER)
+        assert "burst(llm/vllm): 3 replicas on worker-2" in browser.get(f"/why?commit={old}").text
+        then = browser.get(f"/time?at={old}").text
+        assert "As it stood at" in then
+        assert "stands until" in then
+
+
+class PastSight(Sight):
+    """Clusters as they are seen by a clock that is not right."""
+
+    def __init__(self, clock: PictureClock) -> None:
+        super().__init__()
+        self._clock = clock
+
+    def observe(self) -> Observed:
+        observed, now = super().observe(), self._clock.now()
+        clusters = {
+            name: replace(
+                seen,
+                observed_at=now,
+                workloads=tuple(
+                    replace(
+                        workload,
+                        waiting=tuple(replace(step, since=now - timedelta(minutes=5)) for step in workload.waiting),
+                    )
+                    for workload in seen.workloads
+                ),
+            )
+            for name, seen in observed.clusters.items()
+        }
+        return replace(observed, clusters=clusters)
