@@ -27,9 +27,7 @@ from reconciler.api.body import read_body
 from reconciler.api.refusal import BUG, HttpError
 from reconciler.api.security.callers import Callers, require_role
 from reconciler.api.snapshot_cache import SnapshotCache
-from reconciler.bulkhead import Seam, bug_of
 from reconciler.daemon.answers.desk import BranchLog, Occupied
-from reconciler.daemon.bug_log import BUGS
 from reconciler.errors import Conflict, Transient
 from reconciler.model.ids import WorkspaceName
 from reconciler.ports import Clock
@@ -128,7 +126,9 @@ def install(
         desk=actions.Desk(backend=backend, busy=OneAtATime()),
         index=SnapshotCache(now.NowIndex.of),
     )
-    routes = APIRouter(include_in_schema=False, route_class=_page_route(site))
+    page_route = _page_route(site)
+    _tell_bugs(app, site, page_route)
+    routes = APIRouter(include_in_schema=False, route_class=page_route)
     _add_present_views(routes, site)
     _add_past_views(routes, site)
     _add_actions(routes, site)
@@ -162,13 +162,24 @@ def _page_route(site: Site) -> type[APIRoute]:
                     message = str(error) if isinstance(error, Occupied) else "the repository cannot be read now"
                     status, headers = HTTPStatus.SERVICE_UNAVAILABLE, {"Retry-After": "2"}
                     return site.error(request, HttpError(status, message, hint="try again", headers=headers))
-                except Exception as error:  # noqa: BLE001 - a page's bug is told as a page, and logged
-                    BUGS.note(bug_of(Seam.REQUEST, f"{request.method} {self.path}", error))
-                    return site.error(request, HttpError(HTTPStatus.INTERNAL_SERVER_ERROR, BUG))
 
             return handle
 
     return PageRoute
+
+
+def _tell_bugs(app: FastAPI, site: Site, page_route: type[APIRoute]) -> None:
+    """Answer with a page where a page meets a bug, which the API's handler logs."""
+    answer_of_api = app.exception_handlers[Exception]
+
+    async def bug(request: Request, error: Exception) -> Response:
+        answer = answer_of_api(request, error)
+        answer = answer if isinstance(answer, Response) else await answer
+        if not isinstance(request.scope.get("route"), page_route):
+            return answer
+        return site.error(request, HttpError(HTTPStatus.INTERNAL_SERVER_ERROR, BUG))
+
+    app.add_exception_handler(Exception, bug)
 
 
 def _address(request: Request) -> str:

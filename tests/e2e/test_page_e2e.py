@@ -177,6 +177,7 @@ def test_without_scripts_a_person_signs_in_looks_and_reverts_under_their_name(tm
 def test_link_with_a_token_signs_in_and_leaves_no_token_behind(fleet: Daemon, opened: Chromium) -> None:
     opened.allow_scripts(allowed=True)
     opened.driver.delete_all_cookies()
+    opened.open(f"{origin(fleet)}/login")
     opened.open(f"{origin(fleet)}/login#token={EDITOR}")
     until(lambda: opened.driver.current_url == f"{origin(fleet)}/")
     assert EDITOR not in opened.driver.page_source

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import urllib.request
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -293,3 +294,21 @@ class PastSight(Sight):
             for name, seen in observed.clusters.items()
         }
         return replace(observed, clusters=clusters)
+
+
+class BrokenDirectory(type(Path())):  # type: ignore[misc] # a path of this system
+    """A directory that cannot be listed, for a reason that nothing foresees."""
+
+    def iterdir(self) -> Iterator[Path]:
+        raise RuntimeError("words that are nobody's business")
+
+
+def test_bug_of_a_view_is_told_as_a_page_without_its_traceback(tmp_path: Path) -> None:
+    with daemon(Remote(tmp_path / "remote.git"), tmp_path / "cache", reports=BrokenDirectory(tmp_path)) as one:
+        browser = signed_in(one, OWNER)
+        answer = browser.get("/lab")
+        assert answer.status == 500
+        assert "This is a bug in Overspill" in answer.text
+        assert "nobody's business" not in answer.text
+        assert "content-security-policy" in answer.headers
+        assert browser.get("/").status == 200

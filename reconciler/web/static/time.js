@@ -35,6 +35,9 @@
     const id = { ArrowLeft: "earlier", ArrowRight: "later" }[event.key];
     if (id) document.getElementById(id)?.click();
   });
+  // Where the drawing is wider than the screen, the present is in sight first.
+  const holder = document.querySelector(".scroll");
+  if (holder) holder.scrollLeft = holder.scrollWidth;
   document.body.addEventListener("htmx:after:swap", draw);
   draw();
 })();
