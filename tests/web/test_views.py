@@ -296,7 +296,7 @@ class PastSight(Sight):
         return replace(observed, clusters=clusters)
 
 
-class BrokenDirectory(type(Path())):  # type: ignore[misc] # a path of this system
+class BrokenDirectory(type(Path())):
     """A directory that cannot be listed, for a reason that nothing foresees."""
 
     def iterdir(self) -> Iterator[Path]:
