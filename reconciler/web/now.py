@@ -12,7 +12,7 @@ from functools import partial
 from reconciler.bulkhead import Seam, attempt
 from reconciler.core.explain.request_state import state_of_request
 from reconciler.core.explain.summary import spare_replicas, summarize
-from reconciler.core.observe.demand import UnseenPrimary
+from reconciler.core.observe.demand import UnseenPrimary, unseen
 from reconciler.daemon.bug_log import BUGS
 from reconciler.daemon.snapshot import Snapshot
 from reconciler.daemon.status import placement_status
@@ -163,6 +163,8 @@ class Totals:
     elsewhere: int
     waiting: int
     workloads: int
+    unseen_workloads: int
+    """Those whose primary is unseen, so that nobody knows what they miss."""
     unseen_clusters: int
     clusters: int
 
@@ -187,6 +189,10 @@ class Now:
         totals = self.totals
         if not totals.workloads:
             return "No workload may burst yet."
+        if totals.unseen_workloads:
+            if totals.unseen_workloads == 1:
+                return "The home of 1 workload is not seen: it keeps what it has and gets nothing new."
+            return f"The homes of {totals.unseen_workloads} workloads are not seen: they get nothing new meanwhile."
         if totals.waiting:
             replicas = "replica waits" if totals.waiting == 1 else "replicas wait"
             return f"{totals.waiting} {replicas} for room, {totals.elsewhere} run elsewhere or are about to."
@@ -299,7 +305,10 @@ def now_view(
             elsewhere=sum(row.elsewhere for row in visible),
             waiting=sum(row.waiting for row in visible),
             workloads=len(visible),
-            unseen_clusters=sum(name not in inputs.observed.clusters for name in clusters),
+            unseen_workloads=sum(row.standing is Standing.UNSEEN for row in visible),
+            unseen_clusters=sum(
+                bool(unseen(inputs.desired.fleet, inputs.observed, name, inputs.now)) for name in clusters
+            ),
             clusters=len(clusters),
         ),
         workloads=page_of(shown, number, SIZE, lambda row: _row(viewer, index, row)),

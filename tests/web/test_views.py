@@ -312,3 +312,24 @@ def test_bug_of_a_view_is_told_as_a_page_without_its_traceback(tmp_path: Path) -
         assert "nobody's business" not in answer.text
         assert "content-security-policy" in answer.headers
         assert browser.get("/").status == 200
+
+
+def test_home_that_is_not_seen_is_told_before_all_else(tmp_path: Path) -> None:
+    clock = PictureClock(timedelta(hours=2))
+    with daemon(Remote(tmp_path / "remote.git"), tmp_path / "cache", clock=clock, sight=BlindSight(clock)) as one:
+        text = signed_in(one, OWNER).get("/").text
+    assert "The home of 1 workload is not seen" in text
+    assert "Clusters seen 0 of 3" in text
+    assert "llm/vllm unseen" in text
+
+
+class BlindSight(PastSight):
+    """Clusters whose observations are an hour old."""
+
+    def observe(self) -> Observed:
+        observed = super().observe()
+        old = {
+            name: replace(seen, observed_at=seen.observed_at - timedelta(hours=1))
+            for name, seen in observed.clusters.items()
+        }
+        return replace(observed, clusters=old)
