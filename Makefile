@@ -21,7 +21,7 @@ help:
 	@echo "make lab-docs writes the figures of docs/how-to/policies.md and the pictures of docs/how-to/lab.md anew"
 	@echo "make site    the documentation as a site in .site, with search; needs a package index once"
 	@echo "make pictures draws the demo and the answers of commands in docs/pictures anew"
-	@echo "make screenshots takes pictures of the site and of the lab's page in docs/pictures anew; needs chromium"
+	@echo "make screenshots takes pictures of the site, the lab's page and the daemon's page in docs/pictures anew; needs chromium and its driver"
 	@echo "make chaos   kills, cut transfers, signals and thousands of passes; half an hour"
 	@echo "make fuzz    half an hour of CPU on files, templates, observations and HTTP bodies that nobody foresaw"
 	@echo "make schemas write repo-layout/schemas anew"
@@ -58,7 +58,7 @@ check: $(STAMP)
 # Six control planes with their engines on two cores are late at times. What failed beside others is asked once more, by
 # itself: what is wrong fails again, and what it said the first time stays to be read.
 e2e: $(STAMP)
-	@$(RUN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev,ray]'
+	@$(RUN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev,ray,browser]'
 	@$(RUN)/python -m tests.e2e.components
 	$(RUN)/pytest tests/e2e -q -n 2 || $(RUN)/pytest tests/e2e -q --last-failed --last-failed-no-failures=none
 
@@ -103,7 +103,9 @@ pictures: $(STAMP)
 	@$(RUN)/python -m tests.pictures.diagram_svg $(PICTURES)
 
 screenshots: site $(STAMP)
+	@$(RUN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev,browser]'
 	@$(RUN)/python -m tests.pictures.screenshots $(PICTURES)
+	@$(RUN)/python -m tests.pictures.page_pictures $(PICTURES)
 
 chaos: $(STAMP)
 	@$(RUN)/python -m tests.chaos

@@ -85,12 +85,17 @@ from reconciler.settings import Settings
 from reconciler.text.redaction import without_query
 
 if TYPE_CHECKING:
+    from fastapi import FastAPI
+
     from reconciler.access.rights import Access
+    from reconciler.adapters.oidc_client import OidcPages
+    from reconciler.api.backend import Backend
     from reconciler.api.security.callers import Callers, IssuerLogin
     from reconciler.core.onboarding.helm_release import HelmRelease
     from reconciler.core.onboarding.lend import LiveWorkload
     from reconciler.core.readiness.question import ServiceAccountName
     from reconciler.daemon.inspection import Surroundings
+    from reconciler.web.live import LiveStreams
 
 PATIENCE = timedelta(seconds=10)
 """How long a command waits for clusters to be listed; a thousand nodes with 20,000 pods take a few seconds."""
@@ -103,6 +108,8 @@ _TURN = 0.001
 
 LOOK_AT_FILES = timedelta(seconds=1)
 """Interval at which the times of observation files are checked; to a user a second is immediate."""
+
+_EVERY_INTERFACE = frozenset({"0.0.0.0", "[::]"})  # noqa: S104 - what a person asked for
 
 log = structlog.get_logger("overspill")
 
@@ -381,6 +388,8 @@ def serve(settings: Settings) -> None:
         )
         stack.callback(queue.close)
         log.info("watching", line=_describe_sources(settings, address))
+        if address:
+            log.info("page", line=f"the page is at {_page_address(settings, address)}")
         if not files and not clusters and not (address and settings.push_token):
             log.warning("no observations", line=WITHOUT_OBSERVATIONS)
         if address and not (settings.api_tokens or settings.api_tokens_file or settings.issuer):
@@ -519,6 +528,16 @@ def _http_server(
     from reconciler.api.server import HttpServer  # noqa: PLC0415 - uvicorn is slow to import
 
     sys.setswitchinterval(_TURN)
+    callers = _callers(settings)
+    backend = Backend(
+        latest=latest,
+        shelf=shelf,
+        queue=queue,
+        answers=answers,
+        strict=settings.strict_egs_api,
+        source_branch=settings.source_branch,
+        output_branch=settings.output_branch,
+    )
     application = create_app(
         pushed=pushed,
         wake=loop.wake,
@@ -527,20 +546,13 @@ def _http_server(
         branches=(settings.source_branch, settings.output_branch),
         push_token=settings.push_token,
         webhook_secret=settings.webhook_secret,
-        callers=_callers(settings),
-        backend=Backend(
-            latest=latest,
-            shelf=shelf,
-            queue=queue,
-            answers=answers,
-            strict=settings.strict_egs_api,
-            source_branch=settings.source_branch,
-            output_branch=settings.output_branch,
-        ),
+        callers=callers,
+        backend=backend,
         process=process,
         traces=traces,
         log_lines=log_lines,
     )
+    live = _install_page(settings, application, backend, callers)
     tls = _certificate(settings)
     server = HttpServer(application, host=settings.listen.host, port=settings.listen.port, tls=tls)
     server.start()
@@ -548,7 +560,36 @@ def _http_server(
         host = f"[{settings.listen.host}]" if ":" in settings.listen.host else settings.listen.host
         yield f"{host}:{server.port}"
     finally:
+        live.close()
         server.stop()
+
+
+def _install_page(settings: Settings, application: FastAPI, backend: Backend, callers: Callers) -> LiveStreams:
+    """Add the page for browsers to the API."""
+    from reconciler.web.lab import LabReports  # noqa: PLC0415 - for the page alone
+    from reconciler.web.session import Seal  # noqa: PLC0415 - brings cryptography along, slow to import
+    from reconciler.web.site import install  # noqa: PLC0415 - FastAPI is slow to import
+
+    return install(
+        application,
+        backend=backend,
+        callers=callers,
+        clock=SystemClock(),
+        seal=Seal(settings.page_secret, lasting=settings.page_session),
+        issuer=_issuer_pages(settings),
+        address=settings.page_url,
+        reports=LabReports(settings.lab_reports),
+    )
+
+
+def _issuer_pages(settings: Settings) -> OidcPages | None:
+    """Return the issuer's pages, where we are a client of it and people may log in to the page there."""
+    if settings.issuer is None or not settings.issuer_client:
+        return None
+    from reconciler.adapters.oidc_client import OidcClient, OidcPages  # noqa: PLC0415 - for the page alone
+
+    client = OidcClient(id=settings.issuer_client, secret=settings.issuer_client_secret)
+    return OidcPages(settings.issuer.url, client, authorities=settings.issuer_authorities)
 
 
 def _callers(settings: Settings) -> Callers:
@@ -587,6 +628,15 @@ def _certificate(settings: Settings) -> ssl.SSLContext | None:
     from reconciler.api.security.tls import Certificate  # noqa: PLC0415 - for the HTTP API alone
 
     return Certificate(*settings.certificate).context
+
+
+def _page_address(settings: Settings, address: str) -> str:
+    """Return where a browser reaches the page: on this machine, where the daemon listens on every interface."""
+    if settings.page_url:
+        return settings.page_url
+    scheme = "https" if settings.certificate else "http"
+    host, _, port = address.rpartition(":")
+    return f"{scheme}://{'localhost' if host in _EVERY_INTERFACE else host}:{port}/"
 
 
 def _describe_sources(settings: Settings, address: str) -> str:

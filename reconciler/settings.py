@@ -48,6 +48,12 @@ class Settings:
     api_rate: Rate | None = None
     issuer: Issuer | None = None
     issuer_authorities: Path | None = None
+    issuer_client: str = ""
+    issuer_client_secret: str = field(default="", repr=False)
+    page_url: str = ""
+    page_secret: str = field(default="", repr=False)
+    page_session: timedelta = timedelta(hours=8)
+    lab_reports: Path | None = None
     push_token: str = field(default="", repr=False)
     webhook_secret: str = field(default="", repr=False)
     notify: tuple[Endpoint, ...] = ()
@@ -98,6 +104,12 @@ def from_environment(env: Mapping[str, str]) -> Settings:
         api_rate=reader.rate("API_RATE"),
         issuer=reader.issuer("OIDC"),
         issuer_authorities=reader.path("OIDC_CA_FILE"),
+        issuer_client=reader.text("OIDC_CLIENT_ID", ""),
+        issuer_client_secret=reader.secret("OIDC_CLIENT_SECRET"),
+        page_url=reader.address("PAGE_URL", token=False),
+        page_secret=reader.strong_secret("PAGE_SECRET"),
+        page_session=reader.duration("PAGE_SESSION", timedelta(hours=8)),
+        lab_reports=reader.path("LAB_REPORTS"),
         push_token=reader.strong_secret("PUSH_TOKEN"),
         webhook_secret=reader.strong_secret("WEBHOOK_SECRET"),
         notify=reader.endpoints("NOTIFY"),
@@ -118,6 +130,10 @@ def from_environment(env: Mapping[str, str]) -> Settings:
     )
     if settings.source_branch == settings.output_branch:
         reader.refuse("OUTPUT_BRANCH", "is the source branch as well", "placements")
+    if settings.issuer_client and settings.issuer is None:
+        reader.refuse("OIDC_ISSUER", f"is not set, and {PREFIX}OIDC_CLIENT_ID is", "setting both")
+    if settings.issuer_client_secret and not settings.issuer_client:
+        reader.refuse("OIDC_CLIENT_ID", f"is not set, and {PREFIX}OIDC_CLIENT_SECRET is", "setting both")
     if settings.api_tokens and settings.api_tokens_file:
         reader.refuse("API_TOKENS_FILE", f"is set, and so is {PREFIX}API_TOKENS", "setting only one of them")
     if re.search(r"[^!-~]", settings.prometheus_token):

@@ -171,8 +171,8 @@ class Reader:
             self.refuse(f"{name}_SECRET", "is not set, and engines are told of pushes with a signature only", _MADE)
         return tuple(endpoints)
 
-    def address(self, name: str) -> str:
-        """Read the address of an HTTP server, without credentials."""
+    def address(self, name: str, *, token: bool = True) -> str:
+        """Read the address of an HTTP server, without credentials; `token` says whether a setting has those."""
         value = self.text(name, "")
         try:
             parts = urlsplit(value)
@@ -182,7 +182,9 @@ class Reader:
         if not value:
             return ""
         if "@" in value:
-            self.refuse(name, "holds a user or a password", f"the address without, and {PREFIX}{name}_TOKEN")
+            self.refuse(
+                name, "holds a user or a password", f"the address without{token * f', and {PREFIX}{name}_TOKEN'}"
+            )
         elif not whole or parts.query or parts.fragment or re.search(r"[^!-~]", value):
             self.refuse(name, f"{value!r} is not the address of a server", "http://prometheus.monitoring:9090")
         else:

@@ -160,7 +160,7 @@ def status(decision: PassDecision) -> FleetStatus:
     clusters = tuple(
         status
         for name, cluster in sorted(decision.inputs.desired.clusters.items())
-        for status in row(name, partial(_cluster, decision, cluster))
+        for status in row(name, partial(cluster_status, decision, cluster))
     )
     reporting = {report.cluster for report in decision.inputs.rollouts.leaving}
     leaving = tuple(
@@ -255,7 +255,8 @@ def _leaving_statuses(decision: PassDecision, cluster: ClusterName) -> tuple[Lea
     )
 
 
-def _cluster(decision: PassDecision, cluster: Cluster) -> ClusterStatus:
+def cluster_status(decision: PassDecision, cluster: Cluster) -> ClusterStatus:
+    """Tell how one cluster is seen."""
     observation = decision.inputs.observed.clusters.get(cluster.name)
     watched = decision.inputs.observed.reached_by.get(cluster.name, "")
     return ClusterStatus(

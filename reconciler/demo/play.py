@@ -14,6 +14,7 @@ from reconciler.demo.branch_log import FORMAT, LandedCommit, read_log
 from reconciler.demo.farewell import last_lines, path_from_here, write_guide
 from reconciler.demo.keys import Key
 from reconciler.demo.live import opened_view
+from reconciler.demo.page import DemoPage
 from reconciler.demo.process import left_by_signals, run_daemon
 from reconciler.demo.stage import PROGRAM, DemoDirectory, claimed, commit, edit_fields, prepare, revert
 from reconciler.demo.story import PLAYGROUND, Act, Timing, acts, timing
@@ -74,8 +75,12 @@ def _play(stage: DemoDirectory, tempo: float, *, plain: bool) -> int:
     try:
         with opened_view(clock, plain=plain) as view:
             commit_fleet(stage, view, script)
-            with run_daemon(_run(stage), directory=stage.out, environment=stage.environment, log=stage.log) as daemon:
-                play = DemoPlay(stage, view, clock, daemon)
+            page = DemoPage()
+            environment = {**stage.environment, **page.environment}
+            command = (*_run(stage), "--listen", page.listen)
+            with run_daemon(command, directory=stage.out, environment=environment, log=stage.log) as daemon:
+                view.say("Ann", f"looks at the page: {page.address}")
+                play = DemoPlay(stage, view, clock, daemon, page)
                 play.perform(acts(script))
                 play.prove()
                 if view.interactive:
@@ -105,12 +110,19 @@ def commit_fleet(stage: DemoDirectory, view: View, script: Timing) -> None:
 class DemoPlay:
     """A run of the demo: what the daemon has said so far, and the commits of the branch."""
 
-    def __init__(self, stage: DemoDirectory, view: View, clock: DemoTime, daemon: DemoDaemon) -> None:
-        """Begin with clusters as the layout has them, and without an output branch."""
+    def __init__(
+        self, stage: DemoDirectory, view: View, clock: DemoTime, daemon: DemoDaemon, page: DemoPage | None = None
+    ) -> None:
+        """Begin with clusters as the layout has them, and without an output branch.
+
+        With a `page`, whoever plays along is led to it once the daemon answers.
+        """
+        self._page = page
         self._stage, self._view, self._clock, self._daemon = stage, view, clock, daemon
         self._world = DemoWorld(stage)
         self._world.observe(clock.now())
         self._begin = ""
+        self._page_open = False
         self._heard = ""
         self._commits: list[LandedCommit] = []
         self._awake_at: float | None = None
@@ -147,7 +159,7 @@ class DemoPlay:
         if self._over:
             return
         if not self._taken_over:
-            self._view.chapter(_YOURS)
+            self._view.chapter(_YOURS, f"the page is at {self._page.address}" if self._page else "")
         edit_fields(self._stage, PLAYGROUND)
         commit(self._stage, _LONGER)
         while not self._over:
@@ -250,6 +262,9 @@ class DemoPlay:
         for line in self._daemon.lines():
             self._heard += f"{line}\n"
             self._view.say("Overspill", line.partition(" ")[2] or line)
+        if self._page is not None and self._view.interactive and not self._page_open and self._heard:
+            self._page_open = True
+            self._page.open()
         if moved:
             commits = f"{since}..{self._world.tip}" if since else self._world.tip
             for landed in read_log(self._stage.git("log", "--reverse", FORMAT, commits, directory=self._stage.remote)):

@@ -31,6 +31,7 @@ from tests.bench import fleet
 from tests.bench.api import write_over_floor
 from tests.bench.floor import Floor
 from tests.bench.listing import list_over_empty
+from tests.bench.page import page_figures
 from tests.bench.restart import restart_percent
 from tests.bench.stage import Stage
 from tests.bench.start import start_over_click
@@ -243,6 +244,7 @@ def main() -> int:
             ("metrics_scrape_over_written_lines", scraped["over_floor"], 5.0),
             ("metrics_scrape_percent_of_first", scraped["percent_of_first"], 25.0),
             ("metrics_kept_between_scrapes_mb", scraped["mb"], 10.0),
+            *page_figures(),
             ("version_over_click", started["version"], 2.5),
             ("help_over_click", started["help"], 2.5),
             ("completion_over_click", started["completion"], 5.0),  # git reads a thousand templates for it

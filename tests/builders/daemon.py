@@ -22,10 +22,11 @@ from reconciler.access.rights import Access, AccessRole, Token, digest
 from reconciler.adapters.clock import SystemClock
 from reconciler.adapters.git import GitRepository
 from reconciler.adapters.helm import Helm
+from reconciler.adapters.oidc_client import OidcPages
 from reconciler.adapters.pushed_observations import PushedObservations
 from reconciler.api.app import create_app
 from reconciler.api.backend import Backend
-from reconciler.api.security.callers import Callers
+from reconciler.api.security.callers import Callers, IssuerLogin
 from reconciler.api.server import HttpServer
 from reconciler.daemon.answers.desk import AnswerDesk
 from reconciler.daemon.branch import BranchReader
@@ -39,6 +40,11 @@ from reconciler.daemon.source import SourceReader
 from reconciler.model.capacity import ClusterObservation, MissingReplicas, Observed, SucceededPods, WorkloadObservation
 from reconciler.model.ids import ClusterName, PlacementName, WorkspaceName
 from reconciler.model.workload import WorkloadRef
+from reconciler.ports import Clock
+from reconciler.web.lab import LabReports
+from reconciler.web.live import LiveStreams
+from reconciler.web.session import Seal
+from reconciler.web.site import install
 from tests.builders.egs_samples import body
 from tests.builders.inputs import free, shape
 from tests.builders.openapi import Contract
@@ -149,6 +155,7 @@ class Daemon:
         self.latest = latest
         self.answers: AnswerDesk
         self.log_lines: tuple[str, ...] = ()
+        self.live: LiveStreams
         self.port = 0
         self.contract: Contract | None = None
         self.wake: Callable[[str], None] = lambda _: None
@@ -210,11 +217,21 @@ _CONTRACTS: dict[bool, Contract] = {}
 
 @contextmanager
 def daemon(
-    remote: Remote, cache: Path, *, strict: bool = False, poll: timedelta = timedelta(hours=1)
+    remote: Remote,
+    cache: Path,
+    *,
+    strict: bool = False,
+    poll: timedelta = timedelta(hours=1),
+    login: IssuerLogin | None = None,
+    issuer: OidcPages | None = None,
+    reports: Path | None = None,
+    files: Mapping[str, str] = FILES,
+    clock: Clock | None = None,
+    sight: Sight | None = None,
 ) -> Iterator[Daemon]:
-    """Run a daemon on a remote that has `FILES` on its source branch."""
-    remote.commit("main", FILES)
-    clock, sight = SystemClock(), Sight()
+    """Run a daemon on a remote that has `files` on its source branch."""
+    remote.commit("main", files)
+    clock, sight = clock or SystemClock(), sight or Sight()
     process = ProcessMetrics(output_branch="placements", orders=lambda: len(queue), bugs=lambda: loop.vitals().bugs)
     with GitRepository(remote.url, cache=cache, committer=OURS, measure=process.call) as repository:
         world = World(
@@ -242,16 +259,20 @@ def daemon(
         answers = AnswerDesk(latest, mirror, charts=world.charts, clock=clock, author=OURS)
         running.answers = answers
         backend = Backend(latest=latest, shelf=repository.shelf, queue=queue, answers=answers, strict=strict)
+        callers = Callers(clock, access=lambda: ACCESS, login=login, rate=parse_rate("10000/s"))
         app = create_app(
             pushed=PushedObservations(),
             wake=loop.wake,
             clock=clock,
             vitals=loop.vitals,
             branches=("main", "placements"),
-            callers=Callers(clock, access=lambda: ACCESS, rate=parse_rate("10000/s")),
+            callers=callers,
             backend=backend,
             process=process,
             log_lines=lambda: running.log_lines,
+        )
+        live = running.live = install(
+            app, backend=backend, callers=callers, clock=clock, seal=Seal(), issuer=issuer, reports=LabReports(reports)
         )
         if strict not in _CONTRACTS:
             _CONTRACTS[strict] = Contract(app)
@@ -268,6 +289,7 @@ def daemon(
             loop.stop()
             thread.join(30)
             queue.close()
+            live.close()
             server.stop()
             answers.close()
 

@@ -180,6 +180,16 @@ def test_the_door_can_be_set() -> None:
         ({"OIDC_ISSUER": "https://a"}, "OVERSPILL_OIDC_AUDIENCE: is not set, and OVERSPILL_OIDC_ISSUER is"),
         ({"OIDC_AUDIENCE": "a"}, "OVERSPILL_OIDC_ISSUER: is not set, and OVERSPILL_OIDC_AUDIENCE is"),
         ({"OIDC_ISSUER": "http://a", "OIDC_AUDIENCE": "a"}, "OVERSPILL_OIDC_ISSUER: is not an https address"),
+        ({"OIDC_CLIENT_ID": "a"}, "OVERSPILL_OIDC_ISSUER: is not set, and OVERSPILL_OIDC_CLIENT_ID is"),
+        (
+            {"OIDC_ISSUER": "https://a", "OIDC_AUDIENCE": "a", "OIDC_CLIENT_SECRET": "b"},
+            "OVERSPILL_OIDC_CLIENT_ID: is not set, and OVERSPILL_OIDC_CLIENT_SECRET is",
+        ),
+        ({"PAGE_SECRET": "short"}, "OVERSPILL_PAGE_SECRET: is shorter than 16 characters"),
+        (
+            {"PAGE_URL": "https://a:b@host"},
+            "OVERSPILL_PAGE_URL: holds a user or a password (try the address without)",
+        ),
     ],
 )
 def test_half_a_door_is_refused(variables: dict[str, str], says: str) -> None:

@@ -26,7 +26,11 @@ class Person:
     def __init__(self, command: list[str], directory: Path) -> None:
         self.outer, inner = pty.openpty()
         fcntl.ioctl(inner, termios.TIOCSWINSZ, struct.pack("HHHH", 30, 100, 0, 0))
+        browser = directory / "browser"
+        browser.write_text(f'#!/bin/sh\necho "$1" >> {directory}/opened\n')
+        browser.chmod(0o755)
         environment = {**os.environ, "PYTHONPATH": str(CHECKOUT), "TERM": "xterm-256color", "LC_ALL": "C.UTF-8"}
+        environment["BROWSER"] = f"{browser} %s"
         self.process = subprocess.Popen(
             command, cwd=directory, env=environment, stdin=inner, stdout=inner, stderr=inner, start_new_session=True
         )
@@ -94,3 +98,6 @@ def test_a_person_scales_reverts_and_kills_and_nothing_is_lost(tmp_path: Path) -
         "What lies here", "What happened", "Your clusters",
     ]  # fmt: skip # the three lines that stay
     assert "git log" not in left
+    opened = (tmp_path / "opened").read_text().splitlines()
+    assert len(opened) == 1, "the page is opened once, also where the daemon was killed"
+    assert re.fullmatch(r"http://127\.0\.0\.1:\d+/login#token=ovs_[A-Za-z0-9_-]{43}", opened[0])

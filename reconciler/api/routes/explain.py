@@ -43,13 +43,13 @@ def router(callers: Callers, backend: Backend) -> APIRouter:
         workspace, _, name = workload.partition("/")
         snapshot = backend.snapshot()
         require_role(caller_of(request), AccessRole.VIEWER, WorkspaceName(workspace))
-        explanation = _explain_workload(snapshot, WorkspaceName(workspace), TemplateName(name))
+        explanation = explain_workload(snapshot, WorkspaceName(workspace), TemplateName(name))
         return answer(redact(json_value(explanation), snapshot, caller_of(request)))
 
     return routes
 
 
-def _explain_workload(snapshot: Snapshot, workspace: WorkspaceName, name: TemplateName) -> Explanation:
+def explain_workload(snapshot: Snapshot, workspace: WorkspaceName, name: TemplateName) -> Explanation:
     """Explain the request of that name, else the template; raises HttpError 404 where neither exists."""
     decision = snapshot.decision
     record = decision.inputs.ledger.requests.get(WorkloadId(workspace, name, request=True))

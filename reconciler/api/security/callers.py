@@ -6,7 +6,7 @@ import ipaddress
 import math
 import time
 from collections.abc import Callable, Hashable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from http import HTTPStatus
 from threading import Lock
 
@@ -29,6 +29,8 @@ _FAILURES = Rate(per_second=1 / 6, burst=10)
 """Failed logins of one address, which cannot guess 256 bits, but cost work."""
 _AGAIN = 5
 """Seconds after which a client may try again while the issuer is away."""
+NO_WAY_IN = "no tokens and no issuer are configured"
+WAY_OUT = "set OVERSPILL_API_TOKENS_FILE or OVERSPILL_OIDC_ISSUER and start again"
 _BEARER = HTTPBearer(auto_error=False, scheme_name="bearer", description="A token of ours, or one of the OIDC issuer.")
 
 
@@ -74,15 +76,41 @@ class Callers:
             await run_in_threadpool(self._admit, request)
 
     def _admit(self, request: Request) -> None:
-        if self._access is None and self._login is None:
-            raise HttpError(
-                HTTPStatus.FORBIDDEN,
-                "nobody may call this: no tokens and no issuer are configured",
-                hint="set OVERSPILL_API_TOKENS_FILE or OVERSPILL_OIDC_ISSUER and start again",
-            )
-        token = _token(request)
+        if self.is_closed:
+            raise HttpError(HTTPStatus.FORBIDDEN, f"nobody may call this: {NO_WAY_IN}", hint=WAY_OUT)
+        self.admit_token(request, _token(request))
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether nobody can be let in, since neither tokens nor an issuer are configured."""
+        return self._access is None and self._login is None
+
+    def admit_token(self, request: Request, token: str) -> Caller:
+        """Authenticate the bearer of a token, as `caller_of(request)`; raises HttpError for any other."""
+        return self._let_in(request, lambda: self._caller(token))
+
+    def admit_claims(self, request: Request, claims: Mapping[str, Json], audience: str) -> Caller:
+        """Authenticate whom the issuer's claims name, whose signature was checked when they were taken.
+
+        They were made for `audience`, our name as a client of the issuer. Raises HttpError as `admit_token`.
+        """
+        return self._let_in(request, lambda: self._caller_of(claims, audience))
+
+    def claims(self, token: str) -> Mapping[str, Json]:
+        """Return the claims of a token that the issuer has signed. Raises NotAdmitted and Transient."""
+        if self._login is None:
+            raise NotAdmitted("there is no issuer", hint="log in with a token")
+        return self._login.claims(token)
+
+    @property
+    def issuer(self) -> Issuer | None:
+        """The issuer whose tokens are taken; None without one."""
+        return None if self._login is None else self._login.issuer
+
+    def _let_in(self, request: Request, identify: Callable[[], Caller]) -> Caller:
+        """Count a call of whom `identify` names; raises HttpError where it names nobody, or too often."""
         try:
-            caller = self._caller(token)
+            caller = identify()
         except NotAdmitted as error:
             request.state.bearer = error.name
             self.count_failure(request)
@@ -97,6 +125,7 @@ class Callers:
         request.state.bearer = caller.name
         self._bound(self._calls, (caller.kind, caller.name), "too many calls")
         request.state.caller = caller
+        return caller
 
     def count_failure(self, request: Request) -> None:
         """Count a failed login, or a webhook's delivery that proves nothing; raises HttpError for one too many."""
@@ -109,6 +138,14 @@ class Callers:
             return caller_of_token(access, token, self._clock.now())
         claims = self._login.claims(token)
         return caller_of_claims(claims, self._login.issuer, access.rules, self._clock.now())
+
+    def _caller_of(self, claims: Mapping[str, Json], audience: str) -> Caller:
+        """Return the caller that claims for an audience name, by the roles that hold now. Raises NotAdmitted."""
+        if self._login is None:
+            raise NotAdmitted("there is no issuer any more", hint="log in with a token")
+        access = self._access() if self._access is not None else Access()
+        issuer = replace(self._login.issuer, audience=audience)
+        return caller_of_claims(claims, issuer, access.rules, self._clock.now())
 
     def _bound(self, buckets: Buckets, caller: Hashable, message: str) -> None:
         """Count a call; raises HttpError when it exceeds the limit."""

@@ -6,11 +6,11 @@ Called by live views. The nodes of a burst's pods are not observed, so that uses
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from reconciler.core.capacity.gpu_models import gpus_of_pod
 from reconciler.core.decide.state.pass_input import PassInput
-from reconciler.core.explain.inventory import Health, nodes_of
+from reconciler.core.explain.inventory import Health, InventoryNode, inventory_nodes
 from reconciler.core.workloads import replica_count
 from reconciler.model.demand import Demand
 from reconciler.model.ids import ClusterName
@@ -27,10 +27,13 @@ def gpu_uses(inputs: PassInput) -> Mapping[ClusterName, Mapping[GpuUse, int]]:
     return {name: gpu_use(inputs, name, home.get(name, 0)) for name in names}
 
 
-def gpu_use(inputs: PassInput, cluster: ClusterName, home: int) -> Mapping[GpuUse, int]:
-    """Count the GPUs of one cluster by use; `home` is its part of `home_gpus`."""
-    rows = [row for row in nodes_of(inputs, cluster) if row.health is Health.HEALTHY]
-    whole = [row for row in rows if not row.part] or rows
+def gpu_use(
+    inputs: PassInput, cluster: ClusterName, home: int, nodes: Iterable[InventoryNode] | None = None
+) -> Mapping[GpuUse, int]:
+    """Count the GPUs of one cluster by use; `home` is its part of `home_gpus`, `nodes` are those of the inventory."""
+    rows = inventory_nodes(inputs, (cluster,)) if nodes is None else nodes
+    healthy = [row for row in rows if row.health is Health.HEALTHY]
+    whole = [row for row in healthy if not row.part] or healthy
     free = sum(row.free for row in whole)
     used = sum(max(0, row.count - row.free) for row in whole if row.count is not None)
     burst, starting = _bursts(inputs, cluster)

@@ -7,7 +7,7 @@ meets an unforeseen exception is left out.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -113,8 +113,8 @@ def build_inventory(
     managed = {cluster for workspace in workspaces for cluster in workspace.everywhere}
     others = {*desired.clusters, *observed.clusters} - managed if within is None else set()
     return GpuInventory(
-        managed=tuple(_nodes(inputs, managed, note_bug)),
-        unmanaged=tuple(_nodes(inputs, others, note_bug)),
+        managed=tuple(inventory_nodes(inputs, managed, note_bug)),
+        unmanaged=tuple(inventory_nodes(inputs, others, note_bug)),
         allocations=tuple(
             _allocations(inputs, None if within is None else {workspace.name for workspace in workspaces}, note_bug)
         ),
@@ -126,12 +126,10 @@ def build_inventory(
     )
 
 
-def nodes_of(inputs: PassInput, cluster: ClusterName) -> tuple[InventoryNode, ...]:
-    """List the GPU nodes of one cluster, managed or not."""
-    return tuple(_nodes(inputs, {cluster}, lambda _: None))
-
-
-def _nodes(inputs: PassInput, clusters: set[ClusterName], note_bug: NoteBug) -> Iterator[InventoryNode]:
+def inventory_nodes(
+    inputs: PassInput, clusters: Collection[ClusterName], note_bug: NoteBug = lambda _: None
+) -> Iterator[InventoryNode]:
+    """Yield the GPU nodes of some clusters, by cluster and name."""
     for name in sorted(clusters):
         seen = inputs.observed.clusters.get(name)
         if seen is not None:

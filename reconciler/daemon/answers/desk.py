@@ -6,9 +6,12 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from datetime import datetime
 from threading import BoundedSemaphore, Lock
 
+from reconciler.core.commits.history import own
 from reconciler.core.commits.write import RenderedPlan
+from reconciler.core.cost.meter import CostMeter
 from reconciler.core.decide.decide import decide
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.observe.supposition import Supposition
@@ -17,13 +20,14 @@ from reconciler.daemon.answers.patch import files_before, patch
 from reconciler.daemon.answers.preview import PastView, later_input
 from reconciler.daemon.answers.proposal import ProposalRepository, ReviewedCharts, read_proposal, unobserved
 from reconciler.daemon.budgets import BudgetReader
+from reconciler.daemon.costs import CostReader
 from reconciler.daemon.reconcile import PassDecision, World, draft, render_plan, with_mass_deletion
 from reconciler.daemon.snapshot import LatestSnapshot, Snapshot
 from reconciler.daemon.source import SourceReader
 from reconciler.daemon.steer import sign
 from reconciler.errors import InvalidInput, Transient
 from reconciler.model.plan import Plan
-from reconciler.model.tree import Identity, Tips
+from reconciler.model.tree import Identity, LoggedCommit, Tips
 from reconciler.ports import Charts, Clock
 
 PATIENCE = 20.0
@@ -62,6 +66,26 @@ class PlanAnswer:
     """The suppositions in words."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BranchLog:
+    """Our commits on the output branch, up to the tip that the newest pass left."""
+
+    snapshot: Snapshot
+    commits: tuple[LoggedCommit, ...]
+    """Newest first."""
+    cut: bool
+    """Whether earlier ones were left out."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CostAnswer:
+    """What placements have cost until a moment."""
+
+    snapshot: Snapshot
+    meter: CostMeter
+    until: datetime
+
+
 class AnswerDesk:
     """Answers one caller at a time, from any thread.
 
@@ -88,6 +112,7 @@ class AnswerDesk:
         self._places = BoundedSemaphore(MOST_WAITING)
         self._repository: ProposalRepository | None = None
         self._source: SourceReader | None = None
+        self._costs: CostReader | None = None
         self._rest_until = 0.0
         self._closed = False
 
@@ -96,6 +121,27 @@ class AnswerDesk:
         with self._turn() as repository:
             snapshot = self._fetched(repository)
             return read_history(repository, self._author, snapshot.decision.inputs.ledger, selection(snapshot))
+
+    def log(self, *, since: datetime, limit: int) -> BranchLog:
+        """Read our commits on the output branch, newest first. Raises Transient when too many ask."""
+        with self._turn() as repository:
+            snapshot = self._fetched(repository)
+            tip = snapshot.decision.inputs.ledger.commit
+            commits = own(repository.log(tip, since=since, limit=limit), self._author) if tip is not None else ()
+            return BranchLog(snapshot=snapshot, commits=commits, cut=len(commits) >= limit)
+
+    def costs(self, since: datetime) -> CostAnswer:
+        """Add up what placements have cost since a moment.
+
+        Raises Transient when too many ask, and Conflict where the repository does not hold the commits since then.
+        """
+        with self._turn() as repository:
+            snapshot = self._fetched(repository)
+            if self._costs is None:
+                self._costs = CostReader(repository, self._author)
+            now = self._clock.now()
+            tips = replace(snapshot.decision.tips, output=snapshot.decision.inputs.ledger.commit)
+            return CostAnswer(snapshot=snapshot, meter=self._costs.meter(tips, since, now), until=now)
 
     def plan(self, question: PlanQuestion) -> PlanAnswer:
         """Decide now on the observation of the newest pass.

@@ -16,6 +16,7 @@ from reconciler.core.decide.orders.approve import rule_on_order
 from reconciler.core.decide.orders.steer import (
     extend_on_request,
     moved_end,
+    release_on_request,
     requested_extension,
     requested_revert,
     revert_on_request,
@@ -317,8 +318,10 @@ class _OrderExecution:
         return Answer(change=position, workload=placement.workload)
 
     def _steer(self, order: Order, steering: Steering) -> Answer:
-        """Revert or extend placements as the commands of these names do: all of them, or none."""
+        """Revert or extend placements, or release a workload, as the commands of these names do: all, or none."""
         first, by = self.working_plan.position, order.author.name
+        if steering.workload is not None:
+            return self._release_workload(order, steering.workload, steering)
         placements: list[Placement] = []
         for path in steering.paths:
             placement = self.inputs.ledger.placements.get(path)
@@ -364,6 +367,19 @@ class _OrderExecution:
             return _invalid(str(error), workload=workload)
         last = self.working_plan.position - 1
         return Answer(change=last, first=first, workload=workload) if last >= first else Answer(workload=workload)
+
+    def _release_workload(self, order: Order, workload: WorkloadId, steering: Steering) -> Answer:
+        """End what holds a workload back."""
+        position = self.working_plan.position
+        if not order.may(workload.workspace):
+            return _invalid(f"{workload} is of a workspace that you may not change", workload=workload)
+        try:
+            release_on_request(
+                self.inputs, self.working_plan, workload, steering.cluster, by=order.author, reason=steering.reason
+            )
+        except InvalidInput as error:
+            return _invalid(str(error), workload=workload)
+        return Answer(change=position, first=position, workload=workload)
 
     # why not
 

@@ -146,13 +146,26 @@ def plan_release(
     """
     working_plan = WorkingPlan(inputs)
     follow_manual_changes(inputs, working_plan)  # as above
+    release_on_request(inputs, working_plan, workload, cluster, by=by, reason=reason)
+    return Plan(changes=working_plan.plan().changes)
+
+
+def release_on_request(
+    inputs: PassInput,
+    working_plan: WorkingPlan,
+    workload: WorkloadId,
+    cluster: ClusterName | None,
+    *,
+    by: Identity,
+    reason: str,
+) -> None:
+    """End what holds a workload back as `plan_release` does, in a plan under way."""
     restraints = working_plan.restraints(workload)
     ended = tuple(restraint for restraint in restraints if cluster in (None, restraint.cluster))
     if not ended:
         raise InvalidInput(f"releasing {workload}: {_not_held(inputs, working_plan, workload, cluster)}")
     detail = f"released by {by.name}: {as_clause(reason)}" if as_clause(reason) else f"released by {by.name}"
     working_plan.change(Release(workload=workload, restraints=ended, detail=detail, author=by))
-    return Plan(changes=working_plan.plan().changes)
 
 
 def _not_held(inputs: PassInput, working_plan: WorkingPlan, workload: WorkloadId, cluster: ClusterName | None) -> str:

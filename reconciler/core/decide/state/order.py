@@ -6,17 +6,21 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from reconciler.core.schema.egs.request import RequestDraft
-from reconciler.model.ids import WorkloadId, WorkspaceName
+from reconciler.model.ids import ClusterName, WorkloadId, WorkspaceName
 from reconciler.model.request import Verb
 from reconciler.model.tree import Identity
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Steering:
-    """What `overspill revert` and `overspill extend` are told."""
+    """What `overspill revert`, `overspill extend` and `overspill release` are told."""
 
-    paths: tuple[str, ...]
-    """The directories of placements."""
+    paths: tuple[str, ...] = ()
+    """The directories of placements; none for a release."""
+    workload: WorkloadId | None = None
+    """Of a release: the workload that is held back."""
+    cluster: ClusterName | None = None
+    """Of a release: the only cluster on which it ends; None for wherever it is held."""
     reason: str = ""
     everywhere: bool = False
     """Of a revert: whether the workload is held back on every cluster."""
@@ -61,7 +65,7 @@ class Order:
     key: str = ""
     """The digest of the idempotency key of a creation."""
     steering: Steering | None = None
-    """Of a revert or an extension."""
+    """Of a revert, an extension, or the release of a workload that is held back."""
     ruling: Ruling | None = None
     """Of an answer to a proposal."""
     request_id: str = ""
