@@ -313,14 +313,7 @@ def serve(settings: Settings) -> None:
         proposals = ProposalFollower(
             partial(proposal_desk, settings), queue.submit, is_used=lambda: _uses_approval(latest)
         )
-        couriers = Couriers(
-            repository,
-            repository.deliveries,
-            _committer(settings),
-            partial(sender, settings),
-            count=process.count_deliveries,
-        )
-        process.watch_deliveries(couriers.backlogs)
+        couriers = _couriers(settings, repository, process)
         prometheus = stack.enter_context(_prometheus(settings, timedelta(), wake, measure))
         others = stack.enter_context(_other_repositories(settings, timedelta(), wake))
         world = replace(
@@ -387,13 +380,7 @@ def serve(settings: Settings) -> None:
             )
         )
         stack.callback(queue.close)
-        log.info("watching", line=_describe_sources(settings, address))
-        if address:
-            log.info("page", line=f"the page is at {_page_address(settings, address)}")
-        if not files and not clusters and not (address and settings.push_token):
-            log.warning("no observations", line=WITHOUT_OBSERVATIONS)
-        if address and not (settings.api_tokens or settings.api_tokens_file or settings.issuer):
-            log.warning("no callers", line=WITHOUT_CALLERS)
+        _log_start(settings, address, observes=bool(files or clusters))
         proposals.start()
         stack.callback(proposals.close)
         alarms.start()
@@ -403,6 +390,30 @@ def serve(settings: Settings) -> None:
         _flush_webhooks(webhooks)
         couriers.close(LAST_WORDS)
     log.info("stopped")
+
+
+def _couriers(settings: Settings, repository: GitRepository, process: ProcessMetrics) -> Couriers:
+    """Make the couriers of the fleet's Notifications, whose deliveries are counted."""
+    couriers = Couriers(
+        repository,
+        repository.deliveries,
+        _committer(settings),
+        partial(sender, settings),
+        count=process.count_deliveries,
+    )
+    process.watch_deliveries(couriers.backlogs)
+    return couriers
+
+
+def _log_start(settings: Settings, address: str, *, observes: bool) -> None:
+    """Log what the daemon watches and where it listens, and warn of what is set by half."""
+    log.info("watching", line=_describe_sources(settings, address))
+    if address:
+        log.info("page", line=f"the page is at {_page_address(settings, address)}")
+    if not observes and not (address and settings.push_token):
+        log.warning("no observations", line=WITHOUT_OBSERVATIONS)
+    if address and not (settings.api_tokens or settings.api_tokens_file or settings.issuer):
+        log.warning("no callers", line=WITHOUT_CALLERS)
 
 
 @contextmanager
