@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from threading import Lock
 
-from reconciler.daemon.answers.desk import AnswerDesk, BranchLog, CostAnswer, Occupied
+from reconciler.daemon.answers.desk import AnswerDesk, RecentCommits, CostAnswer, Occupied
 from reconciler.daemon.snapshot import LatestSnapshot
 from reconciler.ports import Clock
 
@@ -24,10 +24,10 @@ class BranchCache:
         """Read nothing yet."""
         self._desk, self._latest, self._clock = desk, latest, clock
         self._lock = Lock()
-        self._log: tuple[datetime, int, BranchLog] | None = None
+        self._log: tuple[datetime, int, RecentCommits] | None = None
         self._costs: CostAnswer | None = None
 
-    def log(self, since: datetime, limit: int) -> BranchLog:
+    def log(self, since: datetime, limit: int) -> RecentCommits:
         """Return our commits since a moment, or some earlier one. Raises Transient when too many ask."""
         with self._turn():
             kept = self._log

@@ -27,7 +27,7 @@ from reconciler.api.body import read_body
 from reconciler.api.refusal import BUG, HttpError
 from reconciler.api.security.callers import Callers, require_role
 from reconciler.api.snapshot_cache import SnapshotCache
-from reconciler.daemon.answers.desk import BranchLog, Occupied
+from reconciler.daemon.answers.desk import RecentCommits, Occupied
 from reconciler.errors import Conflict, Transient
 from reconciler.model.ids import WorkspaceName
 from reconciler.ports import Clock
@@ -308,7 +308,7 @@ def _query(given: Mapping[str, str], changes: Mapping[str, str]) -> str:
     return urlencode({name: value for name, value in {**given, **changes}.items() if value})
 
 
-def _log(site: Site, commit: str = "") -> BranchLog:
+def _log(site: Site, commit: str = "") -> RecentCommits:
     """Return the log of the last two weeks; of all that is kept where it does not hold a commit."""
     log = site.branch.log(site.clock.now() - 2 * max(timeline.SPANS.values()), timeline.MOST_COMMITS)
     if commit and why.find_commit(log.commits, commit) is None:

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 
 from reconciler.core.commits.history import BurstHistory, as_they_stand, bursts, past_demand
 from reconciler.core.commits.trailers import Action, Trailer
-from reconciler.daemon.answers.desk import BranchLog
+from reconciler.daemon.answers.desk import RecentCommits
 from reconciler.daemon.bug_log import BUGS
 from reconciler.model.demand import Demand
 from reconciler.model.ids import WorkspaceName
@@ -119,7 +119,7 @@ class Timeline:
 
 
 def timeline_view(
-    viewer: Viewer, log: BranchLog, now: datetime, *, span: str = "6h", at: str = "", workload: str = ""
+    viewer: Viewer, log: RecentCommits, now: datetime, *, span: str = "6h", at: str = "", workload: str = ""
 ) -> Timeline:
     """Draw the view, at a commit or at the present; `at` names one that is in the log, or it is not heeded."""
     commits = [commit for commit in log.commits if may_see_commit(viewer, commit)]

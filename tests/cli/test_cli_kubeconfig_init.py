@@ -92,7 +92,7 @@ def test_what_is_written_passes_check_without_a_word(terminal: Terminal) -> None
     assert told[0] == "warning: the contexts worker-3 and admin lead to one API server: worker-3 is taken"
     assert told[1].startswith("warning: gone does not answer, and is written as Cordoned: cannot be reached: ")
     assert len(told) == 2
-    assert done.stdout.endswith("Wrote 31 files to fleet.\nNext: `overspill check fleet`.\n")
+    assert done.stdout.endswith("Wrote 33 files to fleet.\nNext: `overspill check fleet`.\n")
     counted, following = terminal.done("check", "fleet").splitlines()[-2:]
     assert counted == "7 files, 4 clusters, 1 workspace, 0 templates, 1 policy: 0 errors, 0 warnings"
     assert "Next: `overspill lend deployment/NAME --namespace NAMESPACE --fleet fleet`" in following

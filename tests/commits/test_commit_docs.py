@@ -66,7 +66,7 @@ def test_the_page_shows_the_id_of_a_call():
 
 def test_the_page_shows_nothing_that_is_not_written():
     by_people = [text for kind, text in BLOCKS if kind == "text" and "Overspill-Confirm: deletion" in text]
-    assert len(BLOCKS) == len(ALL) + 2 + 2 + 1 + 1 + 3 + 3 + len(by_people)
+    assert len(BLOCKS) == len(ALL) + 2 + 2 + 1 + 1 + 4 + len(by_people)
 
 
 def test_the_page_tells_every_annotation():

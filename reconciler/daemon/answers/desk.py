@@ -67,7 +67,7 @@ class PlanAnswer:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BranchLog:
+class RecentCommits:
     """Our commits on the output branch, up to the tip that the newest pass left."""
 
     snapshot: Snapshot
@@ -122,13 +122,13 @@ class AnswerDesk:
             snapshot = self._fetched(repository)
             return read_history(repository, self._author, snapshot.decision.inputs.ledger, selection(snapshot))
 
-    def log(self, *, since: datetime, limit: int) -> BranchLog:
+    def log(self, *, since: datetime, limit: int) -> RecentCommits:
         """Read our commits on the output branch, newest first. Raises Transient when too many ask."""
         with self._turn() as repository:
             snapshot = self._fetched(repository)
             tip = snapshot.decision.inputs.ledger.commit
             commits = own(repository.log(tip, since=since, limit=limit), self._author) if tip is not None else ()
-            return BranchLog(snapshot=snapshot, commits=commits, cut=len(commits) >= limit)
+            return RecentCommits(snapshot=snapshot, commits=commits, cut=len(commits) >= limit)
 
     def costs(self, since: datetime) -> CostAnswer:
         """Add up what placements have cost since a moment.
