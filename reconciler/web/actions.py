@@ -2,7 +2,7 @@
 
 An action is a value in `ACTIONS`: a page with its form, and a function from what was filled in to an `OrderPreview`.
 The page shows the commits of the preview; the same form sent as a POST submits its order, under the name of whoever is
-signed in. A further action, such as an approval, is a further entry.
+signed in. A further action is a further entry.
 """
 
 from __future__ import annotations
@@ -19,13 +19,17 @@ from reconciler.api.backend import Backend
 from reconciler.api.refusal import HttpError
 from reconciler.api.routes.placements import read_create
 from reconciler.api.security.callers import require_role
+from reconciler.core.decide.orders.approve import plan_approval, plan_rejection
 from reconciler.core.decide.orders.steer import find_among, plan_extension, plan_release, plan_revert
-from reconciler.core.decide.state.order import Order, Steering
+from reconciler.core.decide.state.gate import describe_places
+from reconciler.core.decide.state.order import Order, Ruling, Steering
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.fleet.admission import admit
+from reconciler.core.ledger.proposal_record import proposal_id
 from reconciler.core.schema.egs.request import RequestDraft
 from reconciler.daemon.order_queue import OrderResult
 from reconciler.errors import InvalidInput
+from reconciler.model.approval import BurstProposal
 from reconciler.model.ids import ClusterName, TemplateName, WorkloadId, WorkspaceName, is_name
 from reconciler.model.placement import Placement
 from reconciler.model.plan import Plan
@@ -315,6 +319,57 @@ def _release(viewer: Viewer, given: Given, desk: Desk) -> OrderPreview:
     )
 
 
+# proposals
+
+
+def _proposal(viewer: Viewer, given: Given) -> BurstProposal:
+    """Return the proposal that is meant; raises HttpError where it is not the viewer's to answer."""
+    workspace, _, name = given.get("workload", "").partition("/")
+    require_role(viewer.caller, AccessRole.OWNER, WorkspaceName(workspace))
+    workload = WorkloadId(WorkspaceName(workspace), TemplateName(name))
+    proposal = viewer.snapshot.decision.inputs.ledger.proposals.get(workload)
+    if proposal is None:
+        raise HttpError(HTTPStatus.NOT_FOUND, f"no burst of {workload} awaits an approval")
+    return proposal
+
+
+def _ruling_fields(viewer: Viewer, given: Given) -> tuple[str, tuple[Field, ...]]:
+    proposal = _proposal(viewer, given)
+    shown = _hidden("proposal", given.get("proposal", "") or proposal_id(proposal))
+    return str(proposal.workload), (_hidden("workload", str(proposal.workload)), shown, _reason_field(given))
+
+
+def _rule(viewer: Viewer, given: Given, desk: Desk, verb: Verb, decide: Callable[..., Plan]) -> OrderPreview:
+    """Answer the proposal that the page has shown; one that has taken its place is not meant."""
+    proposal, reason, author = _proposal(viewer, given), _reason(given), orders.author(viewer.caller)
+    if given.get("proposal", "") not in ("", proposal_id(proposal)):
+        raise InvalidInput(f"the proposal of {proposal.workload} has just ended (look at it again)")
+    order = Order(
+        number=0,
+        verb=verb,
+        name=proposal.workload.name,
+        workspace=proposal.workload.workspace,
+        author=author,
+        within=frozenset({proposal.workload.workspace}),
+        ruling=Ruling(workload=proposal.workload, proposal=proposal_id(proposal), reason=reason),
+    )
+    places, price = describe_places(proposal.placements), proposal.dollars_per_hour
+    cost = "" if price is None else f", {price:.2f} $ an hour"
+    return OrderPreview(
+        order=order,
+        sentence=f"{places} for {proposal.workload}{cost}: {proposal.reason}; {proposal.renewals}.",
+        messages=_messages(desk, viewer, lambda inputs: decide(inputs, proposal=proposal, by=author, reason=reason)),
+    )
+
+
+def _approve(viewer: Viewer, given: Given, desk: Desk) -> OrderPreview:
+    return _rule(viewer, given, desk, Verb.APPROVE, plan_approval)
+
+
+def _reject(viewer: Viewer, given: Given, desk: Desk) -> OrderPreview:
+    return _rule(viewer, given, desk, Verb.REJECT, plan_rejection)
+
+
 # requests
 
 
@@ -430,6 +485,22 @@ ACTIONS: Mapping[str, PageAction] = {
         grave=False,
         fields=_release_fields,
         propose=_release,
+    ),
+    "approve": PageAction(
+        title="Approve a burst",
+        words="The next pass places exactly what is shown here, or says why it cannot.",
+        button="Approve it",
+        grave=False,
+        fields=_ruling_fields,
+        propose=_approve,
+    ),
+    "reject": PageAction(
+        title="Refuse a burst",
+        words="Nothing of it is placed, and its workload is held back until its demand has gone once or the hold ends.",
+        button="Refuse it",
+        grave=True,
+        fields=_ruling_fields,
+        propose=_reject,
     ),
     "request": PageAction(
         title="Request a placement",

@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from threading import Lock
 
-from reconciler.daemon.answers.desk import AnswerDesk, RecentCommits, CostAnswer, Occupied
+from reconciler.daemon.answers.desk import AnswerDesk, CostAnswer, Occupied, RecentCommits
 from reconciler.daemon.snapshot import LatestSnapshot
 from reconciler.ports import Clock
 

@@ -10,6 +10,7 @@ from enum import StrEnum
 from functools import partial
 
 from reconciler.bulkhead import Seam, attempt
+from reconciler.core.decide.state.gate import describe_places
 from reconciler.core.explain.request_state import state_of_request
 from reconciler.core.explain.summary import spare_replicas, summarize
 from reconciler.core.observe.demand import UnseenPrimary, unseen
@@ -124,6 +125,19 @@ class HoldLine:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ProposalLine:
+    """A burst that waits for a person's yes."""
+
+    places: str
+    reason: str
+    until: datetime
+    dollars_per_hour: float | None
+    pull_request: str
+    """The URL; empty without one."""
+    may_approve: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class WorkloadLine:
     """A row of the table."""
 
@@ -135,6 +149,7 @@ class WorkloadLine:
     more_placements: int
     waits: tuple[Wait, ...]
     held: tuple[HoldLine, ...]
+    proposal: ProposalLine | None
     may_edit: bool
 
 
@@ -337,6 +352,7 @@ def _row(viewer: Viewer, index: NowIndex, figures: WorkloadFigures) -> WorkloadL
         more_placements=max(0, len(placements) - _MOST_PLACEMENTS),
         waits=tuple(wait_of(viewer, suppressed) for suppressed in held),
         held=tuple(held_back(viewer, workload)),
+        proposal=proposal_line(viewer, workload),
         may_edit=viewer.may_edit(workload.workspace),
     )
 
@@ -389,6 +405,21 @@ def wait_of(viewer: Viewer, suppressed: Suppressed, most: int = _MOST_WAYS) -> W
         until=suppressed.until,
         ways_out=tuple(ways[:most]),
         more=max(0, len(ways) - most),
+    )
+
+
+def proposal_line(viewer: Viewer, workload: WorkloadId) -> ProposalLine | None:
+    """Tell what is proposed for a workload; None where nothing is."""
+    proposal = viewer.snapshot.decision.inputs.ledger.proposals.get(workload)
+    if proposal is None:
+        return None
+    return ProposalLine(
+        places=viewer.say(describe_places(proposal.placements)),
+        reason=viewer.say(proposal.reason),
+        until=proposal.until,
+        dollars_per_hour=proposal.dollars_per_hour,
+        pull_request=proposal.pull_request,
+        may_approve=viewer.may_approve(workload.workspace),
     )
 
 

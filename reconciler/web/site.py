@@ -27,7 +27,7 @@ from reconciler.api.body import read_body
 from reconciler.api.refusal import BUG, HttpError
 from reconciler.api.security.callers import Callers, require_role
 from reconciler.api.snapshot_cache import SnapshotCache
-from reconciler.daemon.answers.desk import RecentCommits, Occupied
+from reconciler.daemon.answers.desk import Occupied, RecentCommits
 from reconciler.errors import Conflict, Transient
 from reconciler.model.ids import WorkspaceName
 from reconciler.ports import Clock

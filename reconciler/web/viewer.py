@@ -52,6 +52,10 @@ class Viewer:
         """Tell whether the caller may change placements of a workspace."""
         return has_role(self.caller, AccessRole.EDITOR, workspace)
 
+    def may_approve(self, workspace: WorkspaceName) -> bool:
+        """Tell whether the caller may answer proposals of a workspace."""
+        return has_role(self.caller, AccessRole.OWNER, workspace)
+
     def say(self, text: str) -> str:
         """Return a text without the names of what the caller may not see."""
         return str(redact(text, self.snapshot, self.caller))

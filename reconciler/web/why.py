@@ -16,7 +16,16 @@ from reconciler.model.plan import Reason
 from reconciler.model.score import Score, weighted_mean
 from reconciler.model.tree import LoggedCommit
 from reconciler.text.wording import amounts
-from reconciler.web.now import HoldLine, PlacementLine, Wait, held_back, placement_line, wait_of
+from reconciler.web.now import (
+    HoldLine,
+    PlacementLine,
+    ProposalLine,
+    Wait,
+    held_back,
+    placement_line,
+    proposal_line,
+    wait_of,
+)
 from reconciler.web.paging import TablePage, page_of
 from reconciler.web.viewer import Viewer
 
@@ -85,6 +94,7 @@ class WhyWorkload:
     placements: tuple[PlacementLine, ...]
     waits: tuple[Wait, ...]
     held: tuple[HoldLine, ...]
+    proposal: ProposalLine | None
     may_edit: bool
 
 
@@ -134,6 +144,7 @@ def why_workload(viewer: Viewer, workspace: WorkspaceName, name: str, *, number:
         placements=tuple(placement_line(viewer, placement) for placement in explanation.placements),
         waits=tuple(wait_of(viewer, held, _ALL) for held in explanation.suppressed),
         held=tuple(held_back(viewer, explanation.workload)),
+        proposal=proposal_line(viewer, explanation.workload),
         may_edit=viewer.may_edit(workspace),
     )
 

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import subprocess
+from collections.abc import Iterator
+from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
 from reconciler.model.placement import Placement
 from tests.builders.browser import Answer, Browser
-from tests.builders.daemon import EDITOR, STRANGER, VIEWER, Daemon
+from tests.builders.daemon import EDITOR, FILES, OWNER, STRANGER, VIEWER, Daemon, daemon
+from tests.builders.remote import Remote
 from tests.web.conftest import signed_in
 
 
@@ -153,3 +156,50 @@ def test_workload_that_nothing_holds_back_is_not_released(running: Daemon, brows
     page = browser.get("/do/release?workload=llm/vllm").page
     assert "nothing holds it back" in page.text
     assert all(not button.get("name") for button in page.form("/do/release").buttons)
+
+
+@pytest.fixture
+def asking(remote: Remote, tmp_path: Path) -> Iterator[Daemon]:
+    """Run a daemon whose policy has every burst approved, with a proposal that waits."""
+    policy = FILES["policies.yaml"] + "  approval: PullRequest\n"
+    with daemon(remote, tmp_path / "cache", files={**FILES, "policies.yaml": policy}) as one:
+        one.sight.missing = 3
+        one.wake("observation")
+        one.until(lambda: len(one.latest.read().decision.inputs.ledger.proposals))
+        yield one
+
+
+def test_proposed_burst_is_approved_from_the_page_and_placed_as_it_was_shown(asking: Daemon) -> None:
+    browser = signed_in(asking, OWNER)
+    assert "Awaits approval" in browser.get("/").text
+    link = next(link for link in browser.get("/").page.links() if link.startswith("/do/approve"))
+    page = browser.get(link).page
+    assert "3 replicas on worker-2" in page.text
+    author, message = commit_of(asking, browser.submit(page.form("/do/approve"), reason="month's end"))
+    assert author == "Ada <ada@example.com>"
+    assert message.startswith("approve(llm/vllm)")
+    asking.wake("observation")
+    asking.until(lambda: len(asking.latest.read().decision.inputs.ledger.placements))
+    (placement,) = asking.latest.read().decision.inputs.ledger.placements.values()
+    assert (placement.cluster, placement.replicas) == ("worker-2", 3)
+
+
+def test_proposed_burst_is_refused_from_the_page_and_its_workload_held(asking: Daemon) -> None:
+    browser = signed_in(asking, OWNER)
+    form = browser.get("/do/reject?workload=llm/vllm").page.form("/do/reject")
+    assert commit_of(asking, browser.submit(form, reason="too dear"))[0] == "Ada <ada@example.com>"
+    asking.until(lambda: "Held back" in browser.get("/").text)
+    assert browser.get("/do/approve?workload=llm/vllm").status == 404
+
+
+def test_editor_sees_what_awaits_approval_and_may_not_answer_it(asking: Daemon) -> None:
+    browser = signed_in(asking, EDITOR)
+    assert "Awaits approval" in browser.get("/").text
+    assert not [link for link in browser.get("/").page.links() if link.startswith("/do/approve")]
+    assert browser.get("/do/approve?workload=llm/vllm").status == 403
+
+
+def test_answer_to_a_proposal_that_another_one_has_replaced_is_refused(asking: Daemon) -> None:
+    browser = signed_in(asking, OWNER)
+    page = browser.get("/do/approve?workload=llm/vllm&proposal=another").page
+    assert "has just ended" in page.text
