@@ -57,7 +57,7 @@ class _Column:
             self.unit = unit
         self.amounts[position] = free // unit
 
-    def total(self, positions: Sequence[int]) -> Quantity:
+    def total(self, positions: Collection[int]) -> Quantity:
         """Sum what is free at some positions."""
         amounts = self.amounts
         whole = len(positions) == len(amounts)
@@ -95,20 +95,21 @@ class NodeColumns:
         self._places: list[int] | None = None
         """The pods that each node may have in addition; empty where no node says so."""
 
-    def admitting(self, shape: ReplicaShape, shut: frozenset[Domain]) -> Sequence[int]:
+    def admitting(self, shape: ReplicaShape, shut: frozenset[Domain]) -> Collection[int]:
         """Return the positions of nodes that admit a shape, without those in domains that are `shut` to it."""
         nodes = self._nodes
         if any(term.fields for term in shape.node_terms):
-            return [at for at, node in enumerate(nodes) if admits(node, shape) and not may_be_in_domains(node, shut)]
+            named = (at for at, node in enumerate(nodes) if admits(node, shape) and not may_be_in_domains(node, shut))
+            return frozenset(named)
         answers: dict[int, bool] = {}
         for kind, node in zip(self._kinds, nodes, strict=True):
             if kind not in answers:
                 answers[kind] = admits(node, shape) and not may_be_in_domains(node, shut)
         if all(answers.values()):
             return range(len(nodes))
-        return [at for at, kind in enumerate(self._kinds) if answers[kind]]
+        return frozenset(at for at, kind in enumerate(self._kinds) if answers[kind])
 
-    def pods(self, shape: ReplicaShape, admitting: Sequence[int]) -> list[int]:
+    def pods(self, shape: ReplicaShape, admitting: Collection[int]) -> list[int]:
         """Count the pods of a shape that each node holds, devices aside; none on nodes that do not admit it."""
         counts: list[int] | None = None
         # Extended resources, as GPUs are, run short first, and leave the fewest nodes to look at.
@@ -134,7 +135,7 @@ class NodeColumns:
         """Count the pods of a shape that one node holds, which admits it."""
         return pods_fitting(self._nodes[position], shape)
 
-    def free(self, names: Collection[str], admitting: Sequence[int]) -> Resources:
+    def free(self, names: Collection[str], admitting: Collection[int]) -> Resources:
         """Sum what is free of some resources on nodes."""
         return Resources(amounts={name: self._column(name).total(admitting) for name in names})
 

@@ -58,7 +58,9 @@ class NodeFit:
         # 2. A few.
         if not self._is_own:
             self._pods, self._is_own = list(self._pods), True
-        for position in {*new}.intersection(self._admitting):
+        for position in new if len(new) == 1 else {*new}:
+            if position not in self._admitting:
+                continue
             pods = columns.pods_at(position, self._shape)
             self._total += pods - self._pods[position]
             self._pods[position] = pods
