@@ -88,6 +88,9 @@ class ProposalDesk:
     def _follow(self, name: str, proposal: BurstProposal, heads: Mapping[str, CommitId], tips: Tips) -> Order | None:
         """Give a proposal what it lacks of a branch and a pull request, or return what became of them."""
         known = proposal.pull_request
+        if name not in heads:
+            # Another daemon may have made it since: the ledger that names its pull request is newer than that list.
+            heads = self.repository.heads(BRANCHES)
         request = self.pull_requests.find(name, known=known) if known or name in heads else None
         # 1. It is answered: a merge is on the output branch, and the next fetch brings it.
         if request is not None and request.state is PullRequestState.MERGED:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from datetime import timedelta
@@ -23,6 +23,7 @@ from reconciler.daemon.steer import carry_out, draft_from_git
 from reconciler.errors import InvalidInput, OverspillError, Transient
 from reconciler.model.approval import BurstProposal
 from reconciler.model.plan import Reason
+from reconciler.model.request import Verb
 from reconciler.model.tree import Identity
 from tests.builders.passes import SOURCE_FILES, Passes
 from tests.builders.remote import Remote
@@ -365,6 +366,54 @@ def test_two_daemons_make_one_branch_one_pull_request_and_one_placement(remote: 
         assert sum(subject.startswith("burst(") for subject in here.subjects) == 1
 
 
+class Overtaken:
+    """A repository that another daemon writes to between two calls: its `turn` comes once, before a chosen call."""
+
+    def __init__(self, subject: Any, before: str, turn: Callable[[], object]) -> None:
+        self._subject, self._before, self._turns = subject, before, [turn]
+
+    def __getattr__(self, name: str) -> Any:
+        if name == self._before and self._turns:
+            self._turns.pop()()
+        return getattr(self._subject, name)
+
+
+def test_branch_that_another_daemon_made_since_the_list_is_not_taken_for_removed(
+    remote: Remote, tmp_path: Path
+) -> None:
+    with fleet(remote, tmp_path) as here:
+        here.passes.run()
+        other = here.desk
+
+        def propose() -> None:
+            here.passes.orders = numbered(other.tend())
+            here.passes.run_once()
+            here.passes.orders = ()
+
+        here.start()
+        here.desk.repository = Overtaken(here.desk.repository, "fetch", propose)
+        assert here.desk.tend() == ()
+        assert here.proposal.pull_request
+        assert [request.state for request in here.host.requests] == ["open"]
+        assert here.branches == [here.host.requests[0].head]
+
+
+def test_refusal_of_a_branch_that_another_daemon_made_since_the_list_is_found(remote: Remote, tmp_path: Path) -> None:
+    with fleet(remote, tmp_path) as here:
+        here.passes.run()
+        other = here.desk
+
+        def propose() -> None:
+            other.tend()
+            here.host.close(here.host.requests[0])
+
+        here.start()
+        here.desk.repository = Overtaken(here.desk.repository, "fetch", propose)
+        (order,) = here.desk.tend()
+        assert order.verb is Verb.REJECT
+        assert [request.state for request in here.host.requests] == ["closed"]
+
+
 class Killed(BaseException):
     """Stands for kill -9."""
 
@@ -393,7 +442,7 @@ class Mortal:
 
 
 @pytest.mark.parametrize("after", [False, True])
-@pytest.mark.parametrize("step", range(1, 12))
+@pytest.mark.parametrize("step", range(1, 13))
 def test_kill_between_any_two_steps_places_once_and_never_without_a_yes(
     remote: Remote, tmp_path: Path, step: int, *, after: bool
 ) -> None:
