@@ -15,6 +15,8 @@ from reconciler.adapters.git import GitRepository
 from reconciler.adapters.git.remote import Credentials
 from reconciler.adapters.pull_requests import HostPullRequests
 from reconciler.core.decide.orders.approve import find_proposal, plan_approval, plan_rejection
+from reconciler.core.decide.state.order import Order, Ruling
+from reconciler.core.ledger.proposal_record import proposal_id
 from reconciler.core.readiness.branch_rules import HostSoftware
 from reconciler.daemon.branch import BranchReader
 from reconciler.daemon.proposal_desk import ProposalDesk, numbered
@@ -23,7 +25,7 @@ from reconciler.daemon.steer import carry_out, draft_from_git
 from reconciler.errors import InvalidInput, OverspillError, Transient
 from reconciler.model.approval import BurstProposal
 from reconciler.model.plan import Reason
-from reconciler.model.request import Verb
+from reconciler.model.request import Denial, Verb
 from reconciler.model.tree import Identity
 from tests.builders.passes import SOURCE_FILES, Passes
 from tests.builders.remote import Remote
@@ -35,6 +37,7 @@ FILES = {
     "policies.yaml": SOURCE_FILES["policies.yaml"] + "  approval: PullRequest\n",
 }
 ADA = Identity(name="Ada", email="ada@example.com")
+GRACE = Identity(name="Grace", email="grace@example.com")
 every_host = pytest.mark.parametrize("software", HostSoftware)
 
 
@@ -364,6 +367,51 @@ def test_two_daemons_make_one_branch_one_pull_request_and_one_placement(remote: 
         second.run()
         assert here.placed == [("worker-2", 3)]
         assert sum(subject.startswith("burst(") for subject in here.subjects) == 1
+
+
+def _answer(proposal: BurstProposal, verb: Verb, by: Identity) -> Order:
+    """What a caller of the API says of a proposal."""
+    workload = proposal.workload
+    ruling = Ruling(workload=workload, proposal=proposal_id(proposal), reason="it is time", pull_request="")
+    return Order(
+        number=0,
+        verb=verb,
+        name=workload.name,
+        workspace=workload.workspace,
+        author=by,
+        within=frozenset((workload.workspace,)),
+        ruling=ruling,
+    )
+
+
+@pytest.mark.parametrize("second", [Verb.APPROVE, Verb.REJECT])
+def test_second_answer_in_one_pass_is_refused_as_approved_already(remote: Remote, tmp_path: Path, second: Verb) -> None:
+    with fleet(remote, tmp_path) as here:
+        here.passes.run()
+        answers = (_answer(here.proposal, Verb.APPROVE, ADA), _answer(here.proposal, second, GRACE))
+        here.passes.orders = numbered(answers)
+        outcome = here.passes.run_once()
+        here.passes.orders = ()
+        given = outcome.plan.answers
+        assert given[1].denial is None
+        assert (given[2].denial, "approved already" in given[2].message) == (Denial.INVALID, True)
+        assert here.subjects[0] == "approve(llm/vllm): 3 replicas on worker-2"
+        assert sum(subject.startswith("approve(") for subject in here.subjects) == 1
+        here.passes.run()
+        assert here.placed == [("worker-2", 3)]
+
+
+def test_answer_after_a_refusal_in_one_pass_is_refused(remote: Remote, tmp_path: Path) -> None:
+    with fleet(remote, tmp_path) as here:
+        here.passes.run()
+        answers = (_answer(here.proposal, Verb.REJECT, ADA), _answer(here.proposal, Verb.APPROVE, GRACE))
+        here.passes.orders = numbered(answers)
+        given = here.passes.run_once().plan.answers
+        here.passes.orders = ()
+        assert given[1].denial is None
+        assert "has just ended" in given[2].message
+        here.passes.run()
+        assert here.placed == []
 
 
 class Overtaken:

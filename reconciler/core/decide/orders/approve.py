@@ -46,7 +46,7 @@ def plan_approval(inputs: PassInput, proposal: BurstProposal, *, by: Identity, r
     """Approve a proposal; the next pass places it as it was shown. Raises InvalidInput as `approval` does."""
     working_plan = WorkingPlan(inputs)
     follow_manual_changes(inputs, working_plan)  # a commit of ours on top would hide it from every later pass
-    working_plan.change(approval(inputs, proposal, by=by, reason=reason))
+    working_plan.change(approval(working_plan, proposal, by=by, reason=reason))
     return Plan(changes=working_plan.plan().changes)
 
 
@@ -54,21 +54,21 @@ def plan_rejection(inputs: PassInput, proposal: BurstProposal, *, by: Identity, 
     """Refuse a proposal, and hold its workload. Raises InvalidInput as `rejection` does."""
     working_plan = WorkingPlan(inputs)
     follow_manual_changes(inputs, working_plan)  # as above
-    working_plan.change(rejection(inputs, proposal, by=by, reason=reason))
+    working_plan.change(rejection(working_plan, proposal, by=by, reason=reason))
     return Plan(changes=working_plan.plan().changes)
 
 
-def approval(inputs: PassInput, proposal: BurstProposal, *, by: Identity, reason: str) -> Approve:
+def approval(working_plan: WorkingPlan, proposal: BurstProposal, *, by: Identity, reason: str) -> Approve:
     """Make a person's yes. Raises InvalidInput for a proposal that has lapsed, or is approved already."""
-    _refuse_settled(inputs, proposal, "approving")
+    _refuse_settled(working_plan, proposal, "approving")
     return Approve(proposal=proposal, detail=_words("approved", by, reason), author=by)
 
 
-def rejection(inputs: PassInput, proposal: BurstProposal, *, by: Identity, reason: str) -> EndProposal:
+def rejection(working_plan: WorkingPlan, proposal: BurstProposal, *, by: Identity, reason: str) -> EndProposal:
     """Make a person's no, and the hold that follows it. Raises InvalidInput for a proposal that is approved already."""
-    _refuse_settled(inputs, proposal, "refusing")
+    _refuse_settled(working_plan, proposal, "refusing")
     words = _words("refused", by, reason)
-    restraint = refusal_hold(inputs, proposal, words)
+    restraint = refusal_hold(working_plan.inputs, proposal, words)
     return EndProposal(proposal=proposal, why=ProposalEnd.REFUSED, detail=words, restraint=restraint, author=by)
 
 
@@ -82,20 +82,21 @@ def rule_on_order(inputs: PassInput, working_plan: WorkingPlan, order: Order, ru
     if proposal is None or ended or ruling.proposal not in ("", proposal_id(proposal)):
         raise InvalidInput(f"the proposal of {ruling.workload} has just ended (look at it again)")
     if order.verb is Verb.APPROVE:
-        working_plan.change(approval(inputs, proposal, by=order.author, reason=ruling.reason))
+        working_plan.change(approval(working_plan, proposal, by=order.author, reason=ruling.reason))
         working_plan.wake(inputs.now + timedelta(seconds=1))  # the pass that places it
     elif order.verb is Verb.REJECT:
-        working_plan.change(rejection(inputs, proposal, by=order.author, reason=ruling.reason))
+        working_plan.change(rejection(working_plan, proposal, by=order.author, reason=ruling.reason))
     elif proposal.pull_request != ruling.pull_request:
         after = replace(proposal, pull_request=ruling.pull_request)
         working_plan.change(Propose(proposal=after, before=proposal))
 
 
-def _refuse_settled(inputs: PassInput, proposal: BurstProposal, doing: str) -> None:
+def _refuse_settled(working_plan: WorkingPlan, proposal: BurstProposal, doing: str) -> None:
+    inputs = working_plan.inputs
     subject = f"{doing} {proposal.workload} ({describe_places(proposal.placements)})"
     if proposal.until <= inputs.now:
         raise InvalidInput(f"{subject}: it stood until {format_time(proposal.until)} only (wait for the next proposal)")
-    if approvals_of(inputs.ledger, proposal):
+    if approvals_of(inputs.ledger, proposal) or working_plan.proposal_approved(proposal.workload):
         raise InvalidInput(f"{subject}: it is approved already, and the next pass places it")
 
 

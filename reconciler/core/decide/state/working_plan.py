@@ -23,6 +23,7 @@ from reconciler.model.ledger import PlacementGroup
 from reconciler.model.placement import Placement, Restraint, RestraintKind
 from reconciler.model.plan import (
     Amend,
+    Approve,
     Change,
     Close,
     EndProposal,
@@ -104,6 +105,7 @@ class WorkingPlan:
         self.bursts: dict[WorkloadId, list[Place | Resize]] = {}
         """What turns have placed."""
         self._ended_proposals: dict[WorkloadId, ProposalEnd] = {}
+        self._approved_proposals: set[WorkloadId] = set()
         self.bugs: dict[WorkloadId | int, Bug] = {}
         self.other_bugs: list[Bug] = []
         self._recorded = ledger.requests
@@ -192,6 +194,8 @@ class WorkingPlan:
                 self._record(record)
             case Forget(record=record):
                 self._forget(record.workload)
+            case Approve(proposal=proposal):
+                self._approved_proposals.add(proposal.workload)
             case EndProposal(proposal=proposal, why=why, restraint=restraint):
                 if why is not ProposalEnd.TOO_LATE:
                     self._ended_proposals[proposal.workload] = why
@@ -210,6 +214,10 @@ class WorkingPlan:
         """Tell whether this pass has ended the proposal of a workload, or refused it, so that none takes its place."""
         why = self._ended_proposals.get(workload)
         return why is not None and not (but_replaced and why is not ProposalEnd.REFUSED)
+
+    def proposal_approved(self, workload: WorkloadId) -> bool:
+        """Tell whether this pass has approved the proposal of a workload; the next one places it."""
+        return workload in self._approved_proposals
 
     def decide(self, about: WorkloadId | int, step: Callable[[], T], *, always: bool = False) -> T | None:
         """Make one decision about a workload, or carry out an order, behind the bulkhead; a frozen one gets none.
