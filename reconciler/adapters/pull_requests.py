@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from http import HTTPStatus
 from typing import Any
 from urllib.parse import quote
@@ -25,6 +25,8 @@ from reconciler.text.findings import shortened
 _LIMIT = 4 << 20
 """Bytes that are read of an answer."""
 _PAGE = 50
+_PAGES = 20
+"""Most pages that are read of a list, the newest first: an older pull request is taken for none."""
 _NUMBER = re.compile(r"/(\d+)/?$")
 _TAKEN = frozenset({HTTPStatus.CONFLICT, HTTPStatus.UNPROCESSABLE_ENTITY})
 """What hosts answer where a branch has a pull request already."""
@@ -134,6 +136,17 @@ class _Dialect(ABC):
             return None
         return self._checked(answer, path)
 
+    def _entries(self, path: str, size: str) -> Iterator[Mapping[str, Any]]:
+        """List what is on all pages of a list; `size` is the host's word for how much is on one.
+
+        A host may put less on a page than it is asked for, so that only an empty one is the last.
+        """
+        for page in range(1, _PAGES + 1):
+            listed = self._read(f"{path}&{size}={_PAGE}&page={page}")
+            if not isinstance(listed, list) or not listed:
+                return
+            yield from listed
+
     def _write(self, method: str, path: str, body: Mapping[str, str | bool]) -> Any:
         return self._checked(self._ask(method, path, body), path)
 
@@ -191,12 +204,16 @@ class _Gitea(_GitHub):
     """Gitea's calls are GitHub's under another root, but for the search by branch."""
 
     def find(self, branch: str) -> PullRequest | None:
-        listed = self._read(f"{self._pulls}?state=all&sort=recentupdate&limit={_PAGE}")
-        for entry in listed if isinstance(listed, list) else ():
+        # The name is compared here, and so is the repository: a fork may have a branch of the same name.
+        for entry in self._entries(f"{self._pulls}?state=all&sort=recentupdate", "limit"):
             head = entry.get("head") or {}
-            if branch in (head.get("ref"), head.get("label")):
+            if branch in (head.get("ref"), head.get("label")) and self._is_ours(head):
                 return self._value(entry)
         return None
+
+    def _is_ours(self, head: Mapping[str, Any]) -> bool:
+        repository = str((head.get("repo") or {}).get("full_name") or "")  # none where its fork was deleted
+        return repository.casefold() == self._host.project.casefold()
 
     def by_number(self, number: int) -> PullRequest | None:
         entry = self._read(f"{self._pulls}/{number}")
@@ -212,8 +229,10 @@ class _Gitea(_GitHub):
 
 class _GitLab(_Dialect):
     def find(self, branch: str) -> PullRequest | None:
-        listed = self._read(f"{self._requests}?state=all&per_page=1&source_branch={quote(branch, safe='')}")
-        return self._value(listed[0]) if isinstance(listed, list) and listed else None
+        path = f"{self._requests}?state=all&source_branch={quote(branch, safe='')}"
+        # Those of forks that have a branch of the same name are in the list as well.
+        ours = (entry for entry in self._entries(path, "per_page") if _is_within(entry))
+        return next(map(self._value, ours), None)
 
     def by_number(self, number: int) -> PullRequest | None:
         entry = self._read(f"{self._requests}/{number}")
@@ -244,6 +263,11 @@ class _GitLab(_Dialect):
             state=states.get(str(entry["state"]), PullRequestState.OPEN),
             closed_by=_login(entry.get("closed_by"), "username"),
         )
+
+
+def _is_within(entry: Mapping[str, Any]) -> bool:
+    """Tell whether a merge request comes from the project that it goes to."""
+    return entry.get("source_project_id") is not None and entry["source_project_id"] == entry.get("target_project_id")
 
 
 def _login(person: object, field: str) -> str:

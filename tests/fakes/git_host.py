@@ -35,6 +35,8 @@ class Request:
     state: str = "open"
     closed_by: str = ""
     comments: list[str] = field(default_factory=list)
+    fork: str = ""
+    """The repository that its head is in, if that is another one, such as ``mallory/fleet``."""
 
 
 @dataclass
@@ -51,6 +53,12 @@ class GitHost:
     @property
     def repository(self) -> str:
         return f"{self.url}/{PROJECT}.git"
+
+    def open_from_fork(self, head: str, fork: str = "mallory/fleet") -> Request:
+        """Open a pull request of a branch of a fork, as anybody can."""
+        request = _made(self, head, "placements", "From a fork", "")
+        request.fork = fork
+        return request
 
     def merge(self, request: Request, how: str = "merge") -> None:
         """Merge as the button of the host does: a merge commit, one squashed commit, or the rebased commits."""
@@ -140,9 +148,9 @@ def _github(
 ) -> tuple[int, Any]:
     match method, path:
         case "GET", ["pulls"]:
-            wanted = query.get("head", "").partition(":")[2]
-            found = [each for each in reversed(host.requests) if not wanted or each.head == wanted]
-            return 200, [_pull(host, each) for each in found]
+            wanted = query.get("head", "")
+            found = [each for each in reversed(host.requests) if wanted in ("", f"{_owner(each)}:{each.head}")]
+            return 200, [_pull(host, each) for each in _page(found, query)]
         case "POST", ["pulls"]:
             refused = _refused(host, body["head"], body["base"])
             if refused:
@@ -162,6 +170,17 @@ def _github(
     return 404, {"message": "Not Found"}
 
 
+def _page(found: list[Request], query: dict[str, str]) -> list[Request]:
+    """Return one page of a list; Gitea puts no more than 50 on one, however many are asked for."""
+    size = min(int(query.get("limit") or query.get("per_page") or 20), 50)
+    first = (int(query.get("page", "1")) - 1) * size
+    return found[first : first + size]
+
+
+def _owner(request: Request) -> str:
+    return (request.fork or PROJECT).partition("/")[0]
+
+
 def _pull(host: GitHost, request: Request) -> dict[str, Any]:
     gone = host.remote.tip(request.head) is None and host.software is HostSoftware.GITEA
     return {
@@ -169,7 +188,11 @@ def _pull(host: GitHost, request: Request) -> dict[str, Any]:
         "html_url": f"{host.url}/{PROJECT}/pulls/{request.number}",
         "state": "open" if request.state == "open" else "closed",
         "merged_at": "2026-11-20T10:05:00Z" if request.state == "merged" else None,
-        "head": {"ref": f"refs/pull/{request.number}/head" if gone else request.head, "label": request.head},
+        "head": {
+            "ref": f"refs/pull/{request.number}/head" if gone else request.head,
+            "label": request.head if host.software is HostSoftware.GITEA else f"{_owner(request)}:{request.head}",
+            "repo": {"full_name": request.fork or PROJECT},
+        },
     }
 
 
@@ -180,7 +203,7 @@ def _gitlab(host: GitHost, method: str, path: str, query: dict[str, str], body: 
     match method, path.removeprefix(root).strip("/").split("/"):
         case "GET", [""]:
             found = [each for each in reversed(host.requests) if each.head == query["source_branch"]]
-            return 200, [_merge_request(host, each) for each in found]
+            return 200, [_merge_request(host, each) for each in _page(found, query)]
         case "POST", [""]:
             head, base = body["source_branch"], body["target_branch"]
             refused = _refused(host, head, base)
@@ -206,11 +229,13 @@ def _merge_request(host: GitHost, request: Request) -> dict[str, Any]:
         "web_url": f"{host.url}/{PROJECT}/-/merge_requests/{request.number}",
         "state": "opened" if request.state == "open" else request.state,
         "closed_by": {"username": by} if by else None,
+        "source_project_id": 666 if request.fork else 1,
+        "target_project_id": 1,
     }
 
 
 def _refused(host: GitHost, head: str, base: str) -> str:
-    if any(each.head == head and each.state == "open" for each in host.requests):
+    if any(each.head == head and each.state == "open" and not each.fork for each in host.requests):
         return f"A pull request already exists for {head}."
     return "" if host.remote.tip(head) is not None and host.remote.tip(base) is not None else "no such branch"
 
