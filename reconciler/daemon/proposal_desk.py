@@ -19,11 +19,12 @@ from reconciler.core.decide.state.order import Order, Ruling
 from reconciler.core.ledger.proposal_record import approvals_of, proposal_branch, proposal_id
 from reconciler.daemon.branch import BranchReader
 from reconciler.errors import Conflict, InvalidInput
-from reconciler.model.approval import BRANCHES, BurstProposal, PullRequest, PullRequestState
+from reconciler.model.approval import BRANCHES, BurstProposal, PullRequest, PullRequestState, is_page
 from reconciler.model.ids import CommitId
 from reconciler.model.request import Verb
 from reconciler.model.tree import Identity, Tips
 from reconciler.ports import Clock, ProposalBranches, PullRequests
+from reconciler.text.findings import shortened
 
 log = structlog.get_logger()
 
@@ -111,6 +112,11 @@ class ProposalDesk:
             request = self.pull_requests.open(name, base, title=title, body=body)
         # 5. The ledger lacks its address.
         if request.url != known:
+            if not is_page(request.url):
+                raise InvalidInput(
+                    f"the host says that the pull request of {name} is at {shortened(request.url)!r}, which is no"
+                    " address of a page (try setting the root URL of the host)"
+                )
             return _order(Verb.ANNOTATE, proposal, self.author, pull_request=request.url)
         return None
 

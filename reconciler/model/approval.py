@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -11,6 +12,13 @@ from reconciler.model.ids import ClusterName, WorkloadId
 
 BRANCHES = "overspill/proposals/"
 """The beginning of the names of branches that propose a burst."""
+
+_PAGE = re.compile(r"https?://[^\s/?#]+(?:[/?#]\S*)?")
+
+
+def is_page(address: str) -> bool:
+    """Tell whether an address is one that a browser opens as a page: of a pull request, it becomes a link."""
+    return _PAGE.fullmatch(address) is not None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -543,6 +543,18 @@ def test_proposals_of_a_foreign_name_are_left_alone(remote: Remote, tmp_path: Pa
         assert here.remote.tip("overspilling") is not None
 
 
+def test_address_of_a_pull_request_that_is_no_page_is_not_recorded(remote: Remote, tmp_path: Path) -> None:
+    with fleet(remote, tmp_path) as here:
+        here.passes.run()
+        here.desk.pull_requests.available()
+        here.host.url = "javascript:alert(1)//"
+        assert here.desk.tend() == ()
+        assert len(here.host.requests) == 1
+        here.host.merge(here.host.requests[0])
+        here.passes.run()
+        assert here.placed == [("worker-2", 3)]
+
+
 def test_wrong_token_costs_the_pull_request_alone(remote: Remote, tmp_path: Path) -> None:
     with fleet(remote, tmp_path) as here:
         here.passes.run()

@@ -50,6 +50,25 @@ def test_proposal_of_another_workload_is_refused() -> None:
         read_proposal(write_proposal(PROPOSAL), "ledger/llm/proposals/zephyr.yaml")
 
 
+@pytest.mark.parametrize(
+    "address",
+    ["javascript:alert(1)", "data:text/html,x", "//evil.example.com", "https://", "https://a b", " https://a"],
+)
+def test_address_of_a_pull_request_that_is_no_web_page_is_refused_with_its_line(address: str) -> None:
+    text = write_proposal(replace(PROPOSAL, pull_request=address))
+    with pytest.raises(InvalidInput) as error:
+        read_proposal(text, PATH)
+    (problem,) = error.value.problems
+    line = next(number for number, line in enumerate(text.splitlines(), start=1) if b"pullRequest" in line)
+    assert (problem.path, problem.line, problem.hint) == (PATH, line, "delete the field")
+    assert "spec.pullRequest" in str(problem)
+
+
+def test_address_of_a_pull_request_may_be_plain_http() -> None:
+    local = replace(PROPOSAL, pull_request="http://gitea.local:3000/acme/fleet/pulls/1")
+    assert read_proposal(write_proposal(local), PATH) == local
+
+
 def test_ledger_has_proposals_and_approvals_and_keeps_its_restraints() -> None:
     repository, cache = MemoryRepository({}), KeptLedger()
     repository.commit_as_person("output", {PATH: write_proposal(PROPOSAL), APPROVAL: write_approval(PROPOSAL)})

@@ -10,13 +10,14 @@ from collections.abc import Mapping
 from dataclasses import replace
 from datetime import timedelta
 from hashlib import sha256
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import BaseModel, Field
+from pydantic import AfterValidator, BaseModel, Field
 
-from reconciler.core.ledger.record_fields import RECORD, Duration, Moment, Name, read_model, record_error
+from reconciler.core.ledger.record_fields import RECORD, Duration, Moment, Name, quote_value, read_model, record_error
+from reconciler.core.schema.strict_model import refusal
 from reconciler.core.schema.yaml import emit
-from reconciler.model.approval import BRANCHES, Approval, BurstProposal, ProposedPlacement
+from reconciler.model.approval import BRANCHES, Approval, BurstProposal, ProposedPlacement, is_page
 from reconciler.model.ids import ClusterName, TemplateName, WorkloadId, WorkspaceName
 from reconciler.model.ledger import Ledger
 from reconciler.model.units import format_duration
@@ -27,6 +28,13 @@ from reconciler.text.timestamps import format_time
 _DIGITS = 12
 _DOLLARS = 4
 """Digits after the point of a price."""
+
+
+def _page(text: str) -> str:
+    """Accept the address of a page, which people follow from ours."""
+    if not is_page(text):
+        raise refusal(f"{quote_value(text)} is not an address that begins with https:// or http://", "delete the field")
+    return text
 
 
 class _ProposedPlacement(BaseModel):
@@ -50,7 +58,7 @@ class _ProposalSpec(BaseModel):
     reason: str
     renewals: str
     placements: list[_ProposedPlacement] = Field(min_length=1)
-    pull_request: str = ""
+    pull_request: Annotated[str, AfterValidator(_page)] = ""
 
 
 class _ProposalMetadata(BaseModel):
