@@ -1,5 +1,6 @@
 """Bursts that a policy has approved are proposed first, and placed as they were shown or not at all."""
 
+from dataclasses import fields as dataclass_fields
 from dataclasses import replace
 from datetime import timedelta
 
@@ -12,6 +13,7 @@ from reconciler.model.approval import Approval, ApprovalRule, BurstProposal, Pro
 from reconciler.model.capacity import ClusterObservation
 from reconciler.model.ids import ClusterName, TemplateName, WorkloadId, WorkspaceName
 from reconciler.model.ledger import Ledger
+from reconciler.model.manifest_source import MadeFrom
 from reconciler.model.placement import RestraintKind
 from reconciler.model.plan import Approve, EndProposal, Move, Place, Plan, Propose, Reason, Resize
 from reconciler.model.policy import BurstPolicy, Desired
@@ -27,6 +29,7 @@ from tests.builders.inputs import (
     placement,
     plan,
     seconds,
+    shape,
     short,
 )
 
@@ -373,3 +376,19 @@ def test_nothing_is_placed_without_its_yes_however_many_take_each_others_room() 
         there = replace(there, proposals={**there.proposals, **new})
     assert set(there.proposals) == set(workloads)
     assert rounds > 1
+
+
+def test_source_update_that_raises_gpus_above_the_bound_waits_for_an_approval() -> None:
+    wanted = asking(ApprovalRule(above_gpus=4), policy=ordering("worker-2"))
+    fields = dict.fromkeys((field.name for field in dataclass_fields(MadeFrom)), "")
+    before, now = (MadeFrom(**{**fields, "digest": digest}) for digest in ("a", "b"))
+    template = replace(wanted.templates[VLLM], made_from=now)
+    there = ledger(placement("worker-2", 3, made_from=before))
+    made = plan(
+        short(3, replica=shape(8)),
+        free("worker-2", 8, 8),
+        wanted=replace(wanted, templates={VLLM: template}),
+        there=there,
+    )
+    assert made.changes == ()
+    assert [suppressed.reason for suppressed in made.suppressed] == [Reason.AWAITING_APPROVAL]
