@@ -11,6 +11,7 @@ from reconciler.core.ledger.proposal_record import approval_path
 from reconciler.core.observe.demand import next_history
 from reconciler.model.approval import Approval, ApprovalRule, BurstProposal, ProposalEnd
 from reconciler.model.capacity import ClusterObservation
+from reconciler.model.demand import Demand
 from reconciler.model.ids import ClusterName, TemplateName, WorkloadId, WorkspaceName
 from reconciler.model.ledger import Ledger
 from reconciler.model.manifest_source import MadeFrom
@@ -392,3 +393,12 @@ def test_source_update_that_raises_gpus_above_the_bound_waits_for_an_approval() 
     )
     assert made.changes == ()
     assert [suppressed.reason for suppressed in made.suppressed] == [Reason.AWAITING_APPROVAL]
+
+
+@pytest.mark.parametrize("missing", [0, 2])
+def test_stale_signal_throws_no_yes_away(missing: int) -> None:
+    seen = inputs(short(missing), free("worker-2", 8), wanted=asking(), there=awaited(first(), approved=True))
+    demand = seen.demands[VLLM]
+    assert isinstance(demand, Demand)
+    stale = demand._replace(stale=("the queue was last read 10m ago",))
+    assert decide(replace(seen, demands={VLLM: stale})).changes == ()
