@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from reconciler.core.decide.decide import decide
-from reconciler.core.ledger.proposal_record import approval_path
+from reconciler.core.ledger.proposal_record import approval_path, proposal_path, read_proposal, write_proposal
 from reconciler.core.observe.demand import next_history
 from reconciler.model.approval import Approval, ApprovalRule, BurstProposal, ProposalEnd
 from reconciler.model.capacity import ClusterObservation
@@ -402,3 +402,15 @@ def test_stale_signal_throws_no_yes_away(missing: int) -> None:
     assert isinstance(demand, Demand)
     stale = demand._replace(stale=("the queue was last read 10m ago",))
     assert decide(replace(seen, demands={VLLM: stale})).changes == ()
+
+
+@pytest.mark.parametrize("duration", [seconds(90.5), seconds(0.5)])
+def test_duration_with_part_seconds_is_placed_as_it_was_shown(duration: timedelta) -> None:
+    wanted = asking()
+    template = wanted.templates[VLLM]
+    template = replace(template, spec=replace(template.spec, burst_duration=duration))
+    wanted = replace(wanted, templates={VLLM: template})
+    proposal = first(wanted=wanted)
+    kept = read_proposal(write_proposal(proposal), proposal_path(VLLM))
+    made = plan(short(3), free("worker-2", 8), wanted=wanted, there=awaited(kept, approved=True))
+    assert placed(made) == [("worker-2", 3)]

@@ -11,7 +11,7 @@ from reconciler.core.capacity.gpu_models import gpus_of_pod
 from reconciler.core.cost.prices import node_labels, price_at
 from reconciler.core.cost.rate import HourlyRate, hourly_rate
 from reconciler.core.decide.state.pass_input import PassInput
-from reconciler.core.ledger.proposal_record import with_price_rounded
+from reconciler.core.ledger.proposal_record import as_written
 from reconciler.model.approval import ApprovalRule, BurstProposal, ProposalEnd, ProposedPlacement
 from reconciler.model.ids import ClusterName, WorkloadId
 from reconciler.model.placement import Placement, Restraint
@@ -66,7 +66,7 @@ def _proposed(inputs: PassInput, change: Place | Resize) -> ProposedPlacement:
     after, beside = (change.placement, 0) if isinstance(change, Place) else (change.after, change.before.replicas)
     cluster = inputs.desired.clusters.get(after.cluster)
     replicas = after.replicas - beside
-    return with_price_rounded(
+    return as_written(
         ProposedPlacement(
             cluster=after.cluster,
             subset=after.subset,
