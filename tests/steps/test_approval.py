@@ -1,17 +1,20 @@
 """Bursts that a policy has approved are proposed first, and placed as they were shown or not at all."""
 
+from dataclasses import fields as dataclass_fields
 from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 
 from reconciler.core.decide.decide import decide
-from reconciler.core.ledger.proposal_record import approval_path
+from reconciler.core.ledger.proposal_record import approval_path, proposal_path, read_proposal, write_proposal
 from reconciler.core.observe.demand import next_history
 from reconciler.model.approval import Approval, ApprovalRule, BurstProposal, ProposalEnd
 from reconciler.model.capacity import ClusterObservation
+from reconciler.model.demand import Demand
 from reconciler.model.ids import ClusterName, TemplateName, WorkloadId, WorkspaceName
 from reconciler.model.ledger import Ledger
+from reconciler.model.manifest_source import MadeFrom
 from reconciler.model.placement import RestraintKind
 from reconciler.model.plan import Approve, EndProposal, Move, Place, Plan, Propose, Reason, Resize
 from reconciler.model.policy import BurstPolicy, Desired
@@ -27,6 +30,7 @@ from tests.builders.inputs import (
     placement,
     plan,
     seconds,
+    shape,
     short,
 )
 
@@ -373,3 +377,40 @@ def test_nothing_is_placed_without_its_yes_however_many_take_each_others_room() 
         there = replace(there, proposals={**there.proposals, **new})
     assert set(there.proposals) == set(workloads)
     assert rounds > 1
+
+
+def test_source_update_that_raises_gpus_above_the_bound_waits_for_an_approval() -> None:
+    wanted = asking(ApprovalRule(above_gpus=4), policy=ordering("worker-2"))
+    fields = dict.fromkeys((field.name for field in dataclass_fields(MadeFrom)), "")
+    before, now = (MadeFrom(**{**fields, "digest": digest}) for digest in ("a", "b"))
+    template = replace(wanted.templates[VLLM], made_from=now)
+    there = ledger(placement("worker-2", 3, made_from=before))
+    made = plan(
+        short(3, replica=shape(8)),
+        free("worker-2", 8, 8),
+        wanted=replace(wanted, templates={VLLM: template}),
+        there=there,
+    )
+    assert made.changes == ()
+    assert [suppressed.reason for suppressed in made.suppressed] == [Reason.AWAITING_APPROVAL]
+
+
+@pytest.mark.parametrize("missing", [0, 2])
+def test_stale_signal_throws_no_yes_away(missing: int) -> None:
+    seen = inputs(short(missing), free("worker-2", 8), wanted=asking(), there=awaited(first(), approved=True))
+    demand = seen.demands[VLLM]
+    assert isinstance(demand, Demand)
+    stale = demand._replace(stale=("the queue was last read 10m ago",))
+    assert decide(replace(seen, demands={VLLM: stale})).changes == ()
+
+
+@pytest.mark.parametrize("duration", [seconds(90.5), seconds(0.5)])
+def test_duration_with_part_seconds_is_placed_as_it_was_shown(duration: timedelta) -> None:
+    wanted = asking()
+    template = wanted.templates[VLLM]
+    template = replace(template, spec=replace(template.spec, burst_duration=duration))
+    wanted = replace(wanted, templates={VLLM: template})
+    proposal = first(wanted=wanted)
+    kept = read_proposal(write_proposal(proposal), proposal_path(VLLM))
+    made = plan(short(3), free("worker-2", 8), wanted=wanted, there=awaited(kept, approved=True))
+    assert placed(made) == [("worker-2", 3)]

@@ -145,10 +145,14 @@ def approvals_of(ledger: Ledger, proposal: BurstProposal) -> tuple[str, ...]:
     return (path,) if approval is not None and approval.proposal == proposal.shown else ()
 
 
-def with_price_rounded(placement: ProposedPlacement) -> ProposedPlacement:
-    """Round a price to what a file holds of it."""
-    price = placement.price_per_gpu_hour
-    return placement if price is None else replace(placement, price_per_gpu_hour=round(float(price), _DOLLARS))
+def as_written(placement: ProposedPlacement) -> ProposedPlacement:
+    """Round a price and a duration to what a file holds of them: whole seconds, and one at least."""
+    price, seconds = placement.price_per_gpu_hour, int(placement.duration.total_seconds())
+    return replace(
+        placement,
+        price_per_gpu_hour=None if price is None else round(float(price), _DOLLARS),
+        duration=timedelta(seconds=max(1, seconds)),
+    )
 
 
 def _document(kind: str, proposal: BurstProposal) -> dict[str, Json]:

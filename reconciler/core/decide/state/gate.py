@@ -11,11 +11,11 @@ from reconciler.core.capacity.gpu_models import gpus_of_pod
 from reconciler.core.cost.prices import node_labels, price_at
 from reconciler.core.cost.rate import HourlyRate, hourly_rate
 from reconciler.core.decide.state.pass_input import PassInput
-from reconciler.core.ledger.proposal_record import with_price_rounded
+from reconciler.core.ledger.proposal_record import as_written
 from reconciler.model.approval import ApprovalRule, BurstProposal, ProposalEnd, ProposedPlacement
 from reconciler.model.ids import ClusterName, WorkloadId
 from reconciler.model.placement import Placement, Restraint
-from reconciler.model.plan import Place, Reason, Refusal, Resize
+from reconciler.model.plan import Place, Reason, Refusal, Resize, Suppressed
 from reconciler.text.timestamps import format_time
 from reconciler.text.wording import count, join_names
 
@@ -66,7 +66,7 @@ def _proposed(inputs: PassInput, change: Place | Resize) -> ProposedPlacement:
     after, beside = (change.placement, 0) if isinstance(change, Place) else (change.after, change.before.replicas)
     cluster = inputs.desired.clusters.get(after.cluster)
     replicas = after.replicas - beside
-    return with_price_rounded(
+    return as_written(
         ProposedPlacement(
             cluster=after.cluster,
             subset=after.subset,
@@ -122,6 +122,26 @@ def needs_approval(inputs: PassInput, rule: ApprovalRule, bursts: Sequence[Place
         inputs.now,
     )
     return _is_above(rule, rate)
+
+
+def growth_awaits_approval(inputs: PassInput, resize: Resize) -> bool:
+    """Tell whether an update that raises the GPUs or the hourly rate of a burst has to be approved first."""
+    rule, clusters = rule_of(inputs, resize.before), inputs.desired.clusters
+    before, after = (hourly_rate((each,), clusters, inputs.now) for each in (resize.before, resize.after))
+    raised = after.gpus > before.gpus or after.dollars > before.dollars
+    return rule is not None and raised and needs_approval(inputs, rule, [resize])
+
+
+def update_waits(resize: Resize) -> Suppressed:
+    """Say that an update of a burst waits, and how it goes on."""
+    before = resize.before
+    way_out = f"raise the rule, or `overspill revert {before.name}`, so that it is proposed anew"
+    return Suppressed(
+        workload=before.workload,
+        reason=Reason.AWAITING_APPROVAL,
+        message=f"{resize.detail}; on {before.cluster} that needs an approval, and its old version stays ({way_out})",
+        replicas=before.replicas,
+    )
 
 
 def _is_above(rule: ApprovalRule, rate: HourlyRate) -> bool:

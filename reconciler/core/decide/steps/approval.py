@@ -90,6 +90,8 @@ def _gate(inputs: PassInput, proposal: BurstProposal) -> Gate:
     # 4. Its demand has gone, or nobody sees it.
     if isinstance(demand, UnseenPrimary) or demand is None:
         return replace(gate, why="" if demand is None else demand.message)
+    if demand.stale:
+        return replace(gate, why=demand.stale[0])
     placed = inputs.ledger.placements.of(workload).replicas
     if demand.missing <= placed:
         return _unneeded(inputs, gate, demand, policy, placed)
@@ -111,7 +113,7 @@ def _unneeded(inputs: PassInput, gate: Gate, demand: Demand, policy: BurstPolicy
     if gate.approvals:
         return replace(gate, end=ProposalEnd.NOT_PLACED, why=why)
     peak = peak_missing(demand, policy.scale_down_window, inputs.seen_at(demand))
-    if demand.stale or peak is None or peak > placed:
+    if peak is None or peak > placed:
         return gate
     return replace(gate, end=ProposalEnd.WITHDRAWN, why=why)
 

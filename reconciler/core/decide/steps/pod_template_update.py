@@ -15,6 +15,7 @@ from reconciler.core.capacity.pod_requirements import PodRequirements, PodSet
 from reconciler.core.decide.assign import gang_placement
 from reconciler.core.decide.candidates.finder import CandidateFinder
 from reconciler.core.decide.candidates.gang import gang_of
+from reconciler.core.decide.state.gate import growth_awaits_approval, update_waits
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.decide.state.working_plan import WorkingPlan
 from reconciler.core.fleet.cluster_order import candidate_of
@@ -62,6 +63,11 @@ def _resize(
     gang, shape = into
     before, after = placement.shape.group_size, shape.group_size
     detail = f"its template makes {count(after, 'pod')} of a replica, {before} before"
+    resized = lifecycle.resized_placement(placement, inputs.desired, inputs.now, placement.replicas)
+    resize = Resize(before=placement, after=replace(resized, shape=shape.recorded), detail=detail)
+    if growth_awaits_approval(inputs, resize):
+        working_plan.suppress(update_waits(resize))
+        return
     placed = _placed_pods(placement)
     answer = _room(inputs, finder, placement, gang, placed) if after > before else None
     if isinstance(answer, Refusal):
@@ -78,8 +84,7 @@ def _resize(
         return
     if answer is not None:
         gang_placement.take(finder, placement.cluster, additional_requirements(gang.of(placement.replicas), placed))
-    resized = lifecycle.resized_placement(placement, inputs.desired, inputs.now, placement.replicas)
-    working_plan.change(Resize(before=placement, after=replace(resized, shape=shape.recorded), detail=detail))
+    working_plan.change(resize)
 
 
 def _placed_pods(placement: Placement) -> PodRequirements:

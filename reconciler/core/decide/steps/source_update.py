@@ -10,6 +10,7 @@ from dataclasses import replace
 from functools import partial
 
 from reconciler.core.decide.candidates.gang import gang_of
+from reconciler.core.decide.state.gate import growth_awaits_approval, update_waits
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.decide.state.working_plan import WorkingPlan
 from reconciler.core.ledger import lifecycle
@@ -41,7 +42,11 @@ def _update(inputs: PassInput, working_plan: WorkingPlan, workload: WorkloadId) 
         after = lifecycle.resized_placement(placement, inputs.desired, inputs.now, placement.replicas)
         if shape is not None:
             after = replace(after, shape=shape.recorded)
-        working_plan.change(Resize(before=placement, after=after, detail=_detail(before, current)))
+        resize = Resize(before=placement, after=after, detail=_detail(before, current))
+        if growth_awaits_approval(inputs, resize):
+            working_plan.suppress(update_waits(resize))
+            continue
+        working_plan.change(resize)
 
 
 def _shape(inputs: PassInput, workload: WorkloadId) -> ReplicaShape | None:
