@@ -7,6 +7,7 @@ from datetime import timedelta
 import pytest
 
 from reconciler.core.decide.decide import decide
+from reconciler.core.decide.orders.rebalance import rebalance
 from reconciler.core.ledger.proposal_record import approval_path, proposal_path, read_proposal, write_proposal
 from reconciler.core.observe.demand import next_history
 from reconciler.model.approval import Approval, ApprovalRule, BurstProposal, ProposalEnd
@@ -17,7 +18,7 @@ from reconciler.model.ledger import Ledger
 from reconciler.model.manifest_source import MadeFrom
 from reconciler.model.placement import RestraintKind
 from reconciler.model.plan import Approve, EndProposal, Move, Place, Plan, Propose, Reason, Resize
-from reconciler.model.policy import BurstPolicy, Desired
+from reconciler.model.policy import BurstPolicy, Desired, Distribution, Renewal, StrategyName
 from tests.builders.inputs import (
     NOW,
     VLLM,
@@ -33,6 +34,7 @@ from tests.builders.inputs import (
     shape,
     short,
 )
+from tests.builders.subsets import TIER, fleet, subset, term
 
 OTHER = WorkloadId(WorkspaceName("llm"), TemplateName("zephyr"))
 ALWAYS = ApprovalRule()
@@ -414,3 +416,32 @@ def test_duration_with_part_seconds_is_placed_as_it_was_shown(duration: timedelt
     kept = read_proposal(write_proposal(proposal), proposal_path(VLLM))
     made = plan(short(3), free("worker-2", 8), wanted=wanted, there=awaited(kept, approved=True))
     assert placed(made) == [("worker-2", 3)]
+
+
+def test_two_subsets_that_were_approved_for_one_cluster_share_its_room() -> None:
+    own = term(**{TIER: "own"})
+    clusters = (cluster("worker-1", labels={TIER: "home"}), cluster("worker-2", labels={TIER: "own"}))
+    subsets = (subset("home", term(**{TIER: "home"}), most=5), subset("a", own, most=2), subset("b", own))
+    wanted = fleet(*subsets, pools=True, clusters=clusters, approval=ALWAYS)
+    proposal = proposed(plan(short(4), free("worker-2", 8), wanted=wanted))
+    assert [(placement.subset, placement.replicas) for placement in proposal.placements] == [("a", 2), ("b", 2)]
+    made = plan(short(4), free("worker-2", 3), wanted=wanted, there=awaited(proposal, approved=True))
+    assert placed(made) == []
+
+
+def test_yes_to_a_burst_that_is_not_renewed_places_none_that_is() -> None:
+    proposal = proposed(plan(short(3), free("worker-2", 8), wanted=asking()))
+    renewed = replace(ordering("worker-2", "worker-3"), renew=Renewal.WHILE_NEEDED, max_duration=timedelta(days=30))
+    made = plan(short(3), free("worker-2", 8), wanted=asking(policy=renewed), there=awaited(proposal, approved=True))
+    assert placed(made) == []
+    assert "it was shown that it is not renewed" in ended(made).detail
+
+
+def test_rebalance_begins_nothing_where_an_approval_is_needed() -> None:
+    balanced = replace(ordering("worker-2", "worker-3"), distribution=Distribution(strategy=StrategyName.BALANCED))
+    wanted = asking(ApprovalRule(clusters=frozenset({ClusterName("worker-3")})), policy=balanced)
+    there = ledger(placement("worker-2", 4))
+    made = rebalance(
+        inputs(short(4), free("worker-2", 8), free("worker-3", 8), wanted=wanted, there=there), VLLM, by="Ada"
+    )
+    assert not [change for change in made.changes if isinstance(change, Place)]

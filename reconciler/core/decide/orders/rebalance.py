@@ -19,6 +19,7 @@ from reconciler.core.decide.candidates.gang import gang_of
 from reconciler.core.decide.candidates.gpr_limits import within_limits
 from reconciler.core.decide.candidates.kind_answers import share_of
 from reconciler.core.decide.distribution import ClusterShare, Division, share_out
+from reconciler.core.decide.state.gate import may_not_move
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.decide.state.working_plan import WorkingPlan
 from reconciler.core.decide.steps.end import ABSENT, end_expired
@@ -171,7 +172,10 @@ class _Rebalance:
         ending = -len(self.placements)
         answers: dict[ClusterName, Candidate | Refusal] = {}
         for candidate in candidates.values():
-            answers[candidate.cluster] = self.finder.assess(
+            unapproved = (
+                None if held[candidate.key] else may_not_move(self.inputs, self.placements[0], candidate.cluster)
+            )
+            answers[candidate.cluster] = unapproved or self.finder.assess(
                 self.template, self.policy, self.shape, candidate, MOST, more_gprs=ending
             )
         while True:

@@ -253,15 +253,24 @@ def _new_gate(inputs: PassInput, workload: WorkloadId, made: Sequence[Place | Re
 
 def _checked(inputs: PassInput, gate: Gate, made: Sequence[Place | Resize], suppressed: Suppressed | None) -> Gate:
     """Keep a gate open whose turn has placed what was shown; else end its proposal with the reason, or let it wait."""
-    now = proposed_placements(inputs, made)
-    # 1. It is placed.
-    if is_as_shown(gate.proposal.placements, now):
+    now, shown, policy = (
+        proposed_placements(inputs, made),
+        gate.proposal,
+        inputs.desired.policies.get(gate.proposal.workload),
+    )
+    # 1. It would last otherwise than was shown.
+    renewals = shown.renewals if policy is None else _renewals(inputs, shown.workload, policy)
+    if renewals != shown.renewals:
+        why = f"{renewals}, and it was shown that {shown.renewals}"
+        return replace(gate, is_open=False, end=ProposalEnd.NOT_PLACED, why=why)
+    # 2. It is placed.
+    if is_as_shown(shown.placements, now):
         return gate
-    # 2. A cluster is out of sight, which may be over in a minute.
+    # 3. A cluster is out of sight, which may be over in a minute.
     refusals = () if suppressed is None else suppressed.refusals
     if not made and refusals and all(refusal.reason in _UNSEEN for refusal in refusals):
         return replace(gate, is_open=False, is_tried=True, why=as_clause(refusals[0].message))
-    # 3. It cannot be placed, or is another burst now.
+    # 4. It cannot be placed, or is another burst now.
     why = "nothing can be placed now" if suppressed is None else as_clause(suppressed.message)
     if made:
         why = f"what would be placed now is not what was shown: {describe_difference(gate.proposal.placements, now)}"

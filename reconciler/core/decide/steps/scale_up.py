@@ -10,6 +10,7 @@ from functools import cached_property, partial
 from itertools import accumulate
 
 from reconciler.core.capacity.best_fit import tightest_first
+from reconciler.core.capacity.cluster import ClusterCapacity
 from reconciler.core.capacity.devices import requests_with_devices
 from reconciler.core.capacity.gangs import GangWorkload, additional_requirements
 from reconciler.core.cost.budgets import describe_used_up
@@ -488,12 +489,12 @@ class _ScaleUp:
             self.working_plan.burst(self._change(candidate, choices[candidate.key], candidate.shape, (), lack))
 
     def _assess_approved(self, proposal: BurstProposal, shape: ReplicaShape) -> list[Candidate | Refusal]:
-        """Assess each cluster that was shown for the replicas that were shown there."""
+        """Assess each cluster that was shown for the replicas that were shown there, beside those before them."""
         workload = self.demand.workload
         template, policy = self.inputs.desired.templates[workload], self.inputs.desired.policies[workload]
         order = {candidate.key: candidate for candidate in self.finder.order(workload)}
         answers: list[Candidate | Refusal] = []
-        begun = 0
+        begun, rooms = 0, dict[ClusterName, ClusterCapacity]()
         for shown in proposal.placements:
             candidate = order.get((shown.cluster, shown.subset))
             if candidate is None:
@@ -504,8 +505,15 @@ class _ScaleUp:
                 continue
             answer = self.finder.assess(template, policy, shape, candidate, shown.replicas, more_gprs=begun)
             begun += not shown.beside
-            if isinstance(answer, Candidate) and answer.room < shown.replicas:
-                message = f"has room for {answer.room} of {count(shown.replicas, 'replica')}"
+            if isinstance(answer, Candidate):
+                left = rooms.get(shown.cluster)
+                if left is None:
+                    left = self.finder.capacity.room(shown.cluster, workload.workspace).copy()
+                    rooms[shown.cluster] = left
+                room = min(answer.room, left.count(answer.shape, MOST))
+                left.take(answer.shape, shown.replicas)
+            if isinstance(answer, Candidate) and room < shown.replicas:
+                message = f"has room for {room} of {count(shown.replicas, 'replica')}"
                 answer = Refusal(cluster=shown.cluster, subset=shown.subset, reason=Reason.NO_CAPACITY, message=message)
             answers.append(answer if isinstance(answer, Refusal) else answer.with_replicas(shown.replicas, _APPROVED))
         return answers
