@@ -18,7 +18,7 @@ from fastapi.routing import APIRoute
 from starlette.concurrency import run_in_threadpool
 
 from reconciler import __version__
-from reconciler.access.rights import AccessRole
+from reconciler.access.rights import EVERYWHERE, AccessRole
 from reconciler.adapters.oidc_client import OidcPages
 from reconciler.api import orders
 from reconciler.api.asking import OneAtATime
@@ -283,12 +283,13 @@ def _add_past_views(routes: APIRouter, site: Site) -> None:
     @routes.get("/lab")
     def lab_page(request: Request) -> Response:
         visit = site.door.enter(request)
+        _refuse_to_some(visit)
         values = {"reports": site.reports.all(), "directory": site.reports.directory}
         return site.show(request, visit, "lab.html", values)
 
     @routes.get("/lab/{name}")
     def lab_report(request: Request, name: str) -> Response:
-        site.door.enter(request)
+        _refuse_to_some(site.door.enter(request))
         content = site.reports.read(name)
         if content is None:
             raise HttpError(HTTPStatus.NOT_FOUND, "there is no such report", hint="the page of the lab lists them")
@@ -301,6 +302,16 @@ _EVER = datetime(2000, 1, 1, tzinfo=UTC)
 _DEEP = 20_000
 """Commits that are read for one that somebody names and that is older than two weeks."""
 _RECENT = 40
+
+
+def _refuse_to_some(visit: Visit) -> None:
+    """Refuse a report to those who do not see all workspaces: it tells of all that were recorded."""
+    if EVERYWHERE not in visit.caller.roles:
+        raise HttpError(
+            HTTPStatus.FORBIDDEN,
+            "the lab's reports tell of all workspaces",
+            hint="ask whoever runs Overspill for the role Viewer of *",
+        )
 
 
 def _query(given: Mapping[str, str], changes: Mapping[str, str]) -> str:

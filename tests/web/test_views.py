@@ -168,6 +168,12 @@ def test_lab_lists_reports_and_shows_each_where_it_may_do_nothing(tmp_path: Path
             assert browser.get(f"/lab/{name}").status == 404
 
 
+def test_lab_is_for_those_who_see_all_workspaces(shared: Daemon) -> None:
+    browser = signed_in(shared, VIEWER)
+    assert browser.get("/lab").status == 403
+    assert browser.get("/lab/owners.html").status == 403
+
+
 def test_lab_without_a_directory_says_how_to_set_one(visitor: Browser) -> None:
     assert "OVERSPILL_LAB_REPORTS" in visitor.get("/lab").text
     assert LabReports(Path("/nowhere")).all() == ()

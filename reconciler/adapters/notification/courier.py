@@ -340,7 +340,7 @@ class Courier:
             if self._marks is not None and self._marks != marks:
                 self._move(self._marks, marks)
             raise
-        self._delivered = until if until is not None else marks.sending
+        self._delivered = until  # what was not read is not told of, and stays in doubt
         self._note_sent(fresh)
         self._not_before = time.monotonic() + self._timing.between_messages
         self._confirm()
@@ -355,8 +355,9 @@ class Courier:
     def _confirm(self) -> None:
         """Move the mark over what has been told; where that fails it is tried again, and nothing is told before."""
         marks, told = self._marks, self._delivered
-        if marks is not None and told is not None and told != marks.told:
-            self._move(marks, DeliveryMarks(told=told, sending=told))
+        if marks is not None and told is not None:
+            if told != marks.told:
+                self._move(marks, DeliveryMarks(told=told, sending=told))
             with self._changed:
                 if any(entry.commit == told for entry in self._entries):
                     while self._entries.popleft().commit != told:

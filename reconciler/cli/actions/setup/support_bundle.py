@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import click
 
@@ -33,7 +34,7 @@ from reconciler.environment import PREFIX, VARIABLES
 from reconciler.errors import InvalidInput, OverspillError
 from reconciler.model.workload import Json
 from reconciler.settings import Settings
-from reconciler.text.redaction import REDACTED, credential, redacted
+from reconciler.text.redaction import REDACTED, credential, redacted, without_query
 from reconciler.text.to_json import json_value
 from reconciler.text.wording import count
 
@@ -210,9 +211,17 @@ def _variables(environment: Mapping[str, str]) -> Mapping[str, str]:
         name for name in environment if name.startswith(PREFIX) and name.removeprefix(PREFIX) not in VARIABLES
     )
     return {
-        **{f"{PREFIX}{name}": "<set>" if _is_secret(name) else value for name, value in named.items()},
+        **{f"{PREFIX}{name}": "<set>" if _is_secret(name) else _address(name, value) for name, value in named.items()},
         **dict.fromkeys(unknown, "<set, and unknown>"),
     }
+
+
+def _address(name: str, value: str) -> str:
+    """Return a setting without the query of an address, and a collector's without its path: either may be a secret."""
+    if name == "TRACES":
+        parts = urlsplit(value)
+        return f"{parts.scheme}://{parts.netloc}"
+    return without_query(value)
 
 
 def _is_secret(name: str) -> bool:

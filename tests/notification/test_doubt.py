@@ -1,0 +1,87 @@
+"""A claim that nobody confirmed stays in doubt until what it covers has been read, whatever else is told meanwhile."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
+
+from reconciler.adapters.notification.courier import Courier, CourierTiming
+from reconciler.core.notification.message import Uncertain
+from reconciler.core.notification.notices import live_notice
+from reconciler.errors import Transient
+from reconciler.model.event import Event
+from reconciler.model.event_kind import EventKind
+from reconciler.model.ids import CommitId
+from reconciler.model.notice import Notice
+from reconciler.model.notification import AppriseReceiver, DeliveryMarks, Notification
+from tests.builders.notifications import fleet, message
+from tests.fakes.memory_repository import OURS
+
+
+class _Marks:
+    """The marks of a receiver on the remote."""
+
+    def __init__(self, marks: DeliveryMarks) -> None:
+        self.marks = marks
+
+    def read(self, _: str) -> DeliveryMarks:
+        return self.marks
+
+    def move(self, _: str, old: DeliveryMarks, new: DeliveryMarks) -> None:
+        assert old == self.marks
+        self.marks = new
+
+
+class _Chat:
+    def __init__(self) -> None:
+        self.fresh: list[CommitId | None] = []
+        self.uncertain: list[Uncertain] = []
+
+    def ready(self) -> None:
+        pass
+
+    def send(self, notices: Sequence[Notice], uncertain: Uncertain | None = None) -> None:
+        self.fresh += [notice.event.commit for notice in notices]
+        self.uncertain += [uncertain] if uncertain is not None else []
+
+
+class _Away:
+    def commits_after(self, *_: object) -> object:
+        raise Transient("the history cannot be fetched")
+
+
+def until(condition: Callable[[], object]) -> None:
+    deadline = time.monotonic() + 30
+    while not condition():
+        assert time.monotonic() < deadline, "it never came"
+        time.sleep(0.01)
+
+
+def test_live_event_leaves_an_unread_claim_in_doubt(tmp_path: Path) -> None:
+    with fleet(tmp_path) as one:
+        told, doubted = one.happen(message(1), message(2))
+        repository = next(value for value in vars(one).values() if hasattr(value, "commits_after"))
+        remote, chat = _Marks(DeliveryMarks(told=told, sending=doubted)), _Chat()
+        chat_notification = Notification(name="chat", receiver=AppriseReceiver(url_from="x"))
+        timing = CourierTiming(doubt=0.1, between_messages=0)
+        courier = Courier(
+            chat_notification, chat, remote, report=lambda _: None, count=lambda *_, **__: None, timing=timing
+        )
+        try:
+            until(lambda: _follow(courier, doubted, _Away()) or not chat.fresh)
+            lost = Event(kind=EventKind.CLUSTER_LOST, at=datetime.now(UTC), line="worker-2 is lost")
+            courier.tell_live((live_notice(lost),))
+            until(lambda: _follow(courier, doubted, _Away()) or chat.fresh == [None])
+            until(lambda: _follow(courier, doubted, repository) or chat.uncertain)
+        finally:
+            courier.stop()
+    assert chat.fresh == [None]
+    assert [(each.events, each.after, each.until) for each in chat.uncertain] == [(1, told, doubted)]
+
+
+def _follow(courier: Courier, tip: CommitId, branch: object) -> None:
+    with suppress(Transient):
+        courier.follow(tip, branch, OURS)  # type: ignore[arg-type]
