@@ -84,4 +84,4 @@ def test_live_event_leaves_an_unread_claim_in_doubt(tmp_path: Path) -> None:
 
 def _follow(courier: Courier, tip: CommitId, branch: object) -> None:
     with suppress(Transient):
-        courier.follow(tip, branch, OURS)  # type: ignore[arg-type]
+        courier.follow(tip, branch, OURS)

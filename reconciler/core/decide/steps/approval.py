@@ -319,7 +319,11 @@ def _reason(shortage: Shortage | None, detail: str) -> str:
     causes = [*shortage.causes, *shortage.asks][:_MOST_CAUSES]
     waited = f" for {format_duration(shortage.waited)}" if shortage.waited else ""
     why = f": {', '.join(causes)}" if causes else ""
-    return sanitize(f"{count(shortage.replicas, 'replica')} missing on {shortage.primary}{waited}{why}")
+    missing, spare = shortage.replicas - shortage.spare, shortage.spare
+    beforehand = f", and {spare} wanted beforehand" if missing and spare else ""
+    if not missing:
+        return sanitize(f"{count(spare, 'replica')} wanted beforehand for {shortage.primary}{why}")
+    return sanitize(f"{count(missing, 'replica')} missing on {shortage.primary}{waited}{beforehand}{why}")
 
 
 def _renewals(inputs: PassInput, workload: WorkloadId, policy: BurstPolicy) -> str:
