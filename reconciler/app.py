@@ -51,22 +51,22 @@ from reconciler.daemon.metrics.process_metrics import ProcessMetrics
 from reconciler.daemon.order_queue import OrderQueue
 from reconciler.daemon.pass_runner import PassRunner
 from reconciler.daemon.phases import Measure, PassPhase
-from reconciler.daemon.proposal_desk import ProposalDesk
-from reconciler.daemon.proposal_follower import ProposalFollower
+from reconciler.daemon.proposals.desk import ProposalDesk
+from reconciler.daemon.proposals.follower import ProposalFollower
 from reconciler.daemon.reconcile import Memory, Outcome, World
 from reconciler.daemon.snapshot import LatestSnapshot
 from reconciler.daemon.source import SourceReader
 from reconciler.environment import PREFIX
 from reconciler.errors import Bug, InvalidInput, Transient
-from reconciler.model.ids import ClusterName
-from reconciler.model.kubernetes.workload_kind import WorkloadKind
-from reconciler.model.notification import (
+from reconciler.model.events.notification import (
     AppriseReceiver,
     CommitStatusReceiver,
     KubernetesReceiver,
     Notification,
     WebhookReceiver,
 )
+from reconciler.model.ids import ClusterName
+from reconciler.model.kubernetes.workload_kind import WorkloadKind
 from reconciler.model.outward_call import OutwardCall
 from reconciler.model.policy import Connection, Desired
 from reconciler.model.tree import Identity
@@ -203,7 +203,7 @@ def live_workload(
 
     Raises InvalidInput where there is none, or no login to the cluster, and Transient where it does not answer.
     """
-    from reconciler.adapters.kube.live_objects import read_live_workload  # noqa: PLC0415 - slow to import
+    from reconciler.adapters.kube.live.objects import read_live_workload  # noqa: PLC0415 - slow to import
 
     kubeconfig, connection = _way_to(settings, desired, primary, "kubectl get KIND NAME -o yaml")
     return read_live_workload(kubeconfig, primary, connection, wanted, desired.kinds)
@@ -211,7 +211,7 @@ def live_workload(
 
 def live_release(settings: Settings, desired: Desired, primary: ClusterName, wanted: tuple[str, str]) -> HelmRelease:
     """Read a Helm release, by its namespace and name, from the cluster that runs it; errors as in `live_workload`."""
-    from reconciler.adapters.kube.live_release import read_live_release  # noqa: PLC0415 - slow to import
+    from reconciler.adapters.kube.live.release import read_live_release  # noqa: PLC0415 - slow to import
 
     kubeconfig, connection = _way_to(settings, desired, primary, "helm get manifest RELEASE")
     return read_live_release(kubeconfig, primary, connection, wanted)

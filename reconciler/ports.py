@@ -20,9 +20,9 @@ from reconciler.core.readiness.server import ServerAnswers
 from reconciler.core.recording.pass_record import PassRecord
 from reconciler.model.approval import PullRequest
 from reconciler.model.capacity import Observed
-from reconciler.model.event import Event, Push
+from reconciler.model.events.event import Event, Push
+from reconciler.model.events.notification import DeliveryMarks
 from reconciler.model.ids import BlobId, ClusterName, CommitId, TreeId
-from reconciler.model.notification import DeliveryMarks
 from reconciler.model.outward_call import OutwardCall
 from reconciler.model.policy import Desired
 from reconciler.model.tree import (

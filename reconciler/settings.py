@@ -16,7 +16,7 @@ from reconciler.access.oidc import Issuer
 from reconciler.access.rate_limit import Rate
 from reconciler.environment import PREFIX, VARIABLES, cache_directory
 from reconciler.errors import InvalidInput, Problem, Severity
-from reconciler.model.event import Endpoint
+from reconciler.model.events.event import Endpoint
 from reconciler.text.spelling import closest
 from reconciler.variables import Listen, Reader
 

@@ -16,7 +16,7 @@ from reconciler.core.engines import WEBHOOKS
 from reconciler.core.engines.webhook import read_endpoint
 from reconciler.environment import PREFIX
 from reconciler.errors import Problem
-from reconciler.model.event import Endpoint
+from reconciler.model.events.event import Endpoint
 from reconciler.model.units import ONE, parse_duration, parse_quantity
 
 _BRANCH = re.compile(r"(?!.*(\.\.|@\{|//|\.lock(/|$)|/\.))[A-Za-z0-9_][\w./@+-]*(?<![/.])", re.ASCII)

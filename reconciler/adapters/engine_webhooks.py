@@ -19,7 +19,7 @@ import structlog
 from reconciler.adapters.webhook_call import WebhookRejected, announce
 from reconciler.errors import Problem, Severity
 from reconciler.model.backoff import backoff
-from reconciler.model.event import Endpoint, Event, Push
+from reconciler.model.events.event import Endpoint, Event, Push
 
 log = structlog.get_logger()
 

@@ -13,8 +13,8 @@ from typing import Any, Literal, TextIO, cast
 import structlog
 
 from reconciler.adapters.clock import SystemClock
-from reconciler.model.event import Event, Push
-from reconciler.model.event_kind import EventKind
+from reconciler.model.events.event import Event, Push
+from reconciler.model.events.event_kind import EventKind
 from reconciler.text.redaction import redacted
 from reconciler.text.timestamps import format_time
 from reconciler.text.wording import count

@@ -8,7 +8,7 @@ from reconciler.core.engines import WEBHOOKS
 from reconciler.core.engines.webhook import Webhook, signed, web_page
 from reconciler.errors import InvalidInput
 from reconciler.http_client import HttpClient, NoAnswer
-from reconciler.model.event import Endpoint, Push
+from reconciler.model.events.event import Endpoint, Push
 
 _PASSING = frozenset({408, 425, 429})
 """Statuses below 500 that refuse the moment, and not the event."""

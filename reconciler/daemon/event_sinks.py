@@ -8,7 +8,7 @@ from functools import partial
 from reconciler.bulkhead import Seam, attempt
 from reconciler.daemon.bug_log import BUGS
 from reconciler.errors import Bug
-from reconciler.model.event import Event, Push
+from reconciler.model.events.event import Event, Push
 from reconciler.ports import EventSink
 
 

@@ -31,8 +31,8 @@ from reconciler.daemon.reconcile import Memory, World
 from reconciler.daemon.source import missing_branch
 from reconciler.daemon.steer import survey
 from reconciler.errors import Bug, OverspillError, Problem
-from reconciler.model.event import Endpoint
-from reconciler.model.notification import DeliveryMarks, Notification
+from reconciler.model.events.event import Endpoint
+from reconciler.model.events.notification import DeliveryMarks, Notification
 from reconciler.model.policy import Desired
 from reconciler.model.tree import Tips
 from reconciler.ports import ApiServers, BranchRuleSource, Deliveries, PushRehearsal, RunningDaemon

@@ -21,7 +21,7 @@ from reconciler.daemon.answers.plan_report import placements_of
 from reconciler.daemon.loop import ORDER
 from reconciler.daemon.reconcile import Outcome, PassDecision
 from reconciler.errors import Conflict, Problem, Transient
-from reconciler.model.event import Event
+from reconciler.model.events.event import Event
 from reconciler.model.ids import CommitId
 from reconciler.model.plan import Change, Extend, Revert
 from reconciler.model.request import Answer, Denial

@@ -42,7 +42,7 @@ from reconciler.daemon.rollout_tracker import RolloutTracker
 from reconciler.daemon.source import SourceReader, missing_branch
 from reconciler.errors import Bug, Problem
 from reconciler.model.capacity import Observed
-from reconciler.model.event import MOST_PATHS, Event, Push
+from reconciler.model.events.event import MOST_PATHS, Event, Push
 from reconciler.model.ids import CommitId
 from reconciler.model.plan import Plan
 from reconciler.model.policy import Desired

@@ -11,6 +11,7 @@ from reconciler.errors import Problem
 from reconciler.model.approval import ApprovalRule
 from reconciler.model.budget import Budget
 from reconciler.model.cluster import PriceWindow, Provides, ScalableNodes, SharedNetworking, SpotPrice
+from reconciler.model.events.notification import Notification
 from reconciler.model.gpr import GprBinding, GprTemplate, WorkspaceLimits
 from reconciler.model.ids import ClusterName, CommitId, WorkloadId, WorkspaceName
 from reconciler.model.kubernetes.object_schema import NO_SCHEMAS, FieldValidation, ObjectSchemas
@@ -18,7 +19,6 @@ from reconciler.model.kubernetes.scheduling import Taint, Toleration
 from reconciler.model.kubernetes.workload_kind import WorkloadKind
 from reconciler.model.kubernetes.workload_spread import WorkloadSpread
 from reconciler.model.manifest_source import SourceKey
-from reconciler.model.notification import Notification
 from reconciler.model.request import Request
 from reconciler.model.score import ScorerWeight
 from reconciler.model.signal import Signal

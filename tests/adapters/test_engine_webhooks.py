@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from reconciler.adapters.engine_webhooks import EndpointReport, EngineWebhooks, WebhookTiming
-from reconciler.model.event import Endpoint, Push
+from reconciler.model.events.event import Endpoint, Push
 from reconciler.model.ids import CommitId
 from reconciler.model.policy import EngineName
 from tests.fakes.engine_webhooks import ARGOCD, FLUX, SECRET, Engine, listening

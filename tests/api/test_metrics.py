@@ -17,7 +17,7 @@ from prometheus_client.samples import Sample
 
 from reconciler.daemon.loop import PassResult
 from reconciler.daemon.metrics.process_metrics import ProcessMetrics
-from reconciler.model.event import Push
+from reconciler.model.events.event import Push
 from reconciler.model.ids import CommitId
 from tests.builders.daemon import OWNER, PATH, VIEWER, Daemon, small
 

@@ -15,8 +15,8 @@ from reconciler.adapters.notification.courier import CourierReport, CourierTimin
 from reconciler.adapters.notification.couriers import Couriers
 from reconciler.adapters.notification.sender import Secrets, Sender
 from reconciler.adapters.notification.webhook import WebhookSender
+from reconciler.model.events.notification import AppriseReceiver, Notification, WebhookReceiver
 from reconciler.model.ids import CommitId, WorkloadId
-from reconciler.model.notification import AppriseReceiver, Notification, WebhookReceiver
 from reconciler.model.policy import Desired
 from reconciler.model.tree import Commit, Identity
 from tests.builders.remote import Remote

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from reconciler.model.notification import AppriseReceiver, Notification, WebhookReceiver
+from reconciler.model.events.notification import AppriseReceiver, Notification, WebhookReceiver
 from tests.builders.notifications import Fleet, fleet
 from tests.builders.passes import QUIET
 from tests.fakes.killed_courier import Victim, kill_at_random

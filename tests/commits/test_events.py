@@ -8,7 +8,7 @@ import pytest
 
 from reconciler.core.commits.events import of_push, with_commits
 from reconciler.core.commits.messages import line, message
-from reconciler.model.event_kind import EventKind
+from reconciler.model.events.event_kind import EventKind
 from reconciler.model.ids import ClusterName, CommitId
 from reconciler.model.placement import Phase
 from reconciler.model.plan import Change

@@ -17,8 +17,8 @@ from reconciler.daemon.announce import Announcer
 from reconciler.daemon.reconcile import Outcome, PassDecision
 from reconciler.errors import Problem, Severity
 from reconciler.model.capacity import ClusterObservation
-from reconciler.model.event import Event, Push
-from reconciler.model.event_kind import EventKind
+from reconciler.model.events.event import Event, Push
+from reconciler.model.events.event_kind import EventKind
 from reconciler.model.ids import CommitId
 from reconciler.model.plan import Change, EndReason, Extend, Plan, Reason, Resize, Revert, Suppressed
 from reconciler.model.rollout import EngineState

@@ -19,7 +19,7 @@ from reconciler.core.decide.state.order import Order, Ruling
 from reconciler.core.ledger.proposal_record import proposal_id
 from reconciler.core.readiness.branch_rules import HostSoftware
 from reconciler.daemon.branch import BranchReader
-from reconciler.daemon.proposal_desk import ProposalDesk, numbered
+from reconciler.daemon.proposals.desk import ProposalDesk, numbered
 from reconciler.daemon.reconcile import Outcome
 from reconciler.daemon.steer import carry_out, draft_from_git
 from reconciler.errors import InvalidInput, OverspillError, Transient

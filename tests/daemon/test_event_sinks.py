@@ -10,8 +10,8 @@ import pytest
 from reconciler.adapters.git import GitRepository
 from reconciler.daemon.reconcile import reconcile_once
 from reconciler.errors import Conflict
-from reconciler.model.event import Event, Push
-from reconciler.model.event_kind import EventKind
+from reconciler.model.events.event import Event, Push
+from reconciler.model.events.event_kind import EventKind
 from tests.builders.passes import SOURCE_FILES, Passes
 from tests.builders.remote import Remote
 

@@ -14,10 +14,10 @@ from structlog.testing import capture_logs
 
 from reconciler.core.decide.state.order import Order
 from reconciler.daemon.order_queue import OrderResult
-from reconciler.daemon.proposal_follower import ProposalFollower
+from reconciler.daemon.proposals.follower import ProposalFollower
 from reconciler.errors import Transient
-from reconciler.model.event import Event
-from reconciler.model.event_kind import EventKind
+from reconciler.model.events.event import Event
+from reconciler.model.events.event_kind import EventKind
 from reconciler.model.request import Answer, Verb
 from tests.builders.passes import START
 from tests.fakes.memory_repository import OURS

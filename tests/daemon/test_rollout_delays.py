@@ -10,8 +10,8 @@ from reconciler.core.observe.rollouts import ClusterRollouts, Rollouts
 from reconciler.daemon.metrics.process_metrics import ProcessMetrics
 from reconciler.daemon.metrics.rollout_delays import Milestone, RolloutDelays
 from reconciler.model.capacity import PendingPods
-from reconciler.model.event import Event
-from reconciler.model.event_kind import EventKind
+from reconciler.model.events.event import Event
+from reconciler.model.events.event_kind import EventKind
 from reconciler.model.ids import ClusterName, CommitId
 from reconciler.model.outward_call import OutwardCall, Peer
 from reconciler.model.placement import Placement

@@ -10,7 +10,7 @@ import pytest
 
 from reconciler.core.engines import WEBHOOKS
 from reconciler.core.engines.webhook import MOST_BYTES, signed, web_page
-from reconciler.model.event import MOST_PATHS, Endpoint, Push
+from reconciler.model.events.event import MOST_PATHS, Endpoint, Push
 from reconciler.model.ids import CommitId
 from reconciler.model.policy import EngineName
 from tests.fakes.engine_webhooks import SECRET, refreshes

@@ -18,8 +18,8 @@ import apprise  # noqa: F401 - it is slow to import, and what is killed is forke
 from reconciler.adapters.git import GitRepository
 from reconciler.adapters.notification.couriers import Couriers
 from reconciler.errors import OverspillError
+from reconciler.model.events.notification import Notification
 from reconciler.model.ids import CommitId
-from reconciler.model.notification import Notification
 from reconciler.model.policy import Desired
 from tests.builders.notifications import OURS, QUICK, Fleet, chat, message, sender_of, webhook
 from tests.fakes.event_receiver import SECRET, Receiver, receiving

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from reconciler import app
-from reconciler.adapters.kube.live_objects import read_live_workload
+from reconciler.adapters.kube.live.objects import read_live_workload
 from reconciler.core.onboarding.lend import LiveWorkload, find_kind
 from reconciler.errors import InvalidInput, Transient
 from reconciler.model.ids import ClusterName

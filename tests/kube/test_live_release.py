@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.adapters.kube.live_release import read_live_release
+from reconciler.adapters.kube.live.release import read_live_release
 from reconciler.core.onboarding.helm_release import HelmRelease
 from reconciler.errors import InvalidInput, Transient
 from reconciler.model.ids import ClusterName

@@ -9,11 +9,11 @@ import pytest
 
 from reconciler.core.notification.cloud_event import body_of, headers_of
 from reconciler.core.notification.notices import live_notice, notices_of
-from reconciler.model.event import Event
-from reconciler.model.event_kind import EventKind
+from reconciler.model.events.event import Event
+from reconciler.model.events.event_kind import EventKind
+from reconciler.model.events.notice import Notice
+from reconciler.model.events.notification import Importance
 from reconciler.model.ids import CommitId
-from reconciler.model.notice import Notice
-from reconciler.model.notification import Importance
 from reconciler.model.plan import Reason
 from reconciler.model.tree import Identity, LoggedCommit
 from tests.builders.notifications import OURS, VLLM

@@ -18,11 +18,11 @@ from reconciler.adapters.notification.commit_status import CommitStatusSender
 from reconciler.adapters.notification.sender import NotTaken
 from reconciler.core.notification.commit_status import status_request
 from reconciler.core.readiness.branch_rules import HostSoftware
-from reconciler.model.event import Event
-from reconciler.model.event_kind import EventKind
+from reconciler.model.events.event import Event
+from reconciler.model.events.event_kind import EventKind
+from reconciler.model.events.notice import Notice
+from reconciler.model.events.notification import Importance
 from reconciler.model.ids import CommitId
-from reconciler.model.notice import Notice
-from reconciler.model.notification import Importance
 from tests.builders.notifications import VLLM
 
 SOURCE = CommitId("5" * 40)

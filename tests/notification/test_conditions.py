@@ -9,8 +9,8 @@ from itertools import pairwise
 from reconciler.core.notification.conditions import changes, conditions
 from reconciler.core.notification.notices import wanted
 from reconciler.model.budget import Budgets, BudgetState
+from reconciler.model.events.notification import Importance
 from reconciler.model.ids import ClusterName, WorkspaceName
-from reconciler.model.notification import Importance
 from tests.builders.inputs import free, inputs
 from tests.builders.notifications import chat
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from reconciler.adapters.notification.couriers import Couriers
-from reconciler.model.event_kind import EventKind
-from reconciler.model.notification import Importance, Notification
+from reconciler.model.events.event_kind import EventKind
+from reconciler.model.events.notification import Importance, Notification
 from tests.builders.notifications import Fleet, chat, fleet, message, webhook
 from tests.fakes.event_receiver import SECRET, Receiver, receiving
 

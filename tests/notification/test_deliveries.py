@@ -13,7 +13,7 @@ import pytest
 from reconciler.adapters.git import GitRepository
 from reconciler.adapters.notification.couriers import Couriers
 from reconciler.errors import Conflict, Transient
-from reconciler.model.notification import DeliveryMarks
+from reconciler.model.events.notification import DeliveryMarks
 from reconciler.ports import Deliveries
 from tests.builders.notifications import OURS, QUICK, Fleet, chat, fleet, message, sender_of, webhook
 from tests.fakes.event_receiver import SECRET, Receiver, receiving

@@ -12,11 +12,11 @@ from reconciler.adapters.notification.courier import Courier, CourierTiming
 from reconciler.core.notification.message import Uncertain
 from reconciler.core.notification.notices import live_notice
 from reconciler.errors import Transient
-from reconciler.model.event import Event
-from reconciler.model.event_kind import EventKind
+from reconciler.model.events.event import Event
+from reconciler.model.events.event_kind import EventKind
+from reconciler.model.events.notice import Notice
+from reconciler.model.events.notification import AppriseReceiver, DeliveryMarks, Notification
 from reconciler.model.ids import CommitId
-from reconciler.model.notice import Notice
-from reconciler.model.notification import AppriseReceiver, DeliveryMarks, Notification
 from tests.builders.notifications import fleet, message
 from tests.fakes.memory_repository import OURS
 

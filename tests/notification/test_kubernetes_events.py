@@ -13,11 +13,11 @@ from reconciler.adapters.clock import SystemClock
 from reconciler.adapters.notification.kubernetes import KubernetesSender
 from reconciler.adapters.notification.sender import NotTaken
 from reconciler.core.fleet.read_file import assemble, parse_file
-from reconciler.model.event import Event
-from reconciler.model.event_kind import EventKind
+from reconciler.model.events.event import Event
+from reconciler.model.events.event_kind import EventKind
+from reconciler.model.events.notice import Notice
+from reconciler.model.events.notification import Importance
 from reconciler.model.ids import ClusterName, CommitId
-from reconciler.model.notice import Notice
-from reconciler.model.notification import Importance
 from tests.builders.notifications import VLLM
 from tests.builders.passes import SOURCE_FILES
 from tests.fakes.kube_api_server import Cluster, kubeconfig, serving

@@ -7,9 +7,9 @@ from datetime import timedelta
 import pytest
 
 from reconciler.core.fleet.read_file import assemble, parse_file
-from reconciler.model.event_kind import EventKind
+from reconciler.model.events.event_kind import EventKind
+from reconciler.model.events.notification import AppriseReceiver, Importance, WebhookReceiver
 from reconciler.model.ids import CommitId
-from reconciler.model.notification import AppriseReceiver, Importance, WebhookReceiver
 from reconciler.model.policy import Desired
 from tests.builders.fleet_files import FLEET, workspace
 

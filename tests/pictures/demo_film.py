@@ -26,7 +26,7 @@ from reconciler.demo.picture import draw_frame
 from reconciler.demo.play import DemoPlay, commit_fleet
 from reconciler.demo.stage import DemoDirectory, claimed, prepare
 from reconciler.demo.story import Act, Timing
-from reconciler.model.event import Event, Push
+from reconciler.model.events.event import Event, Push
 from reconciler.settings import Settings
 
 _READING = 2.5

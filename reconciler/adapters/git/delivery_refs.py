@@ -11,8 +11,8 @@ from reconciler.adapters.git import remote as address
 from reconciler.adapters.git.remote import Remote
 from reconciler.adapters.git.run import Runner
 from reconciler.errors import Conflict
+from reconciler.model.events.notification import DeliveryMarks
 from reconciler.model.ids import CommitId, is_name
-from reconciler.model.notification import DeliveryMarks
 
 PREFIX = "refs/overspill/notified/"
 _MARKS = ("told", "sending")

@@ -12,8 +12,8 @@ from typing import Any
 
 from reconciler.adapters.notification.sender import NotTaken
 from reconciler.core.notification.message import Uncertain, write_message
-from reconciler.model.notice import Notice
-from reconciler.model.notification import Importance
+from reconciler.model.events.notice import Notice
+from reconciler.model.events.notification import Importance
 from reconciler.text.wording import sanitize
 
 _SHORTEST = 6

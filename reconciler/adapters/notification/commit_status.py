@@ -12,8 +12,8 @@ from reconciler.core.notification.commit_status import SAME_AGAIN, StatusRequest
 from reconciler.core.notification.message import Uncertain
 from reconciler.errors import InvalidInput
 from reconciler.http_client import HttpAnswer, HttpClient, NoAnswer
+from reconciler.model.events.notice import Notice
 from reconciler.model.ids import CommitId
-from reconciler.model.notice import Notice
 
 _LIMIT = 64 << 10
 """Bytes that are read of an answer."""

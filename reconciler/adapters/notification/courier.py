@@ -24,9 +24,9 @@ from reconciler.core.notification.message import Uncertain
 from reconciler.core.notification.notices import notices_of, wanted
 from reconciler.errors import Conflict, InvalidInput, Transient
 from reconciler.model.backoff import backoff
+from reconciler.model.events.notice import Notice
+from reconciler.model.events.notification import DeliveryMarks, Notification
 from reconciler.model.ids import CommitId
-from reconciler.model.notice import Notice
-from reconciler.model.notification import DeliveryMarks, Notification
 from reconciler.model.tree import Identity
 from reconciler.ports import BranchLog, Deliveries
 

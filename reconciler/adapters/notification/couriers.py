@@ -13,10 +13,10 @@ from reconciler.adapters.notification.sender import Sender
 from reconciler.core.notification.conditions import FleetConditions, changes
 from reconciler.core.notification.notices import live_notice
 from reconciler.errors import OverspillError
-from reconciler.model.event import Event, Push
+from reconciler.model.events.event import Event, Push
+from reconciler.model.events.notice import Notice
+from reconciler.model.events.notification import Notification
 from reconciler.model.ids import CommitId
-from reconciler.model.notice import Notice
-from reconciler.model.notification import Notification
 from reconciler.model.policy import Desired
 from reconciler.model.tree import Identity
 from reconciler.ports import BranchLog, Deliveries

@@ -9,8 +9,8 @@ from reconciler.adapters.notification.sender import NotTaken
 from reconciler.core.notification.kubernetes_event import event_targets, is_current
 from reconciler.core.notification.message import Uncertain
 from reconciler.errors import Transient
+from reconciler.model.events.notice import Notice
 from reconciler.model.ids import ClusterName
-from reconciler.model.notice import Notice
 from reconciler.model.policy import Desired
 from reconciler.ports import Clock
 

@@ -9,7 +9,7 @@ from reconciler.core.notification import cloud_event
 from reconciler.core.notification.message import Uncertain
 from reconciler.errors import InvalidInput
 from reconciler.http_client import HttpClient, NoAnswer
-from reconciler.model.notice import Notice
+from reconciler.model.events.notice import Notice
 from reconciler.ports import Clock
 
 

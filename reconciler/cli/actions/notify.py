@@ -12,11 +12,10 @@ from reconciler.cli import options, printing
 from reconciler.core.notification.notices import notices_of, wanted
 from reconciler.daemon.steer import survey
 from reconciler.errors import InvalidInput
-from reconciler.model.event import Event
-from reconciler.model.event_kind import EventKind
-from reconciler.model.ids import CommitId
-from reconciler.model.notice import Notice
-from reconciler.model.notification import (
+from reconciler.model.events.event import Event
+from reconciler.model.events.event_kind import EventKind
+from reconciler.model.events.notice import Notice
+from reconciler.model.events.notification import (
     AppriseReceiver,
     CommitStatusReceiver,
     Importance,
@@ -25,6 +24,7 @@ from reconciler.model.notification import (
     Receiver,
     WebhookReceiver,
 )
+from reconciler.model.ids import CommitId
 from reconciler.model.policy import Desired
 from reconciler.model.tree import Identity
 from reconciler.model.workload import Json

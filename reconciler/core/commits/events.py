@@ -15,8 +15,8 @@ from reconciler.core.commits import cluster_branches, message_parts, messages
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.errors import Bug
 from reconciler.model.demand import Demand
-from reconciler.model.event import Event
-from reconciler.model.event_kind import EventKind
+from reconciler.model.events.event import Event
+from reconciler.model.events.event_kind import EventKind
 from reconciler.model.ids import ClusterName, CommitId, WorkloadId
 from reconciler.model.placement import Phase, Placement
 from reconciler.model.plan import (

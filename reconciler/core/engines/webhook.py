@@ -28,7 +28,7 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from urllib.parse import urlsplit
 
-from reconciler.model.event import Endpoint, Push
+from reconciler.model.events.event import Endpoint, Push
 from reconciler.model.policy import EngineName
 
 MOST_BYTES = 1 << 20

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from reconciler.core.fleet.objects import FleetObjects, name_locations
 from reconciler.core.schema.notification import NotificationFile
 from reconciler.errors import Severity
+from reconciler.model.events.notification import Notification
 from reconciler.model.ids import WorkspaceName
-from reconciler.model.notification import Notification
 from reconciler.model.policy import Workspace
 
 

@@ -18,7 +18,7 @@ from datetime import datetime
 from hashlib import sha256
 from urllib.parse import quote
 
-from reconciler.model.notice import Notice
+from reconciler.model.events.notice import Notice
 from reconciler.text.timestamps import format_time
 
 TYPE = "dev.overspill."

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from urllib.parse import quote
 
 from reconciler.core.readiness.branch_rules import HostSoftware
+from reconciler.model.events.notice import Notice
+from reconciler.model.events.notification import Importance
 from reconciler.model.ids import CommitId
-from reconciler.model.notice import Notice
-from reconciler.model.notification import Importance
 from reconciler.model.workload import Json
 
 _LONGEST = 140

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from reconciler.core.workloads.builtin_kinds import BUILT_IN
+from reconciler.model.events.notice import Notice
+from reconciler.model.events.notification import Importance
 from reconciler.model.ids import ClusterName
 from reconciler.model.kubernetes.workload_kind import WorkloadKind
-from reconciler.model.notice import Notice
-from reconciler.model.notification import Importance
 from reconciler.model.policy import Connection, Desired
 from reconciler.model.workload import Json, WorkloadRef
 from reconciler.text.timestamps import format_time

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from reconciler.model.events.notice import Notice
+from reconciler.model.events.notification import Importance
 from reconciler.model.ids import CommitId
-from reconciler.model.notice import Notice
-from reconciler.model.notification import Importance
 from reconciler.text.timestamps import format_time
 from reconciler.text.wording import count, join_names
 

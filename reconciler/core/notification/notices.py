@@ -11,11 +11,11 @@ from reconciler.bulkhead import NoteBug, Seam, attempt
 from reconciler.core.commits.history import reasons_in_body
 from reconciler.core.commits.trailers import Action, Trailer, action, is_own
 from reconciler.errors import Bug
-from reconciler.model.event import Event
-from reconciler.model.event_kind import EventKind
+from reconciler.model.events.event import Event
+from reconciler.model.events.event_kind import EventKind
+from reconciler.model.events.notice import Notice
+from reconciler.model.events.notification import Importance, Notification
 from reconciler.model.ids import ClusterName, CommitId, TemplateName, WorkloadId, WorkspaceName
-from reconciler.model.notice import Notice
-from reconciler.model.notification import Importance, Notification
 from reconciler.model.placement import Phase
 from reconciler.model.plan import EndReason
 from reconciler.model.tree import Identity, LoggedCommit

@@ -6,7 +6,7 @@ import shlex
 
 from reconciler.core.readiness.check import CheckResult, missing, ok, unknown
 from reconciler.errors import OverspillError
-from reconciler.model.notification import DeliveryMarks, Notification
+from reconciler.model.events.notification import DeliveryMarks, Notification
 
 _SHORT = 12
 """Characters of a commit that are printed."""

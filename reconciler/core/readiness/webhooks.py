@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 from reconciler.core.engines import WEBHOOKS
 from reconciler.core.readiness.check import CheckResult, missing, ok
-from reconciler.model.event import Endpoint
+from reconciler.model.events.event import Endpoint
 
 _NOT_FOUND, _REDIRECTED, _REFUSED, _BROKEN = 404, 300, 400, 500
 _LOOK = "curl --head"

@@ -10,10 +10,10 @@ from pydantic import AfterValidator, Field, WithJsonSchema, model_validator
 
 from reconciler.core.schema.strict_model import Metadata, Name, Strict, Window, refusal
 from reconciler.core.schema.urls import WebhookAddress
-from reconciler.model import notification as model
-from reconciler.model.event_kind import EventKind
+from reconciler.model.events import notification as model
+from reconciler.model.events.event_kind import EventKind
+from reconciler.model.events.notification import Importance
 from reconciler.model.ids import WorkspaceName
-from reconciler.model.notification import Importance
 from reconciler.text.findings import shortened
 from reconciler.text.spelling import nearest
 

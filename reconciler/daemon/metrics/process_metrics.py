@@ -17,8 +17,8 @@ from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.daemon.loop import PassResult
 from reconciler.daemon.metrics.rollout_delays import Milestone, RolloutDelays
 from reconciler.daemon.phases import PassPhase
-from reconciler.model.event import Event, Push
-from reconciler.model.event_kind import OF_NOTIFICATIONS, EventKind
+from reconciler.model.events.event import Event, Push
+from reconciler.model.events.event_kind import OF_NOTIFICATIONS, EventKind
 from reconciler.model.outward_call import NO_ANSWER, OutwardCall, Peer
 from reconciler.ports import EventSink
 

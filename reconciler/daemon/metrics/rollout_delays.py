@@ -13,7 +13,7 @@ from enum import StrEnum
 
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.workloads import replica_count
-from reconciler.model.event import Event
+from reconciler.model.events.event import Event
 from reconciler.model.ids import ClusterName, CommitId, WorkloadId
 from reconciler.model.placement import Placement
 from reconciler.model.rollout import EngineState

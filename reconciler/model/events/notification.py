@@ -7,7 +7,7 @@ from datetime import timedelta
 from enum import StrEnum
 from typing import TypeAlias
 
-from reconciler.model.event_kind import EventKind
+from reconciler.model.events.event_kind import EventKind
 from reconciler.model.ids import CommitId, WorkspaceName
 
 

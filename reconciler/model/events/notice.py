@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from reconciler.model.event import Event
+from reconciler.model.events.event import Event
+from reconciler.model.events.notification import Importance
 from reconciler.model.ids import CommitId, WorkspaceName
-from reconciler.model.notification import Importance
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,10 +16,10 @@ import structlog
 
 from reconciler.core.decide.state.order import Order
 from reconciler.daemon.order_queue import OrderResult
-from reconciler.daemon.proposal_desk import ProposalDesk
+from reconciler.daemon.proposals.desk import ProposalDesk
 from reconciler.errors import OverspillError
-from reconciler.model.event import Event, Push
-from reconciler.model.event_kind import EventKind
+from reconciler.model.events.event import Event, Push
+from reconciler.model.events.event_kind import EventKind
 
 log = structlog.get_logger()
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from urllib.parse import urlsplit
 
-from reconciler.model.event_kind import EventKind
+from reconciler.model.events.event_kind import EventKind
 from reconciler.model.ids import ClusterName, CommitId, WorkloadId
 from reconciler.model.plan import Reason
 from reconciler.model.policy import EngineName
