@@ -15,9 +15,11 @@ from fastapi import Header
 from reconciler.access.rights import Caller
 from reconciler.api.refusal import BUG, ErrorDetail, HttpError
 from reconciler.api.request_id import current_request_id
-from reconciler.core.decide.state.order import Order
+from reconciler.core.decide.state.order import Order, Ruling
+from reconciler.core.ledger.proposal_record import proposal_id
 from reconciler.daemon.order_queue import OrderQueue, OrderResult
 from reconciler.errors import OverspillError, Transient
+from reconciler.model.approval import BurstProposal
 from reconciler.model.request import Answer, Denial, Verb
 from reconciler.model.tree import Identity
 
@@ -170,3 +172,17 @@ _ERRORS: dict[Denial, tuple[HTTPStatus, str, ErrorDetail]] = {
     Denial.KEY_REUSED: (HTTPStatus.UNPROCESSABLE_ENTITY, "", ErrorDetail(key="KeyReused", reason="KeyReused")),
     Denial.BUG: (HTTPStatus.INTERNAL_SERVER_ERROR, BUG, ErrorDetail(text=BUG)),
 }
+
+
+def ruling(proposal: BurstProposal, verb: Verb, author: Identity, reason: str) -> Order:
+    """Make the order that approves or refuses a proposal, and none that takes its place."""
+    workload = proposal.workload
+    return Order(
+        number=0,
+        verb=verb,
+        name=workload.name,
+        workspace=workload.workspace,
+        author=author,
+        within=frozenset({workload.workspace}),
+        ruling=Ruling(workload=workload, proposal=proposal_id(proposal), reason=reason),
+    )

@@ -207,6 +207,12 @@ def _jsonpath(template: str) -> JsonPath:
     return parse_jsonpath(template)
 
 
+author = click.option(
+    "--author", metavar="'NAME <ADDRESS>'", help="The commit's author; git's user.name and user.email if not given."
+)
+reason = click.option("--reason", metavar="TEXT", default="", help="The reason, for the commit message.")
+
+
 def dry_run(command: Callable[P, None]) -> Callable[P, None]:
     """Give a command ``--dry-run``."""
     option = click.option(

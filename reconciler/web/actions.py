@@ -22,7 +22,7 @@ from reconciler.api.security.callers import require_role
 from reconciler.core.decide.orders.approve import plan_approval, plan_rejection
 from reconciler.core.decide.orders.steer import find_among, plan_extension, plan_release, plan_revert
 from reconciler.core.decide.state.gate import describe_places
-from reconciler.core.decide.state.order import Order, Ruling, Steering
+from reconciler.core.decide.state.order import Order, Steering
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.fleet.admission import admit
 from reconciler.core.ledger.proposal_record import proposal_id
@@ -344,19 +344,10 @@ def _rule(viewer: Viewer, given: Given, desk: Desk, verb: Verb, decide: Callable
     proposal, reason, author = _proposal(viewer, given), _reason(given), orders.author(viewer.caller)
     if given.get("proposal", "") not in ("", proposal_id(proposal)):
         raise InvalidInput(f"the proposal of {proposal.workload} has just ended (look at it again)")
-    order = Order(
-        number=0,
-        verb=verb,
-        name=proposal.workload.name,
-        workspace=proposal.workload.workspace,
-        author=author,
-        within=frozenset({proposal.workload.workspace}),
-        ruling=Ruling(workload=proposal.workload, proposal=proposal_id(proposal), reason=reason),
-    )
     places, price = describe_places(proposal.placements), proposal.dollars_per_hour
     cost = "" if price is None else f", {price:.2f} $ an hour"
     return OrderPreview(
-        order=order,
+        order=orders.ruling(proposal, verb, author, reason),
         sentence=f"{places} for {proposal.workload}{cost}: {proposal.reason}; {proposal.renewals}.",
         messages=_messages(desk, viewer, lambda inputs: decide(inputs, proposal=proposal, by=author, reason=reason)),
     )

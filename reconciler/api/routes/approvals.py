@@ -19,27 +19,15 @@ from reconciler.api.asking import OneAtATime
 from reconciler.api.backend import Backend
 from reconciler.api.body import answer, read_validated
 from reconciler.api.models import Answered, SteeredDocument
-from reconciler.api.refusal import HttpError, error_responses
-from reconciler.api.routes.steering import draft_changes, pushed_changes, reader
+from reconciler.api.refusal import HttpError
+from reconciler.api.routes.steering import STEERING_ANSWERS, draft_changes, pushed_changes, reader
 from reconciler.api.security.callers import Callers, caller_of, guarded_router, require_role
 from reconciler.core.decide.orders.approve import find_proposal, plan_approval, plan_rejection
-from reconciler.core.decide.state.order import Order, Ruling
-from reconciler.core.ledger.proposal_record import proposal_id
 from reconciler.core.schema.steering import RulingBody
 from reconciler.errors import InvalidInput
 from reconciler.model.approval import BurstProposal
 from reconciler.model.plan import Plan
 from reconciler.model.request import Verb
-
-_ANSWERS = error_responses(
-    HTTPStatus.BAD_REQUEST,
-    HTTPStatus.NOT_FOUND,
-    HTTPStatus.REQUEST_TIMEOUT,
-    HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
-    HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
-    HTTPStatus.UNPROCESSABLE_ENTITY,
-    HTTPStatus.INTERNAL_SERVER_ERROR,
-)
 
 
 def router(callers: Callers, backend: Backend) -> APIRouter:
@@ -52,7 +40,7 @@ def router(callers: Callers, backend: Backend) -> APIRouter:
         operation_id="approveBurst",
         response_model=Answered[SteeredDocument],
         response_model_exclude_unset=True,
-        responses=_ANSWERS,
+        responses=STEERING_ANSWERS,
         openapi_extra=egs_openapi.APPROVAL,
         tags=["placements"],
     )
@@ -65,7 +53,7 @@ def router(callers: Callers, backend: Backend) -> APIRouter:
         operation_id="rejectBurst",
         response_model=Answered[SteeredDocument],
         response_model_exclude_unset=True,
-        responses=_ANSWERS,
+        responses=STEERING_ANSWERS,
         openapi_extra=egs_openapi.REJECTION,
         tags=["placements"],
     )
@@ -85,15 +73,7 @@ async def _rule(
     if body.dry_run:
         planned = partial(decide, proposal=proposal, by=person, reason=body.reason)
         return answer(await run_in_threadpool(draft_changes, backend, busy, caller, planned))
-    order = Order(
-        number=0,
-        verb=verb,
-        name=proposal.workload.name,
-        workspace=proposal.workload.workspace,
-        author=person,
-        within=frozenset((proposal.workload.workspace,)),
-        ruling=Ruling(workload=proposal.workload, proposal=proposal_id(proposal), reason=body.reason),
-    )
+    order = orders.ruling(proposal, verb, person, body.reason)
     result = await orders.execute(backend.queue, order)
     if result.carried is None:
         raise AssertionError("an order that is not denied has its commits")

@@ -44,7 +44,7 @@ from reconciler.text.to_json import json_value
 
 _Body = TypeVar("_Body", bound=Strict)
 
-_ANSWERS = error_responses(
+STEERING_ANSWERS = error_responses(
     HTTPStatus.BAD_REQUEST,
     HTTPStatus.NOT_FOUND,
     HTTPStatus.REQUEST_TIMEOUT,
@@ -77,7 +77,7 @@ def router(callers: Callers, backend: Backend) -> APIRouter:
         operation_id="revertPlacements",
         response_model=Answered[SteeredDocument],
         response_model_exclude_unset=True,
-        responses=_ANSWERS,
+        responses=STEERING_ANSWERS,
         openapi_extra=egs_openapi.REVERT,
         tags=["placements"],
     )
@@ -99,7 +99,7 @@ def router(callers: Callers, backend: Backend) -> APIRouter:
         operation_id="extendPlacement",
         response_model=Answered[SteeredDocument],
         response_model_exclude_unset=True,
-        responses=_ANSWERS,
+        responses=STEERING_ANSWERS,
         openapi_extra=egs_openapi.EXTENSION,
         tags=["placements"],
     )

@@ -13,11 +13,6 @@ if TYPE_CHECKING:
     from reconciler.client import Client
     from reconciler.settings import Settings
 
-_AUTHOR = click.option(
-    "--author", metavar="'NAME <ADDRESS>'", help="The commit's author; git's user.name and user.email if not given."
-)
-_REASON = click.option("--reason", metavar="TEXT", default="", help="The reason, for the commit message.")
-
 
 def _approve_remotely(client: Client, workload: str, **flags: Any) -> None:
     from reconciler.cli.actions import steer as action
@@ -39,8 +34,8 @@ def _reject_remotely(client: Client, workload: str, **flags: Any) -> None:
 @asking(_approve_remotely)
 @click.argument("workload", metavar="WORKSPACE/WORKLOAD", shell_complete=completion.workloads)
 @options.connected()
-@_REASON
-@_AUTHOR
+@options.reason
+@options.author
 @options.dry_run
 @options.forms(names=options.CHANGED)
 def approve(settings: Settings, workload: str, *, reason: str, **flags: Unpack[options.CommitFlags]) -> None:
@@ -62,8 +57,8 @@ def approve(settings: Settings, workload: str, *, reason: str, **flags: Unpack[o
 @asking(_reject_remotely)
 @click.argument("workload", metavar="WORKSPACE/WORKLOAD", shell_complete=completion.workloads)
 @options.connected()
-@_REASON
-@_AUTHOR
+@options.reason
+@options.author
 @options.dry_run
 @options.forms(names=options.CHANGED)
 def reject(settings: Settings, workload: str, *, reason: str, **flags: Unpack[options.CommitFlags]) -> None:

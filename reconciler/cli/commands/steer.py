@@ -14,11 +14,6 @@ if TYPE_CHECKING:
     from reconciler.client import Client
     from reconciler.settings import Settings
 
-_AUTHOR = click.option(
-    "--author", metavar="'NAME <ADDRESS>'", help="The commit's author; git's user.name and user.email if not given."
-)
-_REASON = click.option("--reason", metavar="TEXT", default="", help="The reason, for the commit message.")
-
 
 def _revert_remotely(client: Client, placements: tuple[str, ...], **flags: Any) -> None:
     from reconciler.cli.actions import steer as action
@@ -41,11 +36,11 @@ def _extend_remotely(client: Client, placement: str, **flags: Any) -> None:
 @asking(_revert_remotely)
 @click.argument("placements", metavar="PLACEMENT...", nargs=-1, required=True, shell_complete=completion.placements)
 @options.connected()
-@_REASON
+@options.reason
 @click.option(
     "--everywhere", is_flag=True, help="Hold the workload back on every cluster, not only on the placement's cluster."
 )
-@_AUTHOR
+@options.author
 @options.dry_run
 @options.forms(names=options.CHANGED)
 def revert(
@@ -75,8 +70,8 @@ def revert(
 @click.argument("workload", metavar="WORKSPACE/WORKLOAD", shell_complete=completion.workloads)
 @options.connected()
 @click.option("--cluster", help="End only what holds it back on this cluster.", shell_complete=completion.clusters)
-@_REASON
-@_AUTHOR
+@options.reason
+@options.author
 @options.dry_run
 @options.forms(names=options.CHANGED)
 def release(
@@ -107,8 +102,8 @@ def release(
 @options.connected()
 @click.option("--by", "by", type=options.DURATION, metavar="DURATION", help="The extension of the present end: 30m.")
 @click.option("--until", type=options.MOMENT, help="The new end: 2026-11-20T12:00:00Z, or +2h from now.")
-@_REASON
-@_AUTHOR
+@options.reason
+@options.author
 @options.dry_run
 @options.forms(names=options.CHANGED)
 def extend(
@@ -137,8 +132,8 @@ def extend(
 @click.command()
 @click.argument("workload", metavar="WORKSPACE/WORKLOAD", shell_complete=completion.workloads)
 @options.connected("OBSERVATIONS", "KUBECONFIG", "PROMETHEUS")
-@_REASON
-@_AUTHOR
+@options.reason
+@options.author
 @options.dry_run
 @options.forms(names=options.CHANGED)
 def rebalance(settings: Settings, workload: str, *, reason: str, **flags: Unpack[options.CommitFlags]) -> None:
@@ -159,7 +154,7 @@ def rebalance(settings: Settings, workload: str, *, reason: str, **flags: Unpack
 )
 @click.command()
 @options.connected()
-@_AUTHOR
+@options.author
 @options.dry_run
 @options.forms(names=options.CHANGED)
 def confirm(settings: Settings, **flags: Unpack[options.CommitFlags]) -> None:
