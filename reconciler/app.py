@@ -40,7 +40,7 @@ from reconciler.adapters.recording_files import RecordingFiles
 from reconciler.adapters.traces import Traces, open_traces
 from reconciler.adapters.views import ChartsView, JoinedView
 from reconciler.bulkhead import Seam, attempt
-from reconciler.core.decide.steps.approval import uses_approval
+from reconciler.core.decide.approval import uses_approval
 from reconciler.core.notification.conditions import conditions
 from reconciler.daemon.announce import Announcer
 from reconciler.daemon.answers.desk import AnswerDesk

@@ -16,10 +16,10 @@ from reconciler.core.decide.candidates.finder import CandidateFinder, RefusalCac
 from reconciler.core.decide.candidates.free_capacity import FleetCapacity, Mark
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.decide.state.working_plan import WorkingPlan
+from reconciler.core.decide.steps.burst_turns import burst_turns
 from reconciler.core.decide.steps.place_requests import request_turns
 from reconciler.core.decide.steps.preempt import Preemption
 from reconciler.core.decide.steps.reserve import reservation_turns
-from reconciler.core.decide.steps.scale_up import burst_turns
 from reconciler.core.decide.turns.fair_share import FairShares
 from reconciler.core.decide.turns.queue import serve
 from reconciler.model.capacity import ClusterObservation, Node, Pool, ReplicaShape

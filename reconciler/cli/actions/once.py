@@ -15,7 +15,7 @@ from reconciler.cli import options, printing
 from reconciler.cli.actions.plans.plan import plan_document, print_suppressed
 from reconciler.cli.actions.visibility import note_new_branch, warn_of_old_observations, warn_without_observations
 from reconciler.core.commits.cluster_branches import branches_of
-from reconciler.core.decide.steps.approval import uses_approval
+from reconciler.core.decide.approval import uses_approval
 from reconciler.daemon.proposals.desk import numbered
 from reconciler.daemon.reconcile import Memory, Outcome, World, reconcile_once
 from reconciler.daemon.steer import retry_conflicts

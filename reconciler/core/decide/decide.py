@@ -11,12 +11,13 @@ from dataclasses import replace
 from functools import partial
 
 from reconciler.bulkhead import Seam, attempt
+from reconciler.core.decide.approval import propose_bursts, settle_gates, settle_proposals, uses_approval
 from reconciler.core.decide.candidates.finder import CandidateFinder
 from reconciler.core.decide.orders.api_orders import carry_out_orders
 from reconciler.core.decide.state.gate import NO_GATES, Bursts, Gates
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.decide.state.working_plan import Frozen, WorkingPlan
-from reconciler.core.decide.steps.approval import propose_bursts, settle_gates, settle_proposals, uses_approval
+from reconciler.core.decide.steps.burst_turns import burst_turns
 from reconciler.core.decide.steps.close_requests import close_finished
 from reconciler.core.decide.steps.end import end_expired, end_unwanted, move_excluded
 from reconciler.core.decide.steps.failed import end_failed
@@ -32,7 +33,6 @@ from reconciler.core.decide.steps.renew import renew_needed, wake_to_renew
 from reconciler.core.decide.steps.reschedule import reschedule_unschedulable
 from reconciler.core.decide.steps.reserve import end_reservations, reservation_turns
 from reconciler.core.decide.steps.scale_down import scale_down
-from reconciler.core.decide.steps.scale_up import burst_turns
 from reconciler.core.decide.steps.source_update import update_to_sources
 from reconciler.core.decide.steps.succeeded import end_succeeded
 from reconciler.core.decide.steps.unschedulable import move_unschedulable

@@ -19,9 +19,9 @@ from reconciler.core.decide.candidates.finder import CandidateFinder
 from reconciler.core.decide.state.enrolment import request_end
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.decide.state.working_plan import WorkingPlan
+from reconciler.core.decide.steps.burst_turns import burst_turns
 from reconciler.core.decide.steps.place_requests import request_turns
 from reconciler.core.decide.steps.reserve import reservation_turns
-from reconciler.core.decide.steps.scale_up import burst_turns
 from reconciler.core.decide.turns.fair_share import FairShares
 from reconciler.core.decide.turns.queue import Turn, serve, urgency
 from reconciler.core.observe.demand import Demands, next_due

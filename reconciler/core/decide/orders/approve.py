@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 from datetime import timedelta
 
+from reconciler.core.decide.approval import refusal_hold
 from reconciler.core.decide.state.gate import describe_places
 from reconciler.core.decide.state.order import Order, Ruling
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.decide.state.working_plan import WorkingPlan
-from reconciler.core.decide.steps.approval import refusal_hold
 from reconciler.core.decide.steps.manual_changes import follow_manual_changes
 from reconciler.core.ledger.proposal_record import approvals_of, proposal_id
 from reconciler.errors import InvalidInput
