@@ -85,7 +85,7 @@ def _disturb(repository: Repository, chance: random.Random, moment: datetime | N
         missing = chance.choice([0, 0, 1, 3, 5, 7, 11])
         passes.missing = missing
         passes.since, passes.steady_since = passes.moment - seconds(60), passes.moment - seconds(61)
-        mortal.left, mortal.after = chance.randint(1, _MOST_CALLS), chance.random() < 0.5
+        mortal.fuse.left, mortal.fuse.after = chance.randint(1, _MOST_CALLS), chance.random() < 0.5
         try:
             passes.repository.fetch()
             passes.run_once()
@@ -93,7 +93,7 @@ def _disturb(repository: Repository, chance: random.Random, moment: datetime | N
             killed += 1
         except (Conflict, Transient):
             pass
-        mortal.left = 0
+        mortal.fuse.left = 0
         passes.restart()
         _finish(passes)
         placed = sum(placement.replicas for placement in passes.placements())

@@ -31,6 +31,7 @@ from tests.builders.passes import SOURCE_FILES, Passes
 from tests.builders.remote import Remote
 from tests.fakes.git_host import TOKEN, GitHost, Request, hosting
 from tests.fakes.memory_repository import OURS
+from tests.fakes.mortal_repository import Fuse, Killed, Mortal
 
 FILES = {
     **SOURCE_FILES,
@@ -129,8 +130,15 @@ def fleet(remote: Remote, path: Path, software: HostSoftware = HostSoftware.GITE
         yield Fleet(stack, host, path)
 
 
-@every_host
-@pytest.mark.parametrize("how", ["merge", "squash", "rebase", "fast-forward"])
+@pytest.mark.parametrize(
+    ("software", "how"),
+    [
+        (HostSoftware.GITHUB, "merge"),
+        (HostSoftware.GITHUB, "squash"),
+        (HostSoftware.GITLAB, "rebase"),
+        (HostSoftware.GITEA, "fast-forward"),
+    ],
+)
 def test_merged_proposal_is_placed_once(remote: Remote, tmp_path: Path, software: HostSoftware, how: str) -> None:
     with fleet(remote, tmp_path, software) as here:
         request = here.propose()
@@ -462,48 +470,21 @@ def test_refusal_of_a_branch_that_another_daemon_made_since_the_list_is_found(re
         assert [request.state for request in here.host.requests] == ["closed"]
 
 
-class Killed(BaseException):
-    """Stands for kill -9."""
-
-
-class Mortal:
-    """Any object whose caller dies at a chosen call, before or after it has had its effect."""
-
-    def __init__(self, subject: Any, fuse: list[int], *, after: bool) -> None:
-        self._subject, self._fuse, self._after = subject, fuse, after
-
-    def __getattr__(self, name: str) -> Any:
-        value = getattr(self._subject, name)
-        if not callable(value):
-            return value
-
-        def call(*arguments: Any, **named: Any) -> Any:
-            self._fuse[0] -= 1
-            if self._fuse[0] == 0 and not self._after:
-                raise Killed
-            result = value(*arguments, **named)
-            if self._fuse[0] == 0:
-                raise Killed
-            return result
-
-        return call
-
-
-@pytest.mark.parametrize("after", [False, True])
+# Death after a call is death before the next one.
 @pytest.mark.parametrize("step", range(1, 13))
 def test_kill_between_any_two_steps_places_once_and_never_without_a_yes(
-    remote: Remote, tmp_path: Path, step: int, *, after: bool
+    remote: Remote, tmp_path: Path, step: int
 ) -> None:
     with fleet(remote, tmp_path) as here:
-        fuse = [step]
+        fuse = Fuse(step)
         here.passes.run()
         desk = here.desk
-        desk.repository = Mortal(desk.repository, fuse, after=after)
-        desk.pull_requests = Mortal(desk.pull_requests, fuse, after=after)
+        desk.repository = Mortal(desk.repository, fuse, calls=None)
+        desk.pull_requests = Mortal(desk.pull_requests, fuse, calls=None)
         with suppress(Killed):
             here.tend()
             here.tend()
-        fuse[0] = 0
+        fuse.left = 0
         here.passes = here.start()
         here.passes.run()
         here.tend()
@@ -520,12 +501,11 @@ def test_kill_between_any_two_steps_places_once_and_never_without_a_yes(
         assert sum(subject.startswith("burst(") for subject in here.subjects) == 1
 
 
-@pytest.mark.parametrize("after", [False, True])
 @pytest.mark.parametrize("step", range(1, 14))
-def test_kill_of_a_pass_that_places_places_once(remote: Remote, tmp_path: Path, step: int, *, after: bool) -> None:
+def test_kill_of_a_pass_that_places_places_once(remote: Remote, tmp_path: Path, step: int) -> None:
     with fleet(remote, tmp_path) as here:
         here.host.merge(here.propose())
-        here.passes.repository = Mortal(here.passes.repository, [step], after=after)
+        here.passes.repository = Mortal(here.passes.repository, Fuse(step), calls=None)
         here.passes.restart()
         with suppress(Killed, OverspillError):
             here.passes.run_once()

@@ -71,13 +71,13 @@ def test_a_pass_killed_at_any_port_call_is_completed_by_the_next_start(
     def run() -> None:
         repository = broken.repository
         before, pushes = repository.heads["output"], repository.pushes
-        repository.left, repository.after = step, after
+        repository.fuse.left, repository.fuse.after = step, after
         try:
             broken.run_once()
         except Killed:
             assert step < STEPS[-1], "passes make more calls: raise STEPS"
             assert repository.heads["output"] == before or repository.pushes == pushes + 1
-        repository.left = 0
+        repository.fuse.left = 0
         broken.restart()
         broken.run()
         assert files is SOURCE_FILES or repository.right()
@@ -111,10 +111,10 @@ def test_a_renewal_killed_at_any_port_call_lets_no_needed_burst_lapse_and_no_oth
     broken = Passes(Mortal(MemoryRepository(SOURCE_FILES | RENEWING)))
 
     def run() -> None:
-        broken.repository.left, broken.repository.after = step, after
+        broken.repository.fuse.left, broken.repository.fuse.after = step, after
         with suppress(Killed):
             broken.run_once()
-        broken.repository.left = 0
+        broken.repository.fuse.left = 0
         broken.restart()
         broken.run()
 
