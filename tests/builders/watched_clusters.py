@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -34,6 +35,9 @@ QUICK = WatchTiming(
     page=3,
     absent=0.1,
 )
+LASTING = replace(QUICK, silence=60, beat=5)
+"""A pace at which a quiet watch outlasts any test, and late heartbeats put nothing out of sight: a resource is listed
+once, however busy the machine."""
 PATIENCE = timedelta(seconds=15)
 
 
@@ -67,8 +71,8 @@ class Fleet:
         self.stack.callback(view.close)
         return view
 
-    def following(self) -> KubeObservations:
-        view = self.view()
+    def following(self, pace: WatchTiming = QUICK) -> KubeObservations:
+        view = self.view(pace)
         view.follow(self.desired)
         return view
 

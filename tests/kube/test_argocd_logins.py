@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
+from datetime import timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -21,13 +22,13 @@ import pytest
 import structlog
 
 from reconciler.adapters.clock import SystemClock
-from reconciler.adapters.kube import KubeObservations
+from reconciler.adapters.kube import KubeObservations, WatchTiming
 from reconciler.model.policy import ArgoCD, Connection, Desired
 from reconciler.model.policy import Fleet as ModelFleet
 from tests.builders.engine_objects import cluster_secret
 from tests.builders.inputs import cluster, desired
 from tests.builders.kube_objects import node, pod
-from tests.builders.watched_clusters import PATIENCE, QUICK, TWO_NAME, Fleet, free, seen, until
+from tests.builders.watched_clusters import LASTING, PATIENCE, QUICK, TWO_NAME, Fleet, free, seen, until
 from tests.fakes.kube_api_server import Cluster, kubeconfig, serving
 
 OLD, NEW = "old-sesame-" * 2, "new-sesame-" * 2
@@ -59,9 +60,9 @@ class Logins(Fleet):
     def store(self, config: Mapping[str, Any], *, url: str = "", called: str = "") -> None:
         self.control.put("secrets", cluster_secret("worker-2", url or self.two.url, config, called=called))
 
-    def view(self, *_: object) -> KubeObservations:
+    def view(self, pace: WatchTiming = QUICK, _patience: timedelta = PATIENCE) -> KubeObservations:
         view = KubeObservations(
-            self.path, clock=SystemClock(), wake=self.woken.append, patience=PATIENCE, pace=QUICK, plugins=self.plugins
+            self.path, clock=SystemClock(), wake=self.woken.append, patience=PATIENCE, pace=pace, plugins=self.plugins
         )
         self.stack.callback(view.close)
         if self.secured is not None:
@@ -106,7 +107,7 @@ def test_password_of_the_secret_opens_the_cluster(logins: Logins) -> None:
 
 def test_rotated_token_is_used_at_once(logins: Logins) -> None:
     logins.store({"bearerToken": OLD})
-    view = logins.following()
+    view = logins.following(LASTING)
     until(lambda: logins.two.count("/pods", watch=True) and logins.two.count("/nodes", watch=True))
     asked = len(logins.two.asked)
     logins.two.token = NEW
@@ -198,7 +199,7 @@ def test_login_that_is_known_outlives_argo_cds_cluster(logins: Logins) -> None:
 def test_cluster_that_argo_cd_runs_in_is_reached_as_argo_cd_is(logins: Logins) -> None:
     logins.control.put("nodes", node("gpu-1"))
     logins.desired = logins.fleet("in-cluster")
-    assert free(logins.following(), TWO_NAME) == 8
+    assert free(logins.following(LASTING), TWO_NAME) == 8
     assert logins.control.count("/nodes", watch=False) == 1
 
 

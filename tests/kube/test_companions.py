@@ -11,7 +11,7 @@ import pytest
 
 from reconciler.model.manifest_source import Companion, SourceKey, WorkloadSource
 from reconciler.model.policy import Desired
-from tests.builders.watched_clusters import ONE_NAME, Fleet, seen, until
+from tests.builders.watched_clusters import LASTING, ONE_NAME, Fleet, seen, until
 
 CONFIG_MAPS = "/api/v1/namespaces/demo/configmaps"
 SETTINGS = Companion(kind="ConfigMap", namespace="demo", name="settings")
@@ -44,7 +44,7 @@ def objects(view: Any) -> list[tuple[str, Any]]:
 
 
 def test_each_companion_is_followed_by_its_name(watched: Fleet) -> None:
-    view = watched.view()
+    view = watched.view(LASTING)
     view.follow(made_from(watched, SETTINGS, SERVICE))
     assert objects(view) == [("ConfigMap", {"MODEL": "llama"}), ("Service", None)]
     asked = [(path, query) for _, path, query in watched.one.asked if path == CONFIG_MAPS]

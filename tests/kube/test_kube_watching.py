@@ -15,20 +15,20 @@ from reconciler.model.policy import Connection
 from reconciler.model.workload import WorkloadRef
 from tests.builders.inputs import VLLM, cluster, desired
 from tests.builders.kube_objects import GPU, NO_GPU, node, pod, workload
-from tests.builders.watched_clusters import ONE_NAME, QUICK, TWO_NAME, Fleet, fleet, free, seen, until
+from tests.builders.watched_clusters import LASTING, ONE_NAME, QUICK, TWO_NAME, Fleet, fleet, free, seen, until
 from tests.fakes.kube_api_server import kubeconfig
 
 
 def test_first_list_is_read_page_by_page(clusters: Fleet) -> None:
     for index in range(7):
         clusters.one.put("pods", pod(f"a-{index}", on="gpu-1"))
-    view = clusters.following()
+    view = clusters.following(LASTING)
     assert free(view) == 1
     assert clusters.one.count("/pods", watch=False) == 3
 
 
 def test_requests_are_measured_by_cluster_verb_and_code(clusters: Fleet) -> None:
-    view = clusters.following()
+    view = clusters.following(LASTING)
     assert free(view) == 8
     until(lambda: clusters.one.count("/nodes", watch=True))
 
@@ -78,8 +78,7 @@ def test_change_that_decides_nothing_wakes_nobody(clusters: Fleet) -> None:
 
 
 def test_broken_watch_goes_on_from_where_it_was(clusters: Fleet) -> None:
-    view = clusters.view(replace(QUICK, silence=30))
-    view.follow(clusters.desired)
+    view = clusters.following(LASTING)
     clusters.one.drop()
     clusters.one.put("pods", pod("a", on="gpu-1"))
     until(lambda: free(view) == 7)
@@ -88,7 +87,7 @@ def test_broken_watch_goes_on_from_where_it_was(clusters: Fleet) -> None:
 
 
 def test_bookmark_moves_the_version_on(clusters: Fleet) -> None:
-    view = clusters.following()
+    view = clusters.following(LASTING)
     until(lambda: clusters.one.count("/pods", watch=True) and clusters.one.count("/nodes", watch=True))
     clusters.one.bookmark()
     version = str(clusters.one.version)
@@ -104,7 +103,7 @@ def test_bookmark_moves_the_version_on(clusters: Fleet) -> None:
 def test_version_that_is_gone_is_listed_anew(clusters: Fleet) -> None:
     clusters.one.put("pods", pod("a", on="gpu-1"))
     clusters.one.put("pods", pod("b", on="gpu-1"))
-    view = clusters.following()
+    view = clusters.following(LASTING)
     with clusters.one.changed:  # what happens is missed: the watches break, and the history is cut off
         clusters.one.delete("pods", "a", "demo")
         clusters.one.events.clear()
@@ -115,7 +114,7 @@ def test_version_that_is_gone_is_listed_anew(clusters: Fleet) -> None:
 
 
 def test_gone_in_the_middle_of_a_watch_is_listed_anew(clusters: Fleet) -> None:
-    view = clusters.following()
+    view = clusters.following(LASTING)
     until(lambda: clusters.one.count("/pods", watch=True))
     with clusters.one.changed:
         clusters.one.version += 1

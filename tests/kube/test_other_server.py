@@ -13,7 +13,7 @@ from reconciler.adapters.kube import KubeObservations
 from reconciler.model.ids import ClusterName
 from tests.builders.engine_objects import cluster_secret
 from tests.builders.kube_objects import node
-from tests.builders.watched_clusters import ONE_NAME, QUICK, TWO_NAME, Fleet, seen, until
+from tests.builders.watched_clusters import LASTING, ONE_NAME, QUICK, TWO_NAME, Fleet, seen, until
 from tests.fakes.kube_api_server import Cluster, serving
 from tests.kube.test_argocd_logins import OLD, Logins
 
@@ -41,7 +41,7 @@ def nodes(view: KubeObservations, name: ClusterName = ONE_NAME) -> set[str]:
 
 
 def test_context_that_leads_to_another_server_is_read_anew(clusters: Fleet, rebuilt: Cluster) -> None:
-    view = clusters.following()
+    view = clusters.following(LASTING)
     assert nodes(view) == {"gpu-1", "old-1"}
     clusters.one = rebuilt
     clusters.login()
@@ -65,7 +65,7 @@ def test_what_was_seen_of_another_server_is_forgotten_at_once(clusters: Fleet, r
 
 
 def test_another_token_for_the_same_server_forgets_nothing(clusters: Fleet) -> None:
-    view = clusters.following()
+    view = clusters.following(LASTING)
     until(lambda: clusters.one.count("/nodes", watch=True) == 1)  # one that is not there yet is asked for by a list
     clusters.login("other-" * 4)
     clusters.one.drop()

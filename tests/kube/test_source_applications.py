@@ -13,7 +13,7 @@ from reconciler.model.ids import CommitId
 from reconciler.model.manifest_source import ArgoCDSource, RepositorySource, SourceKey, UnreadSource
 from reconciler.model.policy import ArgoCD, Connection, Desired
 from reconciler.model.policy import Fleet as ModelFleet
-from tests.builders.watched_clusters import Fleet, until
+from tests.builders.watched_clusters import LASTING, Fleet, until
 from tests.fakes.kube_api_server import Cluster, kubeconfig, serving
 
 URL = "https://git.example.com/apps.git"
@@ -59,7 +59,7 @@ def argo(tmp_path: Path):
 
 
 def test_each_application_is_followed_by_its_name(argo: Control) -> None:
-    view = argo.view()
+    view = argo.view(LASTING)
     view.follow(argo.made_from("vllm", "gone"))
     seen = view.observe().applications
     assert seen["vllm"] == deployed("vllm", "1" * 40)
