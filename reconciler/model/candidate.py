@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from reconciler.model.capacity import ReplicaShape
 from reconciler.model.ids import ClusterName
@@ -13,8 +13,7 @@ from reconciler.model.units import Resources
 _NOT_ASSESSED = ReplicaShape(requests=Resources())
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Candidate:
+class Candidate(NamedTuple):
     """A cluster, or its part for a WorkloadSpread subset, as a place for replicas of one workload.
 
     Every stage of a decision fills in fields of its own and copies the others. A cluster that drops out on the way
@@ -23,10 +22,10 @@ class Candidate:
 
     # 1. Order (core.fleet.cluster_order): the entry of the policy. A cluster outside of the order has rank 0.
     cluster: ClusterName
-    # The subset that the replicas are for; empty without a WorkloadSpread, and for replicas in none of its subsets.
-    subset: str = ""
     # The place in the order, from 1, by the policy at first, then by scorers.
     rank: int
+    # The subset that the replicas are for; empty without a WorkloadSpread, and for replicas in none of its subsets.
+    subset: str = ""
     # The most replicas that it may have; None sets no bound.
     limit: int | None = None
     # The replicas that it gets before other clusters get more.
@@ -63,22 +62,22 @@ class Candidate:
         return self._copy(self.shape, self.fits, self.room, replicas, because)
 
     def _copy(self, shape: ReplicaShape, fits: int, room: int, replicas: int, because: str) -> Candidate:
-        """Return a copy with what assessing and assigning add. A pass makes thousands, so without `replace`."""
+        """Return a copy with what assessing and assigning add. A pass makes thousands, so without `_replace`."""
         return Candidate(
-            cluster=self.cluster,
-            subset=self.subset,
-            rank=self.rank,
-            limit=self.limit,
-            least=self.least,
-            weight=self.weight,
-            group=self.group,
-            scores=self.scores,
-            shape=shape,
-            fits=fits,
-            room=room,
-            start=self.start,
-            replicas=replicas,
-            because=because,
+            self.cluster,
+            self.rank,
+            self.subset,
+            self.limit,
+            self.least,
+            self.weight,
+            self.group,
+            self.scores,
+            shape,
+            fits,
+            room,
+            self.start,
+            replicas,
+            because,
         )
 
     @property

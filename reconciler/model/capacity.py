@@ -111,6 +111,7 @@ class ReplicaShape:
     """
     unstated: UnstatedRequests | None = None
     """Requests that the cluster's admission may add; None if unknown, or already added."""
+    _likeness: Hashable = field(default=None, init=False, repr=False, compare=False)
 
     @property
     def recorded(self) -> ReplicaShape:
@@ -119,19 +120,22 @@ class ReplicaShape:
 
     @property
     def likeness(self) -> Hashable:
-        """A hashable value that is equal for shapes with the same requirements."""
-        return (
-            tuple(self.requests.amounts.items()),
-            tuple(self.node_selector.items()),
-            self.node_terms,
-            self.tolerations,
-            self.devices,
-            self.group_size,
-            self.apart,
-            self.rules,
-            self.obstacle,
-            self.unstated,
-        )
+        """A hashable value that is equal for shapes with the same requirements, made once."""
+        if self._likeness is None:
+            likeness = (
+                tuple(self.requests.amounts.items()),
+                tuple(self.node_selector.items()),
+                self.node_terms,
+                self.tolerations,
+                self.devices,
+                self.group_size,
+                self.apart,
+                self.rules,
+                self.obstacle,
+                self.unstated,
+            )
+            object.__setattr__(self, "_likeness", likeness)
+        return self._likeness
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,7 +8,7 @@ commit by commit.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from operator import itemgetter
@@ -83,6 +83,14 @@ class PlacementGroup:
         group._counts = {**self._counts, cluster: self._counts.get(cluster, 0) + placement.replicas}
         group._clusters, group.replicas = None, self.replicas + placement.replicas
         return group
+
+    def with_all(self, arrivals: Sequence[Placement]) -> PlacementGroup:
+        """Return a group with more placements, each replacing one of the same directory."""
+        if len(arrivals) == 1:
+            return self.with_(arrivals[0])
+        by_path = dict(zip(self._paths, self.placements, strict=True))
+        by_path.update((placement.path, placement) for placement in arrivals)
+        return PlacementGroup.of_sorted(dict(sorted(by_path.items())))
 
     def without(self, placement: Placement) -> PlacementGroup:
         """Return the group without the placement of this directory."""

@@ -192,8 +192,9 @@ class WorkloadTemplate:
     """Why its objects are unknown, with the way out; nothing is deployed from it then. Empty where they are known."""
     patches: tuple[ManifestPatch, ...] = ()
     """Changes of its objects by cluster."""
+    workload: WorkloadId = field(init=False, repr=False, compare=False)
+    """The id of its demand and placements."""
 
-    @property
-    def workload(self) -> WorkloadId:
-        """The id of its demand and placements."""
-        return WorkloadId(self.workspace, self.name, self.request)
+    def __post_init__(self) -> None:
+        """Make the id, which each pass reads many times."""
+        object.__setattr__(self, "workload", WorkloadId(self.workspace, self.name, self.request))

@@ -29,7 +29,7 @@ def json_value(value: object) -> Json:
 
     Fields get camelCase names. A moment is RFC 3339 in UTC, a duration ``1h30m``, a quantity as Kubernetes writes it, a
     workload ``workspace/template``. A change says in ``action`` which kind it is. Bytes that are not UTF-8 become
-    ``{"base64": ...}``.
+    ``{"base64": ...}``. Fields that follow from others are left out.
     """
     match value:
         case Enum():
@@ -60,7 +60,7 @@ def json_value(value: object) -> Json:
     plain = {
         names.get(field.name, camel_case(field.name)): json_value(getattr(value, field.name))
         for field in fields(value)
-        if field.name != _BUG or getattr(value, _BUG) is not None
+        if field.init and (field.name != _BUG or getattr(value, _BUG) is not None)
     }
     return {"action": type(value).__name__, **plain} if isinstance(value, _CHANGES) else plain
 

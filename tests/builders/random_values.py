@@ -73,7 +73,11 @@ class RandomValues:
     def _plain(self, annotation: Any, depth: int) -> Any:
         if is_dataclass(annotation) or hasattr(annotation, "_fields"):
             hints = get_type_hints(annotation)
-            names = [field.name for field in fields(annotation)] if is_dataclass(annotation) else annotation._fields
+            names = (
+                [each.name for each in fields(annotation) if each.init]
+                if is_dataclass(annotation)
+                else annotation._fields
+            )
             return annotation(**{name: self.of(hints[name], depth + 1) for name in names})
         if annotation is types.NoneType:
             return None

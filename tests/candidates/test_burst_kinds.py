@@ -317,8 +317,8 @@ def test_candidate_with_room_or_replicas_keeps_every_other_field() -> None:
         replicas=2,
         because="weight 2 of 3",
     )
-    assert full.with_room(shape(1), 7, 4) == replace(full, shape=shape(1), fits=7, room=4)
-    assert full.with_replicas(5, "weight 1 of 3") == replace(full, replicas=5, because="weight 1 of 3")
+    assert full.with_room(shape(1), 7, 4) == full._replace(shape=shape(1), fits=7, room=4)
+    assert full.with_replicas(5, "weight 1 of 3") == full._replace(replicas=5, because="weight 1 of 3")
 
 
 def test_bursts_in_other_orders_are_of_other_kinds_while_added_nodes_count() -> None:

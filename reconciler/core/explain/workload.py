@@ -407,7 +407,7 @@ def explain(workload: WorkloadId, inputs: PassInput, plan: Plan) -> Explanation:
 
             answer = finder.grow_if_full(candidate, ask)
             if isinstance(answer, Candidate) and isinstance(ask(), Refusal):
-                answer = replace(answer, because=finder.describe_growth(answer.cluster, answer.shape))
+                answer = answer._replace(because=finder.describe_growth(answer.cluster, answer.shape))
             answer = (isinstance(answer, Candidate) and capacity_taken(plan, workload, candidate.key)) or answer
             refusal = answer if isinstance(answer, Refusal) else out_of_bounds.get(candidate.key)
             taking = answer if isinstance(answer, Candidate) else candidate

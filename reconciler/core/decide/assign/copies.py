@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
 from reconciler.core.decide.assign.assignment import Assignment
 from reconciler.core.decide.assign.subset_limits import room_in
@@ -53,7 +52,7 @@ def assign_copies(
         if isinstance(answer, Refusal):
             refusals.append(answer)
             continue
-        chosen.append(replace(answer, replicas=copy))
+        chosen.append(answer._replace(replicas=copy))
         in_subset[candidate.subset] += copy
         begun, missing = begun + 1, missing - copy
     return Assignment(chosen=tuple(chosen), refusals=tuple(refusals))
@@ -101,7 +100,7 @@ def assess_copy(
     if answer.fits < copy:
         lacking = f"has room for {answer.fits} of the {count(copy, 'replica')} of a copy"
         return refused(Reason.NO_CAPACITY, lacking, "free or add nodes there")
-    return replace(answer, room=copy)
+    return answer._replace(room=copy)
 
 
 def take_copies_back(

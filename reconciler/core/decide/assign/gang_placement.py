@@ -85,7 +85,7 @@ def fit_gang(
         return too_small or candidate
     gang_start = start(finder.capacity.room(candidate.cluster, workspace), need)
     if gang_start is not None:
-        return replace(candidate, start=gang_start.fits, because=gang_start.describe())
+        return candidate._replace(start=gang_start.fits, because=gang_start.describe())
     return replace(too_small, message=f"{too_small.message}, and none for {describe_minimum(need)}")
 
 
@@ -137,13 +137,13 @@ def assess(
     need = whole.of(replicas)
     if placed is not None:
         need = additional_requirements(need, placed)
-    pods, unbound = max(1, need.main.replicas), replace(candidate, limit=None)
+    pods, unbound = max(1, need.main.replicas), candidate._replace(limit=None)
     answer = finder.assess(template, policy, need.main.shape, unbound, pods, more_gprs=more_gprs)
     if isinstance(answer, Refusal):
         return answer
     limited = beyond_limits(inputs, workload, candidate.cluster, need.main.shape, replicas)
     answer = limited or fit_gang(inputs, finder, workload.workspace, answer, need, least=least)
-    return answer if isinstance(answer, Refusal) else replace(answer, limit=candidate.limit, room=replicas)
+    return answer if isinstance(answer, Refusal) else answer._replace(limit=candidate.limit, room=replicas)
 
 
 def assess_missing(
@@ -172,7 +172,7 @@ def assess_missing(
     least = placed is None and may_start(whole.of(missing))
     replicas = here + missing
     answer = assess(inputs, finder, workload, candidate, whole, replicas=replicas, placed=placed, least=least)
-    return answer if isinstance(answer, Refusal) else replace(answer, room=missing)
+    return answer if isinstance(answer, Refusal) else answer._replace(room=missing)
 
 
 def take(finder: CandidateFinder, cluster: ClusterName, need: PodRequirements) -> None:
@@ -213,9 +213,9 @@ def _count_in_replicas(
     that are placed fit. No replica fits where only the minimum starts.
     """
     if candidate.because:
-        return replace(candidate, shape=shape, fits=0)
+        return candidate._replace(shape=shape, fits=0)
     fits = finder.capacity.room(candidate.cluster, workspace).count(shape, MOST)
-    return replace(candidate, shape=shape, fits=max(fits, replicas))
+    return candidate._replace(shape=shape, fits=max(fits, replicas))
 
 
 def _without_domains(

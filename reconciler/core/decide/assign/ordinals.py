@@ -9,7 +9,6 @@ in it, then the first with replicas of it, then the first with room.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import replace
 
 from reconciler.core.decide.assign.subset_quota import SubsetQuota, quotas
 from reconciler.core.decide.candidates.finder import CandidateFinder
@@ -66,7 +65,7 @@ def limit_to_free_ordinals(
     for place, candidate in able.items():
         free, refusal = _past(finder, workload, spread, place, candidate.room)
         if free:
-            left[place] = replace(candidate, room=free)
+            left[place] = candidate._replace(room=free)
             continue
         del left[place]
         refusals += [refusal] if refusal is not None else []

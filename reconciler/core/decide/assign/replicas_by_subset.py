@@ -120,7 +120,7 @@ class _Round:
             squeezed = self._find_overcommitted(chosen, first)
             if squeezed is not None:
                 place, fits = squeezed
-                able[place] = replace(able[place], room=fits)
+                able[place] = able[place]._replace(room=fits)
                 continue
             # 2. A placement would be a GPR too many for its workspace.
             comes_to = {place: replicas for place, replicas, _, _ in _totals(rows, subsets, counts)}
@@ -252,7 +252,7 @@ class _Round:
             bounds = [f"at most {quota.most}"] if quota.most is not None else []
             bounds += [f"at least {quota.least}"] if quota.least else []
             because = f"subset {sanitize(quota.subset.name)} then has {has} of {' and '.join(bounds)}" if bounds else ""
-            yield replace(able[place], replicas=gain, because=because)
+            yield able[place]._replace(replicas=gain, because=because)
 
     def _find_overcommitted(
         self, chosen: Sequence[Candidate], first: Mapping[ClusterSubset, int]

@@ -261,8 +261,9 @@ class CandidateFinder:
             refusal = self._refuse(workload, candidate, written, needed, here=here, more_gprs=more_gprs)
             refusal = refusal or beyond_limits(self._inputs, workload, candidate.cluster, written, first)
             answer = refusal or self._fit(workload, policy, candidate, written, replicas, here=here)
-            refused = isinstance(answer, Refusal)
-            return replace(answer, subset=candidate.subset) if refused and candidate.subset else answer
+            if isinstance(answer, Refusal) and candidate.subset:
+                return replace(answer, subset=candidate.subset)
+            return answer
 
         return self.contained(candidate, look)
 
@@ -322,7 +323,7 @@ class CandidateFinder:
             return answer
         candidate = answers.candidates[position]
         if answers.passes(position):
-            written = self.shaped(template, policy, candidate, shape)
+            written, _ = self._likeness(template.workload, template, shape)  # a kind has neither patches nor subsets
             answer = self.contained(
                 candidate, lambda: self._fit(template.workload, policy, candidate, written, MOST, here=0)
             )

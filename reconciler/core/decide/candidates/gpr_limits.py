@@ -7,7 +7,6 @@ placements that are about to begin: of bursts, and of requests on clusters that 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 from reconciler.core.capacity.gpu_models import gpus_of_pod
 from reconciler.core.capacity.gpu_requests import may_have_gpus, missing_gpus
@@ -75,7 +74,7 @@ def within_limits(inputs: PassInput, workload: WorkloadId, candidate: Candidate,
         return candidate
     allowed = [limits.gpus // gpus for limits, _, _ in _limits(inputs, workload, candidate.cluster) if limits.gpus]
     own = [] if candidate.limit is None else [candidate.limit]
-    return replace(candidate, limit=min([*own, *allowed], default=None))
+    return candidate._replace(limit=min([*own, *allowed], default=None))
 
 
 def _limits(inputs: PassInput, workload: WorkloadId, cluster: ClusterName) -> Iterator[tuple[GpuLimits, str, str]]:

@@ -262,7 +262,7 @@ class _Rebalance:
         for place, candidate in self.candidates.items():
             answer, gain = answers[candidate.cluster], division.counts.get(candidate.cluster, 0) - held[place]
             if gain > 0 and isinstance(answer, Candidate):
-                yield replace(answer, replicas=gain, because=choice_reason(division, candidate, self.policy))
+                yield answer._replace(replicas=gain, because=choice_reason(division, candidate, self.policy))
 
     def _given_up(self, counts: Mapping[ClusterSubset, int]) -> Iterator[tuple[Placement, int]]:
         """Yield the placements that give up replicas, each with those it keeps: the newest of a cluster first."""

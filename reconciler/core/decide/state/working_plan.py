@@ -123,6 +123,8 @@ class WorkingPlan:
         self._of: dict[WorkloadId, PlacementGroup] = {}
         self._groups = ledger.placements.by_workload
         self._on: dict[ClusterName, PlacementGroup] = {}
+        self._arrivals: dict[ClusterName, list[Placement]] = {}
+        """Placements that are not in `_on` yet: those of a cluster are many, and are sorted in when they are read."""
         self._flights: dict[ClusterName, InFlight] = {}
         self._begun: list[Placement] = []
         self._gprs: Counter[WorkspaceName] | None = None
@@ -445,26 +447,31 @@ class WorkingPlan:
     def _put(self, placement: Placement) -> None:
         self._begun.append(placement)
         self._set_group(placement.workload, self.group(placement.workload).with_(placement))
-        self._set_hosted(placement.cluster, self._group_on(placement.cluster).with_(placement))
+        self._arrivals.setdefault(placement.cluster, []).append(placement)
+        self._note_change(placement.cluster)
 
     def _drop(self, placement: Placement) -> None:
         self._set_group(placement.workload, self.group(placement.workload).without(placement))
-        self._set_hosted(placement.cluster, self._group_on(placement.cluster).without(placement))
+        self._on[placement.cluster] = self._group_on(placement.cluster).without(placement)
+        self._note_change(placement.cluster)
 
     def _set_group(self, workload: WorkloadId, group: PlacementGroup) -> None:
         if self._gprs is not None:
             self._gprs[workload.workspace] += len(group.placements) - len(self.group(workload).placements)
         self._of[workload] = group
 
-    def _set_hosted(self, cluster: ClusterName, group: PlacementGroup) -> None:
-        self._on[cluster] = group
+    def _note_change(self, cluster: ClusterName) -> None:
         self._moved[cluster] += 1
         self._touched_clusters.append(cluster)
         self._flights.pop(cluster, None)
 
     def _group_on(self, cluster: ClusterName) -> PlacementGroup:
         changed = self._on.get(cluster)
-        return self._before.on(cluster) if changed is None else changed
+        group = self._before.on(cluster) if changed is None else changed
+        arrivals = self._arrivals.pop(cluster, None)
+        if arrivals is not None:
+            group = self._on[cluster] = group.with_all(arrivals)
+        return group
 
     def _restrain(self, workload: WorkloadId, restraint: Restraint) -> None:
         self._restraints[workload] = (*self.restraints(workload), restraint)

@@ -186,7 +186,7 @@ class _PlaceRequest:
         record = self.working_plan.requests[workload]
         began = replace(record, began_at=record.began_at or self.inputs.now)
         if not main.shape.requests.amounts:
-            candidate = replace(candidate, fits=candidate.room)  # pods that request nothing fit without end
+            candidate = candidate._replace(fits=candidate.room)  # pods that request nothing fit without end
         choice = choose(self.finder, candidate, need, main.shape, workload, replicas=main.replicas)
         template, policy = desired.templates[workload], desired.policies[workload]
         made = self.finder.placement(template, policy, main.shape, candidate.cluster, main.replicas)

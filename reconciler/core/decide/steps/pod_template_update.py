@@ -102,7 +102,7 @@ def _room(
 ) -> Candidate | Refusal:
     """Say whether the cluster has room for the gang as its template makes it now, beside the pods that stand."""
     order = finder.order(placement.workload)
-    candidate = replace(candidate_of(order, placement.cluster), limit=None)
+    candidate = candidate_of(order, placement.cluster)._replace(limit=None)
     replicas = placement.replicas
     workload = placement.workload
     return gang_placement.assess(inputs, finder, workload, candidate, gang, replicas=replicas, placed=placed)

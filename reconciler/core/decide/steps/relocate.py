@@ -263,7 +263,7 @@ class _Relocation:
                     continue
                 begun += 1
             replicas = min(going, candidate.room)
-            yield replace(candidate, replicas=replicas)
+            yield candidate._replace(replicas=replicas)
             going -= replicas
 
     def _move(self, candidate: Candidate, refusals: tuple[Refusal, ...]) -> None:

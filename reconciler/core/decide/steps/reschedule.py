@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
 
@@ -165,7 +165,7 @@ class _Reschedule:
                 self.working_plan,
                 self.finder,
                 placement,
-                candidate=replace(chosen[0], because=""),  # a move says where it goes, not how its subset fills
+                candidate=chosen[0]._replace(because=""),  # a move says where it goes, not how its subset fills
                 why=EndReason.FAILED,
                 detail=detail,
                 restraint=restraint,

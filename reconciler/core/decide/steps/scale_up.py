@@ -274,7 +274,7 @@ class ScaleUp:
             for place, candidate in enumerate(tightest_first(room, here, lambda candidate: candidate.shape)):
                 # Another subset of this pass may have taken room there since the candidate was assessed.
                 left = self.finder.capacity.room(cluster, workspace).count(candidate.shape, MOST) if place else None
-                taken = candidate if left is None else replace(candidate, fits=left)
+                taken = candidate if left is None else candidate._replace(fits=left)
                 if self.demand.workload in self.working_plan.quotas:
                     because = "; ".join(filter(None, (taken.because, _SHARED)))
                     taken = taken.with_replicas(taken.replicas, because)
@@ -368,7 +368,7 @@ class ScaleUp:
             if newest is None and candidate.limit is not None and candidate.limit < missing:
                 given = candidate.limit
                 need = gang.of(given)
-            candidate = replace(candidate, replicas=given)
+            candidate = candidate._replace(replicas=given)
             choice = gang_placement.choose(self.finder, candidate, need, shape, workload, replicas=given)
             moving = count_rescheduled(self.working_plan, workload, self.inputs.now)
             lack = self._describe_shortage(given, given, moving)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import replace
 
 from reconciler.core.decide.candidates.free_capacity import FleetCapacity
 from reconciler.core.decide.candidates.scorers.current_cluster import CurrentCluster
@@ -110,7 +109,7 @@ def _scored(candidates: Sequence[Candidate], policy: BurstPolicy, subject: Subje
         ]
         for scorer in policy.scoring
     ]
-    return [replace(candidate, scores=tuple(scores)) for candidate, *scores in zip(candidates, *columns, strict=True)]
+    return [candidate._replace(scores=tuple(scores)) for candidate, *scores in zip(candidates, *columns, strict=True)]
 
 
 def _ranked(candidates: Sequence[Candidate]) -> tuple[Candidate, ...]:
@@ -118,4 +117,4 @@ def _ranked(candidates: Sequence[Candidate]) -> tuple[Candidate, ...]:
     for candidate in candidates:
         subsets.setdefault(candidate.subset, candidate.rank)
     order = sorted(candidates, key=lambda candidate: (subsets[candidate.subset], -candidate.score, candidate.rank))
-    return tuple(replace(candidate, rank=rank) for rank, candidate in enumerate(order, start=1))
+    return tuple(candidate._replace(rank=rank) for rank, candidate in enumerate(order, start=1))
