@@ -8,7 +8,8 @@ from datetime import datetime, timedelta
 
 import structlog
 
-from reconciler.adapters.notification.courier import Backlog, Courier, CourierReport, CourierTiming, DeliveryCount
+from reconciler.adapters.notification.courier import Backlog, Courier, CourierTiming, DeliveryCount
+from reconciler.adapters.notification.outages import CourierReport
 from reconciler.adapters.notification.sender import Sender
 from reconciler.core.notification.conditions import FleetConditions, changes
 from reconciler.core.notification.notices import live_notice

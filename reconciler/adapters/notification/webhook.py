@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from reconciler.adapters.notification.sender import NotTaken
+from reconciler.adapters.notification.sender import NotTaken, SingleTarget
 from reconciler.core.notification import cloud_event
 from reconciler.core.notification.message import Uncertain
 from reconciler.errors import InvalidInput
@@ -13,7 +13,7 @@ from reconciler.model.events.notice import Notice
 from reconciler.ports import Clock
 
 
-class WebhookSender:
+class WebhookSender(SingleTarget):
     """Sends to one address; `secret` reads what signs, and `timeout` is in seconds."""
 
     def __init__(self, url: str, secret: Callable[[], str], *, fleet: str, clock: Clock, timeout: float) -> None:
@@ -27,7 +27,7 @@ class WebhookSender:
         """Read the secret. Raises NotTaken."""
         self._secret()
 
-    def send(self, notices: Sequence[Notice], _uncertain: Uncertain | None = None) -> None:
+    def send(self, _target: str, notices: Sequence[Notice], _uncertain: Uncertain | None = None) -> None:
         """Send notices in order. Raises NotTaken."""
         secret = self._secret()
         try:
