@@ -54,6 +54,40 @@ def test_receiver_on_a_path_of_a_workspace_has_secrets_of_that_workspace_alone()
     assert isinstance(told.receiver, WebhookReceiver)
 
 
+SHARED = {
+    "fleet.yaml": (
+        "apiVersion: overspill.dev/v1alpha1\nkind: Fleet\nmetadata: {name: fleet}\n"
+        "spec: {paths: {Notification: ['teams/**']}}\n"
+    ),
+    "workspaces/llm.yaml": workspace("llm", "paths: [teams/llm/**, teams/shared/**]"),
+    "workspaces/vision.yaml": workspace("vision", "paths: [teams/vision/**, teams/shared/**]"),
+}
+"""Two workspaces that share a path."""
+
+
+@pytest.mark.parametrize(
+    ("receiver", "field"),
+    [
+        ("webhook: {url: 'https://hooks.example.com/llm', secretFrom: pager}", "webhook.secretFrom"),
+        ("apprise: {urlFrom: pager}", "apprise.urlFrom"),
+        ("commitStatus: {tokenFrom: pager}", "commitStatus.tokenFrom"),
+    ],
+)
+def test_secret_on_a_path_of_several_workspaces_is_refused(receiver: str, field: str) -> None:
+    desired = fleet(f"{{workspaces: [vision], {receiver}}}", "teams/shared/chat.yaml", **SHARED)
+    assert desired.notifications == {}
+    assert any(
+        f"teams/shared/chat.yaml:4: spec.{field}: this path is the own one of workspaces llm and vision, and secrets"
+        " are of one workspace (move the file to a path that only one of them has)" in str(problem)
+        for problem in desired.problems
+    )
+
+
+def test_receiver_without_a_secret_may_lie_on_a_path_of_several_workspaces() -> None:
+    desired = fleet("{workspaces: [vision], kubernetesEvents: {}}", "teams/shared/chat.yaml", **SHARED)
+    assert [*desired.notifications] == ["chat"]
+
+
 def test_receiver_on_a_path_of_a_workspace_hears_of_no_other() -> None:
     files = {
         "fleet.yaml": (
