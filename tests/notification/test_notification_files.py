@@ -57,7 +57,7 @@ def test_receiver_on_a_path_of_a_workspace_has_secrets_of_that_workspace_alone()
 SHARED = {
     "fleet.yaml": (
         "apiVersion: overspill.dev/v1alpha1\nkind: Fleet\nmetadata: {name: fleet}\n"
-        "spec: {paths: {Notification: ['teams/**']}}\n"
+        "spec: {paths: {Notification: ['notifications/**', 'teams/**']}}\n"
     ),
     "workspaces/llm.yaml": workspace("llm", "paths: [teams/llm/**, teams/shared/**]"),
     "workspaces/vision.yaml": workspace("vision", "paths: [teams/vision/**, teams/shared/**]"),
@@ -98,6 +98,18 @@ def test_receiver_on_a_path_of_a_workspace_hears_of_no_other() -> None:
     }
     for spec in ("{apprise: {urlFrom: pager}}", "{workspaces: [llm, vision], apprise: {urlFrom: pager}}"):
         assert fleet(spec, "teams/llm/notifications/chat.yaml", **files).notifications == {}
+
+
+@pytest.mark.parametrize("path", ["notifications/chat.yaml", "teams/zoo/chat.yaml"])
+def test_workspace_takes_no_name_of_a_fleet_wide_receiver(path: str) -> None:
+    own = HEAD + "{workspaces: [llm], kubernetesEvents: {}}"
+    files = SHARED | {"teams/llm/chat.yaml": own}
+    desired = fleet("{apprise: {urlFrom: ops}}", path, **files)
+    assert desired.notifications["chat"].receiver == AppriseReceiver(url_from="ops")
+    (problem,) = (str(problem) for problem in desired.problems if "chat.yaml" in problem.path)
+    assert problem.startswith("teams/llm/chat.yaml:3: metadata.name: Notification chat is the whole fleet's, in ")
+    assert problem.endswith("(try another name)")
+    assert f"in {path}:" in problem
 
 
 @pytest.mark.parametrize(

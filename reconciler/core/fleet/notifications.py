@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import TypeAlias
 
-from reconciler.core.fleet.objects import DeclaredValue, FleetObjects, name_locations
+from reconciler.core.fleet.objects import NAME, DeclaredValue, FleetObjects, name_locations
 from reconciler.core.schema.notification import NotificationFile, NotificationSpec
 from reconciler.errors import Severity
 from reconciler.model.events.notification import Notification
@@ -22,7 +22,7 @@ def notifications_in_force(
 ) -> dict[str, Notification]:
     """Read the Notifications. An unknown workspace is reported at its line, and the Notification stays in force."""
     notifications: dict[str, Notification] = {}
-    for name, placed in work.named(NotificationFile, "Notification").items():
+    for name, placed in _named(work).items():
         places = name_locations(("spec", "workspaces"), placed.value.spec.workspaces)
         work.report_unknown(placed, "Workspace", places, workspaces, Severity.WARNING)
         owners = work.paths.owners(placed.path)
@@ -32,6 +32,28 @@ def notifications_in_force(
         else:
             notifications[name] = placed.value.value_of(next(iter(owners)) if len(owners) == 1 else None)
     return notifications
+
+
+def _named(work: FleetObjects) -> dict[str, _Placed]:
+    """Return the Notifications by name. Those of the whole fleet have their names, whoever came first.
+
+    How far a receiver is told is kept by name: a workspace that took the name of another receiver would go on there.
+    """
+
+    def of_workspace(placed: _Placed) -> bool:
+        return bool(work.paths.owners(placed.path))
+
+    by_name: dict[str, _Placed] = {}
+    for placed in sorted(work.all(NotificationFile), key=of_workspace):
+        name = placed.value.metadata.name
+        other = by_name.get(name)
+        if other is not None and of_workspace(placed) and not of_workspace(other):
+            where = f"{other.path}:{other.declared.line}"
+            message = f"Notification {name} is the whole fleet's, in {where}"
+            work.reject(placed, Finding(loc=NAME, message=message, hint="try another name"))
+        elif work.is_unique(placed, other, f"Notification {name}"):
+            by_name[name] = placed
+    return by_name
 
 
 def _refuse_shared_secret(placed: _Placed, owners: Collection[WorkspaceName]) -> Finding | None:
