@@ -472,7 +472,8 @@ def sender(
         case AppriseReceiver():
             return AppriseSender(secret, fleet=desired.fleet.name)
         case WebhookReceiver(url=url):
-            return WebhookSender(url, secret, fleet=desired.fleet.name, clock=clock, timeout=timeout)
+            confined = notification.owner is not None
+            return WebhookSender(url, secret, fleet=desired.fleet.name, clock=clock, timeout=timeout, confined=confined)
         case CommitStatusReceiver():
             token = secret if notification.secret else None
             return CommitStatusSender(settings.repo, _credentials(settings), token, remark=remark, timeout=timeout)

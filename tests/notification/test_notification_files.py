@@ -100,6 +100,23 @@ def test_receiver_on_a_path_of_a_workspace_hears_of_no_other() -> None:
         assert fleet(spec, "teams/llm/notifications/chat.yaml", **files).notifications == {}
 
 
+@pytest.mark.parametrize(
+    "host",
+    [
+        "localhost", "LOCALHOST.", "pager.localhost", "127.0.0.1", "127.9.9.9", "[::1]", "[::ffff:127.0.0.1]",
+        "0.0.0.0", "[::]", "169.254.169.254", "[fe80::1]",
+    ],
+)  # fmt: skip # a list
+def test_webhook_to_the_daemons_own_machine_is_for_fleet_wide_files_alone(host: str) -> None:
+    spec = f"{{workspaces: [llm], webhook: {{url: 'https://{host}:8443/x', secretFrom: pager}}}}"
+    assert "chat" in fleet(spec, **SHARED).notifications
+    desired = fleet(spec, "teams/llm/chat.yaml", **SHARED)
+    assert desired.notifications == {}
+    (problem,) = (str(problem) for problem in desired.problems if "chat.yaml" in problem.path)
+    assert problem.startswith("teams/llm/chat.yaml:4: spec.webhook.url: ")
+    assert "is the daemon's own machine or link, which is not for a workspace to call (name an address" in problem
+
+
 @pytest.mark.parametrize("path", ["notifications/chat.yaml", "teams/zoo/chat.yaml"])
 def test_workspace_takes_no_name_of_a_fleet_wide_receiver(path: str) -> None:
     own = HEAD + "{workspaces: [llm], kubernetesEvents: {}}"

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from typing import TypeAlias
+from urllib.parse import urlsplit
 
 from reconciler.core.fleet.objects import NAME, DeclaredValue, FleetObjects, name_locations
 from reconciler.core.schema.notification import NotificationFile, NotificationSpec
+from reconciler.core.schema.urls import is_own_machine
 from reconciler.errors import Severity
 from reconciler.model.events.notification import Notification
 from reconciler.model.ids import WorkspaceName
@@ -26,7 +28,7 @@ def notifications_in_force(
         places = name_locations(("spec", "workspaces"), placed.value.spec.workspaces)
         work.report_unknown(placed, "Workspace", places, workspaces, Severity.WARNING)
         owners = work.paths.owners(placed.path)
-        refusal = _refuse_shared_secret(placed, owners)
+        refusal = _refuse_shared_secret(placed, owners) or _refuse_own_machine(placed, owners)
         if refusal is not None:
             work.reject(placed, refusal)
         else:
@@ -63,6 +65,17 @@ def _refuse_shared_secret(placed: _Placed, owners: Collection[WorkspaceName]) ->
         return None
     message = f"this path is the own one of workspaces {join_names(sorted(owners))}, and secrets are of one workspace"
     return Finding(loc=("spec", *secret), message=message, hint="move the file to a path that only one of them has")
+
+
+def _refuse_own_machine(placed: _Placed, owners: Collection[WorkspaceName]) -> Finding | None:
+    """Refuse a workspace's webhook that leads to what only the daemon itself can reach; senders check names again."""
+    webhook = placed.value.spec.webhook
+    host = "" if webhook is None else urlsplit(webhook.url).hostname or ""
+    if not owners or not is_own_machine(host):
+        return None
+    message = f"{host} is the daemon's own machine or link, which is not for a workspace to call"
+    hint = "name an address that others can reach, or use a fleet-wide file"
+    return Finding(loc=("spec", "webhook", "url"), message=message, hint=hint)
 
 
 def _secret_field(spec: NotificationSpec) -> Loc | None:
