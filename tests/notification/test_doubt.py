@@ -17,7 +17,7 @@ from reconciler.model.events.event_kind import EventKind
 from reconciler.model.events.notice import Notice
 from reconciler.model.events.notification import AppriseReceiver, DeliveryMarks, Notification
 from reconciler.model.ids import CommitId
-from tests.builders.notifications import Marks, fleet, message, until
+from tests.builders.notifications import QUICK, Branch, Marks, fleet, message, until
 from tests.fakes.memory_repository import OURS
 
 
@@ -59,6 +59,24 @@ def test_live_event_leaves_an_unread_claim_in_doubt(tmp_path: Path) -> None:
             courier.stop()
     assert chat.fresh == [None]
     assert [(each.events, each.after, each.until) for each in chat.uncertain] == [(1, told, doubted)]
+
+
+def test_doubt_that_reaches_beyond_what_is_held_in_memory_is_told_of_to_its_end_and_repeats_nothing() -> None:
+    branch = Branch(*(message(1) for _ in range(5004)))
+    before, last_doubted = CommitId("0" * 40), branch.ids[5001]
+    remote, chat = Marks(DeliveryMarks(told=before, sending=last_doubted)), _Chat()
+    courier = Courier(
+        Notification(name="chat", receiver=AppriseReceiver(url_from="x")), chat, remote,
+        report=lambda _: None, count=lambda *_, **__: None, timing=QUICK,
+    )  # fmt: skip # one call
+    try:
+        until(lambda: courier.follow(branch.tip, branch, OURS) or remote.marks.told == branch.tip)
+    finally:
+        courier.stop()
+    assert [(each.events, each.after, each.until) for each in chat.uncertain] == [
+        (5000, before, branch.ids[4999]), (2, branch.ids[4999], last_doubted)
+    ]  # fmt: skip # a table
+    assert chat.fresh == branch.ids[5002:]
 
 
 def _follow(courier: Courier, tip: CommitId, branch: object) -> None:

@@ -359,21 +359,27 @@ class Courier:
     def _uncertain(self, marks: DeliveryMarks, doubted: Sequence[_Entry]) -> Uncertain | None:
         """Return the events that may not have arrived; None where the receiver does not hear of any of them."""
         number = sum(1 for entry in doubted if self._is_wanted(entry.notice))
-        if not number or self._doubt is None:
+        if not number:
             return None
-        return Uncertain(events=number, after=marks.told, until=self._doubt)
+        return Uncertain(events=number, after=marks.told, until=doubted[-1].commit)
 
     def _confirm(self) -> None:
-        """Move the mark over what has been told; where that fails it is tried again, and nothing is told before."""
+        """Move the mark over what has been told; where that fails it is tried again, and nothing is told before.
+
+        A doubt that reaches beyond what is held in memory stays: the rest of it is read, and told of, after this.
+        """
         marks, told = self._marks, self._delivered
         if marks is not None and told is not None:
+            with self._changed:
+                full = len(self._entries) >= _MOST_ENTRIES
+                doubt = self._doubt if full and all(entry.commit != self._doubt for entry in self._entries) else None
             if told != marks.told:
-                self._move(marks, DeliveryMarks(told=told, sending=told))
+                self._move(marks, DeliveryMarks(told=told, sending=doubt or told))
             with self._changed:
                 if any(entry.commit == told for entry in self._entries):
                     while self._entries.popleft().commit != told:
                         pass
-                self._doubt = None
+                self._doubt = doubt
         self._delivered = None
 
     def _move(self, old: DeliveryMarks, new: DeliveryMarks) -> None:
@@ -445,6 +451,8 @@ class Courier:
 
 
 def _split(entries: Sequence[_Entry], doubt: CommitId | None) -> tuple[Sequence[_Entry], Sequence[_Entry]]:
-    """Divide entries at the last one that another sender may have told; none was where it is not among them."""
-    position = next((index + 1 for index, entry in enumerate(entries) if entry.commit == doubt), 0)
+    """Divide entries at the last one that another sender may have told: all are such where that one is not read yet."""
+    if doubt is None:
+        return (), entries
+    position = next((index + 1 for index, entry in enumerate(entries) if entry.commit == doubt), len(entries))
     return entries[:position], entries[position:]
