@@ -11,7 +11,6 @@ not answer holds up no other: it alone is tried again later, and the mark stays 
 
 from __future__ import annotations
 
-import random
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
@@ -25,10 +24,10 @@ import structlog
 
 from reconciler.adapters.notification.outages import CourierReport, Outages
 from reconciler.adapters.notification.sender import ONLY, NotTaken, Sender
+from reconciler.backoff import Backoff
 from reconciler.core.notification.message import Uncertain
 from reconciler.core.notification.notices import notices_of, wanted
 from reconciler.errors import Conflict, InvalidInput, Transient
-from reconciler.model.backoff import backoff
 from reconciler.model.events.notice import Notice
 from reconciler.model.events.notification import DeliveryMarks, Notification
 from reconciler.model.ids import CommitId
@@ -48,7 +47,7 @@ _BATCH = 50
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CourierTiming:
+class CourierTiming(Backoff):
     """The timing of deliveries, in seconds."""
 
     answer: float = 10
@@ -62,11 +61,6 @@ class CourierTiming:
     """Time after the start in which events without a commit are not told: they show what stood before it."""
     doubt: float = 15
     """How long events may be on their way by another daemon, before the next message says that they may be lost."""
-
-    def backoff(self, failures: int) -> float:
-        """Draw the wait in seconds after so many failures in a row."""
-        luck = random.random()  # noqa: S311 - spreads load, keeps no secret
-        return backoff(failures, first=self.first_backoff, longest=self.longest_backoff, luck=luck)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
