@@ -41,7 +41,6 @@ from reconciler.adapters.traces import Traces, open_traces
 from reconciler.adapters.views import ChartsView, JoinedView
 from reconciler.bulkhead import Seam, attempt
 from reconciler.core.decide.approval import uses_approval
-from reconciler.core.notification.conditions import conditions
 from reconciler.daemon.announce import Announcer
 from reconciler.daemon.answers.desk import AnswerDesk
 from reconciler.daemon.branch import BranchReader
@@ -442,7 +441,7 @@ def _tell(announcer: Announcer, couriers: Couriers, repository: Repository, outc
 
     def feed() -> None:
         couriers.follow(inputs.desired, repository.tips().output)
-        couriers.compare(conditions(inputs), inputs.now)
+        couriers.compare(inputs)
 
     bug = attempt(Seam.SINK, "Couriers", feed)
     if isinstance(bug, Bug):
@@ -472,7 +471,8 @@ def sender(
         case AppriseReceiver():
             return AppriseSender(secret, fleet=desired.fleet.name)
         case WebhookReceiver(url=url):
-            return WebhookSender(url, secret, fleet=desired.fleet.name, clock=clock, timeout=timeout)
+            confined = notification.owner is not None
+            return WebhookSender(url, secret, fleet=desired.fleet.name, clock=clock, timeout=timeout, confined=confined)
         case CommitStatusReceiver():
             token = secret if notification.secret else None
             return CommitStatusSender(settings.repo, _credentials(settings), token, remark=remark, timeout=timeout)

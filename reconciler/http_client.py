@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import ssl
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -126,16 +126,21 @@ class HttpClient:
         headers: Mapping[str, str] | None = None,
         body: bytes | None = None,
         timeout: float | None = None,
+        refuse: Callable[[str], str] | None = None,
     ) -> HttpAnswer:
         """Send one request, and read at most `limit` bytes of its answer.
 
-        `timeout` is in seconds, for the connection, for each silence and for the whole body. Raises NoAnswer.
+        `timeout` is in seconds, for the connection, for each silence and for the whole body. `refuse` says why nothing
+        may be sent to the IP address that a name has led to, empty where it may; it is not asked about proxies. Raises
+        NoAnswer.
         """
         patience = self._timeout if timeout is None else timeout
         try:
             request = self._client.build_request(
                 method, url, params=params, headers=headers, content=body, timeout=patience
             )
+            if refuse is not None:
+                request.extensions["trace"] = _check_peer(request.url.raw_host.decode("ascii"), refuse)
             response = self._client.send(request, stream=True)
             try:
                 content = b"".join(_read_bounded(response, limit, patience))
@@ -161,6 +166,26 @@ def _tls(authorities: Path | None, setting: str) -> ssl.SSLContext:
         raise InvalidInput(
             f"reading {authorities or 'SSL_CERT_FILE'}: {problem} (try {setting} with the PEM file of an authority)"
         ) from error
+
+
+def _check_peer(host: str, refuse: Callable[[str], str]) -> Callable[[str, Mapping[str, Any]], None]:
+    """Return what httpx calls at each step of a request: it leaves a connection to a refused address unused.
+
+    The address is that of the connection itself: a name that is asked for twice may lead to two places.
+    """
+    connecting_to = ""
+
+    def trace(step: str, details: Mapping[str, Any]) -> None:
+        nonlocal connecting_to
+        if step == "connection.connect_tcp.started":
+            connecting_to = details["host"]
+        if step == "connection.connect_tcp.complete" and connecting_to == host:
+            stream = details["return_value"]
+            if why := refuse(stream.get_extra_info("server_addr")[0]):
+                stream.close()
+                raise NoAnswer(why)
+
+    return trace
 
 
 def _read_bounded(response: httpx2.Response, limit: int, patience: float) -> Iterator[bytes]:

@@ -7,7 +7,6 @@ loses nothing for good: engines poll as well, only later.
 
 from __future__ import annotations
 
-import random
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -17,8 +16,8 @@ from threading import Condition, Thread
 import structlog
 
 from reconciler.adapters.webhook_call import WebhookRejected, announce
+from reconciler.backoff import Backoff
 from reconciler.errors import Problem, Severity
-from reconciler.model.backoff import backoff
 from reconciler.model.events.event import Endpoint, Event, Push
 
 log = structlog.get_logger()
@@ -28,7 +27,7 @@ _LEAST = 0.05
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WebhookTiming:
+class WebhookTiming(Backoff):
     """The timing of deliveries, in seconds."""
 
     answer: float = 10
@@ -36,11 +35,6 @@ class WebhookTiming:
     """Tries for one push; the endpoint is called again with the next push."""
     first_backoff: float = 1
     longest_backoff: float = 30
-
-    def backoff(self, failures: int) -> float:
-        """Draw the wait in seconds after so many failures in a row."""
-        luck = random.random()  # noqa: S311 - spreads load, keeps no secret
-        return backoff(failures, first=self.first_backoff, longest=self.longest_backoff, luck=luck)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ipaddress
 import json
-import random
 import re
 import time
 from collections.abc import Mapping, Sequence
@@ -15,10 +14,10 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from reconciler.backoff import Backoff
 from reconciler.client.refusals import Refused, refusal
 from reconciler.errors import InvalidInput, Transient
 from reconciler.http_client import HttpAnswer, HttpClient, NoAnswer, UntrustedCertificate, json_object_in
-from reconciler.model.backoff import backoff
 from reconciler.model.units import format_duration
 
 _EXAMPLE = "try https://overspill.example.com"
@@ -66,17 +65,12 @@ _BUSY = (HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_MANY_REQUESTS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pace:
+class Pace(Backoff):
     """Retries of a call, with a back-off in seconds that about doubles each time."""
 
     tries: int = 4  # including the first one
     first_backoff: float = 0.25
     longest_backoff: float = 20
-
-    def backoff(self, failures: int) -> float:
-        """Draw the wait in seconds after so many failures in a row."""
-        luck = random.random()  # noqa: S311 - spreads load, keeps no secret
-        return backoff(failures, first=self.first_backoff, longest=self.longest_backoff, luck=luck)
 
 
 class _RetryableError(Exception):

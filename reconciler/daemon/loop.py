@@ -19,8 +19,8 @@ from typing import Any, Generic, Protocol, TypeVar
 
 import structlog
 
+from reconciler.backoff import backoff
 from reconciler.errors import Bug, Conflict, InvalidInput, OverspillError, Transient
-from reconciler.model.backoff import backoff
 from reconciler.ports import Clock
 
 START = "start"

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -11,14 +12,15 @@ from pathlib import Path
 from reconciler.adapters.clock import SystemClock
 from reconciler.adapters.git import GitRepository
 from reconciler.adapters.notification.apprise_message import AppriseSender
-from reconciler.adapters.notification.courier import CourierReport, CourierTiming
+from reconciler.adapters.notification.courier import CourierTiming
 from reconciler.adapters.notification.couriers import Couriers
+from reconciler.adapters.notification.outages import CourierReport
 from reconciler.adapters.notification.sender import Secrets, Sender
 from reconciler.adapters.notification.webhook import WebhookSender
-from reconciler.model.events.notification import AppriseReceiver, Notification, WebhookReceiver
+from reconciler.model.events.notification import AppriseReceiver, DeliveryMarks, Notification, WebhookReceiver
 from reconciler.model.ids import CommitId, WorkloadId
 from reconciler.model.policy import Desired
-from reconciler.model.tree import Commit, Identity
+from reconciler.model.tree import Commit, Identity, LoggedCommit
 from tests.builders.remote import Remote
 
 OURS = Identity(name="Overspill", email="overspill@overspill.dev")
@@ -43,6 +45,60 @@ def write(repository: GitRepository, *messages: str) -> list[CommitId]:
     written = repository.write(tip, commits)
     repository.begin_push(written[-1], old=tip)()
     return written
+
+
+class Branch:
+    """A branch of the commits of a daemon, one a second, in memory."""
+
+    def __init__(self, *messages: str) -> None:
+        self._commits = [_commit(number, text) for number, text in enumerate(messages)]
+
+    @property
+    def tip(self) -> CommitId:
+        return self._commits[-1].id
+
+    @property
+    def ids(self) -> list[CommitId]:
+        return [commit.id for commit in self._commits]
+
+    def commits_after(self, base: CommitId | None, _tip: CommitId) -> tuple[LoggedCommit, ...]:
+        position = self.ids.index(base) + 1 if base in self.ids else 0
+        return tuple(self._commits[position:])
+
+
+def _commit(number: int, text: str) -> LoggedCommit:
+    subject, _, body = text.partition("\n\n")
+    lines = (line.partition(": ") for line in body.splitlines() if line.startswith("Overspill-"))
+    return LoggedCommit(
+        id=CommitId(f"{number + 1:04x}" * 10),
+        at=SystemClock().now(),
+        author=OURS,
+        committer=OURS,
+        subject=subject,
+        body=body,
+        trailers={key: value for key, _, value in lines},
+    )
+
+
+class Marks:
+    """The marks of one receiver on the remote."""
+
+    def __init__(self, marks: DeliveryMarks) -> None:
+        self.marks = marks
+
+    def read(self, _: str) -> DeliveryMarks:
+        return self.marks
+
+    def move(self, _: str, old: DeliveryMarks, new: DeliveryMarks) -> None:
+        assert old == self.marks
+        self.marks = new
+
+
+def until(condition: Callable[[], object]) -> None:
+    deadline = time.monotonic() + 30
+    while not condition():
+        assert time.monotonic() < deadline, "it never came"
+        time.sleep(0.01)
 
 
 @dataclass

@@ -15,7 +15,7 @@ import pytest
 
 from reconciler.adapters.git import Credentials
 from reconciler.adapters.notification.commit_status import CommitStatusSender
-from reconciler.adapters.notification.sender import NotTaken
+from reconciler.adapters.notification.sender import ONLY, NotTaken
 from reconciler.core.notification.commit_status import status_request
 from reconciler.core.readiness.branch_rules import HostSoftware
 from reconciler.model.events.event import Event
@@ -110,7 +110,7 @@ def test_request_is_that_of_the_host(software: HostSoftware, path: str, states: 
 @pytest.mark.parametrize("software", [HostSoftware.GITLAB, HostSoftware.GITEA])
 def test_status_is_set_on_the_source_commit_with_the_login_of_git(software: HostSoftware) -> None:
     with hosting(software) as host:
-        sender(host, []).send((notice(),))
+        sender(host, []).send(ONLY, (notice(),))
         ((path, headers, body),) = host.posted
     assert path.endswith(f"/statuses/{SOURCE}")
     assert body["description"] == "burst(llm/vllm): 3 replicas on worker-2 for 10m"
@@ -119,21 +119,21 @@ def test_status_is_set_on_the_source_commit_with_the_login_of_git(software: Host
 
 def test_named_token_goes_before_the_login_of_git() -> None:
     with hosting(HostSoftware.GITEA) as host:
-        sender(host, [], "own-" + "word").send((notice(),))
+        sender(host, [], "own-" + "word").send(ONLY, (notice(),))
         assert host.posted[0][1]["Authorization"] == "Bearer own-word"
 
 
 def test_status_that_gitlab_has_already_is_no_failure() -> None:
     with hosting(HostSoftware.GITLAB) as host:
         host.status, host.answer = 400, {"message": "Cannot transition status via :succeed from :success"}
-        sender(host, []).send((notice(),))
+        sender(host, []).send(ONLY, (notice(),))
 
 
 def test_commit_that_the_host_does_not_have_holds_up_no_other() -> None:
     remarks: list[str] = []
     with hosting(HostSoftware.GITEA) as host:
         host.status = 404
-        sender(host, remarks).send((notice(),))
+        sender(host, remarks).send(ONLY, (notice(),))
     assert remarks == ["Gitea takes no status of commit 555555555555: does it have it?"]
 
 
@@ -141,10 +141,10 @@ def test_token_without_the_right_is_told_with_a_way_out() -> None:
     with hosting(HostSoftware.GITLAB) as host:
         host.status = 403
         with pytest.raises(NotTaken, match=r"403 \(may its token write commit statuses\? Name one by tokenFrom\)"):
-            sender(host, []).send((notice(),))
+            sender(host, []).send(ONLY, (notice(),))
 
 
 def test_host_that_is_not_known_is_told() -> None:
     unknown = CommitStatusSender("/srv/git/fleet.git", Credentials(), None, remark=str, timeout=5)
     with pytest.raises(NotTaken, match="none of GitHub, GitLab, Gitea and Forgejo"):
-        unknown.send((notice(),))
+        unknown.send(ONLY, (notice(),))

@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
+from typing import NoReturn
 
-from reconciler.core.notification.conditions import changes, conditions
+from reconciler.adapters.notification.couriers import Couriers
+from reconciler.adapters.notification.sender import SingleTarget
+from reconciler.core.notification.conditions import FleetConditions, changes, conditions
+from reconciler.core.notification.message import Uncertain
 from reconciler.core.notification.notices import wanted
 from reconciler.model.budget import Budgets, BudgetState
-from reconciler.model.events.notification import Importance
-from reconciler.model.ids import ClusterName, WorkspaceName
+from reconciler.model.events.notice import Notice
+from reconciler.model.events.notification import DeliveryMarks, Importance
+from reconciler.model.ids import ClusterName, CommitId, TemplateName, WorkloadId, WorkspaceName
+from reconciler.model.policy import BurstPolicy, Desired
 from tests.builders.inputs import free, inputs
-from tests.builders.notifications import chat
+from tests.builders.notifications import OURS, QUICK, VLLM, Branch, Marks, chat, message, until, webhook
 
 AT = datetime(2026, 11, 20, tzinfo=UTC)
 LLM = WorkspaceName("llm")
+SAM = WorkloadId(WorkspaceName("vision"), TemplateName("sam"))
 INPUTS = inputs(free("worker-1", 0), free("worker-2", 4))
 LOST = replace(INPUTS, lost={ClusterName("worker-2"): AT})
 
@@ -48,6 +56,53 @@ def test_budget_is_told_at_eighty_percent_and_when_it_is_used_up() -> None:
         (notice.event.kind, notice.importance) for before, now in pairwise(steps) for notice in changes(before, now, AT)
     ]
     assert told == [("budget nearly spent", Importance.WARNING), ("budget spent", Importance.WARNING)]
+
+
+class Pager(SingleTarget):
+    def __init__(self) -> None:
+        self.taken: list[str] = []
+
+    def ready(self) -> None:
+        pass
+
+    def send(self, _target: str, notices: Sequence[Notice], _uncertain: Uncertain | None = None) -> None:
+        self.taken += [notice.event.kind for notice in notices]
+
+
+class Unread(dict[WorkloadId, BurstPolicy]):
+    def items(self) -> NoReturn:
+        raise AssertionError("the policies of all workloads were looked at")
+
+
+def test_workloads_of_a_policy_are_looked_up_only_where_its_budget_is_near_its_end() -> None:
+    def standing(dollars: float, policies: Mapping[WorkloadId, BurstPolicy]) -> FleetConditions:
+        budgets = Budgets(policies={"serving": spent(dollars).workspaces[LLM]})
+        return conditions(replace(INPUTS, budgets=budgets, desired=replace(INPUTS.desired, policies=policies)))
+
+    assert standing(10, Unread()) == {}
+    (condition,) = standing(90, {VLLM: BurstPolicy(name="serving"), SAM: BurstPolicy(name="other")}).values()
+    assert condition.workspaces == (LLM,)
+
+
+def test_new_receiver_is_not_told_of_what_stands_already() -> None:
+    branch, pager = Branch(message(1)), Pager()
+    couriers = Couriers(
+        branch,
+        Marks(DeliveryMarks(told=branch.tip, sending=branch.tip)),
+        OURS,
+        lambda *_: pager,
+        timing=replace(QUICK, settling=0),
+    )
+    nobody = Desired(commit=CommitId(""))
+    somebody = replace(nobody, notifications={"pager": webhook("https://x.example.com")})
+    try:
+        for desired, seen in ((nobody, INPUTS), (nobody, LOST), (somebody, LOST), (somebody, INPUTS)):
+            couriers.follow(desired, branch.tip)
+            couriers.compare(seen)
+        until(lambda: couriers.follow(somebody, branch.tip) or pager.taken)
+    finally:
+        couriers.close(timedelta(seconds=20))
+    assert pager.taken == ["cluster back"]
 
 
 def test_those_whom_it_does_not_concern_hear_nothing() -> None:

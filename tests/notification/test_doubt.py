@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
 from reconciler.adapters.notification.courier import Courier, CourierTiming
+from reconciler.adapters.notification.sender import SingleTarget
 from reconciler.core.notification.message import Uncertain
 from reconciler.core.notification.notices import live_notice
 from reconciler.errors import Transient
@@ -17,25 +17,11 @@ from reconciler.model.events.event_kind import EventKind
 from reconciler.model.events.notice import Notice
 from reconciler.model.events.notification import AppriseReceiver, DeliveryMarks, Notification
 from reconciler.model.ids import CommitId
-from tests.builders.notifications import fleet, message
+from tests.builders.notifications import QUICK, Branch, Marks, fleet, message, until
 from tests.fakes.memory_repository import OURS
 
 
-class _Marks:
-    """The marks of a receiver on the remote."""
-
-    def __init__(self, marks: DeliveryMarks) -> None:
-        self.marks = marks
-
-    def read(self, _: str) -> DeliveryMarks:
-        return self.marks
-
-    def move(self, _: str, old: DeliveryMarks, new: DeliveryMarks) -> None:
-        assert old == self.marks
-        self.marks = new
-
-
-class _Chat:
+class _Chat(SingleTarget):
     def __init__(self) -> None:
         self.fresh: list[CommitId | None] = []
         self.uncertain: list[Uncertain] = []
@@ -43,7 +29,7 @@ class _Chat:
     def ready(self) -> None:
         pass
 
-    def send(self, notices: Sequence[Notice], uncertain: Uncertain | None = None) -> None:
+    def send(self, _target: str, notices: Sequence[Notice], uncertain: Uncertain | None = None) -> None:
         self.fresh += [notice.event.commit for notice in notices]
         self.uncertain += [uncertain] if uncertain is not None else []
 
@@ -53,18 +39,11 @@ class _Away:
         raise Transient("the history cannot be fetched")
 
 
-def until(condition: Callable[[], object]) -> None:
-    deadline = time.monotonic() + 30
-    while not condition():
-        assert time.monotonic() < deadline, "it never came"
-        time.sleep(0.01)
-
-
 def test_live_event_leaves_an_unread_claim_in_doubt(tmp_path: Path) -> None:
     with fleet(tmp_path) as one:
         told, doubted = one.happen(message(1), message(2))
         repository = next(value for value in vars(one).values() if hasattr(value, "commits_after"))
-        remote, chat = _Marks(DeliveryMarks(told=told, sending=doubted)), _Chat()
+        remote, chat = Marks(DeliveryMarks(told=told, sending=doubted)), _Chat()
         chat_notification = Notification(name="chat", receiver=AppriseReceiver(url_from="x"))
         timing = CourierTiming(doubt=0.1, between_messages=0)
         courier = Courier(
@@ -80,6 +59,24 @@ def test_live_event_leaves_an_unread_claim_in_doubt(tmp_path: Path) -> None:
             courier.stop()
     assert chat.fresh == [None]
     assert [(each.events, each.after, each.until) for each in chat.uncertain] == [(1, told, doubted)]
+
+
+def test_doubt_that_reaches_beyond_what_is_held_in_memory_is_told_of_to_its_end_and_repeats_nothing() -> None:
+    branch = Branch(*(message(1) for _ in range(5004)))
+    before, last_doubted = CommitId("0" * 40), branch.ids[5001]
+    remote, chat = Marks(DeliveryMarks(told=before, sending=last_doubted)), _Chat()
+    courier = Courier(
+        Notification(name="chat", receiver=AppriseReceiver(url_from="x")), chat, remote,
+        report=lambda _: None, count=lambda *_, **__: None, timing=QUICK,
+    )  # fmt: skip # one call
+    try:
+        until(lambda: courier.follow(branch.tip, branch, OURS) or remote.marks.told == branch.tip)
+    finally:
+        courier.stop()
+    assert [(each.events, each.after, each.until) for each in chat.uncertain] == [
+        (5000, before, branch.ids[4999]), (2, branch.ids[4999], last_doubted)
+    ]  # fmt: skip # a table
+    assert chat.fresh == branch.ids[5002:]
 
 
 def _follow(courier: Courier, tip: CommitId, branch: object) -> None:

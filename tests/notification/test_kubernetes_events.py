@@ -10,15 +10,17 @@ from pathlib import Path
 import pytest
 
 from reconciler.adapters.clock import SystemClock
+from reconciler.adapters.notification.courier import Courier
 from reconciler.adapters.notification.kubernetes import KubernetesSender
-from reconciler.adapters.notification.sender import NotTaken
+from reconciler.adapters.notification.sender import ONLY, NotTaken
 from reconciler.core.fleet.read_file import assemble, parse_file
 from reconciler.model.events.event import Event
 from reconciler.model.events.event_kind import EventKind
 from reconciler.model.events.notice import Notice
-from reconciler.model.events.notification import Importance
+from reconciler.model.events.notification import DeliveryMarks, Importance, KubernetesReceiver, Notification
 from reconciler.model.ids import ClusterName, CommitId
-from tests.builders.notifications import VLLM
+from reconciler.ports import Clock
+from tests.builders.notifications import OURS, QUICK, VLLM, Branch, Marks, message, until
 from tests.builders.passes import SOURCE_FILES
 from tests.fakes.kube_api_server import Cluster, kubeconfig, serving
 
@@ -30,6 +32,14 @@ FLEET = assemble(
     CommitId(""),
     {path: parse_file(text.encode()) for path, text in {**SOURCE_FILES, "template.yaml": TEMPLATE}.items()},
 )
+
+
+class HandClock:
+    def __init__(self, time: datetime) -> None:
+        self.time = time
+
+    def now(self) -> datetime:
+        return self.time
 
 
 class Two:
@@ -45,8 +55,14 @@ class Two:
         )
 
     def send(self, notice: Notice) -> None:
-        sender = KubernetesSender(FLEET, self.kubeconfig, remark=self.remarks.append, clock=SystemClock(), timeout=10)
-        sender.send((notice,))
+        sender = self.sender()
+        for target in sender.targets(notice):
+            sender.send(target, (notice,))
+
+    def sender(self, clock: Clock | None = None) -> KubernetesSender:
+        return KubernetesSender(
+            FLEET, self.kubeconfig, remark=self.remarks.append, clock=clock or SystemClock(), timeout=10
+        )
 
 
 @pytest.fixture
@@ -100,6 +116,38 @@ def test_cluster_that_does_not_answer_is_tried_again(two: Two) -> None:
     two.other.refuses["/events"] = 503
     with pytest.raises(NotTaken, match="cluster worker-2 answers 503"):
         two.send(notice())
+
+
+def test_cluster_that_does_not_answer_holds_up_no_other_and_is_told_in_order_once_it_is_back(two: Two) -> None:
+    two.other.refuses["/events"] = 503
+    remote, reports = Marks(DeliveryMarks(told=CommitId("0" * 40), sending=CommitId("0" * 40))), []
+    courier = Courier(
+        Notification(name="events", receiver=KubernetesReceiver()), two.sender(), remote,
+        report=reports.append, count=lambda *_, **__: None, timing=QUICK,
+    )  # fmt: skip # one call
+    branch = Branch(*(message(number) for number in range(1, 4)))
+    try:
+        until(lambda: courier.follow(branch.tip, branch, OURS) or len(two.primary.objects.get("events", ())) == 3)
+        until(lambda: reports)
+        assert remote.marks.told == "0" * 40
+        assert courier.backlog().waiting == 3
+        del two.other.refuses["/events"]
+        until(lambda: remote.marks.told == branch.tip)
+    finally:
+        courier.stop()
+    words = [event["message"].split(":")[1].split()[0] for event in two.other.objects["events"].values()]
+    assert words == ["1", "2", "3"]
+    assert [(report.receiver, bool(report.why)) for report in reports] == [
+        ("events (worker-2)", True), ("events (worker-2)", False)
+    ]  # fmt: skip # a table
+
+
+def test_event_that_a_cluster_has_lacked_for_too_long_is_left_out(two: Two) -> None:
+    clock = HandClock(SystemClock().now())
+    sender, told = two.sender(clock), notice(clock.now())
+    assert sender.targets(told) == ["worker-1", "worker-2"]
+    clock.time += timedelta(hours=1)
+    assert sender.targets(told) == (ONLY,)
 
 
 def test_event_that_no_server_would_keep_is_not_written(two: Two) -> None:

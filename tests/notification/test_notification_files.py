@@ -54,6 +54,40 @@ def test_receiver_on_a_path_of_a_workspace_has_secrets_of_that_workspace_alone()
     assert isinstance(told.receiver, WebhookReceiver)
 
 
+SHARED = {
+    "fleet.yaml": (
+        "apiVersion: overspill.dev/v1alpha1\nkind: Fleet\nmetadata: {name: fleet}\n"
+        "spec: {paths: {Notification: ['notifications/**', 'teams/**']}}\n"
+    ),
+    "workspaces/llm.yaml": workspace("llm", "paths: [teams/llm/**, teams/shared/**]"),
+    "workspaces/vision.yaml": workspace("vision", "paths: [teams/vision/**, teams/shared/**]"),
+}
+"""Two workspaces that share a path."""
+
+
+@pytest.mark.parametrize(
+    ("receiver", "field"),
+    [
+        ("webhook: {url: 'https://hooks.example.com/llm', secretFrom: pager}", "webhook.secretFrom"),
+        ("apprise: {urlFrom: pager}", "apprise.urlFrom"),
+        ("commitStatus: {tokenFrom: pager}", "commitStatus.tokenFrom"),
+    ],
+)
+def test_secret_on_a_path_of_several_workspaces_is_refused(receiver: str, field: str) -> None:
+    desired = fleet(f"{{workspaces: [vision], {receiver}}}", "teams/shared/chat.yaml", **SHARED)
+    assert desired.notifications == {}
+    assert any(
+        f"teams/shared/chat.yaml:4: spec.{field}: this path is the own one of workspaces llm and vision, and secrets"
+        " are of one workspace (move the file to a path that only one of them has)" in str(problem)
+        for problem in desired.problems
+    )
+
+
+def test_receiver_without_a_secret_may_lie_on_a_path_of_several_workspaces() -> None:
+    desired = fleet("{workspaces: [vision], kubernetesEvents: {}}", "teams/shared/chat.yaml", **SHARED)
+    assert [*desired.notifications] == ["chat"]
+
+
 def test_receiver_on_a_path_of_a_workspace_hears_of_no_other() -> None:
     files = {
         "fleet.yaml": (
@@ -64,6 +98,35 @@ def test_receiver_on_a_path_of_a_workspace_hears_of_no_other() -> None:
     }
     for spec in ("{apprise: {urlFrom: pager}}", "{workspaces: [llm, vision], apprise: {urlFrom: pager}}"):
         assert fleet(spec, "teams/llm/notifications/chat.yaml", **files).notifications == {}
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        "localhost", "LOCALHOST.", "pager.localhost", "127.0.0.1", "127.9.9.9", "[::1]", "[::ffff:127.0.0.1]",
+        "0.0.0.0", "[::]", "169.254.169.254", "[fe80::1]",
+    ],
+)  # fmt: skip # a list
+def test_webhook_to_the_daemons_own_machine_is_for_fleet_wide_files_alone(host: str) -> None:
+    spec = f"{{workspaces: [llm], webhook: {{url: 'https://{host}:8443/x', secretFrom: pager}}}}"
+    assert "chat" in fleet(spec, **SHARED).notifications
+    desired = fleet(spec, "teams/llm/chat.yaml", **SHARED)
+    assert desired.notifications == {}
+    (problem,) = (str(problem) for problem in desired.problems if "chat.yaml" in problem.path)
+    assert problem.startswith("teams/llm/chat.yaml:4: spec.webhook.url: ")
+    assert "is the daemon's own machine or link, which is not for a workspace to call (name an address" in problem
+
+
+@pytest.mark.parametrize("path", ["notifications/chat.yaml", "teams/zoo/chat.yaml"])
+def test_workspace_takes_no_name_of_a_fleet_wide_receiver(path: str) -> None:
+    own = HEAD + "{workspaces: [llm], kubernetesEvents: {}}"
+    files = SHARED | {"teams/llm/chat.yaml": own}
+    desired = fleet("{apprise: {urlFrom: ops}}", path, **files)
+    assert desired.notifications["chat"].receiver == AppriseReceiver(url_from="ops")
+    (problem,) = (str(problem) for problem in desired.problems if "chat.yaml" in problem.path)
+    assert problem.startswith("teams/llm/chat.yaml:3: metadata.name: Notification chat is the whole fleet's, in ")
+    assert problem.endswith("(try another name)")
+    assert f"in {path}:" in problem
 
 
 @pytest.mark.parametrize(

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import random
 from dataclasses import dataclass
 
-from reconciler.model.backoff import backoff
+from reconciler.backoff import Backoff
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WatchTiming:
+class WatchTiming(Backoff):
     """Times in seconds, and the size of pages."""
 
     connect: float = 10  # time-out of a connection
@@ -26,8 +25,3 @@ class WatchTiming:
     demand: float = 0.2  # delay of a pass after a change of demand
     capacity: float = 3  # and after a change of capacity
     page: int = 200  # objects of a page
-
-    def backoff(self, failures: int) -> float:
-        """Draw the wait in seconds after so many failures in a row."""
-        luck = random.random()  # noqa: S311 - spreads load, keeps no secret
-        return backoff(failures, first=self.first_backoff, longest=self.longest_backoff, luck=luck)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from types import ModuleType
 from typing import Any
 
-from reconciler.adapters.notification.sender import NotTaken
+from reconciler.adapters.notification.sender import NotTaken, SingleTarget
 from reconciler.core.notification.message import Uncertain, write_message
 from reconciler.model.events.notice import Notice
 from reconciler.model.events.notification import Importance
@@ -21,7 +21,7 @@ _SHORTEST = 6
 _TYPES = {Importance.INFO: "info", Importance.WARNING: "warning", Importance.ERROR: "failure"}
 
 
-class AppriseSender:
+class AppriseSender(SingleTarget):
     """Sends to one address of Apprise, which `url` reads."""
 
     def __init__(self, url: Callable[[], str], *, fleet: str) -> None:
@@ -32,7 +32,7 @@ class AppriseSender:
         """Import Apprise, which takes a while, and read the address. Raises NotTaken."""
         _receiver(_apprise(), self._url())
 
-    def send(self, notices: Sequence[Notice], uncertain: Uncertain | None = None) -> None:
+    def send(self, _target: str, notices: Sequence[Notice], uncertain: Uncertain | None = None) -> None:
         """Send one message of all notices. Raises NotTaken."""
         url = self._url()
         receiver = _receiver(_apprise(), url)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from reconciler.adapters.git.remote import Credentials, check_address
 from reconciler.adapters.git_host import HostAddress, find_host
-from reconciler.adapters.notification.sender import NotTaken
+from reconciler.adapters.notification.sender import NotTaken, SingleTarget
 from reconciler.core.notification.commit_status import SAME_AGAIN, StatusRequest, status_request
 from reconciler.core.notification.message import Uncertain
 from reconciler.errors import InvalidInput
@@ -20,7 +20,7 @@ _LIMIT = 64 << 10
 _REFUSED, _UNKNOWN, _LOGINS = 400, (404, 422), (401, 403)
 
 
-class CommitStatusSender:
+class CommitStatusSender(SingleTarget):
     """Sets statuses with a token, or with the login of git; `timeout` is in seconds, for each answer.
 
     `remark` is told of commits that can have no status.
@@ -47,7 +47,7 @@ class CommitStatusSender:
         if self._token is not None:
             self._token()
 
-    def send(self, notices: Sequence[Notice], _uncertain: Uncertain | None = None) -> None:
+    def send(self, _target: str, notices: Sequence[Notice], _uncertain: Uncertain | None = None) -> None:
         """Set the statuses of notices. Raises NotTaken."""
         try:
             with HttpClient(timeout=self._timeout) as http:

@@ -4,26 +4,30 @@ A receiver that knows repeated events (by an id, a name) is told first, and the 
 is killed in between tells the same events again, under the same ids. A chat knows no ids. There the mark `sending` is
 moved first, and nothing that it covers is ever sent by another one: a daemon that is killed in between leaves the two
 marks apart, and the next message says how many events may not have arrived.
+
+A receiver may have several targets, as Kubernetes has clusters. Events reach each target in order, and one that does
+not answer holds up no other: it alone is tried again later, and the mark stays before the first event that it lacks.
 """
 
 from __future__ import annotations
 
-import random
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import takewhile
 from threading import Condition, Thread
 from typing import Protocol
 
 import structlog
 
-from reconciler.adapters.notification.sender import NotTaken, Sender
+from reconciler.adapters.notification.outages import CourierReport, Outages
+from reconciler.adapters.notification.sender import ONLY, NotTaken, Sender
+from reconciler.backoff import Backoff
 from reconciler.core.notification.message import Uncertain
 from reconciler.core.notification.notices import notices_of, wanted
 from reconciler.errors import Conflict, InvalidInput, Transient
-from reconciler.model.backoff import backoff
 from reconciler.model.events.notice import Notice
 from reconciler.model.events.notification import DeliveryMarks, Notification
 from reconciler.model.ids import CommitId
@@ -43,7 +47,7 @@ _BATCH = 50
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CourierTiming:
+class CourierTiming(Backoff):
     """The timing of deliveries, in seconds."""
 
     answer: float = 10
@@ -57,21 +61,6 @@ class CourierTiming:
     """Time after the start in which events without a commit are not told: they show what stood before it."""
     doubt: float = 15
     """How long events may be on their way by another daemon, before the next message says that they may be lost."""
-
-    def backoff(self, failures: int) -> float:
-        """Draw the wait in seconds after so many failures in a row."""
-        luck = random.random()  # noqa: S311 - spreads load, keeps no secret
-        return backoff(failures, first=self.first_backoff, longest=self.longest_backoff, luck=luck)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CourierReport:
-    """A receiver has begun to fail, or works again."""
-
-    receiver: str
-    why: str
-    """Empty once it works."""
-    tries: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,7 +108,7 @@ class Courier:
         self._notification = notification
         self._sender = sender
         self._deliveries = deliveries
-        self._report = report
+        self._outages = Outages(notification.name, backoff=timing.backoff, report=report)
         self._count = count
         self._timing = timing
         self._changed = Condition()
@@ -134,9 +123,8 @@ class Courier:
         self._doubt: CommitId | None = None  # another sender has left the mark `sending` there, ahead of `told`
         self._doubt_stands = False  # and has not noted since that it is told
         self._delivered: CommitId | None = None  # told, and not noted as such yet
-        self._failures = 0
-        self._why = ""
-        self._not_before = 0.0
+        self._taken: set[tuple[str, str]] = set()  # ids of events that wait, and the targets that have taken them
+        self._not_before = 0.0  # chats refuse those who are quicker
         self._stopping = False
         # A daemon thread does not keep the process alive: a name look-up cannot be cancelled.
         self._thread = Thread(target=self._run, name=f"notify {notification.name}", daemon=True)
@@ -209,12 +197,12 @@ class Courier:
             except Conflict:
                 self._forget()  # another daemon has told it, or a person has moved the mark
             except NotTaken as error:
-                self._fail(str(error))
+                self._fail(str(error), ONLY)
             except (Transient, InvalidInput) as error:
                 self._fail(f"how far it is told cannot be noted: {error}")
             except Exception as error:  # a bug must not end the thread: later events would go untold
                 why = f"a bug in Overspill ({type(error).__name__})"
-                if self._why != why:
+                if self._outages.why(None) != why:
                     log.exception("bug; not told of an event", receiver=self._notification.name)
                 self._fail(why)
 
@@ -224,7 +212,7 @@ class Courier:
             while not self._stopping:
                 due = self._due_at()
                 if due is not None:
-                    due = max(due, self._not_before)
+                    due = max(due, self._not_before, self._outages.not_before(None))
                 pause = None if due is None else due - time.monotonic()
                 if pause is not None and pause <= 0:
                     return True
@@ -235,15 +223,20 @@ class Courier:
         """Return when the next step is due, by the monotonic clock; None for never."""
         if not self._seen_tip:
             return None
-        if self._marks is None or self._lost or self._delivered is not None or len(self._entries) >= _STRIDE:
+        if self._marks is None or self._lost or self._delivered is not None:
             return 0.0
-        queued = [entry.queued for entry in self._entries if self._is_wanted(entry.notice)]
-        queued += [moment for moment, notice in self._live if self._is_wanted(notice)]
+        queued = [(moment, notice) for moment, notice in self._queued() if self._is_wanted(notice)]
         if not queued:
-            return None
+            return 0.0 if len(self._entries) >= _STRIDE else None
         if self._doubt is not None and not self._doubt_stands:
             return self._marks_since + self._timing.doubt
-        return min(queued) + self._notification.group.total_seconds()
+        group = self._notification.group.total_seconds()
+        tries = (
+            max(moment + group, self._outages.not_before(target))
+            for moment, notice in queued
+            for target in self._untaken(notice)
+        )
+        return min(tries, default=0.0)
 
     def _step(self) -> None:
         """Do the next thing."""
@@ -292,28 +285,39 @@ class Courier:
         self._take(marks)
 
     def _tell_one_by_one(self) -> None:
-        """Tell of events in order, and move the mark over those that were taken."""
+        """Tell each target of events in order, and move the mark over those that all their targets have taken."""
         with self._changed:
-            batch = self._pending(self._entries)[:_BATCH]
+            waiting = self._pending(self._entries)
             covered = self._entries[-1].commit if self._entries else None
-        done: list[Notice] = []
-        refusal: NotTaken | None = None
-        enough = time.monotonic() + self._timing.between_marks
-        for notice in batch:
-            try:
-                self._sender.send((notice,))
-            except NotTaken as error:
-                refusal = error
-                break
-            done.append(notice)
-            if time.monotonic() >= enough:
-                break
+        ids = {notice.id for notice in waiting}
+        self._taken = {(event, target) for event, target in self._taken if event in ids}
+        lacking: dict[str, list[Notice]] = {}
+        for notice in waiting:
+            for target in self._untaken(notice):
+                lacking.setdefault(target, []).append(notice)
+        # Those in an outage come last: their time-outs are not for the others to wait for.
+        for target in sorted(lacking, key=self._outages.not_before):
+            if self._outages.not_before(target) <= time.monotonic():
+                self._tell_target(target, lacking[target])
+        done = list(takewhile(lambda notice: not self._untaken(notice), waiting))
         told = next((notice.event.commit for notice in reversed(done) if notice.event.commit), None)
-        self._delivered = covered if len(done) == len(batch) < _BATCH else told
+        self._delivered = covered if len(done) == len(waiting) else told
         self._note_sent(done)
         self._confirm()
-        if refusal is not None:
-            raise refusal
+
+    def _tell_target(self, target: str, notices: Sequence[Notice]) -> None:
+        """Tell one target of events in order, until it fails or the mark is due to be moved."""
+        enough = time.monotonic() + self._timing.between_marks
+        for notice in notices[:_BATCH]:
+            try:
+                self._sender.send(target, (notice,))
+            except NotTaken as error:
+                self._fail(str(error), target)
+                return
+            self._taken.add((notice.id, target))
+            self._outages.note_success(target)
+            if time.monotonic() >= enough:
+                return
 
     def _tell_together(self) -> None:
         """Claim all that waits, tell of it in one message, and note that it is told."""
@@ -334,12 +338,13 @@ class Courier:
         if until is not None and any(notice.event.commit for notice in fresh):
             self._move(marks, marks.claimed(until))
         try:
-            self._sender.send(fresh, uncertain)
+            self._sender.send(ONLY, fresh, uncertain)
         except NotTaken:
             # It has surely not arrived: whoever is next may tell it.
             if self._marks is not None and self._marks != marks:
                 self._move(self._marks, marks)
             raise
+        self._outages.note_success(ONLY)
         self._delivered = until  # what was not read is not told of, and stays in doubt
         self._note_sent(fresh)
         self._not_before = time.monotonic() + self._timing.between_messages
@@ -348,21 +353,27 @@ class Courier:
     def _uncertain(self, marks: DeliveryMarks, doubted: Sequence[_Entry]) -> Uncertain | None:
         """Return the events that may not have arrived; None where the receiver does not hear of any of them."""
         number = sum(1 for entry in doubted if self._is_wanted(entry.notice))
-        if not number or self._doubt is None:
+        if not number:
             return None
-        return Uncertain(events=number, after=marks.told, until=self._doubt)
+        return Uncertain(events=number, after=marks.told, until=doubted[-1].commit)
 
     def _confirm(self) -> None:
-        """Move the mark over what has been told; where that fails it is tried again, and nothing is told before."""
+        """Move the mark over what has been told; where that fails it is tried again, and nothing is told before.
+
+        A doubt that reaches beyond what is held in memory stays: the rest of it is read, and told of, after this.
+        """
         marks, told = self._marks, self._delivered
         if marks is not None and told is not None:
+            with self._changed:
+                full = len(self._entries) >= _MOST_ENTRIES
+                doubt = self._doubt if full and all(entry.commit != self._doubt for entry in self._entries) else None
             if told != marks.told:
-                self._move(marks, DeliveryMarks(told=told, sending=told))
+                self._move(marks, DeliveryMarks(told=told, sending=doubt or told))
             with self._changed:
                 if any(entry.commit == told for entry in self._entries):
                     while self._entries.popleft().commit != told:
                         pass
-                self._doubt = None
+                self._doubt = doubt
         self._delivered = None
 
     def _move(self, old: DeliveryMarks, new: DeliveryMarks) -> None:
@@ -379,6 +390,7 @@ class Courier:
             raise
         with self._changed:
             self._marks, self._marks_since = new, time.monotonic()
+        self._outages.note_success(None)
 
     def _take(self, marks: DeliveryMarks) -> None:
         """Begin to read at a mark."""
@@ -396,25 +408,17 @@ class Courier:
             self._marks = self._delivered = self._read_to = None
             self._entries.clear()
 
-    def _fail(self, why: str) -> None:
-        """Report the first failure of a row, and wait before the next try."""
+    def _fail(self, why: str, target: str | None = None) -> None:
+        """Count a failed try, and wait before the next one."""
         self._count(self._notification.name, failed=1)
-        self._failures += 1
-        if why != self._why and (not self._why or self._failures == 1):
-            self._report(CourierReport(receiver=self._notification.name, why=why))
-        self._why = why
-        self._not_before = time.monotonic() + self._timing.backoff(self._failures)
+        self._outages.note_failure(target, why)
 
     def _note_sent(self, done: Sequence[Notice]) -> None:
-        """Count what was told, and report that a receiver works again."""
+        """Count what was told, and drop it where no mark says so."""
         self._count(self._notification.name, sent=len(done))
         told = {id(notice) for notice in done}
         with self._changed:
             self._live = deque((item for item in self._live if id(item[1]) not in told), maxlen=_MOST_LIVE)
-        if done:
-            why, tries, self._why, self._failures = self._why, self._failures, "", 0
-            if why:
-                self._report(CourierReport(receiver=self._notification.name, why="", tries=tries))
 
     # What waits, with the lock held.
 
@@ -428,11 +432,21 @@ class Courier:
             ordered.append(notice)
         return list(wanted(self._notification, (*ordered, *live)))
 
+    def _untaken(self, notice: Notice) -> list[str]:
+        """Return the targets that have yet to take an event."""
+        return [target for target in self._sender.targets(notice) if (notice.id, target) not in self._taken]
+
+    def _queued(self) -> list[tuple[float, Notice]]:
+        """Return what waits, wanted or not, with the moment since when."""
+        return [*((entry.queued, entry.notice) for entry in self._entries if entry.notice is not None), *self._live]
+
     def _is_wanted(self, notice: Notice | None) -> bool:
         return notice is not None and any(True for _ in wanted(self._notification, (notice,)))
 
 
 def _split(entries: Sequence[_Entry], doubt: CommitId | None) -> tuple[Sequence[_Entry], Sequence[_Entry]]:
-    """Divide entries at the last one that another sender may have told; none was where it is not among them."""
-    position = next((index + 1 for index, entry in enumerate(entries) if entry.commit == doubt), 0)
+    """Divide entries at the last one that another sender may have told: all are such where that one is not read yet."""
+    if doubt is None:
+        return (), entries
+    position = next((index + 1 for index, entry in enumerate(entries) if entry.commit == doubt), len(entries))
     return entries[:position], entries[position:]

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 import structlog
 
-from reconciler.adapters.notification.courier import Backlog, Courier, CourierReport, CourierTiming, DeliveryCount
+from reconciler.adapters.notification.courier import Backlog, Courier, CourierTiming, DeliveryCount
+from reconciler.adapters.notification.outages import CourierReport
 from reconciler.adapters.notification.sender import Sender
-from reconciler.core.notification.conditions import FleetConditions, changes
+from reconciler.core.decide.state.pass_input import PassInput
+from reconciler.core.notification.conditions import FleetConditions, changes, conditions
 from reconciler.core.notification.notices import live_notice
 from reconciler.errors import OverspillError
 from reconciler.model.events.event import Event, Push
@@ -63,7 +65,7 @@ class Couriers:
         self._desired: Desired | None = None
         self._unread: str = ""
         self._began = time.monotonic()
-        self._standing: FleetConditions = {}
+        self._standing: FleetConditions | None = None  # unknown: what stands by then is no news
 
     def follow(self, desired: Desired, tip: CommitId | None) -> None:
         """Take in the Notifications in force, and the output branch up to its tip; never waits for a receiver."""
@@ -85,10 +87,11 @@ class Couriers:
         live = tuple(live_notice(event) for event in events if event.commit is None and event.workload is not None)
         self._tell_live(live)
 
-    def compare(self, standing: FleetConditions, at: datetime) -> None:
-        """Tell of what has begun or ended to stand since the pass before."""
-        before, self._standing = self._standing, standing
-        self._tell_live(tuple(changes(before, standing, at)))
+    def compare(self, inputs: PassInput) -> None:
+        """Tell of what has begun or ended to stand since the pass before; it is not worked out for no receiver."""
+        before, self._standing = self._standing, conditions(inputs) if self._couriers else None
+        if before is not None and self._standing is not None:
+            self._tell_live(tuple(changes(before, self._standing, inputs.now)))
 
     def backlogs(self) -> tuple[Backlog, ...]:
         """Return what waits for each receiver, from any thread."""

@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from reconciler.adapters.notification.sender import NotTaken
-from reconciler.core.notification.kubernetes_event import event_targets, is_current
+from reconciler.adapters.notification.sender import ONLY, NotTaken
+from reconciler.core.notification.kubernetes_event import LIFETIME, event_targets, is_current
 from reconciler.core.notification.message import Uncertain
 from reconciler.errors import Transient
 from reconciler.model.events.notice import Notice
-from reconciler.model.ids import ClusterName
 from reconciler.model.policy import Desired
+from reconciler.model.units import format_duration
 from reconciler.ports import Clock
 
 
 class KubernetesSender:
-    """Writes Events with the daemon's own logins; `remark` is told once of a cluster that takes none."""
+    """Writes Events with the daemon's own logins; a target is a cluster, and `remark` is told once if it takes none."""
 
     def __init__(
         self,
@@ -32,23 +32,32 @@ class KubernetesSender:
         self._remark = remark
         self._clock = clock
         self._timeout = timeout
-        self._told: set[tuple[ClusterName, str]] = set()
+        self._told: set[tuple[str, str]] = set()
 
     def ready(self) -> None:
         """Do nothing: only a try shows whether a login works."""
 
-    def send(self, notices: Sequence[Notice], _uncertain: Uncertain | None = None) -> None:
-        """Write the Events of notices. Raises NotTaken where a cluster does not answer."""
+    def targets(self, notice: Notice) -> Sequence[str]:
+        """Name the clusters with the object of a notice; `ONLY` where nothing is to be written, or not any more."""
+        if not is_current(notice, self._clock.now()):
+            return (ONLY,)
+        return [target.cluster for target in event_targets(notice, self._desired)] or (ONLY,)
+
+    def send(self, target: str, notices: Sequence[Notice], _uncertain: Uncertain | None = None) -> None:
+        """Write the Events of notices in one cluster. Raises NotTaken where it does not answer."""
         from reconciler.adapters.kube.events import create_event  # noqa: PLC0415 - slow to import, and for few fleets
 
-        for notice in notices:
-            if not is_current(notice, self._clock.now()):
-                continue
-            for target in event_targets(notice, self._desired):
-                try:
-                    why = create_event(self._kubeconfig, notice, target, patience=self._timeout)
-                except Transient as error:
-                    raise NotTaken(str(error)) from error
-                if why and (target.cluster, why) not in self._told:
-                    self._told.add((target.cluster, why))
-                    self._remark(f"cluster {target.cluster} takes no Event: {why}")
+        places = (
+            (notice, place)
+            for notice in notices
+            for place in event_targets(notice, self._desired)
+            if place.cluster == target
+        )
+        for notice, place in places:
+            try:
+                why = create_event(self._kubeconfig, notice, place, patience=self._timeout)
+            except Transient as error:
+                raise NotTaken(f"{error} (Events of more than {format_duration(LIFETIME)} ago are left out)") from error
+            if why and (target, why) not in self._told:
+                self._told.add((target, why))
+                self._remark(f"cluster {target} takes no Event: {why}")

@@ -13,6 +13,9 @@ from reconciler.model.events.notice import Notice
 VARIABLE = f"{PREFIX}NOTIFICATION_SECRETS"
 _MOST_BYTES = 64 << 10
 
+ONLY = ""
+"""The target of a receiver that has but one."""
+
 
 class NotTaken(Exception):  # noqa: N818 - an answer, not a fault
     """The receiver has not taken it; the text says why, without the address and without a secret."""
@@ -25,12 +28,24 @@ class Sender(Protocol):
         """Do what needs no receiver, such as reading its secret. Raises NotTaken where nothing could be sent."""
         ...
 
-    def send(self, notices: Sequence[Notice], uncertain: Uncertain | None = None) -> None:
-        """Tell of notices; raises NotTaken where the receiver has taken none of them.
+    def targets(self, notice: Notice) -> Sequence[str]:
+        """Name where a notice is sent to, at least one: clusters for Kubernetes Events, `ONLY` for the others."""
+        ...
+
+    def send(self, target: str, notices: Sequence[Notice], uncertain: Uncertain | None = None, /) -> None:
+        """Tell a target of notices; raises NotTaken where it has taken none of them.
 
         A receiver that knows repeated events gets one notice at a time.
         """
         ...
+
+
+class SingleTarget:
+    """What senders to one place share."""
+
+    def targets(self, _notice: Notice) -> Sequence[str]:
+        """Name the only target."""
+        return (ONLY,)
 
 
 class Secrets:

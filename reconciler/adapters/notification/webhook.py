@@ -4,30 +4,37 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from reconciler.adapters.notification.sender import NotTaken
+from reconciler.adapters.notification.sender import NotTaken, SingleTarget
 from reconciler.core.notification import cloud_event
 from reconciler.core.notification.message import Uncertain
+from reconciler.core.schema.urls import is_own_machine
 from reconciler.errors import InvalidInput
 from reconciler.http_client import HttpClient, NoAnswer
 from reconciler.model.events.notice import Notice
 from reconciler.ports import Clock
 
 
-class WebhookSender:
-    """Sends to one address; `secret` reads what signs, and `timeout` is in seconds."""
+class WebhookSender(SingleTarget):
+    """Sends to one address; `secret` reads what signs, and `timeout` is in seconds.
 
-    def __init__(self, url: str, secret: Callable[[], str], *, fleet: str, clock: Clock, timeout: float) -> None:
+    One that is `confined` is sent to no address that only the daemon can reach.
+    """
+
+    def __init__(
+        self, url: str, secret: Callable[[], str], *, fleet: str, clock: Clock, timeout: float, confined: bool = False
+    ) -> None:
         self._url = url
         self._secret = secret
         self._fleet = fleet
         self._clock = clock
         self._timeout = timeout
+        self._refuse = _refuse_own_machine if confined else None
 
     def ready(self) -> None:
         """Read the secret. Raises NotTaken."""
         self._secret()
 
-    def send(self, notices: Sequence[Notice], _uncertain: Uncertain | None = None) -> None:
+    def send(self, _target: str, notices: Sequence[Notice], _uncertain: Uncertain | None = None) -> None:
         """Send notices in order. Raises NotTaken."""
         secret = self._secret()
         try:
@@ -44,7 +51,7 @@ class WebhookSender:
         except ValueError as error:
             raise NotTaken(f"its secret cannot be used: {error}") from error
         try:
-            answer = http.send("POST", self._url, headers=headers, body=body, limit=0)
+            answer = http.send("POST", self._url, headers=headers, body=body, limit=0, refuse=self._refuse)
         except NoAnswer as error:
             raise NotTaken(str(error)) from error
         match answer.status // 100:
@@ -56,3 +63,9 @@ class WebhookSender:
                 raise NotTaken(f"it answers {answer.status} (is its secret the one that the receiver has?)")
             case _:
                 raise NotTaken(f"it answers {answer.status}")
+
+
+def _refuse_own_machine(address: str) -> str:
+    if not is_own_machine(address):
+        return ""
+    return f"its name leads to {address}, the daemon's own machine or link, which is not for a workspace to call"

@@ -76,12 +76,16 @@ def test(settings: Settings, name: str) -> None:
             raise InvalidInput(f"notify test: the fleet repository has no Notification {name!r} ({hint})")
         sender = app.sender(settings, notification, desired, remarks.append)
         notice = _notice(notification, desired, decision.tips.source, world.clock.now())
-        try:
-            sender.send((notice,))
-        except NotTaken as error:
-            raise InvalidInput(f"notify test: {name} was not told: {error}") from error
+        failures: list[str] = []
+        for target in sender.targets(notice):
+            try:
+                sender.send(target, (notice,))
+            except NotTaken as error:
+                failures.append(str(error))
     for remark in remarks:
         printing.warn(remark)
+    if failures:
+        raise InvalidInput(f"notify test: {name} was not told: {'; '.join(failures)}")
     if remarks:
         raise InvalidInput(f"notify test: {name} was not told everywhere")
     printing.sentence(f"{name} ({_shown(notification.receiver)}) has taken a test event.")

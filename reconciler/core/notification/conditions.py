@@ -53,8 +53,9 @@ def conditions(inputs: PassInput) -> FleetConditions:
     for owner, states in budgets.workspaces.items():
         standing |= _budgets(states, (owner,))
     for policy, states in budgets.policies.items():
-        governed = {workload.workspace for workload, one in desired.policies.items() if one.name == policy}
-        standing |= _budgets(states, tuple(sorted(governed)))
+        if any(state.is_used_up or state.is_nearly_used_up for state in states):  # else all workloads are for nothing
+            governed = {workload.workspace for workload, one in desired.policies.items() if one.name == policy}
+            standing |= _budgets(states, tuple(sorted(governed)))
     return standing
 
 

@@ -70,6 +70,19 @@ def _webhook(address: str) -> str:
     return address
 
 
+def is_own_machine(host: str) -> bool:
+    """Tell whether a host is this machine or on its own link, by name or by address; no name server is asked."""
+    name = host.rstrip(".").lower()
+    if name == "localhost" or name.endswith(".localhost"):
+        return True
+    try:
+        address = ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    address = getattr(address, "ipv4_mapped", None) or address
+    return address.is_loopback or address.is_link_local or address.is_unspecified
+
+
 GitAddress = Annotated[str, AfterValidator(_fetched_by_git)]
 ChartAddress = Annotated[str, AfterValidator(_chart_repository)]
 WebhookAddress = Annotated[str, AfterValidator(_webhook)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from reconciler.model.backoff import backoff
+from reconciler.backoff import backoff
 
 
 def test_back_off_doubles_up_to_its_bound_and_is_jittered_over_its_upper_half() -> None:

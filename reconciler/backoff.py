@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import random
+from dataclasses import dataclass
+
 _MOST_DOUBLINGS = 30
 """2**30 times anything is beyond every bound, and a month of failures must not overflow a float."""
 
@@ -15,3 +18,18 @@ def backoff(failures: int, *, first: float, longest: float, luck: float) -> floa
     """
     span = min(longest, first * 2.0 ** min(failures - 1, _MOST_DOUBLINGS))
     return span * (1 + luck) / 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Backoff:
+    """The bounds of a back-off, in seconds: what the timings of different callers have in common."""
+
+    first_backoff: float
+    """After a first failure."""
+    longest_backoff: float
+    """However many follow."""
+
+    def backoff(self, failures: int) -> float:
+        """Draw the wait in seconds after so many failures in a row."""
+        luck = random.random()  # noqa: S311 - spreads load, keeps no secret
+        return backoff(failures, first=self.first_backoff, longest=self.longest_backoff, luck=luck)

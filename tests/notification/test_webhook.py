@@ -1,0 +1,47 @@
+"""A webhook of a workspace leads to no address that only the daemon can reach, whatever its name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from reconciler.adapters.clock import SystemClock
+from reconciler.adapters.notification.sender import ONLY, NotTaken
+from reconciler.adapters.notification.webhook import WebhookSender
+from reconciler.core.notification.notices import live_notice
+from reconciler.model.events.event import Event
+from reconciler.model.events.event_kind import EventKind
+from tests.fakes.event_receiver import SECRET, Receiver, receiving
+
+
+@pytest.fixture
+def receiver(monkeypatch: pytest.MonkeyPatch) -> Iterator[Receiver]:
+    for name in ("HTTP_PROXY", "ALL_PROXY", "NO_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.lower(), raising=False)
+    with receiving() as receiver:
+        yield receiver
+
+
+def send(url: str, *, confined: bool) -> None:
+    event = Event(kind=EventKind.CLUSTER_LOST, at=SystemClock().now(), line="worker-2 is lost")
+    sender = WebhookSender(url, lambda: SECRET, fleet="demo", clock=SystemClock(), timeout=20, confined=confined)
+    sender.send(ONLY, (live_notice(event),))
+
+
+def test_name_that_leads_to_the_daemons_own_machine_is_refused_for_a_workspace(receiver: Receiver) -> None:
+    named = receiver.url.replace("127.0.0.1", "localhost")
+    with pytest.raises(NotTaken, match=r"its name leads to 127\.0\.0\.1, the daemon's own machine or link"):
+        send(named, confined=True)
+    assert receiver.requests == []
+    send(named, confined=False)
+    assert len(receiver.taken) == 1
+
+
+def test_proxy_on_the_daemons_own_machine_is_used_for_a_workspace_too(
+    receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HTTP_PROXY", receiver.url.removesuffix("/events"))
+    send("http://hooks.default.svc/events", confined=True)
+    assert [request.path for request in receiver.taken] == ["http://hooks.default.svc/events"]
