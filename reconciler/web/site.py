@@ -7,6 +7,7 @@ from asyncio import timeout
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from http import HTTPStatus
 from typing import Any
 from urllib.parse import parse_qsl, quote, urlencode
@@ -474,16 +475,12 @@ def _add_assets(routes: APIRouter, site: Site) -> None:
 
     @routes.get("/events")
     async def events(request: Request) -> Response:
-        await run_in_threadpool(site.door.enter, request)
-        if site.live.is_full:
+        visit = await run_in_threadpool(site.door.enter, request)
+        if not site.live.has_room(visit.caller):
             raise HttpError(HTTPStatus.SERVICE_UNAVAILABLE, "too many pages are open", headers={"Retry-After": "30"})
-
-        def stays() -> bool:
-            try:
-                site.door.enter(request)
-            except (SignInNeeded, HttpError):
-                return False
-            return True
-
         headers = {**HEADERS, "Cache-Control": "no-store", "X-Accel-Buffering": "no"}
-        return StreamingResponse(site.live.stream(stays=stays), media_type="text/event-stream", headers=headers)
+        return StreamingResponse(
+            site.live.stream(visit.caller, stays=partial(site.door.stays, request)),
+            media_type="text/event-stream",
+            headers=headers,
+        )
