@@ -53,6 +53,8 @@ _VIEWS = (
 _COMMIT = re.compile(r"[0-9a-f]{7,64}")
 _MOST_FIND = 100
 _FORM_SECONDS = 10
+_PASSING = frozenset({HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE})
+"""Errors after which the same page is asked for again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,7 +99,7 @@ class Site:
             "message": error.message,
             "hint": error.hint,
             "problems": [str(problem) for problem in error.problems],
-            "address": _address(request),
+            "again": _address(request) if request.method == "GET" and error.status in _PASSING else "",
         }
         return self.pages.render("error.html", values, error.status, error.headers)
 
@@ -255,7 +257,7 @@ def _add_past_views(routes: APIRouter, site: Site) -> None:
         span = span if span in timeline.SPANS else "6h"
         moment = site.clock.now()
         at = at if _COMMIT.fullmatch(at) else ""
-        log = _log(site, at)
+        log = _log(site, viewer, at)
         view = timeline.timeline_view(viewer, log, moment, span=span, at=at, workload=_found(workload))
         values = {
             "view": view,
@@ -272,7 +274,7 @@ def _add_past_views(routes: APIRouter, site: Site) -> None:
         visit = site.door.enter(request)
         viewer = site.viewer(visit)
         try:
-            answer = site.branch.costs(money.first_month(site.clock.now()))
+            answer = site.branch.costs(visit.caller, money.first_month(site.clock.now()))
         except Conflict as error:
             raise HttpError(
                 HTTPStatus.SERVICE_UNAVAILABLE,
@@ -320,17 +322,17 @@ def _query(given: Mapping[str, str], changes: Mapping[str, str]) -> str:
     return urlencode({name: value for name, value in {**given, **changes}.items() if value})
 
 
-def _log(site: Site, commit: str = "") -> RecentCommits:
+def _log(site: Site, viewer: Viewer, commit: str = "") -> RecentCommits:
     """Return the log of the last two weeks; of all that is kept where it does not hold a commit."""
-    log = site.branch.log(site.clock.now() - 2 * max(timeline.SPANS.values()), timeline.MOST_COMMITS)
+    log = site.branch.log(viewer.caller, site.clock.now() - 2 * max(timeline.SPANS.values()), timeline.MOST_COMMITS)
     if commit and why.find_commit(log.commits, commit) is None:
-        return site.branch.log(_EVER, _DEEP)
+        return site.branch.log(viewer.caller, _EVER, _DEEP)
     return log
 
 
 def _commit(site: Site, viewer: Viewer, text: str) -> why.WhyCommit:
     text = text if _COMMIT.fullmatch(text) else ""
-    log = _log(site, text)
+    log = _log(site, viewer, text)
     commit = why.find_commit(log.commits, text)
     if commit is None or not why.may_see_commit(viewer, commit):
         raise HttpError(
@@ -343,7 +345,7 @@ def _commit(site: Site, viewer: Viewer, text: str) -> why.WhyCommit:
 
 def _recent(site: Site, viewer: Viewer) -> tuple[tuple[str, Any, str], ...]:
     """List the newest commits that a viewer may see."""
-    log = _log(site)
+    log = _log(site, viewer)
     visible = (commit for commit in log.commits if why.may_see_commit(viewer, commit))
     pairs = zip(visible, range(_RECENT), strict=False)
     return tuple((str(commit.id), commit.at, viewer.say(commit.subject)) for commit, _ in pairs)

@@ -5,13 +5,17 @@ from __future__ import annotations
 import threading
 import urllib.request
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 
 from reconciler.access.rights import AccessRole, Caller
+from reconciler.daemon.answers.history import HistorySelection
+from reconciler.daemon.snapshot import Snapshot
 from reconciler.model.capacity import Observed
 from reconciler.model.ids import TemplateName, WorkloadId
 from reconciler.web.lab import LabReports
@@ -145,6 +149,36 @@ def test_money_is_told_by_workspace_workload_cluster_and_month_against_its_budge
     assert "Now, an hour 9.00 $" in text
     assert "workspace llm" in text
     assert "100.00 $" in text
+
+
+def test_caller_has_one_page_at_a_time_that_is_read_from_git(running: Daemon, browser: Browser) -> None:
+    begun, go_on = threading.Event(), threading.Event()
+
+    def select(_: Snapshot) -> HistorySelection:
+        begun.set()
+        assert go_on.wait(60)
+        return HistorySelection(limit=1)
+
+    other = signed_in(running, EDITOR)
+    views = ("/time", "/why", "/why?commit=0123456", "/money")
+    with ThreadPoolExecutor(max_workers=6) as pool:
+        first = pool.submit(running.answers.history, select)
+        assert begun.wait(60)
+        beside = pool.submit(other.get, "/money")
+        refused = None
+        while refused is None and first.running():  # on a busy machine one may give up before the next one comes
+            calls = [pool.submit(browser.get, path) for path in views]
+            answers = (call.result() for call in as_completed(calls, 60))
+            refused = next((answer for answer in answers if answer.status == 429), None)
+        go_on.set()
+    assert first.exception() is None
+    assert beside.result().status != 429
+    assert refused is not None
+    assert "Another question of yours is being answered. Try again in 2 s. Try again" in refused.text
+    assert refused.headers["retry-after"] == "2"
+    assert refused.headers["content-type"].startswith("text/html")
+    assert {urlsplit(link).path for link in refused.page.links()} <= {"/", "/time", "/why", "/money"}
+    assert len(refused.page.links()) == 2
 
 
 def test_months_are_added_up_from_the_first_of_the_third() -> None:
