@@ -21,6 +21,7 @@ from reconciler.model.ids import TemplateName, WorkloadId
 from reconciler.web.lab import LabReports
 from reconciler.web.money import first_month
 from reconciler.web.now import NowIndex, now_view
+from reconciler.web.pages import Assets, Pages
 from reconciler.web.paging import page_of
 from reconciler.web.timeline import SPANS
 from reconciler.web.viewer import Viewer
@@ -231,6 +232,15 @@ def test_viewer_of_a_workspace_sees_it_without_actions(shared: Daemon) -> None:
     page = signed_in(shared, EDITOR).get("/").page
     assert "llm/vllm" in page.text
     assert not [link for link in page.links() if link.startswith("/do/revert")]
+
+
+def test_backticks_of_a_hint_are_shown_as_code_and_what_stands_between_them_stays_text(visitor: Browser) -> None:
+    answer = visitor.get("/why?commit=0123456789abcdef")
+    assert b"<code>git log</code> of the branch lists them" in answer.body.lower()
+    values = {"phrase": "No", "message": "try `<b>&` or `", "hint": "", "problems": ["`a` and `b`"], "again": ""}
+    body = bytes(Pages(Assets()).render("error.html", values).body)
+    assert b"Try <code>&lt;b&gt;&amp;</code> or `." in body
+    assert b"<code>a</code> and <code>b</code>" in body
 
 
 def test_page_makes_the_rows_that_it_shows_and_no_others() -> None:
