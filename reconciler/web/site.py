@@ -81,7 +81,7 @@ class Site:
     ) -> Response:
         """Answer with a view."""
         common = {
-            "views": _VIEWS,
+            "views": [view for view in _VIEWS if view[0] != "lab" or _sees_lab(visit)],
             "current": template.partition(".")[0],
             "caller": visit.caller,
             "csrf": visit.session.csrf,
@@ -286,13 +286,13 @@ def _add_past_views(routes: APIRouter, site: Site) -> None:
     @routes.get("/lab")
     def lab_page(request: Request) -> Response:
         visit = site.door.enter(request)
-        _refuse_to_some(visit)
+        _require_lab(visit)
         values = {"reports": site.reports.all(), "directory": site.reports.directory}
         return site.show(request, visit, "lab.html", values)
 
     @routes.get("/lab/{name}")
     def lab_report(request: Request, name: str) -> Response:
-        _refuse_to_some(site.door.enter(request))
+        _require_lab(site.door.enter(request))
         content = site.reports.read(name)
         if content is None:
             raise HttpError(HTTPStatus.NOT_FOUND, "there is no such report", hint="the page of the lab lists them")
@@ -307,9 +307,13 @@ _DEEP = 20_000
 _RECENT = 40
 
 
-def _refuse_to_some(visit: Visit) -> None:
-    """Refuse a report to those who do not see all workspaces: it tells of all that were recorded."""
-    if EVERYWHERE not in visit.caller.roles:
+def _sees_lab(visit: Visit) -> bool:
+    """Tell whether somebody sees the lab's reports: they tell of all workspaces that were recorded."""
+    return EVERYWHERE in visit.caller.roles
+
+
+def _require_lab(visit: Visit) -> None:
+    if not _sees_lab(visit):
         raise HttpError(
             HTTPStatus.FORBIDDEN,
             "the lab's reports tell of all workspaces",

@@ -203,8 +203,13 @@ def test_lab_lists_reports_and_shows_each_where_it_may_do_nothing(tmp_path: Path
             assert browser.get(f"/lab/{name}").status == 404
 
 
-def test_lab_is_for_those_who_see_all_workspaces(shared: Daemon) -> None:
+def test_lab_is_for_those_who_see_all_workspaces_and_no_link_leads_others_there(
+    shared: Daemon, visitor: Browser
+) -> None:
     browser = signed_in(shared, VIEWER)
+    assert "/lab" in visitor.get("/").page.links()
+    assert "/lab" not in browser.get("/").page.links()
+    assert "/money" in browser.get("/").page.links()
     assert browser.get("/lab").status == 403
     assert browser.get("/lab/owners.html").status == 403
 
