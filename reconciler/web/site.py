@@ -33,7 +33,9 @@ from reconciler.errors import Conflict, Transient
 from reconciler.model.ids import WorkspaceName
 from reconciler.ports import Clock
 from reconciler.text.gpu_cells import GpuUse
-from reconciler.web import actions, clusters, money, now, timeline, why
+from reconciler.web import clusters, money, now, timeline, why
+from reconciler.web.actions.action import Desk
+from reconciler.web.actions.action_page import action_page, commit_of, order_of
 from reconciler.web.branch_cache import BranchCache
 from reconciler.web.door import CALLBACK, Door, SignInNeeded, Visit, safe_target
 from reconciler.web.lab import LabReports
@@ -69,7 +71,7 @@ class Site:
     live: LiveStreams
     reports: LabReports
     branch: BranchCache
-    desk: actions.Desk
+    desk: Desk
     index: SnapshotCache[now.NowIndex]
 
     def viewer(self, visit: Visit) -> Viewer:
@@ -126,7 +128,7 @@ def install(
         live=LiveStreams(backend.latest),
         reports=reports or LabReports(None),
         branch=BranchCache(backend.answers, backend.latest, clock),
-        desk=actions.Desk(backend=backend, busy=OneAtATime()),
+        desk=Desk(backend=backend, busy=OneAtATime()),
         index=SnapshotCache(now.NowIndex.of),
     )
     page_route = _page_route(site)
@@ -364,7 +366,7 @@ def _add_actions(routes: APIRouter, site: Site) -> None:
         visit = site.door.enter(request)
         viewer = site.viewer(visit)
         given = dict(request.query_params)
-        page = actions.action_page(name, viewer, given, site.desk, _back(given))
+        page = action_page(name, viewer, given, site.desk, _back(given))
         return site.show(request, visit, "action.html", {"page": page})
 
     @routes.post("/do/{name}")
@@ -373,9 +375,9 @@ def _add_actions(routes: APIRouter, site: Site) -> None:
         given = await _form(request)
         site.door.check_form(request, visit.session, given.pop("csrf", ""))
         viewer = await run_in_threadpool(site.viewer, visit)
-        order = await run_in_threadpool(actions.order_of, name, viewer, given, site.desk)
+        order = await run_in_threadpool(order_of, name, viewer, given, site.desk)
         result = await orders.execute(site.backend.queue, order)
-        commit = actions.commit_of(result)
+        commit = commit_of(result)
         where = f"/why?{urlencode({'commit': commit, 'done': '1'})}" if commit else "/"
         return RedirectResponse(where, HTTPStatus.SEE_OTHER, headers=dict(HEADERS))
 
