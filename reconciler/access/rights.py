@@ -56,6 +56,11 @@ class Caller:
     roles: Roles = field(default_factory=dict)
     kind: Literal["token", "oidc"]
 
+    @property
+    def key(self) -> tuple[str, str]:
+        """What tells a caller from all others, for bounds on each."""
+        return self.kind, self.name
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Token:

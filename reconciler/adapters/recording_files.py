@@ -20,7 +20,7 @@ from reconciler import __version__
 from reconciler.adapters import operating_system
 from reconciler.core.recording.documents import Operation
 from reconciler.core.recording.json_patch import patched
-from reconciler.core.recording.pass_record import RECORD, PassRecord, read_record
+from reconciler.core.recording.pass_record import OUTLINE, RECORD, PassRecord, read_record
 from reconciler.errors import InvalidInput, Problem, Severity
 from reconciler.model.workload import Json
 from reconciler.ports import Recording
@@ -177,6 +177,25 @@ def read_recording(place: Path) -> Iterator[PassRecord | Problem]:
         raise InvalidInput(f"reading the recording: {place} holds none (try the directory of `overspill run --record`)")
     for path in files:
         yield from _read_file(path)
+
+
+def outlined_recording(path: Path) -> Iterator[Json | Problem]:
+    """Yield the lines of a file of a recording without the content of manifests and charts.
+
+    Of a broken file come the lines before the damage, and the problem.
+    """
+    last: PassRecord | None = None
+    for record in _read_file(path):
+        if isinstance(record, Problem):
+            yield record
+        elif last is None:
+            yield {"overspill": __version__, "format": FORMAT, "pass": OUTLINE.encode(record)}
+            last = record
+        else:
+            operations: list[Operation] = []
+            OUTLINE.difference(last, record, "", operations)
+            yield {"patch": operations}
+            last = record
 
 
 def _read_file(path: Path) -> Iterator[PassRecord | Problem]:

@@ -11,8 +11,7 @@ from reconciler.adapters.pushed_observations import PushedObservations
 from reconciler.adapters.traces import Traces
 from reconciler.api import egs_openapi, page, refusal
 from reconciler.api.backend import Backend
-from reconciler.api.call_metrics import CallMetrics
-from reconciler.api.call_traces import CallTraces
+from reconciler.api.call_telemetry import CallMetrics, CallTraces
 from reconciler.api.request_id import RequestIds
 from reconciler.api.routes import (
     approvals,

@@ -27,21 +27,20 @@ class OneAtATime:
     @contextmanager
     def of(self, caller: Caller) -> Iterator[None]:
         """Raise HttpError 429 while another question of a caller is being answered."""
-        name = caller.kind, caller.name
         with self._lock:
-            if name in self._callers:
+            if caller.key in self._callers:
                 raise HttpError(
                     HTTPStatus.TOO_MANY_REQUESTS,
                     "another question of yours is being answered",
                     hint=f"try again in {_RETRY_AFTER} s",
                     headers={"Retry-After": str(_RETRY_AFTER)},
                 )
-            self._callers.add(name)
+            self._callers.add(caller.key)
         try:
             yield
         finally:
             with self._lock:
-                self._callers.discard(name)
+                self._callers.discard(caller.key)
 
 
 @contextmanager

@@ -61,7 +61,7 @@ class Door:
 
     def enter(self, request: Request) -> Visit:
         """Return who is signed in. Raises SignInNeeded, and HttpError as the API does."""
-        session = self._seal.open_session(request.cookies.get(self._cookie(request), ""), self._clock.now())
+        session = self._session(request)
         if session is None:
             raise SignInNeeded
         try:
@@ -70,6 +70,18 @@ class Door:
             if error.status is HTTPStatus.UNAUTHORIZED:
                 raise SignInNeeded from error
             raise
+
+    def stays(self, request: Request) -> bool:
+        """Tell whether whoever has entered is still signed in. It is no call, so many calls sign nobody out."""
+        session = self._session(request)
+        if session is None:
+            return False
+        if session.claims is not None and self.issuer is not None:
+            return self._callers.knows_claims(session.claims, self.issuer.client.id)
+        return self._callers.knows_token(session.token)
+
+    def _session(self, request: Request) -> Session | None:
+        return self._seal.open_session(request.cookies.get(self._cookie(request), ""), self._clock.now())
 
     def _caller(self, request: Request, session: Session) -> Caller:
         if session.claims is not None and self.issuer is not None:

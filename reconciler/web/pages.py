@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from hashlib import sha256
@@ -12,7 +13,7 @@ from typing import Any
 from fastapi import Response
 from fastapi.responses import HTMLResponse
 from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from reconciler.text.ages import format_age
 from reconciler.text.timestamps import format_time
@@ -46,6 +47,7 @@ ASSETS: Mapping[str, str] = {
 }
 """The files that a browser may load, by their names in addresses."""
 _NONE = "\N{EN DASH}"
+_CODE = re.compile(r"`([^`\n]+)`")
 _YEAR = 365 * 24 * 3600
 
 
@@ -87,6 +89,7 @@ class Pages:
         self._environment.filters |= {
             "age": format_age,
             "clock": _clock,
+            "code_spans": _code_spans,
             "moment": _moment,
             "iso": format_time,
             "dollars": lambda amount: f"{amount:,.2f} $",
@@ -105,6 +108,11 @@ class Pages:
         """Answer with a template. Nothing that a page shows is kept by a browser or on the way."""
         text = self._environment.get_template(name).render(values)
         return HTMLResponse(text, status, headers={**HEADERS, "Cache-Control": "no-store", **(headers or {})})
+
+
+def _code_spans(text: object) -> Markup:
+    """Write a reason, a condition or a hint, in which code stands between backticks as in Markdown."""
+    return Markup(_CODE.sub(r"<code>\1</code>", str(escape(text))))  # noqa: S704 - escaped before, code included
 
 
 def _moment(at: datetime, now: datetime | None = None) -> Markup:

@@ -7,6 +7,7 @@ from asyncio import timeout
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from http import HTTPStatus
 from typing import Any
 from urllib.parse import parse_qsl, quote, urlencode
@@ -32,7 +33,9 @@ from reconciler.errors import Conflict, Transient
 from reconciler.model.ids import WorkspaceName
 from reconciler.ports import Clock
 from reconciler.text.gpu_cells import GpuUse
-from reconciler.web import actions, clusters, money, now, timeline, why
+from reconciler.web import clusters, money, now, timeline, why
+from reconciler.web.actions.action import Desk
+from reconciler.web.actions.action_page import action_page, commit_of, order_of
 from reconciler.web.branch_cache import BranchCache
 from reconciler.web.door import CALLBACK, Door, SignInNeeded, Visit, safe_target
 from reconciler.web.lab import LabReports
@@ -52,6 +55,8 @@ _VIEWS = (
 _COMMIT = re.compile(r"[0-9a-f]{7,64}")
 _MOST_FIND = 100
 _FORM_SECONDS = 10
+_PASSING = frozenset({HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE})
+"""Errors after which the same page is asked for again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +71,7 @@ class Site:
     live: LiveStreams
     reports: LabReports
     branch: BranchCache
-    desk: actions.Desk
+    desk: Desk
     index: SnapshotCache[now.NowIndex]
 
     def viewer(self, visit: Visit) -> Viewer:
@@ -78,7 +83,7 @@ class Site:
     ) -> Response:
         """Answer with a view."""
         common = {
-            "views": _VIEWS,
+            "views": [view for view in _VIEWS if view[0] != "lab" or _sees_lab(visit)],
             "current": template.partition(".")[0],
             "caller": visit.caller,
             "csrf": visit.session.csrf,
@@ -96,7 +101,7 @@ class Site:
             "message": error.message,
             "hint": error.hint,
             "problems": [str(problem) for problem in error.problems],
-            "address": _address(request),
+            "again": _address(request) if request.method == "GET" and error.status in _PASSING else "",
         }
         return self.pages.render("error.html", values, error.status, error.headers)
 
@@ -123,7 +128,7 @@ def install(
         live=LiveStreams(backend.latest),
         reports=reports or LabReports(None),
         branch=BranchCache(backend.answers, backend.latest, clock),
-        desk=actions.Desk(backend=backend, busy=OneAtATime()),
+        desk=Desk(backend=backend, busy=OneAtATime()),
         index=SnapshotCache(now.NowIndex.of),
     )
     page_route = _page_route(site)
@@ -254,7 +259,7 @@ def _add_past_views(routes: APIRouter, site: Site) -> None:
         span = span if span in timeline.SPANS else "6h"
         moment = site.clock.now()
         at = at if _COMMIT.fullmatch(at) else ""
-        log = _log(site, at)
+        log = _log(site, viewer, at)
         view = timeline.timeline_view(viewer, log, moment, span=span, at=at, workload=_found(workload))
         values = {
             "view": view,
@@ -271,7 +276,7 @@ def _add_past_views(routes: APIRouter, site: Site) -> None:
         visit = site.door.enter(request)
         viewer = site.viewer(visit)
         try:
-            answer = site.branch.costs(money.first_month(site.clock.now()))
+            answer = site.branch.costs(visit.caller, money.first_month(site.clock.now()))
         except Conflict as error:
             raise HttpError(
                 HTTPStatus.SERVICE_UNAVAILABLE,
@@ -283,13 +288,13 @@ def _add_past_views(routes: APIRouter, site: Site) -> None:
     @routes.get("/lab")
     def lab_page(request: Request) -> Response:
         visit = site.door.enter(request)
-        _refuse_to_some(visit)
+        _require_lab(visit)
         values = {"reports": site.reports.all(), "directory": site.reports.directory}
         return site.show(request, visit, "lab.html", values)
 
     @routes.get("/lab/{name}")
     def lab_report(request: Request, name: str) -> Response:
-        _refuse_to_some(site.door.enter(request))
+        _require_lab(site.door.enter(request))
         content = site.reports.read(name)
         if content is None:
             raise HttpError(HTTPStatus.NOT_FOUND, "there is no such report", hint="the page of the lab lists them")
@@ -304,9 +309,13 @@ _DEEP = 20_000
 _RECENT = 40
 
 
-def _refuse_to_some(visit: Visit) -> None:
-    """Refuse a report to those who do not see all workspaces: it tells of all that were recorded."""
-    if EVERYWHERE not in visit.caller.roles:
+def _sees_lab(visit: Visit) -> bool:
+    """Tell whether somebody sees the lab's reports: they tell of all workspaces that were recorded."""
+    return EVERYWHERE in visit.caller.roles
+
+
+def _require_lab(visit: Visit) -> None:
+    if not _sees_lab(visit):
         raise HttpError(
             HTTPStatus.FORBIDDEN,
             "the lab's reports tell of all workspaces",
@@ -319,17 +328,17 @@ def _query(given: Mapping[str, str], changes: Mapping[str, str]) -> str:
     return urlencode({name: value for name, value in {**given, **changes}.items() if value})
 
 
-def _log(site: Site, commit: str = "") -> RecentCommits:
+def _log(site: Site, viewer: Viewer, commit: str = "") -> RecentCommits:
     """Return the log of the last two weeks; of all that is kept where it does not hold a commit."""
-    log = site.branch.log(site.clock.now() - 2 * max(timeline.SPANS.values()), timeline.MOST_COMMITS)
+    log = site.branch.log(viewer.caller, site.clock.now() - 2 * max(timeline.SPANS.values()), timeline.MOST_COMMITS)
     if commit and why.find_commit(log.commits, commit) is None:
-        return site.branch.log(_EVER, _DEEP)
+        return site.branch.log(viewer.caller, _EVER, _DEEP)
     return log
 
 
 def _commit(site: Site, viewer: Viewer, text: str) -> why.WhyCommit:
     text = text if _COMMIT.fullmatch(text) else ""
-    log = _log(site, text)
+    log = _log(site, viewer, text)
     commit = why.find_commit(log.commits, text)
     if commit is None or not why.may_see_commit(viewer, commit):
         raise HttpError(
@@ -342,7 +351,7 @@ def _commit(site: Site, viewer: Viewer, text: str) -> why.WhyCommit:
 
 def _recent(site: Site, viewer: Viewer) -> tuple[tuple[str, Any, str], ...]:
     """List the newest commits that a viewer may see."""
-    log = _log(site)
+    log = _log(site, viewer)
     visible = (commit for commit in log.commits if why.may_see_commit(viewer, commit))
     pairs = zip(visible, range(_RECENT), strict=False)
     return tuple((str(commit.id), commit.at, viewer.say(commit.subject)) for commit, _ in pairs)
@@ -357,7 +366,7 @@ def _add_actions(routes: APIRouter, site: Site) -> None:
         visit = site.door.enter(request)
         viewer = site.viewer(visit)
         given = dict(request.query_params)
-        page = actions.action_page(name, viewer, given, site.desk, _back(given))
+        page = action_page(name, viewer, given, site.desk, _back(given))
         return site.show(request, visit, "action.html", {"page": page})
 
     @routes.post("/do/{name}")
@@ -366,9 +375,9 @@ def _add_actions(routes: APIRouter, site: Site) -> None:
         given = await _form(request)
         site.door.check_form(request, visit.session, given.pop("csrf", ""))
         viewer = await run_in_threadpool(site.viewer, visit)
-        order = await run_in_threadpool(actions.order_of, name, viewer, given, site.desk)
+        order = await run_in_threadpool(order_of, name, viewer, given, site.desk)
         result = await orders.execute(site.backend.queue, order)
-        commit = actions.commit_of(result)
+        commit = commit_of(result)
         where = f"/why?{urlencode({'commit': commit, 'done': '1'})}" if commit else "/"
         return RedirectResponse(where, HTTPStatus.SEE_OTHER, headers=dict(HEADERS))
 
@@ -474,16 +483,12 @@ def _add_assets(routes: APIRouter, site: Site) -> None:
 
     @routes.get("/events")
     async def events(request: Request) -> Response:
-        await run_in_threadpool(site.door.enter, request)
-        if site.live.is_full:
+        visit = await run_in_threadpool(site.door.enter, request)
+        if not site.live.has_room(visit.caller):
             raise HttpError(HTTPStatus.SERVICE_UNAVAILABLE, "too many pages are open", headers={"Retry-After": "30"})
-
-        def stays() -> bool:
-            try:
-                site.door.enter(request)
-            except (SignInNeeded, HttpError):
-                return False
-            return True
-
         headers = {**HEADERS, "Cache-Control": "no-store", "X-Accel-Buffering": "no"}
-        return StreamingResponse(site.live.stream(stays=stays), media_type="text/event-stream", headers=headers)
+        return StreamingResponse(
+            site.live.stream(visit.caller, stays=partial(site.door.stays, request)),
+            media_type="text/event-stream",
+            headers=headers,
+        )

@@ -182,6 +182,7 @@ _FACTS: Mapping[Trailer, str] = {
     Trailer.ACTION: "What it does",
     Trailer.PLACEMENT: "Placement",
     Trailer.REQUEST: "Request",
+    Trailer.PROPOSAL: "Proposal",
     Trailer.CLUSTER: "Cluster",
     Trailer.SUBSET: "Subset",
     Trailer.EXPIRES: "Ends at",
@@ -203,7 +204,8 @@ def find_commit(commits: Sequence[LoggedCommit], text: str) -> LoggedCommit | No
 
 def may_see_commit(viewer: Viewer, commit: LoggedCommit) -> bool:
     """Tell whether a commit is of a workspace that a viewer may see; one that is of none is for who sees all."""
-    owner = (Trailer.PLACEMENT.read(commit) or Trailer.REQUEST.read(commit)).partition("/")[0]
+    names = (trailer.read(commit) for trailer in (Trailer.PLACEMENT, Trailer.REQUEST, Trailer.PROPOSAL))
+    owner = next(filter(None, names), "").partition("/")[0]
     return viewer.sees_all or (owner != "" and viewer.may_see(WorkspaceName(owner)))
 
 

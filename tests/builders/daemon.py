@@ -76,8 +76,8 @@ FILES = {
 
 
 # Put together here, so that no scanner takes this file for a leak.
-OWNER, EDITOR, VIEWER, STRANGER, NAMELESS = (
-    "ovs_" + letters * 10 + "xyz" for letters in ("Ab3-", "Cd4_", "Ef5g", "Gh6i", "Ij7k")
+OWNER, EDITOR, VIEWER, STRANGER, NAMELESS, LLM_OWNER, ABC_OWNER = (
+    "ovs_" + letters * 10 + "xyz" for letters in ("Ab3-", "Cd4_", "Ef5g", "Gh6i", "Ij7k", "Kl8m", "Mn9o")
 )
 
 
@@ -94,6 +94,8 @@ ACCESS = Access(
         held(VIEWER, "Vi", "vi@example.com", abc=AccessRole.VIEWER),
         held(STRANGER, "Sam", "sam@example.com", llm=AccessRole.EDITOR),
         held(NAMELESS, "Release Robot", everywhere=AccessRole.EDITOR),
+        held(LLM_OWNER, "Lia", "lia@example.com", llm=AccessRole.OWNER),
+        held(ABC_OWNER, "Abe", "abe@example.com", abc=AccessRole.OWNER),
     )
 )
 

@@ -8,11 +8,23 @@ import re
 import stat
 import tarfile
 from collections.abc import Mapping
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 from reconciler.adapters.logs import LogRing
+from reconciler.adapters.recording_files import RecordingFiles, read_recording, recording_files
+from reconciler.core.decide.state.order import Order
+from reconciler.core.recording.pass_record import PassRecord
+from reconciler.core.schema.egs.request import RequestDraft
+from reconciler.model.capacity import ClusterObservation, Observed, ObservedObject
+from reconciler.model.ids import ClusterName, CommitId, TemplateName
+from reconciler.model.manifest_source import RepositorySource, SourceContent
+from reconciler.model.request import Verb
+from reconciler.model.tree import Identity
+from reconciler.model.workload import DeploySpec, HelmConfig
 from tests.builders.daemon import OWNER, VIEWER, Daemon
+from tests.builders.passes import START
 from tests.builders.remote import Remote
 from tests.cli.conftest import See, Terminal
 
@@ -117,23 +129,67 @@ def test_what_a_token_may_not_see_is_left_out_with_the_reason(
     assert holds_no_secret(files)
 
 
-def test_the_newest_file_of_a_recording_is_redacted_line_by_line(overspill: Terminal, tmp_path: Path) -> None:
-    recording = tmp_path / "passes"
-    recording.mkdir()
-    for name, secret in (("20261120T100000Z", PASSWORD), ("20261120T110000Z", GITHUB)):
-        line = json.dumps({"pass": {"password": secret, "replicas": 3}})
-        (recording / f"{name}.jsonl.gz").write_bytes(
-            gzip.compress(f"{line}\n".encode()) + gzip.compress(b'{"patch": [')
-        )
+def recorded(number: int, content: str) -> PassRecord:
+    """Make a pass that saw a live object, beside a file of another repository and a request with a chart of its own."""
+    config = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "prompts", "namespace": "serving"}}
+    seen = ClusterObservation(
+        cluster=ClusterName("worker-1"),
+        observed_at=START + timedelta(seconds=number),
+        message=f"https://ann:{PASSWORD}@worker-1.example.com does not answer",
+        objects=(ObservedObject(manifest={**config, "data": {"prompt": content}}),),
+    )
+    chart = HelmConfig(name="a", chart="vllm/vllm", release_name="a", release_namespace="b", values={"prompt": content})
+    order = Order(
+        number=1,
+        verb=Verb.CREATE,
+        name="a",
+        workspace=None,
+        author=Identity(name="Ann", email="ann@example.com"),
+        within=None,
+        draft=RequestDraft(name=TemplateName("a"), workspace=None, spec=DeploySpec(helm=(chart,))),
+    )
+    source = RepositorySource(url="https://git.example.com/apps.git", revision="main", path="vllm")
+    return PassRecord(
+        at=seen.observed_at,
+        source=CommitId("5" * 40),
+        observed=Observed(
+            clusters={seen.cluster: seen},
+            sources={source: SourceContent(manifests=({**config, "data": {"prompt": content}},), version="6" * 40)},
+        ),
+        ages={seen.cluster: timedelta()},
+        orders=(order,),
+    )
+
+
+def test_recording_is_redacted_and_has_no_content_of_objects_or_charts(overspill: Terminal, tmp_path: Path) -> None:
+    directory = tmp_path / "passes"
+    recording = RecordingFiles(directory)
+    for number, content in enumerate(("be terse", "be brief")):
+        recording.append(recorded(number, content))
+    recording.close()
+    (file,) = recording_files(directory)
+    (directory / "20261119T100000Z.jsonl.gz").write_bytes(gzip.compress(b"an older one"))
+    file.write_bytes(file.read_bytes() + gzip.compress(b"cut off")[:-4])
     out = tmp_path / "bundle.tar.gz"
-    overspill.done("support-bundle", "--record", str(recording), "--out", str(out))
+    overspill.done("support-bundle", "--record", str(directory), "--out", str(out))
     files = unpacked(out)
     (name,) = [name for name in files if name.startswith("recording/")]
-    assert name == "recording/20261120T110000Z.jsonl.gz"
-    whole, cut = files[name].splitlines()
-    assert json.loads(whole)["pass"]["replicas"] == 3
-    assert cut == '{"patch": ['
+    assert name == f"recording/{file.name}"
     assert holds_no_secret(files)
+    assert not [content for content in ("terse", "brief") if content in files[name]]
+    first, second = map(json.loads, files[name].splitlines())
+    (held,) = first["pass"]["observed"]["clusters"]["worker-1"]["objects"]
+    assert held["manifest"]["metadata"] == {"name": "prompts", "namespace": "serving"}
+    changed = {operation["path"]: operation["value"] for operation in second["patch"]}
+    after = changed["/observed/clusters/worker-1/objects/0/manifest"]
+    assert after["kind"] == "ConfigMap"
+    assert after["digest"] != held["manifest"]["digest"]
+    assert f"{name}: of manifests and values of charts all but kind, name and digest" in files["CONTENTS.txt"]
+    assert "its last pass is cut off" in files["CONTENTS.txt"]
+    with tarfile.open(out) as archive:
+        archive.extractall(tmp_path, filter="data")
+    passes = [*read_recording(next(tmp_path.glob(f"*/{name}")))]
+    assert [entry.at for entry in passes if isinstance(entry, PassRecord)] == [START, START + timedelta(seconds=1)]
 
 
 def test_a_daemon_that_is_away_costs_its_parts_alone(overspill: Terminal, tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 
@@ -148,6 +149,26 @@ def test_page_looks_again_at_intervals_where_no_stream_opens(tmp_path: Path, ope
         running.sight.missing = 3
         running.wake("observation")
         until(lambda: "3 elsewhere" in opened.find("#headline").text)
+
+
+def test_answer_that_is_an_error_leaves_what_is_shown_and_a_sign_out_leads_to_the_login(
+    tmp_path: Path, opened: Chromium
+) -> None:
+    opened.allow_scripts(allowed=True)
+    look = "htmx.trigger(document.body, 'overspill-look')"
+    with daemon(Remote(tmp_path / "remote.git"), tmp_path / "cache") as running:
+        running.live.close()
+        sign_in(opened, running, OWNER)
+        opened.open(f"{origin(running)}/why?workload=llm/vllm")
+        until(lambda: opened.find("#pulse").text.startswith("Not live"))
+        running.edit({"template.yaml": None, "policies.yaml": None})
+        opened.driver.execute_script(look)
+        until(lambda: opened.find("#pulse").text.endswith("answered with 404"))
+        assert opened.find("h1").text == "Why: llm/vllm"
+        opened.driver.delete_all_cookies()
+        opened.driver.execute_script(look)
+        login = f"/login?next={quote('/why?workload=llm/vllm')}"
+        until(lambda: opened.driver.current_url.endswith(login))
 
 
 def test_without_scripts_a_person_signs_in_looks_and_reverts_under_their_name(tmp_path: Path, opened: Chromium) -> None:

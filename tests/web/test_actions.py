@@ -11,7 +11,7 @@ import pytest
 
 from reconciler.model.placement import Placement
 from tests.builders.browser import Answer, Browser
-from tests.builders.daemon import EDITOR, FILES, OWNER, STRANGER, VIEWER, Daemon, daemon
+from tests.builders.daemon import ABC_OWNER, EDITOR, FILES, LLM_OWNER, OWNER, STRANGER, VIEWER, Daemon, daemon
 from tests.builders.remote import Remote
 from tests.web.conftest import signed_in
 
@@ -190,6 +190,23 @@ def test_proposed_burst_is_refused_from_the_page_and_its_workload_held(asking: D
     assert commit_of(asking, browser.submit(form, reason="too dear"))[0] == "Ada <ada@example.com>"
     asking.until(lambda: "Held back" in browser.get("/").text)
     assert browser.get("/do/approve?workload=llm/vllm").status == 404
+
+
+def test_owner_of_one_workspace_opens_the_commit_of_their_approval_and_no_owner_of_another_does(
+    asking: Daemon,
+) -> None:
+    owner = signed_in(asking, LLM_OWNER)
+    done = owner.submit(owner.get("/do/approve?workload=llm/vllm").page.form("/do/approve"))
+    commit = parse_qs(urlsplit(done.headers["location"]).query)["commit"][0]
+    opened = owner.follow(done)
+    assert opened.status == 200
+    assert "approve(llm/vllm): 3 replicas on worker-2" in opened.text
+    assert "Proposal llm/vllm-" in opened.text
+    assert f"/why?commit={commit}" in owner.get("/why").page.links()
+    for token in (ABC_OWNER, VIEWER):
+        other = signed_in(asking, token)
+        assert other.get(f"/why?commit={commit}").status == 404
+        assert b"vllm" not in other.get("/why").body
 
 
 def test_editor_sees_what_awaits_approval_and_may_not_answer_it(asking: Daemon) -> None:

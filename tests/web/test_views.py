@@ -5,18 +5,23 @@ from __future__ import annotations
 import threading
 import urllib.request
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 
 from reconciler.access.rights import AccessRole, Caller
+from reconciler.daemon.answers.history import HistorySelection
+from reconciler.daemon.snapshot import Snapshot
 from reconciler.model.capacity import Observed
 from reconciler.model.ids import TemplateName, WorkloadId
 from reconciler.web.lab import LabReports
 from reconciler.web.money import first_month
 from reconciler.web.now import NowIndex, now_view
+from reconciler.web.pages import Assets, Pages
 from reconciler.web.paging import page_of
 from reconciler.web.timeline import SPANS
 from reconciler.web.viewer import Viewer
@@ -147,6 +152,36 @@ def test_money_is_told_by_workspace_workload_cluster_and_month_against_its_budge
     assert "100.00 $" in text
 
 
+def test_caller_has_one_page_at_a_time_that_is_read_from_git(running: Daemon, browser: Browser) -> None:
+    begun, go_on = threading.Event(), threading.Event()
+
+    def select(_: Snapshot) -> HistorySelection:
+        begun.set()
+        assert go_on.wait(60)
+        return HistorySelection(limit=1)
+
+    other = signed_in(running, EDITOR)
+    views = ("/time", "/why", "/why?commit=0123456", "/money")
+    with ThreadPoolExecutor(max_workers=6) as pool:
+        first = pool.submit(running.answers.history, select)
+        assert begun.wait(60)
+        beside = pool.submit(other.get, "/money")
+        refused = None
+        while refused is None and first.running():  # on a busy machine one may give up before the next one comes
+            calls = [pool.submit(browser.get, path) for path in views]
+            answers = (call.result() for call in as_completed(calls, 60))
+            refused = next((answer for answer in answers if answer.status == 429), None)
+        go_on.set()
+    assert first.exception() is None
+    assert beside.result().status != 429
+    assert refused is not None
+    assert "Another question of yours is being answered. Try again in 2 s. Try again" in refused.text
+    assert refused.headers["retry-after"] == "2"
+    assert refused.headers["content-type"].startswith("text/html")
+    assert {urlsplit(link).path for link in refused.page.links()} <= {"/", "/time", "/why", "/money"}
+    assert len(refused.page.links()) == 2
+
+
 def test_months_are_added_up_from_the_first_of_the_third() -> None:
     assert first_month(MORNING).isoformat() == "2026-09-01T00:00:00+00:00"
     assert first_month(MORNING.replace(month=1)).isoformat() == "2025-11-01T00:00:00+00:00"
@@ -168,8 +203,13 @@ def test_lab_lists_reports_and_shows_each_where_it_may_do_nothing(tmp_path: Path
             assert browser.get(f"/lab/{name}").status == 404
 
 
-def test_lab_is_for_those_who_see_all_workspaces(shared: Daemon) -> None:
+def test_lab_is_for_those_who_see_all_workspaces_and_no_link_leads_others_there(
+    shared: Daemon, visitor: Browser
+) -> None:
     browser = signed_in(shared, VIEWER)
+    assert "/lab" in visitor.get("/").page.links()
+    assert "/lab" not in browser.get("/").page.links()
+    assert "/money" in browser.get("/").page.links()
     assert browser.get("/lab").status == 403
     assert browser.get("/lab/owners.html").status == 403
 
@@ -197,6 +237,15 @@ def test_viewer_of_a_workspace_sees_it_without_actions(shared: Daemon) -> None:
     page = signed_in(shared, EDITOR).get("/").page
     assert "llm/vllm" in page.text
     assert not [link for link in page.links() if link.startswith("/do/revert")]
+
+
+def test_backticks_of_a_hint_are_shown_as_code_and_what_stands_between_them_stays_text(visitor: Browser) -> None:
+    answer = visitor.get("/why?commit=0123456789abcdef")
+    assert b"<code>git log</code> of the branch lists them" in answer.body.lower()
+    values = {"phrase": "No", "message": "try `<b>&` or `", "hint": "", "problems": ["`a` and `b`"], "again": ""}
+    body = bytes(Pages(Assets()).render("error.html", values).body)
+    assert b"Try <code>&lt;b&gt;&amp;</code> or `." in body
+    assert b"<code>a</code> and <code>b</code>" in body
 
 
 def test_page_makes_the_rows_that_it_shows_and_no_others() -> None:

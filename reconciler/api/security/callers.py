@@ -96,6 +96,14 @@ class Callers:
         """
         return self._let_in(request, lambda: self._caller_of(claims, audience))
 
+    def knows_token(self, token: str) -> bool:
+        """Tell whether a token still lets its bearer in. It counts as no call and as no failed login."""
+        return _is_let_in(lambda: self._caller(token))
+
+    def knows_claims(self, claims: Mapping[str, Json], audience: str) -> bool:
+        """Tell whether claims still let in whom they name, as `knows_token`."""
+        return _is_let_in(lambda: self._caller_of(claims, audience))
+
     def claims(self, token: str) -> Mapping[str, Json]:
         """Return the claims of a token that the issuer has signed. Raises NotAdmitted and Transient."""
         if self._login is None:
@@ -123,7 +131,7 @@ class Callers:
                 headers={"Retry-After": str(_AGAIN)},
             ) from error
         request.state.bearer = caller.name
-        self._bound(self._calls, (caller.kind, caller.name), "too many calls")
+        self._bound(self._calls, caller.key, "too many calls")
         request.state.caller = caller
         return caller
 
@@ -159,6 +167,14 @@ class Callers:
                 hint=f"try again in {seconds} s",
                 headers={"Retry-After": str(seconds)},
             )
+
+
+def _is_let_in(identify: Callable[[], Caller]) -> bool:
+    try:
+        identify()
+    except NotAdmitted:
+        return False
+    return True
 
 
 def guarded_router(callers: Callers) -> APIRouter:

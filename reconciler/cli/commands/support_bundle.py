@@ -39,7 +39,7 @@ def support_bundle(settings: Settings, server: str, out: Path | None) -> None:
     The archive holds versions, the settings without secrets, what `doctor` finds, the status with the problems of the
     fleet's files, and the recent history; from a daemon (--server) its metrics and the last lines of its log as well;
     and the newest file of a recording (--record). Credentials are redacted in all of it. Fleet files, manifests and
-    logins are no part of it.
+    logins are no part of it; a recording keeps kind, name and digest of objects.
 
     What cannot be had is left out, and CONTENTS.txt says why. Read the archive before you send it: names of clusters,
     workloads and people are in it.

@@ -16,6 +16,7 @@ from dataclasses import MISSING, dataclass, fields, is_dataclass
 from datetime import datetime, timedelta
 from enum import Enum
 from functools import cache, lru_cache
+from hashlib import sha256
 from itertools import compress, islice
 from operator import attrgetter, eq, ne
 from typing import Any, NewType, Protocol, Union, cast, get_args, get_origin, get_type_hints
@@ -89,12 +90,23 @@ def _foreign(value: Json, name: str = "") -> Json:
     return value
 
 
+def _outline(document: Mapping[str, Json]) -> Json:
+    """Write a manifest, or the values of a chart, as its kind, its name and a digest of all of it."""
+    text = json.dumps(document, sort_keys=True, separators=(",", ":"), default=str)
+    named: dict[str, Json] = {key: document[key] for key in ("apiVersion", "kind") if key in document}
+    metadata = document.get("metadata")
+    if isinstance(metadata, Mapping):
+        named["metadata"] = {key: metadata[key] for key in ("name", "namespace") if key in metadata}
+    return {**_foreign(named), "digest": f"sha256-{sha256(text.encode(errors='surrogatepass')).hexdigest()}"}
+
+
 _PLAIN = _Leaf(_same, _same)
 _TEXT = _Leaf(_redacted, _same)
 _TIME = _Leaf(datetime.isoformat, datetime.fromisoformat)
 _DURATION = _Leaf(_seconds, lambda seconds: timedelta(seconds=seconds))
 _QUANTITY = _Leaf(lru_cache(maxsize=1 << 12)(format_quantity), lru_cache(maxsize=1 << 12)(parse_quantity))
 _FOREIGN = _Leaf(_foreign, _same)
+_OUTLINE = _Leaf(_outline, _same)
 
 
 @dataclass(frozen=True, slots=True)
@@ -345,15 +357,20 @@ class _WritingRules:
 
     without: LeftOut
     secrets: bool
+    outlined: bool
 
 
-def document_type(annotation: Any, *, without: LeftOut = frozenset(), secrets: bool = False) -> DocumentType:
+def document_type(
+    annotation: Any, *, without: LeftOut = frozenset(), secrets: bool = False, outlined: bool = False
+) -> DocumentType:
     """Return how values of a type are written; `without` lists fields that are left out.
 
     Fields that do not count in comparisons are left out as well. With `secrets`, texts are written as they are: for
-    documents that only the user who reads the repository can read. Raises TypeError for a type that has no document.
+    documents that only the user who reads the repository can read. With `outlined`, manifests and the values of charts
+    are written as their kind, name and digest: for documents that leave the house. Raises TypeError for a type that has
+    no document.
     """
-    return _document_type(annotation, _WritingRules(without, secrets))
+    return _document_type(annotation, _WritingRules(without, secrets, outlined))
 
 
 @cache
@@ -399,6 +416,8 @@ def _generic(origin: Any, parts: Sequence[Any], rules: _WritingRules) -> Documen
         item = _document_type(parts[0], rules)
         return _Leaf(lambda value: sorted(map(item.encode, value)), lambda items: frozenset(map(item.decode, items)))
     if issubclass(origin, Mapping):
+        if rules.outlined and parts[1] is Any:
+            return _OUTLINE
         key = _document_type(parts[0], rules)
         value = _document_type(parts[1], rules)
         return _Map(None if _is_text(parts[0]) else key, value, _same_test(value))

@@ -127,6 +127,8 @@ class PassRecord:
 
 RECORD: DocumentType = document_type(PassRecord, without=_LEFT_OUT)
 """How a record is written; `read_record` reads it."""
+OUTLINE: DocumentType = document_type(PassRecord, without=_LEFT_OUT, outlined=True)
+"""How a record is written for others than its owner, without the content of manifests and charts."""
 PLAN: DocumentType = document_type(RecordedPlan, without=_LEFT_OUT)
 ORDERS: DocumentType = document_type(tuple[Order, ...])
 

@@ -4,8 +4,11 @@
   const pulse = document.getElementById("pulse");
   if (!live() || !live().hasAttribute("hx-get") || !window.htmx) return;
   const POLL = 15000;
+  let stream = null;
   let polling = 0;
+  let again = 0;
   let late = false;
+  let open = [];
 
   const tell = (words, state) => {
     if (pulse.textContent !== words) pulse.textContent = words;
@@ -21,19 +24,35 @@
       return;
     }
     late = false;
-    const open = [...live().querySelectorAll("details[open][id]")].map((details) => details.id);
-    const restore = () => {
-      open.forEach((id) => document.getElementById(id)?.setAttribute("open", ""));
-      document.body.removeEventListener("htmx:after:swap", restore);
-    };
-    document.body.addEventListener("htmx:after:swap", restore);
+    open = [...live().querySelectorAll("details[open][id]")].map((details) => details.id);
     htmx.trigger(document.body, "overspill-look");
   };
+  document.body.addEventListener("htmx:after:swap", () => {
+    open.forEach((id) => document.getElementById(id)?.setAttribute("open", ""));
+    open = [];
+  });
+  const tellPace = () => {
+    if (stream?.readyState === EventSource.OPEN) tell("Live", "live");
+    else tell("Not live: looking every 15 s", "poll");
+  };
+  // An error takes the place of nothing (`noSwap`), and one that says when to come again is followed. The login page
+  // is no news of the fleet either: loaded anew, the page leads there and back.
+  document.body.addEventListener("htmx:after:request", (event) => {
+    const { raw, status, headers } = event.detail.ctx.response;
+    if (raw.redirected) {
+      event.preventDefault();
+      return location.reload();
+    }
+    if (status < 400) return tellPace();
+    tell(`Not up to date: the last look was answered with ${status}`, "poll");
+    const seconds = Number(headers.get("Retry-After"));
+    clearTimeout(again);
+    if (seconds) again = setTimeout(look, 1000 * seconds * (1 + Math.random()));
+  });
   const poll = () => {
     if (!polling) polling = setInterval(look, POLL);
-    tell("Not live: looking every 15 s", "poll");
+    tellPace();
   };
-  let stream = null;
   const hush = () => {
     stream?.close();
     stream = null;
@@ -47,7 +66,7 @@
     mine.addEventListener("open", () => {
       clearInterval(polling);
       polling = 0;
-      tell("Live", "live");
+      tellPace();
     });
     mine.addEventListener("look", look);
     mine.addEventListener("over", () => {

@@ -11,7 +11,7 @@ import sys
 import tarfile
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from importlib.metadata import PackageNotFoundError, requires, version
@@ -24,6 +24,7 @@ from reconciler import __version__, app
 from reconciler.adapters import logs
 from reconciler.adapters.clock import SystemClock
 from reconciler.adapters.git import checkout
+from reconciler.adapters.recording_files import outlined_recording, recording_files
 from reconciler.cli import printing
 from reconciler.cli.actions.setup.doctor import examine
 from reconciler.cli.connection import connect
@@ -31,7 +32,7 @@ from reconciler.daemon.answers.history import HistorySelection, read_history
 from reconciler.daemon.status import status as status_of
 from reconciler.daemon.steer import survey
 from reconciler.environment import PREFIX, VARIABLES
-from reconciler.errors import InvalidInput, OverspillError
+from reconciler.errors import InvalidInput, OverspillError, Problem
 from reconciler.model.workload import Json
 from reconciler.settings import Settings
 from reconciler.text.redaction import REDACTED, credential, redacted, without_query
@@ -152,22 +153,37 @@ def _collect_here(bundle: Bundle, settings: Settings) -> None:
         bundle.add("history.json", history)
 
 
-def _collect_recording(bundle: Bundle, directory: Path) -> None:
+def _collect_recording(bundle: Bundle, place: Path) -> None:
     """Add the newest file of a recording, which begins with a whole pass."""
-    files = sorted(directory.glob("*.jsonl.gz"))
-    if not files:
-        bundle.left_out.append(f"recording: {directory} holds none")
+    files = recording_files(place)
+    if not files or not files[-1].is_file():
+        bundle.left_out.append(f"recording: {place} holds none")
         return
-    bundle.add(f"recording/{files[-1].name}", lambda: _recording(files[-1]))
+    newest, name = files[-1], f"recording/{files[-1].name}"
+    problems: list[Problem] = []
+
+    def outlined() -> bytes:
+        if _is_too_large(newest):
+            raise ValueError(f"{newest} is larger than {LARGEST_RECORDING >> 20} MiB")
+        entries = [*outlined_recording(newest)]
+        problems.extend(entry for entry in entries if isinstance(entry, Problem))
+        lines = [json.dumps(_clean(line), ensure_ascii=False) for line in entries if not isinstance(line, Problem)]
+        # A line is a gzip member of its own, as in every recording.
+        return b"".join(gzip.compress(f"{line}\n".encode(errors="surrogatepass"), mtime=0) for line in lines)
+
+    bundle.add(name, outlined)
+    if name in bundle.files:
+        bundle.left_out.append(f"{name}: of manifests and values of charts all but kind, name and digest")
+    bundle.left_out.extend(f"{name}: {clean_text(str(problem))}" for problem in problems)
 
 
-def _recording(file: Path) -> bytes:
-    """Redact a file of a recording. Raises ValueError for one that is too large or is none."""
-    with gzip.open(file, "rb") as unpacked:
-        data = unpacked.read(LARGEST_RECORDING + 1)
-    if len(data) > LARGEST_RECORDING:
-        raise ValueError(f"{file} is larger than {LARGEST_RECORDING >> 20} MiB")
-    return gzip.compress(_json_lines(data.decode().splitlines()), mtime=0)
+def _is_too_large(file: Path) -> bool:
+    """Tell whether a file of a recording is too large once it is unpacked; its last line may be cut off."""
+    size = 0
+    with gzip.open(file, "rb") as unpacked, suppress(EOFError):
+        while size <= LARGEST_RECORDING and (part := unpacked.read(1 << 20)):
+            size += len(part)
+    return size > LARGEST_RECORDING
 
 
 def _json_lines(lines: Sequence[str]) -> bytes:
