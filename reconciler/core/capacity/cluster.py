@@ -206,6 +206,8 @@ class ClusterCapacity:
     def count(self, shape: ReplicaShape, limit: int) -> int:
         """Count the replicas of a shape that fit, up to `limit`. A replica is a whole group of pods or nothing."""
         shape = self.admitted(shape)
+        if self._has_changed and not self._moving and self._is_plain(shape):
+            return self._fit(shape).count(limit)
         key = (shape.likeness, self.repelling_domains(shape)), limit
         cached = self._answers.counts.get(key)
         if cached is None:

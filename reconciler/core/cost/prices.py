@@ -36,6 +36,11 @@ def price_at(cluster: Cluster, labels: NodeLabels, moment: datetime) -> float | 
     return price
 
 
+def price_of(cluster: Cluster, shape: ReplicaShape | None, moment: datetime) -> float | None:
+    """Return the price of a GPU for a replica of this shape; None where unknown."""
+    return price_at(cluster, () if cluster.spot is None else node_labels(shape), moment)
+
+
 def price_pieces(cluster: Cluster | None, labels: NodeLabels, begin: datetime, end: datetime) -> Iterator[PricePiece]:
     """Yield the prices from one moment to another, in order."""
     while begin < end:
@@ -53,6 +58,8 @@ def _price(cluster: Cluster, labels: NodeLabels, moment: datetime) -> tuple[floa
     spot = cluster.spot
     if spot is not None and spot.labels.items() <= {*labels}:
         return spot.price_per_gpu_hour, None
+    if not cluster.prices:
+        return cluster.price_per_gpu_hour, None
     changes: list[datetime] = []
     for window in cluster.prices:
         start = _start(window, moment)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from reconciler.core.capacity.gpu_models import gpus_of_pod
-from reconciler.core.cost.prices import node_labels, price_at
+from reconciler.core.cost.prices import price_of
 from reconciler.model.ids import ClusterName
 from reconciler.model.placement import Placement
 from reconciler.model.policy import Cluster
@@ -41,7 +41,7 @@ def hourly_rate(
     for placement in placements:
         cluster, shape = clusters.get(placement.cluster), placement.shape
         number = gpus_of_pod(shape) * shape.group_size * placement.replicas
-        price = None if cluster is None else price_at(cluster, node_labels(shape), moment)
+        price = None if cluster is None else price_of(cluster, shape, moment)
         gpus += number
         dollars += 0 if price is None else price * number
         unpriced += number if price is None else 0

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 
 from reconciler.core.capacity.pod_requirements import Gang, ManifestPods, pods_of_request, request_requirements
-from reconciler.core.cost.prices import node_labels, price_at
+from reconciler.core.cost.prices import price_of
 from reconciler.core.decide.candidates import gang_health
 from reconciler.core.decide.candidates.finder import CandidateFinder
 from reconciler.core.decide.state.pass_input import PassInput
@@ -99,7 +99,7 @@ def _assessment(
         free=finder.capacity.room(candidate.cluster, record.request.workspace).free(needed.main.shape)
         if seen
         else Resources(),
-        price_per_gpu_hour=price_at(cluster, node_labels(needed.main.shape), inputs.now) if cluster else None,
+        price_per_gpu_hour=price_of(cluster, needed.main.shape, inputs.now) if cluster else None,
         refusal=answer if isinstance(answer, Refusal) else None,
         start=growth or (taking.because if taking is not None else ""),
     )

@@ -13,7 +13,7 @@ from datetime import datetime
 
 from reconciler.core.capacity.admission_defaults import with_admission_defaults
 from reconciler.core.capacity.gangs import GangWorkload
-from reconciler.core.cost.prices import node_labels, price_at
+from reconciler.core.cost.prices import price_of
 from reconciler.core.decide.assign.assignment import Assignment
 from reconciler.core.decide.assign.copies import assess_copy
 from reconciler.core.decide.assign.gang_placement import assess_missing
@@ -422,9 +422,7 @@ def explain(workload: WorkloadId, inputs: PassInput, plan: Plan) -> Explanation:
                     fits=taking.room,
                     limit=taking.limit,
                     free=room.free(finder.shaped(template, policy, candidate, shape)) if room else Resources(),
-                    price_per_gpu_hour=price_at(
-                        cluster, node_labels(taking.shape if refusal is None else shape), inputs.now
-                    )
+                    price_per_gpu_hour=price_of(cluster, taking.shape if refusal is None else shape, inputs.now)
                     if cluster
                     else None,
                     refusal=refusal,

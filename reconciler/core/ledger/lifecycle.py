@@ -60,8 +60,10 @@ def placement_duration(template: WorkloadTemplate, policy: BurstPolicy, limits: 
 
 def longest_duration(policy: BurstPolicy, limits: WorkspaceLimits | None) -> timedelta | None:
     """Return how long a burst may last in all, with its renewals; None where neither policy nor workspace bounds it."""
-    maxima = (policy.max_duration, limits.longest if limits is not None else None)
-    return min((most for most in maxima if most is not None), default=None)
+    most, longest = policy.max_duration, limits.longest if limits is not None else None
+    if most is None or longest is None:
+        return longest if most is None else most
+    return min(most, longest)
 
 
 def renewed_end(

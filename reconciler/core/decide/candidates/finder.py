@@ -17,7 +17,7 @@ from typing import TypeVar
 from reconciler.bulkhead import Seam, attempt
 from reconciler.core.capacity.admission_defaults import with_included_runtime_class
 from reconciler.core.capacity.scalable_nodes import addable_nodes
-from reconciler.core.cost.prices import node_labels, price_at
+from reconciler.core.cost.prices import price_of
 from reconciler.core.decide.candidates.filter import refuse
 from reconciler.core.decide.candidates.free_capacity import FleetCapacity
 from reconciler.core.decide.candidates.gpr_limits import beyond_limits, within_limits
@@ -561,7 +561,7 @@ class CandidateFinder:
             fits=candidate.fits,
             free=free,
             addable=addable,
-            price_per_gpu_hour=price_at(cluster, node_labels(candidate.shape), self._now),
+            price_per_gpu_hour=price_of(cluster, candidate.shape, self._now),
             limit=candidate.limit,
             because="; ".join(filter(None, (candidate.because, growth))) if growth else candidate.because,
             subset=candidate.subset,

@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import TypeAlias
 
 from reconciler.core.capacity.gpu_models import gpus_of_pod
-from reconciler.core.cost.prices import node_labels, price_at
+from reconciler.core.cost.prices import price_of
 from reconciler.core.cost.rate import HourlyRate, hourly_rate
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.ledger.proposal_record import as_written
@@ -73,7 +73,7 @@ def _proposed(inputs: PassInput, change: Place | Resize) -> ProposedPlacement:
             replicas=replicas,
             beside=beside,
             gpus=gpus_of_pod(after.shape) * after.shape.group_size * replicas,
-            price_per_gpu_hour=None if cluster is None else price_at(cluster, node_labels(after.shape), inputs.now),
+            price_per_gpu_hour=None if cluster is None else price_of(cluster, after.shape, inputs.now),
             duration=after.expires_at - after.created_at,
         )
     )
@@ -167,7 +167,7 @@ def may_not_move(inputs: PassInput, placement: Placement, cluster: ClusterName) 
 
 def _price(inputs: PassInput, placement: Placement, name: ClusterName) -> float | None:
     cluster = inputs.desired.clusters.get(name)
-    return None if cluster is None else price_at(cluster, node_labels(placement.shape), inputs.now)
+    return None if cluster is None else price_of(cluster, placement.shape, inputs.now)
 
 
 def describe_places(placements: Sequence[ProposedPlacement]) -> str:
