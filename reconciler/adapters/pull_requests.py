@@ -168,8 +168,19 @@ class _GitHub(_Dialect):
     def find(self, branch: str) -> PullRequest | None:
         owner = self._host.project.partition("/")[0]
         head = quote(f"{owner}:{branch}", safe="")
-        listed = self._read(f"{self._pulls}?state=all&per_page=1&head={head}")
-        return self._value(listed[0]) if isinstance(listed, list) and listed else None
+        return self._newest(branch, f"{self._pulls}?state=all&head={head}", "per_page")
+
+    def _newest(self, branch: str, path: str, size: str) -> PullRequest | None:
+        """Find the first of a list that is of this repository: a fork, of the same owner too, may name a branch so."""
+        for entry in self._entries(path, size):
+            head = entry.get("head") or {}
+            if branch in (head.get("ref"), head.get("label")) and self._is_ours(head):
+                return self._value(entry)
+        return None
+
+    def _is_ours(self, head: Mapping[str, Any]) -> bool:
+        repository = str((head.get("repo") or {}).get("full_name") or "")  # none where its fork was deleted
+        return repository.casefold() == self._host.project.casefold()
 
     def by_number(self, number: int) -> PullRequest | None:
         entry = self._read(f"{self._pulls}/{number}")
@@ -204,16 +215,7 @@ class _Gitea(_GitHub):
     """Gitea's calls are GitHub's under another root, but for the search by branch."""
 
     def find(self, branch: str) -> PullRequest | None:
-        # The name is compared here, and so is the repository: a fork may have a branch of the same name.
-        for entry in self._entries(f"{self._pulls}?state=all&sort=recentupdate", "limit"):
-            head = entry.get("head") or {}
-            if branch in (head.get("ref"), head.get("label")) and self._is_ours(head):
-                return self._value(entry)
-        return None
-
-    def _is_ours(self, head: Mapping[str, Any]) -> bool:
-        repository = str((head.get("repo") or {}).get("full_name") or "")  # none where its fork was deleted
-        return repository.casefold() == self._host.project.casefold()
+        return self._newest(branch, f"{self._pulls}?state=all&sort=recentupdate", "limit")
 
     def by_number(self, number: int) -> PullRequest | None:
         entry = self._read(f"{self._pulls}/{number}")

@@ -29,14 +29,15 @@ def add(host: GitHost, head: str) -> None:
 
 
 @every_host
-def test_pull_request_of_a_fork_is_not_taken_for_ours(remote: Remote, software: HostSoftware) -> None:
+@pytest.mark.parametrize("fork", ["mallory/fleet", "acme/fleet-2"])
+def test_pull_request_of_a_fork_is_not_taken_for_ours(remote: Remote, software: HostSoftware, fork: str) -> None:
     remote.commit(BRANCH, {"a": "b"})
     with hosting(software, remote) as host:
-        host.close(host.open_from_fork(BRANCH))
+        host.close(host.open_from_fork(BRANCH, fork))
         assert find(host) is None
         add(host, BRANCH)
         for _ in range(60):
-            host.close(host.open_from_fork(BRANCH))
+            host.close(host.open_from_fork(BRANCH, fork))
         found = find(host)
         assert found is not None
         assert found.number == 2
