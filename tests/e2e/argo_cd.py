@@ -49,6 +49,18 @@ def teach(cluster: Cluster, sources: Path) -> None:
     cluster.ensure_namespace(NAMESPACE)
 
 
+def prepare(cluster: Cluster, sources: Path) -> None:
+    """Make a cluster that Argo CD runs on, with eight GPUs and the namespaces of the layout's templates."""
+    teach(cluster, sources)
+    cluster.add_node(
+        "gpu",
+        allocatable={"cpu": "64", "memory": "1Ti", "nvidia.com/gpu": "8"},
+        labels={"nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3"},
+    )
+    for namespace in ("vllm-demo", "vllm-stack"):
+        cluster.ensure_namespace(namespace)
+
+
 class ArgoCD:
     """Argo CD on one cluster, running until `stop`."""
 
@@ -208,3 +220,18 @@ class ArgoCD:
             "TMPDIR": str(self._home),
         }
         self._processes.run(name, command, env)
+
+
+def gone(cluster: Cluster, argo_cd: ArgoCD) -> None:
+    """Wait until Argo CD has taken the Application away."""
+    argo_cd.look()
+    cluster.until(lambda: not cluster.items(APPLICATIONS), "the Application is still there", told=argo_cd.last_words)
+
+
+def settled(cluster: Cluster) -> tuple[str, str] | None:
+    """Return sync and health of the one Application; None while there is none."""
+    found: list[Json] = cluster.items(APPLICATIONS)
+    if not found:
+        return None
+    status = found[0].get("status", {})
+    return status.get("sync", {}).get("status", ""), status.get("health", {}).get("status", "")

@@ -6,14 +6,18 @@ import os
 import subprocess
 import sys
 import urllib.error
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.e2e.argo_cd import APPLICATIONS, KINDS, ArgoCD, gone, prepare, settled
+from tests.e2e.argo_cd import missing as missing_argo_cd
+from tests.e2e.components import Missing, sources
 from tests.e2e.conftest import CHECKOUT
+from tests.e2e.control_plane import Cluster
 from tests.e2e.gitea import Gitea, GiteaFleet, missing
 
 QUICK = {
@@ -25,6 +29,8 @@ QUICK = {
         "coolDown: 5m": "coolDown: 1s",
     },
 }
+PUBLISHED_FLEET = "https://git.example.com/acme/fleet.git"
+PODS = "/api/v1/namespaces/vllm-demo/pods"
 PULLS = "/repos/acme/fleet/pulls"
 PLACED = "burst(llm/vllm): 3 replicas on worker-2 for 10m"
 
@@ -39,6 +45,28 @@ def fleet(tmp_path: Path) -> Iterator[GiteaFleet]:
     fleet.describe(QUICK)
     yield fleet
     gitea.stop()
+
+
+@pytest.fixture(scope="module")
+def cluster(start_cluster: Callable[[str], Cluster]) -> Cluster:
+    """Start worker-2, where Argo CD runs."""
+    if reason := missing_argo_cd():
+        pytest.skip(reason)
+    found = sources(KINDS)
+    if isinstance(found, Missing):
+        pytest.skip(found.reason)
+    cluster = start_cluster("approved")
+    prepare(cluster, found)
+    return cluster
+
+
+@pytest.fixture
+def argo_cd(cluster: Cluster, tmp_path: Path) -> Iterator[ArgoCD]:
+    """Start Argo CD; nothing of a fleet is left when it ends."""
+    argo_cd = ArgoCD(cluster, tmp_path / "argo", known_as="worker-2")
+    yield argo_cd
+    argo_cd.forget()
+    argo_cd.stop()
 
 
 def proposed(fleet: GiteaFleet) -> dict[str, Any]:
@@ -67,6 +95,28 @@ def test_burst_is_proposed_reviewed_merged_placed_and_reverted(fleet: GiteaFleet
         fleet.until(lambda: fleet.subjects()[-1] == f'Revert "{PLACED}"', "not reverted")
     assert fleet.subjects().count(PLACED) == 1
     assert not [path for path in fleet.check_out().rglob("*.yaml") if path.parent.name in ("approvals", "proposals")]
+
+
+def test_approved_burst_is_applied_and_taken_away_by_argo_cd(
+    fleet: GiteaFleet, cluster: Cluster, argo_cd: ArgoCD
+) -> None:
+    fleet.amend("fleet.yaml", {"engine: manifests": "engine: argocd", PUBLISHED_FLEET: fleet.url})
+    argo_cd.follow(fleet)
+    fleet.observe(missing=3)
+    with fleet.daemon():
+        number = proposed(fleet)["number"]
+        argo_cd.look()
+        assert cluster.items(APPLICATIONS) == []
+        merge(fleet, number, "merge")
+        fleet.until(lambda: PLACED in fleet.subjects(), "not placed")
+        argo_cd.look()
+        cluster.until(lambda: settled(cluster) == ("Synced", "Healthy"), "not applied", told=argo_cd.last_words)
+        [application] = cluster.items(APPLICATIONS)
+        placement = application["metadata"]["labels"]["overspill.dev/placement"]
+        assert len(cluster.items(PODS, f"overspill.dev/placement={placement}")) == 3
+        fleet.give_back()
+    gone(cluster, argo_cd)
+    assert cluster.inventory(selector="overspill.dev/placement") == frozenset()
 
 
 def merge(fleet: GiteaFleet, number: int, how: str) -> None:

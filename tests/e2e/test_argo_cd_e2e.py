@@ -10,11 +10,11 @@ import yaml
 from reconciler.core.engines.argocd.applications import read_application
 from reconciler.model.rollout import EngineReport, EngineState
 from tests.e2e import command_step, webhooks
-from tests.e2e.argo_cd import APPLICATIONS, KINDS, NAMESPACE, ArgoCD, missing, teach
+from tests.e2e.argo_cd import APPLICATIONS, KINDS, NAMESPACE, ArgoCD, gone, missing, prepare, settled
 from tests.e2e.charts import PUBLISHED
 from tests.e2e.components import Missing, sources
 from tests.e2e.conftest import Fleet
-from tests.e2e.control_plane import Cluster, Json
+from tests.e2e.control_plane import Cluster
 
 DEPLOYMENTS = "/apis/apps/v1/namespaces/vllm-demo/deployments"
 PODS = "/api/v1/namespaces/vllm-demo/pods"
@@ -37,15 +37,8 @@ def cluster(start_cluster: Callable[[str], Cluster]) -> Cluster:
     if isinstance(found, Missing):
         pytest.skip(found.reason)
     cluster = start_cluster("argo")
-    teach(cluster, found)
+    prepare(cluster, found)
     command_step.prepare(cluster)
-    cluster.add_node(
-        "gpu",
-        allocatable={"cpu": "64", "memory": "1Ti", "nvidia.com/gpu": "8"},
-        labels={"nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3"},
-    )
-    for namespace in ("vllm-demo", "vllm-stack"):
-        cluster.ensure_namespace(namespace)
     return cluster
 
 
@@ -207,12 +200,6 @@ def test_fleet_gets_a_branch_for_each_cluster_while_a_burst_runs(
     assert cluster.inventory(selector="overspill.dev/placement") == frozenset()
 
 
-def gone(cluster: Cluster, argo_cd: ArgoCD) -> None:
-    """Wait until Argo CD has taken the Application away."""
-    argo_cd.look()
-    cluster.until(lambda: not cluster.items(APPLICATIONS), "the Application is still there", told=argo_cd.last_words)
-
-
 def said(cluster: Cluster) -> EngineReport:
     """Read what Argo CD says of the one burst."""
     [application] = cluster.items(APPLICATIONS)
@@ -238,15 +225,6 @@ def deployed(cluster: Cluster) -> str:
     """Return the commit of it that Argo CD has looked at."""
     [found] = cluster.items(APPLICATIONS)
     return str(found.get("status", {}).get("sync", {}).get("revisions", [""])[0])
-
-
-def settled(cluster: Cluster) -> tuple[str, str] | None:
-    """Return sync and health of the one Application; None while there is none."""
-    found: list[Json] = cluster.items(APPLICATIONS)
-    if not found:
-        return None
-    status = found[0].get("status", {})
-    return status.get("sync", {}).get("status", ""), status.get("health", {}).get("status", "")
 
 
 def doing(cluster: Cluster) -> str:
