@@ -59,8 +59,8 @@ class AccessFileWatcher:
 
 def _begin_with(path: Path) -> str:
     """Return the command that makes the file with a first token."""
-    token = "overspill token --name ada --workspace '*' --role Owner"
-    return f"begin one: (echo tokens:; {token}) > {shlex.quote(str(path))}"
+    command = "overspill token --name ada --workspace '*' --role Owner"
+    return f"begin one: (echo tokens:; {command}) > {shlex.quote(str(path))}"
 
 
 def _stamp(path: Path) -> _Stamp | None:
