@@ -84,12 +84,14 @@ def test_the_one_file_of_readme_is_enough_for_a_burst(tmp_path: Path, person: di
     (fleet,) = re.findall(r"^```yaml\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
     (command,) = [text for mark, text in FIRST if mark == "runnable"]
     assert len(fleet.splitlines()) <= 42
-    begin = "git init -q -b main fleet; cat > fleet/fleet.yaml; git -C fleet add -A; git -C fleet commit -qm Begin"
-    subprocess.run(["bash", "-euc", begin], cwd=tmp_path, env=person, input=fleet, check=True, text=True)
+    (tmp_path / "fleet").mkdir()
+    (tmp_path / "fleet" / "fleet.yaml").write_text(fleet)
     (tmp_path / "seen.yaml").write_text(SEEN)
-    look = f"{command}overspill plan --repo fleet --observations seen.yaml --at 2026-11-20T10:01:00Z 2>&1"
+    look = f"{command}echo; overspill plan --repo fleet --observations seen.yaml --at 2026-11-20T10:01:00Z 2>&1"
     done = subprocess.run(["bash", "-euc", look], cwd=tmp_path, env=person, check=True, capture_output=True, text=True)
     assert "2 clusters, 1 workspace, 1 template, 1 policy: 0 errors, 0 warnings" in done.stdout
+    (held,) = re.findall(r"^llm/vllm +(\w+)", done.stdout, re.MULTILINE)
+    assert f"as `{held}` until" in README
     (placed,) = [line.split() for line in done.stdout.splitlines() if line.startswith("Place")]
     assert (placed[1], placed[3:5]) == ("llm/vllm", ["worker-2", "3"])
 
