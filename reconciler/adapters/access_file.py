@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from threading import Lock
 
@@ -50,9 +51,16 @@ class AccessFileWatcher:
             with self._path.open("rb") as stream:
                 data = stream.read(_MOST + 1)
         except OSError as error:
-            problem = Problem(path=str(self._path), message=f"cannot be read: {error.strerror}")
+            hint = _begin_with(self._path) if isinstance(error, FileNotFoundError) else ""
+            problem = Problem(path=str(self._path), message=f"cannot be read: {error.strerror}", hint=hint)
             raise InvalidInput(problems=(problem,)) from error
         return read_access(data, str(self._path))
+
+
+def _begin_with(path: Path) -> str:
+    """Return the command that makes the file with a first token."""
+    command = "overspill token --name ada --workspace '*' --role Owner"
+    return f"begin one: (echo tokens:; {command}) > {shlex.quote(str(path))}"
 
 
 def _stamp(path: Path) -> _Stamp | None:

@@ -66,6 +66,8 @@ _FLAGS: dict[str, tuple[str, str]] = {
 _DURATION = re.compile(r"\d[^-:T]*")
 """Matches durations and no moment: a moment has a date, and so hyphens."""
 _BRANCHES = ("REPO", "SOURCE_BRANCH", "OUTPUT_BRANCH")
+_ORIGIN = "reconciler.cli.origin"
+"""The key of the context's `meta` that says whether the origin of this checkout has been named."""
 _SEVERAL = frozenset({"NOTIFY"})
 """Flags that may be given several times; their variable holds the words with blanks between."""
 
@@ -367,7 +369,26 @@ def _settings(flags: dict[str, str]) -> Settings:
         raise click.UsageError(
             "no repository: pass --repo URL, set OVERSPILL_REPO, or stand in a git checkout that has a remote 'origin'"
         )
-    return replace(settings, repo=origin)
+    settings = replace(settings, repo=origin)
+    _note_origin(settings)
+    return settings
+
+
+def _note_origin(settings: Settings) -> None:
+    """Tell a reader of tables, once, that the repository is the one that this checkout comes from."""
+    context = click.get_current_context()
+    if "log_format" in context.params:  # the log begins with it
+        return
+    if context.params.get("form", "table") != "table" or context.meta.get(_ORIGIN):
+        return
+    from reconciler.cli import printing
+    from reconciler.text.redaction import redacted, without_query
+
+    context.meta[_ORIGIN] = True
+    printing.note(
+        f"note: reading {settings.source_branch} and {settings.output_branch} of"
+        f" {redacted(without_query(settings.repo))}, the 'origin' of this checkout (name another with --repo URL)"
+    )
 
 
 def _perhaps_settings(flags: dict[str, str]) -> Settings:

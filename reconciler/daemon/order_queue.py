@@ -256,5 +256,5 @@ def _carried(outcome: Outcome, changes: Sequence[Change]) -> CarriedOrder:
         rendered=part,
         commits=commits,
         branches=tuple(advance for advance in outcome.branches if advance.cluster in clusters),
-        events=of_push(part.changes, commits, (), outcome.decision.inputs.now),
+        events=of_push(part.changes, commits, (), outcome.decision.inputs.now, titles=part.titles),
     )

@@ -321,6 +321,7 @@ def begin_push(
             published.branches,
             decision.inputs.now,
             BUGS.note,
+            titles=rendered.titles,
             unserved=events.unserved_times(decision.inputs) if published.commits else {},
         ),
         earlier=earlier,

@@ -14,6 +14,7 @@ from reconciler.core.explain import request_state
 from reconciler.core.explain.provisioning import provisioning_of_burst
 from reconciler.core.explain.summary import spare_replicas
 from reconciler.core.ledger import lifecycle
+from reconciler.core.ledger.proposal_record import approvals_of
 from reconciler.core.observe.demand import UnseenPrimary, unseen
 from reconciler.core.workloads import replica_count
 from reconciler.daemon.reconcile import PassDecision
@@ -278,6 +279,9 @@ def _workload(decision: PassDecision, workload: WorkloadId, placed: int) -> Work
     else:
         message = seen.note if seen and seen.reported else ""
         message = message if demand else "does not burst: no policy covers it, or nothing says which object is counted"
+    proposal = decision.inputs.ledger.proposals.get(workload)
+    if proposal is not None and approvals_of(decision.inputs.ledger, proposal):
+        message = "; ".join(filter(None, ("approved, not yet placed", message)))
     return WorkloadStatus(
         workload=workload,
         primary=decision.inputs.desired.workspaces[workload.workspace].primary,

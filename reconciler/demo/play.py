@@ -101,10 +101,10 @@ def commit_fleet(stage: DemoDirectory, view: View, script: Timing) -> None:
     view.say("Ann", f"overspill init {path_from_here(stage.fleet)}; its remote is {path_from_here(stage.remote)}")
     edit_fields(stage, script.edits)
     commit(stage, _HURRY)
-    actions = ", ".join(
+    fields = [
         f"{field.removeprefix('spec.')} {value}" for edits in script.edits.values() for field, value in edits.items()
-    )
-    view.say("Ann", f"commits and pushes '{_HURRY}': {actions}")
+    ]
+    view.say("Ann", f"commits and pushes '{_HURRY}': {', '.join(dict.fromkeys(fields))}")  # templates have one alike
 
 
 class DemoPlay:

@@ -66,6 +66,13 @@ def test_nothing_lets_nobody_in_but_has_to_be_said() -> None:
     assert problems("# nobody\n") == ["access.yaml: is empty (try {}, which lets nobody in)"]
 
 
+def test_entries_without_their_key_are_told_where_it_goes() -> None:
+    entry = token_entry(Token(name="ci", digest=digest(CI), roles={LLM: AccessRole.EDITOR}))
+    assert problems(entry) == [
+        "access.yaml:1: must be a mapping, not a list (try beginning the file with `tokens:`, above the list)"
+    ]
+
+
 @pytest.mark.parametrize(
     ("old", "new", "told"),
     [
@@ -154,5 +161,6 @@ def test_broken_file_stops_the_start(path: Path) -> None:
     path.write_text("tokens: none\n")
     with pytest.raises(InvalidInput, match=r"access.yaml:1: tokens: must be a list, not the text 'none'"):
         AccessFileWatcher(path)
-    with pytest.raises(InvalidInput, match="cannot be read: No such file"):
+    begin = r"No such file or directory \(begin one: \(echo tokens:; overspill token --name ada .*\) > .*/nowhere\)"
+    with pytest.raises(InvalidInput, match=begin):
         AccessFileWatcher(path.with_name("nowhere"))

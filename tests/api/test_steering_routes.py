@@ -45,7 +45,7 @@ def test_revert_is_committed_in_the_name_of_the_caller_and_holds_the_workload(ru
     reply = running.call("POST", REVERT, body, token=STRANGER)
     done = reply.body["data"]
     assert done["pushed"] == [tip(running, "%H")]
-    assert done["lines"] == ["revert(llm/vllm): 3 replicas on worker-2 (requested: the audit)"]
+    assert done["lines"] == [f"{tip(running, '%s')} (requested: the audit)"]
     assert [commit["subject"] for commit in done["commits"]] == [tip(running, "%s")]
     assert tip(running, "%an <%ae>") == "Sam <sam@example.com>"
     assert placements(running) == []

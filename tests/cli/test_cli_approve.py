@@ -53,6 +53,17 @@ def test_approved_burst_is_placed_by_the_next_pass(proposed: Terminal, fleet: Re
     assert not [path for path in fleet.files("placements", "ledger") if "/approvals/" in path or "/proposals/" in path]
 
 
+def test_approved_burst_is_awaited_until_the_next_pass(proposed: Terminal, see: See) -> None:
+    assert "The next pass places it: a daemon's, or `overspill once`." in proposed.done(
+        "approve", "llm/vllm", "--author", ANN
+    )
+    see()
+    assert "approved, not yet placed" in proposed.done("status")
+    proposed.done("once")
+    see()
+    assert "approved, not yet placed" not in proposed.done("status")
+
+
 def test_rejected_burst_is_held_until_it_is_released(proposed: Terminal, fleet: Remote, see: See) -> None:
     (subject,) = shown_then_done(proposed, fleet, "reject", "vllm", "--author", ANN, "--reason", "too dear")
     assert subject == "proposal(llm/vllm): refused"
@@ -88,7 +99,9 @@ def test_daemon_approves_for_owners_alone(running: Daemon, laptop: Terminal) -> 
     laptop.env["OVERSPILL_TOKEN"] = OWNER
     shown = laptop.done("approve", "llm/vllm", "--dry-run")
     assert "Approve" in shown
-    assert "approve(llm/vllm)" in laptop.done("approve", "llm/vllm", "--reason", "the launch")
+    done = laptop.done("approve", "llm/vllm", "--reason", "the launch")
+    assert "approve(llm/vllm)" in done
+    assert "The daemon's next pass places it." in done
     running.until(lambda: running.latest.read().decision.inputs.ledger.placements or running.wake("observation"))
     assert "Ada" in running.remote.git("log", "--format=%an", "placements")
 

@@ -204,7 +204,7 @@ def test_what_flux_may_not_apply_goes_back_with_its_words_and_to_the_next_cluste
     (placed,) = terminal.answer("status")["placements"]
     assert (placed["engine"], placed["message"]) == ("Failed", words)
     reverted, tried, *_ = terminal.done("once").splitlines()
-    assert reverted == f"revert(llm/vllm): 2 replicas on worker-2 (failed: {words})"
+    assert reverted == f'Revert "burst(llm/vllm): 2 replicas on worker-2 for 10m" (failed: {words})'
     assert tried.startswith("burst(llm/vllm): 2 replicas on worker-3 for 10m")
     (left,) = terminal.answer("status")["leaving"]
     assert (left["cluster"], left["name"]) == ("worker-2", placed["placement"]["name"])

@@ -174,12 +174,14 @@ def test_plan_without_observations_says_how_to_give_them(overspill: Terminal, tm
     assert f"pass --kubeconfig {shlex.quote(overspill.env['KUBECONFIG'])}" in overspill("plan").stderr
 
 
-def test_plan_of_a_repository_without_a_fleet_says_so(overspill: Terminal, fleet: Remote) -> None:
+def test_pass_over_a_repository_without_a_fleet_says_so(overspill: Terminal, fleet: Remote) -> None:
     assert "no file of a fleet" not in overspill("plan").stderr
     fleet.commit("main", dict.fromkeys(SOURCE_FILES) | {"README.md": "other", "chart/values.yaml": "a: 1"})
-    result = overspill("plan")
-    assert result.exit_code == 0
-    assert f"main of {fleet.url} has no file of a fleet (name the fleet repository with --repo URL" in result.stderr
+    warning = f"main of {fleet.url} has no file of a fleet (name the fleet repository with --repo URL"
+    for command in ("plan", "once"):
+        result = overspill(command)
+        assert result.exit_code == 0
+        assert warning in result.stderr
 
 
 def test_plan_goes_on_with_a_broken_file_and_exits_with_1(overspill: Terminal, fleet: Remote, see: See) -> None:

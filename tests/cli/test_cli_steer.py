@@ -328,6 +328,11 @@ def test_origin_of_the_checkout_is_the_repository(
     assert "no repository: pass --repo URL" in overspill("status").stderr
     checkout.git("config", "remote.origin.url", "../remote.git")
     assert len(overspill.answer("status")["placements"]) == len(placed)
+    note = f"note: reading main and placements of {fleet.path}, the 'origin' of this checkout"
+    noted = ("plan",), ("once",), ("status", "-o", "wide")
+    assert [overspill(*words).stderr.count(note) for words in noted] == [1, 1, 1]
+    silent = ("plan", "-o", "json"), ("once", "-o", "name"), ("status", "--repo", str(fleet.path))
+    assert not [words for words in silent if note in overspill(*words).stderr]
 
 
 def test_steering_as_json_tells_commits_and_where_they_went(

@@ -105,9 +105,16 @@ def test_one_line_tells_a_change_and_why(change: Change):
     assert told.endswith(")")
 
 
-def test_a_terminal_line_of_a_revert_says_why_first():
-    assert line(REVERT) == "revert(llm/vllm): 5 replicas on worker-2 (expired: its 40m are over)"
-    assert line(replace(REVERT, detail="")) == "revert(llm/vllm): 5 replicas on worker-2 (expired)"
+def test_a_terminal_line_of_a_revert_says_why():
+    assert line(REVERT) == 'Revert "burst(llm/vllm): 5 replicas on worker-2 for 40m" (expired: its 40m are over)'
+    assert line(replace(REVERT, detail="")) == 'Revert "burst(llm/vllm): 5 replicas on worker-2 for 40m" (expired)'
+
+
+def test_a_terminal_line_of_a_revert_is_titled_as_its_commit_and_says_what_ends():
+    title, _ = written(REVERT).split("\n", 1)
+    assert line(REVERT, title) == (
+        'Revert "burst(llm/vllm): 3 replicas on worker-2 for 10m" (5 replicas on worker-2; expired: its 40m are over)'
+    )
 
 
 def test_trailers_come_in_a_fixed_order():

@@ -61,7 +61,7 @@ def test_each_event_and_each_push_is_a_line() -> None:
         EventLog().publish(made.events, [push])
     assert [(entry["event"], entry["line"].partition(" (")[0]) for entry in logs] == [
         ("pushed", "pushed 1 commit to placements"),
-        ("committed", "revert(llm/vllm): 3 replicas on worker-2"),
+        ("committed", 'Revert "burst(llm/vllm): 3 replicas on worker-2 for 10m"'),
     ]
 
 

@@ -44,6 +44,11 @@ def commands(number: int) -> str:
     return re.sub("^overspill doctor .*$", "", typed, flags=re.MULTILINE)
 
 
+def still(text: str) -> str:
+    """Return a table without its times and the digits of names."""
+    return re.sub(r"\d{4}-\d\d-\d\dT[\d:]+Z|\b\d+s\b|\b[0-9a-f]{8}\b", "*", text)
+
+
 @pytest.fixture
 def served() -> dict[str, Cluster]:
     """Hold the clusters of the page, once they are served."""
@@ -108,6 +113,9 @@ def test_what_is_granted_and_applied_is_for_its_own_clusters(
     types(commands(1))
     here = f"export OVERSPILL_REPO={shlex.quote(str(remote))}"
     types(here, commands(3))
+    planned = types(here, 'export OVERSPILL_KUBECONFIG="$PWD/kubeconfig"', commands(4))
+    (shown,) = re.findall(r"^```text plan\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+    assert still(shown) in still(planned)
     contexts = yaml.safe_load((tmp_path / "kubeconfig").read_text())["contexts"]
     assert [context["name"] for context in contexts] == ["worker-1", "worker-2", "worker-3"]
     assert "overspill/overspill-flux-reader" in served["worker-2"].objects["roles"]

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import re
+import subprocess
 import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -97,6 +100,23 @@ def test_no_repository_at_the_url_is_for_a_person_to_mend(tmp_path):
         pytest.raises(InvalidInput, match=r"not appear to be a git repository.*check the repository's URL"),
     ):
         repository.fetch()
+
+
+def test_directory_that_is_no_repository_is_told_apart(tmp_path):
+    fleet = tmp_path / "my fleet"
+    fleet.mkdir()
+    with (
+        GitRepository(str(fleet), cache=tmp_path / "cache") as repository,
+        pytest.raises(InvalidInput, match=r"is no git repository \(only `overspill check` reads .*try: git") as caught,
+    ):
+        repository.fetch()
+    (fleet / "fleet.yaml").write_text("")
+    (begin,) = re.findall(r"try: (git .*)\)$", str(caught.value))
+    person = {"GIT_CONFIG_COUNT": "2", "GIT_CONFIG_KEY_0": "user.name", "GIT_CONFIG_VALUE_0": "Ann"}
+    person |= {"GIT_CONFIG_KEY_1": "user.email", "GIT_CONFIG_VALUE_1": "ann@example.com"}
+    subprocess.run(["sh", "-euc", begin], env={**os.environ, **person}, check=True, capture_output=True)
+    with GitRepository(str(fleet), cache=tmp_path / "cache") as repository:
+        assert repository.fetch().source
 
 
 def test_host_that_is_away_is_transient(tmp_path):

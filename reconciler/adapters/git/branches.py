@@ -200,7 +200,7 @@ class RemoteBranches:
         if _BROKEN.search(stderr):
             self._renew()
             return Transient(f"{doing}: the mirror is broken and will be fetched anew: {stderr.strip()}")
-        return address.failure(doing, stderr)
+        return address.failure(doing, stderr, self.remote)
 
     def incomplete(self, missing: Missing) -> Transient:
         """Make the mirror anew because an object is missing, and return the error."""

@@ -30,7 +30,7 @@ class DeliveryRefs:
         doing = f"asking {self._remote.url} how far {receiver} is told"
         done = self._runner.run(["ls-remote", address.NAME, *self._refs(receiver)], remote=True)
         if done.status:
-            raise address.failure(doing, self._remote.redact(done.stderr))
+            raise address.failure(doing, self._remote.redact(done.stderr), self._remote)
         lines = (line.split("\t") for line in done.stdout.decode(errors="replace").splitlines())
         commits = {ref: CommitId(commit) for commit, ref in lines}
         told, sending = (commits.get(ref) for ref in self._refs(receiver))
@@ -56,7 +56,7 @@ class DeliveryRefs:
         refused = [line for line in lines if line.startswith("!\t")]
         stderr = self._remote.redact(done.stderr)
         if not refused:
-            raise address.failure(doing, stderr)
+            raise address.failure(doing, stderr, self._remote)
         raise address.rejection(doing, refused[0].split("\t", 2)[-1], stderr)
 
     def _refs(self, receiver: str) -> tuple[str, ...]:

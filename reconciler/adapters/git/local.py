@@ -67,7 +67,7 @@ def local_branches(
     heads = (f"refs/heads/{source_branch}", f"refs/heads/{output_branch}")
     address = remote.check_address(url or checkout.origin(directory), None)
     # 1. The fleet repository itself is on this disk.
-    if address.protocols == "file" and (branches := _branches(_path(address.url), *heads)):
+    if address.directory and (branches := _branches(address.directory, *heads)):
         return branches
     # 2. A command has fetched it before.
     mirror = cache / hashlib.sha256(address.url.encode()).hexdigest()[:16] / "mirror.git" if cache else None
@@ -78,10 +78,6 @@ def local_branches(
         return None
     tracked = (f"refs/remotes/origin/{source_branch}", f"refs/remotes/origin/{output_branch}")
     return _branches(directory, *tracked) or _branches(directory, *heads)
-
-
-def _path(url: str) -> Path:
-    return Path(url.removeprefix("file://"))
 
 
 def _is_ours(mirror: Path) -> bool:

@@ -65,6 +65,11 @@ class Remote:
         return settings
 
     @property
+    def directory(self) -> Path | None:
+        """The path of a repository on this machine, whether or not it is there; None for one elsewhere."""
+        return Path(self.url.removeprefix("file://")) if self.protocols == "file" else None
+
+    @property
     def shown(self) -> str:
         """The address in messages."""
         return redacted(without_query(self.url))
@@ -192,9 +197,16 @@ _FORBIDDEN = re.compile(
 )
 
 
-def failure(doing: str, stderr: str) -> OverspillError:
+def failure(doing: str, stderr: str, remote: Remote) -> OverspillError:
     """Return the error of a failed command: InvalidInput for a refusal, else Transient."""
     reason = _reason(stderr)
+    if remote.directory and "not appear to be a git repository" in stderr and remote.directory.is_dir():
+        there = shlex.quote(str(remote.directory))
+        begin = f"git init -b main {there} && git -C {there} add -A && git -C {there} commit -m 'Begin the fleet'"
+        return InvalidInput(
+            f"{doing}: the directory is no git repository (only `overspill check` reads plain directories; other"
+            f" commands read what is committed, try: {begin})"
+        )
     for pattern, hint in _REFUSALS:
         if re.search(pattern, stderr):
             return InvalidInput(f"{doing}: {reason} (try: {hint})")

@@ -162,6 +162,8 @@ def approve(settings: Settings, workload: str, *, reason: str, **flags: Unpack[o
         return plan_approval(inputs, find_proposal(inputs.ledger.proposals, workload), by=person, reason=reason)
 
     _commit_order(settings, decide, empty="Nothing to approve.", **flags)
+    if flags["form"] == "table" and not flags["dry_run"]:
+        printing.sentence("The next pass places it: a daemon's, or `overspill once`.")
 
 
 def reject(settings: Settings, workload: str, *, reason: str, **flags: Unpack[options.CommitFlags]) -> None:
@@ -179,6 +181,8 @@ def approve_remotely(
     """Have a daemon approve a burst in the name of the token's owner."""
     _refuse_author(author)
     _print_answer(client.approve(workload, reason=reason, dry_run=dry_run), form, dry_run=dry_run, empty="Nothing.")
+    if form == "table" and not dry_run:
+        printing.sentence("The daemon's next pass places it.")
 
 
 def reject_remotely(

@@ -12,8 +12,8 @@ from reconciler.cli import completion, options
 
 
 @options.examples(
-    "overspill token --name ci --workspace llm --role Editor --expires 90d >> access.yaml",
-    "overspill token --name ada --email ada@example.com --workspace '*' --role Owner --out ada.token",
+    "(echo tokens:; overspill token --name ada --email ada@example.com --workspace '*' --role Owner) > access.yaml",
+    "overspill token --name ci --workspace llm --role Editor --expires 90d --out ci.token >> access.yaml",
 )
 @click.command()
 @click.option("--name", metavar="NAME", required=True, help="The caller's name, for the log and for commits.")

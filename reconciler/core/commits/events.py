@@ -73,20 +73,22 @@ def of_push(
     at: datetime,
     note_bug: Callable[[Bug], None] = lambda _: None,
     *,
+    titles: Sequence[str] = (),
     unserved: Mapping[WorkloadId, timedelta] = MappingProxyType({}),
 ) -> tuple[Event, ...]:
     """Make an event of each change that a push carries, in the order of their commits.
 
     Branches of clusters that are put right with nothing else to push are one event. A change of which none can be made
-    has none: `note_bug` gets why. `unserved` is `unserved_times` of the pass.
+    has none: `note_bug` gets why. `titles` are the subjects of the changes' commits, `unserved` is `unserved_times` of
+    the pass.
     """
     if branches and not commits:
         clusters = tuple(advance.cluster for advance in branches)
         line = cluster_branches.line(branches)
         return (Event(kind=EventKind.BRANCHES_FOLLOWED, at=at, line=line, clusters=clusters),)
     events: list[Event] = []
-    for change, commit in with_commits(changes, commits):
-        event = attempt(Seam.EVENT, commit, partial(_event, change, commit, at, unserved))
+    for (change, commit), title in zip(with_commits(changes, commits), titles or [""] * len(changes), strict=True):
+        event = attempt(Seam.EVENT, commit, partial(_event, change, commit, title, at, unserved))
         if isinstance(event, Bug):
             note_bug(event)
         else:
@@ -139,12 +141,14 @@ def unserved_times(inputs: PassInput) -> Mapping[WorkloadId, timedelta]:
     return {workload: inputs.now - moment for workload, moment in since.items() if moment is not None}
 
 
-def _event(change: Change, commit: CommitId, at: datetime, unserved: Mapping[WorkloadId, timedelta]) -> Event:
+def _event(
+    change: Change, commit: CommitId, title: str, at: datetime, unserved: Mapping[WorkloadId, timedelta]
+) -> Event:
     workload, clusters, before, replicas = _subject(change)
     return Event(
         kind=_kind(change),
         at=at,
-        line=messages.line(change),
+        line=messages.line(change, title),
         workload=workload,
         clusters=clusters,
         before=before,

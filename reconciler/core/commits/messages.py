@@ -121,8 +121,11 @@ def message(
     return "\n\n".join(paragraphs) + "\n"
 
 
-def line(change: Change) -> str:
-    """Tell a change in one line of a terminal: what, and in brackets why."""
+def line(change: Change, title: str = "") -> str:
+    """Tell a change in one line of a terminal: the subject of its commit, and in brackets why.
+
+    `title` is the subject that the commit of a Revert has; by default that of a placement which was never changed.
+    """
     if isinstance(change, RequestChange):
         return _with(subject(change), message_parts.request_reason(change))
     if isinstance(change, ProposalChange):
@@ -135,8 +138,9 @@ def line(change: Change) -> str:
             signals = message_parts.describe_signals(shortage, placement)
             return f"{subject(change)} ({wait}{signals}{reason_clause(choice)})"
         case Revert(placement=placement, why=why, detail=detail):
+            title, replicas = title or subject(change), _replicas_clause(placement)
             reason = f"{why}: {as_clause(detail)}" if as_clause(detail) else str(why)
-            return f"revert({placement.workload}): {_replicas_clause(placement)} ({reason})"
+            return _with(title, reason if replicas in title else f"{replicas}; {reason}")
         case Hold(restraint=restraint):
             return _with(subject(change), as_clause(restraint.reason))
         case Resize(after=after, detail=detail, shortage=shortage, choice=choice):

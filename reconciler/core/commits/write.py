@@ -144,6 +144,12 @@ class RenderedPlan:
     """The values of written records, by path and content, so that no file is read back."""
 
     @property
+    def titles(self) -> tuple[str, ...]:
+        """The subjects of the commits of the changes."""
+        of_changes = self.commits[len(self.commits) - len(self.changes) :]
+        return tuple(commit.message.partition("\n")[0] for commit in of_changes)
+
+    @property
     def problems(self) -> tuple[Problem, ...]:
         """Every bug that was met in rendering or writing."""
         return tuple(bug.problem(bug.item) for bug in dict.fromkeys(self.bugs))

@@ -139,6 +139,11 @@ def read_access(data: bytes, path: str) -> Access:
         hint = "try one with all tokens" if documents else "try {}, which lets nobody in"
         raise InvalidInput(problems=(Problem(path=path, message=message, hint=hint),))
     (document,) = documents
+    if isinstance(document.value, list):
+        hint = "try beginning the file with `tokens:`, above the list"
+        raise InvalidInput(
+            problems=(Problem(path=path, line=document.line(()), message="must be a mapping, not a list", hint=hint),)
+        )
     try:
         file = AccessFile.model_validate(document.value)
     except ValidationError as error:
