@@ -352,3 +352,8 @@ class Desired:
     """Errors and warnings of the files."""
     incomplete: bool = False
     """Whether a broken file has no earlier good version, so that a missing object proves nothing."""
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing of a fleet is in force, as in the repository of something else."""
+        return not (self.clusters or self.workspaces or self.templates)

@@ -175,13 +175,14 @@ def test_plan_without_observations_says_how_to_give_them(overspill: Terminal, tm
 
 
 def test_pass_over_a_repository_without_a_fleet_says_so(overspill: Terminal, fleet: Remote) -> None:
-    assert "no file of a fleet" not in overspill("plan").stderr
+    assert "describes a fleet" not in overspill("plan").stderr
     fleet.commit("main", dict.fromkeys(SOURCE_FILES) | {"README.md": "other", "chart/values.yaml": "a: 1"})
-    warning = f"main of {fleet.url} has no file of a fleet (name the fleet repository with --repo URL"
+    warning = "no file of the source branch describes a fleet, so nothing is done (name the fleet repository with"
     for command in ("plan", "once"):
         result = overspill(command)
         assert result.exit_code == 0
         assert warning in result.stderr
+    assert fleet.tip("placements") is None, "nothing was begun there"
 
 
 def test_plan_goes_on_with_a_broken_file_and_exits_with_1(overspill: Terminal, fleet: Remote, see: See) -> None:

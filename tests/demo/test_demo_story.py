@@ -58,7 +58,7 @@ def test_the_demo_does_what_it_promises(tmp_path: Path) -> None:
     the_daemon_speaks_for_itself(out, folded)
     it_ends_with_commands_that_work(out, said)
     the_tutorial_shows_its_commit(out)
-    assert processes_about(out) == []
+    assert_nothing_runs(out)
 
 
 def the_story_goes_out_and_comes_back(out: Path) -> None:
@@ -163,7 +163,7 @@ def test_an_interrupt_takes_the_daemon_along_and_the_next_demo_replaces_what_it_
         process.send_signal(sent)
         process.communicate(timeout=60)
         assert process.returncode == 130
-        assert processes_about(out) == []
+        assert_nothing_runs(out)
 
 
 def test_a_signal_before_the_daemon_runs_leaves_as_an_interrupt_does(tmp_path: Path) -> None:
@@ -173,7 +173,7 @@ def test_a_signal_before_the_daemon_runs_leaves_as_an_interrupt_does(tmp_path: P
     process.send_signal(signal.SIGTERM)
     _, complained = process.communicate(timeout=60)
     assert (process.returncode, complained.strip()) == (130, "")
-    assert processes_about(out) == []
+    assert_nothing_runs(out)
 
 
 def test_a_second_demo_in_the_same_directory_is_refused_and_the_first_goes_on(tmp_path: Path) -> None:
@@ -234,6 +234,14 @@ def wait_for(seen: Callable[[], bool], demo: subprocess.Popen[str]) -> None:
     while not seen():
         assert time.monotonic() < until
         assert demo.poll() is None
+        time.sleep(0.05)
+
+
+def assert_nothing_runs(out: Path) -> None:
+    """Wait for the processes that the demo has killed: on a busy machine they outlive it for a moment."""
+    until = time.monotonic() + 60
+    while left := processes_about(out):
+        assert time.monotonic() < until, left
         time.sleep(0.05)
 
 

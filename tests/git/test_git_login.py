@@ -16,6 +16,7 @@ from reconciler.errors import Conflict, InvalidInput, Transient
 from reconciler.text.redaction import REDACTED
 
 PASSWORD = "swordfish" + "-" + "42"
+REMOTE = check_address("https://h/f.git", None)
 
 
 class Host:
@@ -260,12 +261,12 @@ def test_rejections_are_told_apart(summary, stderr, kind):
     ],
 )
 def test_failures_are_told_apart(stderr, kind):
-    assert type(failure("fetching", stderr)) is kind
-    assert str(failure("fetching", stderr)).startswith("fetching: ")
+    assert type(failure("fetching", stderr, REMOTE)) is kind
+    assert str(failure("fetching", stderr, REMOTE)).startswith("fetching: ")
 
 
 def test_progress_is_left_out_of_what_went_wrong():
     stderr = (
         "remote: Counting objects: 50%\rremote: Counting objects: 100%, done.\nremote: no quota left\nfatal: ended\n"
     )
-    assert str(failure("fetching", stderr)) == "fetching: remote: no quota left; fatal: ended"
+    assert str(failure("fetching", stderr, REMOTE)) == "fetching: remote: no quota left; fatal: ended"

@@ -16,7 +16,6 @@ from reconciler.cli.actions.plans.plan import plan_document, print_suppressed
 from reconciler.cli.actions.visibility import (
     note_new_branch,
     warn_of_old_observations,
-    warn_without_fleet,
     warn_without_observations,
 )
 from reconciler.core.commits.cluster_branches import branches_of
@@ -45,7 +44,6 @@ def once(settings: Settings, form: options.Output) -> None:
         print_outcome(settings, answered, form, empty="")
     if form == "table":
         print_suppressed(json_value(outcome.rendered.suppressed))
-    warn_without_fleet(settings, outcome.decision.inputs.desired)
     warn_without_observations(settings)
     warn_of_old_observations(settings, outcome.rendered.suppressed)
     printing.problems(webhooks.close(LAST_WORDS))

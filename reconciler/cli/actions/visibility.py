@@ -11,10 +11,8 @@ from reconciler.cli import printing
 from reconciler.cli.kubeconfig import usual_kubeconfig
 from reconciler.model.ids import CommitId
 from reconciler.model.plan import Reason, Suppressed
-from reconciler.model.policy import Desired
 from reconciler.ports import Repository
 from reconciler.settings import Settings
-from reconciler.text.redaction import without_query
 from reconciler.text.spelling import closest
 
 _USUAL_BRANCH = "placements"
@@ -42,15 +40,6 @@ def _usual_flag() -> str:
     """Write the flag that names kubectl's kubeconfig; empty where there is none."""
     usual = usual_kubeconfig()
     return f"--kubeconfig {shlex.quote(str(usual))}" if kubeconfig_files(usual) else ""
-
-
-def warn_without_fleet(settings: Settings, desired: Desired) -> None:
-    """Warn where the source branch has no file of a fleet, as the branch of any other repository."""
-    if not (desired.clusters or desired.workspaces or desired.templates or desired.problems):
-        printing.warn(
-            f"{settings.source_branch} of {without_query(settings.repo)} has no file of a fleet (name the fleet"
-            " repository with --repo URL and its branch with --source-branch NAME, or begin one with `overspill init`)"
-        )
 
 
 def warn_of_old_observations(settings: Settings, suppressed: Iterable[Suppressed]) -> None:

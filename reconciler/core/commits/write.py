@@ -160,7 +160,7 @@ def write_commits(
 ) -> RenderedPlan:
     """Write the commits of a plan, one for each change, in its order."""
     writer = _Writer(material, inputs, author)
-    if inputs.ledger.commit is None:
+    if inputs.ledger.commit is None and (plan.changes or not inputs.desired.is_empty):
         writer.start()
     for entry in ENGINES.values():
         writer.anchor(entry, inputs.ledger.anchored)

@@ -19,7 +19,6 @@ from reconciler.cli.actions.remote import problems_of
 from reconciler.cli.actions.visibility import (
     note_new_branch,
     warn_of_old_observations,
-    warn_without_fleet,
     warn_without_observations,
 )
 from reconciler.cli.commands.plan import PlanForm
@@ -63,7 +62,6 @@ def plan(
     report = report_plan(decision, rendered)
     document = {"supposed": [*supposed], **json_value(report)}
     _print(document, patch(rendered.commits, files) if as_diff else None, form)
-    warn_without_fleet(settings, decision.inputs.desired)
     warn_without_observations(settings)
     if not any(isinstance(supposition, ClusterDown) for supposition in what_if):
         warn_of_old_observations(settings, rendered.suppressed)

@@ -12,6 +12,7 @@ from reconciler.core.cost.budgets import budget_problems
 from reconciler.core.decide.state.enrolment import Enrolment
 from reconciler.core.decide.state.order import Order
 from reconciler.core.fleet.cluster_order import ClusterOrder
+from reconciler.core.fleet.paths import FLEET_FILE
 from reconciler.core.observe.demand import DemandHistory, Demands, PastDemand, seen_at
 from reconciler.core.observe.rollouts import Rollouts
 from reconciler.core.observe.track_record import TrackRecord
@@ -37,6 +38,15 @@ Its template cannot be filled in there, its chart not rendered, or the subset's 
 
 _TRIES = 3
 """Clusters for which a workload may fail to be written before all of its others are given up as well."""
+
+
+_NO_FLEET = Problem(
+    path=FLEET_FILE,
+    message="no file of the source branch describes a fleet, so nothing is done",
+    hint="name the fleet repository with --repo URL and its branch with --source-branch NAME, or begin one with"
+    " `overspill init`",
+    severity=Severity.WARNING,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,8 +135,9 @@ class PassInput:
     def problems(self) -> tuple[Problem, ...]:
         """All problems of the files of both branches and of the observations."""
         deletion = () if self.deletion is None else (self.deletion.problem,)
+        empty = (_NO_FLEET,) if self.desired.is_empty and not self.desired.incomplete else ()
         budgets = budget_problems(self.budgets)
-        return (*deletion, *budgets, *self.desired.problems, *self.ledger.problems, *self.observed.problems)
+        return (*empty, *deletion, *budgets, *self.desired.problems, *self.ledger.problems, *self.observed.problems)
 
     def with_requests(self, records: Mapping[WorkloadId, RequestRecord]) -> Self:
         """Return the input with these requests among its workloads; itself where it has them."""
