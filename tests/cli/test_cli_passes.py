@@ -158,15 +158,16 @@ def test_run_says_what_it_watches_and_commits_once_a_file_of_observations_change
 
 
 def test_run_that_listens_without_tokens_says_that_nobody_may_call_the_api(
-    daemon: Callable[..., Daemon], tmp_path: Path
+    daemon: Callable[..., Daemon], tmp_path: Path, see: See
 ) -> None:
+    see(missing=0)
     running = daemon("--listen", "127.0.0.1:0")
     assert "make a token with `overspill token`" in running.wait_for("nobody may call the API")
     assert running.end(signal.SIGINT) == 0
     access = tmp_path / "access.yaml"
     access.write_text("tokens: []\n")
     running = daemon("--listen", "127.0.0.1:0", OVERSPILL_API_TOKENS_FILE=str(access))
-    running.wait_for("has not been observed")  # by the first pass, after all that is said of the settings
+    running.wait_for("polling every")  # after all that is said of the settings
     assert running.end(signal.SIGINT) == 0
     assert not any("nobody may call" in line for line in running.lines)
 

@@ -47,9 +47,8 @@ def test_now_tells_what_replicas_wait_for_and_what_would_change_that(running: Da
     running.sight.free = {"worker-1": 8, "worker-2": 0, "worker-3": 0}
     running.sight.missing = 2
     running.wake("observation")
-    running.until(lambda: "waits" in browser.get("/").text)
+    running.until(lambda: "2 replicas wait for room" in browser.get("/").text)
     text = browser.get("/").text
-    assert "2 replicas wait for room" in text
     assert "NothingFits" in text
     assert "worker-2 : " in text
 
