@@ -63,22 +63,7 @@ class Candidate(NamedTuple):
 
     def _copy(self, shape: ReplicaShape, fits: int, room: int, replicas: int, because: str) -> Candidate:
         """Return a copy with what assessing and assigning add. A pass makes thousands, so without `_replace`."""
-        return Candidate(
-            self.cluster,
-            self.rank,
-            self.subset,
-            self.limit,
-            self.least,
-            self.weight,
-            self.group,
-            self.scores,
-            shape,
-            fits,
-            room,
-            self.start,
-            replicas,
-            because,
-        )
+        return tuple.__new__(Candidate, (*self[:_ORDERED], shape, fits, room, self.start, replicas, because))
 
     @property
     def score(self) -> float:
@@ -89,3 +74,7 @@ class Candidate(NamedTuple):
     def key(self) -> ClusterSubset:
         """The cluster and the subset, by which its replicas are counted."""
         return self.cluster, self.subset
+
+
+_ORDERED = Candidate._fields.index("shape")
+"""The fields that the order and its scorers fill in."""

@@ -410,7 +410,9 @@ class ClusterCapacity:
 
     def _change(self, shape: ReplicaShape) -> None:
         """Drop cached answers: pods of a shape come or go."""
-        self._answers = FitCache(kinds=self._answers.kinds)
+        answers = self._answers
+        if not self._has_changed or answers.counts or answers.shortfalls or answers.fits:
+            self._answers = FitCache(kinds=answers.kinds)
         if shape.rules is not None:
             self._moving = (*self._moving, shape.rules)
 

@@ -22,11 +22,12 @@ _UNLIMITED = 2**31
 class _Column:
     """What the nodes have free of one resource, in units of `unit`."""
 
-    __slots__ = ("amounts", "unit")
+    __slots__ = ("amounts", "sum", "unit")
 
     def __init__(self, free: Sequence[int]) -> None:
         self.unit = gcd(*free) or 1
         self.amounts = [amount // self.unit for amount in free]
+        self.sum = sum(self.amounts)
 
     def fitting(self, amount: int) -> list[int]:
         """Count how often an amount fits on each node."""
@@ -54,19 +55,22 @@ class _Column:
         if unit != self.unit:
             factor = self.unit // unit
             self.amounts = [amount * factor for amount in self.amounts]
+            self.sum *= factor
             self.unit = unit
-        self.amounts[position] = free // unit
+        amount = free // unit
+        self.sum += amount - self.amounts[position]
+        self.amounts[position] = amount
 
     def total(self, positions: Collection[int]) -> Quantity:
         """Sum what is free at some positions."""
         amounts = self.amounts
         whole = len(positions) == len(amounts)
-        return Quantity(self.unit * (sum(amounts) if whole else sum(map(amounts.__getitem__, positions))))
+        return Quantity(self.unit * (self.sum if whole else sum(map(amounts.__getitem__, positions))))
 
     def copy(self) -> _Column:
         """Return a copy."""
         other = object.__new__(_Column)
-        other.unit, other.amounts = self.unit, list(self.amounts)
+        other.unit, other.amounts, other.sum = self.unit, list(self.amounts), self.sum
         return other
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
+from functools import lru_cache
 from hashlib import sha256
 
 from reconciler.core.spread.subset_pods import first_ordinal
@@ -43,9 +44,15 @@ def placement_name(workload: WorkloadId, cluster: ClusterName, now: datetime, su
     """
     kind = "request\n" if workload.request else ""  # a template may have the same name
     pool = f"\n{subset}" if subset else ""
-    digest = sha256(f"{kind}{workload}\n{cluster}\n{now.isoformat()}{pool}".encode()).hexdigest()[:_DIGITS]
+    digest = sha256(f"{kind}{workload}\n{cluster}\n{_written(now)}{pool}".encode()).hexdigest()[:_DIGITS]
     stem = workload.name[: MAX_PLACEMENT_NAME - _DIGITS - 1].rstrip("-")
     return PlacementName(f"{stem}-{digest}")
+
+
+@lru_cache(maxsize=16)
+def _written(moment: datetime) -> str:
+    """Write the moment of a pass, which is in UTC, once for all its placements."""
+    return moment.isoformat()
 
 
 def placement_duration(template: WorkloadTemplate, policy: BurstPolicy, limits: WorkspaceLimits | None) -> timedelta:

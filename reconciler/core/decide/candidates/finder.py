@@ -295,9 +295,32 @@ class CandidateFinder:
                 own.put(position, self.assess(template, policy, shape, candidate, MOST))
             return own
         answers = self._answers_of(kind, workload)
+        self._count_again(answers, template, shape)
         asked = [(position, self._ask(answers, position, template, policy, shape)) for position in answers.due]
         # A bug is no answer to others.
         return answers.with_answers(asked) if answers.due else answers
+
+    def _count_again(self, answers: KindAnswers, template: WorkloadTemplate, shape: ReplicaShape) -> None:
+        """Count what fits on clusters of which nothing but the room may have changed; the full ones stay due.
+
+        It is `_fit` without limits, which no kind has. After a bug all stay due, and each is asked by itself.
+        """
+        workspace, (written, _) = template.workspace, self._likeness(template.workload, template, shape)
+
+        def fitting() -> list[tuple[int, Candidate]]:
+            found = []
+            for position in filter(answers.passes, answers.due):
+                candidate = answers.candidates[position]
+                room = self.capacity.room(candidate.cluster, workspace)
+                fits = room.count(written, MOST)
+                if fits:
+                    found.append((position, candidate.with_room(room.admitted(written), fits, fits)))
+            return found
+
+        counted = attempt(Seam.CANDIDATE, template.workload, fitting)
+        if not isinstance(counted, Bug):
+            for position, candidate in counted:
+                answers.put(position, candidate)
 
     def _answers_of(self, kind: tuple[Hashable, ...], workload: WorkloadId) -> KindAnswers:
         """Return what clusters have answered bursts of a kind, as far as that still holds."""

@@ -19,14 +19,14 @@ from reconciler.model.policy import StrategyName
 def share_of(candidate: Candidate, *, most: int, capacity: int, keeps: int = 0) -> ClusterShare:
     """Make the share of a candidate, with all that the policy says of it."""
     return ClusterShare(
-        cluster=candidate.cluster,
-        rank=candidate.rank,
-        keeps=keeps,
-        most=most,
-        capacity=capacity,
-        least=candidate.least,
-        weight=candidate.weight,
-        group=candidate.group,
+        candidate.cluster,
+        candidate.rank,
+        most,
+        capacity,
+        keeps,
+        candidate.least,
+        candidate.weight,
+        candidate.group,
     )
 
 

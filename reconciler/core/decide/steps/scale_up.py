@@ -266,6 +266,7 @@ class ScaleUp:
     def _choose(self, chosen: Sequence[Candidate]) -> Mapping[ClusterSubset, Choice]:
         """Hand out the room of candidates, and record each as it is taken."""
         choices, workspace = dict[ClusterSubset, Choice](), self.demand.workload.workspace
+        shared = self.demand.workload in self.working_plan.quotas
         by_cluster: dict[ClusterName, list[Candidate]] = {}
         for candidate in chosen:
             by_cluster.setdefault(candidate.cluster, []).append(candidate)
@@ -275,7 +276,7 @@ class ScaleUp:
                 # Another subset of this pass may have taken room there since the candidate was assessed.
                 left = self.finder.capacity.room(cluster, workspace).count(candidate.shape, MOST) if place else None
                 taken = candidate if left is None else candidate._replace(fits=left)
-                if self.demand.workload in self.working_plan.quotas:
+                if shared:
                     because = "; ".join(filter(None, (taken.because, _SHARED)))
                     taken = taken.with_replicas(taken.replicas, because)
                 choices[candidate.key] = self.finder.choice(taken, workspace)
