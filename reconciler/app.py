@@ -34,13 +34,17 @@ from reconciler.adapters.logs import EventLog
 from reconciler.adapters.notification.couriers import Couriers
 from reconciler.adapters.notification.sender import NotTaken, Secrets, Sender
 from reconciler.adapters.observation_files import FileObservations
-from reconciler.adapters.prometheus import NoPrometheus, PrometheusServer, PrometheusSignals
 from reconciler.adapters.pushed_observations import PushedObservations
 from reconciler.adapters.recording_files import RecordingFiles
+from reconciler.adapters.signals import AskedSignals, PrometheusServer, SlurmServer, UnaskedSignals
 from reconciler.adapters.traces import Traces, open_traces
 from reconciler.adapters.views import ChartsView, JoinedView
 from reconciler.bulkhead import Seam, attempt
 from reconciler.core.decide.approval import uses_approval
+from reconciler.core.signals.prometheus import Query
+from reconciler.core.signals.prometheus import questions as prometheus_questions
+from reconciler.core.signals.slurm import PendingGpus
+from reconciler.core.signals.slurm import questions as slurm_questions
 from reconciler.daemon.announce import Announcer
 from reconciler.daemon.answers.desk import AnswerDesk
 from reconciler.daemon.branch import BranchReader
@@ -180,9 +184,10 @@ def _observing(settings: Settings, repository: Repository, sinks: tuple[EventSin
         closing(Helm()) as charts,
         _clusters(settings, PATIENCE) as clusters,
         _prometheus(settings, PATIENCE) as prometheus,
+        _slurm(settings, PATIENCE) as slurm,
         _other_repositories(settings, PATIENCE) as others,
     ):
-        views: list[ClusterView] = [ChartsView(charts=charts), *_files(settings), *clusters, prometheus, others]
+        views: list[ClusterView] = [ChartsView(charts=charts), *_files(settings), *clusters, prometheus, slurm, others]
         yield _world(settings, repository, JoinedView(*views), charts, sinks)
 
 
@@ -314,12 +319,13 @@ def serve(settings: Settings) -> None:
         )
         couriers = _couriers(settings, repository, process)
         prometheus = stack.enter_context(_prometheus(settings, timedelta(), wake, measure))
+        slurm = stack.enter_context(_slurm(settings, timedelta(), wake, measure))
         others = stack.enter_context(_other_repositories(settings, timedelta(), wake))
         world = replace(
             _world(
                 settings,
                 repository,
-                JoinedView(ChartsView(charts=charts), *files, pushed, *clusters, prometheus, others),
+                JoinedView(ChartsView(charts=charts), *files, pushed, *clusters, prometheus, slurm, others),
                 charts,
                 (EventLog(), webhooks, couriers, process, proposals),
             ),
@@ -657,6 +663,7 @@ def _describe_sources(settings: Settings, address: str) -> str:
         f"observations from {settings.observations}" if settings.observations else "",
         f"clusters of {settings.kubeconfig}" if settings.kubeconfig else "",
         f"signals from {settings.prometheus}" if settings.prometheus else "",
+        f"signals from {settings.slurm}" if settings.slurm else "",
         f"polling every {format_duration(settings.poll_interval)}",
         f"listening at {address}{' with TLS' if settings.certificate else ''}" if address else "",
         f"telling {', '.join(map(str, settings.notify))}" if settings.notify else "",
@@ -765,11 +772,36 @@ def _prometheus(
 ) -> Iterator[ClusterView]:
     """Ask Prometheus if the settings name a server; otherwise warn that its signals are not asked."""
     if not settings.prometheus:
-        yield NoPrometheus()
+        hint = "try --prometheus http://prometheus.monitoring:9090"
+        yield UnaskedSignals(Query, source="Prometheus", hint=hint)
         return
     server = PrometheusServer(settings.prometheus, token=settings.prometheus_token, measure=measure)
-    view = PrometheusSignals(
-        server, clock=SystemClock(), wake=wake, patience=patience, every=settings.prometheus_interval
+    view = AskedSignals(
+        server,
+        source="Prometheus",
+        questions=prometheus_questions,
+        clock=SystemClock(),
+        wake=wake,
+        patience=patience,
+        every=settings.prometheus_interval,
+    )
+    with closing(view):
+        yield view
+
+
+@contextmanager
+def _slurm(
+    settings: Settings, patience: timedelta, wake: Wake | None = None, measure: MeasureCall = unmeasured_call
+) -> Iterator[ClusterView]:
+    """Ask Slurm if the settings name a server; otherwise warn that its signals are not asked."""
+    if not settings.slurm:
+        yield UnaskedSignals(PendingGpus, source="Slurm", hint="try --slurm https://slurm.example.com:6820")
+        return
+    server = SlurmServer(
+        settings.slurm, user=settings.slurm_user, token_file=settings.slurm_token_file, measure=measure
+    )
+    view = AskedSignals(
+        server, source="Slurm", questions=slurm_questions, clock=SystemClock(), wake=wake, patience=patience
     )
     with closing(view):
         yield view

@@ -12,7 +12,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Literal
 
-from reconciler.access.oidc import Issuer
+from reconciler.access.oidc import Issuer, is_safe_address
 from reconciler.access.rate_limit import Rate
 from reconciler.environment import PREFIX, VARIABLES, cache_directory
 from reconciler.errors import InvalidInput, Problem, Severity
@@ -37,6 +37,10 @@ class Settings:
     prometheus: str = ""
     prometheus_interval: timedelta = timedelta(seconds=15)
     prometheus_token: str = field(default="", repr=False)
+    slurm: str = ""
+    slurm_user: str = ""
+    slurm_token_file: Path | None = None
+    """Read anew for each question."""
     in_cluster: bool = False  # this process is a pod, and can watch its own cluster
     cache_dir: Path
     poll_interval: timedelta = timedelta(seconds=30)
@@ -93,6 +97,9 @@ def from_environment(env: Mapping[str, str]) -> Settings:
         traces=reader.address("TRACES"),
         prometheus_interval=reader.duration("PROMETHEUS_INTERVAL", timedelta(seconds=15)),
         prometheus_token=reader.secret("PROMETHEUS_TOKEN"),
+        slurm=reader.address("SLURM", token=False),
+        slurm_user=reader.text("SLURM_USER", ""),
+        slurm_token_file=reader.path("SLURM_TOKEN_FILE"),
         in_cluster=bool(env.get("KUBERNETES_SERVICE_HOST")),
         cache_dir=reader.path("CACHE_DIR") or _default_cache(env),
         poll_interval=reader.duration("POLL_INTERVAL", timedelta(seconds=30)),
@@ -138,6 +145,10 @@ def from_environment(env: Mapping[str, str]) -> Settings:
         reader.refuse("API_TOKENS_FILE", f"is set, and so is {PREFIX}API_TOKENS", "setting only one of them")
     if re.search(r"[^!-~]", settings.prometheus_token):
         reader.refuse("PROMETHEUS_TOKEN", "holds what cannot stand in a header", "the token and nothing else")
+    if re.search(r"[^!-~]", settings.slurm_user):
+        reader.refuse("SLURM_USER", "holds what cannot stand in a header", "a name of Slurm")
+    if settings.slurm and settings.slurm_token_file and not is_safe_address(settings.slurm):
+        reader.refuse("SLURM", "would be sent a token that anybody on the way can read", "an https:// address")
     if reader.problems:
         raise InvalidInput(problems=tuple(reader.problems))
     return settings

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 
 _REPOSITORY = (
-    "repo", "source_branch", "output_branch", "observations", "kubeconfig", "prometheus",
+    "repo", "source_branch", "output_branch", "observations", "kubeconfig", "prometheus", "slurm",
 )  # fmt: skip # a list of words, filled line by line
 """Flags of a command that reads the repository itself; a daemon has settings of its own."""
 

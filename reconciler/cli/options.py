@@ -52,6 +52,7 @@ _FLAGS: dict[str, tuple[str, str]] = {
     "OBSERVATIONS": ("--observations", "PATH"),
     "KUBECONFIG": ("--kubeconfig", "PATH"),
     "PROMETHEUS": ("--prometheus", "URL"),
+    "SLURM": ("--slurm", "URL"),
     "POLL_INTERVAL": ("--poll-interval", "DURATION"),
     "LISTEN": ("--listen", "HOST:PORT"),
     "STRICT_EGS_API": ("--strict-egs-api", ""),
@@ -120,7 +121,9 @@ def _with_settings(
                 printing.problems(settings.warnings)
             if "OBSERVATIONS" not in names:
                 # A command that needs no observations must not fail for the want of them.
-                settings = replace(settings, observations=None, kubeconfig=None, prometheus="", in_cluster=False)
+                settings = replace(
+                    settings, observations=None, kubeconfig=None, prometheus="", slurm="", in_cluster=False
+                )
             command(settings, *args, **kwargs)
 
         wrapped: Callable[..., None] = run

@@ -15,6 +15,7 @@ class Peer(StrEnum):
     GIT = "git"
     KUBERNETES = "kubernetes"
     PROMETHEUS = "prometheus"
+    SLURM = "slurm"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

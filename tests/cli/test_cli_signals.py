@@ -9,6 +9,7 @@ from reconciler.text.timestamps import format_time
 from tests.builders.passes import SOURCE_FILES
 from tests.builders.remote import Remote
 from tests.cli.conftest import See, Terminal
+from tests.fakes import slurm
 from tests.fakes.prometheus import serving
 
 QUERY = 'sum(waiting{namespace="demo",pod=~"vllm-.+"})'
@@ -145,3 +146,30 @@ def test_explain_tells_what_cannot_be_heard(overspill: Terminal, fleet: Remote, 
     asking(fleet)
     told = overspill.done("explain", "vllm").replace("\n", " ")
     assert "prometheus queue is not asked (is a Prometheus configured?): nothing new comes of it" in told
+
+
+def waiting(fleet: Remote) -> None:
+    signals(fleet, "  - name: gpu-h100\n    slurm: {partition: gpu-h100, gpusPerReplica: 8}\n")
+
+
+def test_once_bursts_on_jobs_that_have_waited_in_slurm(overspill: Terminal, fleet: Remote, see: See) -> None:
+    see(missing=0, worker_2=4)
+    waiting(fleet)
+    with slurm.serving() as controller:
+        controller.jobs = [slurm.job(number, 4) for number in range(1, 6)]
+        result = overspill("once", "--slurm", controller.url)
+    assert result.exit_code == 0, result.output
+    words = "slurm gpu-h100 has 5 pending jobs with 20 GPUs, and a replica takes 8"
+    assert words in fleet.git("log", "-1", "--format=%b", "placements").replace("\n", " ")
+    assert "burst(llm/vllm): 3 replicas on worker-2 for 10m" in result.stdout
+
+
+def test_slurm_that_cannot_be_asked_is_a_warning_and_no_burst(overspill: Terminal, fleet: Remote, see: See) -> None:
+    see(missing=0)
+    waiting(fleet)
+    with slurm.serving() as controller:
+        controller.says = (500, b"")
+        result = overspill("explain", "vllm", "--slurm", controller.url)
+    assert "slurm gpu-h100 has not answered (it answers 500 Internal Server Error)" in result.output.replace("\n", " ")
+    plan = overspill("plan")
+    assert plan.stderr.replace("\n", " ").count("policy gpu: asks Slurm, and none is configured") == 1

@@ -235,3 +235,14 @@ def test_a_token_that_could_end_a_header_is_refused_and_not_told() -> None:
     with pytest.raises(InvalidInput, match="PROMETHEUS_TOKEN: holds what cannot stand in a header") as refusal:
         from_environment({"OVERSPILL_PROMETHEUS_TOKEN": "abc\r\nX: y"})
     assert "abc" not in str(refusal.value)
+
+
+def test_a_token_for_slurm_goes_over_https_or_stays_on_this_machine() -> None:
+    token = {"OVERSPILL_SLURM_TOKEN_FILE": "/run/token"}
+    for address in ("https://slurm.example.com:6820", "http://127.0.0.1:6820"):
+        assert from_environment({"OVERSPILL_SLURM": address, **token}).slurm == address
+    assert from_environment({"OVERSPILL_SLURM": "http://proxy:6820"}).slurm == "http://proxy:6820"
+    with pytest.raises(InvalidInput, match=r"OVERSPILL_SLURM: would be sent a token .*try an https:// address"):
+        from_environment({"OVERSPILL_SLURM": "http://slurm.example.com:6820", **token})
+    with pytest.raises(InvalidInput, match="OVERSPILL_SLURM_USER: holds what cannot stand in a header"):
+        from_environment({"OVERSPILL_SLURM_USER": "two words"})

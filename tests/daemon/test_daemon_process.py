@@ -22,6 +22,7 @@ from reconciler.access.rights import digest
 from reconciler.core.ledger.restraints import ledger_path, write_restraints
 from reconciler.model.ids import TemplateName, WorkloadId, WorkspaceName
 from tests.builders.placement_records import restraint
+from tests.fakes import slurm
 from tests.fakes.prometheus import serving
 from tests.fakes.warm_command import overspill
 
@@ -288,3 +289,26 @@ def test_killed_daemon_has_recorded_passes_that_are_decided_the_same_again(fleet
     same = lab("compare", "main", "main", "--recording", str(recording))
     assert (same.returncode, same.stderr) == (0, "")
     assert same.stdout.startswith("### What `main` would have changed\n")
+
+
+def test_burst_for_jobs_of_slurm_is_decided_the_same_again(fleet: Fleet) -> None:
+    signals = "  signals: [{name: gpu-h100, slurm: {partition: gpu-h100, gpusPerReplica: 8}}]\n"
+    fleet.edit("policies/serving.yaml", "  clusters:\n", f"{signals}  clusters:\n")
+    recording = fleet.path / "passes"
+    words = "slurm gpu-h100 has 6 pending jobs with 48 GPUs, and a replica takes 8"
+    with slurm.serving() as controller:
+        controller.jobs = [slurm.job(number) for number in range(1, 7)]
+        with fleet.daemon("--record", str(recording), "--slurm", controller.url, no_proxy="*") as daemon:
+
+            def told() -> bool:
+                log = git("log", "--format=%b", "placements", at=fleet.remote) if fleet.bursts() else ""
+                return words in " ".join(log.split())
+
+            until(told)
+            daemon.kill()
+            daemon.wait()
+    arguments = [*overspill(), "lab", "replay", str(recording), "--repo", str(fleet.remote)]
+    env = {**os.environ, "OVERSPILL_CACHE_DIR": str(fleet.path / "cache"), "PYTHONPATH": str(LAYOUT.parent)}
+    again = subprocess.run(arguments, env=env, cwd=fleet.path, capture_output=True, text=True, check=False)
+    assert (again.returncode, again.stderr) == (0, "")
+    assert again.stdout.endswith(": all decided the same.\n")

@@ -104,6 +104,7 @@ def test_calls_count_by_their_answers() -> None:
         (OutwardCall(peer=Peer.GIT, verb="push"), "rejected"),
         (OutwardCall(peer=Peer.KUBERNETES, verb="list", target="worker-2"), "200"),
         (OutwardCall(peer=Peer.PROMETHEUS, verb="query"), "503"),
+        (OutwardCall(peer=Peer.SLURM, verb="jobs"), "500"),
     ):
         with process.call(call) as note:
             note(code)
@@ -113,3 +114,4 @@ def test_calls_count_by_their_answers() -> None:
     assert read("overspill_kubernetes_requests_total", {"cluster": "worker-2", "verb": "list", "code": "200"}) == 1
     assert read("overspill_kubernetes_requests_total", {"cluster": "worker-3", "verb": "list", "code": "none"}) == 1
     assert read("overspill_prometheus_queries_total", {"code": "503"}) == 1
+    assert read("overspill_slurm_queries_total", {"code": "500"}) == 1

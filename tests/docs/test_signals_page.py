@@ -19,7 +19,7 @@ LAYOUT = CHECKOUT / "repo-layout"
 POLICIES = re.findall(r"^```yaml\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
 
 
-@pytest.mark.parametrize("policy", POLICIES, ids=("schedule", "forecast", "prometheus"))
+@pytest.mark.parametrize("policy", POLICIES, ids=("schedule", "forecast", "prometheus", "slurm"))
 def test_each_policy_it_shows_is_in_force_without_a_complaint(policy: str) -> None:
     desired = fleet(policy)
     assert desired.problems == ()

@@ -109,7 +109,7 @@ QUERY = "spec.signals[0].prometheus.query"
         (schedule(duration=""), "8: spec.signals[0].schedule.duration: is required"),
         (
             "- name: office",
-            "7: spec.signals[0]: has neither schedule nor prometheus nor forecast (add one of them)",
+            "7: spec.signals[0]: has neither schedule nor prometheus nor slurm nor forecast (add one of them)",
         ),
         (
             schedule() + "  prometheus: {query: up, perReplica: 1}",
@@ -148,7 +148,7 @@ QUERY = "spec.signals[0].prometheus.query"
         ),
         (
             "- {name: a, cron: {}}",
-            "7: spec.signals[0].cron: unknown field (known here: forecast, name, prometheus, schedule)",
+            "7: spec.signals[0].cron: unknown field (known here: forecast, name, prometheus, schedule, slurm)",
         ),
         (
             "- {name: a, forecast: {method: Guess}}",

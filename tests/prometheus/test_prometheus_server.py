@@ -13,7 +13,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from reconciler.adapters.prometheus import PrometheusServer
+from reconciler.adapters.signals import PrometheusServer
 from reconciler.daemon.metrics.process_metrics import ProcessMetrics
 from reconciler.errors import InvalidInput, Transient
 from tests.fakes.prometheus import Metrics, serving

@@ -10,9 +10,9 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from reconciler.adapters.prometheus import NoPrometheus, PrometheusServer, PrometheusSignals
+from reconciler.adapters.signals import AskedSignals, PrometheusServer, UnaskedSignals
 from reconciler.core.observe.demand import measure
-from reconciler.core.signals.prometheus import Query
+from reconciler.core.signals.prometheus import Query, questions
 from reconciler.model.capacity import Observed
 from reconciler.model.ids import TemplateName, WorkloadId, WorkspaceName
 from reconciler.model.policy import BurstPolicy, Desired
@@ -44,11 +44,19 @@ def watching(
     patience: float = 5,
     answer: float = 5,
     wake: Callable[[str], None] | None = None,
-) -> Iterator[tuple[PrometheusSignals, HandClock]]:
+) -> Iterator[tuple[AskedSignals[float], HandClock]]:
     """Ask the metrics every so many seconds, by a clock that stands still until it is moved."""
     clock = HandClock()
     server = PrometheusServer(metrics.url, patience=seconds(answer))
-    view = PrometheusSignals(server, clock=clock, wake=wake, patience=seconds(patience), every=seconds(every))
+    view = AskedSignals(
+        server,
+        source="Prometheus",
+        questions=questions,
+        clock=clock,
+        wake=wake,
+        patience=seconds(patience),
+        every=seconds(every),
+    )
     try:
         yield view, clock
     finally:
@@ -58,7 +66,7 @@ def watching(
             view._thread.join(10)
 
 
-def until(view: PrometheusSignals, holds: Callable[[Observed], bool]) -> Observed:
+def until(view: AskedSignals[float], holds: Callable[[Observed], bool]) -> Observed:
     """Wait until what is observed is so."""
     end = time.monotonic() + 60
     while time.monotonic() < end:
@@ -266,7 +274,7 @@ def test_while_it_is_away_nothing_is_lent_and_nothing_is_given_back(metrics: Met
 
 
 def test_without_any_prometheus_it_is_told_once_that_policies_ask_one() -> None:
-    view = NoPrometheus()
+    view = UnaskedSignals(Query, source="Prometheus", hint="try --prometheus http://prometheus.monitoring:9090")
     view.follow(fleet(workloads=(VLLM, OTHER)))
     assert [str(problem) for problem in view.observe().problems] == [
         (

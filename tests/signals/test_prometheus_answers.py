@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.core.signals.prometheus import MOST, Query, SignalLevel, answer_value, questions, quoted, update_levels
+from reconciler.core.signals.prometheus import Query, answer_value, questions, quoted
+from reconciler.core.signals.question import MOST, SignalLevel, update_levels
 from reconciler.errors import InvalidInput
 from reconciler.model.ids import TemplateName, WorkloadId, WorkspaceName
 from reconciler.model.workload import WorkloadRef
@@ -127,5 +128,5 @@ def test_an_expression_that_fails_for_one_workload_is_told_and_the_others_are_as
     query = Query(name="q", text="up{a='{{ name[100] }}'}", per_replica=1)
     plain = Query(name="p", text="up", per_replica=1)
     asked, problems = questions(desired(ordering("worker-2", signals=(query, plain)), workloads=(VLLM, other)))
-    assert [question.query.name for question in asked] == ["p", "p"]
+    assert [question.signal.label for question in asked] == ["prometheus p", "prometheus p"]
     assert len(problems) == 2

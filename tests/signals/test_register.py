@@ -13,6 +13,7 @@ from tests.builders.inputs import NOW, VLLM, ordering, seconds
 EXAMPLES = {
     "schedule": {"start": "0 0 * * *", "duration": "24h", "replicas": 3},
     "prometheus": {"query": "sum(up)", "perReplica": 10},
+    "slurm": {"partition": "gpu-h100", "gpusPerReplica": 8},
     "forecast": {"method": "Trend"},
 }
 

@@ -22,9 +22,10 @@ from typing import Self
 
 from reconciler.adapters.git import GitRepository
 from reconciler.adapters.helm import Helm
-from reconciler.adapters.prometheus import PrometheusServer, PrometheusSignals
+from reconciler.adapters.signals import AskedSignals, PrometheusServer
 from reconciler.adapters.views import JoinedView
 from reconciler.core.observe import observation_file
+from reconciler.core.signals.prometheus import questions
 from reconciler.daemon.branch import BranchReader
 from reconciler.daemon.reconcile import Memory, World, reconcile_once
 from reconciler.daemon.source import SourceReader
@@ -69,8 +70,13 @@ class Queries:
     def __enter__(self) -> Self:
         self._metrics = self._serving.__enter__()
         server = PrometheusServer(self._metrics.url)
-        self._view = PrometheusSignals(
-            server, clock=self, patience=timedelta(seconds=10), every=timedelta(seconds=0.02)
+        self._view = AskedSignals(
+            server,
+            source="Prometheus",
+            questions=questions,
+            clock=self,
+            patience=timedelta(seconds=10),
+            every=timedelta(seconds=0.02),
         )
         return self
 
@@ -87,7 +93,7 @@ class Queries:
     def now(self) -> datetime:
         return self._moment
 
-    def answered(self, values: Path, moment: datetime) -> PrometheusSignals:
+    def answered(self, values: Path, moment: datetime) -> AskedSignals[float]:
         """Let the answers of a step be heard at its moment; none to any query where it has no file."""
         said = json.loads(values.read_text()) if values.exists() else {}
         self._metrics.values = {}

@@ -31,7 +31,7 @@ def _list_remotely(client: Client, **flags: Any) -> None:
 )
 @click.command()
 @asking(_list_remotely)
-@options.connected("OBSERVATIONS", "KUBECONFIG", "PROMETHEUS")
+@options.connected("OBSERVATIONS", "KUBECONFIG", "PROMETHEUS", "SLURM")
 @click.option("--workspace", help="Show GPRs of one workspace.", shell_complete=completion.workspaces)
 @click.option("--state", help="Show GPRs in one state, as Queued or Successful; EGS's other names for it will do.")
 @options.forms(names="{[*].id}{[*].gprId}")
@@ -55,7 +55,7 @@ def _estimate_remotely(client: Client, **flags: Any) -> None:
 )
 @click.command("wait-time")
 @asking(_estimate_remotely)
-@options.connected("OBSERVATIONS", "KUBECONFIG", "PROMETHEUS")
+@options.connected("OBSERVATIONS", "KUBECONFIG", "PROMETHEUS", "SLURM")
 @click.option(
     "--workspace",
     required=True,
@@ -105,7 +105,7 @@ def _take_stock_remotely(client: Client, **flags: Any) -> None:
 )
 @click.command()
 @asking(_take_stock_remotely)
-@options.connected("OBSERVATIONS", "KUBECONFIG", "PROMETHEUS")
+@options.connected("OBSERVATIONS", "KUBECONFIG", "PROMETHEUS", "SLURM")
 @click.option("--workspace", help="Show the clusters of one workspace.", shell_complete=completion.workspaces)
 @options.forms(names="{.managed[*].node}{.managedNodes[*].gpuNodeName}")
 def inventory(settings: Settings, workspace: str | None, form: options.Output) -> None:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     "overspill once --repo git@git.example.com:ml/fleet.git -o json",
 )
 @click.command()
-@options.connected("OBSERVATIONS", "KUBECONFIG", "PROMETHEUS", "NOTIFY")
+@options.connected("OBSERVATIONS", "KUBECONFIG", "PROMETHEUS", "SLURM", "NOTIFY")
 @options.forms(names=options.CHANGED)
 def once(settings: Settings, form: options.Output) -> None:
     """Run one pass: observe, decide, commit and push.
@@ -44,7 +44,7 @@ def once(settings: Settings, form: options.Output) -> None:
 )
 @click.command()
 @options.connected(
-    "OBSERVATIONS", "KUBECONFIG", "PROMETHEUS", "POLL_INTERVAL", "LISTEN", "STRICT_EGS_API", "NOTIFY",
+    "OBSERVATIONS", "KUBECONFIG", "PROMETHEUS", "SLURM", "POLL_INTERVAL", "LISTEN", "STRICT_EGS_API", "NOTIFY",
     "NOTIFICATION_SECRETS", "RECORD", "RECORD_MAX_SIZE", "RECORD_MAX_AGE", "LOG_FORMAT",
 )  # fmt: skip # one list
 def run(settings: Settings) -> None:

@@ -130,7 +130,7 @@ def _list_remotely(client: Client, **flags: Any) -> None:
     default=None,
     help="Only requests, or only bursts that demand brought.",
 )
-@options.connected("OBSERVATIONS", "KUBECONFIG", "PROMETHEUS")
+@options.connected("OBSERVATIONS", "KUBECONFIG", "PROMETHEUS", "SLURM")
 @options.forms(names="{[*].name}")
 def list_(
     settings: Settings,
@@ -164,7 +164,7 @@ def _get_remotely(client: Client, **flags: Any) -> None:
 @asking(_get_remotely)
 @click.argument("name", shell_complete=completion.requests_and_bursts)
 @_WORKSPACE
-@options.connected("OBSERVATIONS", "KUBECONFIG", "PROMETHEUS")
+@options.connected("OBSERVATIONS", "KUBECONFIG", "PROMETHEUS", "SLURM")
 @options.forms(names="{.name}", about="`create -f` takes the yaml and json forms")
 def get(settings: Settings, *, name: str, workspace: str, form: options.Output) -> None:
     """Show one placement: its request and its state."""

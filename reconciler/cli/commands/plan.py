@@ -85,7 +85,7 @@ def _plan_remotely(client: Client, *, source_branch: str | None, **flags: Any) -
 @click.command(cls=_Plan)
 @options.watched
 @asking(_plan_remotely, also=("source_branch",))
-@options.connected("OBSERVATIONS", "KUBECONFIG", "PROMETHEUS")
+@options.connected("OBSERVATIONS", "KUBECONFIG", "PROMETHEUS", "SLURM")
 @options.at
 @click.option(
     "--what-if",

@@ -32,7 +32,7 @@ def _status_remotely(client: Client, **flags: Any) -> None:
 @click.command()
 @options.watched
 @asking(_status_remotely)
-@options.connected("OBSERVATIONS", "KUBECONFIG", "PROMETHEUS")
+@options.connected("OBSERVATIONS", "KUBECONFIG", "PROMETHEUS", "SLURM")
 @options.at
 @options.forms(names="{.placements[*].placement.name}")
 def status(settings: Settings, at: datetime | None, form: options.Output) -> None:
@@ -58,7 +58,7 @@ def _explain_remotely(client: Client, workload: str, **flags: Any) -> None:
 @asking(_explain_remotely)
 @click.argument("workload", shell_complete=completion.workloads_and_requests)
 @click.option("--request", "by_name", is_flag=True, help="Explain the request of this name, not the template.")
-@options.connected("OBSERVATIONS", "KUBECONFIG", "PROMETHEUS")
+@options.connected("OBSERVATIONS", "KUBECONFIG", "PROMETHEUS", "SLURM")
 @options.at
 @options.forms(names="{.assessments[*].cluster}")
 def explain(settings: Settings, workload: str, at: datetime | None, *, by_name: bool, form: options.Output) -> None:

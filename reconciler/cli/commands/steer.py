@@ -131,7 +131,7 @@ def extend(
 )
 @click.command()
 @click.argument("workload", metavar="WORKSPACE/WORKLOAD", shell_complete=completion.workloads)
-@options.connected("OBSERVATIONS", "KUBECONFIG", "PROMETHEUS")
+@options.connected("OBSERVATIONS", "KUBECONFIG", "PROMETHEUS", "SLURM")
 @options.reason
 @options.author
 @options.dry_run

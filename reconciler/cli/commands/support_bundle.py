@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     "overspill support-bundle --record /var/lib/overspill/passes",
 )
 @click.command()
-@options.perhaps_connected("OBSERVATIONS", "KUBECONFIG", "PROMETHEUS", "RECORD")
+@options.perhaps_connected("OBSERVATIONS", "KUBECONFIG", "PROMETHEUS", "SLURM", "RECORD")
 @click.option(
     "--server",
     metavar="URL",

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     "overspill watch --observations observations/",
 )
 @click.command()
-@options.connected("OBSERVATIONS", "KUBECONFIG", "PROMETHEUS")
+@options.connected("OBSERVATIONS", "KUBECONFIG", "PROMETHEUS", "SLURM")
 def watch(settings: Settings) -> None:
     """Watch clusters, workloads and commits on one screen.
 

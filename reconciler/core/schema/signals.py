@@ -5,6 +5,7 @@ A kind of signal is a model here that makes the value of `core.signals`, and a f
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Protocol
@@ -20,6 +21,7 @@ from reconciler.core.signals.forecast import Forecast, Method
 from reconciler.core.signals.past_demand import STEP
 from reconciler.core.signals.prometheus import Query
 from reconciler.core.signals.schedule import Schedule
+from reconciler.core.signals.slurm import PendingGpus
 from reconciler.model.signal import Signal
 from reconciler.text.findings import shortened
 
@@ -28,6 +30,7 @@ _EXAMPLE = "try '0 8 * * 1-5'"
 _LONGEST_QUERY = 4096
 """Characters of a query. Queries are sent in URLs, whose length servers bound."""
 _LONGEST_WINDOW = timedelta(days=31)
+_LONGEST_PARTITION = 255
 
 
 _FARTHEST = timedelta(hours=6)
@@ -90,6 +93,13 @@ def _query(text: str) -> str:
     return text
 
 
+def _partition(text: str) -> str:
+    """Refuse several partitions: a job that may start in two of them would count twice."""
+    if re.search(r"[\s,]", text) or len(text) > _LONGEST_PARTITION:
+        raise refusal(f"{shortened(text)!r} is not the name of one partition", "try a signal for each")
+    return text
+
+
 Cron = Annotated[str, AfterValidator(_cron), WithJsonSchema({"type": "string", "examples": ["0 8 * * 1-5"]})]
 Zone = Annotated[str, AfterValidator(_zone), WithJsonSchema({"type": "string", "examples": ["Europe/Berlin"]})]
 WindowLength = Annotated[Duration, AfterValidator(_window)]
@@ -149,6 +159,21 @@ class PrometheusFile(Strict):
         )
 
 
+class SlurmFile(Strict):
+    """GPUs that waiting jobs of a Slurm partition ask for, and the replicas that they come to."""
+
+    partition: Annotated[Text, AfterValidator(_partition)] = Field(
+        description="The partition of Slurm whose pending jobs count."
+    )
+    gpus_per_replica: Annotated[int, Field(ge=1, le=100_000)] = Field(
+        description="GPUs per replica; the pending GPUs divided by it, rounded up, are missing."
+    )
+
+    def value_of(self, name: str) -> PendingGpus:
+        """Make the model's value."""
+        return PendingGpus(name=name, partition=self.partition, gpus_per_replica=self.gpus_per_replica)
+
+
 class ForecastFile(Strict):
     """Replicas that are likely to be missing soon, by the demand of the past."""
 
@@ -185,8 +210,11 @@ class SignalFile(Strict):
 
     name: Name = Field(description="What commits and tables call it; unique in the policy.")
     # The register: one line for each kind of signal.
-    schedule: ScheduleFile | None = Field(None, description="A planned burst; either this, `forecast` or `prometheus`.")
+    schedule: ScheduleFile | None = Field(
+        None, description="A planned burst; either this, `forecast`, `prometheus` or `slurm`."
+    )
     prometheus: PrometheusFile | None = Field(None, description="A question to Prometheus.")
+    slurm: SlurmFile | None = Field(None, description="Pending jobs of a Slurm partition.")
     forecast: ForecastFile | None = Field(None, description="Replicas that are likely to be missing soon.")
 
     @property

@@ -1,8 +1,8 @@
 """Numbers that Prometheus tells: the signal `prometheus` of a BurstPolicy.
 
-From the query to the question about one workload, from the answer to replicas, and since when so many have been asked
-for. The format of answers is that of ``/api/v1/query`` (https://prometheus.io/docs/prometheus/latest/querying/api/). A
-missing answer is not an answer of zero: the source of a missing series may be down.
+From the query to the question about one workload, and from the answer to replicas. The format of answers is that of
+``/api/v1/query`` (https://prometheus.io/docs/prometheus/latest/querying/api/). A missing answer is not an answer of
+zero: the source of a missing series may be down.
 """
 
 from __future__ import annotations
@@ -10,32 +10,28 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
-from typing import NamedTuple
 
 from jinja2 import TemplateError
 
 from reconciler.bulkhead import Seam, attempt
 from reconciler.core.expressions import dialect, sandbox
+from reconciler.core.signals.question import MOST, Question, SourcedSignal
 from reconciler.errors import Bug, InvalidInput, Problem, Severity
-from reconciler.model.ids import WorkloadId
-from reconciler.model.policy import BurstPolicy, Desired
-from reconciler.model.signal import DemandLevel, Foresight, ReplicaRequest, SignalFreshness
+from reconciler.model.policy import Desired
 from reconciler.model.workload import Json, WorkloadTemplate
 from reconciler.text.findings import shortened
 
-MOST = 100_000
-"""Replicas that an answer may come to; a queue of a billion asks for no more than every cluster has."""
 _UNSAFE = re.compile(r"[^A-Za-z0-9_.:/-]")
 _FAILURES = (TemplateError, ArithmeticError, LookupError, RuntimeError, TypeError, ValueError, AttributeError)
 """Errors that an expression which passed every check may still raise."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Query:
-    """A query to Prometheus, and the replicas that its value comes to (a `model.signal.Signal`).
+class Query(SourcedSignal[float]):
+    """A query to Prometheus, and the replicas that its value comes to.
 
     Either `per_replica` is set, or `above` and `replicas` are.
     """
@@ -59,83 +55,52 @@ class Query:
         """The service that is asked."""
         return "Prometheus"
 
-    def asks(self, now: datetime) -> tuple[ReplicaRequest, ...]:
-        """Return nothing: Prometheus tells."""
-        del now
-        return ()
-
-    @property
-    def looks_back(self) -> timedelta:
-        """Zero: nothing is foreseen."""
-        return timedelta()
-
-    def foresees(self, levels: tuple[DemandLevel, ...], missing: int, now: datetime) -> Foresight:
-        """Foresee nothing."""
-        del levels, missing, now
-        return Foresight(request=None, statement="")
-
-    def next_change(self, now: datetime) -> datetime | None:
-        """Return None: the time alone changes nothing."""
-        del now
-        return None
-
-    def replicas_for(self, value: float) -> int:
+    def replicas_for(self, answer: float) -> int:
         """Count the replicas that a value comes to. Raises InvalidInput for a number that cannot be divided.
 
         NaN is above nothing: a mean over no requests at all is NaN.
         """
         if self.above is not None:
-            return self.replicas if value > self.above else 0
-        if not math.isfinite(value):
-            raise InvalidInput(f"the answer is {value}, which cannot be divided by replicas")
-        return math.ceil(max(0.0, min(float(MOST), value / (self.per_replica or 1))))
+            return self.replicas if answer > self.above else 0
+        if not math.isfinite(answer):
+            raise InvalidInput(f"the answer is {answer}, which cannot be divided by replicas")
+        return math.ceil(max(0.0, min(float(MOST), answer / (self.per_replica or 1))))
 
-    def cause(self, value: float) -> str:
+    def lasting(self, answer: float, past: float | None, since: datetime) -> int:
+        """Count the replicas of the least value throughout the window, `past`."""
+        del answer, since
+        return 0 if past is None or not math.isfinite(past) else self.replicas_for(past)
+
+    def cause(self, answer: float) -> str:
         """Compare a value with its limit, in a clause that follows the label."""
         if self.above is not None:
-            return f"is {value:.4g}, above {self.above:.4g}"
-        return f"is {value:.4g}, and a replica takes {self.per_replica:.4g}"
+            return f"is {answer:.4g}, above {self.above:.4g}"
+        return f"is {answer:.4g}, and a replica takes {self.per_replica:.4g}"
 
 
 # Queries
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PrometheusQuestion:
-    """A query about one workload."""
+def past_of(text: str, window: timedelta) -> str:
+    """Write the query for the least value throughout a window; empty where no window has to pass.
 
-    workload: WorkloadId
-    policy: str
-    query: Query
-    text: str
-    """The query text. Several workloads may share it."""
-    window: timedelta
-    """How long an answer must hold before replicas are placed because of it."""
-
-    @property
-    def past(self) -> str:
-        """Query for the least value throughout the window, for a question without earlier answers.
-
-        Empty where no window has to pass. The text stands on lines of its own, since it may end in a comment.
-        """
-        if not self.window:
-            return ""
-        seconds = int(self.window.total_seconds())
-        return f"min_over_time((\n{self.text}\n)[{seconds}s:{max(1, seconds // 4)}s])"
+    The text stands on lines of its own, since it may end in a comment.
+    """
+    if not window:
+        return ""
+    seconds = int(window.total_seconds())
+    return f"min_over_time((\n{text}\n)[{seconds}s:{max(1, seconds // 4)}s])"
 
 
-def queries_of(policy: BurstPolicy) -> tuple[Query, ...]:
-    """Return the queries among the signals of a policy."""
-    return tuple(signal for signal in policy.signals if isinstance(signal, Query))
-
-
-def questions(desired: Desired) -> tuple[tuple[PrometheusQuestion, ...], tuple[Problem, ...]]:
+def questions(desired: Desired) -> tuple[tuple[Question[float], ...], tuple[Problem, ...]]:
     """List the questions about every workload that may burst, and the queries whose expressions fail."""
-    asked: list[PrometheusQuestion] = []
+    asked: list[Question[float]] = []
     problems: list[Problem] = []
     for workload, policy in desired.policies.items():
         template = desired.templates[workload]
-        for query in queries_of(policy) if template.ref is not None else ():
+        for query in policy.signals if template.ref is not None else ():
+            if not isinstance(query, Query):
+                continue
             try:
                 text = attempt(
                     Seam.SIGNAL, f"{workload}: {query.label}", partial(_evaluate_query, query.text, template)
@@ -148,8 +113,13 @@ def questions(desired: Desired) -> tuple[tuple[PrometheusQuestion, ...], tuple[P
                 problems.append(text.problem(text.item, severity=Severity.WARNING))
             else:
                 asked.append(
-                    PrometheusQuestion(
-                        workload=workload, policy=policy.name, query=query, text=text, window=policy.scale_up_window
+                    Question(
+                        workload=workload,
+                        policy=policy.name,
+                        signal=query,
+                        text=text,
+                        past=past_of(text, policy.scale_up_window),
+                        window=policy.scale_up_window,
                     )
                 )
     return tuple(asked), tuple(problems)
@@ -231,91 +201,3 @@ def _number(sample: Json) -> float:
         return float(sample[1])
     except (IndexError, KeyError, OverflowError, TypeError, ValueError) as error:
         raise InvalidInput("the answer is not Prometheus's") from error
-
-
-# Since when it is answered
-
-
-class SignalLevel(NamedTuple):
-    """At least so many replicas have been asked for since a moment."""
-
-    since: datetime
-    replicas: int
-
-
-def update_levels(
-    levels: tuple[SignalLevel, ...], replicas: int, at: datetime, watched: datetime
-) -> tuple[SignalLevel, ...]:
-    """Add the number of replicas that is asked for at a moment to the levels that were reached before.
-
-    The levels are in the order of their replicas, the earliest the lowest; a level above `replicas` is dropped. Of
-    levels that have lasted since before `watched` the highest is kept, since nothing waits for longer than that.
-    """
-    since = at
-    reached = list(levels)
-    while reached and reached[-1].replicas >= replicas:
-        since = reached.pop().since
-    if replicas:
-        reached.append(SignalLevel(since=since, replicas=replicas))
-    lasting = [level for level in reached if level.since <= watched]
-    return (*lasting[-1:], *(level for level in reached if level.since > watched))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WatchedQuery:
-    """A question, its last answer, and since when the answers have come to which number of replicas.
-
-    Without a new answer the last one stays, and grows old.
-    """
-
-    question: PrometheusQuestion
-    at: datetime | None = None
-    """When the question was last answered; None before the first answer."""
-    value: float = 0
-    levels: tuple[SignalLevel, ...] = ()
-    trouble: str = ""
-    """Why the newest answer is of no use, if it is not."""
-
-    def is_watched(self, now: datetime, max_age: timedelta) -> bool:
-        """Tell whether the last answer is young enough for the next one to continue its levels."""
-        return self.at is not None and timedelta() <= now - self.at <= max_age
-
-    def answered(
-        self, answer: float | InvalidInput, past: float | None, now: datetime, max_age: timedelta
-    ) -> WatchedQuery:
-        """Return the question with a new answer.
-
-        `past` is the least value throughout the window, None if unknown; it counts where no last answer can
-        be continued.
-        """
-        query, window_start = self.question.query, now - self.question.window
-        try:
-            if isinstance(answer, InvalidInput):
-                raise answer
-            number = query.replicas_for(answer)
-        except InvalidInput as error:
-            return replace(self, trouble=str(error))
-        levels = self.levels
-        if not self.is_watched(now, max_age):
-            lasting = 0 if past is None or not math.isfinite(past) else query.replicas_for(past)
-            levels = (SignalLevel(since=window_start, replicas=lasting),) if lasting else ()
-        levels = update_levels(levels, number, now, window_start)
-        return WatchedQuery(question=self.question, at=now, value=answer, levels=levels)
-
-    def freshness(self, server_trouble: str) -> SignalFreshness:
-        """Return when the question was last answered; `server_trouble` keeps all questions from being answered."""
-        return SignalFreshness(signal=self.question.query.label, at=self.at, trouble=self.trouble or server_trouble)
-
-    def asks(self) -> tuple[ReplicaRequest, ...]:
-        """Return the replicas that are asked for, each level since it was reached."""
-        query = self.question.query
-        return tuple(
-            ReplicaRequest(
-                signal=query.label,
-                replicas=level.replicas,
-                since=level.since,
-                cause=query.cause(self.value),
-                beyond=False,
-            )
-            for level in self.levels
-        )

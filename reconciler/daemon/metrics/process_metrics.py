@@ -87,6 +87,12 @@ class ProcessMetrics(EventSink):
             ["code"],
             registry=registry,
         )
+        self._slurm = Counter(
+            "overspill_slurm_queries",
+            "Requests to Slurm's REST API; the code is none where no answer came.",
+            ["code"],
+            registry=registry,
+        )
         self._calls = histogram(
             "http_request_duration_seconds", "Time until a call is answered.", _CALL, "method", "route", "code"
         )
@@ -134,6 +140,8 @@ class ProcessMetrics(EventSink):
                     self._kubernetes.labels(call.target, call.verb, code).inc()
                 case Peer.PROMETHEUS:
                     self._prometheus.labels(code).inc()
+                case Peer.SLURM:
+                    self._slurm.labels(code).inc()
 
     def follow(self, inputs: PassInput) -> None:
         """Measure how far the bursts of this process have come by the look of a pass."""

@@ -1,21 +1,21 @@
-"""The signals that policies take from Prometheus, as one view."""
+"""The signals that policies take from a service outside, as one view."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
 from threading import Condition, Thread
 from time import monotonic
-from typing import Protocol
+from typing import Generic, Protocol, TypeVar
 
 from reconciler.bulkhead import Seam, attempt
-from reconciler.core.signals.prometheus import PrometheusQuestion, WatchedQuery, queries_of, questions
+from reconciler.core.signals.question import Question, SourcedSignal, WatchedQuestion
 from reconciler.errors import Bug, InvalidInput, Problem, Severity, Transient
 from reconciler.model.capacity import Observed
 from reconciler.model.ids import WorkloadId
-from reconciler.model.policy import Desired
+from reconciler.model.policy import BurstPolicy, Desired
 from reconciler.model.signal import ReplicaRequest, SignalFreshness
 from reconciler.ports import Clock, Wake
 
@@ -25,11 +25,18 @@ EVERY = timedelta(seconds=15)
 _MOST_PROBLEMS = 20
 
 
-class PrometheusAddress(Protocol):
-    """A server that answers queries."""
+A = TypeVar("A")
+A_co = TypeVar("A_co", covariant=True)
 
-    def ask(self, query: str) -> float:
-        """Return a query's one value, or raise Transient or InvalidInput."""
+Questions = Callable[[Desired], tuple[tuple[Question[A], ...], tuple[Problem, ...]]]
+"""Lists the questions about every workload that may burst, and the problems of those that cannot be asked."""
+
+
+class SignalServer(Protocol[A_co]):
+    """A server that answers questions."""
+
+    def ask(self, question: str) -> A_co:
+        """Return the answer to a question, or raise Transient or InvalidInput."""
         ...
 
     def close(self) -> None:
@@ -37,39 +44,43 @@ class PrometheusAddress(Protocol):
         ...
 
 
-class PrometheusSignals:
-    """Asks each query in rounds, and keeps the last answers (a `ports.ClusterView`).
+class AskedSignals(Generic[A]):
+    """Asks each question in rounds, and keeps the last answers (a `ports.ClusterView`).
 
-    Levels of replicas count from the start of this process's watch. For a new question Prometheus is asked once for the
-    least value throughout the question's window; without that value replicas only wait longer. The thread starts with
-    the first question.
+    Levels of replicas count from the start of this process's watch. A new question may come
+    with one about the whole window, which is asked once; without its answer replicas only wait longer. The thread
+    starts with the first question.
     """
 
     def __init__(
         self,
-        server: PrometheusAddress,
+        server: SignalServer[A],
         *,
+        source: str,
+        questions: Questions[A],
         clock: Clock,
         wake: Wake | None = None,
         patience: timedelta = timedelta(),
         every: timedelta = EVERY,
     ) -> None:
-        """Start without questions.
+        """Start without questions to `source`, the name of the service.
 
         `wake` is called, from the thread, when a number of replicas has changed. `patience`
         bounds the wait of `follow` for first answers; it is zero in a daemon, which is woken instead.
         """
         self._server = server
+        self._source = source
+        self._list_questions = questions
         self._clock = clock
         self._wake = wake
         self._patience = patience.total_seconds()
         self._every = every.total_seconds()
         self._changed = Condition()
         self._followed: Desired | None = None
-        self._questions: tuple[PrometheusQuestion, ...] = ()
+        self._questions: tuple[Question[A], ...] = ()
         self._unaskable: tuple[Problem, ...] = ()
         self._max_age = timedelta()
-        self._watches: Mapping[PrometheusQuestion, WatchedQuery] = {}
+        self._watches: Mapping[Question[A], WatchedQuestion[A]] = {}
         self._trouble = ""
         self._first = ""
         self._observed = Observed()
@@ -81,18 +92,18 @@ class PrometheusSignals:
         """Ask the questions of these policies from now on."""
         if desired is self._followed:
             return
-        asked, unaskable = questions(desired)
+        asked, unaskable = self._list_questions(desired)
         with self._changed:
             fresh = asked != self._questions
             self._followed, self._unaskable = desired, unaskable
             self._questions = asked if fresh else self._questions
             self._max_age = desired.fleet.observation_max_age
             self._watches = {
-                question: self._watches.get(question) or WatchedQuery(question=question) for question in asked
+                question: self._watches.get(question) or WatchedQuestion(question=question) for question in asked
             }
             self._publish()
             if asked and self._thread is None:
-                self._thread = Thread(target=self._run, name="prometheus", daemon=True)
+                self._thread = Thread(target=self._run, name=self._source.lower(), daemon=True)
                 self._thread.start()
             if fresh:
                 self._changed.notify_all()
@@ -126,23 +137,23 @@ class PrometheusSignals:
                 self._server.close()
                 return
             start = monotonic()
-            outcome = attempt(Seam.SIGNAL, "prometheus", partial(self._round, asked))
+            outcome = attempt(Seam.SIGNAL, self._source.lower(), partial(self._round, asked))
             self._bug = outcome  # the next round is another try; until then the answers grow old
             with self._changed:
                 rest = self._every - (monotonic() - start)
                 self._changed.wait_for(partial(self._must_act, asked), max(0.0, rest))
 
-    def _must_act(self, asked: tuple[PrometheusQuestion, ...]) -> bool:
+    def _must_act(self, asked: tuple[Question[A], ...]) -> bool:
         """Tell whether the next round, or the end, cannot wait."""
         return self._closing or self._questions is not asked
 
-    def _round(self, asked: tuple[PrometheusQuestion, ...]) -> None:
-        """Ask each query once, and publish the answers. A server that does not answer at all is asked once a round."""
+    def _round(self, asked: tuple[Question[A], ...]) -> None:
+        """Ask each text once, and publish the answers. A server that does not answer at all is asked once a round."""
         texts = list(dict.fromkeys(question.text for question in asked))
         if self._first in texts:  # queries that the last round did not get to go first
             at = texts.index(self._first)
             texts = texts[at:] + texts[:at]
-        answers: dict[str, float | InvalidInput] = {}
+        answers: dict[str, A | InvalidInput] = {}
         trouble, self._first = "", ""
         for index, text in enumerate(texts):
             if self._closing:
@@ -172,9 +183,9 @@ class PrometheusSignals:
         if changed and self._wake is not None:
             self._wake(WOKEN_BY)
 
-    def _past(self, answers: Mapping[str, float | InvalidInput], now: datetime) -> dict[str, float | None]:
-        """Ask for the least value throughout the window of each question that is not watched yet, by query."""
-        past: dict[str, float | None] = {}
+    def _past(self, answers: Mapping[str, A | InvalidInput], now: datetime) -> dict[str, A | None]:
+        """Ask about the window of each question that is not watched yet, by the question's text."""
+        past: dict[str, A | None] = {}
         for question, watch in list(self._watches.items()):
             text, answer = question.past, answers.get(question.text)
             if isinstance(answer, InvalidInput) or not answer or watch.is_watched(now, self._max_age):
@@ -200,14 +211,16 @@ class PrometheusSignals:
         self._observed = Observed(asks=asks, freshness=freshness, problems=(*self._unaskable, *self._problems()))
 
     def _problems(self) -> tuple[Problem, ...]:
-        """Return a problem if the server does not answer, and one for each query whose last answer was unusable."""
+        """Return a problem if the server does not answer, and one for each question whose last answer was unusable."""
         message = f"cannot be asked: {self._trouble}"
-        server = (Problem(path="prometheus", message=message, severity=Severity.WARNING),) if self._trouble else ()
-        # A query belongs to many workloads; its problem is listed once.
+        server = (
+            (Problem(path=self._source.lower(), message=message, severity=Severity.WARNING),) if self._trouble else ()
+        )
+        # A signal belongs to many workloads; its problem is listed once.
         queries = {
             Problem(
                 path=f"policy {question.policy}",
-                message=f"{question.query.label} tells nothing: {watch.trouble}",
+                message=f"{question.signal.label} tells nothing: {watch.trouble}",
                 severity=Severity.WARNING,
             ): None
             for question, watch in self._watches.items()
@@ -216,24 +229,27 @@ class PrometheusSignals:
         return (*server, *queries)[:_MOST_PROBLEMS]
 
 
-class NoPrometheus:
-    """Warns that policies have queries and no Prometheus is configured (a `ports.ClusterView`)."""
+class UnaskedSignals:
+    """Warns that policies have signals of a service that is not configured (a `ports.ClusterView`)."""
 
-    def __init__(self) -> None:
+    def __init__(self, kind: type[SourcedSignal[A]], *, source: str, hint: str) -> None:
+        self._kind = kind
+        self._source = source
+        self._hint = hint
         self._followed: Desired | None = None
         self._observed = Observed()
 
     def follow(self, desired: Desired) -> None:
-        """Look for policies in force that have a query."""
+        """Look for policies in force that have such a signal."""
         if desired is self._followed:
             return
         self._followed = desired
-        names = sorted({policy.name for policy in desired.policies.values() if queries_of(policy)})
+        names = sorted({policy.name for policy in desired.policies.values() if self._concerns(policy)})
         more = f" and {len(names) - 1} more" if len(names) > 1 else ""
         problem = Problem(
             path=f"policy {names[0]}{more}" if names else "",
-            message="asks Prometheus, and none is configured: bursts stay until they expire",
-            hint="try --prometheus http://prometheus.monitoring:9090",
+            message=f"asks {self._source}, and none is configured: bursts stay until they expire",
+            hint=self._hint,
             severity=Severity.WARNING,
         )
         self._observed = Observed(problems=(problem,) if names else ())
@@ -241,6 +257,9 @@ class NoPrometheus:
     def observe(self) -> Observed:
         """Return the warning, if any."""
         return self._observed
+
+    def _concerns(self, policy: BurstPolicy) -> bool:
+        return any(isinstance(signal, self._kind) for signal in policy.signals)
 
 
 def _levels(observed: Observed) -> object:
