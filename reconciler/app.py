@@ -36,7 +36,7 @@ from reconciler.adapters.notification.sender import NotTaken, Secrets, Sender
 from reconciler.adapters.observation_files import FileObservations
 from reconciler.adapters.pushed_observations import PushedObservations
 from reconciler.adapters.recording_files import RecordingFiles
-from reconciler.adapters.signals import AskedSignals, PrometheusServer, SlurmServer, UnaskedSignals
+from reconciler.adapters.signals import AskedSignals, PrometheusGpuUse, PrometheusServer, SlurmServer, UnaskedSignals
 from reconciler.adapters.traces import Traces, open_traces
 from reconciler.adapters.views import ChartsView, JoinedView
 from reconciler.bulkhead import Seam, attempt
@@ -78,6 +78,7 @@ from reconciler.ports import (
     Charts,
     ClusterView,
     EventSink,
+    GpuUseView,
     MeasureCall,
     OutputFiles,
     Repository,
@@ -183,12 +184,12 @@ def _observing(settings: Settings, repository: Repository, sinks: tuple[EventSin
     with (
         closing(Helm()) as charts,
         _clusters(settings, PATIENCE) as clusters,
-        _prometheus(settings, PATIENCE) as prometheus,
-        _slurm(settings, PATIENCE) as slurm,
+        _services(settings, PATIENCE) as services,
+        _gpu_use(settings, PATIENCE) as gpu_use,
         _other_repositories(settings, PATIENCE) as others,
     ):
-        views: list[ClusterView] = [ChartsView(charts=charts), *_files(settings), *clusters, prometheus, slurm, others]
-        yield _world(settings, repository, JoinedView(*views), charts, sinks)
+        views: list[ClusterView] = [ChartsView(charts=charts), *_files(settings), *clusters, *services, others]
+        yield replace(_world(settings, repository, JoinedView(*views), charts, sinks), gpu_use=gpu_use)
 
 
 @contextmanager
@@ -318,19 +319,20 @@ def serve(settings: Settings) -> None:
             partial(proposal_desk, settings), queue.submit, is_used=lambda: _uses_approval(latest)
         )
         couriers = _couriers(settings, repository, process)
-        prometheus = stack.enter_context(_prometheus(settings, timedelta(), wake, measure))
-        slurm = stack.enter_context(_slurm(settings, timedelta(), wake, measure))
+        services = stack.enter_context(_services(settings, timedelta(), wake, measure))
+        gpu_use = stack.enter_context(_gpu_use(settings, timedelta(), wake, measure))
         others = stack.enter_context(_other_repositories(settings, timedelta(), wake))
         world = replace(
             _world(
                 settings,
                 repository,
-                JoinedView(ChartsView(charts=charts), *files, pushed, *clusters, prometheus, slurm, others),
+                JoinedView(ChartsView(charts=charts), *files, pushed, *clusters, *services, others),
                 charts,
                 (EventLog(), webhooks, couriers, process, proposals),
             ),
             recording=stack.enter_context(_recording(settings)),
             measure=partial(_measured_phase, process.phase, traces.phase),
+            gpu_use=gpu_use,
         )
         memory = _memory(repository, report=lambda line: log.debug("ledger cache", line=line))
         stack.callback(memory.branch.keep)
@@ -767,6 +769,18 @@ def _other_repositories(
 
 
 @contextmanager
+def _services(
+    settings: Settings, patience: timedelta, wake: Wake | None = None, measure: MeasureCall = unmeasured_call
+) -> Iterator[tuple[ClusterView, ...]]:
+    """Ask the services that policies take signals from."""
+    with (
+        _prometheus(settings, patience, wake, measure) as prometheus,
+        _slurm(settings, patience, wake, measure) as slurm,
+    ):
+        yield prometheus, slurm
+
+
+@contextmanager
 def _prometheus(
     settings: Settings, patience: timedelta, wake: Wake | None = None, measure: MeasureCall = unmeasured_call
 ) -> Iterator[ClusterView]:
@@ -802,6 +816,27 @@ def _slurm(
     )
     view = AskedSignals(
         server, source="Slurm", questions=slurm_questions, clock=SystemClock(), wake=wake, patience=patience
+    )
+    with closing(view):
+        yield view
+
+
+@contextmanager
+def _gpu_use(
+    settings: Settings, patience: timedelta, wake: Wake | None = None, measure: MeasureCall = unmeasured_call
+) -> Iterator[GpuUseView | None]:
+    """Ask the Prometheus of the settings, if they name one, which GPUs are used."""
+    if not settings.prometheus:
+        yield None
+        return
+    server = PrometheusServer(settings.prometheus, token=settings.prometheus_token, measure=measure)
+    view = PrometheusGpuUse(
+        server,
+        label=settings.prometheus_cluster_label,
+        clock=SystemClock(),
+        wake=wake,
+        patience=patience,
+        every=settings.prometheus_interval,
     )
     with closing(view):
         yield view

@@ -19,6 +19,7 @@ VARIABLES: Mapping[str, str] = {
     "LOGIN_PLUGINS": "programs that Argo CD's cluster Secrets may run here to log in",
     "PROMETHEUS": "the address of the Prometheus that policies' queries are put to",
     "PROMETHEUS_INTERVAL": "how often they are",
+    "PROMETHEUS_CLUSTER_LABEL": "the label of its series that names a cluster, for the use of GPUs",
     "PROMETHEUS_TOKEN": "the bearer token for it",
     "PROMETHEUS_TOKEN_FILE": "a file that holds it",
     "SLURM": "the address of the slurmrestd that is asked for pending jobs",

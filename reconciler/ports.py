@@ -11,6 +11,7 @@ from contextlib import AbstractContextManager, nullcontext
 from datetime import datetime
 from typing import Protocol, TypeAlias
 
+from reconciler.core.observe.gpu_use import GpuAnswers, GpuQuestion
 from reconciler.core.readiness.branch_rules import BranchRules
 from reconciler.core.readiness.check import AskedServer
 from reconciler.core.readiness.programs import DaemonAnswer
@@ -212,6 +213,23 @@ class ClusterView(Protocol):
 
     def observe(self) -> Observed:
         """Return the newest observation of each cluster."""
+        ...
+
+
+class GpuUseView(Protocol):
+    """What is known of the use of GPUs. `observe` never waits: it returns the last answers."""
+
+    @property
+    def label(self) -> str:
+        """The label by which series name their cluster."""
+        ...
+
+    def follow(self, questions: tuple[GpuQuestion, ...]) -> None:
+        """Take the questions to ask from now on."""
+        ...
+
+    def observe(self) -> GpuAnswers:
+        """Return the last answers."""
         ...
 
 

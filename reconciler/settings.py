@@ -36,6 +36,7 @@ class Settings:
     login_plugins: frozenset[str] = frozenset()
     prometheus: str = ""
     prometheus_interval: timedelta = timedelta(seconds=15)
+    prometheus_cluster_label: str = "cluster"
     prometheus_token: str = field(default="", repr=False)
     slurm: str = ""
     slurm_user: str = ""
@@ -96,6 +97,7 @@ def from_environment(env: Mapping[str, str]) -> Settings:
         prometheus=reader.address("PROMETHEUS"),
         traces=reader.address("TRACES"),
         prometheus_interval=reader.duration("PROMETHEUS_INTERVAL", timedelta(seconds=15)),
+        prometheus_cluster_label=reader.label("PROMETHEUS_CLUSTER_LABEL", "cluster"),
         prometheus_token=reader.secret("PROMETHEUS_TOKEN"),
         slurm=reader.address("SLURM", token=False),
         slurm_user=reader.text("SLURM_USER", ""),

@@ -54,6 +54,14 @@ class Reader:
             return default
         return value
 
+    def label(self, name: str, default: str) -> str:
+        """Read the name of a label of Prometheus."""
+        value = self.text(name, default)
+        if re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]{0,99}", value) is None or value.startswith("__"):
+            self.refuse(name, f"{value!r} is not the name of a label", default)
+            return default
+        return value
+
     def branch(self, name: str, default: str) -> str:
         """Read the name of a branch, at least as strictly as git."""
         value = self.text(name, default)

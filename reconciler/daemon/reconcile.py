@@ -22,10 +22,13 @@ from reconciler.core.decide.state.order import Order
 from reconciler.core.decide.state.pass_input import LostClusters, PassInput, given_up
 from reconciler.core.decide.steps import lost_cluster
 from reconciler.core.decide.steps.follow_requests import requests_after
+from reconciler.core.decide.steps.idle import idle_terms
 from reconciler.core.decide.steps.mass_deletion import find_mass_deletion
 from reconciler.core.decide.unchanged import DecidedPass, decide_again
 from reconciler.core.observe import demand, track_record
 from reconciler.core.observe.demand import UnseenPrimary
+from reconciler.core.observe.gpu_use import questions as gpu_use_questions
+from reconciler.core.observe.gpu_use import with_unused_gpus
 from reconciler.core.observe.rollouts import RolloutSigns
 from reconciler.core.observe.template_differences import with_template_differences
 from reconciler.core.observe.track_record import TrackRecord
@@ -47,7 +50,7 @@ from reconciler.model.ids import CommitId
 from reconciler.model.plan import Plan
 from reconciler.model.policy import Desired
 from reconciler.model.tree import Advance, Identity, Tips, branch_of
-from reconciler.ports import Charts, Clock, ClusterView, EventSink, Recording, Repository
+from reconciler.ports import Charts, Clock, ClusterView, EventSink, GpuUseView, Recording, Repository
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,6 +71,8 @@ class World:
     """Gets each pass of the daemon; None where none is recorded."""
     measure: Measure = unmeasured
     """Measures the phases of whole passes."""
+    gpu_use: GpuUseView | None = None
+    """Tells which GPUs are used; None where nobody does but observations."""
 
 
 @dataclass(slots=True)
@@ -199,6 +204,7 @@ def read_input(
     if tips.source is None:
         raise missing_branch(world.repository, world.source_branch)
     ledger = memory.branch.ledger(tips.output)
+    fresh = seen is None
     if seen is None:
         observed, desired = look(world, memory.source, tips.source)
         seen = with_template_differences(with_unknown_clusters(observed, desired), desired)
@@ -233,7 +239,17 @@ def read_input(
         track_record=memory.track_record,
         budgets=memory.budgets.budgets(world.repository, world.author, desired, tips, now),
     )
+    if fresh and world.gpu_use is not None:
+        inputs = replace(inputs, observed=_with_unused_gpus(inputs, world.gpu_use))
     return with_mass_deletion(inputs, world.repository)
+
+
+def _with_unused_gpus(inputs: PassInput, gpu_use: GpuUseView) -> Observed:
+    """Ask for the use of the GPUs of placements that are to end when idle, and add what is known of it."""
+    terms = idle_terms(inputs)
+    gpu_use.follow(gpu_use_questions(terms, inputs.observed, gpu_use.label))
+    max_age = inputs.desired.fleet.observation_max_age
+    return with_unused_gpus(inputs.observed, terms, gpu_use.observe(), now=inputs.now, max_age=max_age)
 
 
 def with_mass_deletion(inputs: PassInput, repository: Repository) -> PassInput:

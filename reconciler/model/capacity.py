@@ -272,6 +272,16 @@ class ObservedObject:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class GpuPod:
+    """A pod of a placement that has a node and GPUs."""
+
+    namespace: str
+    name: str
+    gpus: int
+    """GPUs, or slices of GPUs, that it requests; 0 where it claims devices, whose number is unknown."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterObservation:
     """A cluster at one moment, with the pods of placements by placement name."""
 
@@ -297,6 +307,8 @@ class ClusterObservation:
     """Pods without a node."""
     waiting_reasons: Mapping[PlacementName, str] = field(default_factory=dict)
     """Reason that pods wait, in a few words."""
+    gpu_pods: Mapping[PlacementName, tuple[GpuPod, ...]] = field(default_factory=dict)
+    """Pods with a node and GPUs, by which others tell whether those are used."""
     unused: Mapping[PlacementName, datetime] = field(default_factory=dict)
     """Since when no GPU of a placement has been used, while that is so."""
     succeeded: Mapping[PlacementName, SucceededPods] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""A real Prometheus that scrapes one daemon, and promtool."""
+"""A real Prometheus that scrapes, and promtool."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import time
 import urllib.error
 import urllib.parse
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -34,7 +34,7 @@ class Prometheus:
     """Asks a Prometheus."""
 
     def __init__(self, port: int) -> None:
-        self._base = f"http://127.0.0.1:{port}"
+        self.url = f"http://127.0.0.1:{port}"
 
     def query(self, query: str) -> dict[tuple[tuple[str, str], ...], float]:
         """Return the value of each series, by its labels without those of the scrape."""
@@ -70,7 +70,7 @@ class Prometheus:
 
     def _get(self, path: str, **parameters: Any) -> Any:
         query = urllib.parse.urlencode(parameters)
-        with urllib.request.urlopen(f"{self._base}/api/v1/{path}?{query}", timeout=30) as answer:
+        with urllib.request.urlopen(f"{self.url}/api/v1/{path}?{query}", timeout=30) as answer:
             document = json.load(answer)
         assert document["status"] == "success", document
         return document["data"]
@@ -78,15 +78,17 @@ class Prometheus:
     def is_ready(self) -> bool:
         """Tell whether it answers."""
         try:
-            with urllib.request.urlopen(f"{self._base}/-/ready", timeout=5) as answer:
+            with urllib.request.urlopen(f"{self.url}/-/ready", timeout=5) as answer:
                 return bool(answer.status == 200)
         except (urllib.error.URLError, ConnectionError, TimeoutError):
             return False
 
 
 @contextmanager
-def prometheus(directory: Path, *, target: str, token: Path, rules: Path) -> Iterator[Prometheus]:
-    """Run a Prometheus that scrapes a daemon every second, and judges rules as often."""
+def prometheus(
+    directory: Path, *, rules: Path | None = None, jobs: Sequence[Mapping[str, object]]
+) -> Iterator[Prometheus]:
+    """Run a Prometheus that scrapes every second, and judges rules as often."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
@@ -95,14 +97,8 @@ def prometheus(directory: Path, *, target: str, token: Path, rules: Path) -> Ite
         json.dumps(
             {
                 "global": {"scrape_interval": "1s", "scrape_timeout": "1s", "evaluation_interval": "1s"},
-                "rule_files": [str(rules)],
-                "scrape_configs": [
-                    {
-                        "job_name": "overspill",
-                        "authorization": {"credentials_file": str(token)},
-                        "static_configs": [{"targets": [target]}],
-                    }
-                ],
+                "rule_files": [] if rules is None else [str(rules)],
+                "scrape_configs": jobs,
             }
         )
     )

@@ -59,7 +59,12 @@ def scraped(fleet: Fleet) -> Iterator[tuple[Prometheus, subprocess.Popen[str]]]:
         fleet.until(lambda: "listening at" in fleet.last_words(), "it does not listen")
         found = re.search(r"listening at (127\.0\.0\.1:\d+)", fleet.last_words())
         assert found is not None
-        with prometheus(fleet.path, target=found[1], token=token, rules=rules) as server:
+        job = {
+            "job_name": "overspill",
+            "authorization": {"credentials_file": str(token)},
+            "static_configs": [{"targets": [found[1]]}],
+        }
+        with prometheus(fleet.path, rules=rules, jobs=[job]) as server:
             yield server, daemon
 
 

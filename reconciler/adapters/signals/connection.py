@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import timedelta
+from functools import partial
 from http import HTTPStatus
+from typing import Literal
+from urllib.parse import urlencode
 
 from reconciler.http_client import ConnectionLost, HttpAnswer, HttpClient
 from reconciler.model.outward_call import OutwardCall
@@ -13,29 +16,40 @@ from reconciler.text.findings import shortened
 
 
 class KeptConnection:
-    """Sends GET requests over a connection that is kept. Not safe to use from several threads."""
+    """Sends requests over a connection that is kept. Not safe to use from several threads."""
 
-    def __init__(self, call: OutwardCall, *, limit: int, patience: timedelta, measure: MeasureCall) -> None:
-        """Take the call that `measure` measures, and the most bytes of an answer.
-
-        Raises InvalidInput for a proxy that is none.
-        """
+    def __init__(self, call: OutwardCall, *, patience: timedelta, measure: MeasureCall) -> None:
+        """Take the call that `measure` measures. Raises InvalidInput for a proxy that is none."""
         self._call = call
-        self._limit = limit
         self._measure = measure
         self._http = HttpClient(timeout=patience.total_seconds(), headers={"Accept": "application/json"})
         self._kept = False  # an earlier request has left a connection
 
-    def get(
-        self, url: str, *, params: Mapping[str, str] | None = None, headers: Mapping[str, str] | None = None
+    def send(
+        self,
+        method: Literal["GET", "POST"],
+        url: str,
+        parameters: Mapping[str, str] | None = None,
+        *,
+        headers: Mapping[str, str] | None = None,
+        limit: int,
     ) -> HttpAnswer:
-        """Send a request, and once more where a kept connection turns out to be closed. Raises Transient."""
+        """Send a request, and once more where a kept connection turns out to be closed. Raises Transient.
+
+        A POST has its parameters in a form. At most `limit` bytes of the answer are read.
+        """
+        send = partial(self._http.send, method, url, headers=headers, limit=limit)
+        if method == "POST":
+            form = {**(headers or {}), "Content-Type": "application/x-www-form-urlencoded"}
+            send = partial(send, headers=form, body=urlencode(parameters or {}).encode())
+        elif parameters is not None:
+            send = partial(send, params=parameters)
         try:
-            answer = self._try(url, params, headers)
+            answer = self._try(send)
         except ConnectionLost:
             if not self._kept:
                 raise
-            answer = self._try(url, params, headers)
+            answer = self._try(send)
         self._kept = True
         return answer
 
@@ -43,9 +57,9 @@ class KeptConnection:
         """Close the connection, for good."""
         self._http.close()
 
-    def _try(self, url: str, params: Mapping[str, str] | None, headers: Mapping[str, str] | None) -> HttpAnswer:
+    def _try(self, send: Callable[[], HttpAnswer]) -> HttpAnswer:
         with self._measure(self._call) as note:
-            answer = self._http.send("GET", url, params=params, headers=headers, limit=self._limit)
+            answer = send()
             note(str(answer.status))
         return answer
 

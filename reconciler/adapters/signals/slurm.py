@@ -44,7 +44,7 @@ class SlurmServer:
         self._user = user
         self._token_file = token_file
         self._versions: tuple[str, ...] = _VERSIONS
-        self._connection = KeptConnection(_CALL, limit=_MOST, patience=patience, measure=measure)
+        self._connection = KeptConnection(_CALL, patience=patience, measure=measure)
 
     def ask(self, question: str) -> Jobs:
         """Return the jobs that wait for room.
@@ -69,7 +69,9 @@ class SlurmServer:
     def _get(self, question: str, headers: dict[str, str]) -> HttpAnswer:
         """Ask in the newest version that is served; it is remembered until it is no more."""
         for index, version in enumerate(self._versions):
-            answer = self._connection.get(f"{self._url}/slurm/{version}/{question}/", headers=headers)
+            answer = self._connection.send(
+                "GET", f"{self._url}/slurm/{version}/{question}/", headers=headers, limit=_MOST
+            )
             if answer.status != HTTPStatus.NOT_FOUND:
                 self._versions = (version, *self._versions[:index], *self._versions[index + 1 :])
                 return answer

@@ -28,6 +28,7 @@ from reconciler.errors import InvalidInput, Problem
 from reconciler.model.capacity import (
     ClosedNode,
     ClusterObservation,
+    GpuPod,
     MissingReplicas,
     Node,
     ObservedObject,
@@ -100,6 +101,7 @@ def _observation(value: Json) -> tuple[ClusterObservation | None, tuple[Finding,
         bound={PlacementName(placed.name): placed.bound for placed in file.placements},
         ready={PlacementName(placed.name): placed.ready for placed in file.placements if placed.ready is not None},
         pending_pods={PlacementName(placed.name): pods for placed in file.placements if (pods := _homeless(placed))},
+        gpu_pods={PlacementName(placed.name): _gpu_pods(placed) for placed in file.placements if placed.gpu_pods},
         unused={
             PlacementName(placed.name): placed.unused_since
             for placed in file.placements
@@ -131,6 +133,11 @@ def _homeless(file: PlacedFile) -> PendingPods | None:
         return None
     since = min((entry.since for entry in waiting if entry.since is not None), default=None)
     return PendingPods(replicas=sum(entry.pods for entry in waiting), shape=None, since=since)
+
+
+def _gpu_pods(file: PlacedFile) -> tuple[GpuPod, ...]:
+    """Read the pods of a placement that have GPUs."""
+    return tuple(GpuPod(namespace=pod.namespace, name=pod.name, gpus=pod.gpus) for pod in file.gpu_pods)
 
 
 def _from_the_future(file: ObservationFile) -> Iterator[Finding]:

@@ -164,6 +164,14 @@ class HomelessFile(Strict):
     )
 
 
+class GpuPodFile(Strict):
+    """A pod of a placement of ours that has a node and GPUs."""
+
+    namespace: Text
+    name: Text
+    gpus: Count = Field(description="GPUs that it requests; 0 where it claims devices, whose number is unknown.")
+
+
 class PlacedFile(Strict):
     """The pods of a placement in the cluster, and the report of its engine."""
 
@@ -173,6 +181,9 @@ class PlacedFile(Strict):
     waiting: list[HomelessFile] = Field([], description="Pods of the placement without a node, and since when.")
     state: Annotated[EngineState, Field(strict=False)] | None = Field(
         None, description="State by the engine; absent where the engine was not asked."
+    )
+    gpu_pods: list[GpuPodFile] = Field(
+        [], description="Its pods with a node and GPUs, whose use Prometheus is asked for."
     )
     unused_since: Time | None = Field(None, description="Since when none of its GPUs has been used, where it is so.")
     completion_time: Time | None = Field(

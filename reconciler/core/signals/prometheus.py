@@ -188,6 +188,17 @@ def answer_value(answer: Json) -> float:
     return _number(result[0]["value"])
 
 
+def answer_series(answer: Json) -> tuple[tuple[Mapping[str, str], float], ...]:
+    """Read each series of a successful answer, its labels and its value. Raises InvalidInput for any other answer."""
+    data = answer.get("data") if isinstance(answer, Mapping) else None
+    result = data.get("result") if isinstance(data, Mapping) and data.get("resultType") == "vector" else None
+    if not isinstance(result, list) or not all(
+        isinstance(series, Mapping) and isinstance(series.get("metric"), Mapping) for series in result
+    ):
+        raise InvalidInput("the answer is not Prometheus's")
+    return tuple((series["metric"], _number(series.get("value"))) for series in result)
+
+
 def answer_error(answer: Json) -> str:
     """Read why Prometheus refused a query; empty where the answer is not in Prometheus's format."""
     if not isinstance(answer, Mapping) or answer.get("status") != "error":

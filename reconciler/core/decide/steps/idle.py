@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from functools import partial
+from itertools import chain
 
-from reconciler.core.decide.candidates.gpr_terms import terms
+from reconciler.core.decide.candidates.gpr_terms import request_records, terms
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.decide.state.working_plan import WorkingPlan
 from reconciler.core.decide.steps.end import revert
 from reconciler.core.observe.demand import unseen
+from reconciler.core.observe.gpu_use import IdleTerm
 from reconciler.model.capacity import ClusterObservation
 from reconciler.model.placement import Placement
 from reconciler.model.plan import EndReason
@@ -27,6 +29,27 @@ def end_idle(inputs: PassInput, working_plan: WorkingPlan) -> None:
             continue
         for placement in working_plan.on(cluster):
             working_plan.decide(placement.workload, partial(_end_idle, inputs, working_plan, placement, seen))
+
+
+def idle_terms(inputs: PassInput) -> tuple[IdleTerm, ...]:
+    """List the placements with GPUs that are to end when those are idle; where no terms ask for it, at no cost."""
+    if not _any_asks(inputs):
+        return ()
+    return tuple(
+        IdleTerm(cluster=cluster, placement=placement.name, idle=own.idle, changed_at=placement.changed_at)
+        for cluster, seen in sorted(inputs.observed.clusters.items())
+        if seen.gpu_pods
+        for placement in inputs.ledger.placements.on(cluster).placements
+        if placement.name in seen.gpu_pods
+        and (own := terms(placement.workload, cluster, inputs)).enforce_idle
+        and own.idle is not None
+    )
+
+
+def _any_asks(inputs: PassInput) -> bool:
+    asking = (template.terms for template in inputs.desired.gpr_templates.values())
+    requested = (record.request.terms for record in request_records(inputs).values())
+    return any(own.enforce_idle for own in chain(asking, requested))
 
 
 def _end_idle(inputs: PassInput, working_plan: WorkingPlan, placement: Placement, seen: ClusterObservation) -> None:

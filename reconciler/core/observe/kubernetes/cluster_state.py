@@ -194,6 +194,7 @@ class ClusterState:
             bound=self._pods.bound(self._claims.keys() if devices_known else None),
             ready=progress.ready,
             non_gpu_pods=progress.non_gpu_pods,
+            gpu_pods=progress.gpu_pods,
             pending_pods=progress.pending_pods,
             waiting_reasons=progress.waiting_reasons,
             succeeded=progress.succeeded,

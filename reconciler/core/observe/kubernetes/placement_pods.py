@@ -8,8 +8,10 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from reconciler.core.observe.kubernetes.pods import PodRecord
-from reconciler.model.capacity import NonGpuPods, PendingPods, SucceededPods
+from reconciler.model.capacity import GpuPod, NonGpuPods, PendingPods, SucceededPods
 from reconciler.model.ids import PlacementName
+from reconciler.model.units import ONE
+from reconciler.text.wording import is_gpu
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,6 +21,7 @@ class PlacementProgress:
     bound: Mapping[PlacementName, int] = field(default_factory=dict)
     ready: Mapping[PlacementName, int] = field(default_factory=dict)
     non_gpu_pods: Mapping[PlacementName, NonGpuPods] = field(default_factory=dict)
+    gpu_pods: Mapping[PlacementName, tuple[GpuPod, ...]] = field(default_factory=dict)
     pending_pods: Mapping[PlacementName, PendingPods] = field(default_factory=dict)
     waiting_reasons: Mapping[PlacementName, str] = field(default_factory=dict)
     succeeded: Mapping[PlacementName, SucceededPods] = field(default_factory=dict)
@@ -80,7 +83,10 @@ def _summed_up(placements: Mapping[PlacementName, Mapping[str, PodRecord]]) -> P
     non_gpu_pods: dict[PlacementName, NonGpuPods] = {}
     pending_pods: dict[PlacementName, PendingPods] = {}
     waiting_reasons: dict[PlacementName, str] = {}
+    gpu_pods: dict[PlacementName, tuple[GpuPod, ...]] = {}
     for name, pods in sorted(placements.items()):
+        if using := tuple(_gpu_pod(key, pod) for key, pod in sorted(pods.items()) if _has_gpus(pod)):
+            gpu_pods[name] = using
         staying = [pod for _, pod in sorted(pods.items()) if not pod.leaving]
         if not staying:
             continue
@@ -101,5 +107,24 @@ def _summed_up(placements: Mapping[PlacementName, Mapping[str, PodRecord]]) -> P
             waiting_reason, pods_in_it = min(pods_by_reason.items(), key=lambda entry: (-entry[1], entry[0]))
             waiting_reasons[name] = f"{pods_in_it} of {len(staying)} pods {waiting_reason}"
     return PlacementProgress(
-        bound=bound, ready=ready, non_gpu_pods=non_gpu_pods, pending_pods=pending_pods, waiting_reasons=waiting_reasons
+        bound=bound,
+        ready=ready,
+        non_gpu_pods=non_gpu_pods,
+        gpu_pods=gpu_pods,
+        pending_pods=pending_pods,
+        waiting_reasons=waiting_reasons,
     )
+
+
+def _has_gpus(pod: PodRecord) -> bool:
+    """Tell whether a pod may use GPUs now; a terminating one may as well."""
+    return bool(pod.node) and (bool(pod.holds) or bool(_gpus(pod)))
+
+
+def _gpu_pod(key: str, pod: PodRecord) -> GpuPod:
+    namespace, _, name = key.partition("/")
+    return GpuPod(namespace=namespace, name=name, gpus=0 if pod.holds else _gpus(pod))
+
+
+def _gpus(pod: PodRecord) -> int:
+    return sum(amount for name, amount in pod.requests.amounts.items() if is_gpu(name)) // ONE
