@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 CONTRACT := .venv-contract
 DOCS := .venv-docs
 
-.PHONY: help demo test properties check e2e contract times bench lab lab-docs site pictures screenshots chaos fuzz schemas reference requirements kubernetes-kinds clean
+.PHONY: help demo test properties check e2e e2e-platform contract times bench lab lab-docs site pictures screenshots chaos fuzz schemas reference requirements kubernetes-kinds clean
 
 help:
 	@echo "make demo    a GPU shortage, from burst to return, on this machine (demo-out/)"
@@ -14,6 +14,7 @@ help:
 	@echo "make properties tries fifteen times as many examples of each property as make test"
 	@echo "make check   ruff, mypy --strict, import-linter"
 	@echo "make e2e     tests against real control planes, which it builds once where Go is"
+	@echo "make e2e-platform tests against the controllers of a GPU platform, which it builds once where Go is"
 	@echo "make contract tries a running daemon on its own OpenAPI, with schemathesis"
 	@echo "make times   how long a burst takes over real control planes, step by step"
 	@echo "make bench   the figures, one a line: name value bound"
@@ -60,7 +61,13 @@ check: $(STAMP)
 e2e: $(STAMP)
 	@$(RUN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev,ray,browser]'
 	@$(RUN)/python -m tests.e2e.components
-	$(RUN)/pytest tests/e2e -q -n 2 || $(RUN)/pytest tests/e2e -q --last-failed --last-failed-no-failures=none
+	$(RUN)/pytest tests/e2e --ignore=tests/e2e/platform -q -n 2 || $(RUN)/pytest tests/e2e --ignore=tests/e2e/platform -q --last-failed --last-failed-no-failures=none
+
+# After `make e2e`, whose API servers and Flux it needs too. All its tests share two clusters.
+PLATFORM := $(RUN)/pytest tests/e2e/platform -q
+e2e-platform: $(STAMP)
+	@$(RUN)/python -m tests.e2e.components e2e-platform
+	$(PLATFORM) || $(PLATFORM) --last-failed --last-failed-no-failures=none
 
 # schemathesis brings a plugin for pytest, which has no business among our tests: it lives apart.
 $(CONTRACT)/.installed: pyproject.toml constraints.txt

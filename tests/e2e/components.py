@@ -1,7 +1,8 @@
 """The programs of others that our tests run: found on this machine, or built once by its Go.
 
-``python -m tests.e2e.components`` makes them all ready and prints one line each. What cannot be had is named with the
-reason; the tests that need it are skipped with the same words. A binary is taken from ``KUBEBUILDER_ASSETS`` or the
+``python -m tests.e2e.components`` makes those of `make e2e` ready and prints one line each, and with the argument
+``e2e-platform`` those of `make e2e-platform`. What cannot be had is named with the reason; the tests that need it are
+skipped with the same words. A binary is taken from ``KUBEBUILDER_ASSETS`` or the
 ``PATH`` when it is there. Otherwise it is built from ``tools/<module>/go.mod``, one module for each project, since each
 has to be built with the dependencies that it was released with. Binaries land in ``$XDG_CACHE_HOME/overspill-e2e`` in a
 directory named by what they were built from.
@@ -28,6 +29,9 @@ BUDGET = 1800
 nothing else to do they take about nine tenths of it without Gitea, whose build takes a quarter more: it is begun last,
 and where its time runs out, a later run builds it."""
 
+PLATFORM = "e2e-platform"
+"""The target that builds the controllers of a GPU platform, which `.ci/run` has no time to build."""
+
 _KUBERNETES = "k8s.io/kubernetes/cmd"
 
 
@@ -35,12 +39,14 @@ _KUBERNETES = "k8s.io/kubernetes/cmd"
 class Component:
     """A program: the module of ours in `tools/` that pins it, and its package.
 
-    `stamped` has its version linked in, `tags` are Go's build tags, and with `cgo` it needs a C compiler.
+    `stamped` has its version linked in, `tags` are Go's build tags, and with `cgo` it needs a C compiler. `target` is
+    the target of the Makefile that builds it.
     """
 
     name: str
     module: str
     package: str
+    target: str = "e2e"
     stamped: bool = False
     tags: str = ""
     cgo: bool = False
@@ -87,6 +93,7 @@ COMPONENTS = {
             tags="sqlite,sqlite_unlock_notify",
             cgo=True,
         ),
+        Component(name="lws", module="lws", package="sigs.k8s.io/lws/cmd", target=PLATFORM),
     )
 }
 
@@ -104,7 +111,7 @@ def find(name: str) -> Ready | Missing:
     if built.exists():
         return Ready(path=built, how="built before")
     told = built.with_suffix(".error")
-    reason = told.read_text() if told.exists() else "not built yet (run `make e2e`)"
+    reason = told.read_text() if told.exists() else f"not built yet (run `make {COMPONENTS[name].target}`)"
     return Missing(reason=reason)
 
 
@@ -206,10 +213,10 @@ def _last_words(stderr: str) -> str:
     return " ".join(" ".join(lines[:6]).split())[:600]
 
 
-def main() -> None:
-    """Make every component ready and say how; end well even so, since tests say what they miss."""
+def main(target: str = "e2e") -> None:
+    """Make every component of a target ready and say how; end well even so, since tests say what they miss."""
     until = time.monotonic() + BUDGET
-    for name in COMPONENTS:
+    for name in (component.name for component in COMPONENTS.values() if component.target == target):
         outcome = build(name, until - time.monotonic())
         told = outcome.how if isinstance(outcome, Ready) else f"MISSING: {outcome.reason}"
         sys.stdout.write(f"{name:<24} {told}\n")
@@ -217,4 +224,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    main(*sys.argv[1:])

@@ -1,0 +1,68 @@
+"""LeaderWorkerSet's own controller on both clusters: its vLLM example, as released, bursts by whole groups."""
+
+from __future__ import annotations
+
+import json
+
+from tests.e2e.control_plane import Cluster
+from tests.e2e.platform.controllers import LEADER_WORKER_SET, example
+from tests.e2e.platform.two_clusters import AWAY, HOME, Lender
+
+CONTROLLERS = (LEADER_WORKER_SET,)
+NAMESPACE = "serving"
+EXAMPLE = "docs/examples/vllm/GPU/lws.yaml"
+"""Two groups of a leader and a worker, each of which takes a node of eight GPUs: they fill the four nodes of home."""
+
+SETS = f"/apis/leaderworkerset.x-k8s.io/v1/namespaces/{NAMESPACE}/leaderworkersets"
+
+
+def test_a_group_that_does_not_fit_runs_whole_on_the_other_cluster_is_recreated_there_and_comes_home(
+    lender: Lender,
+) -> None:
+    home, away = lender.home, lender.away
+    lender.apply(example(LEADER_WORKER_SET, EXAMPLE))
+    lender.until_at(home, lambda: lender.running(home) == groups(0, 1), "two groups do not run at home")
+    before = lender.uids(home)
+    lender.lend("leaderworkerset/vllm")
+    with lender.daemon():
+        scale(home, 3)
+        lender.until_committed("burst(llm/vllm): 1 replica on away")
+        lender.until_at(away, lambda: lender.running(away) == groups(0), "the group does not run away")
+        assert "1 replica of 2 pods unschedulable on home" in lender.told()
+        # What the controller says of its groups is what the commands say of them.
+        lender.until_at(away, lambda: (ready(home), ready(away)) == (2, 1), "not ready by the controllers' word")
+        explained = json.loads(lender.asks("explain", "llm/vllm", "--output", "json"))
+        assert f"{HOME} runs 2 of 3, 1 run elsewhere" in " ".join(explained["conclusion"]), explained["conclusion"]
+        [told] = json.loads(lender.asks("status", "--output", "json"))["placements"]
+        assert (told["placement"]["cluster"], told["placement"]["replicas"], told["bound"]) == (AWAY, 1, 1), told
+
+        # RecreateGroupOnPodRestart, as at home: the leader goes with the worker, and nothing is committed for it.
+        of_the_group = lender.uids(away)
+        away.kubectl("delete", "pod", "vllm-0-1", f"--namespace={NAMESPACE}", "--wait=false")
+        lender.until_at(
+            away,
+            lambda: lender.running(away) == groups(0) and not of_the_group & lender.uids(away),
+            "the group is not recreated whole",
+        )
+        lender.until_committed("burst(llm/vllm): 1 replica on away")
+
+        scale(home, 2)
+        lender.until_committed("burst(llm/vllm): 1 replica on away", 'Revert "burst(llm/vllm): 1 replica on away')
+        lender.until_at(away, lambda: not away.items(SETS) and not lender.pods(away), "the group is still away")
+    assert lender.uids(home) == before, "what ran at home was touched"
+
+
+def groups(*indexes: int) -> set[str]:
+    """Name the pods of groups."""
+    return {name for index in indexes for name in (f"vllm-{index}", f"vllm-{index}-1")}
+
+
+def scale(cluster: Cluster, replicas: int) -> None:
+    """Want so many groups at home, as a person or an autoscaler would."""
+    cluster.kubectl("scale", "leaderworkerset/vllm", f"--namespace={NAMESPACE}", f"--replicas={replicas}")
+
+
+def ready(cluster: Cluster) -> int:
+    """Count the groups that are ready by the controller's word."""
+    [found] = cluster.items(SETS)
+    return int(found["status"].get("readyReplicas", 0))
