@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 
 from reconciler.core.workloads.builtin_kinds import NO_KINDS
 from reconciler.core.workloads.single_run import runs_once
-from reconciler.model.plan import Place, Plan, Reason
+from reconciler.model.plan import EndReason, Place, Plan, Reason, Revert
 from reconciler.model.policy import Desired
 from reconciler.model.workload import DeploySpec, Json, WorkloadRef
 from tests.builders.fleet_files import FLEET, load
 from tests.builders.gangs import torch
 from tests.builders.group_bursts import fleet, grouped, lacks
-from tests.builders.inputs import VLLM, cluster, desired, free, ledger, ordering, placement, plan, short
+from tests.builders.inputs import NOW, VLLM, cluster, desired, free, ledger, ordering, placement, plan, short
 from tests.builders.requests import manifests
 from tests.builders.workload_kinds import SAMPLES, template, workload
 from tests.capacity.test_chart_gangs import TEMPLATE
@@ -118,6 +119,23 @@ def test_what_runs_once_stays_while_its_pods_only_wait_at_home(manifest: Json) -
 def test_a_job_of_which_a_pod_runs_at_home_has_no_copy_though_it_is_held() -> None:
     decided = plan(short(4, running=2, held=True), free("worker-2", 8), wanted=made_of(INDEXED))
     assert (placed(decided), decided.suppressed[0].reason) == ([], Reason.RUNS_ONCE)
+
+
+@pytest.mark.parametrize(("missing", "running"), [(0, 6), (4, 2)], ids=["all of it", "a part of it"])
+def test_a_copy_elsewhere_ends_at_once_where_the_one_at_home_has_begun(missing: int, running: int) -> None:
+    there = ledger(placement("worker-2", 6, created=NOW - timedelta(seconds=30)))
+    decided = plan(short(missing, running=running), free("worker-2", 2), wanted=made_of(INDEXED), there=there)
+    (revert,) = decided.changes
+    assert isinstance(revert, Revert)
+    assert revert.why is EndReason.DEMAND_GONE
+    assert revert.detail == f"{running} pods of it run on worker-1, and the copy elsewhere would do the same work again"
+
+
+def test_a_copy_elsewhere_of_what_may_run_twice_waits_for_its_window() -> None:
+    there = ledger(placement("worker-2", 6, created=NOW - timedelta(seconds=30)))
+    decided = plan(short(0, running=6), free("worker-2", 2), wanted=made_of(QUEUE), there=there)
+    assert decided.changes == ()
+    assert decided.suppressed[0].reason is Reason.SCALE_DOWN_WINDOW
 
 
 def template_file(kind: str, annotation: str = "") -> str:

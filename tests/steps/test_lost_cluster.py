@@ -176,7 +176,7 @@ def test_what_serves_nobody_any_more_does_not_follow() -> None:
 def test_what_runs_once_stays_since_it_may_still_run_there() -> None:
     wanted = desired()
     wanted = replace(wanted, templates={VLLM: replace(wanted.templates[VLLM], runs_once=True)})
-    made = serving(wanted=wanted)
+    made = serving(short(3, running=0), free("worker-3", 8), wanted=wanted)
     assert made.changes == ()
     assert "it runs once, and may still run there: 3 stay there" in {
         held.message.partition(", and ")[2] for held in made.suppressed if held.reason is Reason.CLUSTER_LOST

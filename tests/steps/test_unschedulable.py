@@ -137,7 +137,7 @@ def test_they_join_the_replicas_that_the_other_cluster_has_already() -> None:
 def test_what_runs_once_stays() -> None:
     wanted = desired()
     wanted = replace(wanted, templates={VLLM: replace(wanted.templates[VLLM], runs_once=True)})
-    seen = (short(4, since=NOW - 20 * MINUTE), evicted(there(), bound=0), free("worker-3", 8))
+    seen = (short(4, running=0, since=NOW - 20 * MINUTE), evicted(there(), bound=0), free("worker-3", 8))
     assert plan(*seen, wanted=wanted, there=ledger(there())).changes == ()
 
 

@@ -28,7 +28,10 @@ from reconciler.text.wording import count, sanitize
 
 
 def scale_down(inputs: PassInput, working_plan: WorkingPlan) -> None:
-    """Take back replicas above a limit at once, and those no longer missing after the scale-down window."""
+    """Take back replicas above a limit at once, and those no longer missing after the scale-down window.
+
+    What runs once and has begun on its primary goes at once: it would do the same work again.
+    """
     outside = frozenset(outside_policy(inputs, working_plan))
     for workload in working_plan.placed():
         policy = inputs.desired.policies.get(workload)
@@ -41,7 +44,9 @@ def _may_shrink(inputs: PassInput, working_plan: WorkingPlan, workload: Workload
     """Tell whether there is anything to look at: a workload within its policy may have more than it is missing."""
     demand = inputs.demands.get(workload)
     needs_all = isinstance(demand, Demand) and working_plan.replicas(workload) <= demand.missing
-    return not needs_all or policy.spread is not None or policy.headroom_duration is not None
+    if not needs_all or _runs_twice(inputs, workload):
+        return True
+    return policy.spread is not None or policy.headroom_duration is not None
 
 
 def _scale_down(
@@ -116,9 +121,20 @@ def _keep_limits(inputs: PassInput, working_plan: WorkingPlan, workload: Workloa
         _drain(inputs, working_plan, above, working_plan.of(workload), why=EndReason.POLICY, detail=detail)
 
 
+def _runs_twice(inputs: PassInput, workload: WorkloadId) -> bool:
+    """Tell whether a workload that runs once and is placed elsewhere has pods with a node on its primary."""
+    demand = inputs.demands.get(workload)
+    return isinstance(demand, Demand) and demand.pods_at_home > 0 and inputs.desired.templates[workload].runs_once
+
+
 def _follow_demand(inputs: PassInput, working_plan: WorkingPlan, demand: Demand, policy: BurstPolicy) -> None:
     """Remove, last cluster first, the replicas that were not missing for the whole scale-down window."""
     placed, window = working_plan.replicas(demand.workload), policy.scale_down_window
+    if _runs_twice(inputs, demand.workload):
+        pods = f"{count(demand.pods_at_home, 'pod')} of it {'run' if demand.pods_at_home > 1 else 'runs'}"
+        detail = f"{pods} on {demand.primary}, and the copy elsewhere would do the same work again"
+        _drain(inputs, working_plan, placed, working_plan.of(demand.workload), why=EndReason.DEMAND_GONE, detail=detail)
+        return
     if policy.headroom_duration is not None and any(step.signal == HEADROOM for step in demand.waiting):
         working_plan.wake(headroom_end(demand.waiting, policy.headroom_duration))
     if placed <= demand.missing:
