@@ -135,3 +135,39 @@ def test_what_serves_never_succeeds_also_beside_a_job(name: str) -> None:
 def test_completions_of_a_job(manifest: Json, needed: int | None) -> None:
     config = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "settings"}}
     assert completions(manifests(manifest, config), 2, NO_KINDS) == needed
+
+
+def job_set(*jobs: tuple[Json, Json], **policy: Json) -> Json:
+    """Make a JobSet of replicated jobs, by the replicas and the completions of each."""
+    replicated = [
+        {"name": f"job-{index}", "replicas": replicas, "template": {"spec": job(completions)["spec"]}}
+        for index, (replicas, completions) in enumerate(jobs)
+    ]
+    spec = {"replicatedJobs": replicated, **({"successPolicy": policy} if policy else {})}
+    return workload("jobset.x-k8s.io/v1alpha2", "JobSet", spec)
+
+
+@pytest.mark.parametrize(
+    ("manifest", "needed"),
+    [
+        (job_set((1, 4), (1, 1)), 5),
+        (job_set((3, 4), (None, 2)), 14),
+        (job_set((0, 4), (1, 1)), 1),
+        (job_set((2, 4), operator="All", targetReplicatedJobs=[]), 8),
+        (job_set((2, 4), operator="Any"), None),
+        (job_set((2, 4), (1, 1), operator="All", targetReplicatedJobs=["job-0"]), None),
+        (job_set((2, 4), (1, None)), None),
+        (job_set(("{{ replicas }}", 4)), None),
+    ],
+)
+def test_completions_of_a_job_set(manifest: Json, needed: int | None) -> None:
+    assert completions(manifests(manifest), 1, NO_KINDS) == needed
+
+
+def test_a_job_set_is_complete_when_all_pods_of_its_jobs_have_succeeded() -> None:
+    place, known = asked(), record(request(spec=manifests(job_set((1, 4), (1, 1)))), began_at=BEGAN)
+    almost = decide(inputs(at(place, 4), there=ledger(place, requests={TRAIN: known})))
+    assert [change for change in almost.changes if isinstance(change, Revert)] == []
+    revert, _ = decide(inputs(at(place, 5), there=ledger(place, requests={TRAIN: known}))).changes
+    assert isinstance(revert, Revert)
+    assert revert.phase is Phase.SUCCEEDED

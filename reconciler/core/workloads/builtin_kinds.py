@@ -109,6 +109,12 @@ def sets() -> Iterator[WorkloadKind]:
         apart="alpha.jobset.sigs.k8s.io/exclusive-topology",
         group_key="jobset.sigs.k8s.io/job-key",
         once=True,
+        completions=path(f"{jobs}.template.spec.completions"),
+        runs=path(f"{jobs}.replicas"),
+        complete_early=(
+            (path("spec.successPolicy.operator"), "All"),
+            (path("spec.successPolicy.targetReplicatedJobs"), ""),
+        ),
         marks=(_JOBSET,),
         checked="JobSet 08dfbdf (2026-08-18)",
     )

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 
 from reconciler.core.workloads.api_kinds import group_kind
 from reconciler.core.workloads.builtin_kinds import Kinds, kind_of, kinds_named
-from reconciler.core.workloads.paths import at
+from reconciler.core.workloads.paths import at, items, within
 from reconciler.core.workloads.podless_kinds import makes_no_pods
-from reconciler.model.kubernetes.workload_kind import WorkloadKind
+from reconciler.model.kubernetes.workload_kind import Path, WorkloadKind
 from reconciler.model.workload import DeploySpec, Json, WorkloadRef
 
 _REPLICAS = re.compile(r"\{\{\s*replicas\s*\}\}")
@@ -50,12 +50,26 @@ def completions(spec: DeploySpec, replicas: int, kinds: Kinds) -> int | None:
 
 
 def _completions(manifest: Mapping[str, Json], kind: WorkloadKind, replicas: int) -> int | None:
-    """Read the completions of an object; one without them is complete with its first pod, unless it has several."""
+    """Sum up the completions of the jobs of an object; None where it may be complete with fewer pods."""
     if not kind.once or not kind.completions:
         return None
-    number = at(manifest, kind.completions)
+    if any(at(manifest, field_path) not in (None, [], value) for field_path, value in kind.complete_early):
+        return None
+    total = 0
+    for item in items(manifest, kind.completions):
+        pods = _completions_of_job(manifest, within(kind.completions, item, kind.completions), replicas)
+        jobs = at(manifest, within(kind.runs, item, kind.completions)) if kind.runs else None
+        if pods is None or not isinstance(jobs, int | None):
+            return None
+        total += pods * (1 if jobs is None else jobs)
+    return total or None
+
+
+def _completions_of_job(manifest: Mapping[str, Json], field_path: Path, replicas: int) -> int | None:
+    """Read the completions of a job; one without them is complete with its first pod, unless it has several."""
+    number = at(manifest, field_path)
     if number is None:
-        return 1 if at(manifest, (*kind.completions[:-1], "parallelism")) in (None, 1) else None
+        return 1 if at(manifest, (*field_path[:-1], "parallelism")) in (None, 1) else None
     if isinstance(number, str):
         return replicas if _REPLICAS.fullmatch(number.strip()) else None
     return number if isinstance(number, int) and number > 0 else None

@@ -144,7 +144,12 @@ class WorkloadKind:
     """Fields of which one has to stand in an object for it to run once; empty where all do. Without its number of
     completions a Job takes work off a queue, which several may share."""
     completions: Path = ()
-    """The field with the number of pods that have to succeed; empty where pods alone do not tell that a run is over."""
+    """The field with the number of pods that have to succeed, of each item for a ``*``; empty where pods alone do not
+    tell that a run is over."""
+    runs: Path = ()
+    """The field of an item with the number of jobs of so many pods; empty where there is one."""
+    complete_early: tuple[tuple[Path, str], ...] = ()
+    """Fields, each with the value that requires all jobs: any other lets a run be over before all pods succeed."""
     ordinals: bool = False
     """Whether the pods are numbered."""
     one_by_one: bool = False
