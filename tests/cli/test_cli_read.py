@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from reconciler.cli.actions.explain import _demand
 from reconciler.model.units import parse_duration
 from tests.builders.passes import SOURCE_FILES
 from tests.builders.remote import Remote
@@ -286,6 +287,16 @@ def test_explanation_tells_of_each_cluster_and_ends_in_a_conclusion(overspill: T
     assert "NoCapacity: needs 1 GPU on one node" in shown
     assert "can take it" in shown
     assert shown.index("Clusters") < shown.index("Conclusion") < shown.index("9 replicas missing")
+
+
+def test_explanation_tells_the_cause_of_what_waits_where_it_is_known() -> None:
+    step = {"signal": "", "replicas": 1, "since": "2026-11-20T10:00:00Z", "spare": False}
+    waiting = [{**step, "cause": "kueue queue-a waits for quota"}, {**step, "cause": ""}]
+    shown = _demand({"wanted": 3, "running": 1, "deficit": 2, "waiting": waiting})
+    assert shown == (
+        "Demand: 3 wanted, 1 running, 2 missing (unschedulable: 1 since 2026-11-20T10:00:00Z, kueue queue-a waits for"
+        " quota, 1 since 2026-11-20T10:00:00Z)"
+    )
 
 
 def test_explanation_counts_headroom_apart_from_what_is_missing(overspill: Terminal, fleet: Remote, see: See) -> None:

@@ -160,7 +160,11 @@ def _demand(demand: ExplanationDocument | None) -> str:
     if "wanted" not in demand:
         return f"Demand: unseen. {demand['message']}."
     waiting = demand["waiting"]
-    pods = [f"{entry['replicas']} since {entry['since']}" for entry in waiting if not entry["signal"]]
+    pods = [
+        f"{entry['replicas']} since {entry['since']}" + (f", {entry['cause']}" if entry["cause"] else "")
+        for entry in waiting
+        if not entry["signal"]
+    ]
     causes = [f"unschedulable: {', '.join(pods)}"] if pods else []
     causes += [
         f"{entry['signal']} {entry['cause']}: {entry['replicas']} since {entry['since']}"
