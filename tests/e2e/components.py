@@ -94,6 +94,8 @@ COMPONENTS = {
             cgo=True,
         ),
         Component(name="lws", module="lws", package="sigs.k8s.io/lws/cmd", target=PLATFORM),
+        Component(name="jobset", module="jobset", package="sigs.k8s.io/jobset", target=PLATFORM),
+        Component(name="kueue", module="kueue", package="sigs.k8s.io/kueue/cmd/kueue", target=PLATFORM),
     )
 }
 

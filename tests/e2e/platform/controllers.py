@@ -1,7 +1,7 @@
 """Controllers of a GPU platform for tests: as released, as processes beside a test cluster, with their own rights.
 
 Their kinds, accounts, roles, webhooks and configuration come out of the released module, by Kustomize as a person would
-install them. What is changed is told by `_configuration`: addresses, and the certificate that the API server knows.
+install them. What is changed are addresses: a Service of webhooks leads to this machine, and not to pods.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ import json
 import subprocess
 import urllib.error
 import urllib.request
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import yaml
@@ -32,9 +33,10 @@ _ADDED = frozenset(
         "ClusterRoleBinding",
         "Role",
         "RoleBinding",
+        "Secret",
     }
 )
-"""What is applied as released; the Deployment is the process, and its Services lead to pods that are not there."""
+"""What is applied as released; the Deployment is the process."""
 _WEBHOOKS = frozenset({"MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"})
 
 
@@ -47,9 +49,34 @@ class Controller:
     """A group and version of it, and the resources that have to be served."""
     overlay: str = "config/default"
     """The Kustomization in the released module."""
+    certifies: bool = True
+    """Whether it makes the certificate of its webhooks itself, as it does when installed; it reads it from a directory
+    of our choice then."""
+    flags: tuple[str, ...] = ()
+    settings: Mapping[str, Json] = field(default_factory=dict)
+    """Fields of its configuration that tests want otherwise than released."""
 
 
 LEADER_WORKER_SET = Controller(name="lws", kinds=("leaderworkerset.x-k8s.io/v1", "leaderworkersets"))
+JOB_SET = Controller(name="jobset", kinds=("jobset.x-k8s.io/v1alpha2", "jobsets"), certifies=False)
+KUEUE = Controller(
+    name="kueue",
+    kinds=("kueue.x-k8s.io/v1beta1", "workloads", "localqueues", "clusterqueues", "resourceflavors"),
+    # Its server of pending workloads has an API of its own, behind a Service.
+    flags=("--feature-gates=VisibilityOnDemand=false",),
+    # As its pages on LeaderWorkerSets tell: they need the integrations of pods and StatefulSets, which are off.
+    settings={
+        "integrations": {
+            "frameworks": [
+                "batch/job",
+                "jobset.x-k8s.io/jobset",
+                "pod",
+                "statefulset",
+                "leaderworkerset.x-k8s.io/leaderworkerset",
+            ]
+        }
+    },
+)
 
 
 def missing(controller: Controller) -> str:
@@ -75,20 +102,23 @@ class Running:
         self._health, self._port = free_port(), free_port()
         home.mkdir(parents=True)
         objects = self._install()
-        certificates = home / "certificates"
-        certificates.mkdir()
-        for made, name in ((".crt", "tls.crt"), (".key", "tls.key")):
-            (certificates / name).write_bytes(cluster.access.authority.with_suffix(made).read_bytes())
+        self._certificates = home / "certificates"
+        self._certificates.mkdir()
+        if not controller.certifies:
+            authority = cluster.access.authority
+            self._put_certificate(authority.read_bytes(), authority.with_suffix(".key").read_bytes())
         configuration = home / "configuration.yaml"
-        configuration.write_text(json.dumps(self._configuration(objects, certificates)))
+        configuration.write_text(json.dumps(self._configuration(objects)))
         self._processes.run(
             controller.name,
-            [program(controller.name), f"--config={configuration}"],
+            [program(controller.name), f"--config={configuration}", *controller.flags],
             {"KUBECONFIG": str(self._login(objects)), "TMPDIR": str(home)},
         )
         try:
-            cluster.until(self._ready, f"{controller.name} is not ready", told=self._processes.last_words)
-            self._apply([self._at_our_port(each) for each in objects if each["kind"] in _WEBHOOKS])
+            if controller.certifies:
+                [secret] = [each["metadata"] for each in objects if each["kind"] == "Secret"]
+                self._mount(f"/api/v1/namespaces/{secret['namespace']}/secrets/{secret['name']}")
+            cluster.until(self._ready, f"{controller.name} is not ready", told=self.last_words)
         except BaseException:
             self.stop()
             raise
@@ -109,6 +139,7 @@ class Running:
         ).stdout
         objects = list(yaml.safe_load_all(built))
         self._apply([each for each in objects if each["kind"] in _ADDED])
+        self._apply([self._at_our_port(each) for each in objects if each["kind"] in _WEBHOOKS])
         group, *kinds = self._controller.kinds
         self._cluster.until(lambda: self._cluster.served(group) >= {*kinds}, f"{group} is not served")
         return objects
@@ -117,8 +148,8 @@ class Running:
         text = json.dumps({"apiVersion": "v1", "kind": "List", "items": objects})
         self._cluster.kubectl("apply", "--server-side", "--force-conflicts", "--filename=-", stdin=text)
 
-    def _configuration(self, objects: list[Json], certificates: Path) -> Json:
-        """Return its configuration as released, with loopback ports, and the cluster's certificate for its webhooks."""
+    def _configuration(self, objects: list[Json]) -> Json:
+        """Return its configuration as released, with loopback ports and the directory of its certificate."""
         [released] = [each["data"] for each in objects if each["kind"] == "ConfigMap"]
         configuration = yaml.safe_load(released["controller_manager_config.yaml"])
         return {
@@ -126,8 +157,12 @@ class Running:
             "leaderElection": {"leaderElect": False},
             "health": {"healthProbeBindAddress": f"127.0.0.1:{self._health}"},
             "metrics": {"bindAddress": "0"},
-            "webhook": {"host": "127.0.0.1", "port": self._port, "certDir": str(certificates)},
-            "internalCertManagement": {"enable": False},
+            "webhook": {"host": "127.0.0.1", "port": self._port, "certDir": str(self._certificates)},
+            "internalCertManagement": {
+                **configuration.get("internalCertManagement", {}),
+                "enable": self._controller.certifies,
+            },
+            **self._controller.settings,
         }
 
     def _login(self, objects: list[Json]) -> Path:
@@ -151,14 +186,39 @@ class Running:
         return target
 
     def _at_our_port(self, configuration: Json) -> Json:
-        """Lead a configuration of webhooks to the process, where a Service would to its pods."""
+        """Lead a configuration of webhooks to the process, by name where it makes a certificate for that name."""
         authority = base64.b64encode(self._cluster.access.authority.read_bytes()).decode()
         for webhook in configuration["webhooks"]:
-            path = webhook["clientConfig"]["service"]["path"]
-            url = f"https://127.0.0.1:{self._port}{path}"
-            webhook["clientConfig"] = {"url": url, "caBundle": authority}
-        configuration["metadata"].get("annotations", {}).clear()
+            service = webhook["clientConfig"]["service"]
+            if self._controller.certifies:
+                self._lead_here(service)
+                service["port"] = self._port
+            else:
+                url = f"https://127.0.0.1:{self._port}{service['path']}"
+                webhook["clientConfig"] = {"url": url, "caBundle": authority}
         return configuration
+
+    def _lead_here(self, service: Json) -> None:
+        """Make a Service an alias of this machine, for an API server that looks for its address."""
+        metadata = {"name": service["name"], "namespace": service["namespace"]}
+        alias = {"type": "ExternalName", "externalName": "localhost"}
+        self._apply([{"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": alias}])
+
+    def _mount(self, secret: str) -> None:
+        """Put the certificate that it has made where it reads it, as a kubelet mounts a Secret."""
+        made: Json = {}
+
+        def is_made() -> bool:
+            self._processes.alive()
+            made.update(self._cluster.call("GET", secret).get("data", {}))
+            return "tls.crt" in made
+
+        self._cluster.until(is_made, f"{self._controller.name} has no certificate", told=self.last_words)
+        self._put_certificate(*(base64.b64decode(made[name]) for name in ("tls.crt", "tls.key")))
+
+    def _put_certificate(self, certificate: bytes, key: bytes) -> None:
+        (self._certificates / "tls.key").write_bytes(key)
+        (self._certificates / "tls.crt").write_bytes(certificate)
 
     def _ready(self) -> bool:
         self._processes.alive()

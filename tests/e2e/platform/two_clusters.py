@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -199,7 +200,11 @@ class Lender:
 
     def until_at(self, cluster: Cluster, condition: Callable[[], object], what: str) -> None:
         """Wait for something to become true in a cluster."""
-        cluster.until(condition, what, told=lambda: f"{self.fleet.last_words()}\n{self.clusters.last_words()}")
+        cluster.until(condition, what, told=lambda: f"{self._logged()}\n{self.clusters.last_words()}")
+
+    def _logged(self) -> str:
+        """Return what the daemon has logged; nothing before it has begun."""
+        return self.fleet.last_words() if (self.fleet.path / "daemon.log").exists() else ""
 
     def pods(self, cluster: Cluster) -> list[Json]:
         """List the pods of the namespace."""
@@ -208,6 +213,17 @@ class Lender:
     def running(self, cluster: Cluster) -> set[str]:
         """Name the pods of the namespace that run in a cluster."""
         return {pod["metadata"]["name"] for pod in self.pods(cluster) if pod["status"].get("phase") == "Running"}
+
+    def end_pods(self, cluster: Cluster) -> None:
+        """Have all pods of the namespace that run in a cluster succeed, as their kubelets would say."""
+        moment = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        for pod in self.pods(cluster):
+            if pod["status"].get("phase") != "Running":
+                continue
+            ended = {"terminated": {"exitCode": 0, "finishedAt": moment, "reason": "Completed"}}
+            statuses = [{**each, "ready": False, "state": ended} for each in pod["status"]["containerStatuses"]]
+            path = f"/api/v1/namespaces/{self.namespace}/pods/{pod['metadata']['name']}/status"
+            cluster.call("PATCH", path, {"status": {"phase": "Succeeded", "containerStatuses": statuses}})
 
     def uids(self, cluster: Cluster) -> set[str]:
         """Return what tells the pods of the namespace apart from later ones of the same names."""

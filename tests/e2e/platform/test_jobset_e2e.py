@@ -1,0 +1,42 @@
+"""JobSet's own controller on both clusters, with Kueue, which holds its sets: an example as released is lent whole."""
+
+from __future__ import annotations
+
+import json
+
+from tests.e2e.platform.controllers import JOB_SET, KUEUE, LEADER_WORKER_SET, example
+from tests.e2e.platform.queues import condition, queue, waits, workloads
+from tests.e2e.platform.two_clusters import Lender
+
+CONTROLLERS = (LEADER_WORKER_SET, JOB_SET, KUEUE)
+NAMESPACE = "batch"
+EXAMPLE = "site/static/examples/simple/paralleljobs.yaml"
+"""A job of four workers and one of a driver."""
+
+PODS = 5
+DEFAULT = "default"
+"""The queue of this name takes what names none, as the example does."""
+
+
+def test_a_set_runs_whole_elsewhere_and_its_end_is_carried_home(lender: Lender) -> None:
+    home, away = lender.home, lender.away
+    with queue(home, NAMESPACE, DEFAULT, {"pods": "4"}), queue(away, NAMESPACE, DEFAULT, {"pods": "8"}):
+        lender.apply(example(JOB_SET, EXAMPLE))
+        lender.until_at(home, waits(home, NAMESPACE, "paralleljobs"), "the set does not wait")
+        lender.lend("jobset/paralleljobs")
+        with lender.daemon():
+            burst = "burst(llm/paralleljobs): 1 replica on away"
+            lender.until_committed(burst)
+            assert f"kueue {DEFAULT} insufficient quota for pods in flavor {NAMESPACE}" in lender.told()
+            lender.until_at(away, lambda: len(lender.running(away)) == PODS, "the set does not run away")
+            assert condition(workloads(away, NAMESPACE)["paralleljobs"], "Admitted")["status"] == "True"
+            assert not lender.pods(home)
+            lender.end_pods(away)
+            lender.until_committed(burst, f'Revert "{burst}')
+            assert f"the last of its {PODS} pods was complete at" in lender.told()
+            lender.until_at(away, lambda: not lender.pods(away), "the set is still away")
+            reasons = {event["reason"] for event in away.items(f"/api/v1/namespaces/{NAMESPACE}/events")}
+            assert "AllJobsCompleted" in reasons, reasons
+            assert waits(home, NAMESPACE, "paralleljobs")()
+            [held] = json.loads(lender.asks("explain", "llm/paralleljobs", "--output", "json"))["suppressed"]
+            assert held["reason"] == "Held", held
