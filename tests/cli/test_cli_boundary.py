@@ -98,6 +98,7 @@ def test_page_of_the_manual_has_every_command_with_its_options(name: str) -> Non
         "--observations",
         "--kubeconfig",
         "--prometheus",
+        "--slurm",
         "--output",
         "--at",
         "--author",
