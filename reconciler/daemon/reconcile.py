@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from functools import partial
 
 from reconciler.bulkhead import Seam, attempt
 from reconciler.core.commits import events
@@ -240,7 +241,10 @@ def read_input(
         budgets=memory.budgets.budgets(world.repository, world.author, desired, tips, now),
     )
     if fresh and world.gpu_use is not None:
-        inputs = replace(inputs, observed=_with_unused_gpus(inputs, world.gpu_use))
+        found = attempt(Seam.SIGNAL, "prometheus", partial(_with_unused_gpus, inputs, world.gpu_use))
+        if isinstance(found, Bug):
+            found = replace(seen, problems=(*seen.problems, found.problem("prometheus")))
+        inputs = replace(inputs, observed=found)
     return with_mass_deletion(inputs, world.repository)
 
 

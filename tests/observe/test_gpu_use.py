@@ -29,9 +29,9 @@ def seen(gpus: int = 1) -> Observed:
 
 
 def series(
-    labels: Mapping[str, str] = OWN, *, most: float = 0, covered: int = 6, now: float | None = 0
+    labels: Mapping[str, str] = OWN, *, most: float = 0, recent: float = 0, covered: int = 6, now: float | None = 0
 ) -> list[object]:
-    values = {"most": most, "covered": covered, "now": now}
+    values = {"most": most, "recent": recent, "covered": covered, "now": now}
     return [
         {"metric": {**labels, "overspill_value": kind}, "value": [1, str(value)]}
         for kind, value in values.items()
@@ -73,6 +73,7 @@ def test_labels_that_the_scrape_has_renamed_name_the_pod() -> None:
     [
         judged(series(most=3)),
         judged(series(most=float("nan"))),
+        judged(series(recent=1)),
         judged(series(now=1)),
         judged(series(covered=5)),
         judged(series(now=None)),
@@ -87,8 +88,9 @@ def test_labels_that_the_scrape_has_renamed_name_the_pod() -> None:
         judged(),
     ],
     ids=[
-        "used", "no number", "used now", "not measured throughout", "not measured now", "one of two", "claimed",
-        "ambiguous", "no cluster", "other cluster", "other pod", "old", "no answer", "no series",
+        "used", "no number", "used since the last step", "used now", "not measured throughout", "not measured now",
+        "one of two", "claimed", "ambiguous", "no cluster", "other cluster", "other pod", "old", "no answer",
+        "no series",
     ],
 )  # fmt: skip # a table
 def test_it_counts_as_used_where_it_is(answer: Observed) -> None:
@@ -98,8 +100,19 @@ def test_it_counts_as_used_where_it_is(answer: Observed) -> None:
 def test_unknown_use_and_a_mute_server_are_warned_of() -> None:
     (unknown,) = judged().problems
     assert "does not tell whether the GPUs of vllm-1 are used" in str(unknown)
+    (seldom,) = judged(series(covered=5)).problems
+    assert "measure each GPU at least 6 times in the idle time" in str(seldom)
+    (claimed,) = judged(series(), gpus=0).problems
+    assert "pods of vllm-1 claim devices, whose number is unknown" in str(claimed)
     (mute,) = judged(late=True, trouble="no connection").problems
-    assert "cannot be asked whether GPUs are used, so that none counts as idle: no connection" in str(mute)
+    assert "what it said counts for 2m, and then no GPU counts as idle): no connection" in str(mute)
+
+
+def test_a_value_of_now_is_no_older_than_prometheus_looks_back() -> None:
+    (question,) = questions([TERM], seen(), "cluster")
+    now = question.text.rpartition("overspill_metric")[0].rpartition('"overspill_value","covered"')[2]
+    assert "DCGM_FI_DEV_GPU_UTIL{" in now
+    assert "max_over_time" not in now
 
 
 def test_many_idle_times_are_few_questions_none_of_them_shorter() -> None:

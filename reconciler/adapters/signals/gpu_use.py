@@ -112,15 +112,18 @@ class PrometheusGpuUse:
         for question in asked:
             if self._closing:
                 return
-            answer = attempt(Seam.SIGNAL, "prometheus", partial(self._ask, question))
+            try:
+                answer = attempt(Seam.SIGNAL, "prometheus", partial(self._ask, question))
+            except Transient as error:  # as the other questions would be answered
+                trouble = str(error)
+                break
+            except InvalidInput as error:
+                trouble = str(error)
+                continue
             if isinstance(answer, Bug):
                 trouble = answer.summary
-            elif isinstance(answer, str):
-                trouble = answer
             else:
                 answers[question] = answer
-                continue
-            break
         with self._changed:
             before = self._idle()
             kept = {question: self._answers[question] for question in self._questions if question in self._answers}
@@ -131,12 +134,9 @@ class PrometheusGpuUse:
         if news and self._wake is not None:
             self._wake(WOKEN_BY)
 
-    def _ask(self, question: GpuQuestion) -> GpuAnswer | str:
-        """Ask one question; the text says why there is no answer."""
-        try:
-            pods = read_answer(self._server.ask_series(question.text), question)
-        except (InvalidInput, Transient) as error:
-            return str(error)
+    def _ask(self, question: GpuQuestion) -> GpuAnswer:
+        """Ask one question. Raises Transient and InvalidInput."""
+        pods = read_answer(self._server.ask_series(question.text), question)
         return GpuAnswer(at=self._clock.now(), pods=pods)
 
     def _idle(self) -> Mapping[GpuQuestion, frozenset[PodKey]]:

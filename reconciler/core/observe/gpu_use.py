@@ -19,6 +19,7 @@ from reconciler.core.signals.prometheus import answer_series, quoted
 from reconciler.errors import InvalidInput, Problem, Severity
 from reconciler.model.capacity import ClusterObservation, GpuPod, Observed
 from reconciler.model.ids import ClusterName, PlacementName
+from reconciler.model.units import format_duration
 from reconciler.model.workload import Json
 from reconciler.text.wording import count
 
@@ -36,7 +37,7 @@ _MOST_NAMES = 100
 """Names in a query; of more, all are asked for."""
 _KIND, _METRIC = "overspill_value", "overspill_metric"
 """Labels of our own in answers."""
-_MOST, _COVERED, _NOW = "most", "covered", "now"
+_MOST, _RECENT, _COVERED, _NOW = "most", "recent", "covered", "now"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,22 +135,29 @@ def _pods(term: IdleTerm, observed: Observed) -> tuple[GpuPod, ...]:
 
 
 def _text(idle: timedelta, label: str, clusters: set[str], namespaces: set[str]) -> str:
-    """Write the query: for each GPU its highest value, the number of steps that have one, and the value now.
+    """Write the query: for each GPU its highest values, the number of steps that have one, and its value now.
 
     Each value of the steps is the highest since the step before, so that no sample is left out; the steps are at
-    multiples of their length, and what came after the last one is in the value now.
+    multiples of their length, and what came after the last one is in the recent value. The value now is one that
+    Prometheus has at this moment, no older than its lookback.
     """
     step = max(1, -(-idle // timedelta(milliseconds=STEPS)))
     names = f"{label},namespace,pod,exported_namespace,exported_pod,UUID,gpu,GPU_I_ID"
     cluster, namespace = f'{label}=~"{_any_of(clusters)}"', _any_of(namespaces)
     pods = (f'namespace=~"{namespace}",pod!="",exported_pod=""', f'exported_namespace=~"{namespace}",exported_pod!=""')
-    now = " or ".join(
-        _labelled(f"max by ({names}) (max_over_time({metric}{{{cluster},{pod}}}[{step}ms]))", _METRIC, metric)
-        for metric in METRICS
-        for pod in pods
+    selectors = [(metric, f"{metric}{{{cluster},{pod}}}") for metric in METRICS for pod in pods]
+    now = " or ".join(_labelled(f"max by ({names}) ({series})", _METRIC, metric) for metric, series in selectors)
+    recent = " or ".join(
+        _labelled(f"max by ({names}) (max_over_time({series}[{step}ms]))", _METRIC, metric)
+        for metric, series in selectors
     )
-    over = f"({now})[{STEPS * step}ms:{step}ms]"
-    parts = {_MOST: f"max_over_time({over})", _COVERED: f"count_over_time({over})", _NOW: f"({now})"}
+    over = f"({recent})[{STEPS * step}ms:{step}ms]"
+    parts = {
+        _MOST: f"max_over_time({over})",
+        _RECENT: f"({recent})",
+        _COVERED: f"count_over_time({over})",
+        _NOW: f"({now})",
+    }
     return " or ".join(_labelled(part, _KIND, kind) for kind, part in parts.items())
 
 
@@ -177,7 +185,7 @@ def read_answer(answer: Json, question: GpuQuestion) -> PodUses:
         )
         gpu = tuple(labels.get(name, "") for name in ("UUID", "gpu", "GPU_I_ID"))
         kind = labels.get(_KIND)
-        if kind not in (_MOST, _COVERED, _NOW):
+        if kind not in (_MOST, _RECENT, _COVERED, _NOW):
             raise InvalidInput("the answer is not to the question")
         if kind == _COVERED:
             covered.setdefault(key, set()).update([gpu] if value >= STEPS else ())
@@ -204,6 +212,7 @@ def with_unused_gpus(
     """
     unused: dict[ClusterName, dict[PlacementName, datetime]] = {}
     unknown: dict[ClusterName, list[PlacementName]] = {}
+    claiming: dict[ClusterName, list[PlacementName]] = {}
     for term in terms:
         pods = _pods(term, observed)
         answer = _answer(term.idle, told, now, max_age)
@@ -213,11 +222,17 @@ def with_unused_gpus(
         uses = [(pod, given.pods.get(PodKey(term.cluster, pod.namespace, pod.name))) for pod in pods]
         if all(use is not None and use.is_idle(pod.gpus) for pod, use in uses):
             unused.setdefault(term.cluster, {})[term.placement] = given.at - question.idle
-        elif now - term.changed_at >= question.idle and any(
-            use is None or (use.measured != pod.gpus and not use.used) for pod, use in uses
-        ):
+        elif now - term.changed_at < question.idle:
+            continue
+        elif any(not pod.gpus for pod in pods):
+            claiming.setdefault(term.cluster, []).append(term.placement)
+        elif any(use is None or not (use.used or use.is_idle(pod.gpus)) for pod, use in uses):
             unknown.setdefault(term.cluster, []).append(term.placement)
-    problems = (*_trouble(told.trouble), *(_unknown(cluster, unknown[cluster]) for cluster in sorted(unknown)))
+    problems = (
+        *_trouble(told.trouble, max_age),
+        *(_unknown(cluster, unknown[cluster]) for cluster in sorted(unknown)),
+        *(_claiming(cluster, claiming[cluster]) for cluster in sorted(claiming)),
+    )
     clusters = {name: _with_unused(seen, unused.get(name)) for name, seen in observed.clusters.items()}
     if not problems and not unused:
         return observed
@@ -240,19 +255,34 @@ def _with_unused(seen: ClusterObservation, unused: Mapping[PlacementName, dateti
     return seen if unused is None else replace(seen, unused={**unused, **seen.unused})
 
 
-def _trouble(trouble: str) -> tuple[Problem, ...]:
+def _trouble(trouble: str, max_age: timedelta) -> tuple[Problem, ...]:
     if not trouble:
         return ()
-    message = f"cannot be asked whether GPUs are used, so that none counts as idle: {trouble}"
+    kept = f"what it said counts for {format_duration(max_age)}, and then no GPU counts as idle"
+    message = f"cannot be asked whether GPUs are used ({kept}): {trouble}"
     return (Problem(path="prometheus", message=message, severity=Severity.WARNING),)
 
 
 def _unknown(cluster: ClusterName, placements: list[PlacementName]) -> Problem:
-    more = f" and {count(len(placements) - 1, 'more placement')}" if len(placements) > 1 else ""
     return Problem(
         path=f"cluster {cluster}",
-        message=f"Prometheus does not tell whether the GPUs of {min(placements)}{more} are used, so that they never"
-        " count as idle",
-        hint=f"try DCGM exporter there, and {cluster} in the label that OVERSPILL_PROMETHEUS_CLUSTER_LABEL names",
+        message=f"Prometheus does not tell whether the GPUs of {_named(placements)} are used, so that they never count"
+        " as idle",
+        hint=f"measure each GPU at least {STEPS} times in the idle time: try DCGM exporter there, and {cluster} in the"
+        " label that OVERSPILL_PROMETHEUS_CLUSTER_LABEL names",
         severity=Severity.WARNING,
     )
+
+
+def _claiming(cluster: ClusterName, placements: list[PlacementName]) -> Problem:
+    return Problem(
+        path=f"cluster {cluster}",
+        message=f"pods of {_named(placements)} claim devices, whose number is unknown, and never count as idle",
+        hint="leave the idle time out of its terms, or let them expire",
+        severity=Severity.WARNING,
+    )
+
+
+def _named(placements: list[PlacementName]) -> str:
+    more = f" and {count(len(placements) - 1, 'more placement')}" if len(placements) > 1 else ""
+    return f"{min(placements)}{more}"

@@ -32,7 +32,10 @@ def end_idle(inputs: PassInput, working_plan: WorkingPlan) -> None:
 
 
 def idle_terms(inputs: PassInput) -> tuple[IdleTerm, ...]:
-    """List the placements with GPUs that are to end when those are idle; where no terms ask for it, at no cost."""
+    """List the placements that are to end when their GPUs are idle, and that have stood for that long.
+
+    Where no terms ask for it, it costs nothing.
+    """
     if not _any_asks(inputs):
         return ()
     return tuple(
@@ -43,6 +46,7 @@ def idle_terms(inputs: PassInput) -> tuple[IdleTerm, ...]:
         if placement.name in seen.gpu_pods
         and (own := terms(placement.workload, cluster, inputs)).enforce_idle
         and own.idle is not None
+        and inputs.now - placement.changed_at >= own.idle
     )
 
 
