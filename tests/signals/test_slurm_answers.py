@@ -61,6 +61,9 @@ def test_a_job_that_waits_for_its_turn_is_demand(states: object) -> None:
         ({"tres_req_str": "cpu=1", "tres_per_node": "gres/gpu:h100:4", "node_count": number(3)}, 12),
         ({"tres_req_str": "", "tres_per_node": "gres:gpu:4", "node_count": 2}, 8),
         ({"tres_req_str": "", "tres_per_node": "gpu", "node_count": number(2)}, 2),
+        ({"tres_req_str": "", "tres_per_node": "gres/gpu:2080ti:2", "node_count": number(1)}, 2),
+        ({"tres_req_str": "", "tres_per_node": "gres/gpu:1g.5gb:2,gres/gpu:4090", "node_count": number(1)}, 4090),
+        ({"tres_req_str": "", "tres_per_node": "gpu:h100", "node_count": number(3)}, 3),
         ({"tres_req_str": "", "tres_per_node": "", "tres_per_job": "gres/gpu=6", "node_count": number(2)}, 6),
         ({"tres_req_str": "", "tres_per_node": "", "tres_per_task": "gres/gpu:2", "tasks": number(5)}, 10),
         (

@@ -293,7 +293,7 @@ class _Measurement:
         wanted, running = (seen.wanted, seen.running) if seen else (0, 0)
         if unit is not None and unit.unknown and running < wanted:
             stale = (*stale, unit.unknown)
-        # 6. All signals, added up. A gang that does not divide bursts as one copy, however many are asked for.
+        # 6. All signals, by `merge`. A gang that does not divide bursts as one copy, however many are asked for.
         steps = merge(max(0, wanted - running), seen.waiting if seen else (), asks, policy.scale_up_window)
         if steps and gang is not None and not gang.divisible:
             steps = (replace(steps[0], replicas=min(gang.copy, sum(step.replicas for step in steps))),)

@@ -94,9 +94,11 @@ def _query(text: str) -> str:
 
 
 def _partition(text: str) -> str:
-    """Refuse several partitions: a job that may start in two of them would count twice."""
+    """Refuse several partitions: it is not said which of them a job that may start in two would wait for."""
     if re.search(r"[\s,]", text) or len(text) > _LONGEST_PARTITION:
-        raise refusal(f"{shortened(text)!r} is not the name of one partition", "try a signal for each")
+        raise refusal(
+            f"{shortened(text)!r} is not the name of one partition", "name one; of several signals the highest counts"
+        )
     return text
 
 
