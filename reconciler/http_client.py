@@ -126,13 +126,13 @@ class HttpClient:
         headers: Mapping[str, str] | None = None,
         body: bytes | None = None,
         timeout: float | None = None,
-        refuse: Callable[[str], str] | None = None,
+        refuse: Callable[[str, bool], str] | None = None,
     ) -> HttpAnswer:
         """Send one request, and read at most `limit` bytes of its answer.
 
         `timeout` is in seconds, for the connection, for each silence and for the whole body. `refuse` says why nothing
-        may be sent to the IP address that a name has led to, empty where it may; it is not asked about proxies. Raises
-        NoAnswer.
+        may be sent to the IP address that a name has led to, and is told whether it is one of this machine's own; it is
+        empty where it may, and is not asked about proxies. Raises NoAnswer.
         """
         patience = self._timeout if timeout is None else timeout
         try:
@@ -168,7 +168,7 @@ def _tls(authorities: Path | None, setting: str) -> ssl.SSLContext:
         ) from error
 
 
-def _check_peer(host: str, refuse: Callable[[str], str]) -> Callable[[str, Mapping[str, Any]], None]:
+def _check_peer(host: str, refuse: Callable[[str, bool], str]) -> Callable[[str, Mapping[str, Any]], None]:
     """Return what httpx calls at each step of a request: it leaves a connection to a refused address unused.
 
     The address is that of the connection itself: a name that is asked for twice may lead to two places.
@@ -181,7 +181,9 @@ def _check_peer(host: str, refuse: Callable[[str], str]) -> Callable[[str, Mappi
             connecting_to = details["host"]
         if step == "connection.connect_tcp.complete" and connecting_to == host:
             stream = details["return_value"]
-            if why := refuse(stream.get_extra_info("server_addr")[0]):
+            address = stream.get_extra_info("server_addr")[0]
+            # A connection to an address of this machine's own begins there too.
+            if why := refuse(address, address == stream.get_extra_info("client_addr")[0]):
                 stream.close()
                 raise NoAnswer(why)
 

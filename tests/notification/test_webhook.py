@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Iterator
 
 import pytest
@@ -37,6 +38,20 @@ def test_name_that_leads_to_the_daemons_own_machine_is_refused_for_a_workspace(r
     assert receiver.requests == []
     send(named, confined=False)
     assert len(receiver.taken) == 1
+
+
+def test_address_of_the_daemons_own_machine_is_refused_for_a_workspace() -> None:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as route:
+        try:
+            route.connect(("192.0.2.1", 9))  # sends nothing
+        except OSError:
+            pytest.skip("this machine has no address beside loopback")
+        own = route.getsockname()[0]
+    with (
+        socket.create_server((own, 0)) as server,
+        pytest.raises(NotTaken, match=f"its name leads to {own}, the daemon's"),
+    ):
+        send(f"http://{own}:{server.getsockname()[1]}/", confined=True)
 
 
 def test_proxy_on_the_daemons_own_machine_is_used_for_a_workspace_too(
