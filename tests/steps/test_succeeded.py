@@ -137,6 +137,12 @@ def test_completions_of_a_job(manifest: Json, needed: int | None) -> None:
     assert completions(manifests(manifest, config), 2, NO_KINDS) == needed
 
 
+def test_a_job_that_may_succeed_with_fewer_pods_has_no_completions_to_wait_for() -> None:
+    manifest = job(6)
+    manifest["spec"]["successPolicy"] = {"rules": [{"succeededCount": 1}]}
+    assert completions(manifests(manifest), 2, NO_KINDS) is None
+
+
 def job_set(*jobs: tuple[Json, Json], **policy: Json) -> Json:
     """Make a JobSet of replicated jobs, by the replicas and the completions of each."""
     replicated = [

@@ -68,6 +68,8 @@ def _completions(manifest: Mapping[str, Json], kind: WorkloadKind, replicas: int
 def _completions_of_job(manifest: Mapping[str, Json], field_path: Path, replicas: int) -> int | None:
     """Read the completions of a job; one without them is complete with its first pod, unless it has several."""
     number = at(manifest, field_path)
+    if at(manifest, (*field_path[:-1], "successPolicy")) is not None:  # fewer pods may be enough
+        return None
     if number is None:
         return 1 if at(manifest, (*field_path[:-1], "parallelism")) in (None, 1) else None
     if isinstance(number, str):
