@@ -175,9 +175,9 @@ def test_plan_without_observations_says_how_to_give_them(overspill: Terminal, tm
 
 
 def test_pass_over_a_repository_without_a_fleet_says_so(overspill: Terminal, fleet: Remote) -> None:
-    assert "describes a fleet" not in overspill("plan").stderr
+    assert "describes no cluster" not in overspill("plan").stderr
     fleet.commit("main", dict.fromkeys(SOURCE_FILES) | {"README.md": "other", "chart/values.yaml": "a: 1"})
-    warning = "no file of the source branch describes a fleet, so nothing is done (name the fleet repository with"
+    warning = "the source branch describes no cluster, workspace or template, so nothing is done (name the fleet"
     for command in ("plan", "once"):
         result = overspill(command)
         assert result.exit_code == 0

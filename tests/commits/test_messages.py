@@ -117,6 +117,11 @@ def test_a_terminal_line_of_a_revert_is_titled_as_its_commit_and_says_what_ends(
     )
 
 
+def test_a_terminal_line_of_a_revert_takes_no_part_of_a_number_or_name_for_what_ends():
+    title = 'Revert "burst(llm/vllm): 15 replicas on worker-20 for 10m"'
+    assert line(REVERT, title) == f"{title} (5 replicas on worker-2; expired: its 40m are over)"
+
+
 def test_trailers_come_in_a_fixed_order():
     assert [trailer.split(": ")[0].removeprefix("Overspill-") for trailer in trailers(written(PLACE))] == [
         "Placement", "Action", "Cluster", "Expires", "Source", "Digest",

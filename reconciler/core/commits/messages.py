@@ -140,7 +140,7 @@ def line(change: Change, title: str = "") -> str:
         case Revert(placement=placement, why=why, detail=detail):
             title, replicas = title or subject(change), _replicas_clause(placement)
             reason = f"{why}: {as_clause(detail)}" if as_clause(detail) else str(why)
-            return _with(title, reason if replicas in title else f"{replicas}; {reason}")
+            return _with(title, reason if _names(title, replicas) else f"{replicas}; {reason}")
         case Hold(restraint=restraint):
             return _with(subject(change), as_clause(restraint.reason))
         case Resize(after=after, detail=detail, shortage=shortage, choice=choice):
@@ -159,6 +159,11 @@ def line(change: Change, title: str = "") -> str:
 def reason_clause(choice: Choice | None) -> str:
     """Say after a semicolon what a cluster was taken `because` of; empty where its place alone spoke for it."""
     return f"; {choice.because}" if choice is not None and choice.because else ""
+
+
+def _names(title: str, clause: str) -> bool:
+    """Tell whether a title says so much of a placement: not ``13 replicas on worker-20`` for its tail."""
+    return re.search(rf"(?<![\w-]){re.escape(clause)}(?![\w./-])", title) is not None
 
 
 def _with(text: str, reason: str) -> str:
