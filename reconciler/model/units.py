@@ -123,11 +123,11 @@ class Resources:
         """Return whether any resource is an extended one, as GPUs are: only their names have a domain."""
         return any("/" in name for name, amount in self.amounts.items() if amount)
 
-    def minus(self, other: Resources) -> Resources:
-        """Subtract `other`; negative amounts become zero, since free capacity is never negative."""
+    def minus(self, other: Resources, times: int = 1) -> Resources:
+        """Subtract `other` so many times; negative amounts become zero, since free capacity is never negative."""
         left = dict(self.amounts)
         for name, amount in other.amounts.items():
-            left[name] = Quantity(max(0, left.get(name, 0) - amount))
+            left[name] = Quantity(max(0, left.get(name, 0) - amount * times))
         return Resources(amounts=left)
 
     def holds(self, requests: Resources) -> int:

@@ -230,7 +230,7 @@ class ClusterCapacity:
                 break
             node_pods = self._held(node, shape, max_pods_on_node(shape, pods, replicas), self._allocated)
             if node_pods:
-                node.free = node.free.minus(pod_usage(node, shape).times(node_pods))
+                node.free = node.free.minus(pod_usage(node, shape), node_pods)
                 pods -= node_pods
         self._count_anew()
 
@@ -241,7 +241,7 @@ class ClusterCapacity:
             if not pods:
                 return
             node, node_pods = nodes[position], min(most, max_pods_on_node(shape, pods, replicas))
-            node.free = node.free.minus(pod_usage(node, shape).times(node_pods))
+            node.free = node.free.minus(pod_usage(node, shape), node_pods)
             columns.update(position)
             self._has_changed = True
             self._changed_nodes.append(position)

@@ -234,9 +234,11 @@ class ScaleUp:
             assignment = assign(self.finder, template, policy, shape, missing)
         refusals, choices = assignment.refusals, self._choose(assignment.chosen)
         moving = count_rescheduled(self.working_plan, workload, self.inputs.now) if choices else Counter[str]()
+        held = self.working_plan.group(workload).clusters
         for candidate in assignment.chosen:
             choice = choices[candidate.key]
-            lack = self._describe_shortage(candidate.replicas, missing, moving)
+            is_new = not moving and candidate.cluster not in held  # and says nothing but its shortage
+            lack = (self._shortage, "") if is_new else self._describe_shortage(candidate.replicas, missing, moving)
             self.working_plan.burst(self._change(candidate, choice, candidate.shape, refusals, lack))
             if candidate.replicas == candidate.room and copy is None:
                 refusals = (*refusals, _full(candidate, choice))
