@@ -89,7 +89,7 @@ class PlacementGroup:
         if len(arrivals) == 1:
             return self.with_(arrivals[0])
         by_path = dict(zip(self._paths, self.placements, strict=True))
-        by_path.update((placement.path, placement) for placement in arrivals)
+        by_path |= {placement.path: placement for placement in arrivals}
         return PlacementGroup.of_sorted(dict(sorted(by_path.items())))
 
     def without(self, placement: Placement) -> PlacementGroup:

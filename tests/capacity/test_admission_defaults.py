@@ -127,6 +127,17 @@ def test_what_a_limit_range_gives_to_containers_that_request_nothing_counts() ->
     assert fitting(shaped(container(gpu="1"), namespace=""), there(limit_ranges=ranges)) == 1  # may be any namespace's
 
 
+def test_pods_of_two_namespaces_have_the_defaults_of_each_while_capacity_is_taken() -> None:
+    ranges = {"other": amounts(cpu="4")}
+    ours, others = shaped(container(gpu="1")), shaped(container(gpu="1"), namespace="other")
+    assert ours.likeness == others.likeness
+    room = ClusterCapacity(there(16, limit_ranges=ranges))
+    room.take(ours, 1)
+    assert [room.count(wanted, 50) for wanted in (ours, others, ours)] == [7, 4, 7]
+    room.take(others, 1)
+    assert [room.count(wanted, 50) for wanted in (others, ours, others)] == [3, 6, 3]
+
+
 def test_pods_that_request_less_as_a_whole_than_their_containers_are_given_are_refused() -> None:
     ranges = {"llm": amounts(cpu="2")}
     told = (

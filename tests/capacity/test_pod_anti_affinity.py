@@ -62,6 +62,18 @@ def test_whom_it_keeps_off_its_selector_and_its_namespaces_say(fields: Json, kep
     assert counted([node("a", 2, pods=[keeping(**fields)])], pod()) == (0 if kept else 2)
 
 
+def test_pods_that_are_alike_but_for_their_labels_are_told_apart_while_capacity_is_taken() -> None:
+    room = ClusterCapacity(seen([node("a", 2, pods=[keeping()]), node("b", 3)]))
+    ours, others = (
+        replica_shape(raw["spec"], {"labels": raw["labels"], "namespace": "llm"})
+        for raw in (pod(), pod(labels={"app": "batch"}))
+    )
+    room.take(others, 1)
+    assert [room.count(wanted, 50) for wanted in (others, ours, others)] == [4, 3, 4]
+    room.take(ours, 1)
+    assert [room.count(wanted, 50) for wanted in (ours, others, ours)] == [2, 3, 2]
+
+
 def test_it_is_told_why() -> None:
     nodes = [node("a", 2, pods=[keeping()])]
     assert why_not(nodes, pod()) == "pods that are there keep it away by their anti-affinity"

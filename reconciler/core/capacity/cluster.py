@@ -171,6 +171,10 @@ class ClusterCapacity:
         self._columns: NodeColumns | None = None
         self._has_changed = False
         self._changed_nodes: list[int] = []
+        self._latest: tuple[ReplicaShape, NodeFit] | None = None
+        """The latest shape whose nodes were counted after a change, and what each of them holds."""
+        self._repels_some = False
+        """Whether it matters whose pods they are, of shapes that are alike."""
 
     def fitting_in_order(self, wanted: Iterable[tuple[ReplicaShape, int]]) -> int:
         """Count how many of these, each a shape and its replicas, fit one after another; nothing is taken."""
@@ -205,6 +209,9 @@ class ClusterCapacity:
 
     def count(self, shape: ReplicaShape, limit: int) -> int:
         """Count the replicas of a shape that fit, up to `limit`. A replica is a whole group of pods or nothing."""
+        latest = self._latest_fit(shape)
+        if latest is not None and not self._moving:
+            return latest.count(limit)
         shape = self.admitted(shape)
         if self._has_changed and not self._moving and self._is_plain(shape):
             return self._fit(shape).count(limit)
@@ -217,12 +224,17 @@ class ClusterCapacity:
 
     def take(self, shape: ReplicaShape, replicas: int) -> None:
         """Take the capacity of replicas, as far as there is any: nodes may be lost. Unknown defaults count as none."""
+        fit = self._latest_fit(shape)
+        if fit is not None:
+            self._change(shape)
+            self._take_plain(shape, replicas, fit)
+            return
         obstacle, shape = shape.obstacle, self.admitted(shape)
         if shape.obstacle != obstacle:
             shape = replace(shape, obstacle=obstacle)
         self._change(shape)
         if self._is_plain(shape):
-            self._take_plain(shape, replicas)
+            self._take_plain(shape, replicas, self._fit(shape))
             return
         pods = replicas * shape.group_size
         for node in self._admitting_nodes(shape):
@@ -234,9 +246,9 @@ class ClusterCapacity:
                 pods -= node_pods
         self._count_anew()
 
-    def _take_plain(self, shape: ReplicaShape, replicas: int) -> None:
-        """Take the capacity of replicas without devices and rules."""
-        pods, nodes, fit, columns = replicas * shape.group_size, self._nodes, self._fit(shape), self._node_columns
+    def _take_plain(self, shape: ReplicaShape, replicas: int, fit: NodeFit) -> None:
+        """Take the capacity of replicas without devices and rules, which fit on the nodes like this."""
+        pods, nodes, columns = replicas * shape.group_size, self._nodes, self._node_columns
         for position, most in fit.holding():
             if not pods:
                 return
@@ -316,6 +328,9 @@ class ClusterCapacity:
 
     def free(self, shape: ReplicaShape) -> Resources:
         """Sum the requested resources and devices that are free on the nodes that admit this shape."""
+        latest = self._latest_fit(shape)
+        if latest is not None:
+            return latest.free(self._node_columns)
         shape = self.admitted(shape)
         if self._is_plain(shape) and not self.repelling_domains(shape)[0]:
             return self._fit(shape).free(self._node_columns)
@@ -351,6 +366,8 @@ class ClusterCapacity:
 
     def admitted(self, shape: ReplicaShape) -> ReplicaShape:
         """Return a replica with the admission defaults of this cluster."""
+        if shape.unstated is None:
+            return shape
         return admission_defaults.with_admission_defaults(shape, self._observation)
 
     def repelling_domains(self, shape: ReplicaShape) -> tuple[frozenset[Domain], bool]:
@@ -401,11 +418,27 @@ class ClusterCapacity:
             fits[key] = fit
         if self._changed_nodes:
             fit.update(self._node_columns, self._changed_nodes)
+        if self._has_changed and not shut:
+            self._latest, self._repels_some = (shape, fit), ANTI_AFFINITY_PODS.of(self._observation).any
+        return fit
+
+    def _latest_fit(self, shape: ReplicaShape) -> NodeFit | None:
+        """Return the pods that each node holds now, where nodes were last counted for a shape like this one.
+
+        One turn after the other asks for shapes that are alike, and each of them several times.
+        """
+        if self._latest is None:
+            return None
+        known, fit = self._latest
+        if known is not shape and (self._repels_some or known.likeness != shape.likeness):
+            return None
+        if fit.changes != len(self._changed_nodes):
+            fit.update(self._node_columns, self._changed_nodes)
         return fit
 
     def _count_anew(self) -> None:
         """Drop what was counted on nodes: any of them may change."""
-        self._has_changed, self._fits, self._begun, self._columns = True, {}, {}, None
+        self._has_changed, self._fits, self._begun, self._columns, self._latest = True, {}, {}, None, None
         self._answers = FitCache()  # a node may be added
 
     def _change(self, shape: ReplicaShape) -> None:

@@ -24,7 +24,7 @@ class NodeFit:
     `columns` are those of the cluster; a position is an index into them.
     """
 
-    __slots__ = ("_admitting", "_changes", "_first", "_is_own", "_pods", "_shape", "_total")
+    __slots__ = ("_admitting", "_first", "_is_own", "_pods", "_shape", "_total", "changes")
 
     def __init__(self, shape: ReplicaShape, columns: NodeColumns, shut: frozenset[Domain], changes: int = 0) -> None:
         """Count all nodes, but those in domains that are `shut` to the shape, after so many changes of nodes."""
@@ -33,23 +33,24 @@ class NodeFit:
         self._pods = columns.pods(shape, self._admitting)
         self._total = sum(self._pods)
         self._first = 0
-        self._changes = changes
+        self.changes = changes
+        """How many changes of nodes it has seen."""
         self._is_own = True
 
     def copy(self) -> NodeFit:
         """Return a copy for another state of the same nodes, which has seen none of its changes."""
         other = object.__new__(NodeFit)
         other._shape, other._admitting, other._pods = self._shape, self._admitting, self._pods
-        other._total, other._first, other._changes = self._total, self._first, 0
+        other._total, other._first, other.changes = self._total, self._first, 0
         self._is_own = other._is_own = False
         return other
 
     def update(self, columns: NodeColumns, changed: Sequence[int]) -> None:
         """Count the nodes at the changed positions again that it has not seen yet; `changed` only ever grows."""
-        new = changed[self._changes :]
-        if not new:
+        if self.changes == len(changed):
             return
-        self._changes = len(changed)
+        new = changed[self.changes :]
+        self.changes = len(changed)
         # 1. Many have changed: all are counted, which is a division along each column.
         if len(new) > len(self._pods) // _FEW:
             self._pods, self._is_own = columns.pods(self._shape, self._admitting), True

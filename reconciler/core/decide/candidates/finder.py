@@ -16,6 +16,7 @@ from typing import TypeVar
 
 from reconciler.bulkhead import Seam, attempt
 from reconciler.core.capacity.admission_defaults import with_included_runtime_class
+from reconciler.core.capacity.cluster import ClusterCapacity
 from reconciler.core.capacity.scalable_nodes import addable_nodes
 from reconciler.core.cost.prices import price_of
 from reconciler.core.decide.candidates.filter import refuse
@@ -104,6 +105,7 @@ T = TypeVar("T")
 
 Answer = TypeVar("Answer")
 
+_NONE_ADDED = Resources()
 _MOST_KINDS = 1000
 """Kinds of bursts whose refusals a cluster keeps from pass to pass."""
 
@@ -308,10 +310,10 @@ class CandidateFinder:
         workspace, (written, _) = template.workspace, self._likeness(template.workload, template, shape)
 
         def fitting() -> list[tuple[int, Candidate]]:
-            found = []
+            found, candidates, room_on = [], answers.candidates, self.capacity.room
             for position in filter(answers.passes, answers.due):
-                candidate = answers.candidates[position]
-                room = self.capacity.room(candidate.cluster, workspace)
+                candidate = candidates[position]
+                room = room_on(candidate.cluster, workspace)
                 fits = room.count(written, MOST)
                 if fits:
                     found.append((position, candidate.with_room(room.admitted(written), fits, fits)))
@@ -568,10 +570,13 @@ class CandidateFinder:
         """Return a value that changes with every change that this pass decides on, on any cluster."""
         return self._working_plan.position, self.capacity.changes, self.capacity.is_grown
 
-    def choice(self, candidate: Candidate, workspace: WorkspaceName) -> Choice:
-        """Record the choice of a candidate, with the free amounts of the resources that its replicas request."""
-        cluster = self._desired.clusters[candidate.cluster]
-        room, growth, addable = self.capacity.room(candidate.cluster, workspace), "", Resources()
+    def choice(self, candidate: Candidate, workspace: WorkspaceName, room: ClusterCapacity | None = None) -> Choice:
+        """Record the choice of a candidate, with the free amounts of the resources that its replicas request.
+
+        `room` is what its cluster has for the workspace now, if that is known.
+        """
+        cluster, growth, addable = self._desired.clusters[candidate.cluster], "", _NONE_ADDED
+        room = room or self.capacity.room(candidate.cluster, workspace)
         free = room.free(candidate.shape)
         if self.capacity.is_grown:
             growth, all_free = self.describe_growth(candidate.cluster, candidate.shape), free

@@ -135,9 +135,11 @@ class FleetCapacity:
         seen = self._observed.clusters.get(cluster)
         if seen is None or not seen.healthy or unseen(self._desired.fleet, self._observed, cluster, self._now):
             return None
-        flying = self._working_plan.in_flight(cluster)
         changed = self._allocated[cluster] or cluster in self._evicted or cluster in self._ended
-        if changed or self._is_grown or flying.total or flying.going or self.reservations().on.get(cluster):
+        if changed or self._is_grown or self.reservations().on.get(cluster):
+            return None
+        flying = self._working_plan.in_flight(cluster)
+        if flying.total or flying.going:
             return None
         return seen.pools, seen.closed, seen.device_classes, seen.limit_ranges, seen.runtime_classes
 
@@ -155,10 +157,10 @@ class FleetCapacity:
         `without` the result is what a `newcomer` would have for certain if those placements and their pods were gone.
         Pods of a placement that has ended keep their capacity until they are gone, also those without a node.
         """
-        leaving = [(item, newcomer) for item in without] if newcomer is not None else []
         reserved_here = self.reservations().on.get(cluster, ())
-        if not leaving and not reserved_here:
+        if not without and not reserved_here:
             return self._all(cluster)
+        leaving = [(item, newcomer) for item in without] if newcomer is not None else []
         held = [record for record in reserved_here if record.request.workspace != workspace]
         if leaving or not held:
             room = self._without(cluster, leaving) if leaving else self._all(cluster)

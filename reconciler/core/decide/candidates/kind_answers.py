@@ -64,7 +64,10 @@ class KindAnswers:
         changed = self.positions if self._mark is None else capacity.changed_since(self._mark)
         for cluster in self.positions if changed is None else changed:
             position = self.positions.get(cluster)
-            if position is not None and _follows_room(self._answers[position]):
+            if position is None:
+                continue
+            answer = self._answers[position]
+            if isinstance(answer, Candidate) or (answer is not None and answer.reason is Reason.NO_CAPACITY):
                 self._due.add(position)
         self._mark = mark
 
@@ -120,7 +123,3 @@ class KindAnswers:
             )
             self._shared.clear()
         return self._shares.shares
-
-
-def _follows_room(answer: Candidate | Refusal | None) -> bool:
-    return isinstance(answer, Candidate) or (answer is not None and answer.reason is Reason.NO_CAPACITY)

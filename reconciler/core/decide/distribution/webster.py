@@ -30,19 +30,20 @@ class Claim(NamedTuple):
 def apportion(more: int, claims: Sequence[Claim]) -> tuple[int, ...]:
     """Hand out so many seats more, as far as claims may have them; return the seats of each claim."""
     seats = [claim.seats for claim in claims]
-    queue = [_bid(claim, claim.seats, place) for place, claim in enumerate(claims) if _wants(claim, claim.seats)]
+    queue = [
+        _bid(claim, claim.seats, place)
+        for place, claim in enumerate(claims)
+        if claim.weight > 0 and claim.seats < claim.most
+    ]
     heapq.heapify(queue)
     while more > 0 and queue:
         *_, place = heapq.heappop(queue)
         seats[place] += 1
         more -= 1
-        if _wants(claims[place], seats[place]):
-            heapq.heappush(queue, _bid(claims[place], seats[place], place))
+        claim = claims[place]
+        if seats[place] < claim.most:
+            heapq.heappush(queue, _bid(claim, seats[place], place))
     return tuple(seats)
-
-
-def _wants(claim: Claim, seats: int) -> bool:
-    return claim.weight > 0 and seats < claim.most
 
 
 def _bid(claim: Claim, seats: int, place: int) -> tuple[int, int, int, int]:

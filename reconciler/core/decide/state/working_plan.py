@@ -137,7 +137,8 @@ class WorkingPlan:
             )
             for workload, restraints in ledger.restraints.items()
         }
-        self._reservation_changes = 0
+        self.reservation_changes = 0
+        """A number that grows with each change of a reservation."""
         self._answers: dict[int, Answer] = {}
         self._changes: list[Change] = []
         self._suppressed: dict[int, Suppressed] = {}
@@ -206,11 +207,18 @@ class WorkingPlan:
             case _:
                 pass
 
-    def burst(self, change: Place | Resize) -> None:
-        """Add what the turn of a workload places."""
-        workload = change.placement.workload if isinstance(change, Place) else change.after.workload
-        self.bursts.setdefault(workload, []).append(change)
-        self.change(change)
+    def burst(self, workload: WorkloadId, changes: Sequence[Place | Resize]) -> None:
+        """Add what the turn of a workload places; new placements come to its others all at once."""
+        if not changes:
+            return
+        self.bursts.setdefault(workload, []).extend(changes)
+        new = [change.placement for change in changes if isinstance(change, Place) and change.record is None]
+        if len(new) < len(changes):
+            for change in changes:
+                self.change(change)
+            return
+        self._changes += changes
+        self._put(*new)
 
     def proposal_ended(self, workload: WorkloadId, *, but_replaced: bool = False) -> bool:
         """Tell whether this pass has ended the proposal of a workload, or refused it, so that none takes its place."""
@@ -293,11 +301,6 @@ class WorkingPlan:
             self._snapshot = sorted_map(self._snapshot).changed(put, self._rewritten)
             self._rewritten.clear()
         return self._snapshot
-
-    @property
-    def reservation_changes(self) -> int:
-        """A number that changes with each change of a reservation."""
-        return self._reservation_changes
 
     def moved(self, cluster: ClusterName) -> int:
         """Return a number that changes with each change of the placements on a cluster."""
@@ -430,7 +433,7 @@ class WorkingPlan:
 
     def _record(self, record: RequestRecord) -> None:
         self._writable(record.workload)[record.workload] = record
-        self._reservation_changes += record.request.reserves
+        self.reservation_changes += record.request.reserves
 
     def _forget(self, workload: WorkloadId) -> None:
         self._writable(workload).pop(workload, None)
@@ -440,15 +443,18 @@ class WorkingPlan:
         if self._requests is None:
             self._requests = sorted_map(self._recorded).unordered()
         before = self._requests.get(workload)
-        self._reservation_changes += before is not None and before.request.reserves
+        self.reservation_changes += before is not None and before.request.reserves
         self._rewritten.add(workload)
         return self._requests
 
-    def _put(self, placement: Placement) -> None:
-        self._begun.append(placement)
-        self._set_group(placement.workload, self.group(placement.workload).with_(placement))
-        self._arrivals.setdefault(placement.cluster, []).append(placement)
-        self._note_change(placement.cluster)
+    def _put(self, *placements: Placement) -> None:
+        """Add placements of one workload."""
+        workload = placements[0].workload
+        self._begun += placements
+        self._set_group(workload, self.group(workload).with_all(placements))
+        for placement in placements:
+            self._arrivals.setdefault(placement.cluster, []).append(placement)
+            self._note_change(placement.cluster)
 
     def _drop(self, placement: Placement) -> None:
         self._set_group(placement.workload, self.group(placement.workload).without(placement))

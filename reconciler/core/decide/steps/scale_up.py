@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import cached_property
+from operator import attrgetter
 
 from reconciler.core.capacity.best_fit import tightest_first
 from reconciler.core.capacity.cluster import ClusterCapacity
@@ -234,14 +235,15 @@ class ScaleUp:
             assignment = assign(self.finder, template, policy, shape, missing)
         refusals, choices = assignment.refusals, self._choose(assignment.chosen)
         moving = count_rescheduled(self.working_plan, workload, self.inputs.now) if choices else Counter[str]()
-        held = self.working_plan.group(workload).clusters
+        held, changes = self.working_plan.group(workload).clusters, list[Place | Resize]()
         for candidate in assignment.chosen:
             choice = choices[candidate.key]
             is_new = not moving and candidate.cluster not in held  # and says nothing but its shortage
             lack = (self._shortage, "") if is_new else self._describe_shortage(candidate.replicas, missing, moving)
-            self.working_plan.burst(self._change(candidate, choice, candidate.shape, refusals, lack))
+            changes.append(self._change(candidate, choice, candidate.shape, refusals, lack))
             if candidate.replicas == candidate.room and copy is None:
                 refusals = (*refusals, _full(candidate, choice))
+        self.working_plan.burst(workload, changes)
         left = missing - assignment.home - sum(candidate.replicas for candidate in assignment.chosen)
         if assignment.home:
             self._suppress(Reason.SPREAD_LIMIT, self._stays(assignment.home), short=assignment.home)
@@ -267,22 +269,25 @@ class ScaleUp:
 
     def _choose(self, chosen: Sequence[Candidate]) -> Mapping[ClusterSubset, Choice]:
         """Hand out the room of candidates, and record each as it is taken."""
-        choices, workspace = dict[ClusterSubset, Choice](), self.demand.workload.workspace
+        choices, capacity = dict[ClusterSubset, Choice](), self.finder.capacity
+        workspace = self.demand.workload.workspace
         shared = self.demand.workload in self.working_plan.quotas
         by_cluster: dict[ClusterName, list[Candidate]] = {}
         for candidate in chosen:
             by_cluster.setdefault(candidate.cluster, []).append(candidate)
         for cluster, here in by_cluster.items():
-            room = self.finder.capacity.room(cluster, workspace)
-            for place, candidate in enumerate(tightest_first(room, here, lambda candidate: candidate.shape)):
+            room = capacity.room(cluster, workspace)
+            for place, candidate in enumerate(tightest_first(room, here, attrgetter("shape"))):
+                taken = candidate
                 # Another subset of this pass may have taken room there since the candidate was assessed.
-                left = self.finder.capacity.room(cluster, workspace).count(candidate.shape, MOST) if place else None
-                taken = candidate if left is None else candidate._replace(fits=left)
+                if place:
+                    room = capacity.room(cluster, workspace)
+                    taken = candidate._replace(fits=room.count(candidate.shape, MOST))
                 if shared:
-                    because = "; ".join(filter(None, (taken.because, _SHARED)))
+                    because = f"{taken.because}; {_SHARED}" if taken.because else _SHARED
                     taken = taken.with_replicas(taken.replicas, because)
-                choices[candidate.key] = self.finder.choice(taken, workspace)
-                self.finder.capacity.take(cluster, candidate.shape, candidate.replicas)
+                choices[candidate.key] = self.finder.choice(taken, workspace, room)
+                capacity.take(cluster, candidate.shape, candidate.replicas)
         return choices
 
     def _await_approval(self, gate: Gate, shape: ReplicaShape) -> None:
@@ -306,8 +311,8 @@ class ScaleUp:
         chosen = [answer for answer in assessed if isinstance(answer, Candidate)]
         choices = self._choose(chosen)
         lack = self._describe_shortage(proposal.replicas, proposal.replicas, Counter())
-        for candidate in chosen:
-            self.working_plan.burst(self._change(candidate, choices[candidate.key], candidate.shape, (), lack))
+        changes = [self._change(each, choices[each.key], each.shape, (), lack) for each in chosen]
+        self.working_plan.burst(self.demand.workload, changes)
 
     def _assess_approved(self, proposal: BurstProposal, shape: ReplicaShape) -> list[Candidate | Refusal]:
         """Assess each cluster that was shown for the replicas that were shown there, beside those before them."""
@@ -375,7 +380,7 @@ class ScaleUp:
             choice = gang_placement.choose(self.finder, candidate, need, shape, workload, replicas=given)
             moving = count_rescheduled(self.working_plan, workload, self.inputs.now)
             lack = self._describe_shortage(given, given, moving)
-            self.working_plan.burst(self._change(candidate, choice, shape, refusals, lack))
+            self.working_plan.burst(workload, [self._change(candidate, choice, shape, refusals, lack)])
             if given < missing:
                 message = f"{candidate.cluster} may have {candidate.limit} at most, and a set has one cluster"
                 self._suppress(Reason.CLUSTER_LIMIT, message, short=missing - given)

@@ -54,6 +54,8 @@ class FairShares:
         self._capacity: Counter[str] = Counter()
         described = inputs.desired.workspaces.values()
         self._named = frozenset(name for workspace in described for name in workspace.quota.amounts)
+        self.has_rivals = len(described) > 1
+        """Whether there are several workspaces, so that what others of its own take is part of a workload's share."""
 
     def expect(self, workload: WorkloadId, replicas: int) -> None:
         """Count replicas of a workload that are about to have room."""
@@ -118,7 +120,7 @@ class FairShares:
     def _of_workspace(self, workload: WorkloadId, more: int) -> float:
         """Return the dominant share of a workload's workspace beyond its quota, by its weight."""
         described = self._inputs.desired.workspaces.get(workload.workspace)
-        if described is None or len(self._inputs.desired.workspaces) == 1:
+        if described is None or not self.has_rivals:
             return 0.0
         used, quota = self._used(workload.workspace), described.quota.amounts
         demand = self._inputs.demands.get(workload)

@@ -279,10 +279,11 @@ def _divide(rivals: Sequence[_Rival], before: Mapping[WorkloadId, int], shares: 
     heapify(waiting)
     while waiting and room > 0:
         share, since, workload, unit = heappop(waiting)
-        now = shares.of(workload)
-        if now > share:  # others of its workspace have got room since it was queued
-            heappush(waiting, (now, since, workload, unit))
-            continue
+        if shares.has_rivals:
+            now = shares.of(workload)
+            if now > share:  # others of its workspace have got room since it was queued
+                heappush(waiting, (now, since, workload, unit))
+                continue
         left = most[workload] - quotas[workload]
         part = shares.part(workload, unit)
         part = left if part > unit and left < 2 * part else part
