@@ -9,6 +9,7 @@ import gc
 import random
 import ssl
 import sys
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
 from contextvars import ContextVar
@@ -708,6 +709,7 @@ def _world(
         author=_committer(settings),
         source_branch=settings.source_branch,
         output_branch=settings.output_branch,
+        uptime=lambda: timedelta(seconds=time.monotonic()),
     )
 
 

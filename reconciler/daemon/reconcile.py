@@ -12,6 +12,8 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import partial
 
+import structlog
+
 from reconciler.bulkhead import Seam, attempt
 from reconciler.core.commits import events
 from reconciler.core.commits.templates import render_templates
@@ -38,6 +40,7 @@ from reconciler.core.recording.pass_record import PassKind, PassRecord
 from reconciler.daemon.branch import BranchReader
 from reconciler.daemon.budgets import BudgetReader
 from reconciler.daemon.bug_log import BUGS
+from reconciler.daemon.clock_jump import ClockReading, describe_jump, jump_between
 from reconciler.daemon.committed_past import with_committed_past
 from reconciler.daemon.event_sinks import publish_events
 from reconciler.daemon.phases import Measure, PassPhase, unmeasured
@@ -52,6 +55,8 @@ from reconciler.model.plan import Plan
 from reconciler.model.policy import Desired
 from reconciler.model.tree import Advance, Identity, Tips, branch_of
 from reconciler.ports import Charts, Clock, ClusterView, EventSink, GpuUseView, Recording, Repository
+
+log = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,6 +79,8 @@ class World:
     """Measures the phases of whole passes."""
     gpu_use: GpuUseView | None = None
     """Tells which GPUs are used; None where nobody does but observations."""
+    uptime: Callable[[], timedelta] | None = None
+    """Time by a clock that nobody sets, which shows jumps of `clock`; None where time is made up, as in the lab."""
 
 
 @dataclass(slots=True)
@@ -81,7 +88,7 @@ class Memory:
     """The caches of a process between passes, and the times since when it has watched demand, rollouts and clusters.
 
     Losing it costs time, one scale-down window, one rollout timeout, one workerLostTimeout and the measured times to
-    ready, never a placement: the only memory that counts is git.
+    ready, never a placement: the only memory that counts is git. What was watched is lost as well when the clock jumps.
     """
 
     source: SourceReader
@@ -97,6 +104,14 @@ class Memory:
     rollouts: RolloutTracker = field(default_factory=RolloutTracker)
     track_record: TrackRecord = field(default_factory=TrackRecord)
     budgets: BudgetReader = field(default_factory=BudgetReader)
+    clock: ClockReading | None = None
+    """The clocks as the last pass read them."""
+
+    def forget_watched(self) -> None:
+        """Forget what was watched over a time, as after a start."""
+        self.measured, self.decided = None, None
+        self.history, self.past, self.lost = {}, {}, {}
+        self.rollouts, self.track_record = RolloutTracker(), TrackRecord()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -211,7 +226,7 @@ def read_input(
         seen = with_template_differences(with_unknown_clusters(observed, desired), desired)
     else:
         desired = memory.source.expanded(tips.source, seen)
-    now = world.clock.now()
+    now = _read_clock(world, memory)
     history = memory.history
     author = world.author
     past = with_committed_past(memory.past, desired, world.repository, tip=tips.output, author=author, now=now)
@@ -246,6 +261,23 @@ def read_input(
             found = replace(seen, problems=(*seen.problems, found.problem("prometheus")))
         inputs = replace(inputs, observed=found)
     return with_mass_deletion(inputs, world.repository)
+
+
+def _read_clock(world: World, memory: Memory) -> datetime:
+    """Read the time of a pass, and forget what was watched where the clock has jumped since the last one.
+
+    The times on the branch have no part in it (docs/decisions/0033-the-time-of-a-pass.md).
+    """
+    now = world.clock.now()
+    if world.uptime is None:
+        return now
+    reading = ClockReading(at=now, uptime=world.uptime())
+    jump = timedelta() if memory.clock is None else jump_between(memory.clock, reading)
+    memory.clock = reading
+    if jump:
+        log.warning("the clock jumped; watching anew", jump=describe_jump(jump))
+        memory.forget_watched()
+    return now
 
 
 def _with_unused_gpus(inputs: PassInput, gpu_use: GpuUseView) -> Observed:

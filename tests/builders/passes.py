@@ -89,12 +89,14 @@ def seconds(number: float) -> timedelta:
 class Passes:
     """A daemon over any repository. `free` are a cluster's GPUs before our replicas, `missing` is the deficit.
 
-    `orders` are what callers of the API want in every pass, as those do who never hear an answer.
+    `orders` are what callers of the API want in every pass, as those do who never hear an answer. `moment` is the true
+    time, which the daemon's clock is `ahead` of.
     """
 
     def __init__(self, repository: Repository) -> None:
         self.repository = repository
         self.moment = START
+        self.ahead = timedelta()
         self.free = {"worker-2": 4, "worker-3": 8}
         self.missing = 0
         self.names: tuple[str, ...] = ("vllm",)
@@ -111,7 +113,10 @@ class Passes:
     # the ports that are only a value here
 
     def now(self) -> datetime:
-        return self.moment
+        return self.moment + self.ahead
+
+    def uptime(self) -> timedelta:
+        return self.moment - START
 
     def follow(self, desired: object) -> None:
         """Show the same whatever is asked for."""
@@ -135,12 +140,12 @@ class Passes:
 
     def run_once(self, observed_at: datetime | None = None) -> Outcome:
         """Run one pass on what is to be seen now."""
-        self._observed = self._look(observed_at or self.moment)
+        self._observed = self._look(observed_at or self.now())
         return reconcile_once(self.world(), self.memory, orders=self.orders)
 
     def look(self) -> PassDecision:
         """Decide on what is to be seen now, and change nothing."""
-        self._observed = self._look(self.moment)
+        self._observed = self._look(self.now())
         return observe_and_decide(self.world(), self.memory)
 
     def world(self) -> World:
@@ -151,6 +156,7 @@ class Passes:
             clock=self,
             author=OURS,
             recording=self.recording,
+            uptime=self.uptime,
         )
 
     def run(self, observed_at: datetime | None = None) -> Outcome:

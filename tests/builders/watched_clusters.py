@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 
 from reconciler.adapters.clock import SystemClock
@@ -45,6 +45,15 @@ def fleet(*clusters: ModelCluster) -> Desired:
     return desired(clusters=clusters)
 
 
+class SetClock(SystemClock):
+    """The system clock, put ahead."""
+
+    ahead = timedelta()
+
+    def now(self) -> datetime:
+        return super().now() + self.ahead
+
+
 class Fleet:
     """Two clusters, and a kubeconfig that names them."""
 
@@ -55,6 +64,7 @@ class Fleet:
         for each in (self.one, self.two):
             stack.enter_context(serving(each))
             each.put("nodes", node("gpu-1"))
+        self.clock = SetClock()
         self.woken: list[str] = []
         self.process = ProcessMetrics(output_branch="placements", orders=lambda: 0, bugs=lambda: 0)
         self.login()
@@ -65,7 +75,7 @@ class Fleet:
 
     def view(self, pace: WatchTiming = QUICK, patience: timedelta = PATIENCE) -> KubeObservations:
         view = KubeObservations(
-            self.path, clock=SystemClock(), wake=self.woken.append, patience=patience, pace=pace,
+            self.path, clock=self.clock, wake=self.woken.append, patience=patience, pace=pace,
             measure=self.process.call,
         )  # fmt: skip # a view
         self.stack.callback(view.close)

@@ -200,6 +200,13 @@ def test_time_of_a_quiet_cluster_moves_on(clusters: Fleet) -> None:
     until(lambda: seen(view).observed_at > first)
 
 
+def test_time_of_a_cluster_comes_back_with_the_clock(clusters: Fleet) -> None:
+    clusters.clock.ahead = timedelta(hours=1)
+    view = clusters.following()
+    clusters.clock.ahead = timedelta()
+    until(lambda: seen(view).observed_at <= clusters.clock.now())
+
+
 def test_cluster_out_of_reach_grows_stale_and_keeps_what_was_seen(clusters: Fleet) -> None:
     view = clusters.following()
     clusters.one.hangs.set()

@@ -57,6 +57,12 @@ def test_placement_that_is_ready_within_one_pass_is_measured_from_its_commit() -
     assert record.of(WORKER_2).time_to_ready(VLLM) == seconds(20)
 
 
+def test_placement_that_a_clock_ahead_has_made_tells_nothing() -> None:
+    record = watch(TrackRecord(), ledger(), 0, NOW - seconds(75))
+    record = watch(record, ledger(made()), 0, NOW - seconds(70))
+    assert not watch(record, ledger(made()), 1, NOW - seconds(60)).of(WORKER_2).starts
+
+
 def test_placement_that_became_ready_out_of_sight_tells_nothing() -> None:
     record = watch(TrackRecord(), ledger(), 0, NOW)
     record = watch(record, ledger(made()), 0, NOW + seconds(20), seen=False)

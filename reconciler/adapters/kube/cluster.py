@@ -192,7 +192,7 @@ class FollowedCluster:
     def _watched_until(self, seen: datetime) -> datetime:
         """Return the time up to which the observation holds; it advances while heartbeats are answered."""
         now = self._clock.now()
-        quiet = self._heard_at is not None and (now - self._heard_at).total_seconds() <= 2 * self._pace.beat
+        quiet = self._heard_at is not None and abs(now - self._heard_at).total_seconds() <= 2 * self._pace.beat
         return max(seen, self._proven_until(now)) if quiet and not self._failing_streams() else seen
 
     def _proven_until(self, alive: datetime) -> datetime:
@@ -284,7 +284,9 @@ class FollowedCluster:
     def _note_seen(self) -> None:
         if self._heard_at is not None and self._complete() and not self._failing_streams():
             at = self._proven_until(self._heard_at)
-            self._seen_at = at if self._seen_at is None else max(self._seen_at, at)
+            # A time from the future is from before the clock was put back.
+            is_first = self._seen_at is None or self._seen_at > self._heard_at
+            self._seen_at = at if self._seen_at is None or is_first else max(self._seen_at, at)
             self.settled.set()
 
     def _end_first_wait(self) -> None:

@@ -72,7 +72,7 @@ class FollowedObjects:
         """
         if self._stood_at is None or any(stream.refusal or stream.mute for stream in self._streams):
             return False
-        return (self._clock.now() - self._stood_at).total_seconds() <= 2 * self._pace.beat
+        return abs(self._clock.now() - self._stood_at).total_seconds() <= 2 * self._pace.beat
 
     def troubles(self) -> tuple[str, ...]:
         """List the resources that cannot be watched, and why, except for streams that reconnect for the first time."""

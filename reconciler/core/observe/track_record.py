@@ -153,6 +153,8 @@ def _follow_cluster(
     # 1. Placements that were not ready at the last look: they are now, have ended, or are still coming.
     for path, placement in before.coming.items():
         ready = path in here and _is_ready(here[path], seen, rollouts)
+        if (ready or path not in here) and placement.created_at > now:
+            continue  # the clock was ahead when it was made: nobody knows how long it took
         if ready or path not in here:
             starts.append(PlacementStart(workload=placement.workload, took=now - placement.created_at, ready=ready))
         else:
