@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
-
 from tests.e2e.platform.controllers import JOB_SET, KUEUE, LEADER_WORKER_SET, example
-from tests.e2e.platform.queues import condition, queue, waits, workloads
+from tests.e2e.platform.queues import admitted, is_held, open_queue, waits
 from tests.e2e.platform.two_clusters import Lender
 
 CONTROLLERS = (LEADER_WORKER_SET, JOB_SET, KUEUE)
@@ -18,23 +16,27 @@ DEFAULT = "default"
 """The queue of this name takes what names none, as the example does."""
 
 
+LACK = f"insufficient quota for pods in flavor {NAMESPACE}"
+
+
 def test_a_set_runs_whole_elsewhere_and_its_end_is_carried_home(lender: Lender) -> None:
     home, away = lender.home, lender.away
-    with queue(home, NAMESPACE, DEFAULT, {"pods": "4"}), queue(away, NAMESPACE, DEFAULT, {"pods": "8"}):
-        lender.apply(example(JOB_SET, EXAMPLE))
-        lender.until_at(home, waits(home, NAMESPACE, "paralleljobs"), "the set does not wait")
-        lender.lend("jobset/paralleljobs")
-        with lender.daemon():
-            burst = "burst(llm/paralleljobs): 1 replica on away"
-            lender.until_committed(burst)
-            assert f"kueue {DEFAULT} insufficient quota for pods in flavor {NAMESPACE}" in lender.told()
-            lender.until_at(away, lambda: len(lender.running(away)) == PODS, "the set does not run away")
-            assert condition(workloads(away, NAMESPACE)["paralleljobs"], "Admitted")["status"] == "True"
-            assert not lender.pods(home)
-            lender.end_pods(away)
-            lender.until_committed(burst, f'Revert "{burst}')
-            assert f"the last of its {PODS} pods was complete at" in lender.told()
-            lender.until_at(away, lambda: not lender.pods(away), "the set is still away")
-            assert waits(home, NAMESPACE, "paralleljobs")()
-            [held] = json.loads(lender.asks("explain", "llm/paralleljobs", "--output", "json"))["suppressed"]
-            assert held["reason"] == "Held", held
+    open_queue(lender, home, DEFAULT, {"pods": "4"})
+    open_queue(lender, away, DEFAULT, {"pods": "8"})
+    lender.apply(example(JOB_SET, EXAMPLE))
+    held = waits(home, NAMESPACE, "paralleljobs", LACK)
+    lender.until_at(home, held, "the set does not wait")
+    lender.lend("jobset/paralleljobs")
+    with lender.daemon():
+        burst = "burst(llm/paralleljobs): 1 replica on away"
+        lender.until_committed(burst)
+        assert f"kueue {DEFAULT} {LACK}" in lender.told()
+        lender.until_at(away, lambda: len(lender.running(away)) == PODS, "the set does not run away")
+        lender.until_at(away, admitted(away, NAMESPACE, "paralleljobs"), "Kueue does not say that it is admitted")
+        assert not lender.pods(home)
+        lender.end_pods(away)
+        lender.until_committed(burst, f'Revert "{burst}')
+        assert f"the last of its {PODS} pods was complete at" in lender.told()
+        lender.until_at(away, lambda: not lender.pods(away), "the set is still away")
+        lender.until_at(home, held, "the set does not wait any more")
+        lender.until_answered(("explain", "llm/paralleljobs"), is_held)

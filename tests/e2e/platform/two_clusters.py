@@ -5,15 +5,15 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tests.e2e import flux
-from tests.e2e.api_server import Json
+from tests.e2e.api_server import Json, Refused
 from tests.e2e.control_plane import Cluster
 from tests.e2e.flux import Flux
 from tests.e2e.platform.controllers import Controller, Running
@@ -77,14 +77,14 @@ class TwoClusters:
     @contextmanager
     def with_fleet(self, fleet: Fleet, namespace: str) -> Iterator[Lender]:
         """Lend the clusters to a fleet whose workloads are in one namespace, and clean up behind it."""
-        for cluster in self.clusters.values():
-            cluster.ensure_namespace(namespace)
-        try:
-            yield Lender(self, fleet, namespace)
-        finally:
-            self.flux.forget()
+        with ExitStack() as ends:
+            lender = Lender(self, fleet, namespace)
+            ends.callback(lender.afterwards.close)
             for cluster in self.clusters.values():
-                cluster.kubectl("delete", "namespace", namespace, "--timeout=90s")
+                cluster.ensure_namespace(namespace)
+                ends.callback(cluster.kubectl, "delete", "namespace", namespace, "--timeout=90s")
+            ends.callback(self.flux.forget)
+            yield lender
 
     @property
     def flux(self) -> Flux:
@@ -116,6 +116,8 @@ class Lender:
         """Lay out a home with the logins of an administrator."""
         self.clusters, self.fleet, self.namespace = clusters, fleet, namespace
         self.home, self.away = clusters.home, clusters.away
+        self.afterwards = ExitStack()
+        """What is undone once the namespace is gone."""
         self._files, self._logins = fleet.path / "ours", fleet.path / "daemon.kubeconfig"
         self._admin = fleet.path / "admin.kubeconfig"
         _administrator(self._admin, *clusters.clusters.values())
@@ -198,6 +200,19 @@ class Lender:
         except AssertionError as error:
             raise AssertionError(f"{self.fleet.subjects()}\n{error}\n{self.clusters.last_words()}") from None
 
+    def until_answered(self, question: Sequence[str], right: Callable[[Json], object]) -> None:
+        """Wait until a command's answer in JSON is right, and show the last one if that is not in time."""
+        last: list[Json] = []
+
+        def is_right() -> object:
+            last[:] = [json.loads(self.asks(*question, "--output", "json"))]
+            return right(last[0])
+
+        try:
+            self.fleet.until(is_right, f"overspill {' '.join(question)}: another answer")
+        except AssertionError as error:
+            raise AssertionError(f"{json.dumps(last, indent=1)}\n{error}\n{self.clusters.last_words()}") from None
+
     def until_at(self, cluster: Cluster, condition: Callable[[], object], what: str) -> None:
         """Wait for something to become true in a cluster."""
         cluster.until(condition, what, told=lambda: f"{self._logged()}\n{self.clusters.last_words()}")
@@ -211,23 +226,47 @@ class Lender:
         return cluster.items(f"/api/v1/namespaces/{self.namespace}/pods")
 
     def running(self, cluster: Cluster) -> set[str]:
-        """Name the pods of the namespace that run in a cluster."""
-        return {pod["metadata"]["name"] for pod in self.pods(cluster) if pod["status"].get("phase") == "Running"}
+        """Name the pods of the namespace that run in a cluster and are to stay."""
+        return {pod["metadata"]["name"] for pod in self.pods(cluster) if _runs(pod)}
 
     def end_pods(self, cluster: Cluster) -> None:
-        """Have all pods of the namespace that run in a cluster succeed, as their kubelets would say."""
-        moment = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-        for pod in self.pods(cluster):
-            if pod["status"].get("phase") != "Running":
-                continue
-            ended = {"terminated": {"exitCode": 0, "finishedAt": moment, "reason": "Completed"}}
-            statuses = [{**each, "ready": False, "state": ended} for each in pod["status"]["containerStatuses"]]
-            path = f"/api/v1/namespaces/{self.namespace}/pods/{pod['metadata']['name']}/status"
-            cluster.call("PATCH", path, {"status": {"phase": "Succeeded", "containerStatuses": statuses}})
+        """Have the pods of the namespace that run in a cluster now succeed, as their kubelets would say.
+
+        Returns when the API server says so of each: pods that begin in the meantime run on.
+        """
+        ending = {pod["metadata"]["uid"] for pod in self.pods(cluster) if _runs(pod)}
+
+        def have_ended() -> bool:
+            left = [pod for pod in self.pods(cluster) if pod["metadata"]["uid"] in ending and _runs(pod)]
+            for pod in left:
+                _succeed(cluster, pod)
+            return not left
+
+        self.until_at(cluster, have_ended, "the pods do not end")
 
     def uids(self, cluster: Cluster) -> set[str]:
         """Return what tells the pods of the namespace apart from later ones of the same names."""
         return {pod["metadata"]["uid"] for pod in self.pods(cluster)}
+
+
+def _runs(pod: Json) -> bool:
+    """Tell whether a pod runs and is not about to go."""
+    return pod["status"].get("phase") == "Running" and "deletionTimestamp" not in pod["metadata"]
+
+
+def _succeed(cluster: Cluster, pod: Json) -> None:
+    """Say as a kubelet that the containers of a running pod have ended well, unless somebody has written it since."""
+    moment = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    ended = {"terminated": {"exitCode": 0, "finishedAt": moment, "reason": "Completed"}}
+    statuses = [{**each, "ready": False, "state": ended} for each in pod["status"]["containerStatuses"]]
+    metadata = pod["metadata"]
+    path = f"/api/v1/namespaces/{metadata['namespace']}/pods/{metadata['name']}/status"
+    read = {"uid": metadata["uid"], "resourceVersion": metadata["resourceVersion"]}
+    try:
+        cluster.call("PATCH", path, {"metadata": read, "status": {"phase": "Succeeded", "containerStatuses": statuses}})
+    except Refused as refused:
+        if refused.status not in (404, 409):  # it is gone, or was written to: it is looked at once more
+            raise
 
 
 def _administrator(target: Path, *clusters: Cluster) -> None:
