@@ -817,7 +817,13 @@ def _slurm(
         settings.slurm, user=settings.slurm_user, token_file=settings.slurm_token_file, measure=measure
     )
     view = AskedSignals(
-        server, source="Slurm", questions=slurm_questions, clock=SystemClock(), wake=wake, patience=patience
+        server,
+        source="Slurm",
+        questions=slurm_questions,
+        clock=SystemClock(),
+        wake=wake,
+        patience=patience,
+        every=settings.slurm_interval,
     )
     with closing(view):
         yield view

@@ -23,6 +23,7 @@ VARIABLES: Mapping[str, str] = {
     "PROMETHEUS_TOKEN": "the bearer token for it",
     "PROMETHEUS_TOKEN_FILE": "a file that holds it",
     "SLURM": "the address of the slurmrestd that is asked for pending jobs",
+    "SLURM_INTERVAL": "how often it is",
     "SLURM_USER": "the user of Slurm that asks",
     "SLURM_TOKEN_FILE": "a file that holds a token (JWT) for it, read anew for each question",
     "CACHE_DIR": "where the bare mirror of the repository is kept, for its owner alone; safe to delete",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Protocol, TypeAlias
 
 from reconciler.core.observe.gpu_use import GpuAnswers, GpuQuestion
@@ -224,8 +224,8 @@ class GpuUseView(Protocol):
         """The label by which series name their cluster."""
         ...
 
-    def follow(self, questions: tuple[GpuQuestion, ...]) -> None:
-        """Take the questions to ask from now on."""
+    def follow(self, questions: tuple[GpuQuestion, ...], max_age: timedelta) -> None:
+        """Take the questions to ask from now on, and the age up to which an answer counts."""
         ...
 
     def observe(self) -> GpuAnswers:

@@ -23,6 +23,8 @@ from reconciler.variables import Listen, Reader
 # Kubernetes sets these in every pod beside a Service named overspill (OVERSPILL_PORT=tcp://...); they are not for us.
 _SERVICE_LINK = re.compile(r"OVERSPILL_(SERVICE_(HOST|PORT(_\w+)?)|PORT(_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?)")
 
+_PRIVATE = "an https:// address, or http:// to this machine, as to the end of a tunnel at http://127.0.0.1:6820"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
@@ -39,6 +41,7 @@ class Settings:
     prometheus_cluster_label: str = "cluster"
     prometheus_token: str = field(default="", repr=False)
     slurm: str = ""
+    slurm_interval: timedelta = timedelta(seconds=15)
     slurm_user: str = ""
     slurm_token_file: Path | None = None
     """Read anew for each question."""
@@ -100,6 +103,7 @@ def from_environment(env: Mapping[str, str]) -> Settings:
         prometheus_cluster_label=reader.label("PROMETHEUS_CLUSTER_LABEL", "cluster"),
         prometheus_token=reader.secret("PROMETHEUS_TOKEN"),
         slurm=reader.address("SLURM", token=False),
+        slurm_interval=reader.duration("SLURM_INTERVAL", timedelta(seconds=15)),
         slurm_user=reader.text("SLURM_USER", ""),
         slurm_token_file=reader.path("SLURM_TOKEN_FILE"),
         in_cluster=bool(env.get("KUBERNETES_SERVICE_HOST")),
@@ -150,7 +154,7 @@ def from_environment(env: Mapping[str, str]) -> Settings:
     if re.search(r"[^!-~]", settings.slurm_user):
         reader.refuse("SLURM_USER", "holds what cannot stand in a header", "a name of Slurm")
     if settings.slurm and settings.slurm_token_file and not is_safe_address(settings.slurm):
-        reader.refuse("SLURM", "would be sent a token that anybody on the way can read", "an https:// address")
+        reader.refuse("SLURM", "would be sent a token that anybody on the way can read", _PRIVATE)
     if reader.problems:
         raise InvalidInput(problems=tuple(reader.problems))
     return settings

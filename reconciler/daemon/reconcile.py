@@ -283,8 +283,8 @@ def _read_clock(world: World, memory: Memory) -> datetime:
 def _with_unused_gpus(inputs: PassInput, gpu_use: GpuUseView) -> Observed:
     """Ask for the use of the GPUs of placements that are to end when idle, and add what is known of it."""
     terms = idle_terms(inputs)
-    gpu_use.follow(gpu_use_questions(terms, inputs.observed, gpu_use.label))
     max_age = inputs.desired.fleet.observation_max_age
+    gpu_use.follow(gpu_use_questions(terms, inputs.observed, gpu_use.label), max_age)
     return with_unused_gpus(inputs.observed, terms, gpu_use.observe(), now=inputs.now, max_age=max_age)
 
 

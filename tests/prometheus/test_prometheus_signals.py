@@ -62,8 +62,7 @@ def watching(
     finally:
         view.close()
         metrics.hangs.set()
-        if view._thread is not None:
-            view._thread.join(10)
+        view.join(seconds(10))
 
 
 def until(view: AskedSignals[float], holds: Callable[[Observed], bool]) -> Observed:
@@ -293,5 +292,5 @@ def test_closing_ends_the_thread(metrics: Metrics, closings: int) -> None:
         view.follow(fleet())
         for _ in range(closings):
             view.close()
-        view._thread.join(5)
-        assert not view._thread.is_alive()
+        view.join(seconds(10))
+        assert not view.is_asking

@@ -86,8 +86,7 @@ class Queries:
 
     def __exit__(self, *_: object) -> None:
         self._view.close()
-        if self._view._thread is not None:
-            self._view._thread.join(10)
+        self._view.join(timedelta(seconds=10))
         self._serving.__exit__(None, None, None)
 
     def now(self) -> datetime:
@@ -104,7 +103,7 @@ class Queries:
 
     def _rounds(self) -> None:
         """Let the round that may be under way end, and another one; before the first step there are none."""
-        if self._view._thread is not None:
+        if self._view.is_asking:
             self._metrics.wait_for(len(self._metrics.asked) + 3)
 
 

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import timedelta
 from functools import partial
-from threading import Condition, Thread
 from time import monotonic
 from typing import Protocol
 
+from reconciler.adapters.rounds import Rounds
 from reconciler.adapters.signals.view import EVERY, WOKEN_BY
 from reconciler.bulkhead import Seam, attempt
-from reconciler.core.observe.gpu_use import GpuAnswer, GpuAnswers, GpuQuestion, PodKey, read_answer
+from reconciler.core.observe.gpu_use import (
+    GpuAnswer,
+    GpuAnswers,
+    GpuQuestion,
+    PodKey,
+    read_answer,
+    round_interval,
+)
 from reconciler.errors import Bug, InvalidInput, Transient
 from reconciler.model.workload import Json
 from reconciler.ports import Clock, Wake
@@ -32,7 +39,8 @@ class SeriesAddress(Protocol):
 class PrometheusGpuUse:
     """Asks each question in rounds, and keeps the last answers (a `ports.GpuUseView`).
 
-    The thread starts with the first question; a fleet without idle times is never asked about.
+    Rounds begin with the first question; a fleet without idle times is never asked about. A question that is new, as
+    each placement may make one, waits for the next round.
     """
 
     def __init__(
@@ -44,73 +52,56 @@ class PrometheusGpuUse:
         wake: Wake | None = None,
         patience: timedelta = timedelta(),
         every: timedelta = EVERY,
+        ticks: Callable[[], float] = monotonic,
     ) -> None:
-        """Start without questions; `label` names clusters, and the rest is as of `PrometheusSignals`."""
+        """Start without questions; `label` names clusters, and `every` is the least time between two rounds.
+
+        The rest is as of `AskedSignals` and `Rounds`.
+        """
         self.label = label
         self._server = server
         self._clock = clock
         self._wake = wake
-        self._patience = patience.total_seconds()
-        self._every = every.total_seconds()
-        self._changed = Condition()
+        self._patience = patience
+        self._least = every
+        self._rounds = Rounds("prometheus-gpus", self._round, every=every, end=server.close, clock=ticks)
         self._questions: tuple[GpuQuestion, ...] = ()
         self._answers: Mapping[GpuQuestion, GpuAnswer] = {}
         self._trouble = ""
-        self._thread: Thread | None = None
-        self._closing = False
 
-    def follow(self, questions: tuple[GpuQuestion, ...]) -> None:
-        """Ask these questions from now on; new ones at once."""
+    def follow(self, questions: tuple[GpuQuestion, ...], max_age: timedelta) -> None:
+        """Ask these questions from now on, new ones in the next round; a command asks and waits at once."""
+        self._rounds.set_interval(round_interval(questions, least=self._least, max_age=max_age))
         if questions == self._questions:
             return
-        with self._changed:
+        with self._rounds.changed:
             self._questions = questions
             self._answers = {question: answer for question, answer in self._answers.items() if question in questions}
             self._trouble = self._trouble if questions else ""
-            if questions and self._thread is None:
-                self._thread = Thread(target=self._run, name="prometheus-gpus", daemon=True)
-                self._thread.start()
-            self._changed.notify_all()
+            if questions:
+                self._rounds.start()
             if self._patience:
-                self._changed.wait_for(self._all_settled, self._patience)
+                self._rounds.hurry()
+                self._rounds.wait(self._all_settled, self._patience)
 
     def observe(self) -> GpuAnswers:
         """Return the last answers; never wait for new ones."""
-        with self._changed:
+        with self._rounds.changed:
             return GpuAnswers(answers=self._answers, trouble=self._trouble)
 
     def close(self) -> None:
         """Ask nothing more. A second call does nothing."""
-        with self._changed:
-            self._closing = True
-            self._changed.notify_all()
+        self._rounds.close()
 
     def _all_settled(self) -> bool:
         return bool(self._trouble) or all(question in self._answers for question in self._questions)
 
-    def _run(self) -> None:
-        """Ask rounds of questions until closed; new questions start a round at once."""
-        while True:
-            with self._changed:
-                asked, closing = self._questions, self._closing
-            if closing:
-                self._server.close()
-                return
-            start = monotonic()
-            self._round(asked)
-            with self._changed:
-                rest = self._every - (monotonic() - start)
-                self._changed.wait_for(partial(self._must_act, asked), max(0.0, rest))
-
-    def _must_act(self, asked: tuple[GpuQuestion, ...]) -> bool:
-        return self._closing or self._questions is not asked
-
-    def _round(self, asked: tuple[GpuQuestion, ...]) -> None:
+    def _round(self) -> None:
         """Ask each question once, and publish the answers; one that was not answered keeps its last answer."""
         answers: dict[GpuQuestion, GpuAnswer] = {}
         trouble = ""
-        for question in asked:
-            if self._closing:
+        for question in self._questions:
+            if self._rounds.closing:
                 return
             try:
                 answer = attempt(Seam.SIGNAL, "prometheus", partial(self._ask, question))
@@ -124,13 +115,13 @@ class PrometheusGpuUse:
                 trouble = answer.summary
             else:
                 answers[question] = answer
-        with self._changed:
+        with self._rounds.changed:
             before = self._idle()
             kept = {question: self._answers[question] for question in self._questions if question in self._answers}
             self._answers = {**kept, **{each: answers[each] for each in self._questions if each in answers}}
             news = (self._idle(), trouble) != (before, self._trouble)
             self._trouble = trouble if self._questions else ""
-            self._changed.notify_all()
+            self._rounds.changed.notify_all()
         if news and self._wake is not None:
             self._wake(WOKEN_BY)
 

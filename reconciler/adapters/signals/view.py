@@ -6,10 +6,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
-from threading import Condition, Thread
-from time import monotonic
 from typing import Generic, Protocol, TypeVar
 
+from reconciler.adapters.rounds import Rounds
 from reconciler.bulkhead import Seam, attempt
 from reconciler.core.signals.question import Question, SourcedSignal, WatchedQuestion
 from reconciler.errors import Bug, InvalidInput, Problem, Severity, Transient
@@ -73,9 +72,8 @@ class AskedSignals(Generic[A]):
         self._list_questions = questions
         self._clock = clock
         self._wake = wake
-        self._patience = patience.total_seconds()
-        self._every = every.total_seconds()
-        self._changed = Condition()
+        self._patience = patience
+        self._rounds = Rounds(source.lower(), self._ask, every=every, end=server.close)
         self._followed: Desired | None = None
         self._questions: tuple[Question[A], ...] = ()
         self._unaskable: tuple[Problem, ...] = ()
@@ -85,15 +83,13 @@ class AskedSignals(Generic[A]):
         self._first = ""
         self._observed = Observed()
         self._bug: Bug | None = None
-        self._thread: Thread | None = None
-        self._closing = False
 
     def follow(self, desired: Desired) -> None:
         """Ask the questions of these policies from now on."""
         if desired is self._followed:
             return
         asked, unaskable = self._list_questions(desired)
-        with self._changed:
+        with self._rounds.changed:
             fresh = asked != self._questions
             self._followed, self._unaskable = desired, unaskable
             self._questions = asked if fresh else self._questions
@@ -102,13 +98,11 @@ class AskedSignals(Generic[A]):
                 question: self._watches.get(question) or WatchedQuestion(question=question) for question in asked
             }
             self._publish()
-            if asked and self._thread is None:
-                self._thread = Thread(target=self._run, name=self._source.lower(), daemon=True)
-                self._thread.start()
+            if asked:
+                self._rounds.start()
             if fresh:
-                self._changed.notify_all()
-            if fresh and self._patience:
-                self._changed.wait_for(self._all_settled, self._patience)
+                self._rounds.hurry()
+                self._rounds.wait(self._all_settled, self._patience)
 
     def observe(self) -> Observed:
         """Return the last answers; never wait for new ones."""
@@ -119,44 +113,35 @@ class AskedSignals(Generic[A]):
 
     def close(self) -> None:
         """Ask nothing more. A second call does nothing."""
-        with self._changed:
-            self._closing = True
-            self._changed.notify_all()
+        self._rounds.close()
+
+    @property
+    def is_asking(self) -> bool:
+        """Whether rounds have begun and not ended."""
+        return self._rounds.running
+
+    def join(self, patience: timedelta) -> None:
+        """Wait for so long, or until nothing is asked any more."""
+        self._rounds.join(patience)
 
     def _all_settled(self) -> bool:
         """Tell whether each question has an answer, or trouble that keeps it from having one."""
         return bool(self._trouble) or all(watch.at or watch.trouble for watch in self._watches.values())
 
-    def _run(self) -> None:
-        """Ask rounds of questions until closed; new questions start a round at once."""
-        while True:
-            with self._changed:
-                asked = self._questions
-                closing = self._closing
-            if closing:
-                self._server.close()
-                return
-            start = monotonic()
-            outcome = attempt(Seam.SIGNAL, self._source.lower(), partial(self._round, asked))
-            self._bug = outcome  # the next round is another try; until then the answers grow old
-            with self._changed:
-                rest = self._every - (monotonic() - start)
-                self._changed.wait_for(partial(self._must_act, asked), max(0.0, rest))
+    def _ask(self) -> None:
+        """Ask a round of questions; a bug costs this one, and the next one is another try."""
+        self._bug = attempt(Seam.SIGNAL, self._source.lower(), self._round)
 
-    def _must_act(self, asked: tuple[Question[A], ...]) -> bool:
-        """Tell whether the next round, or the end, cannot wait."""
-        return self._closing or self._questions is not asked
-
-    def _round(self, asked: tuple[Question[A], ...]) -> None:
+    def _round(self) -> None:
         """Ask each text once, and publish the answers. A server that does not answer at all is asked once a round."""
-        texts = list(dict.fromkeys(question.text for question in asked))
+        texts = list(dict.fromkeys(question.text for question in self._questions))
         if self._first in texts:  # queries that the last round did not get to go first
             at = texts.index(self._first)
             texts = texts[at:] + texts[:at]
         answers: dict[str, A | InvalidInput] = {}
         trouble, self._first = "", ""
         for index, text in enumerate(texts):
-            if self._closing:
+            if self._rounds.closing:
                 return
             try:
                 value = attempt(Seam.SIGNAL, text, partial(self._server.ask, text))
@@ -168,7 +153,7 @@ class AskedSignals(Generic[A]):
                 break
         now = self._clock.now()
         past = {} if trouble else self._past(answers, now)
-        with self._changed:
+        with self._rounds.changed:
             before = _levels(self._observed)
             self._trouble = trouble
             self._watches = {
@@ -179,7 +164,7 @@ class AskedSignals(Generic[A]):
             }
             self._publish()
             changed = before != _levels(self._observed)
-            self._changed.notify_all()
+            self._rounds.changed.notify_all()
         if changed and self._wake is not None:
             self._wake(WOKEN_BY)
 

@@ -31,6 +31,8 @@ https://github.com/NVIDIA/dcgm-exporter; either may be absent.
 """
 STEPS = 6
 """Parts of the idle time, each of which needs a sample: a GPU that was not measured may have been used."""
+_ROUND = timedelta(minutes=1)
+"""Most time between two rounds of questions; each reads a whole idle time of each GPU."""
 _MOST_IDLE_TIMES = 8
 """Different idle times that are asked for; the other ones go by the longest."""
 _MOST_NAMES = 100
@@ -127,6 +129,16 @@ def questions(terms: Iterable[IdleTerm], observed: Observed, label: str) -> tupl
         )
         for idle in (times if len(times) <= _MOST_IDLE_TIMES else (*times[: _MOST_IDLE_TIMES - 1], times[-1]))
     )
+
+
+def round_interval(asked: Iterable[GpuQuestion], *, least: timedelta, max_age: timedelta) -> timedelta:
+    """Return the time between two rounds: a minute, or less where idle times or the life of answers are short.
+
+    There are `STEPS` rounds in each idle time, and two in `max_age`, the age up to which an answer counts. It is no
+    shorter than `least`.
+    """
+    shortest = min((question.idle for question in asked), default=STEPS * _ROUND)
+    return max(least, min(_ROUND, shortest / STEPS, max_age / 2))
 
 
 def _pods(term: IdleTerm, observed: Observed) -> tuple[GpuPod, ...]:

@@ -9,8 +9,10 @@ from reconciler.core.workloads.api_kinds import group_kind
 from reconciler.core.workloads.builtin_kinds import Kinds, kind_of, kinds_named
 from reconciler.core.workloads.paths import at, items, within
 from reconciler.core.workloads.podless_kinds import makes_no_pods
+from reconciler.model.ids import ClusterName
 from reconciler.model.kubernetes.workload_kind import Path, WorkloadKind
 from reconciler.model.workload import DeploySpec, Json, WorkloadRef
+from reconciler.text.wording import count
 
 _REPLICAS = re.compile(r"\{\{\s*replicas\s*\}\}")
 
@@ -26,6 +28,12 @@ def runs_once(spec: DeploySpec, ref: WorkloadRef | None, kinds: Kinds) -> bool:
         return False
     named = [kind for kind in kinds_named(ref.kind, kinds) if ref.group in ("", kind.group)]
     return bool(named) and all(kind.once for kind in named)
+
+
+def describe_second_run(pods: int, primary: ClusterName, *, copy: str) -> str:
+    """Say that so many pods have a node at home, and so the `copy` elsewhere is one too many."""
+    begun = f"{count(pods, 'pod')} of it {'run' if pods > 1 else 'runs'} on {primary}"
+    return f"{begun}, and {copy} elsewhere would do the same work again"
 
 
 def may_succeed(spec: DeploySpec, ref: WorkloadRef | None, kinds: Kinds) -> bool:

@@ -16,6 +16,7 @@ from reconciler.core.ledger import lifecycle
 from reconciler.core.observe.demand import next_peak_change, peak_missing
 from reconciler.core.signals.merge import HEADROOM, headroom_end
 from reconciler.core.spread.placement_subset import cluster_subset
+from reconciler.core.workloads.single_run import describe_second_run
 from reconciler.model.demand import Demand
 from reconciler.model.ids import WorkloadId
 from reconciler.model.kubernetes.workload_spread import WorkloadSpread
@@ -131,8 +132,7 @@ def _follow_demand(inputs: PassInput, working_plan: WorkingPlan, demand: Demand,
     """Remove, last cluster first, the replicas that were not missing for the whole scale-down window."""
     placed, window = working_plan.replicas(demand.workload), policy.scale_down_window
     if _runs_twice(inputs, demand.workload):
-        pods = f"{count(demand.pods_at_home, 'pod')} of it {'run' if demand.pods_at_home > 1 else 'runs'}"
-        detail = f"{pods} on {demand.primary}, and the copy elsewhere would do the same work again"
+        detail = describe_second_run(demand.pods_at_home, demand.primary, copy="the copy")
         _drain(inputs, working_plan, placed, working_plan.of(demand.workload), why=EndReason.DEMAND_GONE, detail=detail)
         return
     if policy.headroom_duration is not None and any(step.signal == HEADROOM for step in demand.waiting):

@@ -31,7 +31,7 @@ from reconciler.core.observe.demand import next_due, replicas_due
 from reconciler.core.pods.node_affinity import required_labels
 from reconciler.core.signals.merge import due
 from reconciler.core.spread.placement_subset import cluster_subset
-from reconciler.core.workloads.single_run import RUNS_ONCE
+from reconciler.core.workloads.single_run import RUNS_ONCE, describe_second_run
 from reconciler.model.approval import BurstProposal
 from reconciler.model.candidate import Candidate
 from reconciler.model.capacity import ReplicaShape
@@ -183,9 +183,8 @@ class ScaleUp:
             return ""
         # 1. A pod of it has a node at home.
         if demand.pods_at_home:
-            pods = f"{count(demand.pods_at_home, 'pod')} of it {'run' if demand.pods_at_home > 1 else 'runs'}"
-            way_out = "let Kueue queue it, so that none of its pods runs before all of them can"
-            return f"{pods} on {demand.primary}, and a copy elsewhere would do the same work again ({way_out})"
+            second_run = describe_second_run(demand.pods_at_home, demand.primary, copy="a copy")
+            return f"{second_run} (let Kueue queue it, so that none of its pods runs before all of them can)"
         # 2. It has begun elsewhere, and is no gang, which is one copy however large.
         placements = self.working_plan.of(workload)
         if placements and self.gang is None:
