@@ -258,7 +258,7 @@ class ClusterRow(_ExtensibleModel):
     """A cluster: its connection, and its last observation."""
 
     cluster: str
-    engine: str
+    engine: str | None
     connection: str
     observed_at: datetime | None
     reporting: bool

@@ -137,6 +137,7 @@ def _git(world: World, memory: Memory, around: Surroundings) -> tuple[list[Check
     results = [git.source_result(world.source_branch, tips.source, None), git.files_result(desired)]
     unset = git.repo_url_result(desired)
     results += [unset] if unset is not None else []
+    results += git.partition_results(desired)
     results += git.template_source_results(desired)
     try:
         others = () if tips.output else world.repository.branch_names()

@@ -104,14 +104,15 @@ class ClusterStatus:
     """A cluster: its connection, and its last observation."""
 
     cluster: ClusterName
-    engine: EngineName
+    engine: EngineName | None
+    """None of a partition of Slurm."""
     connection: str
     """The connection of the Cluster, or the context of its name; empty where observations are pushed or are files."""
     observed_at: datetime | None
     reporting: bool
     """Whether the cluster's engine reports all placements there."""
     message: str
-    """Why it counts as unseen."""
+    """Why it counts as unseen, or that it is a partition of Slurm."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -258,6 +259,15 @@ def _leaving_statuses(decision: PassDecision, cluster: ClusterName) -> tuple[Lea
 
 def cluster_status(decision: PassDecision, cluster: Cluster) -> ClusterStatus:
     """Tell how one cluster is seen."""
+    if cluster.slurm is not None:
+        return ClusterStatus(
+            cluster=cluster.name,
+            engine=None,
+            connection="",
+            observed_at=None,
+            reporting=False,
+            message=cluster.slurm.description,
+        )
     observation = decision.inputs.observed.clusters.get(cluster.name)
     watched = decision.inputs.observed.reached_by.get(cluster.name, "")
     return ClusterStatus(

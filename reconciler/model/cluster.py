@@ -17,6 +17,18 @@ from reconciler.model.units import Resources
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SlurmPartition:
+    """A partition of Slurm in the place of a Kubernetes cluster: it has no API server, so nothing is applied there."""
+
+    name: str
+
+    @property
+    def description(self) -> str:
+        """What it is, and why nothing is placed there."""
+        return f"partition {self.name} of Slurm: Argo CD and Flux apply no manifests there"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ScalableNodes:
     """Nodes of one kind that a cluster's autoscaler adds for unschedulable pods."""
 

@@ -24,6 +24,7 @@ class Reason(StrEnum):
     NOT_IN_WORKSPACE = "NotInWorkspace"
     NOT_IN_POLICY = "NotInPolicy"
     UNKNOWN_CLUSTER = "UnknownCluster"
+    SLURM_PARTITION = "SlurmPartition"
     CORDONED = "Cordoned"
     UNSEEN = "Unseen"
     UNHEALTHY = "Unhealthy"

@@ -10,7 +10,7 @@ from enum import StrEnum
 from reconciler.errors import Problem
 from reconciler.model.approval import ApprovalRule
 from reconciler.model.budget import Budget
-from reconciler.model.cluster import PriceWindow, Provides, ScalableNodes, SharedNetworking, SpotPrice
+from reconciler.model.cluster import PriceWindow, Provides, ScalableNodes, SharedNetworking, SlurmPartition, SpotPrice
 from reconciler.model.events.notification import Notification
 from reconciler.model.gpr import GprBinding, GprTemplate, WorkspaceLimits
 from reconciler.model.ids import ClusterName, CommitId, WorkloadId, WorkspaceName
@@ -135,6 +135,8 @@ class Cluster:
     """Nodes that the cluster's autoscaler may add, which cannot be observed."""
     provides: Provides = field(default_factory=dict)
     """Objects that placed objects may refer to, which cannot be observed either."""
+    slurm: SlurmPartition | None = None
+    """The partition of Slurm that it is; None for a Kubernetes cluster. The engine of a partition means nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

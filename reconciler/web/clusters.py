@@ -54,7 +54,8 @@ class ClusterCard:
     """A cluster."""
 
     name: ClusterName
-    engine: EngineName
+    engine: EngineName | None
+    """None of a partition of Slurm."""
     availability: Availability
     reached_by: str
     observed_at: datetime | None
@@ -62,7 +63,7 @@ class ClusterCard:
     age: timedelta | None
     reporting: bool
     message: str
-    """Why it counts as unseen; empty where it is seen."""
+    """Why it counts as unseen, or that it is a partition of Slurm; empty where it is seen."""
     uses: Mapping[GpuUse, int]
     runs: tuple[CellRun, ...]
     lines: int
@@ -95,6 +96,7 @@ class Clusters:
     unseen: int
     """Clusters of all pages that count as unseen."""
     total: int
+    """Clusters of all pages, without partitions of Slurm."""
 
 
 def clusters_view(viewer: Viewer, *, number: int = 1, find: str = "") -> Clusters:
@@ -112,8 +114,8 @@ def clusters_view(viewer: Viewer, *, number: int = 1, find: str = "") -> Cluster
         at=decision.inputs.now,
         cards=page_of(shown, number, SIZE, lambda name: cluster_card(viewer, name, home.get(name, 0))),
         find=find,
-        unseen=sum(bool(status.message) for status in statuses.values()),
-        total=len(statuses),
+        unseen=sum(bool(status.message) for status in statuses.values() if status.engine is not None),
+        total=sum(status.engine is not None for status in statuses.values()),
     )
 
 
@@ -134,7 +136,7 @@ def cluster_card(viewer: Viewer, name: ClusterName, home: int) -> ClusterCard:
     workspaces = [inputs.desired.workspaces[workspace] for workspace in viewer.workspaces]
     return ClusterCard(
         name=name,
-        engine=cluster.engine,
+        engine=status.engine,
         availability=cluster.availability,
         reached_by=status.connection,
         observed_at=status.observed_at,

@@ -309,7 +309,8 @@ def now_view(
         for record in index.requests
         if viewer.may_see(record.workload.workspace) and _is_meant(record.workload, find, workspace)
     ]
-    clusters = viewer.clusters
+    described = inputs.desired.clusters
+    clusters = [name for name in viewer.clusters if described[name].slurm is None]
     return Now(
         at=inputs.now,
         wake_at=decision.plan.wake_at,

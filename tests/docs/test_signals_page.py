@@ -16,7 +16,8 @@ from reconciler.model.signal import DemandLevel
 CHECKOUT = Path(__file__).parents[2]
 PAGE = (CHECKOUT / "docs" / "how-to" / "signals.md").read_text()
 LAYOUT = CHECKOUT / "repo-layout"
-POLICIES = re.findall(r"^```yaml\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+SHOWN = re.findall(r"^```yaml\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+POLICIES = [text for text in SHOWN if "kind: BurstPolicy" in text]
 
 
 @pytest.mark.parametrize("policy", POLICIES, ids=("schedule", "forecast", "prometheus", "slurm"))
@@ -24,6 +25,20 @@ def test_each_policy_it_shows_is_in_force_without_a_complaint(policy: str) -> No
     desired = fleet(policy)
     assert desired.problems == ()
     assert any(one.signals for one in desired.policies.values())
+
+
+def test_its_partition_of_slurm_is_a_cluster_without_a_complaint() -> None:
+    (partition,) = [text for text in SHOWN if text not in POLICIES]
+    policy = (LAYOUT / "policies" / "serving.yaml").read_bytes()
+    files = {
+        path.relative_to(LAYOUT).as_posix(): path.read_bytes()
+        for path in LAYOUT.rglob("*.yaml")
+        if path.parent.name != "policies"
+    }
+    added = {"policies/serving.yaml": policy, "clusters/hpc.yaml": partition.encode()}
+    desired = assemble(CommitId(""), {path: parse_file(data) for path, data in {**files, **added}.items()})
+    assert desired.problems == ()
+    assert [str(name) for name, cluster in desired.clusters.items() if cluster.slurm is not None] == ["hpc"]
 
 
 def test_its_schedule_plans_what_the_page_says_in_its_words() -> None:

@@ -27,6 +27,7 @@ from reconciler.web.timeline import SPANS
 from reconciler.web.viewer import Viewer
 from tests.builders.browser import Browser
 from tests.builders.daemon import EDITOR, LLM, OWNER, VIEWER, Daemon, Sight, daemon
+from tests.builders.passes import SOURCE_FILES
 from tests.builders.remote import MORNING, Remote
 from tests.pictures.page_fleet import PictureClock
 from tests.web.conftest import signed_in
@@ -74,6 +75,28 @@ def test_cluster_shows_its_gpus_by_use_its_nodes_and_how_fresh_they_are(visitor:
     assert "All 3 are seen." in text
     assert "node-0" in text
     assert "worker-3" not in visitor.get("/clusters?find=worker-2").text
+
+
+def test_partition_of_slurm_is_no_cluster_that_is_not_seen(tmp_path: Path) -> None:
+    partition = (
+        "---\napiVersion: overspill.dev/v1alpha1\nkind: Cluster\nmetadata: {name: hpc}\n"
+        "spec: {slurm: {partition: gpu-h100}}\n"
+    )
+    with daemon(Remote(tmp_path / "remote.git"), tmp_path / "cache") as one:
+        one.edit({"clusters.yaml": SOURCE_FILES["clusters.yaml"] + partition})
+        browser = signed_in(one, OWNER)
+        one.until(lambda: "hpc" in browser.get("/clusters").text)
+        text, now = browser.get("/clusters").text, browser.get("/").text
+        scrape = urllib.request.Request(
+            f"http://127.0.0.1:{one.port}/metrics", headers={"Authorization": f"Bearer {OWNER}"}
+        )
+        with urllib.request.urlopen(scrape, timeout=60) as answer:
+            metrics = answer.read().decode()
+    assert "All 3 are seen." in text
+    assert "hpc Slurm partition gpu-h100 of Slurm: Argo CD and Flux apply no manifests there" in text
+    assert "not seen" not in now
+    assert 'overspill_cluster_observed{cluster="worker-3"} 1' in metrics
+    assert 'cluster="hpc"' not in metrics
 
 
 def test_time_shows_a_placement_from_its_commit_on_with_its_reason(visitor: Browser) -> None:

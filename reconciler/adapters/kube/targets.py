@@ -140,6 +140,8 @@ def watch_targets(desired: Desired, contexts: frozenset[str], *, has_kubeconfig:
     clusters: dict[ClusterName, ClusterTarget] = {}
     nameless: dict[ClusterName, str] = {}
     for name, cluster in desired.clusters.items():
+        if cluster.slurm is not None:
+            continue
         connection = cluster.connection or Connection(context=name if name in contexts else "")
         if not _reachable(connection, with_logins, has_kubeconfig=has_kubeconfig):
             if has_kubeconfig and cluster.connection is None:
@@ -181,7 +183,9 @@ def watch_targets(desired: Desired, contexts: frozenset[str], *, has_kubeconfig:
 def _free_contexts(desired: Desired, contexts: frozenset[str]) -> str:
     """List the contexts that no Cluster uses: a shared context would make two clusters of one API server."""
     used = {
-        name if cluster.connection is None else cluster.connection.context for name, cluster in desired.clusters.items()
+        name if cluster.connection is None else cluster.connection.context
+        for name, cluster in desired.clusters.items()
+        if cluster.slurm is None
     }
     free = sorted(contexts - used)
     if not free:

@@ -108,13 +108,20 @@ def _tables(fleet: StatusDocument) -> None:
         [
             (
                 cluster["cluster"], cluster["connection"], _age(cluster["observedAt"], now), cluster["observedAt"],
-                cluster["engine"], "yes" if cluster["reporting"] else "no", cluster["message"],
+                cluster["engine"], _heard(cluster), cluster["message"],
             )
             for cluster in fleet["clusters"]
         ],
         empty="No clusters: no Cluster is in the fleet repository (`overspill init` shows one).",
         wide=("SEEN AT",),
     )  # fmt: skip # a row as it is printed
+
+
+def _heard(cluster: StatusDocument) -> str | None:
+    """Say whether the engine of a cluster is heard; None of a partition of Slurm, which has none."""
+    if cluster["engine"] is None:
+        return None
+    return "yes" if cluster["reporting"] else "no"
 
 
 def _age(at: str | None, now: datetime) -> str | None:

@@ -305,6 +305,11 @@ def _workspaces(work: FleetObjects, clusters: Mapping[ClusterName, Cluster]) -> 
         work.report_unknown(placed, "Cluster", primary, clusters)
         work.report_unknown(placed, "Cluster", name_locations(("spec", "clusters"), spec.clusters), clusters)
         workspace = workspaces[WorkspaceName(name)] = placed.value.value_of()
+        home = clusters.get(workspace.primary)
+        if home is not None and home.slurm is not None:
+            message = f"{home.name} is a partition of Slurm, where no pod waits"
+            hint = "name a Kubernetes cluster, and take the partition's pending jobs as a signal"
+            work.report(placed, Finding(loc=("spec", "primaryCluster"), message=message, hint=hint))
         elsewhere = (clusters[own] for own in workspace.clusters if own in clusters and own != workspace.primary)
         for finding in warn_unpriced(workspace.budget, elsewhere):
             work.report(placed, finding)

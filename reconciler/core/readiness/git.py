@@ -63,6 +63,13 @@ def repo_url_result(desired: Desired) -> CheckResult | None:
     return missing("spec.repoURL", seen, "set spec.repoURL of fleet.yaml; then `overspill bootstrap`")
 
 
+def partition_results(desired: Desired) -> Iterator[CheckResult]:
+    """Report the Clusters that are partitions of Slurm, of which nothing is asked."""
+    for name, cluster in sorted(desired.clusters.items()):
+        if cluster.slurm is not None:
+            yield ok(f"Cluster {name}", cluster.slurm.description)
+
+
 def template_source_results(desired: Desired) -> Iterator[CheckResult]:
     """Report the problems of templates' sources (`spec.from`) that the files alone show, each with its edit.
 

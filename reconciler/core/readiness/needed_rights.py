@@ -90,10 +90,14 @@ def granted_rights(desired: Desired, server: AskedServer) -> Iterator[NeededRigh
 
 
 def fleet_servers(desired: Desired) -> tuple[AskedServer, ...]:
-    """List the API servers of a fleet: its clusters, and then the control planes that anything is asked of."""
+    """List the API servers of a fleet: its clusters, and then the control planes that anything is asked of.
+
+    Partitions of Slurm have none.
+    """
     servers = [
         AskedServer(title=str(name), cluster=name, connection=cluster.connection)
         for name, cluster in sorted(desired.clusters.items())
+        if cluster.slurm is None
     ]
     for name in EngineName:
         plane = ENGINES[name].control_plane(desired.fleet)

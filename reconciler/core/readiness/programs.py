@@ -47,7 +47,7 @@ def helm_result(desired: Desired, version: str) -> CheckResult | None:
     rendered = sorted(
         str(workload)
         for workload in desired.policies
-        for engine in {cluster.engine for cluster in desired.clusters.values()}
+        for engine in {cluster.engine for cluster in desired.clusters.values() if cluster.slurm is None}
         if ENGINES[engine].to_render(desired.templates[workload].spec)
     )
     if not rendered:

@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from reconciler.core.schema.signals import Cron, WindowLength, Zone
+from reconciler.core.schema.signals import Cron, Partition, WindowLength, Zone
 from reconciler.core.schema.strict_model import (
     Amounts,
     Duration,
@@ -26,7 +26,7 @@ from reconciler.core.schema.strict_model import (
 from reconciler.core.schema.taints import TaintFile
 from reconciler.core.schema.urls import GitAddress
 from reconciler.model import policy as model
-from reconciler.model.cluster import Category, PriceWindow, Provides, ScalableNodes, SpotPrice
+from reconciler.model.cluster import Category, PriceWindow, Provides, ScalableNodes, SlurmPartition, SpotPrice
 from reconciler.model.ids import ClusterName
 from reconciler.model.kubernetes.object_schema import FieldValidation
 from reconciler.model.policy import Availability, Connection, EngineName
@@ -311,6 +311,16 @@ class SpotPriceFile(Strict):
         return SpotPrice(labels=self.match_labels, price_per_gpu_hour=self.price_per_gpu_hour)
 
 
+class SlurmPartitionFile(Strict):
+    """The partition of Slurm that stands in the place of a Kubernetes cluster."""
+
+    partition: Partition = Field(description="Its name in Slurm.")
+
+
+_OF_KUBERNETES = ("connection", "engine", "autoscaling", "provides")
+"""Fields of a Cluster that are about its API server, or the pods that it takes."""
+
+
 class ClusterSpec(Strict):
     """Facts about a cluster that its API server does not report."""
 
@@ -352,6 +362,20 @@ class ClusterSpec(Strict):
             "The objects that placed objects may refer to, as names or globs; a list that is there is complete."
         ),
     )
+    slurm: SlurmPartitionFile | None = Field(
+        None, description="It is a partition of Slurm and no Kubernetes cluster: nothing is placed there."
+    )
+
+    @model_validator(mode="after")
+    def _refuse_kubernetes_fields(self) -> ClusterSpec:
+        """Refuse a partition of Slurm with fields that a Kubernetes cluster has."""
+        meant = [name for name in _OF_KUBERNETES if name in self.model_fields_set]
+        if self.slurm is not None and meant:
+            raise refusal(
+                f"has both slurm and {meant[0]}, and a partition of Slurm has no API server",
+                f"try leaving {meant[0]} out; leave slurm out where Slurm runs in a Kubernetes cluster",
+            )
+        return self
 
 
 class ClusterFile(Strict):
@@ -368,7 +392,8 @@ class ClusterFile(Strict):
             name=ClusterName(self.metadata.name),
             labels=self.metadata.labels,
             taints=tuple(taint.value_of() for taint in self.spec.taints),
-            engine=self.spec.engine or fleet.engine,
+            # That of plain manifests runs nowhere, so that nothing is made for it.
+            engine=EngineName.MANIFESTS if self.spec.slurm is not None else self.spec.engine or fleet.engine,
             availability=self.spec.availability,
             price_per_gpu_hour=self.spec.price_per_gpu_hour,
             prices=tuple(window.value_of() for window in self.spec.prices),
@@ -377,4 +402,5 @@ class ClusterFile(Strict):
             time_to_ready=self.spec.time_to_ready,
             autoscaling=tuple(nodes.value_of() for nodes in self.spec.autoscaling),
             provides={} if self.spec.provides is None else self.spec.provides.value_of(),
+            slurm=None if self.spec.slurm is None else SlurmPartition(name=self.spec.slurm.partition),
         )

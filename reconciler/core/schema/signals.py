@@ -102,6 +102,7 @@ def _partition(text: str) -> str:
     return text
 
 
+Partition = Annotated[Text, AfterValidator(_partition)]
 Cron = Annotated[str, AfterValidator(_cron), WithJsonSchema({"type": "string", "examples": ["0 8 * * 1-5"]})]
 Zone = Annotated[str, AfterValidator(_zone), WithJsonSchema({"type": "string", "examples": ["Europe/Berlin"]})]
 WindowLength = Annotated[Duration, AfterValidator(_window)]
@@ -164,9 +165,7 @@ class PrometheusFile(Strict):
 class SlurmFile(Strict):
     """GPUs that waiting jobs of a Slurm partition ask for, and the replicas that they come to."""
 
-    partition: Annotated[Text, AfterValidator(_partition)] = Field(
-        description="The partition of Slurm whose pending jobs count."
-    )
+    partition: Partition = Field(description="The partition of Slurm whose pending jobs count.")
     gpus_per_replica: Annotated[int, Field(ge=1, le=100_000)] = Field(
         description="GPUs per replica; the pending GPUs divided by it, rounded up, are missing."
     )

@@ -249,7 +249,11 @@ class _Fleet:
 
     def _seen(self) -> Iterator[str]:
         inputs, desired = self._inputs, self._inputs.desired
-        names = [name for name in sorted(desired.clusters) if self._within is None or name in self._clusters]
+        names = [
+            name
+            for name, cluster in sorted(desired.clusters.items())
+            if cluster.slurm is None and (self._within is None or name in self._clusters)
+        ]
         seen = {(str(name),): not unseen(desired.fleet, inputs.observed, name, inputs.now) for name in names}
         yield _OBSERVED.head + _written(_OBSERVED, seen)
         moments = {

@@ -159,6 +159,9 @@ def _servers(desired: Desired, context: str, cluster: str | None) -> Iterator[As
     every = fleet_servers(desired)
     if cluster is not None and ClusterName(cluster) not in desired.clusters:
         raise InvalidInput(f"--cluster: there is no Cluster {cluster} ({nearest(cluster, desired.clusters)})")
+    partition = None if cluster is None else desired.clusters[ClusterName(cluster)].slurm
+    if partition is not None:
+        raise InvalidInput(f"--cluster: {cluster} is partition {partition.name} of Slurm, which needs no rights")
     own = next((server for server in every if cluster is not None and server.cluster == cluster), None)
     for server in every:
         if own is None:

@@ -5,9 +5,20 @@ from __future__ import annotations
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.observe.demand import unseen
 from reconciler.core.pods.taints import untolerated_taint
+from reconciler.model.cluster import SlurmPartition
 from reconciler.model.ids import ClusterName, WorkspaceName
 from reconciler.model.plan import Reason, Refusal
 from reconciler.model.policy import Availability
+
+
+def slurm_refusal(name: ClusterName, partition: SlurmPartition) -> Refusal:
+    """Refuse a partition of Slurm, whatever is asked of it."""
+    return Refusal(
+        cluster=name,
+        reason=Reason.SLURM_PARTITION,
+        message=partition.description,
+        remedy="take its pending jobs as a signal, or name a Kubernetes cluster",
+    )
 
 
 def obstacle(inputs: PassInput, workspace: WorkspaceName, name: ClusterName) -> Refusal | None:
@@ -25,6 +36,8 @@ def obstacle(inputs: PassInput, workspace: WorkspaceName, name: ClusterName) -> 
     if tenant is None or name not in tenant.everywhere:
         message = f"not a cluster of workspace {workspace}"
         return refuse(Reason.NOT_IN_WORKSPACE, message, f"add it to spec.clusters of workspace {workspace}")
+    if cluster.slurm is not None:
+        return slurm_refusal(name, cluster.slurm)
     if cluster.availability is not Availability.ACTIVE:
         return refuse(Reason.CORDONED, f"it is {cluster.availability}", "set its spec.availability to Active")
     taint = untolerated_taint((), cluster.taints)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
+from reconciler.core.decide.candidates.cluster_obstacles import slurm_refusal
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.engines import engine
 from reconciler.core.observe.demand import unseen
@@ -42,7 +43,11 @@ def refuse(
     """
     desired, observed, now = inputs.desired, inputs.observed, inputs.now
     template, policy = desired.templates[workload], desired.policies[workload]
-    # 1. Files exclude the workload from the cluster.
+    # 1. The cluster is a partition of Slurm, where no engine applies anything.
+    described = desired.clusters.get(name)
+    if described is not None and described.slurm is not None:
+        return slurm_refusal(name, described.slurm)
+    # 2. Files exclude the workload from the cluster.
     refusal = inputs.reach.exclusion(workload, name)
     if policy.spread is not None:
         refusal = refusal or inputs.reach.policy_refusal(workload, name)
@@ -50,7 +55,7 @@ def refuse(
     if refusal is not None:
         return refusal
     cluster = desired.clusters[name]
-    # 2. The cluster is cordoned.
+    # 3. The cluster is cordoned.
     if cluster.availability is Availability.CORDONED:
         return Refusal(
             cluster=name,
@@ -58,11 +63,11 @@ def refuse(
             message="it is Cordoned",
             remedy="set its spec.availability to Active",
         )
-    # 3. The policy asks for labels it does not have.
+    # 4. The policy asks for labels it does not have.
     unlabelled = _missing_label(cluster, policy)
     if unlabelled is not None:
         return unlabelled
-    # 4. The cluster has a taint that the policy does not tolerate.
+    # 5. The cluster has a taint that the policy does not tolerate.
     taint = untolerated_taint(policy.tolerations + shape.tolerations, cluster.taints)
     if taint is not None:
         return Refusal(
@@ -71,25 +76,25 @@ def refuse(
             message=f"tainted {taint}",
             remedy=f"add a toleration for it to {'its pods' if workload.request else f'policy {policy.name}'}",
         )
-    # 5. Its objects are unknown, the engine cannot apply them, or they cannot be filled in for the cluster.
+    # 6. Its objects are unknown, the engine cannot apply them, or they cannot be filled in for the cluster.
     undeployable = _undeployable(inputs, template, cluster, subset)
     if undeployable is not None:
         return undeployable
-    # 6. The cluster lacks objects that the template refers to.
+    # 7. The cluster lacks objects that the template refers to.
     lacks = refuse_lacking(cluster, needed, observed.clusters.get(name))
     if lacks is not None:
         return lacks
-    # 7. A person, or a burst that has just ended there, holds it back.
+    # 8. A person, or a burst that has just ended there, holds it back.
     held = _held_back(workload, name, subset, restraints, now)
     if held is not None:
         return held
-    # 8. The cluster is unseen.
+    # 9. The cluster is unseen.
     blind = unseen(desired.fleet, observed, name, now)
     if blind:
         return Refusal(
             cluster=name, reason=Reason.UNSEEN, message=blind, remedy="see why its observations do not arrive"
         )
-    # 9. The cluster reports itself unhealthy.
+    # 10. The cluster reports itself unhealthy.
     observation = observed.clusters[name]
     if not observation.healthy:
         return Refusal(

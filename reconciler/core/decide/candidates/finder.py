@@ -54,6 +54,7 @@ _SHARED = frozenset(
     {
         Reason.UNKNOWN_CLUSTER,
         Reason.NOT_IN_WORKSPACE,
+        Reason.SLURM_PARTITION,
         Reason.CORDONED,
         Reason.UNSEEN,
         Reason.UNHEALTHY,

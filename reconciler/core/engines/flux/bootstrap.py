@@ -152,6 +152,8 @@ def flux(desired: Desired, cluster: ClusterName, *, output_branch: str) -> str:
     if described is None:
         hint = nearest(cluster, desired.clusters) or "there are none"
         raise InvalidInput(f"writing Flux's objects for {cluster!r}: no such Cluster is described ({hint})")
+    if described.slurm is not None:
+        raise InvalidInput(f"writing Flux's objects for {cluster!r}: it is {described.slurm.description}")
     if described.engine is not EngineName.FLUX:
         names = sorted(name for name, other in desired.clusters.items() if other.engine is EngineName.FLUX)
         hint = f"try {', '.join(names)}" if names else "set spec.engine: flux in the Cluster or the Fleet"

@@ -38,6 +38,7 @@ def warn_unreachable(
     }
     usable = {name: clusters for name, clusters in usable.items() if clusters}
     yield from _warn_cordoned(usable)
+    yield from _warn_partitions(usable)
     yield from _warn_required_labels(policy, usable)
     for name, clusters_usable in usable.items():
         required = [cluster for cluster in clusters_usable if policy.require_labels.items() <= cluster.labels.items()]
@@ -69,6 +70,19 @@ def _warn_cordoned(usable: Mapping[WorkspaceName, Sequence[Cluster]]) -> Iterato
                 hint="set the spec.availability of one to Active",
                 severity=Severity.WARNING,
             )
+            return
+
+
+def _warn_partitions(usable: Mapping[WorkspaceName, Sequence[Cluster]]) -> Iterator[Finding]:
+    """Warn of a workspace in which all clusters that may be used are partitions of Slurm."""
+    for name, clusters in usable.items():
+        if all(cluster.slurm is not None for cluster in clusters):
+            which = first_names([cluster.name for cluster in clusters])
+            message = (
+                f"all clusters that it may use in workspace {name} are partitions of Slurm: {which}; nothing goes out"
+            )
+            hint = "add a Kubernetes cluster to its spec.clusters"
+            yield Finding(loc=("spec",), message=message, hint=hint, severity=Severity.WARNING)
             return
 
 
