@@ -253,12 +253,14 @@ class NonGpuPods:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SucceededPods:
-    """The pods of a placement that have succeeded."""
+    """The pods of a placement that have succeeded, or its objects that are complete."""
 
     pods: int | None
     """Their number; None where the observation says that the run of the placement is complete."""
     at: datetime
-    """When the last of them finished."""
+    """When the last of them finished, or the last of the objects was complete."""
+    objects: int = 0
+    """Objects whose status says that their run is complete, which other pods do not matter for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -312,7 +314,8 @@ class ClusterObservation:
     unused: Mapping[PlacementName, datetime] = field(default_factory=dict)
     """Since when no GPU of a placement has been used, while that is so."""
     succeeded: Mapping[PlacementName, SucceededPods] = field(default_factory=dict)
-    """Placements of which no pod is left that has not finished, and some have succeeded."""
+    """Placements of which no pod is left that has not finished, and some have succeeded, or that have complete objects.
+    """
     reports: Mapping[str, EngineReport] = field(default_factory=dict)
     """Reports of engines by directory, where the observation has any."""
     device_classes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)

@@ -11,10 +11,8 @@ import pytest
 from reconciler.core.capacity.pod_requirements import Gang, ManifestPods, pods_of_request
 from reconciler.core.expressions import render
 from reconciler.core.fleet.read_file import assemble, parse_file
-from reconciler.core.safety import rules
 from reconciler.core.schema import yaml
 from reconciler.model.ids import CommitId
-from reconciler.model.placement import PLACEMENT_LABEL
 from reconciler.model.plan import Place
 from reconciler.model.units import ONE
 from reconciler.model.workload import Json
@@ -23,7 +21,7 @@ from tests.builders.gangs import torch
 from tests.builders.group_bursts import fleet, lacks
 from tests.builders.inputs import GPU, cluster, free, ordering, plan
 from tests.builders.requests import manifests, request
-from tests.builders.workload_kinds import SAMPLES, lws
+from tests.builders.workload_kinds import lws
 from tests.docs.kind_tables import kind_table
 
 CHECKOUT = Path(__file__).parents[2]
@@ -51,7 +49,7 @@ def test_what_goes_where_is_what_came_of_the_stories() -> None:
 
 
 def test_the_examples_are_in_force_and_count_what_the_page_says() -> None:
-    _, _, declared, configuration, counted = examples()
+    _, declared, configuration, counted = examples()
     files = {"kinds/a.yaml": declared, "kinds/b.yaml": configuration}
     desired = assemble(CommitId(""), {path: parse_file(text.encode()) for path, text in files.items()})
     assert desired.problems == ()
@@ -68,24 +66,12 @@ def test_the_chart_it_shows_has_its_share_where_the_annotation_says() -> None:
         for path in LAYOUT.rglob("*.yaml")
         if path.parent.name != "bootstrap"
     }
-    files = layout | {"templates/vllm-helm.yaml": examples()[1].encode()}
+    files = layout | {"templates/vllm-helm.yaml": examples()[0].encode()}
     desired = assemble(CommitId(""), {path: parse_file(data) for path, data in files.items()})
     assert desired.problems == ()
     (shown,) = (one.spec for workload, one in desired.templates.items() if workload.name == "vllm-helm")
     (model,) = render.render(shown, context(shown)).helm[0].values["servingEngineSpec"]["modelSpec"]
     assert model == {"name": "llama3", "replicaCount": 3, "requestGPU": 1}
-
-
-def test_the_label_that_it_shows_for_a_train_job_is_taken_and_filled_in() -> None:
-    (document,) = yaml.parse(examples()[0].encode(), "job.yaml")
-    job, patches = SAMPLES["TrainJob"][0], document.value["spec"]
-    metadata = {**job["metadata"], "namespace": "vllm-demo"}
-    spec = manifests({**job, "metadata": metadata, "spec": {**job["spec"], **patches}})
-    given = context(spec)
-    assert [*rules.check_safety(spec, given.workspace), *render.check_expressions(spec)] == []
-    (made,) = render.render(spec, given).manifests
-    assert given.placement is not None
-    assert f"{{'{PLACEMENT_LABEL}': '{given.placement.name}'}}" in str(made.manifest["spec"]["runtimePatches"])
 
 
 def test_the_picture_of_a_minimum_is_of_what_is_decided() -> None:

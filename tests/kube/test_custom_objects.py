@@ -17,12 +17,12 @@ from reconciler.model.capacity import WorkloadObservation
 from reconciler.model.ids import ClusterName
 from reconciler.model.kubernetes.workload_kind import Count, PodTemplate, WorkloadKind, path
 from reconciler.model.units import ONE
-from reconciler.model.workload import WorkloadRef
+from reconciler.model.workload import ManifestResource, WorkloadRef
 from tests.builders.fleet_files import FLEET, load
 from tests.builders.gangs import torch, volcano
 from tests.builders.inputs import VLLM
 from tests.builders.kube_objects import GPU, NO_GPU, pod, queued, workload
-from tests.builders.watched_clusters import Fleet, seen, until
+from tests.builders.watched_clusters import TWO_NAME, Fleet, seen, until
 from tests.builders.workload_kinds import SAMPLES, lws
 from tests.fleet.test_workload_kinds import SERVERS
 from tests.fleet.test_workload_kinds import SET as DECLARED
@@ -350,6 +350,31 @@ def jobs(clusters: Fleet, version: str) -> None:
     clusters.one.put("jobs", {**workload("model"), "spec": {"parallelism": 2}})
     clusters.one.put("jobs.batch.volcano.sh", volcano((5, 8, None), least=3))
     clusters.one.put("pods", pod("a", owner=("Job", "model"), version=version, waits=NO_GPU))
+
+
+TRAIN_JOBS = "/trainjobs"
+
+
+def deploying_train_jobs(clusters: Fleet) -> None:
+    """Have the fleet's template deploy a TrainJob, and worker-2 run a pod of it."""
+    template = clusters.desired.templates[VLLM]
+    manifest = SAMPLES["TrainJob"][0]
+    spec = replace(template.spec, manifests=(ManifestResource(name="web", manifest=manifest),))
+    clusters.desired = replace(clusters.desired, templates={VLLM: replace(template, spec=spec)})
+    clusters.two.put("pods", pod("llm-node-0-0", "gpu-1", labels={"jobset.sigs.k8s.io/jobset-name": "llm"}))
+    ours = {"overspill.dev/placement": "llm-1"}
+    clusters.two.put("trainjobs", {"metadata": {"name": "llm", "namespace": "demo", "labels": ours}})
+
+
+def test_train_jobs_of_placements_are_watched_where_they_may_go(clusters: Fleet) -> None:
+    view = clusters.following()
+    assert seen(view, TWO_NAME).bound == {}
+    assert not clusters.two.count(TRAIN_JOBS, watch=False)
+    deploying_train_jobs(clusters)
+    view.follow(clusters.desired)
+    until(lambda: seen(view, TWO_NAME).bound == {"llm-1": 1})
+    clusters.two.delete("trainjobs", "llm", "demo")
+    until(lambda: seen(view, TWO_NAME).bound == {})
 
 
 def test_jobs_of_volcano_are_watched_beside_kubernetes_own_of_the_same_plural(clusters: Fleet) -> None:

@@ -87,3 +87,18 @@ def test_only_a_primary_is_watched_for_workloads() -> None:
     counts = {server.title: len(rights(list(account_objects(FLEET, [server])))) for server in SERVERS}
     assert counts["worker-1"] > counts["worker-3"]
     assert counts["Argo CD"] == 1
+
+
+@pytest.mark.parametrize("live", [True, False], ids=["made from the live object", "of its own manifest"])
+def test_a_cluster_that_train_jobs_go_to_is_watched_for_them(live: bool) -> None:
+    head, _ = FILES["template.yaml"].split("  manifestResources:")
+    kind = "apiVersion: trainer.kubeflow.org/v1alpha1, kind: TrainJob"
+    source = f"  from: {{workload: {{{kind}, namespace: demo, name: vllm}}}}\n"
+    own = f"  manifestResources: [{{name: job, manifest: {{{kind}, metadata: {{name: vllm}}, spec: {{}}}}}}]\n"
+    own += "  steps: [{name: job, type: manifest}]\n"
+    texts = {**FILES, "template.yaml": head + (source if live else own)}
+    fleet = assemble(CommitId(""), {path: parse_file(text.encode()) for path, text in texts.items()})
+    train_jobs = ("ClusterRole", "", "trainer.kubeflow.org", "trainjobs")
+    _, *others = [server for server in fleet_servers(fleet) if server.cluster is not None]
+    assert all(train_jobs in rights(list(account_objects(fleet, [server]))) for server in others)
+    assert not any(train_jobs in rights(list(account_objects(FLEET, [server]))) for server in others)

@@ -177,3 +177,34 @@ def test_a_job_set_is_complete_when_all_pods_of_its_jobs_have_succeeded() -> Non
     revert, _ = decide(inputs(at(place, 5), there=ledger(place, requests={TRAIN: known}))).changes
     assert isinstance(revert, Revert)
     assert revert.phase is Phase.SUCCEEDED
+
+
+def complete(place: Placement, objects: int, pods: int = 0) -> ClusterObservation:
+    """Observe objects of a placement whose status says that they are complete."""
+    said = SucceededPods(pods=pods, at=NOW - MINUTE, objects=objects)
+    return free(place.cluster, 8, succeeded={place.name: said})
+
+
+def train_job(name: str = "web") -> Json:
+    made = SAMPLES["TrainJob"][0]
+    return {**made, "metadata": {**made["metadata"], "name": name}}
+
+
+@pytest.mark.parametrize(
+    ("objects", "complete_ones", "pods", "ends"),
+    [
+        ((train_job(),), 1, 0, True),
+        ((train_job(),), 0, 4, False),
+        ((train_job(), train_job("other")), 1, 8, False),
+        ((train_job(), train_job("other")), 2, 0, True),
+        ((train_job(), job()), 1, 6, False),
+    ],
+    ids=["it says so", "pods alone, which an initializer has too", "one of two", "both", "beside a Job"],
+)
+def test_a_train_job_is_complete_when_its_status_says_so(
+    objects: tuple[Json, ...], complete_ones: int, pods: int, ends: bool
+) -> None:
+    place, known = asked(), record(request(spec=manifests(*objects)), began_at=BEGAN)
+    made = decide(inputs(complete(place, complete_ones, pods), there=ledger(place, requests={TRAIN: known})))
+    reverts = [change for change in made.changes if isinstance(change, Revert)]
+    assert [revert.detail for revert in reverts] == ["its run was complete at 2026-11-20T10:04:00Z"] * ends

@@ -94,7 +94,7 @@ class FollowedCluster:
         self._pace = pace
         self._changed = changed
         self._lock = Lock()
-        self._state = ClusterState(target.refs, target.marks, target.kinds, target.sources)
+        self._state = ClusterState(target.refs, target.marks, target.kinds, target.sources, target.unlabelled)
         self.unreadable = UnreadableObjects()
         self._streams: dict[Watched, Stream] = {}
         self._tasks: dict[Watched, asyncio.Task[None]] = {}
@@ -110,7 +110,7 @@ class FollowedCluster:
         self._engine: FollowedObjects | None = None
         self._report_objects: ReportObjects | None = None
         self._companions = FollowedCompanions(server, clock=clock, pace=pace, changed=self._note)
-        self._run(needed_resources(target.refs, target.kinds))
+        self._run(needed_resources(target.refs, target.kinds) | self._state.customs)
         self._companions.begin(companions_of(target.sources))
         self._watch_engine()
 
@@ -127,7 +127,7 @@ class FollowedCluster:
 
     async def _recount(self, target: ClusterTarget) -> None:
         with self._lock:
-            anew = self._state.follow(target.refs, target.marks, target.kinds, target.sources)
+            anew = self._state.follow(target.refs, target.marks, target.kinds, target.sources, target.unlabelled)
             self._dirty = True
             resources = needed_resources(target.refs, target.kinds) | self._state.customs
         gone = {task for task in self._tasks if task not in resources or task in anew}

@@ -11,7 +11,12 @@ from reconciler.core.engines import ENGINES
 from reconciler.core.engines.logins import LoginSource
 from reconciler.core.engines.reports import ReportSource
 from reconciler.core.fleet.objects import first_names
-from reconciler.core.fleet.watched_workloads import followed_applications, live_sources, watched_workloads
+from reconciler.core.fleet.watched_workloads import (
+    followed_applications,
+    live_sources,
+    unlabelled_kinds,
+    watched_workloads,
+)
 from reconciler.core.observe.kubernetes.ownership import BUILT_IN_MARKS, Marks, marks_by_label
 from reconciler.core.workloads.builtin_kinds import NO_KINDS, Kinds
 from reconciler.errors import Problem
@@ -99,6 +104,8 @@ class ClusterTarget:
     """The labels that assign pods to workloads."""
     kinds: Kinds = field(default_factory=lambda: NO_KINDS)
     """The workload kinds that the fleet repository declares."""
+    unlabelled: frozenset[WorkloadRef] = frozenset()
+    """The kinds, as references without a name, whose objects name the placement in place of their pods."""
     engine: EngineName
     reports: ReportSource | None = None
     """The engine's objects that report on placements; None where it keeps none in the cluster."""
@@ -154,6 +161,7 @@ def watch_targets(desired: Desired, contexts: frozenset[str], *, has_kubeconfig:
             sources=live_sources(desired, name),
             marks=marks,
             kinds=desired.kinds,
+            unlabelled=unlabelled_kinds(desired, name),
             engine=cluster.engine,
             reports=ENGINES[cluster.engine].cluster_reports(desired.fleet, name),
             control=with_logins if connection.argocd else None,

@@ -1,13 +1,15 @@
-"""Workloads whose replicas are counted, by the primary cluster in which their objects are."""
+"""Objects that clusters are watched for beside nodes and pods: those of workloads that burst, and of placements."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
+from reconciler.core.workloads.builtin_kinds import Kinds, kind_of, kinds_named
 from reconciler.model.ids import ClusterName
+from reconciler.model.kubernetes.workload_kind import WorkloadKind
 from reconciler.model.manifest_source import ArgoCDSource, WorkloadSource
-from reconciler.model.policy import Desired
-from reconciler.model.workload import WorkloadRef
+from reconciler.model.policy import Desired, Workspace
+from reconciler.model.workload import WorkloadRef, WorkloadTemplate
 
 
 def watched_workloads(desired: Desired) -> Mapping[ClusterName, frozenset[WorkloadRef]]:
@@ -18,6 +20,33 @@ def watched_workloads(desired: Desired) -> Mapping[ClusterName, frozenset[Worklo
         if ref is not None:
             refs.setdefault(desired.workspaces[workload.workspace].primary, set()).add(ref)
     return {cluster: frozenset(named) for cluster, named in refs.items()}
+
+
+def unlabelled_kinds(desired: Desired, cluster: ClusterName) -> frozenset[WorkloadRef]:
+    """Return the kinds of placements that may be on a cluster, of which an object alone names its placement.
+
+    Each is a reference without a name.
+    """
+    return frozenset(
+        WorkloadRef(namespace="", name="", kind=kind.kind, group=kind.group)
+        for workload, template in desired.templates.items()
+        if _may_go(desired.workspaces[workload.workspace], cluster)
+        for kind in _kinds_deployed(template, desired.kinds)
+        if kind.leaves_pods_unlabelled
+    )
+
+
+def _may_go(workspace: Workspace, cluster: ClusterName) -> bool:
+    return cluster in workspace.clusters or (workspace.requests_on_primary and cluster == workspace.primary)
+
+
+def _kinds_deployed(template: WorkloadTemplate, kinds: Kinds) -> Iterator[WorkloadKind]:
+    """List the kinds of the objects of a template, also of one that is made from a live object or a chart."""
+    made = (kind_of(resource.manifest, kinds) for resource in template.spec.manifests)
+    yield from (kind for kind in made if kind is not None)
+    if template.ref is not None:
+        named = kinds_named(template.ref.kind, kinds)
+        yield from (kind for kind in named if template.ref.group in ("", kind.group))
 
 
 def live_sources(desired: Desired, cluster: ClusterName) -> frozenset[WorkloadSource]:

@@ -6,7 +6,12 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 from reconciler.core.engines import ENGINES
-from reconciler.core.fleet.watched_workloads import followed_applications, live_sources, watched_workloads
+from reconciler.core.fleet.watched_workloads import (
+    followed_applications,
+    live_sources,
+    unlabelled_kinds,
+    watched_workloads,
+)
 from reconciler.core.observe.kubernetes.companions import companions_of
 from reconciler.core.observe.kubernetes.resources import (
     COMPANION_RESOURCES,
@@ -14,6 +19,7 @@ from reconciler.core.observe.kubernetes.resources import (
     SIGNALS,
     Resource,
     Watched,
+    custom_resources,
     needed_resources,
     rights,
 )
@@ -51,7 +57,8 @@ def watch_rights(desired: Desired, server: AskedServer) -> Iterator[NeededRights
     """List what the daemon watches at a cluster or a control plane of the fleet as it stands."""
     if server.cluster is not None:
         refs = watched_workloads(desired).get(server.cluster, ())
-        yield from _by_file(needed_resources(refs, desired.kinds))
+        placed = custom_resources(unlabelled_kinds(desired, server.cluster), desired.kinds)
+        yield from _by_file(needed_resources(refs, desired.kinds) | placed)
         yield from _companion_rights(desired, server.cluster)
         reports = ENGINES[desired.clusters[server.cluster].engine].cluster_reports(desired.fleet, server.cluster)
         if reports is not None:
@@ -81,7 +88,8 @@ def granted_rights(desired: Desired, server: AskedServer) -> Iterator[NeededRigh
         refs = watched_workloads(desired).get(server.cluster, frozenset())
         # A chart does not say of which kind its workload is: the pods tell that later, and then it is watched.
         every = _EVERY_KIND if any(not ref.kind for ref in refs) else frozenset()
-        yield from _by_file(needed_resources(refs | every, desired.kinds) | _OF_PRIMARIES)
+        placed = custom_resources(unlabelled_kinds(desired, server.cluster), desired.kinds)
+        yield from _by_file(needed_resources(refs | every, desired.kinds) | placed | _OF_PRIMARIES)
     yield from (
         each
         for each in watch_rights(desired, server)

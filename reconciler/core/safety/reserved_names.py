@@ -3,7 +3,7 @@
 By the label of a placement its pods are counted and its health is told, by that of a step a command's Job is known from
 a workload, and by annotations engines keep or charge objects. An object that sets them itself would be counted for
 another placement, or for none. The one that may stand is the label of its own placement, as in the templates of kinds
-whose pods are not labelled by `engines.objects` (docs/reference/kinds.md, "The pods of a TrainJob").
+whose pods are not labelled by `engines.objects`.
 """
 
 from __future__ import annotations

@@ -204,6 +204,7 @@ def training() -> Iterator[WorkloadKind]:
         together=Group(called="job"),
         suspended=SUSPEND,
         once=True,
+        complete="Complete",
         references=((path("spec.runtimeRef.name"), Category.RUNTIMES),),
         marks=(_JOBSET,),  # it makes a JobSet of its own name
         checked="Kubeflow Trainer 8c0f505 (2026-08-21)",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from reconciler.core.workloads.api_kinds import group_kind
 from reconciler.core.workloads.builtin_kinds import Kinds, kind_of, kinds_named
@@ -44,17 +44,31 @@ def may_succeed(spec: DeploySpec, ref: WorkloadRef | None, kinds: Kinds) -> bool
     return all(kind.once for kind in made)
 
 
+def complete_objects(spec: DeploySpec, kinds: Kinds) -> int | None:
+    """Count the objects that have to say that their run is complete; None where anything else deployed makes pods."""
+    if spec.helm or spec.commands:
+        return None
+    made = [kind for _, kind in _with_pods(spec, kinds)]
+    return len(made) if made and all(kind is not None and kind.once and kind.complete for kind in made) else None
+
+
 def completions(spec: DeploySpec, replicas: int, kinds: Kinds) -> int | None:
     """Count the pods that have to succeed until all that is deployed is complete; None where pods do not tell."""
     if spec.helm or spec.commands:
         return None
     counts = [
-        None if kind is None else _completions(resource.manifest, kind, replicas)
-        for resource in spec.manifests
-        if (kind := kind_of(resource.manifest, kinds)) is not None or not makes_no_pods(group_kind(resource.manifest))
+        None if kind is None else _completions(manifest, kind, replicas) for manifest, kind in _with_pods(spec, kinds)
     ]
     stated = [number for number in counts if number is not None]
     return sum(stated) if stated and len(stated) == len(counts) else None
+
+
+def _with_pods(spec: DeploySpec, kinds: Kinds) -> Iterator[tuple[Mapping[str, Json], WorkloadKind | None]]:
+    """List the objects that may make pods, with their kind; None for an unknown one."""
+    for resource in spec.manifests:
+        kind = kind_of(resource.manifest, kinds)
+        if kind is not None or not makes_no_pods(group_kind(resource.manifest)):
+            yield resource.manifest, kind
 
 
 def _completions(manifest: Mapping[str, Json], kind: WorkloadKind, replicas: int) -> int | None:

@@ -150,6 +150,8 @@ class WorkloadKind:
     """The field of an item with the number of jobs of so many pods; empty where there is one."""
     complete_early: tuple[tuple[Path, str], ...] = ()
     """Fields, each with the value that requires all jobs: any other lets a run be over before all pods succeed."""
+    complete: str = ""
+    """The condition of an object's status that says that its run is complete; empty where its pods tell, or nothing."""
     ordinals: bool = False
     """Whether the pods are numbered."""
     one_by_one: bool = False
@@ -169,3 +171,8 @@ class WorkloadKind:
     def name(self) -> str:
         """The key, ``group/Kind``."""
         return f"{self.group}/{self.kind}"
+
+    @property
+    def leaves_pods_unlabelled(self) -> bool:
+        """Whether some pods get no label of their placement: their `marks` name the object, which has the label."""
+        return bool(self.marks) and not (self.templates and all(template.labels for template in self.templates))

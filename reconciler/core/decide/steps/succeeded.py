@@ -9,7 +9,7 @@ from reconciler.core.decide.state.working_plan import WorkingPlan
 from reconciler.core.decide.steps.close_requests import follow_end
 from reconciler.core.decide.steps.end import make_revert
 from reconciler.core.ledger import lifecycle
-from reconciler.core.workloads.single_run import completions, may_succeed
+from reconciler.core.workloads.single_run import complete_objects, completions, may_succeed
 from reconciler.model.capacity import SucceededPods
 from reconciler.model.placement import Placement
 from reconciler.model.plan import EndReason
@@ -33,7 +33,8 @@ def end_succeeded(inputs: PassInput, working_plan: WorkingPlan) -> None:
 def _end_succeeded(inputs: PassInput, working_plan: WorkingPlan, placement: Placement, finished: SucceededPods) -> None:
     if finished.at < placement.changed_at or not _is_complete(inputs, placement, finished):
         return
-    what = "its run" if finished.pods is None else f"the last of its {count(finished.pods, 'pod')}"
+    by_pods = finished.pods is not None and not finished.objects
+    what = f"the last of its {count(finished.pods or 0, 'pod')}" if by_pods else "its run"
     detail = f"{what} was complete at {format_time(finished.at)}"
     held = lifecycle.succeeded_hold(placement, inputs.now)
     working_plan.change(make_revert(inputs, placement, EndReason.SUCCEEDED, detail, restraint=held))
@@ -42,9 +43,9 @@ def _end_succeeded(inputs: PassInput, working_plan: WorkingPlan, placement: Plac
 
 
 def _is_complete(inputs: PassInput, placement: Placement, finished: SucceededPods) -> bool:
-    """Tell whether a placement is complete: by the observation, or since enough of its pods have succeeded.
+    """Tell whether a placement is complete: by the observation, by its objects, or since enough pods have succeeded.
 
-    Pods are counted against the template that they were made of. What serves is never complete.
+    Objects and pods are counted against the template that they were made of. What serves is never complete.
     """
     template, kinds = inputs.desired.templates.get(placement.workload), inputs.desired.kinds
     if template is None or not may_succeed(template.spec, template.ref, kinds):
@@ -53,5 +54,8 @@ def _is_complete(inputs: PassInput, placement: Placement, finished: SucceededPod
         return True
     if placement.template_version != lifecycle.file_version(template):
         return False
+    objects = complete_objects(template.spec, kinds)
+    if objects is not None:
+        return finished.objects >= objects
     needed = completions(template.spec, placement.replicas, kinds)
     return needed is not None and finished.pods >= needed

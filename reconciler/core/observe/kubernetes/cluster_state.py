@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from datetime import datetime
 from functools import partial
@@ -16,6 +16,7 @@ from reconciler.core.observe.kubernetes.live_objects import LiveObjects
 from reconciler.core.observe.kubernetes.members import Controllers, FollowedWorkloads, PodSums
 from reconciler.core.observe.kubernetes.node_devices import NodeDevices
 from reconciler.core.observe.kubernetes.ownership import BUILT_IN_MARKS, Marks
+from reconciler.core.observe.kubernetes.placed_objects import PlacedObjects
 from reconciler.core.observe.kubernetes.record_store import RecordStore
 from reconciler.core.observe.kubernetes.replica_asks import AskRecord, by_owner
 from reconciler.core.observe.kubernetes.resource_slices import read_slice
@@ -31,7 +32,7 @@ from reconciler.core.observe.kubernetes.resources import (
 )
 from reconciler.core.observe.kubernetes.workloads import Members, observe_workloads, other_objects
 from reconciler.core.pods.resource_claims import read_claim, read_class, read_template
-from reconciler.core.workloads.builtin_kinds import NO_KINDS, Kinds
+from reconciler.core.workloads.builtin_kinds import BUILT_IN, NO_KINDS, Kinds
 from reconciler.core.workloads.runtime_defaults import by_namespace, read_limit_range, read_runtime_class
 from reconciler.core.workloads.watch import ChangeEffect, ResourcePart, namespace_of_key
 from reconciler.model.capacity import ClusterObservation, DeviceStock
@@ -52,10 +53,13 @@ class ClusterState:
         marks: Marks = BUILT_IN_MARKS,
         kinds: Kinds = NO_KINDS,
         sources: AbstractSet[WorkloadSource] = frozenset(),
+        unlabelled: AbstractSet[WorkloadRef] = frozenset(),
     ) -> None:
         self._live = LiveObjects(sources)
-        self._followed = FollowedWorkloads(refs, marks)
+        self._followed = FollowedWorkloads(refs, marks, _owning(custom_resources(unlabelled, kinds)))
         self._kinds = kinds
+        self._unlabelled = frozenset(unlabelled)
+        self._placed: dict[CustomResource, PlacedObjects] = {}
         self._specs: dict[CustomResource, RecordStore[CustomWorkloadRecord]] = {}
         self._room = NodeTracker()
         self._pods = PodSums(self._followed, self._room)
@@ -84,6 +88,7 @@ class ClusterState:
             Resource.TEMPLATES: self._templates,
         }
         self._follow_specs()
+        self._follow_placed()
         self._stocks = NodeDevices()
         self._in_stock: tuple[object, Mapping[str, tuple[DeviceStock, ...]]] = (None, {})
 
@@ -93,11 +98,13 @@ class ClusterState:
         marks: Marks = BUILT_IN_MARKS,
         kinds: Kinds = NO_KINDS,
         sources: AbstractSet[WorkloadSource] = frozenset(),
+        unlabelled: AbstractSet[WorkloadRef] = frozenset(),
     ) -> AbstractSet[Watched]:
         """Follow these workloads and objects from now on; return the resources that have to be listed again.
 
         Objects in other namespaces were skipped so far, and pods and templates were read by other marks. `kinds` are
-        those that the fleet repository declares: objects were read by others.
+        those that the fleet repository declares: objects were read by others. `unlabelled` are kinds, as references
+        without a name, whose objects have the label of their placement and leave their pods without it.
         """
         namespaces = {ref.namespace for ref in refs}
         missing = bool(namespaces - self._followed.namespaces)
@@ -105,14 +112,17 @@ class ClusterState:
         if marks != self._followed.marks:
             anew |= {Resource.PODS, *CONTROLLERS}
         if kinds != self._kinds:
-            anew |= self._specs.keys()
-        self._followed.follow(refs, marks)
+            anew |= self._specs.keys() | self._placed.keys()
+        if unlabelled != self._unlabelled:
+            anew |= {Resource.PODS}
+        self._followed.follow(refs, marks, _owning(custom_resources(unlabelled, kinds)))
         for records in (self._pods.pods, self._controllers):
             for record in records.values():
                 self._followed.meet(record.owners)
         self._followed.meet(by_owner(self._asks.values()))
-        self._kinds = kinds
+        self._kinds, self._unlabelled = kinds, frozenset(unlabelled)
         self._follow_specs()
+        anew |= self._follow_placed()
         for resource in self._parts.keys() - CAPACITY:
             part = self._parts[resource]
             for key in filter(self._elsewhere, set(part.keys())):
@@ -129,10 +139,23 @@ class ClusterState:
             self._specs[new] = RecordStore(partial(self._read_spec, new), ChangeEffect.DEMAND, self._followed)
             self._parts[new] = self._specs[new]
 
+    def _follow_placed(self) -> AbstractSet[CustomResource]:
+        """Keep a part for each kind that leaves its pods unlabelled, and none for others; return those that are new."""
+        wanted = custom_resources(self._unlabelled, self._kinds)
+        for gone in self._placed.keys() - wanted:
+            for key in set(self._placed[gone].keys()):
+                self._placed[gone].remove(key)
+            del self._placed[gone]
+        new = wanted - self._placed.keys()
+        for resource in new:
+            kind = self._kinds.get(resource.name) or BUILT_IN[resource.name]
+            self._placed[resource] = PlacedObjects(resource, kind.complete, self._pods.place)
+        return new
+
     @property
     def customs(self) -> AbstractSet[CustomResource]:
-        """The kinds whose objects are followed: those that are named, and those whose pods are met."""
-        return frozenset(self._specs)
+        """The followed kinds of objects: those that are named, that leave pods unlabelled, or whose pods are met."""
+        return frozenset(self._specs) | self._placed.keys()
 
     def _meet(self, record: AskRecord) -> None:
         self._followed.meet((record.owner,))
@@ -145,8 +168,7 @@ class ClusterState:
 
         `api_version` is the one in which it is served: items of a list do not say it themselves.
         """
-        part = self._parts.get(resource)
-        effect = part.apply(raw) if part is not None else ChangeEffect.NOTHING
+        effect = max((part.apply(raw) for part in self._parts_of(resource)), default=ChangeEffect.NOTHING)
         effect = max(effect, self._live.apply(resource, raw, api_version))
         if len(self._followed.met) > self._met:
             self._follow_specs()
@@ -154,14 +176,12 @@ class ClusterState:
 
     def remove(self, resource: Watched, key: str) -> ChangeEffect:
         """Apply the deletion of an object."""
-        part = self._parts.get(resource)
-        return max(part.remove(key) if part is not None else ChangeEffect.NOTHING, self._live.remove(resource, key))
+        effects = [part.remove(key) for part in self._parts_of(resource)]
+        return max([*effects, self._live.remove(resource, key)])
 
     def retain(self, resource: Watched, keys: AbstractSet[str]) -> ChangeEffect:
         """Drop all objects of a resource but these: a list is complete."""
-        part = self._parts.get(resource)
-        gone = (set(part.keys()) if part is not None else set[str]()) | self._live.keys(resource)
-        gone -= keys
+        gone = self._live.keys(resource).union(*(part.keys() for part in self._parts_of(resource))) - keys
         return max((self.remove(resource, key) for key in gone), default=ChangeEffect.NOTHING)
 
     def observation(
@@ -205,6 +225,13 @@ class ClusterState:
             limit_ranges=None if Resource.LIMIT_RANGES in unknown else by_namespace(self._limit_ranges.records.items()),
         )
 
+    def _parts_of(self, resource: Watched) -> Iterator[ResourcePart]:
+        part = self._parts.get(resource)
+        if part is not None:
+            yield part
+        if isinstance(resource, CustomResource) and resource in self._placed:
+            yield self._placed[resource]
+
     def _devices(self) -> Mapping[str, tuple[DeviceStock, ...]]:
         """Return the device stock of nodes, summed up again after a change."""
         versions = (self._slices.version, self._claims.version, self._room.version)
@@ -215,3 +242,8 @@ class ClusterState:
 
     def _elsewhere(self, key: str) -> bool:
         return namespace_of_key(key) not in self._followed.namespaces
+
+
+def _owning(resources: Iterable[CustomResource]) -> frozenset[tuple[str, str]]:
+    """Return the kind and group of the objects of each resource as an `Owner`."""
+    return frozenset(resource.owning for resource in resources)

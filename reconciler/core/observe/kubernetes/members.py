@@ -9,12 +9,14 @@ from dataclasses import replace
 
 from reconciler.core.observe.kubernetes.controllers import ControllerRecord, read_controller
 from reconciler.core.observe.kubernetes.free_nodes import NodeTracker
-from reconciler.core.observe.kubernetes.ownership import BUILT_IN_MARKS, Marks
+from reconciler.core.observe.kubernetes.ownership import BUILT_IN_MARKS, Marks, labelled_owners
+from reconciler.core.observe.kubernetes.placed_objects import PlacedRecord
 from reconciler.core.observe.kubernetes.placement_pods import PlacementPods
 from reconciler.core.observe.kubernetes.pods import PodRecord, read_pod, read_success
 from reconciler.core.observe.kubernetes.resources import Owner, Resource
 from reconciler.core.workloads.watch import ChangeEffect, key_of, namespace_of_key
 from reconciler.model.ids import PlacementName
+from reconciler.model.placement import PLACEMENT_LABEL
 from reconciler.model.workload import Json, WorkloadRef
 
 
@@ -22,15 +24,22 @@ class FollowedWorkloads:
     """The followed workloads, and the marks by which their pods are found.
 
     The parts of a cluster share one instance, so that all see a change at once. `met` are the owners of pods or asks,
-    by kind and group.
+    by kind and group. `unlabelled` are the kinds and groups of owners that have the label of a placement in place of
+    their pods.
     """
 
-    def __init__(self, refs: AbstractSet[WorkloadRef], marks: Marks = BUILT_IN_MARKS) -> None:
-        self.follow(refs, marks)
+    def __init__(
+        self,
+        refs: AbstractSet[WorkloadRef],
+        marks: Marks = BUILT_IN_MARKS,
+        unlabelled: AbstractSet[tuple[str, str]] = frozenset(),
+    ) -> None:
+        self.follow(refs, marks, unlabelled)
 
-    def follow(self, refs: AbstractSet[WorkloadRef], marks: Marks) -> None:
+    def follow(self, refs: AbstractSet[WorkloadRef], marks: Marks, unlabelled: AbstractSet[tuple[str, str]]) -> None:
         """Follow these from now on, without any met."""
         self.refs = frozenset(refs)
+        self.unlabelled = frozenset(unlabelled)
         self.namespaces = {ref.namespace for ref in refs}
         self.marks = marks
         self.met: set[WorkloadRef] = set()
@@ -45,6 +54,40 @@ class FollowedWorkloads:
                 self.met.add(owner.ref)
 
 
+class UnlabelledPods:
+    """The pods whose owner may have the label of a placement in their place, as the API server has them.
+
+    They are read again once the owner is known: what is kept of a pod depends on its placement.
+    """
+
+    def __init__(self) -> None:
+        self._owners: dict[str, tuple[Owner, ...]] = {}
+        self._raw: dict[Owner, dict[str, Json]] = {}
+
+    def put(self, key: str, raw: Json, owners: tuple[Owner, ...]) -> None:
+        """Keep a pod for its owners, or drop it where it has none."""
+        for owner in self._owners.pop(key, ()):
+            del self._raw[owner][key]
+            if not self._raw[owner]:
+                del self._raw[owner]
+        if owners:
+            self._owners[key] = owners
+        for owner in owners:
+            self._raw.setdefault(owner, {})[key] = raw
+
+    def keys(self) -> AbstractSet[str]:
+        """Return the keys of the pods."""
+        return self._owners.keys()
+
+    def owners(self, key: str) -> tuple[Owner, ...]:
+        """Return the owners of a pod that may have its label."""
+        return self._owners.get(key, ())
+
+    def of(self, owner: Owner) -> tuple[tuple[str, Json], ...]:
+        """List the pods of an owner by key."""
+        return tuple(self._raw.get(owner, {}).items())
+
+
 class PodSums:
     """The part of pods (a `watch.ResourcePart`): by owner, by placement, and on their nodes. About 400 bytes a pod."""
 
@@ -55,6 +98,8 @@ class PodSums:
         self._by_owner: dict[Owner, set[str]] = {}
         self._ours = PlacementPods()
         self._claiming: set[str] = set()
+        self._placed: dict[Owner, PlacedRecord] = {}
+        self._unlabelled = UnlabelledPods()
 
     @property
     def pods(self) -> Mapping[str, PodRecord]:
@@ -88,17 +133,47 @@ class PodSums:
     def apply(self, raw: Json) -> ChangeEffect:
         """Apply a pod."""
         key = key_of(raw)
-        effect = self._put(key, read_pod(raw, self._followed.marks))
-        return ChangeEffect.DEMAND if self._ours.succeed(key, read_success(raw)) else effect
+        self._unlabelled.put(key, raw, self._owners_with_label(raw["metadata"]))
+        return self._read(key, raw)
 
     def remove(self, key: str) -> ChangeEffect:
         """Apply the deletion of a pod."""
+        self._unlabelled.put(key, {}, ())
         effect = self._put(key, None)
         return ChangeEffect.DEMAND if self._ours.succeed(key, None) else effect
 
     def keys(self) -> AbstractSet[str]:
         """Return the keys of the pods that have not finished, and of those of placements that have succeeded."""
-        return self._pods.keys() | self._ours.succeeded.keys()
+        return self._pods.keys() | self._ours.succeeded.keys() | self._unlabelled.keys()
+
+    def place(self, owner: Owner, record: PlacedRecord | None) -> None:
+        """Count the pods of an object without a label of their own for its placement, or for none any more."""
+        before = self._placed.pop(owner, None)
+        if record is not None:
+            self._placed[owner] = record
+        complete_at = record.complete_at if record is not None else None
+        self._ours.complete(owner, (record.placement, complete_at) if record is not None and complete_at else None)
+        if before is None or record is None or before.placement != record.placement:
+            for key, raw in self._unlabelled.of(owner):
+                self._read(key, raw)
+
+    def _owners_with_label(self, metadata: Json) -> tuple[Owner, ...]:
+        """Return the owners that may have the label of a placement in place of a pod with these metadata."""
+        if not self._followed.unlabelled or PLACEMENT_LABEL in (metadata.get("labels") or {}):
+            return ()
+        owners = labelled_owners(metadata, metadata.get("namespace", ""), self._followed.marks)
+        return tuple(owner for owner in owners if (owner.kind, owner.group) in self._followed.unlabelled)
+
+    def _read(self, key: str, raw: Json) -> ChangeEffect:
+        """Read a pod, with the label of its owner if it has none itself."""
+        for owner in self._unlabelled.owners(key):
+            if owner in self._placed:
+                metadata = raw["metadata"]
+                labels = {**(metadata.get("labels") or {}), PLACEMENT_LABEL: self._placed[owner].placement}
+                raw = {**raw, "metadata": {**metadata, "labels": labels}}
+                break
+        effect = self._put(key, read_pod(raw, self._followed.marks))
+        return ChangeEffect.DEMAND if self._ours.succeed(key, read_success(raw)) else effect
 
     def _put(self, key: str, record: PodRecord | None) -> ChangeEffect:
         before = self._pods.get(key)

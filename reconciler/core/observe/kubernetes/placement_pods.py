@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from reconciler.core.observe.kubernetes.pods import PodRecord
+from reconciler.core.observe.kubernetes.resources import Owner
 from reconciler.model.capacity import GpuPod, NonGpuPods, PendingPods, SucceededPods
 from reconciler.model.ids import PlacementName
 from reconciler.model.units import ONE
@@ -33,6 +34,7 @@ class PlacementPods:
     def __init__(self) -> None:
         self._pods: dict[PlacementName, dict[str, PodRecord]] = {}
         self._succeeded: dict[str, tuple[PlacementName, datetime]] = {}
+        self._complete: dict[Owner, tuple[PlacementName, datetime]] = {}
         self._progress: PlacementProgress | None = None
 
     @property
@@ -50,6 +52,14 @@ class PlacementPods:
         else:
             self._succeeded[key] = success
         return True
+
+    def complete(self, owner: Owner, complete: tuple[PlacementName, datetime] | None) -> None:
+        """Keep that an object's status says since when its run is complete, or that it does not."""
+        self._progress = None
+        if complete is None:
+            self._complete.pop(owner, None)
+        else:
+            self._complete[owner] = complete
 
     def count(self, key: str, pod: PodRecord, sign: int) -> None:
         """Add a pod, or remove it."""
@@ -69,12 +79,22 @@ class PlacementPods:
         return self._progress
 
     def _succeeded_placements(self) -> Mapping[PlacementName, SucceededPods]:
-        """Sum up the placements whose pods have all finished."""
+        """Sum up the placements whose pods have all finished, and those with complete objects."""
         ends: dict[PlacementName, list[datetime]] = {}
         for placement, end in self._succeeded.values():
             if placement not in self._pods:
                 ends.setdefault(placement, []).append(end)
-        return {name: SucceededPods(pods=len(moments), at=max(moments)) for name, moments in sorted(ends.items())}
+        complete: dict[PlacementName, list[datetime]] = {}
+        for placement, end in self._complete.values():
+            complete.setdefault(placement, []).append(end)
+        return {
+            name: SucceededPods(
+                pods=len(ends.get(name, ())),
+                at=max(complete.get(name) or ends[name]),
+                objects=len(complete.get(name, ())),
+            )
+            for name in sorted({*ends, *complete})
+        }
 
 
 def _summed_up(placements: Mapping[PlacementName, Mapping[str, PodRecord]]) -> PlacementProgress:

@@ -1,0 +1,84 @@
+"""Objects of placements whose pods get no label: the object has the label, and its pods name the object.
+
+Kubeflow Trainer hands no label of a TrainJob on to pods (`labels` of a TrainJob's spec go to its JobSet alone:
+pkg/runtime/framework/plugins/jobset of github.com/kubeflow/trainer v2.0.0).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from datetime import datetime
+
+from reconciler.core.observe.kubernetes.pods import read_time
+from reconciler.core.observe.kubernetes.resources import CustomResource, Owner
+from reconciler.core.workloads.watch import ChangeEffect, key_of
+from reconciler.model.ids import PlacementName
+from reconciler.model.placement import PLACEMENT_LABEL
+from reconciler.model.workload import Json
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlacedRecord:
+    """The placement of an object, and when its run was complete by its own status; None while that is not said."""
+
+    placement: PlacementName
+    complete_at: datetime | None = None
+
+
+def read_placed(raw: Json, complete: str) -> PlacedRecord | None:
+    """Read an object by its label and its condition of the type `complete`; None for one of no placement."""
+    metadata = raw["metadata"]
+    placement = (metadata.get("labels") or {}).get(PLACEMENT_LABEL)
+    if not placement:
+        return None
+    ends = [
+        read_time(end)
+        for condition in (raw.get("status") or {}).get("conditions") or ()
+        if complete and condition.get("type") == complete and condition.get("status") == "True"
+        if (end := condition.get("lastTransitionTime") or metadata.get("creationTimestamp"))
+    ]
+    return PlacedRecord(placement=PlacementName(placement), complete_at=max(ends, default=None))
+
+
+class PlacedObjects:
+    """The part of one kind of these objects (a `watch.ResourcePart`), in all namespaces.
+
+    `changed` is called with each object whose record changes.
+    """
+
+    def __init__(
+        self,
+        resource: CustomResource,
+        complete: str,
+        changed: Callable[[Owner, PlacedRecord | None], None],
+    ) -> None:
+        self._resource = resource
+        self._complete = complete
+        self._changed = changed
+        self._records: dict[str, PlacedRecord] = {}
+
+    def apply(self, raw: Json) -> ChangeEffect:
+        """Apply an object."""
+        return self._put(key_of(raw), read_placed(raw, self._complete))
+
+    def remove(self, key: str) -> ChangeEffect:
+        """Apply the deletion of an object."""
+        return self._put(key, None)
+
+    def keys(self) -> AbstractSet[str]:
+        """Return the keys of the objects of placements."""
+        return self._records.keys()
+
+    def _put(self, key: str, record: PlacedRecord | None) -> ChangeEffect:
+        if self._records.get(key) == record:
+            return ChangeEffect.NOTHING
+        if record is None:
+            del self._records[key]
+        else:
+            self._records[key] = record
+        kind, group = self._resource.owning
+        namespace, _, name = key.partition("/")
+        self._changed(Owner(kind, namespace, name, group), record)
+        return ChangeEffect.DEMAND

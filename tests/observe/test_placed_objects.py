@@ -1,0 +1,134 @@
+"""Pods without the label of their placement count for it, where their object has the label: those of a TrainJob."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import pytest
+
+from reconciler.core.observe.kubernetes.cluster_state import ClusterState
+from reconciler.core.observe.kubernetes.ownership import BUILT_IN_MARKS
+from reconciler.core.observe.kubernetes.resources import CustomResource, Resource, custom_resources
+from reconciler.core.workloads.builtin_kinds import BUILT_IN
+from reconciler.core.workloads.watch import ChangeEffect
+from reconciler.model.capacity import ClusterObservation, GpuPod, SucceededPods
+from reconciler.model.ids import ClusterName
+from reconciler.model.kubernetes.workload_kind import Mark, PodTemplate, WorkloadKind, path
+from reconciler.model.workload import Json, WorkloadRef
+from tests.builders.kube_objects import NO_GPU, pod
+
+AT = datetime(2026, 11, 20, 10, 5, tzinfo=UTC)
+LABEL = "overspill.dev/placement"
+TRAIN_JOBS = WorkloadRef(namespace="", name="", kind="TrainJob", group="trainer.kubeflow.org")
+(RESOURCE,) = custom_resources({TRAIN_JOBS})
+PODS = {"jobset.sigs.k8s.io/jobset-name": "llm"}
+END = "2026-11-20T10:04:00Z"
+UNLABELLED = {"TrainJob"}
+"""Kinds whose controllers hand on no label that an object of theirs can have."""
+
+
+def train_job(placement: str = "llm-1", *, complete: str = "", name: str = "llm", namespace: str = "demo") -> Json:
+    labels = {LABEL: placement} if placement else {}
+    condition = {"type": "Complete", "status": complete, "lastTransitionTime": END}
+    status = {"conditions": [{"type": "Suspended", "status": "False"}, *([condition] if complete else [])]}
+    return {"metadata": {"name": name, "namespace": namespace, "labels": labels}, "spec": {}, "status": status}
+
+
+def worker(name: str = "a", on: str = "gpu-1", **fields: object) -> Json:
+    return pod(name, on, owner=("Job", "llm-node-0"), **{"labels": PODS, **fields})
+
+
+def watching(*raws: tuple[Resource | CustomResource, Json]) -> ClusterState:
+    made = ClusterState(unlabelled={TRAIN_JOBS})
+    for resource, raw in raws:
+        made.apply(resource, raw)
+    return made
+
+
+def seen(made: ClusterState) -> ClusterObservation:
+    return made.observation(ClusterName("worker-2"), AT)
+
+
+def test_these_kinds_leave_their_pods_unlabelled() -> None:
+    assert {kind.kind for kind in BUILT_IN.values() if kind.leaves_pods_unlabelled} == UNLABELLED
+
+
+def test_a_declared_kind_without_templates_leaves_its_pods_unlabelled_where_they_name_their_object() -> None:
+    by_name = WorkloadKind(group="example.com", kind="GameServerSet", marks=(Mark(label="example.com/set"),))
+    assert by_name.leaves_pods_unlabelled
+    assert not replace(by_name, marks=()).leaves_pods_unlabelled
+    assert not replace(by_name, templates=(PodTemplate(labels=path("spec.labels")),)).leaves_pods_unlabelled
+
+
+@pytest.mark.parametrize("pods_first", [True, False])
+def test_pods_of_a_labelled_object_count_for_its_placement_whichever_comes_first(pods_first: bool) -> None:
+    pods = [(Resource.PODS, worker("a")), (Resource.PODS, worker("b", "", waits=NO_GPU))]
+    job = [(RESOURCE, train_job())]
+    found = seen(watching(*(pods + job if pods_first else job + pods)))
+    assert (found.bound, found.ready) == ({"llm-1": 1}, {"llm-1": 1})
+    assert found.pending_pods["llm-1"].replicas == 1
+    assert found.waiting_reasons == {"llm-1": "1 of 2 pods Unschedulable: insufficient nvidia.com/gpu"}
+    assert found.gpu_pods == {"llm-1": (GpuPod(namespace="demo", name="a", gpus=1),)}
+
+
+@pytest.mark.parametrize(
+    "job",
+    [train_job(""), train_job(name="other"), train_job(namespace="elsewhere")],
+    ids=["of no placement", "another", "in another namespace"],
+)
+def test_pods_of_other_objects_count_for_no_placement(job: Json) -> None:
+    found = seen(watching((Resource.PODS, worker()), (RESOURCE, job)))
+    assert (found.bound, found.succeeded) == ({}, {})
+
+
+def test_a_label_of_a_pod_goes_before_that_of_its_object() -> None:
+    made = watching((RESOURCE, train_job()), (Resource.PODS, worker(labels={**PODS, LABEL: "llm-2"})))
+    assert seen(made).bound == {"llm-2": 1}
+
+
+def test_pods_follow_their_object_to_another_placement_and_out_of_it() -> None:
+    made = watching((RESOURCE, train_job()), (Resource.PODS, worker()))
+    assert made.apply(RESOURCE, train_job("llm-2")) is ChangeEffect.DEMAND
+    assert seen(made).bound == {"llm-2": 1}
+    assert made.apply(RESOURCE, train_job("llm-2")) is ChangeEffect.NOTHING
+    assert made.retain(RESOURCE, set()) is ChangeEffect.DEMAND
+    assert seen(made).bound == {}
+    made.apply(RESOURCE, train_job())
+    made.remove(Resource.PODS, "demo/a")
+    assert made.apply(RESOURCE, train_job("llm-2")) is ChangeEffect.DEMAND
+    assert seen(made).bound == {}
+
+
+def test_pods_that_have_succeeded_are_told_also_where_the_object_is_seen_later() -> None:
+    done = worker(phase="Succeeded")
+    done["status"]["containerStatuses"] = [{"state": {"terminated": {"finishedAt": END}}}]
+    made = watching((Resource.PODS, done), (RESOURCE, train_job()))
+    end = datetime(2026, 11, 20, 10, 4, tzinfo=UTC)
+    assert seen(made).succeeded == {"llm-1": SucceededPods(pods=1, at=end)}
+    made.retain(Resource.PODS, set())
+    assert seen(made).succeeded == {}
+
+
+def test_an_object_says_itself_that_it_is_complete() -> None:
+    made = watching((RESOURCE, train_job(complete="False")), (Resource.PODS, worker()))
+    assert seen(made).succeeded == {}
+    assert made.apply(RESOURCE, train_job(complete="True")) is ChangeEffect.DEMAND
+    end = datetime(2026, 11, 20, 10, 4, tzinfo=UTC)
+    assert seen(made).succeeded == {"llm-1": SucceededPods(pods=0, at=end, objects=1)}
+    made.remove(RESOURCE, "demo/llm")
+    assert seen(made).succeeded == {}
+
+
+def test_nothing_but_a_fleet_with_such_a_kind_has_it_watched() -> None:
+    made = ClusterState()
+    assert made.customs == frozenset()
+    made.apply(Resource.PODS, worker())
+    assert made.follow(frozenset(), BUILT_IN_MARKS, unlabelled={TRAIN_JOBS}) == {Resource.PODS, RESOURCE}
+    assert made.customs == {RESOURCE}
+    made.apply(RESOURCE, train_job())
+    made.apply(Resource.PODS, worker())
+    assert seen(made).bound == {"llm-1": 1}
+    assert made.follow(frozenset()) == {Resource.PODS}
+    made.apply(Resource.PODS, worker())
+    assert (made.customs, seen(made).bound) == (frozenset(), {})
