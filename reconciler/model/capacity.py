@@ -264,6 +264,15 @@ class SucceededPods:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class FailedObject:
+    """An object of a placement whose status says that its run has failed."""
+
+    message: str
+    """The object and what its status says, in one line."""
+    since: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ObservedObject:
     """An object that a template is made from, without what belongs to its own cluster."""
 
@@ -316,6 +325,8 @@ class ClusterObservation:
     succeeded: Mapping[PlacementName, SucceededPods] = field(default_factory=dict)
     """Placements of which no pod is left that has not finished, and some have succeeded, or that have complete objects.
     """
+    failed: Mapping[PlacementName, FailedObject] = field(default_factory=dict)
+    """Placements with an object whose status says that its run has failed, where the object itself is watched."""
     reports: Mapping[str, EngineReport] = field(default_factory=dict)
     """Reports of engines by directory, where the observation has any."""
     device_classes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)

@@ -12,7 +12,7 @@ from reconciler.core.observe.kubernetes.ownership import BUILT_IN_MARKS
 from reconciler.core.observe.kubernetes.resources import CustomResource, Resource, custom_resources
 from reconciler.core.workloads.builtin_kinds import BUILT_IN
 from reconciler.core.workloads.watch import ChangeEffect
-from reconciler.model.capacity import ClusterObservation, GpuPod, SucceededPods
+from reconciler.model.capacity import ClusterObservation, FailedObject, GpuPod, SucceededPods
 from reconciler.model.ids import ClusterName
 from reconciler.model.kubernetes.workload_kind import Mark, PodTemplate, WorkloadKind, path
 from reconciler.model.workload import Json, WorkloadRef
@@ -118,6 +118,19 @@ def test_an_object_says_itself_that_it_is_complete() -> None:
     assert seen(made).succeeded == {"llm-1": SucceededPods(pods=0, at=end, objects=1)}
     made.remove(RESOURCE, "demo/llm")
     assert seen(made).succeeded == {}
+
+
+def test_an_object_says_itself_that_it_has_failed_in_one_line() -> None:
+    failed = train_job()
+    said = {"type": "Failed", "status": "True", "lastTransitionTime": END, "message": "jobset failed\ndue to a Job"}
+    failed["status"]["conditions"].append(said)
+    made = watching((RESOURCE, failed))
+    message = "TrainJob llm has failed: jobset failed due to a Job"
+    since = datetime(2026, 11, 20, 10, 4, tzinfo=UTC)
+    assert seen(made).failed == {"llm-1": FailedObject(message=message, since=since)}
+    assert seen(made).failed is seen(made).failed
+    made.apply(RESOURCE, train_job())
+    assert seen(made).failed == {}
 
 
 def test_nothing_but_a_fleet_with_such_a_kind_has_it_watched() -> None:

@@ -11,7 +11,7 @@ import pytest
 from reconciler.core.decide.decide import decide
 from reconciler.core.observe import rollouts
 from reconciler.core.observe.rollouts import Rollouts, RolloutSigns, stale_clusters
-from reconciler.model.capacity import ClusterObservation, NonGpuPods, Observed, PendingPods
+from reconciler.model.capacity import ClusterObservation, FailedObject, NonGpuPods, Observed, PendingPods
 from reconciler.model.ids import ClusterName, CommitId, PlacementName
 from reconciler.model.ledger import Ledger
 from reconciler.model.placement import Phase, Placement, Restraint, RestraintKind
@@ -574,3 +574,39 @@ def test_burst_that_is_resized_while_it_waits_for_nodes_goes_on_waiting() -> Non
         failure = before.ailing.get(burst.path)
         waits.append(failure and failure.waits)
     assert waits == [None, True, True]
+
+
+WORDS = "TrainJob llm has failed: jobset failed due to one or more job failures"
+
+
+def failing(burst: Placement) -> ClusterObservation:
+    """Observe an object of a placement whose status says that it has failed; its pods are gone."""
+    said = FailedObject(message=WORDS, since=NOW - MINUTE / 2)
+    return free(burst.cluster, 8, failed={burst.name: said})
+
+
+@pytest.mark.parametrize("healthy", [True, False], ids=["its engine calls it healthy", "no engine is seen"])
+def test_what_says_itself_that_it_has_failed_ends_with_its_words(healthy: bool) -> None:
+    burst = flux()
+    reports = [report(burst, EngineState.HEALTHY, "")] * healthy
+    ended, tried = after(burst, *reports, clusters=(failing(burst),)).changes
+    assert isinstance(ended, Revert)
+    assert (ended.why, ended.phase, ended.detail) == (EndReason.FAILED, Phase.FAILED, WORDS)
+    assert isinstance(tried, Place)
+    assert tried.placement.cluster == "worker-3"
+
+
+def test_what_ran_and_says_itself_that_it_has_failed_is_given_the_rollout_timeout() -> None:
+    burst = flux()
+    there, well = ledger(burst), seen(report(burst, EngineState.HEALTHY, ""))
+    before = followed(there, well, now=NOW - MINUTE)
+    now_failed = seen(*well.reports.values(), clusters=(failing(burst),))
+    assert [*stale_clusters(before, RolloutSigns.of(there, now_failed, Fleet(), NOW))] == ["worker-2"]
+    known = followed(there, now_failed, before=before)
+    assert decided(there, now_failed, known).changes == ()
+    later = NOW + 15 * MINUTE
+    again = seen(*well.reports.values(), at=later, clusters=(replace(failing(burst), observed_at=later),))
+    known = followed(there, again, before=known, now=later)
+    ended = decided(there, again, known, now=later).changes[0]
+    assert isinstance(ended, Revert)
+    assert ended.detail == f"no longer healthy for 15m: {WORDS}"

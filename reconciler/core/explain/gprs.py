@@ -225,7 +225,8 @@ def _state(inputs: PassInput, placement: Placement, ending: Revert | None, *, ne
     if seen is None:
         return state, f"{placement.cluster} has not been observed"
     # 5. The GPR waits for nodes.
-    trouble = seen.waiting_reasons.get(placement.name, "")
+    failed = seen.failed.get(placement.name)
+    trouble = failed.message if failed is not None else seen.waiting_reasons.get(placement.name, "")
     running = gang_health.describe_partial_gang(inputs, placement) or f"{bound} of {placement.replicas} have a node"
     return state, "; ".join(part for part in (running, trouble) if part)
 

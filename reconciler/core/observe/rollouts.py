@@ -80,13 +80,18 @@ class RolloutSigns:
 
     def parts(self) -> list[object]:
         """Return the sources of evidence, each the same object for as long as it has not changed."""
-        seen = self.observed.clusters
-        return [self.ledger, self.observed.reports, *(seen[name].ready for name in sorted(seen) if seen[name].ready)]
+        evidence = [each for name in sorted(self.observed.clusters) for each in (self.ready(name), self.failed(name))]
+        return [self.ledger, self.observed.reports, *evidence]
 
     def ready(self, cluster: ClusterName) -> object:
         """Return how many pods of placements are ready in a cluster, None where that is unknown."""
         observation = self.observed.clusters.get(cluster)
         return observation.ready if observation and observation.ready else None
+
+    def failed(self, cluster: ClusterName) -> object:
+        """Return what has failed in a cluster by its own status, None where nothing has."""
+        observation = self.observed.clusters.get(cluster)
+        return observation.failed if observation and observation.failed else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -205,8 +210,12 @@ def stale_clusters(before: Rollouts, signs: RolloutSigns) -> frozenset[ClusterNa
         names = {*placements.clusters(), *old_placements.clusters()}
         clusters.update(name for name in names if placements.on(name) is not old_placements.on(name))
         clusters.update(name for name, cluster in before.clusters.items() if cluster.open)
-    # 5. Pods have become ready, or are ready no longer.
-    clusters.update(name for name in signs.observed.clusters if signs.ready(name) is not old.ready(name))
+    # 5. Pods have become ready, or are ready no longer; an object has failed.
+    clusters.update(
+        name
+        for name in signs.observed.clusters
+        if signs.ready(name) is not old.ready(name) or signs.failed(name) is not old.failed(name)
+    )
     return frozenset(clusters)
 
 
@@ -288,7 +297,8 @@ class _Judge:
         sight = self.cluster in self.signs.seen
         reporting = observed.reporting.get(self.cluster)
         judged = self.before.arrived or self.before.ailing
-        if not (observed.reports or reporting or self.signs.ready(self.cluster) or judged):
+        signs = self.signs.ready(self.cluster) or self.signs.failed(self.cluster)
+        if not (observed.reports or reporting or signs or judged):
             return ClusterRollouts(leaving=leaving)  # there is no evidence, so that no placement has to be looked at
         unknown, bugs = False, list[Bug]()
         for placement in self.signs.ledger.placements.on(self.cluster).placements:
@@ -331,18 +341,22 @@ class _Judge:
             self._wait(path, placement, report)
             return False
         about = self._about(path, report)
-        # 2. The placement is healthy.
-        if report.state is EngineState.HEALTHY and about:
+        failed = self.signs.observed.clusters[self.cluster].failed.get(placement.name)
+        # 2. An object has failed, whose status the engine does not read.
+        if report.state is EngineState.HEALTHY and about and failed is not None:
+            self._ail(path, placement, EngineState.FAILED, failed.message, failed.since)
+        # 3. The placement is healthy.
+        elif report.state is EngineState.HEALTHY and about:
             self.arrived[path] = placement.digest
-        # 3. The report is about other files.
+        # 4. The report is about other files.
         elif about is False:
             self._wait(path, placement, report)
-        # 4. Its health is unknown: if it failed before, it still does.
+        # 5. Its health is unknown: if it failed before, it still does.
         elif about is None or report.state is EngineState.PENDING:
             earlier = self.before.ailing.get(path)
             if earlier is not None and earlier.digest == placement.digest:
                 self.ailing[path] = earlier
-        # 5. The placement is not healthy.
+        # 6. The placement is not healthy.
         else:
             self._ail(path, placement, report.state, report.message, report.since)
         return about
@@ -388,10 +402,13 @@ class _Judge:
     def _count(self, path: str, placement: Placement, seen: ClusterObservation) -> None:
         """Judge a placement by its pods: healthy with enough ready pods, failing with a pod that is not ready.
 
-        Fewer pods than replicas prove nothing: they may be on their way, or the template may need no more.
+        Fewer pods than replicas prove nothing: they may be on their way, or the template may need no more. An object
+        that says itself that it has failed does.
         """
-        ready = replica_count.ready_replicas(placement, seen)
-        if ready is not None and ready >= placement.replicas:
+        ready, failed = replica_count.ready_replicas(placement, seen), seen.failed.get(placement.name)
+        if failed is not None:
+            self._ail(path, placement, EngineState.FAILED, failed.message, failed.since)
+        elif ready is not None and ready >= placement.replicas:
             self.arrived[path] = placement.digest
         elif replica_count.all_pods_ready(placement, seen) is False:
             self._ail(path, placement, EngineState.PROGRESSING, f"{ready} of {placement.replicas} ready")

@@ -205,6 +205,7 @@ def training() -> Iterator[WorkloadKind]:
         suspended=SUSPEND,
         once=True,
         complete="Complete",
+        failed="Failed",
         references=((path("spec.runtimeRef.name"), Category.RUNTIMES),),
         marks=(_JOBSET,),  # it makes a JobSet of its own name
         checked="Kubeflow Trainer 8c0f505 (2026-08-21)",

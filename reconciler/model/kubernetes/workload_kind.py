@@ -152,6 +152,8 @@ class WorkloadKind:
     """Fields, each with the value that requires all jobs: any other lets a run be over before all pods succeed."""
     complete: str = ""
     """The condition of an object's status that says that its run is complete; empty where its pods tell, or nothing."""
+    failed: str = ""
+    """The condition of an object's status that says that its run has failed; empty where it has none."""
     ordinals: bool = False
     """Whether the pods are numbered."""
     one_by_one: bool = False

@@ -149,7 +149,7 @@ class ClusterState:
         new = wanted - self._placed.keys()
         for resource in new:
             kind = self._kinds.get(resource.name) or BUILT_IN[resource.name]
-            self._placed[resource] = PlacedObjects(resource, kind.complete, self._pods.place)
+            self._placed[resource] = PlacedObjects(resource, kind, self._pods.place)
         return new
 
     @property
@@ -218,6 +218,7 @@ class ClusterState:
             pending_pods=progress.pending_pods,
             waiting_reasons=progress.waiting_reasons,
             succeeded=progress.succeeded,
+            failed=progress.failed,
             device_classes=dict(sorted(self._classes.records.items())) if devices_known else {},
             runtime_classes=None
             if Resource.RUNTIME_CLASSES in unknown

@@ -151,8 +151,7 @@ class PodSums:
         before = self._placed.pop(owner, None)
         if record is not None:
             self._placed[owner] = record
-        complete_at = record.complete_at if record is not None else None
-        self._ours.complete(owner, (record.placement, complete_at) if record is not None and complete_at else None)
+        self._ours.end(owner, record)
         if before is None or record is None or before.placement != record.placement:
             for key, raw in self._unlabelled.of(owner):
                 self._read(key, raw)

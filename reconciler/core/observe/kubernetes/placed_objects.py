@@ -14,32 +14,45 @@ from datetime import datetime
 from reconciler.core.observe.kubernetes.pods import read_time
 from reconciler.core.observe.kubernetes.resources import CustomResource, Owner
 from reconciler.core.workloads.watch import ChangeEffect, key_of
+from reconciler.model.capacity import FailedObject
 from reconciler.model.ids import PlacementName
+from reconciler.model.kubernetes.workload_kind import WorkloadKind
 from reconciler.model.placement import PLACEMENT_LABEL
 from reconciler.model.workload import Json
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlacedRecord:
-    """The placement of an object, and when its run was complete by its own status; None while that is not said."""
+    """The placement of an object, and how its run has ended by its own status; both are None while it has not."""
 
     placement: PlacementName
     complete_at: datetime | None = None
+    failed: FailedObject | None = None
 
 
-def read_placed(raw: Json, complete: str) -> PlacedRecord | None:
-    """Read an object by its label and its condition of the type `complete`; None for one of no placement."""
+def read_placed(raw: Json, kind: WorkloadKind) -> PlacedRecord | None:
+    """Read an object by its label and the conditions of its kind; None for one of no placement."""
     metadata = raw["metadata"]
     placement = (metadata.get("labels") or {}).get(PLACEMENT_LABEL)
     if not placement:
         return None
-    ends = [
-        read_time(end)
+    conditions = {
+        condition.get("type"): condition
         for condition in (raw.get("status") or {}).get("conditions") or ()
-        if complete and condition.get("type") == complete and condition.get("status") == "True"
-        if (end := condition.get("lastTransitionTime") or metadata.get("creationTimestamp"))
-    ]
-    return PlacedRecord(placement=PlacementName(placement), complete_at=max(ends, default=None))
+        if condition.get("status") == "True" and condition.get("lastTransitionTime")
+    }
+    complete, failed = conditions.get(kind.complete), conditions.get(kind.failed)
+    return PlacedRecord(
+        placement=PlacementName(placement),
+        complete_at=None if complete is None else read_time(complete["lastTransitionTime"]),
+        failed=None if failed is None else _failed(f"{kind.kind} {metadata['name']}", failed),
+    )
+
+
+def _failed(name: str, condition: Json) -> FailedObject:
+    said = " ".join(str(condition.get("message") or condition.get("reason") or "").split())
+    message = f"{name} has failed: {said}" if said else f"{name} has failed"
+    return FailedObject(message=message, since=read_time(condition["lastTransitionTime"]))
 
 
 class PlacedObjects:
@@ -51,17 +64,17 @@ class PlacedObjects:
     def __init__(
         self,
         resource: CustomResource,
-        complete: str,
+        kind: WorkloadKind,
         changed: Callable[[Owner, PlacedRecord | None], None],
     ) -> None:
         self._resource = resource
-        self._complete = complete
+        self._kind = kind
         self._changed = changed
         self._records: dict[str, PlacedRecord] = {}
 
     def apply(self, raw: Json) -> ChangeEffect:
         """Apply an object."""
-        return self._put(key_of(raw), read_placed(raw, self._complete))
+        return self._put(key_of(raw), read_placed(raw, self._kind))
 
     def remove(self, key: str) -> ChangeEffect:
         """Apply the deletion of an object."""

@@ -7,9 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
+from reconciler.core.observe.kubernetes.placed_objects import PlacedRecord
 from reconciler.core.observe.kubernetes.pods import PodRecord
 from reconciler.core.observe.kubernetes.resources import Owner
-from reconciler.model.capacity import GpuPod, NonGpuPods, PendingPods, SucceededPods
+from reconciler.model.capacity import FailedObject, GpuPod, NonGpuPods, PendingPods, SucceededPods
 from reconciler.model.ids import PlacementName
 from reconciler.model.units import ONE
 from reconciler.text.wording import is_gpu
@@ -26,6 +27,7 @@ class PlacementProgress:
     pending_pods: Mapping[PlacementName, PendingPods] = field(default_factory=dict)
     waiting_reasons: Mapping[PlacementName, str] = field(default_factory=dict)
     succeeded: Mapping[PlacementName, SucceededPods] = field(default_factory=dict)
+    failed: Mapping[PlacementName, FailedObject] = field(default_factory=dict)
 
 
 class PlacementPods:
@@ -34,7 +36,7 @@ class PlacementPods:
     def __init__(self) -> None:
         self._pods: dict[PlacementName, dict[str, PodRecord]] = {}
         self._succeeded: dict[str, tuple[PlacementName, datetime]] = {}
-        self._complete: dict[Owner, tuple[PlacementName, datetime]] = {}
+        self._objects: dict[Owner, PlacedRecord] = {}
         self._progress: PlacementProgress | None = None
 
     @property
@@ -53,13 +55,13 @@ class PlacementPods:
             self._succeeded[key] = success
         return True
 
-    def complete(self, owner: Owner, complete: tuple[PlacementName, datetime] | None) -> None:
-        """Keep that an object's status says since when its run is complete, or that it does not."""
+    def end(self, owner: Owner, record: PlacedRecord | None) -> None:
+        """Keep what an object's status says of the end of its run; None once the object is gone."""
         self._progress = None
-        if complete is None:
-            self._complete.pop(owner, None)
+        if record is None:
+            self._objects.pop(owner, None)
         else:
-            self._complete[owner] = complete
+            self._objects[owner] = record
 
     def count(self, key: str, pod: PodRecord, sign: int) -> None:
         """Add a pod, or remove it."""
@@ -75,7 +77,8 @@ class PlacementPods:
     def progress(self) -> PlacementProgress:
         """Return the progress of each placement; the same object until something changes."""
         if self._progress is None:
-            self._progress = replace(_summed_up(self._pods), succeeded=self._succeeded_placements())
+            failed = {record.placement: record.failed for _, record in sorted(self._objects.items()) if record.failed}
+            self._progress = replace(_summed_up(self._pods), succeeded=self._succeeded_placements(), failed=failed)
         return self._progress
 
     def _succeeded_placements(self) -> Mapping[PlacementName, SucceededPods]:
@@ -85,8 +88,9 @@ class PlacementPods:
             if placement not in self._pods:
                 ends.setdefault(placement, []).append(end)
         complete: dict[PlacementName, list[datetime]] = {}
-        for placement, end in self._complete.values():
-            complete.setdefault(placement, []).append(end)
+        for record in self._objects.values():
+            if record.complete_at is not None:
+                complete.setdefault(record.placement, []).append(record.complete_at)
         return {
             name: SucceededPods(
                 pods=len(ends.get(name, ())),
