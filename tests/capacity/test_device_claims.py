@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from reconciler.core.capacity.cluster import ClusterCapacity
 from reconciler.core.capacity.pod_requirements import pods_of_request, request_requirements
 from reconciler.model.capacity import DeviceOption, DeviceRequest, ReplicaShape
@@ -11,7 +9,6 @@ from reconciler.model.workload import Json
 from tests.builders.inputs import free
 from tests.builders.platform_objects import deployment, obj
 from tests.builders.requests import gpus, manifests, request
-from tests.builders.workload_kinds import lws
 
 TOPOLOGY = "kueue.x-k8s.io/podset-required-topology"
 CLAIMING = {"resourceClaims": [{"name": "gpu", "resourceClaimTemplateName": "model"}]}
@@ -46,49 +43,13 @@ def test_what_a_template_in_the_cluster_claims_nobody_knows() -> None:
     assert ClusterCapacity(free("worker-2", 8)).count(shape, 1) == 0
 
 
-def test_a_group_that_has_to_be_in_one_topology_domain_fits_nowhere_and_says_why() -> None:
-    (shape,) = shapes(job(4, **{TOPOLOGY: "cloud.provider.com/rack"}))
-    assert shape.obstacle == f"wants its pods in one topology domain ({TOPOLOGY}), which cannot be counted here"
-    assert ClusterCapacity(free("worker-2", 8)).count(shape, 4) == 0
-    assert ClusterCapacity(free("worker-2", 8)).shortfall(shape) == shape.obstacle
-
-
-@pytest.mark.parametrize(
-    "made",
-    [
-        job(1, **{TOPOLOGY: "rack"}),
-        job(4, **{"kueue.x-k8s.io/podset-preferred-topology": "rack"}),
-        deployment(replicas=4, metadata={"annotations": {TOPOLOGY: "rack"}}),
-    ],
-    ids=["one pod", "only preferred", "pods that are admitted one by one"],
-)
-def test_a_topology_that_decides_nothing_is_none(made: Json) -> None:
-    assert [one.obstacle for one in shapes(made)] == [""]
-
-
-def test_kais_and_volcanos_ways_to_say_so_are_known() -> None:
-    required = "kai.scheduler/topology-required-placement"
-    (shape,) = shapes(job(4, metadata={"annotations": {required: "rack"}}))
-    assert "one topology domain" in shape.obstacle
+def test_volcanos_hard_network_topology_fits_nowhere_and_says_why() -> None:
     tasks = [{"name": "worker", "replicas": 4, "template": {"spec": {"containers": []}}}]
     for mode, words in (("hard", "one network domain"), ("soft", "")):
         spec = {"tasks": tasks, "networkTopology": {"mode": mode, "highestTierAllowed": 1}}
         (shape,) = shapes(obj("batch.volcano.sh/v1alpha1", "Job", spec=spec))
         assert words in shape.obstacle
         assert bool(words) is bool(shape.obstacle)
-
-
-def test_a_set_in_the_annotations_of_its_workers_is_looked_at() -> None:
-    made = lws()
-    made["spec"]["leaderWorkerTemplate"]["workerTemplate"]["metadata"]["annotations"] = {TOPOLOGY: "rack"}
-    assert all("one topology domain" in one.obstacle for one in shapes(made))
-
-
-def test_pods_of_one_nvlink_domain_fit_nowhere_and_say_why() -> None:
-    channel = {"numNodes": 4, "channel": {"resourceClaimTemplate": {"name": "model"}}}
-    domain = obj("resource.nvidia.com/v1beta1", "ComputeDomain", "rack", channel)
-    (shape,) = shapes(deployment(CLAIMING, replicas=4), domain)
-    assert shape.obstacle == "wants its pods in one NVLink domain (ComputeDomain rack), which cannot be counted here"
 
 
 def test_a_part_of_a_gpu_that_only_kai_hands_out_fits_nowhere_and_says_why() -> None:

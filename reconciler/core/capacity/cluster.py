@@ -8,6 +8,7 @@ unknown.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -19,6 +20,8 @@ from reconciler.core.capacity.node import (
     admits,
     admits_anywhere,
     device_views,
+    domain_of,
+    keep_to_domain,
     max_pods_held,
     max_pods_on_node,
     may_be_in_domains,
@@ -80,6 +83,8 @@ def _max_newcomers(pod: Resources, wanted: Resources) -> int:
 
 _MAX_ANSWERS = 1000
 """Cached answers of one cluster; each is of a different shape."""
+_MANY = 10**6
+"""More pods than any domain holds."""
 _MAX_FITS = 32
 """Shapes that a cluster keeps the pods of each node for."""
 
@@ -221,6 +226,23 @@ class ClusterCapacity:
             self._answers.bound()
             cached = self._answers.counts[key] = self._count(shape, limit)
         return cached
+
+    def pods_by_domain(self, shape: ReplicaShape, key: str) -> Counter[str]:
+        """Count the pods of a shape that fit in each domain of a node label by itself; all of its domains are named.
+
+        Nodes without the label are in none.
+        """
+        shape = self.admitted(shape)
+        pods: Counter[str] = Counter()
+        if self._is_plain(shape) and not repels(self._moving, shape):
+            for node, held in zip(self._nodes, self._fit(shape).pods, strict=True):
+                value = domain_of(node, key)
+                if value is not None:
+                    pods[value] += held
+            return pods
+        for value in sorted({value for node in self._nodes if (value := domain_of(node, key)) is not None}):
+            pods[value] = self.count(keep_to_domain(shape, key, value), _MANY) * shape.group_size
+        return pods
 
     def take(self, shape: ReplicaShape, replicas: int) -> None:
         """Take the capacity of replicas, as far as there is any: nodes may be lost. Unknown defaults count as none."""

@@ -19,6 +19,7 @@ from itertools import pairwise
 from reconciler.core.capacity.cluster import ClusterCapacity
 from reconciler.core.capacity.cluster_cache import ClusterCache
 from reconciler.core.capacity.gpu_models import gpus_of_pod
+from reconciler.core.capacity.node import keep_to_domain
 from reconciler.core.capacity.pod_anti_affinity import merged_identities
 from reconciler.core.expressions.dialect import has_expression
 from reconciler.core.pods.pod_affinity import pod_identities
@@ -161,7 +162,7 @@ def take_domains(room: ClusterCapacity, pairs: Iterable[tuple[DomainUnit, str]],
     """Take the capacity of units in their assigned domains."""
     for unit, value in pairs:
         for shape, number in unit.pods:
-            room.take(_in_domain(shape, key, value), number)
+            room.take(keep_to_domain(shape, key, value), number)
 
 
 def exclude_domains(shape: ReplicaShape, given: Mapping[str, Iterable[tuple[str, str]]]) -> ReplicaShape:
@@ -185,7 +186,7 @@ def _domains_for(
 
 
 def _fits(room: ClusterCapacity, nodes: TopologyNodes, key: str, value: str, unit: DomainUnit) -> bool:
-    pods = [(_in_domain(shape, key, value), number) for shape, number in unit.pods]
+    pods = [(keep_to_domain(shape, key, value), number) for shape, number in unit.pods]
     if room.fitting_in_order(pods) < len(pods):
         return False
     return unit.inner is None or not isinstance(assign_domains(room, nodes, _nest(unit.inner, key, value)), str)
@@ -194,18 +195,10 @@ def _fits(room: ClusterCapacity, nodes: TopologyNodes, key: str, value: str, uni
 def _nest(inner: TopologyDomains, key: str, value: str) -> TopologyDomains:
     """Restrict units to the domain that encloses them."""
     units = tuple(
-        replace(unit, pods=tuple((_in_domain(shape, key, value), number) for shape, number in unit.pods))
+        replace(unit, pods=tuple((keep_to_domain(shape, key, value), number) for shape, number in unit.pods))
         for unit in inner.units
     )
     return replace(inner, units=units)
-
-
-def _in_domain(shape: ReplicaShape, key: str, value: str) -> ReplicaShape:
-    """Restrict a shape to a domain; a shape that is restricted to another one fits nowhere."""
-    other = shape.node_selector.get(key, value)
-    if other != value:
-        return replace(shape, obstacle=f"is kept to {key}={other}")
-    return replace(shape, node_selector=dict(sorted({**shape.node_selector, key: value}.items())))
 
 
 def _match(kinds: Sequence[Hashable], values_by_kind: Mapping[Hashable, Sequence[str]]) -> Mapping[int, str]:
@@ -305,7 +298,7 @@ def _of_leader_worker_set(
     if inner is None and at(manifest, (*_GROUP, "subGroupPolicy")):
         marked[kind.subgroup_key] = pod_count
     if group_key:
-        unit = DomainUnit(pods=_merge(shapes), inner=inner)
+        unit = DomainUnit(pods=merge_shapes(shapes), inner=inner)
         units, namespace = (unit,) * min(number, _MAX_DOMAINS), _namespace(manifest)
         return ExclusiveTopology(
             domains=TopologyDomains(key=group_key, units=units, mark=kind.group_key, namespace=namespace), marked=marked
@@ -332,7 +325,7 @@ def _subgroups(
     size = sum(number for _, number in shapes)
     number = subgroup_of(size, subgroup, size - 1) + 1 if size else 0
     firsts = [_first_worker(size, subgroup, index) for index in range(min(number, _MAX_DOMAINS) + 1)]
-    made_of = tuple(DomainUnit(pods=_merge(_slice(shapes, *ends))) for ends in pairwise(firsts))
+    made_of = tuple(DomainUnit(pods=merge_shapes(_slice(shapes, *ends))) for ends in pairwise(firsts))
     if not made_of:
         return None, ()
     domains = TopologyDomains(key=key, units=made_of, called="subgroup", mark=mark, namespace=_namespace(manifest))
@@ -395,7 +388,7 @@ def _annotation(manifest: Mapping[str, Json], object_path: tuple[str, ...], name
     return value if isinstance(value, str) else ""
 
 
-def _merge(shapes: list[tuple[ReplicaShape, int]]) -> ShapeCounts:
+def merge_shapes(shapes: Iterable[tuple[ReplicaShape, int]]) -> ShapeCounts:
     """Merge pods of equal shapes, those with the most GPUs first."""
     sums: dict[Hashable, tuple[ReplicaShape, int]] = {}
     for shape, number in shapes:

@@ -17,6 +17,7 @@ from functools import partial
 
 from reconciler.bulkhead import Seam, attempt
 from reconciler.core.capacity.pod_requirements import Gang, PodRequirements, PodSet, pods_of_spec, requirements_of
+from reconciler.core.capacity.shared_topology import additional_domains
 from reconciler.core.expressions import dialect, sandbox
 from reconciler.core.expressions.dialect import has_expression
 from reconciler.core.expressions.render import FAILURES
@@ -30,6 +31,7 @@ from reconciler.model.ids import WorkloadId
 from reconciler.model.policy import Desired
 from reconciler.model.workload import DeploySpec, Json, StepType, WorkloadRef, WorkloadTemplate
 
+_JOINS = "its other pods run in a topology domain that these would have to join, and nobody knows which"
 _MAX_COUNTS = 1024
 """Replica counts of one template in the cache."""
 
@@ -190,14 +192,23 @@ def additional_requirements(needed: PodRequirements, present: PodRequirements) -
         )
     if not parts:
         return replace(
-            needed, main=PodSet(shape=needed.main.shape, replicas=0), others=(), domains=(), loose=(), marked={}
+            needed,
+            main=PodSet(shape=needed.main.shape, replicas=0),
+            others=(),
+            domains=(),
+            loose=(),
+            marked={},
+            shared=(),
         )
     units = tuple(
         replace(domains, units=domains.units[len(running_domains.units) :])
         for domains, running_domains in zip(needed.domains, present.domains, strict=False)
     )
     marked = {mark: max(0, number - present.marked.get(mark, 0)) for mark, number in needed.marked.items()}
-    return replace(needed, main=parts[0], others=tuple(parts[1:]), domains=units, marked=marked)
+    shared = additional_domains(needed.shared, present.shared)
+    if shared is None:
+        parts = [replace(part, shape=replace(part.shape, obstacle=_JOINS)) for part in parts]
+    return replace(needed, main=parts[0], others=tuple(parts[1:]), domains=units, marked=marked, shared=shared or ())
 
 
 @dataclass(frozen=True, kw_only=True)

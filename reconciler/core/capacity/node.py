@@ -126,3 +126,17 @@ def admits(node: NodeCapacity, shape: ReplicaShape) -> bool:
 def may_be_in_domains(node: NodeCapacity, shut: frozenset[Domain]) -> bool:
     """Tell whether a node, or any of its `one_of`, is in one of these domains."""
     return bool(shut) and any(in_domains(possible.labels, shut) for possible in node.one_of or (node,))
+
+
+def keep_to_domain(shape: ReplicaShape, key: str, value: str) -> ReplicaShape:
+    """Restrict a shape to the nodes with this value of a label; a shape that is kept to another one fits nowhere."""
+    other = shape.node_selector.get(key, value)
+    if other != value:
+        return replace(shape, obstacle=f"is kept to {key}={other}")
+    return replace(shape, node_selector=dict(sorted({**shape.node_selector, key: value}.items())))
+
+
+def domain_of(node: NodeCapacity, key: str) -> str | None:
+    """Return a node's value of a label, None without it; with `one_of`, only the value of all of those."""
+    values = {possible.labels.get(key) for possible in node.one_of or (node,)}
+    return values.pop() if len(values) == 1 else None

@@ -72,6 +72,11 @@ class NodeFit:
         """Return the sum of the requested resources that are free on the nodes."""
         return columns.free(self._shape.requests.amounts, self._admitting)
 
+    @property
+    def pods(self) -> Sequence[int]:
+        """The pods that each node holds, by its position."""
+        return self._pods
+
     def node_count(self) -> int:
         """Count the nodes that hold a pod."""
         return sum(1 for pods in self._pods if pods)

@@ -10,13 +10,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from reconciler.core.capacity import admission_defaults
-from reconciler.core.capacity.device_claims import with_manifest_claims
+from reconciler.core.capacity.device_claims import compute_domains, with_manifest_claims
 from reconciler.core.capacity.exclusive_topology import TopologyDomains, read_exclusive_topology, template_identities
 from reconciler.core.capacity.gpu_models import gpus_of_pod
 from reconciler.core.capacity.gpu_requests import gpu_pod_shape
 from reconciler.core.capacity.pod_anti_affinity import merged_identities
+from reconciler.core.capacity.shared_topology import ShapedPods, SharedDomain, read_shared_domains
 from reconciler.core.pods.label_selectors import reject_mixed_rules
 from reconciler.core.pods.pod_affinity import pod_on_node
 from reconciler.core.pods.pod_shape import replica_shape
@@ -80,6 +82,8 @@ class PodRequirements:
     """Pods without a required domain, where others have one."""
     marked: Mapping[str, int] = field(default_factory=dict)
     """Pods by label that block domains for groups of other workloads."""
+    shared: tuple[SharedDomain, ...] = ()
+    """Domains that some of the pods have to run in together; these pods are in `parts` too."""
 
     @property
     def parts(self) -> tuple[PodSet, ...]:
@@ -128,6 +132,8 @@ class ManifestPods:
     """The pods that require none, where others do."""
     marked: Mapping[str, int] = field(default_factory=dict)
     """As in `PodRequirements`."""
+    shared: tuple[SharedDomain, ...] = ()
+    """As in `PodRequirements`."""
 
 
 def request_likeness(request: Request, pods: ManifestPods) -> Hashable:
@@ -138,6 +144,7 @@ def request_likeness(request: Request, pods: ManifestPods) -> Hashable:
         request.terms.dedicated,
         counted,
         (*(domain.likeness for domain in pods.domains), *pods.marked.items()),
+        tuple(unit.likeness for unit in pods.shared),
     )
 
 
@@ -170,7 +177,13 @@ def requirements_of(pods: ManifestPods, spec: DeploySpec) -> PodRequirements:
     main = next((part for part in parts if _has_gpus(part.shape)), parts[0])
     others = tuple(part for part in parts if part is not main)
     return PodRequirements(
-        main=main, others=others, unknown=unknown, domains=pods.domains, loose=pods.loose, marked=pods.marked
+        main=main,
+        others=others,
+        unknown=unknown,
+        domains=pods.domains,
+        loose=pods.loose,
+        marked=pods.marked,
+        shared=pods.shared,
     )
 
 
@@ -197,10 +210,12 @@ def pods_of_spec(spec: DeploySpec, kinds: Kinds = NO_KINDS) -> ManifestPods:
     domains: list[TopologyDomains] = []
     loose: list[PodSet] = []
     marked = Counter[str]()
+    shared: list[SharedDomain] = []
+    claiming: list[ShapedPods] = []
     for name in named:
         try:
             others = tuple(manifests[other] for other in named if other in manifests)
-            pod_sets, made_of = _pod_sets(manifests[name], kinds, others)
+            pod_sets, made_of, shaped = _pod_sets(manifests[name], kinds, others)
             gang = _gang(manifests[name], kinds, pod_sets)
             apart = read_exclusive_topology(manifests[name], kinds)
         except MALFORMED:
@@ -208,6 +223,8 @@ def pods_of_spec(spec: DeploySpec, kinds: Kinds = NO_KINDS) -> ManifestPods:
             continue
         parts += pod_sets
         pods += made_of
+        shared += read_shared_domains(manifests[name], kinds, shaped)
+        claiming += shaped
         gangs += () if gang is None else (gang,)
         if apart is not None:
             marked.update(apart.marked)
@@ -215,6 +232,7 @@ def pods_of_spec(spec: DeploySpec, kinds: Kinds = NO_KINDS) -> ManifestPods:
             domains.append(apart.domains)
             pod_sets = tuple(PodSet(shape=shape, replicas=number) for shape, number in apart.loose)
         loose += pod_sets
+    shared += compute_domains(claiming, (manifests[name] for name in named if name in manifests))
     return ManifestPods(
         parts=tuple(replace(part, shape=reject_mixed_rules(part.shape, pods)) for part in parts),
         strange=tuple(strange),
@@ -222,6 +240,7 @@ def pods_of_spec(spec: DeploySpec, kinds: Kinds = NO_KINDS) -> ManifestPods:
         domains=tuple(domains),
         loose=tuple(loose) if domains else (),
         marked=dict(marked),
+        shared=tuple(unit.with_shapes(partial(reject_mixed_rules, pods=pods)) for unit in shared),
     )
 
 
@@ -272,10 +291,11 @@ def _describe(manifest: Mapping[str, Json], kinds: Kinds) -> str:
 
 def _pod_sets(
     manifest: Mapping[str, Json], kinds: Kinds, others: tuple[Mapping[str, Json], ...]
-) -> tuple[tuple[PodSet, ...], list[tuple[Hashable, PodOnNode]]]:
+) -> tuple[tuple[PodSet, ...], list[tuple[Hashable, PodOnNode]], list[ShapedPods]]:
     """Read the pods of one object, merged by shape; none where they cannot be counted.
 
-    The second value is each template's pod as rules see it, with the likeness of its shape. A number of replicas that
+    The second value is each template's pod as rules see it, with the likeness of its shape, the third the pods of each
+    template by themselves. A number of replicas that
     an expression gives counts as one. Raises one of MALFORMED where it cannot be read.
     """
     for finding in pod_template.check_pod_template(manifest, kinds=kinds):
@@ -283,11 +303,13 @@ def _pod_sets(
     parts: dict[Hashable, PodSet] = {}
     pods: list[tuple[Hashable, PodOnNode]] = []
     roles: list[PodRole] = []
+    shaped: list[ShapedPods] = []
     for template_pods in read_pods(manifest, kinds, others):
         if template_pods.replicas is None:
             raise ValueError("the number of its pods is unknown")
         metadata = pod_metadata(manifest, template_pods.place)
         shape = pod_shape(template_pods, manifest, others)
+        shaped.append((template_pods, shape))
         earlier = parts.get(shape.likeness)
         shape = replace(shape, who=merged_identities((shape, earlier.shape))) if earlier else shape
         pods.append((shape.likeness, pod_on_node(template_pods.spec, metadata)))
@@ -301,7 +323,8 @@ def _pod_sets(
         )
     kind = kind_of(manifest, kinds)
     least = pods_to_start(roles, manifest, kind) if kind is not None else {}
-    return tuple(replace(pods, least=least.get(likeness)) for likeness, pods in parts.items() if pods.replicas), pods
+    counted = tuple(replace(pods, least=least.get(likeness)) for likeness, pods in parts.items() if pods.replicas)
+    return counted, pods, shaped
 
 
 def _gang(manifest: Mapping[str, Json], kinds: Kinds, parts: tuple[PodSet, ...]) -> Gang | None:

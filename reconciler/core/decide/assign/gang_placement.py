@@ -13,6 +13,7 @@ from reconciler.core.capacity import exclusive_topology, remedies
 from reconciler.core.capacity.cluster import ClusterCapacity
 from reconciler.core.capacity.gangs import GangWorkload, additional_requirements
 from reconciler.core.capacity.pod_requirements import PodRequirements
+from reconciler.core.capacity.shared_topology import DomainShortage, assign_shared_domains, describe_shared_domains
 from reconciler.core.decide.candidates.finder import MOST, CandidateFinder
 from reconciler.core.decide.candidates.gang_start import may_start, start
 from reconciler.core.decide.candidates.gpr_limits import beyond_limits
@@ -81,6 +82,8 @@ def fit_gang(
     `start` there.
     """
     too_small = _too_small(inputs, finder, workspace, candidate, need)
+    if too_small is None and need.shared:
+        return candidate._replace(because=describe_shared_domains(need.shared))
     if too_small is None or not least or not may_start(need):
         return too_small or candidate
     gang_start = start(finder.capacity.room(candidate.cluster, workspace), need)
@@ -102,7 +105,7 @@ def _too_small(
     else:
         fitting = room.fitting_in_order(part.room for part in need.parts)
         if fitting == len(need.parts):
-            return _without_domains(inputs, finder, name, room, need)
+            return _without_domains(inputs, finder, name, room, need) or _without_shared_domains(name, room, need)
         part = need.parts[fitting]
         pods = f"{count(part.replicas, 'pod')} with {join_names(amounts(part.shape.requests))}"
         message = room.shortfall(part.room[0]) if part.apart else f"has no room for {pods} beside the rest of it"
@@ -177,8 +180,8 @@ def assess_missing(
 
 def take(finder: CandidateFinder, cluster: ClusterName, need: PodRequirements) -> None:
     """Hand out the room of a whole gang."""
-    for part in need.parts:
-        finder.capacity.take(cluster, *part.room)
+    for pods in finder.capacity.gang_pods(cluster, need):
+        finder.capacity.take(cluster, *pods)
 
 
 def choose(
@@ -212,8 +215,10 @@ def _count_in_replicas(
     The pods of a replica may differ, and its shape requests the most that any of them does: at least the `replicas`
     that are placed fit. No replica fits where only the minimum starts.
     """
-    if candidate.because:
+    if candidate.start and candidate.because:
         return candidate._replace(shape=shape, fits=0)
+    if candidate.because:  # how many more groups find a domain is not counted
+        return candidate._replace(shape=shape, fits=replicas)
     fits = finder.capacity.room(candidate.cluster, workspace).count(shape, MOST)
     return candidate._replace(shape=shape, fits=max(fits, replicas))
 
@@ -244,3 +249,19 @@ def _without_domains(
     if not message and left.fitting_in_order(loose) < len(loose):
         message = "has no room for the other pods beside the groups that want domains of their own"
     return Refusal(cluster=cluster, reason=Reason.NO_CAPACITY, message=message, remedy=remedy) if message else None
+
+
+def _without_shared_domains(cluster: ClusterName, room: ClusterCapacity, need: PodRequirements) -> Refusal | None:
+    """Say why there is no topology domain for pods that have to share one."""
+    if not need.shared:
+        return None
+    if need.domains:
+        message = (
+            f"wants domains of {need.domains[0].key} for each {need.domains[0].called} alone, and one of"
+            f" {need.shared[0].key} to share: both together cannot be counted"
+        )
+        return Refusal(cluster=cluster, reason=Reason.NO_CAPACITY, message=message, remedy="ask for one of them")
+    answer = assign_shared_domains(room, need.shared, [part.room for part in need.parts])
+    if not isinstance(answer, DomainShortage):
+        return None
+    return Refusal(cluster=cluster, reason=Reason.NO_CAPACITY, message=answer.message, remedy=answer.remedy)

@@ -20,9 +20,10 @@ from typing import TypeAlias
 from reconciler.bulkhead import Seam, attempt
 from reconciler.core.capacity.best_fit import ShapeReplicas, tightest_first
 from reconciler.core.capacity.cluster import ClusterCapacity
-from reconciler.core.capacity.exclusive_topology import TopologyDomains
+from reconciler.core.capacity.exclusive_topology import ShapeCounts, TopologyDomains
 from reconciler.core.capacity.pod_requirements import PodRequirements
 from reconciler.core.capacity.scalable_nodes import addable_nodes, growth_delay, longest_delay, with_added_nodes
+from reconciler.core.capacity.shared_topology import pods_in_domains
 from reconciler.core.decide.candidates.gang import placement_needs
 from reconciler.core.decide.candidates.gang_start import may_start, waiting
 from reconciler.core.decide.candidates.reservations import (
@@ -240,6 +241,11 @@ class FleetCapacity:
         """Return the requirements of a placement whose pods are a gang; None where its replicas stand alone."""
         return placement_needs(self._inputs, placement)
 
+    def gang_pods(self, cluster: ClusterName, needed: PodRequirements) -> ShapeCounts:
+        """Return all pods of a gang, those that share a topology domain kept to one with room for them."""
+        parts = [part.room for part in needed.parts]
+        return pods_in_domains(self._all(cluster), needed.shared, parts) if needed.shared else tuple(parts)
+
     def domains(self, cluster: ClusterName, wanted: TopologyDomains) -> int:
         """Count the domains that groups on a cluster may still take, in addition to those of their bound pods."""
         requirements_here = ((placement, self.needs(placement)) for placement in self._working_plan.on(cluster))
@@ -256,15 +262,19 @@ class FleetCapacity:
             for placement_of_claim, needed in claims
         )
 
-    def _pods_to_come(self, placement: Placement, replicas: int) -> tuple[ShapeReplicas, ...]:
+    def _pods_to_come(self, placement: Placement, replicas: int, room: ClusterCapacity) -> tuple[ShapeReplicas, ...]:
         """Return the pods that a placement with missing replicas still needs.
 
         A gang needs all of its pods while none has a node. A gang that has started with its minimum needs the pods
-        without a node.
+        without a node. A gang that shares topology domains takes its room at once, and needs nothing more.
         """
         needed, seen = self.needs(placement), self._observed.clusters[placement.cluster]
         if needed is not None and may_start(needed):
             return waiting(needed, *replica_count.bound_pods(placement, seen))
+        if needed is not None and needed.shared and replicas >= placement.replicas:
+            for pods in pods_in_domains(room, needed.shared, [part.room for part in needed.parts]):
+                room.take(*pods)
+            return ()
         if needed is not None and needed.others and replicas >= placement.replicas:
             return tuple(part.room for part in needed.parts)
         return ((placement.shape, replicas),)
@@ -319,7 +329,7 @@ class FleetCapacity:
         flying = self._flight(cluster, gone) if gone else self._working_plan.in_flight(cluster)
         parts: list[ShapeReplicas] = []
         for placement, replicas in flying.replicas:
-            coming = attempt(Seam.PENDING, placement.path, partial(self._pods_to_come, placement, replicas))
+            coming = attempt(Seam.PENDING, placement.path, partial(self._pods_to_come, placement, replicas, room))
             if isinstance(coming, Bug):
                 self._working_plan.note_bug(coming)
                 coming = ((placement.shape, replicas),)

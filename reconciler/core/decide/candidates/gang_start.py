@@ -37,10 +37,10 @@ class GangStart:
 def may_start(need: PodRequirements) -> bool:
     """Tell whether a gang starts with fewer pods than all.
 
-    No pod may be missing of those that want topology domains of their own, or are asked for as so many nodes.
+    No pod may be missing of those that want topology domains, or are asked for as so many nodes.
     """
     parts = need.main, *need.others
-    whole = need.domains or any(part.apart for part in parts)
+    whole = need.domains or need.shared or any(part.apart for part in parts)
     return not whole and any(part.start < part.replicas for part in parts)
 
 

@@ -39,10 +39,10 @@ from reconciler.text.wording import count
 
 
 def required_pods(needed: PodRequirements, *, least: bool) -> tuple[tuple[ReplicaShape, int], ...]:
-    """Return the pods that have to fit; none of a gang with domains of its own, which evictions may not free."""
+    """Return the pods that have to fit; none of a gang that wants topology domains, which evictions may not free."""
     if least:
         return minimum(needed) if may_start(needed) else ()
-    return () if needed.domains else tuple(part.room for part in needed.parts)
+    return () if needed.domains or needed.shared else tuple(part.room for part in needed.parts)
 
 
 def replicas_that_fit(room: ClusterCapacity, wanted: Sequence[tuple[ReplicaShape, int]], *, whole: bool) -> int:

@@ -80,6 +80,9 @@ def read_spec(resource: CustomResource, raw: Json, kinds: Kinds) -> CustomWorklo
         release=release,
         containers=() if kind is None else observed_containers(manifest, kind),
     )
+    if pods.shared and alone.shape is not None:  # a chart makes it, and its groups are not known by their manifest
+        message = f"wants its pods in one domain of {pods.shared[0].key}, which is counted for manifests alone"
+        return replace(alone, shape=replace(alone.shape, obstacle=message))
     gang = pods.gangs[0] if pods.gangs else None
     if gang is None or kind is None or kind.together is None or pods.domains:
         return alone
