@@ -147,6 +147,26 @@ def test_a_job_has_neither_the_selector_nor_the_labels_of_its_controller() -> No
     }
 
 
+@pytest.mark.parametrize(
+    ("version", "kind", "path"),
+    [
+        ("batch/v1", "Job", ("spec",)),
+        ("jobset.x-k8s.io/v1alpha2", "JobSet", ("spec",)),
+        ("kubeflow.org/v1", "PyTorchJob", ("spec", "runPolicy")),
+    ],
+)
+@pytest.mark.parametrize("manager", ["kueue.x-k8s.io/multikueue", "example.com/own"])
+def test_what_multikueue_manages_at_home_is_managed_by_its_own_controller_elsewhere(
+    version: str, kind: str, path: tuple[str, ...], manager: str
+) -> None:
+    field: dict[str, Any] = {"managedBy": manager, "suspend": True}
+    spec = field if path == ("spec",) else {"runPolicy": field}
+    kept = portable({"apiVersion": version, "kind": kind, "metadata": {"name": "a"}, "spec": spec})
+    for part in path:
+        kept = kept[part]
+    assert kept == ({"suspend": True} if "multikueue" in manager else field)
+
+
 def test_braces_stay_text() -> None:
     manifest = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": {"t": "{{ user }}"}}
     assert portable(manifest)["data"] == {"t": "{% raw %}{{ user }}{% endraw %}"}

@@ -91,6 +91,12 @@ _DEFAULTS_BESIDE: Mapping[str, tuple[Json, frozenset[str]]] = {
 }
 """Further defaults, each with the fields of which one has to stand beside it."""
 
+_MULTIKUEUE = "kueue.x-k8s.io/multikueue"
+"""The `managedBy` that Kueue gives a job of a queue whose jobs MultiKueue runs: no other cluster would make its pods.
+
+Where it stands is up to the kind: `spec` of Jobs and JobSets, `spec.runPolicy` of Kubeflow's.
+"""
+
 _SELECTORS = frozenset({"matchLabels", "nodeSelector"})
 """Fields below `spec` with labels that something is chosen by: they stay as they are."""
 
@@ -134,7 +140,9 @@ def _written(value: Json, *, completed: bool) -> Json:
         return value
     kept: dict[str, Json] = {}
     for name, item in value.items():
-        if item is None or (completed and _is_default(name, item, value)):
+        if item is None or (name == "managedBy" and item == _MULTIKUEUE):
+            continue
+        if completed and _is_default(name, item, value):
             continue
         if name == "metadata" and isinstance(item, dict):
             # A selector may name any label of a pod template, so only those stay out that controllers add again.
