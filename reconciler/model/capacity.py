@@ -222,6 +222,9 @@ class WorkloadObservation:
     """The object's Helm release, ``namespace/name``; empty if none, or if unknown."""
     held: bool = False
     """Whether it is suspended, queued or gated, so that none of its pods gets a node before that ends."""
+    started: str = ""
+    """Why it runs, or begins, though no pod of it may ever be on this cluster, as of a Workload that MultiKueue has
+    dispatched; empty where nothing says so."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -318,6 +321,9 @@ class ClusterObservation:
     """Pods without a node."""
     waiting_reasons: Mapping[PlacementName, str] = field(default_factory=dict)
     """Reason that pods wait, in a few words."""
+    unadmitted: Mapping[PlacementName, str] = field(default_factory=dict)
+    """Placements whose pods a queue does not let start, or has ended, with its words, which `waiting_reasons` has too;
+    the same mapping while nothing in it changes."""
     gpu_pods: Mapping[PlacementName, tuple[GpuPod, ...]] = field(default_factory=dict)
     """Pods with a node and GPUs, by which others tell whether those are used."""
     unused: Mapping[PlacementName, datetime] = field(default_factory=dict)

@@ -78,6 +78,7 @@ def short(
     replica: ReplicaShape | None = None,
     deficit_since: datetime | None = None,
     held: bool = False,
+    started: str = "",
 ) -> ClusterObservation:
     """Observe the full primary, where so many replicas of the workload are unschedulable."""
     seen = WorkloadObservation(
@@ -88,6 +89,7 @@ def short(
         deficit_since=deficit_since,
         shape=replica or shape(),
         held=held,
+        started=started,
     )
     return ClusterObservation(cluster=ClusterName(primary), observed_at=at, workloads=(seen,))
 

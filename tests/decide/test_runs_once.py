@@ -131,6 +131,33 @@ def test_a_copy_elsewhere_ends_at_once_where_the_one_at_home_has_begun(missing: 
     assert revert.detail == f"{running} pods of it run on worker-1, and the copy elsewhere would do the same work again"
 
 
+BY_MULTIKUEUE = "kueue queue-a has dispatched it to worker-9 by MultiKueue"
+
+
+def test_a_copy_elsewhere_ends_at_once_where_kueue_has_begun_the_one_at_home_without_a_pod_there() -> None:
+    there = ledger(placement("worker-2", 6, created=NOW - timedelta(seconds=30)))
+    begun = short(0, running=0, started=BY_MULTIKUEUE)
+    (revert,) = plan(begun, free("worker-2", 2), wanted=made_of(INDEXED), there=there).changes
+    assert isinstance(revert, Revert)
+    assert revert.why is EndReason.DEMAND_GONE
+    assert revert.detail == f"on worker-1 {BY_MULTIKUEUE}, and the copy elsewhere would do the same work again"
+
+
+def test_what_kueue_has_begun_at_home_without_a_pod_there_gets_no_copy() -> None:
+    decided = plan(short(6, running=0, started=BY_MULTIKUEUE), free("worker-3", 8), wanted=made_of(INDEXED))
+    (held,) = decided.suppressed
+    assert (placed(decided), held.reason) == ([], Reason.RUNS_ONCE)
+    assert held.message == f"on worker-1 {BY_MULTIKUEUE}, and a copy elsewhere would do the same work again"
+
+
+def test_what_may_run_twice_is_no_matter_of_what_kueue_has_begun() -> None:
+    seen = short(6, running=0, started=BY_MULTIKUEUE)
+    assert placed(plan(seen, free("worker-2", 4), free("worker-3", 8), wanted=made_of(QUEUE))) == [
+        ("worker-2", 4),
+        ("worker-3", 2),
+    ]
+
+
 def test_a_copy_elsewhere_of_what_may_run_twice_waits_for_its_window() -> None:
     there = ledger(placement("worker-2", 6, created=NOW - timedelta(seconds=30)))
     decided = plan(short(0, running=6), free("worker-2", 2), wanted=made_of(QUEUE), there=there)

@@ -572,12 +572,12 @@ def test_demand_is_told_from_room() -> None:
 
 
 def test_only_what_the_workloads_call_for_is_watched() -> None:
-    assert needed_resources(()) == {Resource.NODES, Resource.PODS, *DEVICES, *ADDITIONS}
+    assert needed_resources(()) == {Resource.NODES, Resource.PODS, Resource.QUEUED, *DEVICES, *ADDITIONS}
     assert needed_resources({VLLM}) - needed_resources(()) == {
         Resource.DEPLOYMENTS,
         Resource.REPLICA_SETS,
         Resource.TEMPLATES,
-        *SIGNALS,
+        *SIGNALS - {Resource.QUEUED},
     }
     assert needed_resources({ANY}) == set(CAPACITY | CONTROLLERS | SIGNALS | {Resource.TEMPLATES})
 

@@ -610,3 +610,65 @@ def test_what_ran_and_says_itself_that_it_has_failed_is_given_the_rollout_timeou
     ended = decided(there, again, known, now=later).changes[0]
     assert isinstance(ended, Revert)
     assert ended.detail == f"no longer healthy for 15m: {WORDS}"
+
+
+KUEUE = "kueue queue-a evicted it (Preempted): Preempted to accommodate a workload"
+
+
+def queued_on(burst: Placement, at: datetime, *, since: datetime = NOW) -> ClusterObservation:
+    """Observe that Kueue has ended the pods of a burst."""
+    waiting = PendingPods(replicas=burst.replicas, shape=shape(), since=since)
+    there = {"unadmitted": {burst.name: KUEUE}, "waiting_reasons": {burst.name: KUEUE}}
+    return free("worker-2", 8, at=at, pending_pods={burst.name: waiting}, **there)
+
+
+@pytest.mark.parametrize("engine", [EngineName.FLUX, EngineName.MANIFESTS])
+def test_a_burst_that_kueue_has_evicted_is_not_healthy_whatever_its_engine_said_before(engine: EngineName) -> None:
+    there = ledger(burst := flux(engine=engine))
+    healthy = [report(burst, EngineState.HEALTHY, "")] if engine is EngineName.FLUX else []
+    serving = free("worker-2", 8, bound={burst.name: burst.replicas}, ready={burst.name: burst.replicas})
+    known = followed(there, seen(*healthy, clusters=(serving,)))
+    assert known.has_arrived(burst)
+    evicted_at = NOW + MINUTE
+    gone = seen(*healthy, at=evicted_at, clusters=(queued_on(burst, evicted_at),))
+    after_it = followed(there, gone, now=evicted_at, before=known)
+    failure = after_it.ailing[burst.path]
+    assert KUEUE in failure.message
+    assert (failure.since, failure.waits, failure.state) == (evicted_at, True, EngineState.PROGRESSING)
+    assert [path for path, _ in after_it.new_failures(known)] == [burst.path]
+    back = evicted_at + MINUTE
+    recovered = seen(*healthy, at=back, clusters=(replace(serving, observed_at=back),))
+    assert not followed(there, recovered, now=back, before=after_it).ailing
+
+
+def test_a_burst_that_kueue_has_never_admitted_has_not_arrived_though_its_engine_has_applied_it() -> None:
+    there = ledger(burst := flux())
+    applied = seen(report(burst, EngineState.HEALTHY, ""), clusters=(queued_on(burst, NOW),))
+    known = followed(there, applied)
+    assert not known.has_arrived(burst)
+    assert known.ailing[burst.path].message == KUEUE
+    assert not list(known.new_failures(Rollouts())), "it is on its way"
+
+
+def test_the_engines_failure_and_an_older_version_are_told_before_the_queue() -> None:
+    there = ledger(burst := flux())
+    failed = followed(there, seen(report(burst), clusters=(queued_on(burst, NOW),)))
+    assert failed.ailing[burst.path].state is EngineState.FAILED
+    other = replace(report(burst, EngineState.HEALTHY, ""), digest="sha256-other")
+    assert followed(there, seen(other, clusters=(queued_on(burst, NOW),))).ailing[burst.path].behind
+
+
+def test_what_runs_once_and_was_evicted_ends_after_the_rollout_timeout_in_kueues_words() -> None:
+    there = ledger(burst := flux())
+    serving = free("worker-2", 8, bound={burst.name: burst.replicas}, ready={burst.name: burst.replicas})
+    known = followed(there, seen(report(burst, EngineState.HEALTHY, ""), clusters=(serving,)))
+    late = NOW + 15 * MINUTE
+    for now in (NOW + MINUTE, late + MINUTE):
+        observed = seen(report(burst, EngineState.HEALTHY, ""), at=now, clusters=(queued_on(burst, now),))
+        known = followed(there, observed, now=now, before=known)
+    wanted = desired(ordering("worker-2", "worker-3"))
+    wanted = replace(wanted, templates={VLLM: replace(wanted.templates[VLLM], runs_once=True)})
+    made = inputs(*observed.clusters.values(), wanted=wanted, there=there, now=late + MINUTE)
+    ended = decide(replace(made, observed=observed, rollouts=known)).changes[0]
+    assert isinstance(ended, Revert)
+    assert ended.detail == f"no longer healthy for 15m: {KUEUE}"

@@ -195,3 +195,11 @@ def test_the_rollout_timeout_ends_no_burst_that_was_healthy_and_only_lacks_nodes
     rollouts = Rollouts.of({HERE: health})
     changes = decide(replace(inputs(*seen, there=ledger(burst)), rollouts=rollouts)).changes
     assert [type(change) for change in changes] == ([] if waits else [Revert])
+
+
+def test_a_burst_that_kueue_has_evicted_moves_and_says_so_in_its_words() -> None:
+    burst, words = there(), "kueue queue-a evicted it (Preempted): Preempted to accommodate a workload"
+    seen = replace(evicted(burst, bound=0), unadmitted={burst.name: words})
+    (moved,) = plan(short(4), seen, free("worker-3", 8), wanted=desired(), there=ledger(burst)).changes
+    assert isinstance(moved, Move)
+    assert moved.detail == f"4 of 4 replicas on worker-2 had no node for 30s: {words}"

@@ -331,6 +331,7 @@ class _Measurement:
             stale=stale,
             pods_at_home=at_home,
             held=seen is not None and seen.held,
+            started=seen.started if seen is not None else "",
             unit=unit,
             past=levels,
             forecasts=forecasts,

@@ -80,18 +80,15 @@ class RolloutSigns:
 
     def parts(self) -> list[object]:
         """Return the sources of evidence, each the same object for as long as it has not changed."""
-        evidence = [each for name in sorted(self.observed.clusters) for each in (self.ready(name), self.failed(name))]
+        evidence = [part for name in sorted(self.observed.clusters) for part in self.pods(name)]
         return [self.ledger, self.observed.reports, *evidence]
 
-    def ready(self, cluster: ClusterName) -> object:
-        """Return how many pods of placements are ready in a cluster, None where that is unknown."""
-        observation = self.observed.clusters.get(cluster)
-        return observation.ready if observation and observation.ready else None
-
-    def failed(self, cluster: ClusterName) -> object:
-        """Return what has failed in a cluster by its own status, None where nothing has."""
-        observation = self.observed.clusters.get(cluster)
-        return observation.failed if observation and observation.failed else None
+    def pods(self, cluster: ClusterName) -> tuple[object, object, object]:
+        """Return which placements have ready pods in a cluster, a queue holds, and have failed; None for none."""
+        seen = self.observed.clusters.get(cluster)
+        if seen is None:
+            return None, None, None
+        return seen.ready or None, seen.unadmitted or None, seen.failed or None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -210,12 +207,8 @@ def stale_clusters(before: Rollouts, signs: RolloutSigns) -> frozenset[ClusterNa
         names = {*placements.clusters(), *old_placements.clusters()}
         clusters.update(name for name in names if placements.on(name) is not old_placements.on(name))
         clusters.update(name for name, cluster in before.clusters.items() if cluster.open)
-    # 5. Pods have become ready, or are ready no longer; an object has failed.
-    clusters.update(
-        name
-        for name in signs.observed.clusters
-        if signs.ready(name) is not old.ready(name) or signs.failed(name) is not old.failed(name)
-    )
+    # 5. Pods have become ready, or are ready no longer; a queue holds others; an object has failed.
+    clusters.update(name for name in signs.observed.clusters if not all(map(is_, signs.pods(name), old.pods(name))))
     return frozenset(clusters)
 
 
@@ -297,8 +290,7 @@ class _Judge:
         sight = self.cluster in self.signs.seen
         reporting = observed.reporting.get(self.cluster)
         judged = self.before.arrived or self.before.ailing
-        signs = self.signs.ready(self.cluster) or self.signs.failed(self.cluster)
-        if not (observed.reports or reporting or signs or judged):
+        if not (observed.reports or reporting or any(self.signs.pods(self.cluster)) or judged):
             return ClusterRollouts(leaving=leaving)  # there is no evidence, so that no placement has to be looked at
         unknown, bugs = False, list[Bug]()
         for placement in self.signs.ledger.placements.on(self.cluster).placements:
@@ -342,21 +334,25 @@ class _Judge:
             return False
         about = self._about(path, report)
         failed = self.signs.observed.clusters[self.cluster].failed.get(placement.name)
+        unadmitted = self._is_unadmitted(placement)
         # 2. An object has failed, whose status the engine does not read.
         if report.state is EngineState.HEALTHY and about and failed is not None:
             self._ail(path, placement, EngineState.FAILED, failed.message, failed.since)
-        # 3. The placement is healthy.
+        # 3. A queue in the cluster does not let it run, at which engines look less often, or not at all.
+        elif report.state is EngineState.HEALTHY and about and unadmitted:
+            self._ail(path, placement, EngineState.PROGRESSING, "")
+        # 4. The placement is healthy.
         elif report.state is EngineState.HEALTHY and about:
             self.arrived[path] = placement.digest
-        # 4. The report is about other files.
+        # 5. The report is about other files.
         elif about is False:
             self._wait(path, placement, report)
-        # 5. Its health is unknown: if it failed before, it still does.
-        elif about is None or report.state is EngineState.PENDING:
+        # 6. Its health is unknown: if it failed before, it still does.
+        elif (about is None or report.state is EngineState.PENDING) and not unadmitted:
             earlier = self.before.ailing.get(path)
             if earlier is not None and earlier.digest == placement.digest:
                 self.ailing[path] = earlier
-        # 6. The placement is not healthy.
+        # 7. The placement is not healthy.
         else:
             self._ail(path, placement, report.state, report.message, report.since)
         return about
@@ -410,10 +406,15 @@ class _Judge:
             self._ail(path, placement, EngineState.FAILED, failed.message, failed.since)
         elif ready is not None and ready >= placement.replicas:
             self.arrived[path] = placement.digest
-        elif replica_count.all_pods_ready(placement, seen) is False:
-            self._ail(path, placement, EngineState.PROGRESSING, f"{ready} of {placement.replicas} ready")
+        elif replica_count.all_pods_ready(placement, seen) is False or self._is_unadmitted(placement):
+            self._ail(path, placement, EngineState.PROGRESSING, f"{ready or 0} of {placement.replicas} ready")
         else:
             self._keep(path)
+
+    def _is_unadmitted(self, placement: Placement) -> bool:
+        """Tell whether a queue of the cluster does not let pods of a placement run."""
+        seen = self.signs.observed.clusters.get(placement.cluster)
+        return seen is not None and placement.name in seen.unadmitted
 
     def _keep(self, path: str) -> None:
         """Keep a placement whose engine was late as it was, while it is out of sight; no time runs for it."""

@@ -30,9 +30,13 @@ def runs_once(spec: DeploySpec, ref: WorkloadRef | None, kinds: Kinds) -> bool:
     return bool(named) and all(kind.once for kind in named)
 
 
-def describe_second_run(pods: int, primary: ClusterName, *, copy: str) -> str:
-    """Say that so many pods have a node at home, and so the `copy` elsewhere is one too many."""
+def describe_second_run(pods: int, primary: ClusterName, *, copy: str, started: str = "") -> str:
+    """Say that so many pods have a node at home, and so the `copy` elsewhere is one too many.
+
+    Without any pod `started` says why it begins there all the same.
+    """
     begun = f"{count(pods, 'pod')} of it {'run' if pods > 1 else 'runs'} on {primary}"
+    begun = begun if pods else f"on {primary} {started}"
     return f"{begun}, and {copy} elsewhere would do the same work again"
 
 

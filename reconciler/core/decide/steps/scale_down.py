@@ -123,16 +123,18 @@ def _keep_limits(inputs: PassInput, working_plan: WorkingPlan, workload: Workloa
 
 
 def _runs_twice(inputs: PassInput, workload: WorkloadId) -> bool:
-    """Tell whether a workload that runs once and is placed elsewhere has pods with a node on its primary."""
+    """Tell whether a workload that runs once and is placed elsewhere runs, or begins, by its primary as well."""
     demand = inputs.demands.get(workload)
-    return isinstance(demand, Demand) and demand.pods_at_home > 0 and inputs.desired.templates[workload].runs_once
+    if not isinstance(demand, Demand) or not (demand.pods_at_home or demand.started):
+        return False
+    return inputs.desired.templates[workload].runs_once
 
 
 def _follow_demand(inputs: PassInput, working_plan: WorkingPlan, demand: Demand, policy: BurstPolicy) -> None:
     """Remove, last cluster first, the replicas that were not missing for the whole scale-down window."""
     placed, window = working_plan.replicas(demand.workload), policy.scale_down_window
     if _runs_twice(inputs, demand.workload):
-        detail = describe_second_run(demand.pods_at_home, demand.primary, copy="the copy")
+        detail = describe_second_run(demand.pods_at_home, demand.primary, copy="the copy", started=demand.started)
         _drain(inputs, working_plan, placed, working_plan.of(demand.workload), why=EndReason.DEMAND_GONE, detail=detail)
         return
     if policy.headroom_duration is not None and any(step.signal == HEADROOM for step in demand.waiting):

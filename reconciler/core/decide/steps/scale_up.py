@@ -181,10 +181,12 @@ class ScaleUp:
         template = self.inputs.desired.templates[workload]
         if not template.runs_once:
             return ""
-        # 1. A pod of it has a node at home.
+        # 1. A pod of it has a node at home, or Kueue has begun it.
         if demand.pods_at_home:
             second_run = describe_second_run(demand.pods_at_home, demand.primary, copy="a copy")
             return f"{second_run} (let Kueue queue it, so that none of its pods runs before all of them can)"
+        if demand.started:
+            return describe_second_run(0, demand.primary, copy="a copy", started=demand.started)
         # 2. It has begun elsewhere, and is no gang, which is one copy however large.
         placements = self.working_plan.of(workload)
         if placements and self.gang is None:

@@ -84,6 +84,8 @@ def _move_when_due(
         f"{waiting} of {count(placement.replicas, 'replica')} on {placement.cluster} had no node for"
         f" {format_duration(window)}"
     )
+    if words := seen.unadmitted.get(placement.name):
+        detail += f": {words}"
     departure = Departure(
         placement=placement,
         replicas=waiting,

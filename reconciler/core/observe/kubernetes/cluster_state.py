@@ -11,7 +11,7 @@ from reconciler.core.observe.kubernetes.autoscaler import read_autoscaler
 from reconciler.core.observe.kubernetes.controllers import ControllerRecord
 from reconciler.core.observe.kubernetes.custom_workloads import CustomWorkloadRecord, read_spec
 from reconciler.core.observe.kubernetes.free_nodes import NodeTracker
-from reconciler.core.observe.kubernetes.kueue import read_queued
+from reconciler.core.observe.kubernetes.kueue import KueueWorkloads
 from reconciler.core.observe.kubernetes.live_objects import LiveObjects
 from reconciler.core.observe.kubernetes.members import Controllers, FollowedWorkloads, PodSums
 from reconciler.core.observe.kubernetes.node_devices import NodeDevices
@@ -64,9 +64,10 @@ class ClusterState:
         self._room = NodeTracker()
         self._pods = PodSums(self._followed, self._room)
         self._controllers: dict[Owner, ControllerRecord] = {}
+        self._queue = KueueWorkloads(self._followed, self._meet)
         self._asks: dict[Resource, RecordStore[AskRecord]] = {
             Resource.AUTOSCALERS: RecordStore(read_autoscaler, ChangeEffect.DEMAND, self._followed, self._meet),
-            Resource.QUEUED: RecordStore(read_queued, ChangeEffect.DEMAND, self._followed, self._meet),
+            Resource.QUEUED: self._queue.asks,
         }
         self._slices = RecordStore(read_slice, ChangeEffect.CAPACITY)
         self._claims = RecordStore(read_claim, ChangeEffect.CAPACITY)
@@ -79,7 +80,7 @@ class ClusterState:
             Resource.PODS: self._pods,
             **{resource: Controllers(resource, self._followed, self._controllers) for resource in CONTROLLERS},
             Resource.AUTOSCALERS: self._asks[Resource.AUTOSCALERS],
-            Resource.QUEUED: self._asks[Resource.QUEUED],
+            Resource.QUEUED: self._queue,
             Resource.SLICES: self._slices,
             Resource.CLAIMS: self._claims,
             Resource.CLASSES: self._classes,
@@ -119,11 +120,12 @@ class ClusterState:
         for records in (self._pods.pods, self._controllers):
             for record in records.values():
                 self._followed.meet(record.owners)
+        self._queue.follow()
         self._followed.meet(by_owner(self._asks.values()))
         self._kinds, self._unlabelled = kinds, frozenset(unlabelled)
         self._follow_specs()
         anew |= self._follow_placed()
-        for resource in self._parts.keys() - CAPACITY:
+        for resource in self._parts.keys() - CAPACITY - {Resource.QUEUED}:
             part = self._parts[resource]
             for key in filter(self._elsewhere, set(part.keys())):
                 part.remove(key)
@@ -200,8 +202,10 @@ class ClusterState:
             asks=by_owner(self._asks.values()),
             templates=self._templates.records,
             specs={custom.owning: part.records for custom, part in self._specs.items()},
+            starts=self._queue.starts(),
+            dispatched=self._queue.dispatched(),
         )
-        progress = self._pods.ours.progress()
+        progress = self._queue.progress(self._pods.ours.progress())
         workloads = tuple(observe_workloads(self._followed.refs, members))
         return ClusterObservation(
             cluster=cluster,
@@ -217,6 +221,7 @@ class ClusterState:
             gpu_pods=progress.gpu_pods,
             pending_pods=progress.pending_pods,
             waiting_reasons=progress.waiting_reasons,
+            unadmitted=progress.unadmitted,
             succeeded=progress.succeeded,
             failed=progress.failed,
             device_classes=dict(sorted(self._classes.records.items())) if devices_known else {},

@@ -1,16 +1,30 @@
-"""Kueue's Workloads that wait for quota: their objects are suspended and have no pods."""
+"""Kueue's Workloads and its words: what waits for quota at home, and what it holds back or has evicted elsewhere.
+
+Conditions and reasons are those of `apis/kueue/v1beta1/workload_types.go` of Kueue 0.14. Objects of Workloads are
+suspended and have no pods, or their pods are gated.
+"""
 
 from __future__ import annotations
 
 import re
 import sys
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, replace
 from datetime import datetime
 
-from reconciler.core.observe.kubernetes.pods import controller_of, read_time
+from reconciler.core.observe.kubernetes.members import FollowedWorkloads
+from reconciler.core.observe.kubernetes.placement_pods import PlacementProgress
+from reconciler.core.observe.kubernetes.pods import POD_GROUP, admission_key, controller_of, read_time
+from reconciler.core.observe.kubernetes.record_store import RecordStore
+from reconciler.core.observe.kubernetes.replica_asks import AskRecord
 from reconciler.core.observe.kubernetes.resources import SIGNAL_KINDS, Owner, Resource
 from reconciler.core.pods.pod_shape import replica_shape
-from reconciler.model.capacity import ReplicaShape
+from reconciler.core.workloads.watch import ChangeEffect, namespace_of_key
+from reconciler.model.capacity import PendingPods, ReplicaShape
+from reconciler.model.ids import PlacementName
+from reconciler.model.placement import PLACEMENT_LABEL
 from reconciler.model.signal import ReplicaRequest
 from reconciler.model.workload import Json
 from reconciler.text.redaction import redacted
@@ -28,6 +42,11 @@ _LACKING = frozenset(
 """Reasons that more capacity would resolve; a stopped or missing queue, or a pending evaluation, is none."""
 _PREAMBLE = re.compile(r"couldn't assign flavors to pod set [^:]*: ")
 _LONGEST = 80
+
+
+_PREEMPTOR = re.compile(r" \(UID: [^)]*\)")
+"""The identity of the Workload that another one made way for, which changes with each attempt."""
+_LONGEST_HOLD = 160
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,6 +73,35 @@ class QueuedRecord:
         return ReplicaRequest(signal=self.signal, replicas=missing, since=self.since, cause=self.cause, beyond=True)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HoldRecord:
+    """The record of a Workload that Kueue has not admitted, or has evicted."""
+
+    # The placement of its pods; empty where only the gated pods tell.
+    placement: PlacementName
+    # The `admission_key` of its gated pods.
+    admission: str
+    # Pods that its object makes once it is admitted; 0 where they exist behind a gate.
+    pods: int
+    # When it lost its quota, or first got none; None while it has quota, or has not been looked at.
+    since: datetime | None
+    shape: ReplicaShape | None
+    evicted: bool
+    message: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StartRecord:
+    """The record of a Workload that has quota and admission checks: its pods may begin on another cluster."""
+
+    owner: Owner | None
+    # The `admission_key` of its gated pods.
+    admission: str
+    # Whether MultiKueue runs it on another cluster.
+    dispatched: bool
+    message: str
+
+
 def read_queued(raw: Json) -> QueuedRecord | None:
     """Read a Workload without quota; None for any other, and for one of existing pods.
 
@@ -61,31 +109,237 @@ def read_queued(raw: Json) -> QueuedRecord | None:
     group has no controller.
     """
     metadata, spec, status = raw["metadata"], raw["spec"], raw.get("status") or {}
-    conditions: dict[str, Json] = {entry["type"]: entry for entry in status.get("conditions") or ()}
+    conditions = _conditions(status)
     reserved = conditions.get("QuotaReserved", {})
     owner = controller_of(metadata)
     if owner is None or owner.kind == "Pod" or spec.get("active") is False:
         return None
-    if conditions.get("Finished", {}).get("status") == "True":
+    if _is_true(conditions, "Finished"):
         return None
     if reserved.get("status") != "False" or reserved.get("reason") not in _LACKING:
         return None
-    done = {entry["name"]: entry["count"] for entry in status.get("reclaimablePods") or ()}
-    pod_sets = [(max(0, _count(entry) - done.get(entry.get("name"), 0)), entry) for entry in spec.get("podSets") or ()]
-    if not any(count for count, _ in pod_sets):
+    replicas, shape = _missing_pods(metadata, spec, status)
+    if not replicas:
         return None
-    _, largest = max(pod_sets, key=lambda entry: entry[0])
-    template = largest.get("template") or {}
     return QueuedRecord(
         owner=owner,
-        signal=sys.intern(f"{SIGNAL_KINDS[Resource.QUEUED]} {spec.get('queueName') or ''}".rstrip()),
-        replicas=sum(count for count, _ in pod_sets),
+        signal=sys.intern(_queue(spec)),
+        replicas=replicas,
         since=read_time(reserved["lastTransitionTime"]),
-        cause=_cause(reserved.get("message") or ""),
-        shape=replica_shape(
-            template.get("spec") or {}, {**(template.get("metadata") or {}), "namespace": metadata.get("namespace")}
-        ),
+        cause=sys.intern(_words(reserved)[:_LONGEST] or "waits for quota"),
+        shape=shape,
     )
+
+
+def read_hold(raw: Json) -> HoldRecord | None:
+    """Read a Workload that Kueue does not let run; None for any other, and for one that cannot be of a placement."""
+    metadata, spec, status = raw["metadata"], raw["spec"], raw.get("status") or {}
+    conditions = _conditions(status)
+    evicted = _is_true(conditions, "Evicted")
+    if "deletionTimestamp" in metadata or _is_true(conditions, "Finished"):
+        return None
+    if _is_true(conditions, "Admitted") and not evicted:
+        return None
+    owner, placement = controller_of(metadata), _placement(spec)
+    of_pods = owner is None or owner.kind == "Pod"
+    if not placement and not of_pods:
+        return None
+    has_quota = _is_true(conditions, "QuotaReserved")
+    reserved = conditions.get("QuotaReserved", {})
+    unmade, shape = (0, None) if of_pods else _missing_pods(metadata, spec, status)
+    return HoldRecord(
+        placement=placement,
+        admission=_admission(metadata, owner),
+        pods=0 if evicted and has_quota else unmade,  # its pods are being ended
+        since=None if has_quota or not reserved else read_time(reserved["lastTransitionTime"]),
+        shape=shape,
+        evicted=evicted,
+        message=sys.intern(_describe_hold(spec, status, conditions)[:_LONGEST_HOLD]),
+    )
+
+
+def read_start(raw: Json) -> StartRecord | None:
+    """Read a Workload that has quota and whose admission checks decide where and when it begins; None for any other."""
+    metadata, spec, status = raw["metadata"], raw["spec"], raw.get("status") or {}
+    conditions, cluster = _conditions(status), status.get("clusterName") or ""
+    checks = status.get("admissionChecks") or ()
+    if "deletionTimestamp" in metadata or not _is_true(conditions, "QuotaReserved"):
+        return None
+    if _is_true(conditions, "Finished") or _is_true(conditions, "Evicted") or not (cluster or checks):
+        return None
+    owner = controller_of(metadata)
+    nominated = status.get("nominatedClusterNames") or ()
+    message = f"{_queue(spec)} has reserved quota for it"
+    if cluster:
+        message = f"{_queue(spec)} has dispatched it to {cluster} by MultiKueue"
+    elif nominated:
+        message += f" and nominated {', '.join(map(str, nominated))} by MultiKueue"
+    return StartRecord(
+        owner=owner,
+        admission=_admission(metadata, owner),
+        dispatched=bool(cluster),
+        message=sys.intern(redacted(message)[:_LONGEST_HOLD]),
+    )
+
+
+class KueueWorkloads:
+    """The part of Kueue's Workloads (a `watch.ResourcePart`).
+
+    Asks and starts are kept in the followed namespaces, holds in all: a placement may be in any.
+    """
+
+    def __init__(self, followed: FollowedWorkloads, meet: Callable[[AskRecord], None]) -> None:
+        self._followed = followed
+        self.asks: RecordStore[AskRecord] = RecordStore(read_queued, ChangeEffect.DEMAND, followed, meet)
+        self._starts = RecordStore(read_start, ChangeEffect.DEMAND, followed, self._meet)
+        self._holds = RecordStore(read_hold, ChangeEffect.DEMAND)
+        self._last: tuple[PlacementProgress, int, PlacementProgress] | None = None
+
+    @property
+    def _parts(self) -> tuple[RecordStore[AskRecord], RecordStore[StartRecord], RecordStore[HoldRecord]]:
+        return self.asks, self._starts, self._holds
+
+    def apply(self, raw: Json) -> ChangeEffect:
+        """Apply a Workload."""
+        return max(part.apply(raw) for part in self._parts)
+
+    def remove(self, key: str) -> ChangeEffect:
+        """Apply the deletion of a Workload."""
+        return max(part.remove(key) for part in self._parts)
+
+    def keys(self) -> AbstractSet[str]:
+        """Return the keys of the Workloads with a record."""
+        return set[str]().union(*(part.keys() for part in self._parts))
+
+    def follow(self) -> None:
+        """Drop what is outside of the followed namespaces, and meet the owners of the rest."""
+        for part in (self.asks, self._starts):
+            for key in [key for key in part.records if namespace_of_key(key) not in self._followed.namespaces]:
+                part.remove(key)
+        for record in self._starts.records.values():
+            self._meet(record)
+
+    def starts(self) -> Mapping[Owner, str]:
+        """Return Kueue's words on each object that runs, or begins, without a pod here."""
+        return {record.owner: record.message for record in self._starts.records.values() if record.owner is not None}
+
+    def dispatched(self) -> Mapping[str, str]:
+        """Return Kueue's words on gated pods that run on another cluster, by their `admission_key`."""
+        return {record.admission: record.message for record in self._starts.records.values() if record.dispatched}
+
+    def progress(self, pods: PlacementProgress) -> PlacementProgress:
+        """Return the progress of placements with what Kueue holds back; the same object until something changes."""
+        if self._last is None or self._last[0] is not pods or self._last[1] != self._holds.version:
+            self._last = pods, self._holds.version, _with_holds(pods, self._holds.records.values())
+        return self._last[2]
+
+    def _meet(self, record: StartRecord) -> None:
+        if record.owner is not None:
+            self._followed.meet((record.owner,))
+
+
+def _with_holds(progress: PlacementProgress, records: Iterable[HoldRecord]) -> PlacementProgress:
+    """Add the Workloads that Kueue holds to the placements that they are of."""
+    holds: dict[PlacementName, list[HoldRecord]] = {}
+    for record in records:
+        if name := record.placement or progress.admissions.get(record.admission):
+            holds.setdefault(name, []).append(record)
+    if not holds:
+        return progress
+    unadmitted: dict[PlacementName, str] = {}
+    reasons, pending = dict(progress.waiting_reasons), dict(progress.pending_pods)
+    for name, held in sorted(holds.items()):
+        unadmitted[name] = _commonest(held)
+        reasons[name] = "; ".join(part for part in (reasons.get(name), unadmitted[name]) if part)
+        if unmade := [record for record in held if record.pods]:
+            pending[name] = _with_unmade(pending.get(name), unmade)
+    return replace(
+        progress,
+        unadmitted=unadmitted,
+        waiting_reasons=dict(sorted(reasons.items())),
+        pending_pods=dict(sorted(pending.items())),
+    )
+
+
+def _commonest(held: Iterable[HoldRecord]) -> str:
+    """Return the words on most of the Workloads of a placement; evictions come first."""
+    words = Counter((not record.evicted, record.message) for record in held)
+    (_, message), _ = min(words.items(), key=lambda entry: (entry[0][0], -entry[1], entry[0][1]))
+    return message
+
+
+def _with_unmade(before: PendingPods | None, held: list[HoldRecord]) -> PendingPods:
+    """Add the pods that objects make once they are admitted to those of their placement that have no node."""
+    moments = [record.since for record in held if record.since is not None]
+    if before is not None and before.since is not None:
+        moments.append(before.since)
+    largest = max(held, key=lambda record: record.pods)
+    kept = before if before is not None and not before.helping else None
+    return PendingPods(
+        replicas=sum(record.pods for record in held) + (kept.replicas if kept is not None else 0),
+        shape=kept.shape if kept is not None and kept.shape is not None else largest.shape,
+        since=min(moments, default=None),
+    )
+
+
+def _describe_hold(spec: Json, status: Json, conditions: Mapping[str, Json]) -> str:
+    """Describe in Kueue's words why it does not let a Workload run."""
+    evicted, reserved = conditions.get("Evicted", {}), conditions.get("QuotaReserved", {})
+    queue, lacking = _queue(spec), _words(reserved)
+    # 1. It was admitted, and had to go.
+    if evicted.get("status") == "True":
+        words = _words(evicted)
+        again = lacking if reserved.get("status") == "False" and lacking != words else ""
+        return f"{queue} evicted it ({evicted.get('reason')}): {'; '.join(part for part in (words, again) if part)}"
+    # 2. It has quota.
+    if reserved.get("status") == "True":
+        waiting = [check for check in status.get("admissionChecks") or () if check.get("state") != "Ready"]
+        checks = [
+            ": ".join(part for part in (f"{check.get('name')} is {check.get('state')}", _words(check)) if part)
+            for check in waiting
+        ]
+        return f"{queue} has reserved quota for it{': admission check ' if checks else ''}{', '.join(checks)}"
+    # 3. It has none.
+    return f"{queue} has not admitted it{': ' if lacking else ''}{lacking}"
+
+
+def _conditions(status: Json) -> Mapping[str, Json]:
+    return {entry["type"]: entry for entry in status.get("conditions") or ()}
+
+
+def _is_true(conditions: Mapping[str, Json], kind: str) -> bool:
+    return bool(conditions.get(kind, {}).get("status") == "True")
+
+
+def _queue(spec: Json) -> str:
+    return f"{SIGNAL_KINDS[Resource.QUEUED]} {spec.get('queueName') or ''}".rstrip()
+
+
+def _admission(metadata: Json, owner: Owner | None) -> str:
+    """Return the `admission_key` of the pods that a Workload is of."""
+    namespace, name = metadata.get("namespace", ""), metadata["name"]
+    pod = owner.name if owner is not None and owner.kind == "Pod" else ""
+    return admission_key(namespace, pod, {} if pod else {POD_GROUP: name})
+
+
+def _placement(spec: Json) -> PlacementName:
+    """Return the placement that the pods of a Workload will be of, by their labels; empty for none."""
+    templates = [entry.get("template") or {} for entry in spec.get("podSets") or ()]
+    labels = [(template.get("metadata") or {}).get("labels") or {} for template in templates]
+    return PlacementName(sys.intern(next((own[PLACEMENT_LABEL] for own in labels if PLACEMENT_LABEL in own), "")))
+
+
+def _missing_pods(metadata: Json, spec: Json, status: Json) -> tuple[int, ReplicaShape | None]:
+    """Count the pods of a Workload that have not finished, and read the shape of those that are most; 0 and None."""
+    done = {entry["name"]: entry["count"] for entry in status.get("reclaimablePods") or ()}
+    pod_sets = [(max(0, _count(entry) - done.get(entry.get("name"), 0)), entry) for entry in spec.get("podSets") or ()]
+    total = sum(count for count, _ in pod_sets)
+    if not total:
+        return 0, None
+    _, largest = max(pod_sets, key=lambda entry: entry[0])
+    template = largest.get("template") or {}
+    whole = {**(template.get("metadata") or {}), "namespace": metadata.get("namespace")}
+    return total, replica_shape(template.get("spec") or {}, whole)
 
 
 def _count(pod_set: Json) -> int:
@@ -93,6 +347,6 @@ def _count(pod_set: Json) -> int:
     return 1 if count is None else int(count)
 
 
-def _cause(message: str) -> str:
-    """Shorten Kueue's message by its first words, which say only that the Workload waits."""
-    return sys.intern(_PREAMBLE.sub("", " ".join(redacted(message).split()))[:_LONGEST] or "waits for quota")
+def _words(entry: Json) -> str:
+    """Return the message of a condition or check without words that say only that the Workload waits, or who came."""
+    return _PREEMPTOR.sub("", _PREAMBLE.sub("", " ".join(redacted(entry.get("message") or "").split())))

@@ -28,6 +28,9 @@ class PlacementProgress:
     waiting_reasons: Mapping[PlacementName, str] = field(default_factory=dict)
     succeeded: Mapping[PlacementName, SucceededPods] = field(default_factory=dict)
     failed: Mapping[PlacementName, FailedObject] = field(default_factory=dict)
+    unadmitted: Mapping[PlacementName, str] = field(default_factory=dict)
+    admissions: Mapping[str, PlacementName] = field(default_factory=dict)
+    """The placement of gated pods, by their `admission_key`."""
 
 
 class PlacementPods:
@@ -108,6 +111,7 @@ def _summed_up(placements: Mapping[PlacementName, Mapping[str, PodRecord]]) -> P
     pending_pods: dict[PlacementName, PendingPods] = {}
     waiting_reasons: dict[PlacementName, str] = {}
     gpu_pods: dict[PlacementName, tuple[GpuPod, ...]] = {}
+    admissions: dict[str, PlacementName] = {}
     for name, pods in sorted(placements.items()):
         if using := tuple(_gpu_pod(key, pod) for key, pod in sorted(pods.items()) if _has_gpus(pod)):
             gpu_pods[name] = using
@@ -119,6 +123,7 @@ def _summed_up(placements: Mapping[PlacementName, Mapping[str, PodRecord]]) -> P
             bound[name] = runs
         if helping := [pod for pod in staying if pod.helping and pod.node]:
             non_gpu_pods[name] = NonGpuPods(bound=len(helping), ready=sum(pod.ready for pod in helping))
+        admissions |= {pod.admission: name for pod in staying if pod.admission}
         waiting = [pod for pod in staying if not pod.node]
         asking = [pod for pod in waiting if not pod.helping]
         shape = next((pod.shape for pod in asking or waiting if pod.shape), None)
@@ -137,6 +142,7 @@ def _summed_up(placements: Mapping[PlacementName, Mapping[str, PodRecord]]) -> P
         gpu_pods=gpu_pods,
         pending_pods=pending_pods,
         waiting_reasons=waiting_reasons,
+        admissions=admissions,
     )
 
 

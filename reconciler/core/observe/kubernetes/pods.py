@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
@@ -30,6 +31,8 @@ from reconciler.model.workload import Json
 _FINISHED = frozenset({"Succeeded", "Failed"})
 _ADMITTED = "kueue.x-k8s.io/topology"
 """The gate of pods that Kueue has admitted and chooses nodes for."""
+POD_GROUP = "kueue.x-k8s.io/pod-group-name"
+"""The label of pods that Kueue admits together, with the name of their Workload."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +65,8 @@ class PodRecord:
     claims: PodClaims
     # The claims of a bound pod of a placement.
     holds: tuple[str, ...]
+    # The `admission_key` of a gated pod; empty for others.
+    admission: str = ""
     # Whether it is a pod of a placement that asks for no device at all.
     helping: bool = False
     # Known of pods of placements that are not ready.
@@ -97,6 +102,7 @@ def read_pod(raw: Json, marks: Marks = BUILT_IN_MARKS) -> PodRecord | None:
     ready = bool(node) and not leaving and _is_ready(status)
     requests = pod_requests(spec)
     groups = memberships(metadata, metadata.get("namespace", ""), marks)
+    gated = not node and any(gate.get("name") != _ADMITTED for gate in spec.get("schedulingGates") or ())
     return PodRecord(
         node=sys.intern(node),
         requests=requests,
@@ -105,7 +111,8 @@ def read_pod(raw: Json, marks: Marks = BUILT_IN_MARKS) -> PodRecord | None:
         leaving=leaving,
         ready=ready,
         held=held,
-        gated=not node and any(gate.get("name") != _ADMITTED for gate in spec.get("schedulingGates") or ()),
+        gated=gated,
+        admission=admission_key(metadata.get("namespace", ""), metadata["name"], labels) if gated else "",
         shape=_shape(spec, metadata) if held or groups or (ours and not node) else None,
         claims=pod_claims(spec) if held or groups else NO_CLAIMS,
         holds=claims_held(metadata.get("namespace") or "", spec, status) if placement and node else (),
@@ -127,6 +134,12 @@ def read_success(raw: Json) -> tuple[PlacementName, datetime] | None:
     ends = [end for state in containers if (end := (state.get("terminated") or {}).get("finishedAt"))]
     moments = ends or [moment for moment in (metadata.get("creationTimestamp"),) if moment]
     return (PlacementName(sys.intern(placement)), max(map(read_time, moments))) if moments else None
+
+
+def admission_key(namespace: str, pod: str, labels: Mapping[str, str]) -> str:
+    """Return the key of Kueue's Workload of a pod: by the name of its group, or by its own."""
+    group = labels.get(POD_GROUP)
+    return sys.intern(f"{namespace}/{group}" if group else f"{namespace}/Pod/{pod}")
 
 
 def controller_of(metadata: Json) -> Owner | None:

@@ -193,11 +193,12 @@ def plural_of(kind: str) -> str:
 def needed_resources(refs: Iterable[WorkloadRef], kinds: Kinds = NO_KINDS) -> frozenset[Watched]:
     """Return the resources to watch for the replicas of these workloads, and for reports of missing ones.
 
-    A reference without a kind may mean any. The pods of a Deployment belong to its ReplicaSets; those of an unknown
-    kind may belong to it through StatefulSets or Jobs. The status of objects of such a kind helps.
+    Kueue's Workloads tell in every cluster why pods of placements do not start. A reference without a kind may mean
+    any. The pods of a Deployment belong to its ReplicaSets; those of an unknown kind may belong to it through
+    StatefulSets or Jobs. The status of objects of such a kind helps.
     """
     refs = tuple(refs)
-    watched: set[Watched] = {*CAPACITY, *custom_resources(refs, kinds)}
+    watched: set[Watched] = {*CAPACITY, Resource.QUEUED, *custom_resources(refs, kinds)}
     for ref in refs:
         watched |= SIGNALS | {Resource.TEMPLATES}
         if ref.kind not in _BY_KIND or foreign_group(ref.kind, ref.group):

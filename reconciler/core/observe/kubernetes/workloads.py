@@ -34,6 +34,10 @@ class Members:
     templates: Mapping[str, TemplateRecord]
     # The records of objects with controllers of their own, by the kind and group of an `Owner`, then by name.
     specs: Mapping[tuple[str, str], Mapping[str, CustomWorkloadRecord]] = field(default_factory=dict)
+    # Kueue's words on objects that run, or begin, without a pod here.
+    starts: Mapping[Owner, str] = field(default_factory=dict)
+    # Kueue's words on gated pods that run on another cluster, by their `admission_key`.
+    dispatched: Mapping[str, str] = field(default_factory=dict)
 
 
 def observe_workloads(refs: Iterable[WorkloadRef], members: Members) -> Iterator[WorkloadObservation]:
@@ -54,7 +58,8 @@ def observe_workloads(refs: Iterable[WorkloadRef], members: Members) -> Iterator
     for owner_of_pods, record in members.controllers.items():
         for owner in record.owners:
             owned.setdefault(owner, []).append(owner_of_pods)
-    everyone = {*members.controllers, *members.by_owner, *owned, *members.asks, *_awaiting_admission(members)}
+    everyone = {*members.controllers, *members.by_owner, *owned, *members.asks, *members.starts}
+    everyone.update(_awaiting_admission(members))
     released = _releases_by_owner(members, releases) if releases else {}
     called = {owner for owner in everyone if (owner.namespace, owner.name) in named}
     owners = sorted({*called, *released}, key=_rank)
@@ -149,7 +154,8 @@ def _observe(root: Owner, members: Members, owned: Mapping[Owner, list[Owner]]) 
     wanted = record.wanted if record else len(pods) + sum(max(0, maker.wanted - len(own)) for maker, own in makers)
     spec = members.specs.get((root.kind, root.group), {}).get(f"{root.namespace}/{root.name}")
     wanted = max(wanted, spec.wanted) if spec is not None else wanted
-    held = [(pod.held, group_of(root, pod.groups)) for pod in pods if pod.held is not None]
+    waiting_here = [pod for pod in pods if pod.admission not in members.dispatched]
+    held = [(pod.held, group_of(root, pod.groups)) for pod in waiting_here if pod.held is not None]
     held += [
         (unscheduled, group_of(root, maker.groups))
         for maker, own in makers
@@ -161,6 +167,9 @@ def _observe(root: Owner, members: Members, owned: Mapping[Owner, list[Owner]]) 
         shape = shape or spec.shape
     waiting = Counter((unscheduled.since, unscheduled.cause, group) for unscheduled, group in held)
     asking = members.asks.get(root, ())
+    started = members.starts.get(root, "") or next(
+        (words for pod in pods if (words := members.dispatched.get(pod.admission))), ""
+    )
     return WorkloadObservation(
         ref=WorkloadRef(namespace=root.namespace, name=root.name, kind=root.kind, group=root.group),
         wanted=wanted,
@@ -176,7 +185,8 @@ def _observe(root: Owner, members: Members, owned: Mapping[Owner, list[Owner]]) 
             spec.group if spec is not None else None,
         ),
         containers=record.containers if record is not None else spec.containers if spec is not None else (),
-        held=_is_held(everyone, record, spec, asking),
+        held=not started and _is_held(everyone, record, spec, asking),
+        started=started,
     )
 
 
