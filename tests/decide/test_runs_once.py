@@ -9,13 +9,14 @@ import pytest
 
 from reconciler.core.workloads.builtin_kinds import NO_KINDS
 from reconciler.core.workloads.single_run import runs_once
+from reconciler.model.demand import Demand
 from reconciler.model.plan import EndReason, Place, Plan, Reason, Revert
 from reconciler.model.policy import Desired
 from reconciler.model.workload import DeploySpec, Json, WorkloadRef
 from tests.builders.fleet_files import FLEET, load
 from tests.builders.gangs import torch
 from tests.builders.group_bursts import fleet, grouped, lacks
-from tests.builders.inputs import NOW, VLLM, cluster, desired, free, ledger, ordering, placement, plan, short
+from tests.builders.inputs import NOW, VLLM, cluster, desired, free, inputs, ledger, ordering, placement, plan, short
 from tests.builders.requests import manifests
 from tests.builders.workload_kinds import SAMPLES, template, workload
 from tests.capacity.test_chart_gangs import TEMPLATE
@@ -148,6 +149,13 @@ def test_what_kueue_has_begun_at_home_without_a_pod_there_gets_no_copy() -> None
     (held,) = decided.suppressed
     assert (placed(decided), held.reason) == ([], Reason.RUNS_ONCE)
     assert held.message == f"on worker-1 {BY_MULTIKUEUE}, and a copy elsewhere would do the same work again"
+
+
+def test_a_workload_that_kueue_has_begun_is_explained_so_though_nothing_is_missing() -> None:
+    begun = short(0, running=0, started=BY_MULTIKUEUE)
+    (demand,) = inputs(begun, free("worker-3", 8), wanted=made_of(INDEXED)).demands.values()
+    assert isinstance(demand, Demand)
+    assert (demand.note, demand.missing) == (f"on worker-1 {BY_MULTIKUEUE}", 0)
 
 
 def test_what_may_run_twice_is_no_matter_of_what_kueue_has_begun() -> None:

@@ -137,11 +137,12 @@ def test_nothing_but_a_fleet_with_such_a_kind_has_it_watched() -> None:
     made = ClusterState()
     assert made.customs == frozenset()
     made.apply(Resource.PODS, worker())
-    assert made.follow(frozenset(), BUILT_IN_MARKS, unlabelled={TRAIN_JOBS}) == {Resource.PODS, RESOURCE}
+    anew = {Resource.PODS, Resource.QUEUED, RESOURCE}
+    assert made.follow(frozenset(), BUILT_IN_MARKS, unlabelled={TRAIN_JOBS}) == anew
     assert made.customs == {RESOURCE}
     made.apply(RESOURCE, train_job())
     made.apply(Resource.PODS, worker())
     assert seen(made).bound == {"llm-1": 1}
-    assert made.follow(frozenset()) == {Resource.PODS}
+    assert made.follow(frozenset()) == {Resource.PODS, Resource.QUEUED}
     made.apply(Resource.PODS, worker())
     assert (made.customs, seen(made).bound) == (frozenset(), {})

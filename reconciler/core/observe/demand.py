@@ -273,6 +273,8 @@ class _Measurement:
             return UnseenPrimary(workload=workload, message=primary)
         # 2. The workload as the primary reports it, without what stale signals of the cluster ask for.
         seen, note = primary.workload(ref)
+        if seen is not None and seen.started:
+            note = "; ".join(part for part in (note, f"on {name} {seen.started}") if part)
         stale: tuple[str, ...] = ()
         if primary.stale:
             kind = ref.kind or (seen.ref.kind if seen else "")

@@ -4,31 +4,35 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
 
 from tests.e2e.api_server import Json
 from tests.e2e.control_plane import Cluster
 from tests.e2e.platform.two_clusters import Lender
 
 VERSION = "kueue.x-k8s.io/v1beta1"
+MULTIKUEUE = "kueue.x-k8s.io/multikueue"
+"""The controller of checks that lead to other clusters, and the manager of jobs that run there."""
+
 _PATIENCE = "--timeout=90s"
 """How long Kueue may take to let go of a queue that nothing is in any more."""
 
 
-def open_queue(lender: Lender, cluster: Cluster, name: str, quota: Mapping[str, str]) -> None:
+def open_queue(
+    lender: Lender, cluster: Cluster, name: str, quota: Mapping[str, str], *, preempts: bool = False, check: str = ""
+) -> None:
     """Open a queue for the namespace with so much of each resource, and return when Kueue takes work for it.
 
-    It is closed once the namespace is gone: Kueue keeps a ClusterQueue for as long as anything is admitted by it.
+    Where it `preempts`, work of a higher priority ends other work of the queue. `check` names its AdmissionCheck. It is
+    closed once the namespace is gone: Kueue keeps a ClusterQueue for as long as anything is admitted by it.
     """
     namespace = lender.namespace
-    made: list[tuple[str, Json, Json]] = [
-        ("ResourceFlavor", {"name": namespace}, {}),
-        ("ClusterQueue", {"name": namespace}, {"namespaceSelector": {}, "resourceGroups": [_group(namespace, quota)]}),
-        ("LocalQueue", {"name": name, "namespace": namespace}, {"clusterQueue": namespace}),
-    ]
-    lender.afterwards.callback(_close, cluster, namespace)
-    for kind, metadata, spec in made:
-        written = {"apiVersion": VERSION, "kind": kind, "metadata": metadata, "spec": spec}
-        cluster.kubectl("apply", "--filename=-", stdin=json.dumps(written))
+    queue: Json = {"namespaceSelector": {}, "resourceGroups": [_group(namespace, quota)]}
+    queue |= {"preemption": {"withinClusterQueue": "LowerPriority"}} if preempts else {}
+    queue |= {"admissionChecks": [check]} if check else {}
+    _keep(lender, cluster, "ResourceFlavor", namespace, {"spec": {}})
+    _keep(lender, cluster, "ClusterQueue", namespace, {"spec": queue})
+    _apply(cluster, "LocalQueue", {"name": name, "namespace": namespace}, {"spec": {"clusterQueue": namespace}})
     paths = (f"clusterqueues/{namespace}", f"namespaces/{namespace}/localqueues/{name}")
 
     def is_active() -> bool:
@@ -49,10 +53,60 @@ def _group(flavor: str, quota: Mapping[str, str]) -> Json:
     return {"coveredResources": [*quota], "flavors": [{"name": flavor, "resources": resources}]}
 
 
-def _close(cluster: Cluster, name: str) -> None:
-    """Delete a queue, and return when it is gone: the next one of its name would go with it."""
-    for kind in ("clusterqueue", "resourceflavor"):
-        cluster.kubectl("delete", kind, name, "--ignore-not-found", _PATIENCE)
+def _keep(lender: Lender, cluster: Cluster, kind: str, name: str, body: Json) -> None:
+    """Make an object without a namespace that goes once the namespace of the fleet is gone."""
+    lender.afterwards.callback(_delete, cluster, kind, name)
+    _apply(cluster, kind, {"name": name}, body)
+
+
+def _apply(cluster: Cluster, kind: str, metadata: Json, body: Json) -> None:
+    written = {"apiVersion": VERSION, "kind": kind, "metadata": metadata, **body}
+    cluster.kubectl("apply", "--filename=-", stdin=json.dumps(written))
+
+
+def _delete(cluster: Cluster, kind: str, name: str) -> None:
+    """Delete an object, and return when it is gone: the next one of its name would go with it."""
+    cluster.kubectl("delete", f"{kind.lower()}.kueue.x-k8s.io", name, "--ignore-not-found", _PATIENCE)
+
+
+def add_priority(lender: Lender, cluster: Cluster, name: str, value: int) -> None:
+    """Make a priority of Kueue's own, for as long as the namespace is there."""
+    _keep(lender, cluster, "WorkloadPriorityClass", name, {"value": value})
+
+
+def add_check(lender: Lender, cluster: Cluster, name: str, controller: str, parameters: Json = None) -> None:
+    """Make an AdmissionCheck of a controller, for as long as the namespace is there."""
+    body = {"controllerName": controller} | ({"parameters": parameters} if parameters else {})
+    _keep(lender, cluster, "AdmissionCheck", name, {"spec": body})
+
+
+def activate_check(cluster: Cluster, name: str) -> None:
+    """Say as the controller of an AdmissionCheck that it is at work."""
+    said = {"type": "Active", "status": "True", "reason": "Active", "message": "", "lastTransitionTime": _now()}
+    path = f"/apis/{VERSION}/admissionchecks/{name}/status"
+    cluster.call("PATCH", path, {"status": {"conditions": [said]}})
+
+
+def pass_check(cluster: Cluster, namespace: str, name: str, check: str) -> None:
+    """Say as the controller of an AdmissionCheck that the Workload of an object may begin."""
+    workload = workloads(cluster, namespace)[name]["metadata"]["name"]
+    state = {"name": check, "state": "Ready", "message": "", "lastTransitionTime": _now()}
+    path = f"/apis/{VERSION}/namespaces/{namespace}/workloads/{workload}/status"
+    cluster.call("PATCH", path, {"status": {"admissionChecks": [state]}})
+
+
+def add_multikueue(lender: Lender, manager: Cluster, worker: Cluster, check: str) -> None:
+    """Have MultiKueue run the jobs of queues with a check on another cluster, for as long as the namespace is there."""
+    # Their deletion is in the order of their making, turned round: a check is in use by a queue until that is gone.
+    place = {"location": str(worker.kubeconfig), "locationType": "Path"}
+    _keep(lender, manager, "MultiKueueCluster", worker.name, {"spec": {"kubeConfig": place}})
+    _keep(lender, manager, "MultiKueueConfig", check, {"spec": {"clusters": [worker.name]}})
+    parameters = {"apiGroup": "kueue.x-k8s.io", "kind": "MultiKueueConfig", "name": check}
+    add_check(lender, manager, check, MULTIKUEUE, parameters)
+
+
+def _now() -> str:
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def workloads(cluster: Cluster, namespace: str) -> dict[str, Json]:
@@ -76,6 +130,16 @@ def waits(cluster: Cluster, namespace: str, name: str, said: str) -> Callable[[]
         return reserved["status"] == "False" and said in reserved["message"]
 
     return held_back
+
+
+def reserved(cluster: Cluster, namespace: str, name: str) -> Callable[[], bool]:
+    """Tell, when asked, whether Kueue has given an object quota, and waits for its checks."""
+
+    def has_checks() -> bool:
+        found = workloads(cluster, namespace).get(name, {})
+        return condition(found, "QuotaReserved")["status"] == "True" and "admissionChecks" in found["status"]
+
+    return has_checks
 
 
 def admitted(cluster: Cluster, namespace: str, name: str) -> Callable[[], bool]:

@@ -4,11 +4,25 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Mapping
 
 from tests.e2e.api_server import Json
+from tests.e2e.control_plane import Cluster
 from tests.e2e.platform.controllers import JOB_SET, KUEUE, LEADER_WORKER_SET
-from tests.e2e.platform.queues import admitted, is_held, open_queue, set_quota, waits
+from tests.e2e.platform.queues import (
+    activate_check,
+    add_check,
+    add_multikueue,
+    add_priority,
+    admitted,
+    is_held,
+    open_queue,
+    pass_check,
+    reserved,
+    set_quota,
+    waits,
+)
 from tests.e2e.platform.two_clusters import GPU, Lender
 
 CONTROLLERS = (LEADER_WORKER_SET, JOB_SET, KUEUE)
@@ -22,6 +36,10 @@ QUOTA = {"cpu": "100", GPU: "24"}
 """Room for the pods of one Job and half of another's, whatever nodes there are."""
 
 LACK = f"insufficient unused quota for {GPU} in flavor {NAMESPACE}, 8 more needed"
+PREEMPTED = (
+    f"kueue {QUEUE} evicted it (Preempted): Preempted to accommodate a workload due to prioritization in the"
+    " ClusterQueue"
+)
 BURST = f"burst(llm/second): {PODS} replicas on away"
 SERVING = "nginx-leaderworkerset"
 
@@ -64,6 +82,76 @@ def test_a_job_that_is_complete_elsewhere_is_not_lent_again_while_its_own_queue_
         lender.until_answered(("explain", "llm/second"), is_held)
 
 
+def test_a_burst_that_is_preempted_in_the_queue_of_the_other_cluster_says_so_until_it_is_admitted_again(
+    lender: Lender,
+) -> None:
+    away = lender.away
+    let_second_wait(lender, preempts=True)
+    add_priority(lender, away, "urgent", 1000)
+    lender.lend("job/second")
+    with lender.daemon():
+        lender.until_committed(BURST)
+        lender.until_at(away, lambda: running_jobs(lender, away) == {"second"}, "the second does not run away")
+        # Somebody of that cluster has more urgent work.
+        away.kubectl(
+            "apply",
+            f"--namespace={NAMESPACE}",
+            "--filename=-",
+            stdin=job("urgent", {"kueue.x-k8s.io/priority-class": "urgent"}),
+        )
+        lender.until_at(away, lambda: running_jobs(lender, away) == {"urgent"}, "the urgent one does not run alone")
+        lender.until_answered(("status",), lambda told: PREEMPTED in told["placements"][0]["message"])
+        lender.until_answered(
+            ("explain", "llm/second"), lambda told: PREEMPTED in " ".join(each["message"] for each in ailing(told))
+        )
+        lender.end_pods(away)
+        lender.until_at(away, lambda: running_jobs(lender, away) == {"second"}, "the second does not run again")
+        lender.until_answered(("status",), lambda told: not told["placements"][0]["message"])
+        lender.until_committed(BURST)
+
+
+def test_a_job_with_quota_at_home_that_waits_for_an_admission_check_has_no_copy_elsewhere(lender: Lender) -> None:
+    """The controller of the check is played here, by the words that Kueue asks of one."""
+    home, away = lender.home, lender.away
+    add_check(lender, home, "people", "example.com/people")
+    activate_check(home, "people")
+    let_second_wait(lender, check="people")
+    lender.lend("job/second")
+    with lender.daemon():
+        lender.until_committed(BURST)
+        lender.until_at(away, lambda: running_jobs(lender, away) == {"second"}, "the second does not run away")
+        lender.end_pods(home)
+        lender.until_committed(BURST, f'Revert "{BURST}')
+        begins = f"on home kueue {QUEUE} has reserved quota for it"
+        assert f"{begins}, and the copy elsewhere would do the same work again" in lender.told()
+        assert begins in lender.asks("explain", "llm/second")
+        lender.until_at(away, lambda: not lender.pods(away), "the second is still away")
+        assert not lender.running(home)
+        pass_check(home, NAMESPACE, "second", "people")
+        lender.until_at(home, lambda: len(lender.running(home)) == PODS, "the second does not run at home")
+        lender.until_committed(BURST, f'Revert "{BURST}')
+
+
+def test_a_job_that_multikueue_runs_on_the_other_cluster_is_not_lent_and_ends_at_home(lender: Lender) -> None:
+    home, away = lender.home, lender.away
+    add_multikueue(lender, home, away, "workers")
+    open_queue(lender, away, QUEUE, QUOTA)
+    open_queue(lender, home, QUEUE, QUOTA, check="workers")
+    lender.apply(job("second"))
+    lender.until_at(away, lambda: running_jobs(lender, away) == {"second"}, "MultiKueue does not run it")
+    lender.lend("job/second")
+    with lender.daemon():
+        begins = f"on home kueue {QUEUE} has dispatched it to away by MultiKueue"
+        lender.until_answered(("explain", "llm/second"), lambda told: begins in " ".join(told["conclusion"]))
+        assert not lender.pods(home)
+        lender.end_pods(away)
+        path = f"/apis/batch/v1/namespaces/{NAMESPACE}/jobs/second"
+        lender.until_at(
+            home, lambda: home.call("GET", path)["status"].get("completionTime"), "it is not complete at home"
+        )
+        lender.until_committed()
+
+
 def test_a_group_that_kueue_gates_at_home_is_admitted_whole_by_kueue_elsewhere_until_home_has_quota(
     lender: Lender,
 ) -> None:
@@ -93,12 +181,18 @@ def test_a_group_that_kueue_gates_at_home_is_admitted_whole_by_kueue_elsewhere_u
         lender.until_at(away, lambda: not lender.pods(away), "the group is still away")
 
 
-def let_second_wait(lender: Lender) -> Callable[[], bool]:
-    """Fill the queue at home with a Job so that another waits for quota, as the returned question tells."""
+def let_second_wait(lender: Lender, *, preempts: bool = False, check: str = "") -> Callable[[], bool]:
+    """Fill the queue at home with a Job so that another waits for quota, as the returned question tells.
+
+    The other cluster's queue `preempts`, that at home has the AdmissionCheck.
+    """
     home = lender.home
-    for cluster in (home, lender.away):
-        open_queue(lender, cluster, QUEUE, QUOTA)
+    open_queue(lender, lender.away, QUEUE, QUOTA, preempts=preempts)
+    open_queue(lender, home, QUEUE, QUOTA, check=check)
     lender.apply(job("first"))
+    if check:
+        lender.until_at(home, reserved(home, NAMESPACE, "first"), "the first gets no quota")
+        pass_check(home, NAMESPACE, "first", check)
     lender.until_at(home, lambda: len(lender.running(home)) == PODS, "the first does not run")
     lender.apply(job("second"))
     held = waits(home, NAMESPACE, "second", LACK)
@@ -111,13 +205,27 @@ def jobs_of(pods: list[Json]) -> set[str]:
     return {pod["metadata"]["labels"]["job-name"] for pod in pods}
 
 
-def job(name: str) -> str:
+def running_jobs(lender: Lender, cluster: Cluster) -> set[str]:
+    """Name the Jobs all of whose pods run in a cluster."""
+    running = lender.running(cluster)
+    pods = Counter(
+        pod["metadata"]["labels"]["job-name"] for pod in lender.pods(cluster) if pod["metadata"]["name"] in running
+    )
+    return {name for name, number in pods.items() if number == PODS}
+
+
+def ailing(explained: Json) -> list[Json]:
+    """Return what `explain` says of the placements that are not healthy."""
+    return [*explained["ailing"].values()]
+
+
+def job(name: str, labels: Mapping[str, str] | None = None) -> str:
     """Write a Job for the queue, suspended as Kueue wants it."""
     resources = {"requests": {"cpu": "1"}, "limits": {GPU: "8"}}
     container = {"name": "trainer", "image": "registry.invalid/trainer:1", "resources": resources}
     template = {"spec": {"containers": [container], "restartPolicy": "Never"}}
     spec = {"parallelism": PODS, "completions": PODS, "suspend": True, "template": template}
-    metadata = {"name": name, "labels": IN_QUEUE}
+    metadata = {"name": name, "labels": {**IN_QUEUE, **(labels or {})}}
     return json.dumps({"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": spec})
 
 

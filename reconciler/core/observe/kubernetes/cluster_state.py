@@ -115,7 +115,7 @@ class ClusterState:
         if kinds != self._kinds:
             anew |= self._specs.keys() | self._placed.keys()
         if unlabelled != self._unlabelled:
-            anew |= {Resource.PODS}
+            anew |= {Resource.PODS, Resource.QUEUED}
         self._followed.follow(refs, marks, _owning(custom_resources(unlabelled, kinds)))
         for records in (self._pods.pods, self._controllers):
             for record in records.values():

@@ -16,7 +16,7 @@ from datetime import datetime
 
 from reconciler.core.observe.kubernetes.members import FollowedWorkloads
 from reconciler.core.observe.kubernetes.placement_pods import PlacementProgress
-from reconciler.core.observe.kubernetes.pods import POD_GROUP, admission_key, controller_of, read_time
+from reconciler.core.observe.kubernetes.pods import POD_GROUP, admission_key, controller_of, object_admission, read_time
 from reconciler.core.observe.kubernetes.record_store import RecordStore
 from reconciler.core.observe.kubernetes.replica_asks import AskRecord
 from reconciler.core.observe.kubernetes.resources import SIGNAL_KINDS, Owner, Resource
@@ -77,9 +77,9 @@ class QueuedRecord:
 class HoldRecord:
     """The record of a Workload that Kueue has not admitted, or has evicted."""
 
-    # The placement of its pods; empty where only the gated pods tell.
+    # The placement of its pods by their labels; empty where only the gated pods, or the object, tell.
     placement: PlacementName
-    # The `admission_key` of its gated pods.
+    # The `admission_key` of its gated pods, or the `object_admission` of its object.
     admission: str
     # Pods that its object makes once it is admitted; 0 where they exist behind a gate.
     pods: int
@@ -131,8 +131,11 @@ def read_queued(raw: Json) -> QueuedRecord | None:
     )
 
 
-def read_hold(raw: Json) -> HoldRecord | None:
-    """Read a Workload that Kueue does not let run; None for any other, and for one that cannot be of a placement."""
+def read_hold(raw: Json, unlabelled: AbstractSet[tuple[str, str]] = frozenset()) -> HoldRecord | None:
+    """Read a Workload that Kueue does not let run; None for any other, and for one that cannot be of a placement.
+
+    `unlabelled` are the kinds and groups of objects that have the label of a placement in place of their pods.
+    """
     metadata, spec, status = raw["metadata"], raw["spec"], raw.get("status") or {}
     conditions = _conditions(status)
     evicted = _is_true(conditions, "Evicted")
@@ -142,14 +145,15 @@ def read_hold(raw: Json) -> HoldRecord | None:
         return None
     owner, placement = controller_of(metadata), _placement(spec)
     of_pods = owner is None or owner.kind == "Pod"
-    if not placement and not of_pods:
+    by_object = owner is not None and (owner.kind, owner.group) in unlabelled
+    if not placement and not of_pods and not by_object:
         return None
     has_quota = _is_true(conditions, "QuotaReserved")
     reserved = conditions.get("QuotaReserved", {})
     unmade, shape = (0, None) if of_pods else _missing_pods(metadata, spec, status)
     return HoldRecord(
         placement=placement,
-        admission=_admission(metadata, owner),
+        admission=object_admission(owner) if owner is not None and by_object else _admission(metadata, owner),
         pods=0 if evicted and has_quota else unmade,  # its pods are being ended
         since=None if has_quota or not reserved else read_time(reserved["lastTransitionTime"]),
         shape=shape,
@@ -192,7 +196,7 @@ class KueueWorkloads:
         self._followed = followed
         self.asks: RecordStore[AskRecord] = RecordStore(read_queued, ChangeEffect.DEMAND, followed, meet)
         self._starts = RecordStore(read_start, ChangeEffect.DEMAND, followed, self._meet)
-        self._holds = RecordStore(read_hold, ChangeEffect.DEMAND)
+        self._holds = RecordStore(self._read_hold, ChangeEffect.DEMAND)
         self._last: tuple[PlacementProgress, int, PlacementProgress] | None = None
 
     @property
@@ -232,6 +236,9 @@ class KueueWorkloads:
         if self._last is None or self._last[0] is not pods or self._last[1] != self._holds.version:
             self._last = pods, self._holds.version, _with_holds(pods, self._holds.records.values())
         return self._last[2]
+
+    def _read_hold(self, raw: Json) -> HoldRecord | None:
+        return read_hold(raw, self._followed.unlabelled)
 
     def _meet(self, record: StartRecord) -> None:
         if record.owner is not None:

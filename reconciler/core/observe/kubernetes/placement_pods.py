@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from reconciler.core.observe.kubernetes.placed_objects import PlacedRecord
-from reconciler.core.observe.kubernetes.pods import PodRecord
+from reconciler.core.observe.kubernetes.pods import PodRecord, object_admission
 from reconciler.core.observe.kubernetes.resources import Owner
 from reconciler.model.capacity import FailedObject, GpuPod, NonGpuPods, PendingPods, SucceededPods
 from reconciler.model.ids import PlacementName
@@ -30,7 +30,8 @@ class PlacementProgress:
     failed: Mapping[PlacementName, FailedObject] = field(default_factory=dict)
     unadmitted: Mapping[PlacementName, str] = field(default_factory=dict)
     admissions: Mapping[str, PlacementName] = field(default_factory=dict)
-    """The placement of gated pods, by their `admission_key`."""
+    """The placement of gated pods, and of objects that have the label in place of their pods, by the key by which
+    Kueue's Workload of them is found."""
 
 
 class PlacementPods:
@@ -81,7 +82,14 @@ class PlacementPods:
         """Return the progress of each placement; the same object until something changes."""
         if self._progress is None:
             failed = {record.placement: record.failed for _, record in sorted(self._objects.items()) if record.failed}
-            self._progress = replace(_summed_up(self._pods), succeeded=self._succeeded_placements(), failed=failed)
+            pods = _summed_up(self._pods)
+            objects = {object_admission(owner): record.placement for owner, record in self._objects.items()}
+            self._progress = replace(
+                pods,
+                succeeded=self._succeeded_placements(),
+                failed=failed,
+                admissions={**pods.admissions, **objects},
+            )
         return self._progress
 
     def _succeeded_placements(self) -> Mapping[PlacementName, SucceededPods]:

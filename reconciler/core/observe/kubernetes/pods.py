@@ -139,7 +139,12 @@ def read_success(raw: Json) -> tuple[PlacementName, datetime] | None:
 def admission_key(namespace: str, pod: str, labels: Mapping[str, str]) -> str:
     """Return the key of Kueue's Workload of a pod: by the name of its group, or by its own."""
     group = labels.get(POD_GROUP)
-    return sys.intern(f"{namespace}/{group}" if group else f"{namespace}/Pod/{pod}")
+    return sys.intern(f"{namespace}/{group}") if group else object_admission(Owner("Pod", namespace, pod))
+
+
+def object_admission(owner: Owner) -> str:
+    """Return the key of Kueue's Workload of an object."""
+    return sys.intern(f"{owner.namespace}/{owner.kind}/{owner.name}")
 
 
 def controller_of(metadata: Json) -> Owner | None:
