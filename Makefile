@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 CONTRACT := .venv-contract
 DOCS := .venv-docs
 
-.PHONY: help demo test properties check e2e e2e-platform contract times bench lab lab-docs site pictures screenshots chaos fuzz schemas reference requirements kubernetes-kinds clean
+.PHONY: help demo test properties check e2e e2e-platform contract times long-run bench lab lab-docs site pictures screenshots chaos fuzz schemas reference requirements kubernetes-kinds clean
 
 help:
 	@echo "make demo    a GPU shortage, from burst to return, on this machine (demo-out/)"
@@ -17,6 +17,7 @@ help:
 	@echo "make e2e-platform tests against the controllers of a GPU platform, which it builds once where Go is"
 	@echo "make contract tries a running daemon on its own OpenAPI, with schemathesis"
 	@echo "make times   how long a burst takes over real control planes, step by step"
+	@echo "make long-run hours of bursts and faults in one, over real control planes; NODES, PODS, BURSTS, MINUTES"
 	@echo "make bench   the figures, one a line: name value bound"
 	@echo "make lab     the figures of the lab with the policy of init; TRACES=DIRECTORY has logs of real traffic"
 	@echo "make lab-docs writes the figures of docs/how-to/policies.md and the pictures of docs/how-to/lab.md anew"
@@ -81,6 +82,10 @@ contract: $(STAMP) $(CONTRACT)/.installed
 times: $(STAMP)
 	@$(RUN)/python -m tests.e2e.times
 
+# After `make e2e`, whose programs it needs. Variables of scale.py may be given, and JSON, a file for the figures.
+long-run: $(STAMP)
+	@$(RUN)/python -m tests.e2e.long_run $(if $(JSON),--json $(JSON))
+
 # With bytecode, which pip leaves beside what it installs: else each start would compile all of the package.
 bench: $(STAMP)
 	@env -u PYTHONDONTWRITEBYTECODE $(RUN)/python -m tests.bench
@@ -117,7 +122,7 @@ screenshots: site $(STAMP)
 chaos: $(STAMP)
 	@$(RUN)/python -m tests.chaos
 
-MINUTES ?= 30
+fuzz: MINUTES ?= 30
 fuzz: $(STAMP)
 	@$(RUN)/python -m tests.fuzz --cpu-minutes $(MINUTES)
 

@@ -73,6 +73,16 @@ class Processes:
                 process.kill()
                 process.wait()
 
+    def process(self, name: str) -> int | None:
+        """Return the number of a process, whether or not it has ended by itself; None for one that was killed."""
+        running = self._running.get(name)
+        return None if running is None else running.pid
+
+    def is_running(self, name: str) -> bool:
+        """Tell whether a process runs."""
+        running = self._running.get(name)
+        return running is not None and running.poll() is None
+
     def names(self) -> tuple[str, ...]:
         """Name those that run, in the order in which they were started."""
         return tuple(self._running)

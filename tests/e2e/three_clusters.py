@@ -174,7 +174,9 @@ def kubeconfig(path: Path, *clusters: Cluster) -> Path:
     config: Json = {"apiVersion": "v1", "kind": "Config", "clusters": [], "users": [], "contexts": []}
     for cluster in clusters:
         cluster.kubectl("apply", "-f", str(LAYOUT / "bootstrap" / "rbac.yaml"))
-        token = cluster.kubectl("create", "token", "overspill", "--namespace=overspill-system").strip()
+        token = cluster.kubectl(
+            "create", "token", "overspill", "--namespace=overspill-system", "--duration=24h"
+        ).strip()
         authority = base64.b64encode(cluster.access.authority.read_bytes()).decode()
         server = {"server": cluster.access.server, "certificate-authority-data": authority}
         config["clusters"].append({"name": cluster.name, "cluster": server})
