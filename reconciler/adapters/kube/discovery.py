@@ -43,11 +43,14 @@ def kubeconfig_contexts(kubeconfig: Path) -> tuple[KubeContext, ...]:
         raise InvalidInput(f"reading the kubeconfig: {kubeconfig}: {cause} (try another --kubeconfig)") from error
     if not config.contexts:
         raise InvalidInput(f"reading the kubeconfig: {kubeconfig} has no contexts (try another --kubeconfig)")
+    hidden = {each.context: f"{each.path}: {each.message} ({each.hint})" for each in config.hidden}
     return tuple(
         KubeContext(
             name=name,
-            server=_identity(config.clusters.get(str(context.get("cluster"))) or {}),
+            server=_identity(entry := config.clusters.get(str(context.get("cluster"))) or {}),
             current=name == config.current,
+            host=_host(entry),
+            hidden=hidden.get(name, ""),
         )
         for name, context in config.contexts.items()
     )
@@ -75,6 +78,14 @@ def read_gpu_namespaces(kubeconfig: Path, context: str, *, patience: float = PAT
         return counts
 
     return run(ask(kubeconfig, Connection(context=context), read, patience))
+
+
+def _host(cluster: Mapping[str, Any]) -> str:
+    """Return the host of an API server; empty for an address that is none."""
+    try:
+        return urlsplit(str(cluster.get("server") or "")).hostname or ""
+    except ValueError:
+        return ""
 
 
 def _identity(cluster: Mapping[str, Any]) -> str:

@@ -23,6 +23,8 @@ from reconciler.model.workload import Json
 
 _PARTS = {"clusters": "cluster", "contexts": "context", "users": "user"}
 """The lists of a kubeconfig, and the field of their entries that holds the value."""
+_LED_BY = ("clusters", "users")
+"""The lists whose entries a context names."""
 _FILES = ("certificate-authority", "client-certificate", "client-key", "tokenFile")
 """Fields that name a file."""
 _SERVER = (
@@ -41,6 +43,34 @@ class BrokenKubeconfig(Exception):  # noqa: N818 - the file is at fault, and no 
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class HiddenContext:
+    """A context that leads elsewhere than its file says, since an earlier file has entries of the same names.
+
+    Files of k3s are like that: each calls its context, its cluster and its user ``default``
+    (https://docs.k3s.io/cluster-access).
+    """
+
+    path: Path
+    context: str
+    by: str
+    """The list of the entry that is not taken from its file: ``context``, ``cluster`` or ``user``."""
+    name: str
+    """The name of that entry."""
+
+    @property
+    def message(self) -> str:
+        """What is taken instead."""
+        if self.by == "context":
+            return f"context {self.context} counts for nothing: an earlier file has another one of this name"
+        return f"context {self.context} takes the {self.by} {self.name} of an earlier file, and not its own"
+
+    @property
+    def hint(self) -> str:
+        """The way out; `kubectl config rename-context` renames neither cluster nor user."""
+        return "rename the context, the cluster and the user in one of the files"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Kubeconfig:
     """The entries of a kubeconfig, by name."""
 
@@ -51,6 +81,7 @@ class Kubeconfig:
     """The name of the current context; empty for none."""
     cut_off: tuple[Path, ...]
     """The files that lack a list: kubectl writes them in place, and the users last."""
+    hidden: tuple[HiddenContext, ...] = ()
 
     def login(self, context: str) -> ConfigNode:
         """Return the login of a context alone, complete, for the loader of kubernetes. Raises BrokenKubeconfig."""
@@ -91,15 +122,36 @@ class Kubeconfig:
 def read_kubeconfig(kubeconfig: Path) -> Kubeconfig:
     """Read and merge the files of a kubeconfig. Raises OSError, and BrokenKubeconfig for a file that is none."""
     entries: dict[str, dict[str, Mapping[str, Any]]] = {part: {} for part in _PARTS}
-    current, cut_off = "", []
+    current = ""
+    cut_off: list[Path] = []
+    hidden: list[HiddenContext] = []
     for path in kubeconfig_files(kubeconfig) or (kubeconfig,):
         document = _document(path)
         if any(document.get(part) is None for part in ("clusters", "contexts")) or "users" not in document:
             cut_off.append(path)
+        own: dict[str, dict[str, Mapping[str, Any]]] = {part: {} for part in _PARTS}
         for part, name, entry in _entries(document, path):
+            own[part].setdefault(name, entry)
             entries[part].setdefault(name, entry)
+        hidden += _hidden(path, own, entries)
         current = current or str(document.get("current-context") or "")
-    return Kubeconfig(**entries, current=current, cut_off=tuple(cut_off))
+    return Kubeconfig(**entries, current=current, cut_off=tuple(cut_off), hidden=tuple(hidden))
+
+
+def _hidden(
+    path: Path,
+    own: Mapping[str, Mapping[str, Mapping[str, Any]]],
+    merged: Mapping[str, Mapping[str, Mapping[str, Any]]],
+) -> Iterator[HiddenContext]:
+    """Yield the contexts of a file that lead elsewhere than by its own entries, each by the first that does."""
+    for context, entry in own["contexts"].items():
+        taken = merged["contexts"][context]
+        names = {part: (str(entry.get(_PARTS[part]) or ""), str(taken.get(_PARTS[part]) or "")) for part in _LED_BY}
+        for part, (named, followed) in names.items():
+            if named in own[part] and own[part][named] != merged[part].get(followed):
+                by = "context" if taken != entry or named != followed else _PARTS[part]
+                yield HiddenContext(path=path, context=context, by=by, name=named)
+                break
 
 
 def kubeconfig_stamp(kubeconfig: Path) -> tuple[tuple[int, ...], ...]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from reconciler.adapters.kube.kubeconfig import BrokenKubeconfig, kubeconfig_stamp, read_kubeconfig
+from reconciler.adapters.kube.kubeconfig import BrokenKubeconfig, Kubeconfig, kubeconfig_stamp, read_kubeconfig
 from reconciler.core.engines import ENGINES
 from reconciler.core.engines.logins import LoginSource
 from reconciler.core.engines.reports import ReportSource
@@ -19,7 +19,7 @@ from reconciler.core.fleet.watched_workloads import (
 )
 from reconciler.core.observe.kubernetes.ownership import BUILT_IN_MARKS, Marks, marks_by_label
 from reconciler.core.workloads.builtin_kinds import NO_KINDS, Kinds
-from reconciler.errors import Problem
+from reconciler.errors import Problem, Severity
 from reconciler.model.ids import ClusterName
 from reconciler.model.manifest_source import WorkloadSource
 from reconciler.model.policy import Connection, Desired, EngineName
@@ -46,19 +46,24 @@ class Contexts:
         try:
             stamp = kubeconfig_stamp(self._kubeconfig)
             if stamp != self._stamp:
-                self._known, self._stamp, self.problems = self._names(self._kubeconfig), stamp, ()
+                config = self._config(self._kubeconfig)
+                self._known, self._stamp = frozenset(config.contexts), stamp
+                self.problems = tuple(
+                    Problem(path=str(each.path), message=each.message, hint=each.hint, severity=Severity.WARNING)
+                    for each in config.hidden
+                )
         except (OSError, BrokenKubeconfig) as error:
             cause = (error.strerror if isinstance(error, OSError) else None) or "it is not a kubeconfig"
             self.problems = (Problem(path=str(self._kubeconfig), message=f"cannot be read: {cause}"),)
         return self._known
 
-    def _names(self, kubeconfig: Path) -> frozenset[str]:
-        """Return the names of the contexts. Raises BrokenKubeconfig for a file that was cut off while it is written."""
+    def _config(self, kubeconfig: Path) -> Kubeconfig:
+        """Read the kubeconfig. Raises BrokenKubeconfig for a file that was cut off while it is written."""
         config = read_kubeconfig(kubeconfig)
         # Of several files one may be empty from the beginning; one that is emptied is about to be written.
         if any(self._stamp is not None or path.stat().st_size for path in config.cut_off):
             raise BrokenKubeconfig("is cut off")
-        return frozenset(config.contexts)
+        return config
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

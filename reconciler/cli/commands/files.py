@@ -47,6 +47,13 @@ KINDS = (
     help=f"The kubeconfig  [default: {PREFIX}KUBECONFIG, else kubectl's]",
 )
 @click.option("--context", "contexts", multiple=True, metavar="NAME", help="A context to take; all if none is named.")
+@click.option(
+    "--rename",
+    "renames",
+    multiple=True,
+    metavar="CONTEXT=NAME",
+    help="The name of a context's cluster, in the place of one made of the context's name.",
+)
 @click.option("--primary", metavar="NAME", help="The cluster or context where the workloads live.")
 @click.option("--workspace", metavar="NAME", help="The name of the tenant  [default: default]")
 @click.option(
@@ -87,7 +94,12 @@ def init(
         return
     for name, value in answers.items():
         if value:
-            flag = {"contexts": "context", "namespaces": "namespace", "repo_url": "repo-url"}.get(name, name)
+            flag = {
+                "contexts": "context",
+                "namespaces": "namespace",
+                "renames": "rename",
+                "repo_url": "repo-url",
+            }.get(name, name)
             raise click.UsageError(f"--{flag} goes with --from-kubeconfig")
     from reconciler.cli.actions.setup import init as action
 

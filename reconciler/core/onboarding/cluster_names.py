@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 
 from reconciler.model.ids import ClusterName
 
@@ -17,17 +18,21 @@ _TOOLS = (
 """Contexts as tools name them; all but the cluster's own name says where it is or who logs in."""
 
 
-def cluster_names(contexts: Iterable[str]) -> dict[str, ClusterName]:
-    """Return a name for the cluster of each context, each another.
+def cluster_names(
+    contexts: Iterable[str], named: Mapping[str, ClusterName] = MappingProxyType({})
+) -> dict[str, ClusterName]:
+    """Return a name for the cluster of each context, each another; `named` are those that a person gives.
 
     It is the context's own name where that may name a cluster, else the part of it that names the cluster, else all of
     it with other characters replaced. Names that several would get end in a number.
     """
     given = list(contexts)
     short = {context: _short(context) for context in given}
-    taken: set[str] = set()
-    names: dict[str, ClusterName] = {}
+    taken: set[str] = set(named.values())
+    names: dict[str, ClusterName] = dict(named)
     for context in given:
+        if context in named:
+            continue
         alone = sum(name == short[context] for name in short.values()) == 1
         name = short[context] if alone else _plain(context)
         unique, number = name, 2

@@ -18,6 +18,10 @@ class KubeContext:
     """Address and TLS server name of its API server, equal for contexts that lead to the same; empty without one."""
     current: bool = False
     """Whether kubectl uses it by itself."""
+    host: str = ""
+    """The host of its API server."""
+    hidden: str = ""
+    """Why it leads elsewhere than its file says, and the way out; empty where it leads there."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

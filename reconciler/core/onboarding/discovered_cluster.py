@@ -29,6 +29,10 @@ _CAPACITY = (
 """Node labels by which providers mark nodes that they may take back, and their values in the words of our policies."""
 
 
+NO_NAMES: Mapping[str, ClusterName] = {}
+"""For clusters that are all named after their contexts."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeLabel:
     """A fact that labels of nodes tell of a cluster."""
@@ -63,6 +67,10 @@ class DiscoveredCluster:
     """The models of its GPUs, and how many there are of each, the most first; a model is the resource if unknown."""
     labels: tuple[NodeLabel, ...] = ()
     engines: Mapping[EngineName, EngineSighting] = field(default_factory=dict)
+    host: str = ""
+    """The host of its API server."""
+    hidden: tuple[str, ...] = ()
+    """Its contexts that lead elsewhere than their files say, each with the way out."""
 
     @property
     def gpu_summary(self) -> str:
@@ -74,12 +82,15 @@ class DiscoveredCluster:
         return next((label.values[0][0] for label in self.labels if label.name == name and len(label.values) == 1), "")
 
 
-def discovered_clusters(readings: Sequence[ContextReading], note_bug: NoteBug) -> tuple[DiscoveredCluster, ...]:
+def discovered_clusters(
+    readings: Sequence[ContextReading], note_bug: NoteBug, names: Mapping[str, ClusterName] = NO_NAMES
+) -> tuple[DiscoveredCluster, ...]:
     """Return the clusters of contexts, in the order of their first context.
 
     Contexts that lead to the same API server, or to one cluster by different addresses, are one cluster. Its context is
-    one that answers, if any does; of several, that which kubectl uses by itself, else the first. `note_bug` gets the
-    bug of a cluster whose nodes cannot be read.
+    one that answers, if any does; of several, that which kubectl uses by itself, else the first. `names` are those that
+    a person gives, by context; of the others each is made of its context's. `note_bug` gets the bug of a cluster whose
+    nodes cannot be read.
     """
     groups: list[list[ContextReading]] = []
     for reading in readings:
@@ -89,10 +100,16 @@ def discovered_clusters(readings: Sequence[ContextReading], note_bug: NoteBug) -
     position = {reading.context.name: index for index, reading in enumerate(readings)}
     groups.sort(key=lambda group: position[group[0].context.name])
     taken = [min(group, key=lambda reading: (bool(reading.trouble), not reading.context.current)) for group in groups]
-    names = cluster_names(reading.context.name for reading in taken)
+    named = {
+        reading.context.name: names[member.context.name]
+        for reading, group in zip(taken, groups, strict=True)
+        for member in group
+        if member.context.name in names
+    }
+    made = cluster_names([reading.context.name for reading in taken], named)
     clusters = []
     for reading, group in zip(taken, groups, strict=True):
-        name = names[reading.context.name]
+        name = made[reading.context.name]
         cluster = attempt(Seam.CLUSTER, f"cluster {name}", partial(_cluster, name, reading, group))
         if isinstance(cluster, Bug):
             note_bug(cluster)
@@ -130,6 +147,8 @@ def _cluster(name: ClusterName, reading: ContextReading, group: Sequence[Context
         gpus=_by_frequency(models),
         labels=tuple(_labels(nodes, with_gpus or nodes, [kind for gpus in gpus_by_node for kind in gpus])),
         engines=reading.engines,
+        host=reading.context.host,
+        hidden=tuple(member.context.hidden for member in group if member.context.hidden),
     )
 
 

@@ -394,6 +394,9 @@ def _lacking_notes(
             yield f"{what}: not in {live.source}; add it there, or each cluster of a burst has to have it"
         elif category in COPIED:
             yield f"{what}: not found on {live.primary}, or not readable; each cluster of a burst has to have it"
+        elif category is Category.STORAGE_CLASSES:
+            default = "without storageClassName each takes its default"
+            yield f"{what}: each cluster of a burst has to have it; {default}"
         else:
             yield f"{what}: each cluster of a burst has to have it"
 

@@ -24,6 +24,11 @@ _EXAMPLES = (
 """Files of the layout that are about its own clusters and workloads."""
 _EXAMPLE_FIELDS = ("  templates:", "  clusters:", "  tolerations:")
 """Fields of the layout's policy that are about its own templates and clusters."""
+_DEFAULT = "default"
+"""The context, cluster and user in ``/etc/rancher/k3s/k3s.yaml`` (https://docs.k3s.io/cluster-access)."""
+_RANCHER = ("+k3s", "+rke2")
+"""Parts of the versions that k3s and RKE2 report."""
+_THIS_MACHINE = frozenset({"127.0.0.1", "::1", "localhost", "0.0.0.0"})  # noqa: S104 - what k3d writes
 _ADDRESS = "https://git.example.com/acme/fleet.git"
 """The repository of the layout's examples."""
 _ROW = re.compile(r"\| `(?P<pattern>[^`]+)` \|.*\n")
@@ -171,8 +176,25 @@ def cluster_notes(clusters: Iterable[DiscoveredCluster]) -> Iterator[str]:
             yield f"{cluster.name} does not answer, and is written as Cordoned: {cluster.trouble}"
         elif cluster.unlisted:
             yield f"the nodes of {cluster.name} are not known: {cluster.unlisted}"
+        yield from cluster.hidden
+        yield from _default_notes(cluster)
         for other in cluster.others:
             yield f"the contexts {cluster.context} and {other} lead to one API server: {cluster.context} is taken"
+
+
+def _default_notes(cluster: DiscoveredCluster) -> Iterator[str]:
+    """Say what is usual on k3s and RKE2: a name that all their clusters have, and an address of their machine alone."""
+    if cluster.name == _DEFAULT:
+        yield (
+            f"{cluster.name} is what k3s and RKE2 call every cluster, and it will be in each path of the output branch"
+            f" (try --rename {cluster.context}=NAME)"
+        )
+    rancher = cluster.context == _DEFAULT or any(mark in cluster.version for mark in _RANCHER)
+    if rancher and cluster.host in _THIS_MACHINE:
+        yield (
+            f"{cluster.name} is reached at {cluster.host}, which is the machine of the kubeconfig alone: where the"
+            " daemon or an engine runs elsewhere, its server has to be an address of the cluster's node"
+        )
 
 
 def fleet_notes(fleet: NewFleet) -> Iterator[str]:

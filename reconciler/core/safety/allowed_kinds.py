@@ -45,6 +45,8 @@ COMPANIONS = frozenset({
 """Namespaced kinds, as ``group/Kind``, that come with workloads and act in their namespace alone."""
 
 _RIGHTS = frozenset({"authorization.openshift.io", "rbac.authorization.k8s.io"})
+_K3S = frozenset({"helm.cattle.io", "k3s.cattle.io"})
+"""HelmCharts, whose Jobs are bound to the ClusterRole cluster-admin, and Addons (https://docs.k3s.io/helm)."""
 _WORKFLOWS = frozenset({"CronWorkflow", "Workflow", "WorkflowTemplate"})
 
 
@@ -79,6 +81,8 @@ def _overreach(kind: str) -> str:
         return "steers Argo CD"
     if group.endswith("toolkit.fluxcd.io") or group == "fluxcd.controlplane.io":
         return "steers Flux"
+    if group in _K3S:
+        return "has k3s install things with the rights of its administrator"
     if kind == "apiextensions.k8s.io/CustomResourceDefinition":
         return "defines a kind for the whole cluster"
     return "belongs to the whole cluster" if cluster_scoped(kind) else ""

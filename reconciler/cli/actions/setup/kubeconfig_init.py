@@ -40,7 +40,7 @@ from reconciler.core.onboarding.gpu_namespaces import tenant_namespaces
 from reconciler.core.onboarding.repository_files import NewFleet, cluster_notes, fleet_notes, repository_files
 from reconciler.core.schema.urls import GitAddress
 from reconciler.errors import Bug, InvalidInput, Problem, Severity, Transient
-from reconciler.model.ids import CommitId, WorkspaceName, is_name
+from reconciler.model.ids import ClusterName, CommitId, WorkspaceName, is_name
 from reconciler.model.policy import EngineName
 from reconciler.text.spelling import nearest
 from reconciler.text.wording import count, join_names
@@ -56,6 +56,8 @@ class Answers:
     kubeconfig: Path | None
     contexts: tuple[str, ...]
     """All contexts where none is named."""
+    renames: tuple[str, ...]
+    """The names of clusters, each as CONTEXT=NAME."""
     primary: str | None
     workspace: str
     namespaces: tuple[str, ...]
@@ -83,10 +85,11 @@ def init_from_kubeconfig(directory: Path, answers: Answers, *, with_git: bool) -
         refuse_commits(directory)
     kubeconfig = answers.kubeconfig or usual_kubeconfig()
     contexts = _chosen(kubeconfig_contexts(kubeconfig), answers.contexts)
+    names = _names(answers.renames, contexts)
     if sys.stderr.isatty():
         printing.note(f"Asking the API servers of {count(len(contexts), 'context')}; each has {PATIENCE:g} s.")
     bugs: list[Bug] = []
-    clusters = discovered_clusters(read_contexts(kubeconfig, contexts), bugs.append)
+    clusters = discovered_clusters(read_contexts(kubeconfig, contexts), bugs.append, names)
     _show(clusters)
     primary = _primary(clusters, answers.primary)
     engines = _engines(clusters, primary, answers)
@@ -116,6 +119,23 @@ def _chosen(contexts: Sequence[KubeContext], names: Iterable[str]) -> tuple[Kube
         if name not in by_name:
             raise InvalidInput(f"--context: the kubeconfig has no context {name!r} ({nearest(name, by_name)})")
     return tuple(by_name[name] for name in wanted) or tuple(contexts)
+
+
+def _names(renames: Iterable[str], contexts: Iterable[KubeContext]) -> dict[str, ClusterName]:
+    """Return the names that a person gives to clusters, by context. Raises a usage error for what is no such name."""
+    known = [context.name for context in contexts]
+    names: dict[str, ClusterName] = {}
+    for rename in renames:
+        context, sign, name = rename.rpartition("=")  # contexts may hold the sign
+        if not sign:
+            raise click.UsageError(f"--rename: {rename!r} is not CONTEXT=NAME")
+        if context not in known:
+            raise InvalidInput(f"--rename: there is no context {context!r} ({nearest(context, known)})")
+        _refuse_names("--rename", [name])
+        if name in names.values():
+            raise click.UsageError(f"--rename: {name} is the name of two clusters")
+        names[context] = ClusterName(name)
+    return names
 
 
 def _checked(files: Mapping[str, bytes], directory: Path) -> tuple[Problem, ...]:
