@@ -10,6 +10,7 @@ from reconciler.core.decide.decide import decide
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.explain.gprs import GprView, gpr_views
 from reconciler.core.ledger.lifecycle import cool_down, hold, succeeded_hold
+from reconciler.core.observe.rollouts import ClusterRollouts, Rollouts
 from reconciler.model.gpr import GprState, GprTerms, GpuAsk
 from reconciler.model.placement import Origin, RestraintKind
 from reconciler.model.plan import EndReason, Place, Plan, Revert
@@ -48,6 +49,18 @@ def test_replicas_without_a_node_are_being_provisioned() -> None:
     (one,) = views_of(inputs(short(3), seen, there=ledger(there)))
     assert one.state is GprState.PROVISIONING
     assert one.reason == "1 of 3 have a node; 2 pods wait: image not found"
+
+
+def test_gpus_that_a_queue_has_taken_back_are_not_had_though_the_engine_called_it_healthy() -> None:
+    there = placement(replicas=3, digest="d")
+    words = "kueue queue-a evicted it (Preempted): Preempted to accommodate a workload"
+    held = {there.name: words}
+    arrived = Rollouts.of({there.cluster: ClusterRollouts(arrived={there.path: "d"})})
+    admitted = replace(inputs(short(3), free("worker-2", 0), there=ledger(there)), rollouts=arrived)
+    assert views_of(admitted)[0].state is GprState.SUCCESSFUL
+    seen = free("worker-2", 0, unadmitted=held, waiting_reasons=held)
+    (one,) = views_of(replace(inputs(short(3), seen, there=ledger(there)), rollouts=arrived))
+    assert (one.state, one.reason) == (GprState.PROVISIONING, f"0 of 3 have a node; {words}")
 
 
 def test_what_cannot_be_seen_is_said_to_be_so() -> None:

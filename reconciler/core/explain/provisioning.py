@@ -15,9 +15,10 @@ from reconciler.model.request import Provisioning, RequestRecord
 
 
 def is_provisioned(placement: Placement, inputs: PassInput) -> bool:
-    """Return whether all replicas of a placement have a node, or had one by its engine's word."""
+    """Return whether all replicas of a placement have a node, or had one by its engine's word and no queue took it."""
     seen = inputs.observed.clusters.get(placement.cluster)
-    return inputs.rollouts.has_arrived(placement) or (
+    evicted = seen is not None and placement.name in seen.unadmitted
+    return (inputs.rollouts.has_arrived(placement) and not evicted) or (
         seen is not None and replica_count.bound_replicas(placement, seen) >= placement.replicas
     )
 

@@ -11,6 +11,7 @@ from reconciler.core.capacity.gangs import has_gang_manifest
 from reconciler.core.expressions import render
 from reconciler.core.fleet.replica_paths import REPLICAS, FixedReplicas, fixed_replicas, with_share_expression
 from reconciler.core.fleet.warnings.autoscaled import warn_autoscaled
+from reconciler.core.fleet.warnings.multikueue import warn_managed_by_multikueue
 from reconciler.core.observe.counted_object import WORKLOAD
 from reconciler.core.schema.egs import deploy_spec
 from reconciler.core.schema.egs.deploy_spec import Spelling
@@ -89,6 +90,7 @@ def template_draft(file: WorkloadTemplateFile) -> tuple[TemplateDraft, tuple[Fin
     annotations = file.metadata.annotations
     spec = with_share_expression(deploy_spec.deploy_spec(file.spec, findings), annotations, findings)
     findings += deploy_spec.check_spec(spec)
+    findings += warn_managed_by_multikueue(spec)
     ref = _workload_ref(file, spec, findings)
     broken = any(finding.severity is Severity.ERROR for finding in findings)
     uses_replicas = broken or render.reads_variable(spec, "replicas")

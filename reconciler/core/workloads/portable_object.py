@@ -91,7 +91,7 @@ _DEFAULTS_BESIDE: Mapping[str, tuple[Json, frozenset[str]]] = {
 }
 """Further defaults, each with the fields of which one has to stand beside it."""
 
-_MULTIKUEUE = "kueue.x-k8s.io/multikueue"
+MULTIKUEUE = "kueue.x-k8s.io/multikueue"
 """The `managedBy` that Kueue gives a job of a queue whose jobs MultiKueue runs: no other cluster would make its pods.
 
 Where it stands is up to the kind: `spec` of Jobs and JobSets, `spec.runPolicy` of Kubeflow's.
@@ -140,7 +140,7 @@ def _written(value: Json, *, completed: bool) -> Json:
         return value
     kept: dict[str, Json] = {}
     for name, item in value.items():
-        if item is None or (name == "managedBy" and item == _MULTIKUEUE):
+        if item is None or (name == "managedBy" and item == MULTIKUEUE):
             continue
         if completed and _is_default(name, item, value):
             continue
