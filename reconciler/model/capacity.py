@@ -183,6 +183,18 @@ class Pool:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class NodePool:
+    """A NodePool of Karpenter: how many nodes may be launched for it."""
+
+    limits: Resources = field(default_factory=Resources)
+    """Most of a resource on all of its nodes; one that is not named has no limit. Nodes are the resource ``nodes``."""
+    used: Resources = field(default_factory=Resources)
+    """The capacity of the nodes that have been launched for it, with their number as ``nodes``."""
+    obstacle: str = ""
+    """Why no node is launched for it; empty if nodes may be."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class MissingReplicas:
     """Replicas that have been missing since one moment."""
 
@@ -341,6 +353,8 @@ class ClusterObservation:
     """RuntimeClasses by name; None where unknown."""
     limit_ranges: Mapping[str, Resources] | None = field(default_factory=dict)
     """Default requests of a container by namespace; None where unknown."""
+    node_pools: Mapping[str, NodePool] | None = None
+    """Karpenter's NodePools by name, the same value while nothing in them changes; None where unknown."""
     stale: tuple[SignalFreshness, ...] = ()
     """Signals of the cluster that do not answer now; `asks` of workloads hold their last answers."""
 

@@ -15,6 +15,9 @@ from typing import TypeAlias
 from reconciler.model.kubernetes.scheduling import Taint
 from reconciler.model.units import Resources
 
+NODE_POOL_LABEL = "karpenter.sh/nodepool"
+"""The label of a node with the name of the NodePool that Karpenter launched it for."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SlurmPartition:
@@ -40,6 +43,16 @@ class ScalableNodes:
     """Most nodes of this kind, existing ones included."""
     delay: timedelta
     """Time until a new node is ready."""
+
+    @property
+    def node_pool(self) -> str:
+        """The NodePool of Karpenter that the nodes are launched for, by their labels; empty for none."""
+        return self.labels.get(NODE_POOL_LABEL, "")
+
+    @property
+    def adding(self) -> str:
+        """What adds the nodes, in messages."""
+        return f"NodePool {self.node_pool}" if self.node_pool else "its autoscaler"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -138,6 +138,11 @@ class Cluster:
     slurm: SlurmPartition | None = None
     """The partition of Slurm that it is; None for a Kubernetes cluster. The engine of a partition means nothing."""
 
+    @property
+    def has_node_pools(self) -> bool:
+        """Whether Karpenter launches nodes of its autoscaler, so that NodePools bound them."""
+        return any(nodes.node_pool for nodes in self.autoscaling)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommandJobs:

@@ -55,7 +55,7 @@ def test_an_autoscaler_adds_nodes_for_a_burst_to_a_cluster_without_and_removes_t
         assert autoscaler.nodes() == []
         scenario.wants(AT_HOME + MOST + 1)  # one more than the declared nodes hold
         scenario.until_committed(f"{MOST} replicas on worker-2 for 30m")
-        assert "on nodes that its autoscaler adds in about 2m" in " ".join(scenario.fleet.log("--format=%B"))
+        assert f"on nodes that NodePool {POOL} adds in about 2m" in " ".join(scenario.fleet.log("--format=%B"))
         scaling.until(lambda: len(autoscaler.nodes()) == MOST, "too few nodes", told=autoscaler.last_words)
         scenario.until_lent(by_flux=MOST, by_argo_cd=0)
         pods, nodes = scaling.items(PODS), autoscaler.nodes()

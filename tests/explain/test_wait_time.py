@@ -25,6 +25,8 @@ from reconciler.model.workload import DeploySpec, HelmConfig, ManifestResource, 
 from tests.builders.gprs import LLM, record, request, reservation
 from tests.builders.gpu_nodes import H100, cluster_of, h100, nodes
 from tests.builders.inputs import NOW, VLLM, cluster, desired, gpus, inputs, ledger, ordering, placement, shape, short
+from tests.builders.node_pools import declared
+from tests.builders.node_pools import pool as node_pool
 
 ASK = GpuAsk(gpus=4)
 
@@ -101,6 +103,15 @@ def test_nodes_that_an_autoscaler_may_add_come_after_their_delay() -> None:
 
 def test_an_autoscaler_at_its_maximum_adds_nothing() -> None:
     assert wait(inputs(cluster_of(nodes(0, 0)), wanted=fleet(worker_2=scaling(most=2)))).wait is None
+
+
+def test_nodes_of_a_node_pool_come_within_its_limits() -> None:
+    wanted = fleet(worker_2=cluster("worker-2", autoscaling=(declared(delay=6, each=gpus(8)),)))
+    seen = replace(cluster_of(nodes(0)), node_pools={"gpu": node_pool(gpus(16), gpus(8))})
+    assert wait(inputs(seen, wanted=wanted)).reasons == ("NodePool gpu can add 1 node within 6m",)
+    full = wait(inputs(replace(seen, node_pools={"gpu": node_pool(gpus(16), gpus(16))}), wanted=wanted))
+    assert full.wait is None
+    assert full.reasons[0].endswith("; NodePool gpu: limit nvidia.com/gpu 16 of 16 used")
 
 
 def test_gpus_of_a_cluster_that_has_none_yet_come_with_its_autoscaler() -> None:

@@ -15,7 +15,7 @@ from reconciler.core.recording.documents import Operation, document_type
 from reconciler.core.recording.json_patch import patched
 from reconciler.core.recording.pass_record import ORDERS, PLAN, RECORD, PassRecord, RecordedPlan, read_record
 from reconciler.core.schema.egs.request import RequestDraft
-from reconciler.model.capacity import ClusterObservation, Node, Observed, Pool
+from reconciler.model.capacity import ClusterObservation, Node, NodePool, Observed, Pool
 from reconciler.model.ids import ClusterName, CommitId, TemplateName
 from reconciler.model.request import Verb
 from reconciler.model.tree import Identity
@@ -54,6 +54,15 @@ def test_patch_makes_the_next_document_and_leaves_the_one_before_alone(seed: int
     kept = json.dumps(document)
     assert patched(document, through_json(difference(before, after))) == through_json(RECORD.encode(after))
     assert json.dumps(document) == kept
+
+
+def test_document_from_before_a_field_was_recorded_is_read() -> None:
+    seen = ClusterObservation(cluster=ClusterName("worker-2"), observed_at=START, node_pools={"gpu": NodePool()})
+    kind = document_type(ClusterObservation)
+    document = through_json(kind.encode(seen))
+    assert kind.decode(document) == seen
+    assert document.pop("nodePools") == {"gpu": {}}
+    assert kind.decode(document) == replace(seen, node_pools=None)
 
 
 def test_order_of_small_mappings_is_kept() -> None:

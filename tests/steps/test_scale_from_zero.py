@@ -11,6 +11,7 @@ from reconciler.core.commits.messages import message
 from reconciler.core.decide.decide import decide
 from reconciler.core.explain.workload import explain
 from reconciler.core.observe.rollouts import RolloutFailure, Rollouts
+from reconciler.model.capacity import ClusterObservation
 from reconciler.model.cluster import ScalableNodes
 from reconciler.model.ids import CommitId
 from reconciler.model.kubernetes.scheduling import Taint
@@ -32,11 +33,15 @@ from tests.builders.inputs import (
     ordering,
     placement,
     plan,
+    shape,
     short,
 )
+from tests.builders.node_pools import amounts, declared
+from tests.builders.node_pools import pool as node_pool
 from tests.builders.requests import request, wants
 
 ADDS = "on nodes that its autoscaler adds in about"
+FROM_POOL = "on nodes that NodePool gpu adds in about 5m"
 
 
 def scaling(name: str, most: int = 10, *, delay: int = 5, each: int = 8, **fields: object) -> Cluster:
@@ -156,3 +161,77 @@ def test_what_waits_there_is_not_failed_before_its_node_had_time_to_come(minutes
     seen = inputs(short(1), free("worker-2"), wanted=wanted, there=ledger(there))
     decided = decide(replace(seen, rollouts=Rollouts(ailing={there.path: failure})))
     assert any(isinstance(change, Revert) for change in decided.changes) is ends
+
+
+def pooled(used: str, *, limit: str = "16", most: int = 10, **fields: object) -> tuple[ClusterObservation, Desired]:
+    """Observe a cluster without nodes, and a NodePool whose nodes of 8 GPUs it declares."""
+    node_pools = {"gpu": node_pool(amounts(gpu=limit), amounts(gpu=used), **fields)}
+    nodes = declared(most=most, each=gpus(8))
+    return free("worker-2", node_pools=node_pools), fleet(cluster("worker-2", autoscaling=(nodes,)))
+
+
+def refusals(decided: Plan) -> list[tuple[str, str]]:
+    return [(refusal.message, refusal.remedy) for held in decided.suppressed for refusal in held.refusals]
+
+
+def test_a_burst_to_nodes_of_a_node_pool_names_it():
+    seen, wanted = pooled("0")
+    assert placed(plan(short(2), seen, wanted=wanted)) == [("worker-2", 2, FROM_POOL)]
+
+
+def test_a_burst_is_no_larger_than_the_limits_of_a_node_pool_leave_room_for():
+    seen, wanted = pooled("8")
+    decided = plan(short(20), seen, wanted=wanted)
+    assert placed(decided) == [("worker-2", 8, FROM_POOL)]
+    (change,) = decided.changes
+    assert change.choice.addable == gpus(8)
+
+
+def test_a_node_pool_at_its_limit_is_the_reason_that_nothing_fits():
+    seen, wanted = pooled("16")
+    decided = plan(short(2), seen, wanted=wanted)
+    assert placed(decided) == []
+    ((message, remedy),) = refusals(decided)
+    assert message.endswith("; NodePool gpu: limit nvidia.com/gpu 16 of 16 used")
+    assert remedy == "raise limit nvidia.com/gpu of NodePool gpu"
+
+
+def test_a_node_pool_that_is_not_ready_is_the_reason_that_nothing_fits():
+    seen, wanted = pooled("0", obstacle="is not Ready: NodeClassNotReady")
+    ((message, remedy),) = refusals(plan(short(2), seen, wanted=wanted))
+    assert message.endswith("; NodePool gpu is not Ready: NodeClassNotReady")
+    assert remedy == "make NodePool gpu Ready"
+
+
+def test_explain_says_which_limit_holds_nodes_back():
+    seen, wanted = pooled("16")
+    given = inputs(short(2, since=NOW), seen, wanted=wanted)
+    (assessment,) = explain(VLLM, given, Plan()).assessments
+    assert assessment.refusal is not None
+    assert assessment.refusal.message.endswith("; NodePool gpu: limit nvidia.com/gpu 16 of 16 used")
+
+
+def test_a_pod_that_no_node_of_a_pool_holds_is_not_told_of_its_limit():
+    seen, wanted = pooled("16")
+    ((message, _),) = refusals(plan(short(2, replica=shape(9)), seen, wanted=wanted))
+    assert "NodePool" not in message
+
+
+def test_a_limit_that_is_raised_between_passes_is_heeded():
+    seen, wanted = pooled("16")
+    before = inputs(short(2), seen, wanted=wanted)
+    assert placed(decide(before)) == []
+    raised = {"gpu": node_pool(amounts(gpu="24"), amounts(gpu="16"))}
+    clusters = {**before.observed.clusters, seen.cluster: replace(seen, node_pools=raised)}
+    after = replace(before, observed=replace(before.observed, clusters=clusters))
+    assert placed(decide(after)) == [("worker-2", 2, FROM_POOL)]
+
+
+def test_a_reason_that_has_changed_between_passes_is_told_anew():
+    seen, wanted = pooled("16")
+    before = inputs(short(2), seen, wanted=wanted)
+    decide(before)
+    unready = {"gpu": node_pool(obstacle="is being deleted")}
+    clusters = {**before.observed.clusters, seen.cluster: replace(seen, node_pools=unready)}
+    ((message, _),) = refusals(decide(replace(before, observed=replace(before.observed, clusters=clusters))))
+    assert message.endswith("; NodePool gpu is being deleted")

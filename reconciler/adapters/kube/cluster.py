@@ -22,7 +22,7 @@ from reconciler.core.engines.reports import SELECTOR, ReportObjects
 from reconciler.core.observe.kubernetes.cluster_state import ClusterState
 from reconciler.core.observe.kubernetes.companions import companions_of
 from reconciler.core.observe.kubernetes.live_objects import by_name
-from reconciler.core.observe.kubernetes.resources import SIGNAL_KINDS, Watched, needed_resources
+from reconciler.core.observe.kubernetes.resources import SIGNAL_KINDS, Resource, Watched, needed_resources
 from reconciler.core.workloads.watch import ChangeEffect, key_of
 from reconciler.errors import Problem
 from reconciler.model.capacity import ClusterObservation
@@ -110,7 +110,8 @@ class FollowedCluster:
         self._engine: FollowedObjects | None = None
         self._report_objects: ReportObjects | None = None
         self._companions = FollowedCompanions(server, clock=clock, pace=pace, changed=self._note)
-        self._run(needed_resources(target.refs, target.kinds) | self._state.customs)
+        needed = needed_resources(target.refs, target.kinds, node_pools=target.node_pools)
+        self._run(needed | self._state.customs)
         self._companions.begin(companions_of(target.sources))
         self._watch_engine()
 
@@ -129,7 +130,8 @@ class FollowedCluster:
         with self._lock:
             anew = self._state.follow(target.refs, target.marks, target.kinds, target.sources, target.unlabelled)
             self._dirty = True
-            resources = needed_resources(target.refs, target.kinds) | self._state.customs
+            needed = needed_resources(target.refs, target.kinds, node_pools=target.node_pools)
+            resources = needed | self._state.customs
         gone = {task for task in self._tasks if task not in resources or task in anew}
         await cancel([self._tasks.pop(resource) for resource in gone])
         with self._lock:
@@ -175,6 +177,7 @@ class FollowedCluster:
             if self._seen_at is not None and self._complete():
                 at = self._watched_until(self._seen_at)
                 unknown = frozenset(kind for kind, stream in self._streams.items() if not stream.known)
+                unknown |= {Resource.NODE_POOLS} - self._streams.keys()
                 if self._dirty or self._observation is None or unknown != self._unknown:
                     self._observation = self._with_companions(self._state.observation(self.target.name, at, unknown))
                     self._unknown = unknown
@@ -220,10 +223,7 @@ class FollowedCluster:
             if self._failing_streams():
                 return ()
             optional = [stream for stream in self._streams.values() if stream.resource.optional]
-        troubles = (
-            (stream.resource.full_name, stream.refusal or (stream.trouble if stream.failures > 1 else ""))
-            for stream in optional
-        )
+        troubles = ((stream.resource.full_name, _why_unwatched(stream)) for stream in optional)
         lacking = [f"{name} are not looked at: {trouble}" for name, trouble in troubles if trouble]
         beside = (*self._companions.troubles(), *(self._engine.troubles() if self._engine is not None else ()))
         return (*sorted(lacking), *beside)
@@ -346,3 +346,10 @@ class FollowedCluster:
                 self._watch_custom_kinds()
             if self._complete():
                 self._changed(effect)
+
+
+def _why_unwatched(stream: Stream) -> str:
+    """Say why an optional resource is not watched; empty where it is, and where a cluster may well lack the kind."""
+    if stream.absent and stream.resource is Resource.NODE_POOLS:  # which its Cluster names
+        return "its API server serves no such kind"
+    return stream.refusal or (stream.trouble if stream.failures > 1 else "")

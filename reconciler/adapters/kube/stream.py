@@ -141,6 +141,11 @@ class Stream:
         return self.listed and self.failures <= 1 and not self._absences
 
     @property
+    def absent(self) -> bool:
+        """Whether the API server serves no such resource."""
+        return self._absences > 0 and not self.refusal
+
+    @property
     def heard(self) -> bool:
         """Whether the objects are up to date; a resource that is not served has no objects to update."""
         return self.listed and self.failures <= 1 and not self.refusal

@@ -111,6 +111,8 @@ class ClusterTarget:
     """The workload kinds that the fleet repository declares."""
     unlabelled: frozenset[WorkloadRef] = frozenset()
     """The kinds, as references without a name, whose objects name the placement in place of their pods."""
+    node_pools: bool = False
+    """Whether NodePools of Karpenter bound the nodes that its Cluster declares."""
     engine: EngineName
     reports: ReportSource | None = None
     """The engine's objects that report on placements; None where it keeps none in the cluster."""
@@ -167,6 +169,7 @@ def watch_targets(desired: Desired, contexts: frozenset[str], *, has_kubeconfig:
             marks=marks,
             kinds=desired.kinds,
             unlabelled=unlabelled_kinds(desired, name),
+            node_pools=cluster.has_node_pools,
             engine=cluster.engine,
             reports=ENGINES[cluster.engine].cluster_reports(desired.fleet, name),
             control=with_logins if connection.argocd else None,

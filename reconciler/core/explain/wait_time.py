@@ -296,7 +296,9 @@ class _WaitProbe:
         if simulation.exhausted:
             return f"more waits ahead than can be played through ({count(simulation.most, 'turn')})"
         room = last.finder.capacity.room(name, self._asking.workspace)
-        missing = self._limited.get(name) or room.shortfall(self._shapes[name][0])
+        shape = self._shapes[name][0]
+        held = "".join(f"; {growth.held}" for growth in last.finder.capacity.held_growth(name, shape))
+        missing = self._limited.get(name) or f"{room.shortfall(shape)}{held}"
         ends = any(simulation.ends(name, self._asking.workspace))
         return f"{missing}, even when all that is known to end has ended" if ends else missing
 
@@ -312,7 +314,7 @@ class _WaitProbe:
             yield f"when {join_names(ended)} {'ends' if len(ended) == 1 else 'end'}"
         for nodes, most in addable_nodes(self._inputs.desired.clusters[name], self._inputs.observed.clusters[name]):
             if nodes.delay <= at - now:
-                yield f"its autoscaler can add {count(most, 'node')} within {format_duration(nodes.delay)}"
+                yield f"{nodes.adding} can add {count(most, 'node')} within {format_duration(nodes.delay)}"
 
     def _ahead(self, name: ClusterName, simulation: QueueSimulation) -> tuple[WorkloadId, ...]:
         """List the workloads before this one that wait for room there or for a GPR, or start there before it."""

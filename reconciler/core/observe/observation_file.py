@@ -31,6 +31,7 @@ from reconciler.model.capacity import (
     GpuPod,
     MissingReplicas,
     Node,
+    NodePool,
     ObservedObject,
     PendingPods,
     Pool,
@@ -44,9 +45,9 @@ from reconciler.model.rollout import EngineReport
 from reconciler.model.signal import ReplicaRequest
 from reconciler.model.units import Quantity, Resources, format_quantity
 from reconciler.model.workload import ContainerSummary, Json, WorkloadRef
-from reconciler.text.findings import Finding, Loc
+from reconciler.text.findings import Finding, Loc, shortened
 from reconciler.text.timestamps import format_time
-from reconciler.text.wording import engine_message
+from reconciler.text.wording import as_clause, engine_message
 
 _LIST_FIELDS = frozenset({"apiVersion", "kind", "metadata", "items"})
 
@@ -122,8 +123,9 @@ def _observation(value: Json) -> tuple[ClusterObservation | None, tuple[Finding,
         limit_ranges=by_namespace(
             (f"{limits.namespace}/", resources(limits.default_request)) for limits in file.limit_ranges
         ),
+        node_pools=_node_pools(file),
     )
-    return observation, tuple(_from_the_future(file))
+    return observation, (*_from_the_future(file), *_repeated_node_pools(file))
 
 
 def _homeless(file: PlacedFile) -> PendingPods | None:
@@ -156,6 +158,16 @@ def _from_the_future(file: ObservationFile) -> Iterator[Finding]:
                     message=f"{format_time(entry.since)} is after observedAt",
                     hint="try the lastTransitionTime of the pod's condition PodScheduled",
                 )
+
+
+def _repeated_node_pools(file: ObservationFile) -> Iterator[Finding]:
+    """Find NodePools that are there more than once: of their limits only one would hold."""
+    names = set[str]()
+    for place, pool in enumerate(file.node_pools or ()):
+        if pool.name in names:
+            message = f"NodePool {shortened(pool.name)} is there twice"
+            yield Finding(loc=("nodePools", place, "name"), message=message, hint="remove one of them")
+        names.add(pool.name)
 
 
 def _is_of_pods(file: PlacedFile) -> bool:
@@ -288,6 +300,20 @@ def _runtime_classes(file: ObservationFile) -> dict[str, RuntimeClass] | None:
             tolerations=tuple(toleration.value_of() for toleration in runtime_class.tolerations),
         )
         for runtime_class in file.runtime_classes
+    }
+
+
+def _node_pools(file: ObservationFile) -> dict[str, NodePool] | None:
+    """Read the NodePools; None where the file does not list them."""
+    if file.node_pools is None:
+        return None
+    return {
+        pool.name: NodePool(
+            limits=resources(pool.limits),
+            used=resources(pool.resources),
+            obstacle=pool.not_ready and f"is not Ready: {as_clause(engine_message(pool.not_ready))}",
+        )
+        for pool in file.node_pools
     }
 
 

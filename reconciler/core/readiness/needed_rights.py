@@ -58,7 +58,8 @@ def watch_rights(desired: Desired, server: AskedServer) -> Iterator[NeededRights
     if server.cluster is not None:
         refs = watched_workloads(desired).get(server.cluster, ())
         placed = custom_resources(unlabelled_kinds(desired, server.cluster), desired.kinds)
-        yield from _by_file(needed_resources(refs, desired.kinds) | placed)
+        node_pools = desired.clusters[server.cluster].has_node_pools
+        yield from _by_file(needed_resources(refs, desired.kinds, node_pools=node_pools) | placed)
         yield from _companion_rights(desired, server.cluster)
         reports = ENGINES[desired.clusters[server.cluster].engine].cluster_reports(desired.fleet, server.cluster)
         if reports is not None:
@@ -89,7 +90,9 @@ def granted_rights(desired: Desired, server: AskedServer) -> Iterator[NeededRigh
         # A chart does not say of which kind its workload is: the pods tell that later, and then it is watched.
         every = _EVERY_KIND if any(not ref.kind for ref in refs) else frozenset()
         placed = custom_resources(unlabelled_kinds(desired, server.cluster), desired.kinds)
-        yield from _by_file(needed_resources(refs | every, desired.kinds) | placed | _OF_PRIMARIES)
+        node_pools = desired.clusters[server.cluster].has_node_pools
+        needed = needed_resources(refs | every, desired.kinds, node_pools=node_pools)
+        yield from _by_file(needed | placed | _OF_PRIMARIES)
     yield from (
         each
         for each in watch_rights(desired, server)

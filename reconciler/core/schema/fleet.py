@@ -263,7 +263,9 @@ class ScalableNodesFile(Strict):
     )
     taints: list[TaintFile] = Field([], description="Taints of these nodes.")
     allocatable: Amounts = Field(description="Allocatable amounts of one node, by resource.")
-    max_nodes: Annotated[int, Field(ge=1, le=100_000)] = Field(description="Most nodes, existing ones included.")
+    max_nodes: Annotated[int, Field(ge=1, le=100_000)] = Field(
+        description="Most nodes, existing ones included; fewer where the limits of their NodePool leave fewer."
+    )
     delay: Duration = Field(timedelta(minutes=10), description="Time from a waiting pod to a ready node.")
 
     def value_of(self) -> ScalableNodes:

@@ -221,6 +221,15 @@ class LimitRangeFile(Strict):
     default_request: Amounts
 
 
+class NodePoolFile(Strict):
+    """A NodePool of Karpenter."""
+
+    name: Text
+    limits: Amounts = Field({}, description="Its spec.limits.")
+    resources: Amounts = Field({}, description="Its status.resources: what its nodes have in all.")
+    not_ready: str = Field("", description="Why its condition Ready is not True; empty while it is.")
+
+
 class ObjectNames(Strict):
     """The names of an object; all other metadata are kept as they are."""
 
@@ -259,3 +268,10 @@ class ObservationFile(Strict):
         None, description="All RuntimeClasses of the cluster; if left out, pods that name a RuntimeClass do not fit."
     )
     limit_ranges: list[LimitRangeFile] = Field([], description="Default requests of its LimitRanges.")
+    node_pools: list[NodePoolFile] | None = Field(
+        None,
+        description=(
+            "All NodePools of Karpenter, which bound the nodes that the Cluster declares of them; if left out, "
+            "nothing but the Cluster bounds these."
+        ),
+    )

@@ -188,8 +188,10 @@ class CandidateFinder:
     def describe_growth(self, cluster: ClusterName, shape: ReplicaShape) -> str:
         """Tell that a pod waits for a node which the autoscaler of its cluster adds; empty where it does not."""
         with self.capacity.grown():
-            delay = self.capacity.growth_delay(cluster, shape)
-        return "" if delay is None else f"on nodes that its autoscaler adds in about {format_duration(delay)}"
+            nodes = self.capacity.first_growth(cluster, shape)
+        if nodes is None:
+            return ""
+        return f"on nodes that {nodes.adding} adds in about {format_duration(nodes.delay)}"
 
     def may_grow(self, workload: WorkloadId) -> bool:
         """Tell whether the autoscaler of a cluster that a workload may use may add a node."""
@@ -462,11 +464,13 @@ class CandidateFinder:
         ended = sum(pods for _, pods in in_flight.going)
         waiting = f"; {count(in_flight.total, 'replica')} in flight taken off" if in_flight.total else ""
         waiting += f"; {count(ended, 'pod')} of bursts that have ended taken off" if ended else ""
+        held = self.capacity.held_growth(candidate.cluster, shape)
+        waiting += "".join(f"; {growth.held}" for growth in held)
         return Refusal(
             cluster=candidate.cluster,
             reason=Reason.NO_CAPACITY,
             message=f"{room.shortfall(shape)}{waiting}",
-            remedy=room.remedy(shape),
+            remedy=held[0].remedy if held else room.remedy(shape),
         )
 
     @staticmethod

@@ -21,8 +21,15 @@ from reconciler.bulkhead import Seam, attempt
 from reconciler.core.capacity.best_fit import ShapeReplicas, tightest_first
 from reconciler.core.capacity.cluster import ClusterCapacity
 from reconciler.core.capacity.exclusive_topology import ShapeCounts, TopologyDomains
+from reconciler.core.capacity.node_pool_room import Growth
 from reconciler.core.capacity.pod_requirements import PodRequirements
-from reconciler.core.capacity.scalable_nodes import addable_nodes, growth_delay, longest_delay, with_added_nodes
+from reconciler.core.capacity.scalable_nodes import (
+    addable_nodes,
+    first_growth,
+    held_growth,
+    longest_delay,
+    with_added_nodes,
+)
 from reconciler.core.capacity.shared_topology import pods_in_domains
 from reconciler.core.decide.candidates.gang import placement_needs
 from reconciler.core.decide.candidates.gang_start import may_start, waiting
@@ -40,6 +47,7 @@ from reconciler.core.observe.demand import unseen
 from reconciler.core.workloads import replica_count
 from reconciler.errors import Bug
 from reconciler.model.capacity import ClusterObservation, ReplicaShape
+from reconciler.model.cluster import ScalableNodes
 from reconciler.model.ids import ClusterName, WorkspaceName
 from reconciler.model.placement import Placement
 from reconciler.model.request import RequestRecord
@@ -61,6 +69,7 @@ class FleetCapacity:
         self._rooms: dict[tuple[ClusterName, bool], ClusterCapacity] = {}
         self._is_grown = False
         self._grown: dict[ClusterName, ClusterObservation] = {}
+        self._held: dict[tuple[ClusterName, Hashable], tuple[Growth, ...]] = {}
         self._allocated: Counter[ClusterName] = Counter()
         self._allocations: list[ClusterName] = []
         self._views: dict[tuple[ClusterName, WorkspaceName | None, bool], tuple[Hashable, ClusterCapacity]] = {}
@@ -96,11 +105,23 @@ class FleetCapacity:
             return False
         return next(addable_nodes(described, seen), None) is not None
 
-    def growth_delay(self, cluster: ClusterName, shape: ReplicaShape) -> timedelta | None:
-        """Return the time in which a cluster gets a node for a pod of this shape; None unless the capacity is grown."""
+    def first_growth(self, cluster: ClusterName, shape: ReplicaShape) -> ScalableNodes | None:
+        """Return the nodes that a pod of this shape gets soonest on a cluster; None unless the capacity is grown."""
         if not self._is_grown or not self.may_grow(cluster):
             return None
-        return growth_delay(self._desired.clusters[cluster], self._observed.clusters[cluster], shape)
+        return first_growth(self._desired.clusters[cluster], self._observed.clusters[cluster], shape)
+
+    def held_growth(self, cluster: ClusterName, shape: ReplicaShape) -> tuple[Growth, ...]:
+        """Return the nodes for a pod of this shape that NodePools hold back; none while others may still be tried."""
+        described, seen = self._desired.clusters.get(cluster), self._observed.clusters.get(cluster)
+        if described is None or seen is None or not described.has_node_pools:
+            return ()
+        if not self._is_grown and self.may_grow(cluster):
+            return ()
+        key = cluster, shape.likeness
+        if key not in self._held:
+            self._held[key] = tuple(held_growth(described, seen, shape))
+        return self._held[key]
 
     @property
     def changes(self) -> int:
@@ -142,7 +163,7 @@ class FleetCapacity:
         flying = self._working_plan.in_flight(cluster)
         if flying.total or flying.going:
             return None
-        return seen.pools, seen.closed, seen.device_classes, seen.limit_ranges, seen.runtime_classes
+        return seen.pools, seen.closed, seen.device_classes, seen.limit_ranges, seen.runtime_classes, seen.node_pools
 
     def room(
         self,

@@ -15,13 +15,14 @@ from reconciler.core.observe.kubernetes.kueue import KueueWorkloads
 from reconciler.core.observe.kubernetes.live_objects import LiveObjects
 from reconciler.core.observe.kubernetes.members import Controllers, FollowedWorkloads, PodSums
 from reconciler.core.observe.kubernetes.node_devices import NodeDevices
+from reconciler.core.observe.kubernetes.node_pools import read_node_pool
 from reconciler.core.observe.kubernetes.ownership import BUILT_IN_MARKS, Marks
 from reconciler.core.observe.kubernetes.placed_objects import PlacedObjects
 from reconciler.core.observe.kubernetes.record_store import RecordStore
 from reconciler.core.observe.kubernetes.replica_asks import AskRecord, by_owner
 from reconciler.core.observe.kubernetes.resource_slices import read_slice
 from reconciler.core.observe.kubernetes.resources import (
-    CAPACITY,
+    CLUSTER_WIDE,
     CONTROLLERS,
     DEVICES,
     CustomResource,
@@ -35,7 +36,7 @@ from reconciler.core.pods.resource_claims import read_claim, read_class, read_te
 from reconciler.core.workloads.builtin_kinds import BUILT_IN, NO_KINDS, Kinds
 from reconciler.core.workloads.runtime_defaults import by_namespace, read_limit_range, read_runtime_class
 from reconciler.core.workloads.watch import ChangeEffect, ResourcePart, namespace_of_key
-from reconciler.model.capacity import ClusterObservation, DeviceStock
+from reconciler.model.capacity import ClusterObservation, DeviceStock, NodePool
 from reconciler.model.ids import ClusterName
 from reconciler.model.manifest_source import WorkloadSource
 from reconciler.model.workload import Json, WorkloadRef
@@ -74,6 +75,7 @@ class ClusterState:
         self._classes = RecordStore(read_class, ChangeEffect.CAPACITY)
         self._runtime_classes = RecordStore(read_runtime_class, ChangeEffect.CAPACITY)
         self._limit_ranges = RecordStore(read_limit_range, ChangeEffect.CAPACITY)
+        self._node_pools = RecordStore(read_node_pool, ChangeEffect.CAPACITY)
         self._templates = RecordStore(read_template, ChangeEffect.DEMAND, self._followed)
         self._parts: dict[Watched, ResourcePart] = {
             Resource.NODES: self._room,
@@ -86,12 +88,14 @@ class ClusterState:
             Resource.CLASSES: self._classes,
             Resource.RUNTIME_CLASSES: self._runtime_classes,
             Resource.LIMIT_RANGES: self._limit_ranges,
+            Resource.NODE_POOLS: self._node_pools,
             Resource.TEMPLATES: self._templates,
         }
         self._follow_specs()
         self._follow_placed()
         self._stocks = NodeDevices()
         self._in_stock: tuple[object, Mapping[str, tuple[DeviceStock, ...]]] = (None, {})
+        self._pools_by_name: tuple[int, Mapping[str, NodePool]] = (0, {})
 
     def follow(
         self,
@@ -109,7 +113,7 @@ class ClusterState:
         """
         namespaces = {ref.namespace for ref in refs}
         missing = bool(namespaces - self._followed.namespaces)
-        anew: AbstractSet[Watched] = self._parts.keys() - CAPACITY if missing else frozenset()
+        anew: AbstractSet[Watched] = self._parts.keys() - CLUSTER_WIDE if missing else frozenset()
         if marks != self._followed.marks:
             anew |= {Resource.PODS, *CONTROLLERS}
         if kinds != self._kinds:
@@ -125,7 +129,7 @@ class ClusterState:
         self._kinds, self._unlabelled = kinds, frozenset(unlabelled)
         self._follow_specs()
         anew |= self._follow_placed()
-        for resource in self._parts.keys() - CAPACITY - {Resource.QUEUED}:
+        for resource in self._parts.keys() - CLUSTER_WIDE - {Resource.QUEUED}:
             part = self._parts[resource]
             for key in filter(self._elsewhere, set(part.keys())):
                 part.remove(key)
@@ -229,6 +233,7 @@ class ClusterState:
             if Resource.RUNTIME_CLASSES in unknown
             else dict(sorted(self._runtime_classes.records.items())),
             limit_ranges=None if Resource.LIMIT_RANGES in unknown else by_namespace(self._limit_ranges.records.items()),
+            node_pools=None if Resource.NODE_POOLS in unknown else self._known_node_pools(),
         )
 
     def _parts_of(self, resource: Watched) -> Iterator[ResourcePart]:
@@ -237,6 +242,12 @@ class ClusterState:
             yield part
         if isinstance(resource, CustomResource) and resource in self._placed:
             yield self._placed[resource]
+
+    def _known_node_pools(self) -> Mapping[str, NodePool]:
+        """Return the NodePools by name, the same object until one of them changes."""
+        if self._pools_by_name[0] != self._node_pools.version:
+            self._pools_by_name = self._node_pools.version, dict(sorted(self._node_pools.records.items()))
+        return self._pools_by_name[1]
 
     def _devices(self) -> Mapping[str, tuple[DeviceStock, ...]]:
         """Return the device stock of nodes, summed up again after a change."""

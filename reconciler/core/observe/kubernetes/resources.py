@@ -39,6 +39,7 @@ class Resource(ServedResource, Enum):
     CLASSES = ("resource.k8s.io", ("v1", "v1beta2", "v1beta1"), "deviceclasses", "DeviceClass", True)
     RUNTIME_CLASSES = ("node.k8s.io", ("v1",), "runtimeclasses", "RuntimeClass", True)
     LIMIT_RANGES = ("", ("v1",), "limitranges", "LimitRange", True)
+    NODE_POOLS = ("karpenter.sh", ("v1",), "nodepools", "NodePool", True)
     TEMPLATES = (
         "resource.k8s.io", ("v1", "v1beta2", "v1beta1"), "resourceclaimtemplates", "ResourceClaimTemplate", True,
     )  # fmt: skip # a table, a row a line
@@ -119,6 +120,9 @@ ADDITIONS = frozenset({Resource.RUNTIME_CLASSES, Resource.LIMIT_RANGES})
 CAPACITY = frozenset({Resource.NODES, Resource.PODS}) | DEVICES | ADDITIONS
 """The resources that are watched in every cluster."""
 
+CLUSTER_WIDE = CAPACITY | {Resource.NODE_POOLS}
+"""The resources whose objects count whatever their namespace."""
+
 CONTROLLERS = frozenset({Resource.DEPLOYMENTS, Resource.STATEFUL_SETS, Resource.REPLICA_SETS, Resource.JOBS})
 """The objects that own replicas."""
 
@@ -190,8 +194,12 @@ def plural_of(kind: str) -> str:
     return f"{name[:-1]}ies" if name.endswith("y") and name[-2:-1] not in set("aeiou") else f"{name}s"
 
 
-def needed_resources(refs: Iterable[WorkloadRef], kinds: Kinds = NO_KINDS) -> frozenset[Watched]:
+def needed_resources(
+    refs: Iterable[WorkloadRef], kinds: Kinds = NO_KINDS, *, node_pools: bool = False
+) -> frozenset[Watched]:
     """Return the resources to watch for the replicas of these workloads, and for reports of missing ones.
+
+    `node_pools` tells whether NodePools of Karpenter bound the nodes that the cluster may get.
 
     Kueue's Workloads tell in every cluster why pods of placements do not start. A reference without a kind may mean
     any. The pods of a Deployment belong to its ReplicaSets; those of an unknown kind may belong to it through
@@ -199,6 +207,8 @@ def needed_resources(refs: Iterable[WorkloadRef], kinds: Kinds = NO_KINDS) -> fr
     """
     refs = tuple(refs)
     watched: set[Watched] = {*CAPACITY, Resource.QUEUED, *custom_resources(refs, kinds)}
+    if node_pools:
+        watched.add(Resource.NODE_POOLS)
     for ref in refs:
         watched |= SIGNALS | {Resource.TEMPLATES}
         if ref.kind not in _BY_KIND or foreign_group(ref.kind, ref.group):
