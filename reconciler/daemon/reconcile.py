@@ -32,6 +32,7 @@ from reconciler.core.observe import demand, track_record
 from reconciler.core.observe.demand import UnseenPrimary
 from reconciler.core.observe.gpu_use import questions as gpu_use_questions
 from reconciler.core.observe.gpu_use import with_unused_gpus
+from reconciler.core.observe.node_pool_differences import with_node_pool_differences
 from reconciler.core.observe.rollouts import RolloutSigns
 from reconciler.core.observe.template_differences import with_template_differences
 from reconciler.core.observe.track_record import TrackRecord
@@ -224,6 +225,7 @@ def read_input(
     if seen is None:
         observed, desired = look(world, memory.source, tips.source)
         seen = with_template_differences(with_unknown_clusters(observed, desired), desired)
+        seen = with_node_pool_differences(seen, desired)
     else:
         desired = memory.source.expanded(tips.source, seen)
     now = _read_clock(world, memory)

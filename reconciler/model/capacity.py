@@ -192,6 +192,18 @@ class NodePool:
     """The capacity of the nodes that have been launched for it, with their number as ``nodes``."""
     obstacle: str = ""
     """Why no node is launched for it; empty if nodes may be."""
+    taints: tuple[Taint, ...] = ()
+    """Taints of its nodes, without those that are taken off when a node has started."""
+    labels: Mapping[str, str] = field(default_factory=dict)
+    """Labels that its template gives its nodes."""
+    requirements: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """The values, sorted, of labels of which its nodes have one of several; other labels may have any."""
+
+    @property
+    def node_labels(self) -> Mapping[str, str]:
+        """Labels that each of its nodes has."""
+        single = {key: values[0] for key, values in self.requirements.items() if len(values) == 1}
+        return {**single, **self.labels}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,6 +18,9 @@ from reconciler.model.units import Resources
 NODE_POOL_LABEL = "karpenter.sh/nodepool"
 """The label of a node with the name of the NodePool that Karpenter launched it for."""
 
+CAPACITY_TYPE_LABEL = "karpenter.sh/capacity-type"
+"""The label of a node with how Karpenter has bought it: ``spot``, ``on-demand`` or ``reserved``."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SlurmPartition:
@@ -53,6 +56,11 @@ class ScalableNodes:
     def adding(self) -> str:
         """What adds the nodes, in messages."""
         return f"NodePool {self.node_pool}" if self.node_pool else "its autoscaler"
+
+    @property
+    def is_spot(self) -> bool:
+        """Whether the provider may take the nodes back, by the label of Karpenter."""
+        return self.labels.get(CAPACITY_TYPE_LABEL) == "spot"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

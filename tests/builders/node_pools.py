@@ -8,6 +8,7 @@ from typing import Any
 
 from reconciler.model.capacity import NodePool
 from reconciler.model.cluster import NODE_POOL_LABEL, ScalableNodes
+from reconciler.model.kubernetes.scheduling import Taint
 from reconciler.model.units import Resources, parse_quantity
 from tests.builders.inputs import GPU
 
@@ -23,11 +24,19 @@ def pool(limits: Resources | None = None, used: Resources | None = None, **field
     return NodePool(limits=limits or Resources(), used=used or Resources(), **fields)
 
 
-def declared(name: str = "gpu", most: int = 10, *, delay: int = 5, each: Resources | None = None) -> ScalableNodes:
+def declared(
+    name: str = "gpu",
+    most: int = 10,
+    *,
+    delay: int = 5,
+    each: Resources | None = None,
+    taints: tuple[Taint, ...] = (),
+    **labels: str,
+) -> ScalableNodes:
     """Declare nodes of a NodePool, of one GPU each."""
     return ScalableNodes(
-        labels={NODE_POOL_LABEL: name},
-        taints=(),
+        labels={NODE_POOL_LABEL: name, **labels},
+        taints=taints,
         allocatable=each or amounts(gpu="1"),
         most=most,
         delay=timedelta(minutes=delay),

@@ -11,7 +11,9 @@ from reconciler.core.observe.observation_file import read
 from reconciler.core.workloads.watch import ChangeEffect
 from reconciler.errors import InvalidInput
 from reconciler.model.capacity import ClusterObservation
+from reconciler.model.cluster import CAPACITY_TYPE_LABEL
 from reconciler.model.ids import ClusterName
+from reconciler.model.kubernetes.scheduling import Taint
 from reconciler.model.workload import WorkloadRef
 from tests.builders.fleet_files import text
 from tests.builders.inputs import GPU, NOW
@@ -66,6 +68,33 @@ def test_a_pool_that_is_being_deleted_gets_no_nodes() -> None:
     assert read_node_pool(node_pool(deletionTimestamp="2026-11-20T10:00:00Z")).obstacle == "is being deleted"
 
 
+TAINT = Taint(key=GPU, value="present", effect="NoSchedule")
+TEMPLATE = {
+    "metadata": {"labels": {"team": "llm"}},
+    "spec": {
+        "taints": [{"key": GPU, "value": "present", "effect": "NoSchedule"}],
+        "startupTaints": [{"key": "starting", "effect": "NoSchedule"}],
+        "requirements": [
+            {"key": CAPACITY_TYPE_LABEL, "operator": "In", "values": ["spot"]},
+            {"key": "kubernetes.io/arch", "operator": "In", "values": ["arm64", "amd64"]},
+            {"key": "kubernetes.io/arch", "operator": "NotIn", "values": ["arm64"]},
+            {"key": "zone", "operator": "In", "values": ["b", "a"]},
+            {"key": "instance-gpu-count", "operator": "Gt", "values": ["3"]},
+        ],
+    },
+}
+
+
+def test_taints_labels_and_values_of_the_template_are_read() -> None:
+    read_pool = read_node_pool(node_pool(template=TEMPLATE))
+    assert read_pool.taints == (TAINT,)
+    assert read_pool.labels == {"team": "llm"}
+    assert read_pool.requirements == {
+        CAPACITY_TYPE_LABEL: ("spot",), "kubernetes.io/arch": ("amd64",), "zone": ("a", "b"),
+    }  # fmt: skip # values by label
+    assert read_pool.node_labels == {CAPACITY_TYPE_LABEL: "spot", "kubernetes.io/arch": "amd64", "team": "llm"}
+
+
 def test_pools_are_watched_only_where_they_bound_nodes() -> None:
     assert needed_resources({REF}, node_pools=True) - needed_resources({REF}) == {Resource.NODE_POOLS}
 
@@ -106,12 +135,21 @@ def test_pools_of_a_file_are_read() -> None:
         - name: gpu
           limits: {nvidia.com/gpu: 16}
           resources: {nvidia.com/gpu: 8, nodes: 1}
-        - {name: spot, notReady: NodeClass spot was not found.}
+        - name: spot
+          notReady: NodeClass spot was not found.
+          taints: [{key: nvidia.com/gpu, value: present, effect: NoSchedule}]
+          labels: {team: llm}
+          requirements: {karpenter.sh/capacity-type: [spot], zone: [b, a]}
     """)
     (seen,) = read(f"{FILE}{pools}".encode(), "worker-2.yaml")
     assert seen.node_pools == {
         "gpu": pool(amounts(gpu="16"), amounts(gpu="8", nodes="1")),
-        "spot": pool(obstacle="is not Ready: NodeClass spot was not found"),
+        "spot": pool(
+            obstacle="is not Ready: NodeClass spot was not found",
+            taints=(TAINT,),
+            labels={"team": "llm"},
+            requirements={CAPACITY_TYPE_LABEL: ("spot",), "zone": ("a", "b")},
+        ),
     }
 
 

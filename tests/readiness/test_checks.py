@@ -17,6 +17,7 @@ from reconciler.core.observe.kubernetes.resources import CustomResource, Resourc
 from reconciler.core.readiness.check import AskedServer, Check, CheckResult, Readiness, with_kubeconfig
 from reconciler.core.readiness.fleet_checks import server_checks
 from reconciler.core.readiness.needed_rights import NeededRights
+from reconciler.core.readiness.node_pools import DeclaredNodePool
 from reconciler.core.readiness.prerequisites import NeededObject, is_asked
 from reconciler.core.readiness.question import GROUPS, VERSION, AnswerKind, ApiAnswer, ApiQuestion
 from reconciler.core.readiness.read_rights import ReadRights
@@ -25,7 +26,8 @@ from reconciler.core.schema import yaml
 from reconciler.model.cluster import Category, Prerequisite
 from reconciler.model.ids import ClusterName
 from reconciler.model.policy import Connection, Fleet
-from tests.builders.inputs import desired
+from tests.builders.inputs import cluster, desired
+from tests.builders.node_pools import declared, node_pool
 from tests.builders.ready_fleet import bootstraps
 
 SERVER = AskedServer(title="worker-2", cluster=ClusterName("worker-2"), connection=Connection(context="gke two"))
@@ -223,3 +225,52 @@ def test_installation_is_for_the_context_of_the_cluster() -> None:
 )
 def test_commands_name_the_kubeconfig_of_the_login(files: tuple[str, ...], line: str) -> None:
     assert with_kubeconfig("kubectl get a -o json | jq . | kubectl --context b apply -f -", files) == line
+
+
+POOL = DeclaredNodePool(server=SERVER, nodes=declared())
+POOLS = POOL.questions[0]
+
+
+def node_pools(*items: dict[str, Any]) -> CheckResult:
+    return POOL.result({POOLS: ApiAnswer(kind=AnswerKind.GIVEN, body={"items": list(items)})})
+
+
+def test_a_node_pool_is_ready_for_the_nodes_that_are_declared_of_it() -> None:
+    told = node_pools(node_pool("other", conditions=()), node_pool())
+    assert (told.readiness, told.subject, told.seen) == (Readiness.OK, "NodePool gpu", "there, and Ready")
+
+
+def test_a_node_pool_that_launches_no_nodes_is_missing_with_its_reason() -> None:
+    told = node_pools(node_pool(conditions=({"type": "Ready", "status": "False", "reason": "NodeClassNotFound"},)))
+    assert (told.readiness, told.seen) == (Readiness.MISSING, "is not Ready: NodeClassNotFound")
+    assert told.remedy == "kubectl --context 'gke two' describe nodepools.karpenter.sh gpu"
+
+
+def test_a_taint_that_a_cluster_does_not_declare_of_a_node_pool_is_told() -> None:
+    told = node_pools(node_pool(template={"spec": {"taints": [{"key": "gpu", "effect": "NoSchedule"}]}}))
+    assert (told.readiness, told.seen) == (
+        Readiness.MISSING, "its nodes have the taint gpu:NoSchedule, which is not declared",
+    )  # fmt: skip # a result
+
+
+@pytest.mark.parametrize(
+    ("answer", "readiness", "seen"),
+    [
+        (ApiAnswer(kind=AnswerKind.GIVEN, body={"items": []}), Readiness.MISSING, "not there"),
+        (ABSENT, Readiness.MISSING, "its API server serves no NodePools"),
+        (FORBIDDEN, Readiness.UNKNOWN, "forbids it: to you"),
+    ],
+)
+def test_a_node_pool_that_is_not_seen_is_missing_or_unknown(answer: ApiAnswer, readiness: Readiness, seen: str) -> None:
+    told = POOL.result({POOLS: answer})
+    assert (told.readiness, told.seen) == (readiness, seen)
+
+
+def test_node_pools_are_looked_for_in_the_clusters_that_declare_nodes_of_them() -> None:
+    fleet = desired(clusters=(cluster("worker-1"), cluster("worker-2", autoscaling=(declared(),))))
+    asked = {
+        str(server.cluster): [check for check in checks if isinstance(check, DeclaredNodePool)]
+        for server, checks in server_checks(fleet, output_branch="placements", begun=True).items()
+        if server.cluster is not None
+    }
+    assert [len(checks) for checks in asked.values()] == [0, 1]

@@ -12,9 +12,9 @@ from reconciler.core.decide.decide import decide
 from reconciler.core.explain.workload import explain
 from reconciler.core.observe.rollouts import RolloutFailure, Rollouts
 from reconciler.model.capacity import ClusterObservation
-from reconciler.model.cluster import ScalableNodes
+from reconciler.model.cluster import CAPACITY_TYPE_LABEL, ScalableNodes
 from reconciler.model.ids import CommitId
-from reconciler.model.kubernetes.scheduling import Taint
+from reconciler.model.kubernetes.scheduling import Taint, Toleration
 from reconciler.model.plan import Place, Plan, Reason, Resize, Revert
 from reconciler.model.policy import Cluster, Desired, Distribution, StrategyName
 from reconciler.model.rollout import EngineState
@@ -235,3 +235,25 @@ def test_a_reason_that_has_changed_between_passes_is_told_anew():
     clusters = {**before.observed.clusters, seen.cluster: replace(seen, node_pools=unready)}
     ((message, _),) = refusals(decide(replace(before, observed=replace(before.observed, clusters=clusters))))
     assert message.endswith("; NodePool gpu is being deleted")
+
+
+def test_a_taint_that_a_node_pool_puts_on_its_nodes_counts_though_it_is_not_declared():
+    seen, wanted = pooled("0", taints=(Taint(key="spot", value="", effect="NoSchedule"),))
+    assert placed(plan(short(2), seen, wanted=wanted)) == []
+    tolerating = shape(tolerations=(Toleration(key="spot", operator="Exists", value="", effect=""),))
+    assert placed(plan(short(2, replica=tolerating), seen, wanted=wanted)) == [("worker-2", 2, FROM_POOL)]
+
+
+def test_labels_of_a_node_pool_count_though_they_are_not_declared():
+    seen, wanted = pooled("0", labels={"team": "llm"}, requirements={"zone": ("a",), "size": ("l", "xl")})
+    for selector, fits in (({"team": "llm", "zone": "a"}, True), ({"zone": "b"}, False), ({"size": "l"}, False)):
+        decided = plan(short(2, replica=shape(node_selector=selector)), seen, wanted=wanted)
+        assert bool(placed(decided)) is fits, selector
+
+
+def test_nodes_that_may_be_taken_back_are_told_as_spot_nodes():
+    seen, wanted = pooled("0", requirements={CAPACITY_TYPE_LABEL: ("spot",)})
+    spot = "on spot nodes that NodePool gpu adds in about 5m"
+    assert placed(plan(short(2), seen, wanted=wanted)) == [("worker-2", 2, spot)]
+    either, wanted = pooled("0", requirements={CAPACITY_TYPE_LABEL: ("on-demand", "spot")})
+    assert placed(plan(short(2), either, wanted=wanted)) == [("worker-2", 2, FROM_POOL)]

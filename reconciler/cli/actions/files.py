@@ -22,6 +22,7 @@ from reconciler.core.fleet.paths import FLEET_FILE
 from reconciler.core.fleet.read_file import ENDINGS, assemble, is_read, parse_file
 from reconciler.core.fleet.sources.plain_manifests import in_source, path_sources, plain_manifests
 from reconciler.core.fleet.unread_files import UnreadFile, folder_summary, unread_file
+from reconciler.core.observe.node_pool_differences import with_node_pool_differences
 from reconciler.core.observe.template_differences import with_template_differences
 from reconciler.core.schema import KINDS, json_schema
 from reconciler.core.schema.policy import BurstPolicyFile
@@ -91,6 +92,7 @@ def _check(path: Path, top: Path, name: str, observations: Path | None) -> Repos
     specs += [request.spec for request in desired.requests.values() if name in ("", request.path)]
     seen = Observed() if observations is None else FileObservations(observations).observe()
     parted = with_template_differences(replace(seen, problems=()), desired).problems
+    seen = with_node_pool_differences(seen, desired)
     reported = (*desired.problems, *parted, *(file.problem for file in unread if file.problem is not None))
     problems = [replace(problem, path=_normal(top / problem.path)) for problem in reported]
     problems = sorted(

@@ -8,7 +8,7 @@ from datetime import timedelta
 
 from reconciler.core.capacity.cluster import ClusterCapacity
 from reconciler.core.capacity.node_pool_room import Growth, NodePoolRoom
-from reconciler.model.capacity import ClusterObservation, Node, Pool, ReplicaShape
+from reconciler.model.capacity import ClusterObservation, Node, NodePool, Pool, ReplicaShape
 from reconciler.model.cluster import NODE_POOL_LABEL, ScalableNodes
 from reconciler.model.policy import Cluster
 from reconciler.model.units import Resources
@@ -99,7 +99,13 @@ def growth_of(cluster: Cluster, seen: ClusterObservation) -> Iterator[Growth]:
         if room is None:
             yield Growth(nodes=nodes, count=0, held=f"there is no NodePool {name}", remedy=f"create NodePool {name}")
         else:
-            yield room.take(nodes, missing)
+            yield room.take(_launched(nodes, seen.node_pools[name]), missing)
+
+
+def _launched(nodes: ScalableNodes, pool: NodePool) -> ScalableNodes:
+    """Return declared nodes as Karpenter launches them: with the labels and taints of their NodePool as well."""
+    taints = (*nodes.taints, *(taint for taint in pool.taints if taint not in nodes.taints))
+    return replace(nodes, labels={**nodes.labels, **pool.node_labels}, taints=taints)
 
 
 class _PresentNodes:

@@ -312,6 +312,9 @@ def _node_pools(file: ObservationFile) -> dict[str, NodePool] | None:
             limits=resources(pool.limits),
             used=resources(pool.resources),
             obstacle=pool.not_ready and f"is not Ready: {as_clause(engine_message(pool.not_ready))}",
+            taints=tuple(taint.value_of() for taint in pool.taints),
+            labels=pool.labels,
+            requirements={key: tuple(sorted(set(values))) for key, values in sorted(pool.requirements.items())},
         )
         for pool in file.node_pools
     }

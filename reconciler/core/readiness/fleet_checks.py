@@ -19,6 +19,7 @@ from reconciler.core.readiness.engine_objects import AppliedObjects, ServedKinds
 from reconciler.core.readiness.engine_version import EngineVersion
 from reconciler.core.readiness.namespaces import TargetNamespace
 from reconciler.core.readiness.needed_rights import fleet_servers, watch_rights
+from reconciler.core.readiness.node_pools import DeclaredNodePool
 from reconciler.core.readiness.prerequisites import NeededObject, is_asked
 from reconciler.core.readiness.question import ServiceAccountName
 from reconciler.core.readiness.read_rights import ReadRights
@@ -74,6 +75,7 @@ class _FleetChecks:
         yield VersionCheck()
         yield ClockCheck(server=server)
         yield from self._read_rights(server)
+        yield from (DeclaredNodePool(server=server, nodes=nodes) for nodes in cluster.autoscaling if nodes.node_pool)
         reports = engine.cluster_reports(self._desired.fleet, name)
         parts = reports.objects().parts if reports is not None else {}
         if name in self._destinations:

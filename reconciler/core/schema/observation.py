@@ -228,6 +228,11 @@ class NodePoolFile(Strict):
     limits: Amounts = Field({}, description="Its spec.limits.")
     resources: Amounts = Field({}, description="Its status.resources: what its nodes have in all.")
     not_ready: str = Field("", description="Why its condition Ready is not True; empty while it is.")
+    taints: list[TaintFile] = Field([], description="Its spec.template.spec.taints.")
+    labels: Labels = Field({}, description="Its spec.template.metadata.labels.")
+    requirements: dict[Text, list[str]] = Field(
+        {}, description="The values that its spec.template.spec.requirements leave for labels."
+    )
 
 
 class ObjectNames(Strict):

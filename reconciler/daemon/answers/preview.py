@@ -10,6 +10,7 @@ from reconciler.core.decide.state.enrolment import Enrolment
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.decide.steps import lost_cluster
 from reconciler.core.observe import demand
+from reconciler.core.observe.node_pool_differences import with_node_pool_differences
 from reconciler.core.observe.supposition import Supposition, suppose
 from reconciler.core.observe.template_differences import with_template_differences
 from reconciler.core.observe.unknown_clusters import with_unknown_clusters
@@ -30,6 +31,7 @@ def later_input(
     if fleet is not None:  # the problems of its own files are told in place of those of the fleet in force
         desired = fleet
         observed = with_template_differences(with_unknown_clusters(replace(observed, problems=()), fleet), fleet)
+        observed = with_node_pool_differences(observed, fleet)
     supposed = suppose(observed, desired, suppositions, now)
     history = demand.next_history(before.demands)
     past = demand.next_past(before.past, before.demands, now)

@@ -191,7 +191,8 @@ class CandidateFinder:
             nodes = self.capacity.first_growth(cluster, shape)
         if nodes is None:
             return ""
-        return f"on nodes that {nodes.adding} adds in about {format_duration(nodes.delay)}"
+        kind = "spot nodes" if nodes.is_spot else "nodes"
+        return f"on {kind} that {nodes.adding} adds in about {format_duration(nodes.delay)}"
 
     def may_grow(self, workload: WorkloadId) -> bool:
         """Tell whether the autoscaler of a cluster that a workload may use may add a node."""

@@ -1,4 +1,4 @@
-"""NodePools of Karpenter: what bounds the nodes that are launched for them."""
+"""NodePools of Karpenter: what bounds the nodes that are launched for them, and what these nodes are like."""
 
 from __future__ import annotations
 
@@ -6,17 +6,44 @@ from contextlib import suppress
 
 from reconciler.core.pods.pod_requests import parse_amounts
 from reconciler.model.capacity import NodePool
+from reconciler.model.kubernetes.scheduling import Taint
 from reconciler.model.units import Quantity, Resources
 from reconciler.model.workload import Json
 from reconciler.text.wording import as_clause, engine_message
 
 
 def read_node_pool(raw: Json) -> NodePool:
-    """Read a NodePool (karpenter.sh/v1): its limits, what is used of them, and whether nodes are launched for it."""
+    """Read a NodePool (karpenter.sh/v1): what bounds the nodes that are launched for it, and what they are like."""
     spec, status = raw.get("spec") or {}, raw.get("status") or {}
+    template = spec.get("template") or {}
+    node = template.get("spec") or {}
     return NodePool(
-        limits=_amounts(spec.get("limits")), used=_amounts(status.get("resources")), obstacle=_obstacle(raw)
+        limits=_amounts(spec.get("limits")),
+        used=_amounts(status.get("resources")),
+        obstacle=_obstacle(raw),
+        taints=tuple(
+            Taint(key=item["key"], value=item.get("value") or "", effect=item.get("effect") or "NoSchedule")
+            for item in node.get("taints") or ()
+        ),
+        labels=dict(sorted(((template.get("metadata") or {}).get("labels") or {}).items())),
+        requirements=_requirements(node.get("requirements") or ()),
     )
+
+
+def _requirements(raw: Json) -> dict[str, tuple[str, ...]]:
+    """Read the values that requirements leave for labels: those that are in each list of values for a label.
+
+    Of other operators than In, and of what providers add, the values are unknown.
+    """
+    values: dict[str, frozenset[str]] = {}
+    for item in raw:
+        if item.get("operator") == "In":
+            listed = frozenset(map(str, item.get("values") or ()))
+            values[item["key"]] = values.get(item["key"], listed) & listed
+    for item in raw:
+        if item.get("operator") == "NotIn" and item["key"] in values:
+            values[item["key"]] -= frozenset(map(str, item.get("values") or ()))
+    return {key: tuple(sorted(left)) for key, left in sorted(values.items())}
 
 
 def _obstacle(raw: Json) -> str:
