@@ -211,6 +211,14 @@ class Fleet:
         assert done.returncode == 0, done.stderr
         return done.stdout
 
+    def asks(self, *words: str) -> str:
+        """Return what a command says of the repository."""
+        env = {**os.environ, "PYTHONPATH": str(CHECKOUT), "OVERSPILL_CACHE_DIR": str(self.path / "cache-of-asks")}
+        command = [sys.executable, "-m", "reconciler", *words, "--repo", str(self.bare)]
+        done = subprocess.run(command, env=env, cwd=self.path, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
     def replay(self, recording: Path) -> str:
         """Decide the passes of a recording again, all the same, and return what `overspill lab replay` prints."""
         env = {**os.environ, "PYTHONPATH": str(CHECKOUT), "OVERSPILL_CACHE_DIR": str(self.path / "cache-of-replay")}

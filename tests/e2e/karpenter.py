@@ -21,12 +21,14 @@ POOL = "gpu"
 POOL_LABEL = "karpenter.sh/nodepool"
 """The label that each node has which was added for a NodePool."""
 
+_CAPACITY_TYPE = "karpenter.sh/capacity-type"
 _NODE_CLAIMS = "/apis/karpenter.sh/v1/nodeclaims"
 _KINDS = {"karpenter.sh/v1": {"nodepools", "nodeclaims"}, "karpenter.kwok.sh/v1alpha1": {"kwoknodeclasses"}}
 _FOLDERS = ("pkg/apis/crds", "kwok/apis/crds")
 """Where its CustomResourceDefinitions lie in the released module."""
 
-_NODE_CLASS = {"apiVersion": "karpenter.kwok.sh/v1alpha1", "kind": "KWOKNodeClass", "metadata": {"name": POOL}}
+_NODE_CLASS_GROUP = "karpenter.kwok.sh"
+_NODE_CLASS = {"apiVersion": f"{_NODE_CLASS_GROUP}/v1alpha1", "kind": "KWOKNodeClass", "metadata": {"name": POOL}}
 
 
 def missing() -> str:
@@ -38,8 +40,13 @@ def missing() -> str:
 class Karpenter:
     """Karpenter on one cluster, running until `stop`, with one NodePool of one instance type."""
 
-    def __init__(self, cluster: Cluster, home: Path, *, resources: Json, limits: Json) -> None:
-        """Apply its kinds, start it, and let it add nodes that have these resources each, up to the limits of all."""
+    def __init__(
+        self, cluster: Cluster, home: Path, *, resources: Json, limits: Json, template: Json | None = None
+    ) -> None:
+        """Apply its kinds, start it, and let it add nodes that have these resources each, up to the limits of all.
+
+        `template` is what the NodePool says of its nodes: labels, taints and the capacity type; else nothing.
+        """
         self._cluster = cluster
         self._processes = Processes(home)
         home.mkdir(parents=True)
@@ -55,7 +62,7 @@ class Karpenter:
         }
         self._processes.run(NAME, [program(NAME)], environment)
         try:
-            for manifest in (_NODE_CLASS, _node_pool(limits)):
+            for manifest in (_NODE_CLASS, _node_pool(limits, **(template or {}))):
                 cluster.kubectl("apply", "--filename=-", stdin=json.dumps(manifest))
         except BaseException:
             self._processes.stop()
@@ -64,6 +71,19 @@ class Karpenter:
     def nodes(self) -> list[Json]:
         """List the nodes that it has added."""
         return self._cluster.items("/api/v1/nodes", f"{POOL_LABEL}={POOL}")
+
+    def limit(self, limits: Json) -> None:
+        """Give the NodePool other limits."""
+        self._change({"limits": limits})
+
+    def refer_to(self, node_class: str) -> None:
+        """Have the NodePool name a node class, which need not be there: only with one that is there it is Ready."""
+        reference = {"group": _NODE_CLASS_GROUP, "kind": _NODE_CLASS["kind"], "name": node_class}
+        self._change({"template": {"spec": {"nodeClassRef": reference}}})
+
+    def _change(self, specification: Json) -> None:
+        patch = json.dumps({"spec": specification})
+        self._cluster.kubectl("patch", "nodepools", POOL, "--type=merge", f"--patch={patch}")
 
     def stop(self) -> None:
         """Have it take its nodes away, and end it; its kinds stay."""
@@ -94,11 +114,13 @@ class Karpenter:
             )
 
 
-def _node_pool(limits: Json) -> Json:
+def _node_pool(limits: Json, *, labels: Json = None, taints: Json = (), capacity_type: str = "on-demand") -> Json:
     """Describe the one pool: nodes of any type, which go soon after their last pod."""
+    required = {"kubernetes.io/os": "linux", _CAPACITY_TYPE: capacity_type}
     specification = {
-        "requirements": [{"key": "kubernetes.io/os", "operator": "In", "values": ["linux"]}],
-        "nodeClassRef": {"group": "karpenter.kwok.sh", "kind": _NODE_CLASS["kind"], "name": POOL},
+        "requirements": [{"key": key, "operator": "In", "values": [value]} for key, value in required.items()],
+        "taints": list(taints),
+        "nodeClassRef": {"group": _NODE_CLASS_GROUP, "kind": _NODE_CLASS["kind"], "name": POOL},
         "expireAfter": "Never",
     }
     budgets = [{"nodes": "100%"}]
@@ -107,7 +129,7 @@ def _node_pool(limits: Json) -> Json:
         "kind": "NodePool",
         "metadata": {"name": POOL},
         "spec": {
-            "template": {"spec": specification},
+            "template": {"metadata": {"labels": labels or {}}, "spec": specification},
             "limits": limits,
             "disruption": {"consolidationPolicy": "WhenEmpty", "consolidateAfter": "1s", "budgets": budgets},
         },
@@ -116,11 +138,14 @@ def _node_pool(limits: Json) -> Json:
 
 def _instance_type(resources: Json) -> Json:
     """Describe the one type in the words of Karpenter's KWOK provider."""
-    offered = {"karpenter.sh/capacity-type": "on-demand", "topology.kubernetes.io/zone": "zone-a"}
-    requirements = [{"key": key, "operator": "In", "values": [value]} for key, value in offered.items()]
+    offerings = []
+    for capacity_type, price in (("on-demand", 2.99), ("spot", 1.49)):
+        offered = {_CAPACITY_TYPE: capacity_type, "topology.kubernetes.io/zone": "zone-a"}
+        requirements = [{"key": key, "operator": "In", "values": [value]} for key, value in offered.items()]
+        offerings.append({"Price": price, "Available": True, "Requirements": requirements})
     return {
         "name": "gpu-node",
-        "offerings": [{"Price": 2.99, "Available": True, "Requirements": requirements}],
+        "offerings": offerings,
         "architecture": "amd64",
         "operatingSystems": ["linux"],
         "resources": resources,
