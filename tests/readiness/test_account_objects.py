@@ -8,12 +8,14 @@ from pathlib import Path
 import pytest
 
 from reconciler.core.fleet.read_file import assemble, parse_file
+from reconciler.core.observe.kubernetes.resources import Resource
 from reconciler.core.readiness.account_objects import account_objects
 from reconciler.core.readiness.check import AskedServer
 from reconciler.core.readiness.needed_rights import fleet_servers, watch_rights
 from reconciler.core.schema import yaml
 from reconciler.model.ids import CommitId
 from reconciler.model.workload import Json, WorkloadRef
+from tests.builders.node_pools import declared
 from tests.builders.ready_fleet import FILES
 
 LAYOUT = Path(__file__).parents[2] / "repo-layout" / "bootstrap"
@@ -102,3 +104,16 @@ def test_a_cluster_that_train_jobs_go_to_is_watched_for_them(live: bool) -> None
     _, *others = [server for server in fleet_servers(fleet) if server.cluster is not None]
     assert all(train_jobs in rights(list(account_objects(fleet, [server]))) for server in others)
     assert not any(train_jobs in rights(list(account_objects(FLEET, [server]))) for server in others)
+
+
+@pytest.mark.parametrize("title", ["worker-1", "worker-3"], ids=["a primary", "no primary"])
+def test_node_pools_may_be_read_where_nodes_of_them_are_declared_only(title: str) -> None:
+    pools = ("ClusterRole", "", "karpenter.sh", "nodepools")
+    (server,) = [server for server in SERVERS if server.title == title]
+    assert server.cluster is not None
+    assert pools not in rights(list(account_objects(FLEET, [server])))
+    growing = replace(FLEET.clusters[server.cluster], autoscaling=(declared(),))
+    fleet = replace(FLEET, clusters={**FLEET.clusters, server.cluster: growing})
+    assert pools in rights(list(account_objects(fleet, [server])))
+    (needed,) = [each for each in watch_rights(fleet, server) if Resource.NODE_POOLS in each.resources]
+    assert needed.file == "bootstrap/rbac.yaml"

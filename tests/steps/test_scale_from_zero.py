@@ -196,6 +196,28 @@ def test_a_node_pool_at_its_limit_is_the_reason_that_nothing_fits():
     assert remedy == "raise limit nvidia.com/gpu of NodePool gpu"
 
 
+def test_the_next_cluster_is_chosen_since_a_limit_lets_no_more_nodes_come():
+    seen, wanted = pooled("8")
+    wanted = fleet(wanted.clusters[seen.cluster], scaling("worker-3", delay=9))
+    decided = plan(short(12), seen, free("worker-3"), wanted=wanted)
+    assert placed(decided) == [("worker-2", 8, FROM_POOL), ("worker-3", 4, f"{ADDS} 9m")]
+    (refusal,) = [refusal for refusal in decided.changes[1].refused if refusal.cluster == "worker-2"]
+    assert refusal.message == (
+        "took 8 replicas and has no room for more; NodePool gpu: limit nvidia.com/gpu 8 of 16 used, 1 node to come"
+    )
+
+
+def test_a_set_that_a_limit_is_too_low_for_is_told_of_it():
+    policy, node_pools = ordering("worker-2"), {"gpu": node_pool(amounts(gpu="24"))}
+    clusters = (cluster("worker-1"), cluster("worker-2", autoscaling=(declared(each=gpus(8)),)))
+    seen = free("worker-2", node_pools=node_pools)
+    ((message, _),) = refusals(plan(lacks(4), seen, wanted=gang_fleet(SET, policy=policy, clusters=clusters)))
+    assert message.endswith("; NodePool gpu: limit nvidia.com/gpu 0 of 24 used, 3 nodes to come")
+    enough = replace(seen, node_pools={"gpu": node_pool(amounts(gpu="32"))})
+    decided = plan(lacks(4), enough, wanted=gang_fleet(SET, policy=policy, clusters=clusters))
+    assert placed(decided) == [("worker-2", 1, FROM_POOL)]
+
+
 def test_a_node_pool_that_is_not_ready_is_the_reason_that_nothing_fits():
     seen, wanted = pooled("0", obstacle="is not Ready: NodeClassNotReady")
     ((message, remedy),) = refusals(plan(short(2), seen, wanted=wanted))

@@ -297,8 +297,7 @@ class _WaitProbe:
             return f"more waits ahead than can be played through ({count(simulation.most, 'turn')})"
         room = last.finder.capacity.room(name, self._asking.workspace)
         shape = self._shapes[name][0]
-        held = "".join(f"; {growth.held}" for growth in last.finder.capacity.held_growth(name, shape))
-        missing = self._limited.get(name) or f"{room.shortfall(shape)}{held}"
+        missing = self._limited.get(name) or f"{room.shortfall(shape)}{last.finder.describe_held(name, shape)}"
         ends = any(simulation.ends(name, self._asking.workspace))
         return f"{missing}, even when all that is known to end has ended" if ends else missing
 

@@ -101,6 +101,7 @@ def _too_small(
     if candidate.room < main.replicas:
         each = join_names(amounts(main.shape.requests)) or "nothing"
         message = f"needs {each} for each of {count(main.replicas, 'pod')}, has room for {candidate.room}"
+        message += finder.describe_held(name, main.shape)
         remedy = remedies.remedy(room, seen, main.shape, main.replicas)
     else:
         fitting = room.fitting_in_order(part.room for part in need.parts)
@@ -109,6 +110,7 @@ def _too_small(
         part = need.parts[fitting]
         pods = f"{count(part.replicas, 'pod')} with {join_names(amounts(part.shape.requests))}"
         message = room.shortfall(part.room[0]) if part.apart else f"has no room for {pods} beside the rest of it"
+        message += finder.describe_held(name, part.room[0])
         remedy = remedies.remedy(room, seen, *part.room)
     return Refusal(cluster=name, reason=Reason.NO_CAPACITY, message=message, remedy=remedy)
 

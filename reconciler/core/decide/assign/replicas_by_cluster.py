@@ -52,6 +52,7 @@ def assign_whole(
         if candidate.room >= missing:
             return Assignment(chosen=(candidate.with_replicas(missing),), refusals=tuple(refusals))
         message = f"has room for {candidate.room} of {count(missing, 'replica')}, which go together: they run once"
+        message += finder.describe_held(candidate.cluster, shape)
         remedy = "free or add nodes there"
         refusals.append(Refusal(cluster=candidate.cluster, reason=Reason.NO_CAPACITY, message=message, remedy=remedy))
     return Assignment(chosen=(), refusals=tuple(refusals))

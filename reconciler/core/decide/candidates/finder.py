@@ -194,6 +194,10 @@ class CandidateFinder:
         kind = "spot nodes" if nodes.is_spot else "nodes"
         return f"on {kind} that {nodes.adding} adds in about {format_duration(nodes.delay)}"
 
+    def describe_held(self, cluster: ClusterName, shape: ReplicaShape) -> str:
+        """Tell which NodePools hold nodes for such a pod back, each after a semicolon; empty for none."""
+        return "".join(f"; {growth.held}" for growth in self.capacity.held_growth(cluster, shape))
+
     def may_grow(self, workload: WorkloadId) -> bool:
         """Tell whether the autoscaler of a cluster that a workload may use may add a node."""
         if not self.capacity.growing_clusters:
@@ -466,11 +470,10 @@ class CandidateFinder:
         waiting = f"; {count(in_flight.total, 'replica')} in flight taken off" if in_flight.total else ""
         waiting += f"; {count(ended, 'pod')} of bursts that have ended taken off" if ended else ""
         held = self.capacity.held_growth(candidate.cluster, shape)
-        waiting += "".join(f"; {growth.held}" for growth in held)
         return Refusal(
             cluster=candidate.cluster,
             reason=Reason.NO_CAPACITY,
-            message=f"{room.shortfall(shape)}{waiting}",
+            message=f"{room.shortfall(shape)}{waiting}{self.describe_held(candidate.cluster, shape)}",
             remedy=held[0].remedy if held else room.remedy(shape),
         )
 

@@ -47,10 +47,10 @@ _SHARED = "room is shared with others that wait"
 _APPROVED = "approved there"
 
 
-def _full(candidate: Candidate, choice: Choice) -> Refusal:
-    """Say of a candidate that got all replicas it has room for why it did not get more."""
+def _full(candidate: Candidate, choice: Choice, held: str) -> Refusal:
+    """Say of a candidate that got all replicas it has room for why it did not get more; `held` are its NodePools."""
     limited = choice.limit is not None and choice.fits > candidate.replicas
-    bound = f"may have {choice.limit} at most" if limited else "has no room for more"
+    bound = f"may have {choice.limit} at most" if limited else f"has no room for more{held}"
     return Refusal(
         cluster=candidate.cluster,
         reason=Reason.CLUSTER_LIMIT if limited else Reason.NO_CAPACITY,
@@ -243,7 +243,7 @@ class ScaleUp:
             lack = (self._shortage, "") if is_new else self._describe_shortage(candidate.replicas, missing, moving)
             changes.append(self._change(candidate, choice, candidate.shape, refusals, lack))
             if candidate.replicas == candidate.room and copy is None:
-                refusals = (*refusals, _full(candidate, choice))
+                refusals = (*refusals, _full(candidate, choice, self.finder.describe_held(candidate.cluster, shape)))
         self.working_plan.burst(workload, changes)
         left = missing - assignment.home - sum(candidate.replicas for candidate in assignment.chosen)
         if assignment.home:
