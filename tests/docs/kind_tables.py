@@ -99,7 +99,11 @@ def least(kind: WorkloadKind) -> str:
         return f"all; 1 where {code(path)} is `{value}`"
     roles = (count.enough for pods in kind.templates for count in pods.counts)
     paths = dict.fromkeys(path for path in (kind.together.gang, *roles) if path)
-    return f"{' and '.join(map(code, paths))}, else all" if paths else "all"
+    counts = [count for pods in kind.templates for count in pods.counts]
+    elastic = "".join(
+        f"; where {code(count.elastic)} is `true`, of workers {code(count.least)}" for count in counts if count.elastic
+    )
+    return f"{' and '.join(map(code, paths))}, else all{elastic}" if paths else f"all{elastic}"
 
 
 def label(mark: Mark) -> str:

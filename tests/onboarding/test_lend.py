@@ -162,6 +162,15 @@ def test_what_stays_behind_is_told() -> None:
     assert "ServiceAccount" not in notes
 
 
+def test_a_storage_class_of_a_claim_is_told_with_the_way_without_it() -> None:
+    """The API server writes the default one into a claim: kubernetes.io/docs/concepts/storage/storage-classes."""
+    claim = {**CLAIM, "spec": {**CLAIM["spec"], "storageClassName": "local-path"}}
+    notes = lent(DEPLOYMENT, claim).notes
+    words = "StorageClass local-path: each cluster of a burst has to have it; without storageClassName each takes its"
+    assert any(note.startswith(words) for note in notes)
+    assert not any("StorageClass" in note for note in lent(DEPLOYMENT, CLAIM).notes)
+
+
 def test_a_job_is_told_to_run_once() -> None:
     job = named("Job", "train", "batch/v1", spec={"completions": 2, "template": {"spec": {"containers": []}}})
     assert "Job: runs once, so it is placed elsewhere only while the one on worker-1 is held" in lent(job).notes

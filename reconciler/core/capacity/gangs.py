@@ -30,6 +30,7 @@ from reconciler.model.capacity import MissingReplicas, ReplicaShape, WorkloadObs
 from reconciler.model.ids import WorkloadId
 from reconciler.model.policy import Desired
 from reconciler.model.workload import DeploySpec, Json, StepType, WorkloadRef, WorkloadTemplate
+from reconciler.text.wording import count
 
 _JOINS = "its other pods run in a topology domain that these would have to join, and nobody knows which"
 _MAX_COUNTS = 1024
@@ -50,6 +51,8 @@ class GangCount:
     """Groups of these pods."""
     enough: int
     """The pods that start without the others, by the minimums of the object."""
+    states_minimum: bool = False
+    """Whether the object says that so many are enough, even if these are all that it begins with."""
 
 
 @dataclass(frozen=True, kw_only=True)  # no slots, for cached properties
@@ -145,10 +148,22 @@ class GangWorkload(ABC):
             shape=self.shape,
         )
 
+    def note(self, workload: WorkloadObservation) -> str:
+        """Say of observed pods that some wait beside the minimum of the only copy; empty where none does."""
+        size = workload.shape.group_size if workload.shape is not None else 1
+        waiting = sum(step.replicas for step in workload.waiting) * size
+        if not waiting or not self._runs(workload.running * size):
+            return ""
+        run = f"{count(workload.running * size, 'pod')} of it {'runs' if workload.running * size == 1 else 'run'}"
+        least = f"its minimum is {self._gang_count(1).enough}"
+        waits = f"{waiting} {'waits' if waiting == 1 else 'wait'}"
+        return f"{run}, {least}, and {waits} there: a copy elsewhere would be another one, and serves none of its work"
+
     def _runs(self, pods: int) -> bool:
-        """Tell whether these pods are the minimum of the only copy, and not all of it."""
+        """Tell whether these pods are the minimum of the only copy, which may be all that it begins with."""
         gang_count = self._gang_count(1)
-        return 0 < gang_count.enough < gang_count.pods and gang_count.enough <= pods and not self.divisible
+        is_minimum = gang_count.states_minimum or gang_count.enough < gang_count.pods
+        return is_minimum and 0 < gang_count.enough <= pods and not self.divisible
 
     def _gang_count(self, replicas: int) -> GangCount:
         gang_count = self._known.get(replicas)
@@ -232,6 +247,7 @@ class ManifestGang(GangWorkload):
             pods=number or sum(gang.groups * gang.size for gang in gangs),
             groups=sum(gang.groups for gang in gangs),
             enough=sum(part.start for pods in own for part in pods.parts),
+            states_minimum=any(part.least is not None for pods in own for part in pods.parts),
         )
 
 

@@ -288,6 +288,7 @@ class _Measurement:
         gang, unit = self._gang(workload, policy, template, seen)
         at_home = 0 if seen is None else seen.running * (seen.shape.group_size if seen.shape is not None else 1)
         if seen is not None:
+            note = note or (gang.note(seen) if gang else "")
             seen = gang.seen(seen) if gang else self._with_shape(seen, template, primary.observation)
             asks += seen.asks
         # 5. The pods of a gang are missing, and the number of their replicas is unknown.

@@ -270,6 +270,7 @@ def _ray_kind(kind: str, root: str, *more: PodTemplate, mark: Mark, optional: bo
         default=0,
         least=path(f"{workers}.minReplicas"),
         most=path(f"{workers}.maxReplicas"),
+        elastic=path(f"{root}.enableInTreeAutoscaling"),
     )
     return WorkloadKind(
         group="ray.io",

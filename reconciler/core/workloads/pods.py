@@ -235,6 +235,8 @@ def _minimum(manifest: Mapping[str, Json], place: PodTemplateSite) -> int | None
     for count in place.template.counts:
         factor = _factor(manifest, count, place) or 0
         enough = _whole_number(_value(manifest, count, count.enough, place), -1)
+        if count.elastic and at(manifest, count.elastic) is True:
+            enough = max(0, _whole_number(_value(manifest, count, count.least, place), 0))
         stated = stated or enough >= 0
         number *= factor if enough < 0 else min(factor, enough)
     return number if stated else None

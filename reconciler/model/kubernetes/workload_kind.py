@@ -48,6 +48,9 @@ class Count:
     enough: Path = ()
     """The field of the pods that have to exist before any pod of the group runs; the number itself where nothing is
     there."""
+    elastic: Path = ()
+    """The field that is true where an autoscaler inside of the object changes the number: its lower bound is enough
+    then, and 0 without one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -23,7 +23,9 @@ def describe_partial_gang(inputs: PassInput, placement: Placement) -> str:
     needed = placement_needs(inputs, placement) if ready else None
     if needed is None or not may_start(needed) or not needed.start <= ready < needed.pods:
         return ""
-    return f"{ready} of its {count(needed.pods, 'pod')} serve, its minimum is {needed.start}, and the others wait there"
+    pending = None if seen is None else seen.pending_pods.get(placement.name)
+    others = "the others wait there" if pending is not None and pending.replicas else "no other is seen there"
+    return f"{ready} of its {count(needed.pods, 'pod')} serve, its minimum is {needed.start}, and {others}"
 
 
 def unhealthy_placements(inputs: PassInput, placements: Iterable[Placement]) -> Mapping[str, RolloutFailure]:
