@@ -255,6 +255,22 @@ class Distribution:
         return has_most or self.min_clusters > 0 or self.min_groups > 0
 
 
+class TopologyMode(StrEnum):
+    """Whether a cluster has to hold a group in one topology domain, or comes first where it does."""
+
+    REQUIRED = "Required"
+    PREFERRED = "Preferred"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupTopology:
+    """The topology domain that the pods of each group share."""
+
+    key: str
+    """The label of nodes; all nodes with the same value are a domain."""
+    mode: TopologyMode = TopologyMode.REQUIRED
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MoveBudget:
     """How often the replicas of a workload may move between clusters because they cannot run where they are."""
@@ -302,6 +318,8 @@ class BurstPolicy:
     """How long they are wanted after a replica last began to be missing; None for as long as any is."""
     scoring: tuple[ScorerWeight, ...] = ()
     """The scorers that order `candidates`; empty for the order in which they are written."""
+    topology: GroupTopology | None = None
+    """The topology domain of each group of pods; None for none."""
     budget: Budget | None = None
     """Bound of the bursts of all workloads of the policy together; None for none."""
     approval: ApprovalRule | None = None
@@ -318,6 +336,12 @@ class BurstPolicy:
     clusters are those of `candidates` that some subset allows."""
     stalled: str = ""
     """Reason that nothing new is placed: a spread of the workload is not in force, so that its subsets are unknown."""
+
+    @property
+    def required_domain(self) -> str:
+        """The label of nodes of which each group has to share one value; empty for none."""
+        topology = self.topology
+        return topology.key if topology is not None and topology.mode is TopologyMode.REQUIRED else ""
 
     @property
     def fills_in_order(self) -> bool:

@@ -20,6 +20,7 @@ class ScorerName(StrEnum):
     PACKING = "Packing"
     RECENT_FAILURES = "RecentFailures"
     CURRENT_CLUSTER = "CurrentCluster"
+    TOPOLOGY = "Topology"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -50,7 +50,7 @@ def wrong_workspace(more: str) -> list[str]:
             (
                 "6: spec.zzz: unknown field (known here: approval, budget, clusters, coolDown, distribution, duration, "
                 "headroom, headroomDuration, hold, inFlightTimeout, maxReplicas, moves, priority, requireLabels, "
-                "rolloutTimeout, scaleDown, scaleUp, scoring, signals, templates, tolerations, weight, "
+                "rolloutTimeout, scaleDown, scaleUp, scoring, signals, templates, tolerations, topology, weight, "
                 "workerLostTimeout, workspaces)"
             ),
         ),
@@ -58,13 +58,29 @@ def wrong_workspace(more: str) -> list[str]:
             "scoring:\n- name: Prize",
             (
                 "7: spec.scoring[0].name: 'Prize' is not one of PolicyOrder, Price, TimeToReady, ScarceGPU, Packing, "
-                "RecentFailures, CurrentCluster (try 'Price')"
+                "RecentFailures, CurrentCluster, Topology (try 'Price')"
             ),
         ),
         (
             "scoring:\n- name: Price\n- {name: Price, weight: 2}",
             "6: spec.scoring: has scorer Price twice (try one entry with a higher weight)",
         ),
+        (
+            "scoring:\n- name: Topology",
+            "6: spec.scoring: has scorer Topology, and the policy has no topology (add spec.topology.key)",
+        ),
+        (
+            "topology: {key: rack/1/2}",
+            (
+                "6: spec.topology.key: 'rack/1/2' cannot be the name of a label "
+                "(try one like topology.kubernetes.io/rack)"
+            ),
+        ),
+        (
+            "topology: {key: rack, mode: Wanted}",
+            "6: spec.topology.mode: 'Wanted' is not one of Required, Preferred (try 'Required')",
+        ),
+        ("topology: {mode: Preferred}", "6: spec.topology.key: is required"),
         ("clusters:\n- {}", "7: spec.clusters[0]: has neither name nor matchLabels (try name: worker-2)"),
         (
             "clusters:\n- {name: worker-2, minReplicas: 3, maxReplicas: 2}",

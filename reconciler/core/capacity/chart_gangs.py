@@ -54,6 +54,7 @@ class ChartGang(GangWorkload):
             size=size // groups,
             least=size // groups,
             requests=total(shape.requests.times(number // groups) for shape, number in self.unit.pods),
+            pods=tuple((shape, number // groups) for shape, number in self.unit.pods),
         )
         return GangCount(
             needs=requirements,

@@ -17,7 +17,7 @@ from functools import partial
 
 from reconciler.bulkhead import Seam, attempt
 from reconciler.core.capacity.pod_requirements import Gang, PodRequirements, PodSet, pods_of_spec, requirements_of
-from reconciler.core.capacity.shared_topology import additional_domains
+from reconciler.core.capacity.shared_topology import SharedDomain, additional_domains, shared_domains
 from reconciler.core.expressions import dialect, sandbox
 from reconciler.core.expressions.dialect import has_expression
 from reconciler.core.expressions.render import FAILURES
@@ -63,7 +63,17 @@ class GangWorkload(ABC):
     """Whether an expression of the template reads ``replicas``."""
     copy: int = 1
     """The replicas that its only copy counts as, where it does not divide."""
+    domain: str = ""
+    """The node label of which each group has to share one value by its policy; empty for none."""
     _known: dict[int, GangCount] = field(default_factory=dict)
+    _within: dict[str, GangWorkload] = field(default_factory=dict)
+
+    def within(self, domain: str) -> GangWorkload:
+        """Return this gang with each group in one domain of a node label; the same value for the same label."""
+        gang = self._within.get(domain)
+        if gang is None:
+            gang = self._within[domain] = replace(self, domain=domain, _known={}, _within={})
+        return gang
 
     def of(self, replicas: int) -> PodRequirements:
         """Return the requirements of `replicas` replicas; `unknown` names requirements that cannot be counted."""
@@ -104,7 +114,8 @@ class GangWorkload(ABC):
         """
         if self.unknown:
             return None
-        parts = additional_requirements(self.of(2), self.of(1)).parts if self.divisible else self.of(1).parts
+        one, two = replace(self.of(1), shared=()), replace(self.of(2), shared=())
+        parts = additional_requirements(two, one).parts if self.divisible else one.parts
         counted = [part for part in parts if requests_devices(part.shape)] or list(parts)
         pods = sum(part.replicas for part in counted)
         return replace(counted[0].shape, group_size=pods if self.divisible else max(1, pods // self.copy))
@@ -170,11 +181,49 @@ class GangWorkload(ABC):
         if gang_count is None:
             if len(self._known) >= _MAX_COUNTS:
                 self._known.clear()
-            gang_count = self._known[replicas] = self._count(replicas)
+            gang_count = self._count(replicas)
+            if self.domain:
+                gang_count = replace(gang_count, needs=_in_one_domain(gang_count, self.domain))
+            self._known[replicas] = gang_count
         return gang_count
 
     @abstractmethod
     def _count(self, replicas: int) -> GangCount: ...
+
+
+def _in_one_domain(counted: GangCount, key: str) -> PodRequirements:
+    """Add to the requirements of a gang that each of its groups shares one domain, around those that it asks for."""
+    needs = counted.needs
+    # 1. Each of its groups has a domain of that label for itself.
+    if needs.domains and all(domains.key == key and domains.called == "group" for domains in needs.domains):
+        return needs
+    # 2. Its own domains are within those of its groups.
+    own = Counter(unit.likeness for unit in needs.shared)
+    alike = {unit.likeness: unit for unit in needs.shared}
+    units: list[SharedDomain] = []
+    for gang in counted.gangs:
+        inner = [unit for likeness, unit in alike.items() for _ in range(own[likeness] // gang.groups)]
+        if own and (len(counted.gangs) > 1 or len(inner) * gang.groups != own.total()):
+            return _with_obstacle(needs, f"shares topology domains between groups, each of which wants one of {key}")
+        units += shared_domains(key, gang.pods, gang.groups, inner=tuple(inner))
+    return replace(needs, shared=tuple(units) or needs.shared)
+
+
+def whole_domains(
+    spec: DeploySpec, shape: ReplicaShape, replicas: int, kinds: Kinds, domain: str = ""
+) -> tuple[SharedDomain, ...]:
+    """Return the topology domains of replicas that are no gang and yet go together, as the pods of a Job.
+
+    The manifests ask for them, or a policy for one `domain`, a node label, around those.
+    """
+    asked = pods_of_spec(with_replicas(spec, replicas), kinds).shared
+    own = tuple(unit.with_shapes(lambda _: shape) for unit in asked)
+    return tuple(shared_domains(domain, [(shape, replicas)], 1, inner=own)) if domain else own
+
+
+def _with_obstacle(needs: PodRequirements, obstacle: str) -> PodRequirements:
+    """Return requirements that fit nowhere."""
+    return replace(needs, main=replace(needs.main, shape=replace(needs.main.shape, obstacle=obstacle)))
 
 
 def _fewest_replicas(items: Callable[[int], int], wanted: int) -> int:
@@ -221,9 +270,8 @@ def additional_requirements(needed: PodRequirements, present: PodRequirements) -
     )
     marked = {mark: max(0, number - present.marked.get(mark, 0)) for mark, number in needed.marked.items()}
     shared = additional_domains(needed.shared, present.shared)
-    if shared is None:
-        parts = [replace(part, shape=replace(part.shape, obstacle=_JOINS)) for part in parts]
-    return replace(needed, main=parts[0], others=tuple(parts[1:]), domains=units, marked=marked, shared=shared or ())
+    more = replace(needed, main=parts[0], others=tuple(parts[1:]), domains=units, marked=marked, shared=shared or ())
+    return more if shared is not None else _with_obstacle(more, _JOINS)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -116,6 +116,8 @@ class Gang:
     """Pods of a group that have to exist before any of them runs."""
     requests: Resources
     """Requests of one group."""
+    pods: tuple[tuple[ReplicaShape, int], ...] = ()
+    """The pods of one group, by shape."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -342,6 +344,7 @@ def _gang(manifest: Mapping[str, Json], kinds: Kinds, parts: tuple[PodSet, ...])
         size=size,
         least=min(gang_minimum(manifest, kind, size), -(-sum(part.start for part in parts) // number)),
         requests=total(part.shape.requests.times(part.replicas // number) for part in parts),
+        pods=tuple((part.shape, part.replicas // number) for part in parts),
     )
 
 

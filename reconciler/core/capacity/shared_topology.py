@@ -67,7 +67,7 @@ class SharedDomain:
     pods: ShapeCounts
     """All pods of the domain, by shape."""
     inner: tuple[SharedDomain, ...] = ()
-    """Parts of these pods, each of which also has to run in one domain of another label; empty, or all pods."""
+    """Parts of these pods, each of which also has to run in one domain of a label of its own."""
 
     @property
     def likeness(self) -> Hashable:
@@ -173,6 +173,26 @@ def describe_shared_domains(wanted: Sequence[SharedDomain]) -> str:
     return join_names(clauses)
 
 
+def largest_domain(room: ClusterCapacity, unit: SharedDomain) -> tuple[str, int, int] | None:
+    """Return the domain that holds most pods of a unit, with their number, and the number of domains; None without any.
+
+    Where the unit has pods of several shapes, it is the one that holds most of the first.
+    """
+    pods_by_domain = room.pods_by_domain(unit.pods[0][0], unit.key)
+    if not pods_by_domain:
+        return None
+    largest = max(sorted(pods_by_domain), key=lambda value: pods_by_domain[value])
+    if len(unit.pods) == 1:
+        return largest, min(unit.size, pods_by_domain[largest]), len(pods_by_domain)
+    holds, left = 0, room.copy()
+    for shape, most in unit.pods:
+        pod = keep_to_domain(shape, unit.key, largest)
+        fit = left.count(pod, most)
+        left.take(pod, fit)
+        holds += fit
+    return largest, holds, len(pods_by_domain)
+
+
 def additional_domains(
     wanted: Sequence[SharedDomain], present: Sequence[SharedDomain]
 ) -> tuple[SharedDomain, ...] | None:
@@ -200,9 +220,10 @@ def _find(room: ClusterCapacity, unit: SharedDomain) -> list[tuple[ReplicaShape,
         if not unit.inner:
             return pods
         keep = partial(keep_to_domain, key=unit.key, value=value)
-        inner = _find_all(room.copy(), [part.with_shapes(keep) for part in unit.inner])
-        if inner is not None:
-            return inner
+        trial, parts = room.copy(), [part.with_shapes(keep) for part in unit.inner]
+        inner, others = _find_all(trial, parts), _others(parts, pods)
+        if inner is not None and trial.fitting_in_order(others) == len(others):
+            return [*inner, *others]
     return None
 
 
@@ -239,19 +260,13 @@ def _describe(room: ClusterCapacity, unit: SharedDomain, placed: int, number: in
     """Say how much of a unit the domain holds that holds most of it."""
     key, pods = sanitize(unit.key), count(unit.size, "pod")
     wants = f"wants {f'its {pods}' if number == 1 else f'the {pods} of each of {number} groups'} in one domain of {key}"
-    pods_by_domain = room.pods_by_domain(unit.pods[0][0], unit.key)
-    if not pods_by_domain:
+    held = largest_domain(room, unit)
+    if held is None:
         remedy = f"label its nodes with {key}, or ask for another label"
         return DomainShortage(message=f"{wants}, and no node there has that label", remedy=remedy)
     beside = f" beside {count(placed, 'other group')}" if placed else ""
-    largest = max(sorted(pods_by_domain), key=lambda value: pods_by_domain[value])
-    holds, left = 0, room.copy()
-    for shape, most in unit.pods:
-        pod = keep_to_domain(shape, unit.key, largest)
-        fit = left.count(pod, most)
-        left.take(pod, fit)
-        holds += fit
-    domains = count(len(pods_by_domain), "domain")
+    largest, holds, number_of_domains = held
+    domains = count(number_of_domains, "domain")
     if holds < unit.size:
         message = f"{wants}: the largest of {domains}, {sanitize(largest)}, holds {holds} of {unit.size}{beside}"
     else:
@@ -260,9 +275,11 @@ def _describe(room: ClusterCapacity, unit: SharedDomain, placed: int, number: in
     return DomainShortage(message=message, remedy=REMEDY)
 
 
-def shared_domains(key: str, pods: Sequence[tuple[ReplicaShape, int]], number: int) -> Iterator[SharedDomain]:
+def shared_domains(
+    key: str, pods: Sequence[tuple[ReplicaShape, int]], number: int, *, inner: tuple[SharedDomain, ...] = ()
+) -> Iterator[SharedDomain]:
     """Yield so many domains with these pods each; none for a single pod."""
-    unit = SharedDomain(key=key, pods=merge_shapes(pods))
+    unit = SharedDomain(key=key, pods=merge_shapes(pair for pair in pods if pair[1]), inner=inner)
     if unit.size > 1:
         yield from [unit] * min(number, _MAX_GROUPS)
 

@@ -120,6 +120,8 @@ class ClusterOrder:
         kind."""
         self.likenesses: dict[WorkloadId, tuple[ReplicaShape, ReplicaShape, int]] = {}
         """The last shape of each burst, with the RuntimeClass that it brings along, and the number of its likeness."""
+        self.has_topology: dict[WorkloadId, bool] = {}
+        """Whether the manifests of a burst that goes whole ask for a topology domain that its pods share."""
         self.refusals: dict[ClusterName, tuple[tuple[object, ...], dict[Hashable, Refusal]]] = {}
         """The refusals of clusters without room, by kind of burst, with what their room was counted from."""
 
@@ -131,7 +133,7 @@ class ClusterOrder:
         # Requests have neither schedules nor spreads, and are not renewed.
         other._scheduled, other._adaptive, other._renews = self._scheduled, self._adaptive, self._renews
         other._approval = self._approval
-        other.drafts, other.refusals = self.drafts, self.refusals
+        other.drafts, other.refusals, other.has_topology = self.drafts, self.refusals, self.has_topology
         other.burst_kinds, other._kinds, other._numbers = self.burst_kinds, self._kinds, self._numbers
         other.likenesses, other.usual_kinds = self.likenesses, self.usual_kinds
         other.makers = self.makers.with_requests(desired, changed)

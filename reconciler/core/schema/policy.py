@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
+from reconciler.core.pods.label_syntax import is_label_key
 from reconciler.core.schema.budget import BudgetFile, Dollars
 from reconciler.core.schema.signals import Signals
 from reconciler.core.schema.strict_model import Duration, Labels, Metadata, Name, Strict, Text, Window, refusal
@@ -16,6 +17,7 @@ from reconciler.model.ids import ClusterName, WorkspaceName
 from reconciler.model.score import ScorerName, ScorerWeight
 from reconciler.model.units import format_duration
 from reconciler.model.workload import Json
+from reconciler.text.findings import shortened
 
 _DEFAULTS = model.BurstPolicy(name="defaults")
 
@@ -76,6 +78,30 @@ class ScorerWeightFile(Strict):
     def value_of(self) -> ScorerWeight:
         """Make the model's value."""
         return ScorerWeight(name=self.name, weight=self.weight)
+
+
+class GroupTopologyFile(Strict):
+    """The topology domain, all nodes with one value of a label, that the pods of each group share."""
+
+    key: Text = Field(description="The label of nodes, as `topology.kubernetes.io/rack` or `nvidia.com/gpu.clique`.")
+    mode: Annotated[model.TopologyMode, Field(strict=False)] = Field(
+        model.TopologyMode.REQUIRED,
+        description="Whether a cluster has to hold a whole group in one domain, or comes first where it does.",
+    )
+
+    @field_validator("key", mode="after")
+    @classmethod
+    def _label(cls, given: str) -> str:
+        """Refuse what no label is called."""
+        if not is_label_key(given):
+            raise refusal(
+                f"{shortened(given)!r} cannot be the name of a label", "try one like topology.kubernetes.io/rack"
+            )
+        return given
+
+    def value_of(self) -> model.GroupTopology:
+        """Make the model's value."""
+        return model.GroupTopology(key=self.key, mode=self.mode)
 
 
 class SpreadConstraintFile(Strict):
@@ -227,6 +253,9 @@ class BurstPolicySpec(Strict):
     clusters: list[ClusterPreferenceFile] = Field(
         [], description="Clusters to burst to, in order; empty for all clusters of the workspace."
     )
+    topology: GroupTopologyFile | None = Field(
+        None, description="Topology domain that the pods of each group share; none by default."
+    )
     scoring: list[ScorerWeightFile] = Field(
         [], description="Scorers that order these clusters, the best first; as they are written by default."
     )
@@ -300,6 +329,14 @@ class BurstPolicySpec(Strict):
             raise refusal(f"has scorer {repeated} twice", "try one entry with a higher weight")
         return given
 
+    @field_validator("scoring", mode="after")
+    @classmethod
+    def _refuse_unused_topology(cls, given: list[ScorerWeightFile], info: ValidationInfo) -> list[ScorerWeightFile]:
+        """Refuse to weigh a topology that the policy does not name."""
+        if ScorerName.TOPOLOGY in {scorer.name for scorer in given} and info.data.get("topology", ...) is None:
+            raise refusal("has scorer Topology, and the policy has no topology", "add spec.topology.key")
+        return given
+
     @field_validator("distribution", mode="after")
     @classmethod
     def _refuse_unused_weights(cls, given: DistributionFile, info: ValidationInfo) -> DistributionFile:
@@ -349,7 +386,8 @@ class BurstPolicyFile(Strict):
             priority=spec.priority,
             weight=spec.weight,
             candidates=tuple(candidate.value_of() for candidate in spec.clusters),
-            scoring=tuple(scorer.value_of() for scorer in spec.scoring),
+            scoring=self._scoring(),
+            topology=None if spec.topology is None else spec.topology.value_of(),
             distribution=spec.distribution.value_of(),
             require_labels=spec.require_labels,
             tolerations=tuple(toleration.value_of() for toleration in spec.tolerations),
@@ -371,3 +409,11 @@ class BurstPolicyFile(Strict):
             approval=None if spec.approval is None else spec.approval.value_of(),
             signals=tuple(signal.value_of() for signal in spec.signals),
         )
+
+    def _scoring(self) -> tuple[ScorerWeight, ...]:
+        """Return the scorers, with that of a preferred topology."""
+        scoring, topology = tuple(scorer.value_of() for scorer in self.spec.scoring), self.spec.topology
+        named = any(scorer.name is ScorerName.TOPOLOGY for scorer in scoring)
+        if topology is None or topology.mode is not model.TopologyMode.PREFERRED or named:
+            return scoring
+        return (*scoring, ScorerWeight(name=ScorerName.TOPOLOGY))

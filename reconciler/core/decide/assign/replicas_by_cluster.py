@@ -50,7 +50,12 @@ def assign_whole(
     refusals: list[Refusal] = []
     for candidate in finder.find(template, policy, shape, missing, refusals):
         if candidate.room >= missing:
-            return Assignment(chosen=(candidate.with_replicas(missing),), refusals=tuple(refusals))
+            answer = finder.assess_domains(template, policy, candidate, missing)
+            if isinstance(answer, Candidate):
+                chosen = answer.with_replicas(missing, answer.because)
+                return Assignment(chosen=(chosen,), refusals=tuple(refusals))
+            refusals.append(answer)
+            continue
         message = f"has room for {candidate.room} of {count(missing, 'replica')}, which go together: they run once"
         message += finder.describe_held(candidate.cluster, shape)
         remedy = "free or add nodes there"

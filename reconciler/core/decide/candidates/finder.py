@@ -17,7 +17,9 @@ from typing import TypeVar
 from reconciler.bulkhead import Seam, attempt
 from reconciler.core.capacity.admission_defaults import with_included_runtime_class
 from reconciler.core.capacity.cluster import ClusterCapacity
+from reconciler.core.capacity.gangs import whole_domains
 from reconciler.core.capacity.scalable_nodes import addable_nodes
+from reconciler.core.capacity.shared_topology import DomainShortage, assign_shared_domains, describe_shared_domains
 from reconciler.core.cost.prices import price_of
 from reconciler.core.decide.candidates.filter import refuse
 from reconciler.core.decide.candidates.free_capacity import FleetCapacity
@@ -276,6 +278,28 @@ class CandidateFinder:
             return answer
 
         return self.contained(candidate, look)
+
+    def assess_domains(
+        self, template: WorkloadTemplate, policy: BurstPolicy, candidate: Candidate, replicas: int
+    ) -> Candidate | Refusal:
+        """Return a candidate whose topology domains hold replicas that go together, or why they do not.
+
+        The candidate has room for them.
+        """
+        workload, known = template.workload, self._inputs.reach.has_topology
+        if workload not in known:
+            known[workload] = bool(whole_domains(template.spec, candidate.shape, 2, self._desired.kinds))
+        domain = policy.required_domain
+        if not known[workload] and not domain:
+            return candidate
+        wanted = whole_domains(template.spec, candidate.shape, replicas, self._desired.kinds, domain)
+        room = self.capacity.room(candidate.cluster, workload.workspace)
+        answer = assign_shared_domains(room, wanted, [(candidate.shape, replicas)])
+        if not isinstance(answer, DomainShortage):
+            return candidate._replace(because=describe_shared_domains(wanted))
+        return Refusal(
+            cluster=candidate.cluster, reason=Reason.NO_CAPACITY, message=answer.message, remedy=answer.remedy
+        )
 
     def assess_alike(
         self,

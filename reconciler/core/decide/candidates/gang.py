@@ -24,7 +24,10 @@ def gang_of(inputs: PassInput, workload: WorkloadId, placement: Placement | None
     # Most workloads declare no gang, and no pod of theirs tells of one.
     if workload not in gangs and (demand is None or demand.unit is None):
         return None
-    return gangs.get(workload) or chart_gang(template, kinds, demand, placement)
+    gang = gangs.get(workload) or chart_gang(template, kinds, demand, placement)
+    policy = inputs.desired.policies.get(workload)
+    domain = policy.required_domain if policy is not None else ""
+    return gang.within(domain) if domain and gang is not None else gang
 
 
 def gangs_of(inputs: PassInput, placement: Placement) -> tuple[Gang, ...]:

@@ -14,6 +14,7 @@ from reconciler.core.decide.candidates.scorers.recent_failures import RecentFail
 from reconciler.core.decide.candidates.scorers.scarce_gpu import ScarceGPU
 from reconciler.core.decide.candidates.scorers.scorer import Scorer, Subject
 from reconciler.core.decide.candidates.scorers.time_to_ready import TimeToReady
+from reconciler.core.decide.candidates.scorers.topology import Topology
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.decide.state.working_plan import WorkingPlan
 from reconciler.model.candidate import Candidate
@@ -31,9 +32,10 @@ SCORERS: Mapping[ScorerName, Scorer] = {
     ScorerName.PACKING: Packing(),
     ScorerName.RECENT_FAILURES: RecentFailures(),
     ScorerName.CURRENT_CLUSTER: CurrentCluster(),
+    ScorerName.TOPOLOGY: Topology(),
 }
 """The scorers by the names that policies use."""
-_FOLLOW_THE_PLAN = frozenset({ScorerName.PACKING, ScorerName.CURRENT_CLUSTER})
+_FOLLOW_THE_PLAN = frozenset({ScorerName.PACKING, ScorerName.CURRENT_CLUSTER, ScorerName.TOPOLOGY})
 """Scorers whose points change with what a pass decides."""
 
 
