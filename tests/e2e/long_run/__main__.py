@@ -25,7 +25,7 @@ from tests.e2e.long_run.kinds_of_faults import kinds
 from tests.e2e.long_run.report import Report
 from tests.e2e.long_run.scale import Order, Scale, read_order
 from tests.e2e.long_run.stage import WINDOW, Stage, stage
-from tests.e2e.long_run.verdict import Verdict, differences, late_reverts
+from tests.e2e.long_run.verdict import Verdict, differences, early_reverts, late_reverts
 from tests.e2e.long_run.watches import Branch, PlacedObject, deployed, marked, watches
 
 SETTLE = 300.0
@@ -70,7 +70,11 @@ class LongRun:
             commits=len(self._branch.subjects()),
             stood=len(stood),
             verdict=Verdict(
-                left=left, late=self._late(), unexplained=tuple(self._unexplained), broken=tuple(self._broken())
+                left=left,
+                late=self._late(),
+                early=early_reverts(self._journal.bursts(), window=WINDOW),
+                unexplained=tuple(self._unexplained),
+                broken=tuple(self._broken()),
             ),
         )
 

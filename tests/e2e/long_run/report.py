@@ -83,6 +83,7 @@ class Report:
         for name, sentences in (
             ("objects left", verdict.left),
             ("reverts late", verdict.late),
+            ("reverts early", verdict.early),
             ("not explained by git", verdict.unexplained),
             ("broken", verdict.broken),
         ):

@@ -21,7 +21,7 @@ from tests.e2e.long_run.watches import NAMESPACE
 from tests.e2e.scenario import ANCHORS, deployment
 from tests.e2e.three_clusters import ARGO_CD, FLUX, GPU, H100, HOME, NODES, ThreeClusters
 
-WINDOW = 3.0
+WINDOW = 5.0
 """Seconds for which demand has to be gone before it is given back."""
 FIRST_CHOICE = 2
 """Replicas that go to a workload's first cluster; more go to the other one, so that a burst is on both."""

@@ -22,7 +22,7 @@ from tests.e2e.long_run.faults import Fault, FaultPlayer, FaultTime, PlayedFault
 from tests.e2e.long_run.journal import REST, Burst, Deployed, Journal
 from tests.e2e.long_run.report import STEPS, Report, latencies, over_time, percentile
 from tests.e2e.long_run.scale import Scale, read_order
-from tests.e2e.long_run.verdict import Verdict, differences, disturbed, late_reverts
+from tests.e2e.long_run.verdict import Verdict, differences, disturbed, early_reverts, late_reverts
 from tests.e2e.long_run.watches import PlacedObject
 
 HOUR = Scale()
@@ -150,6 +150,15 @@ def test_time_of_faults_makes_no_revert_late() -> None:
     assert late_reverts([burst(200.0, 296.0)], played, window=3, late=60, now=1000)
 
 
+@pytest.mark.parametrize(
+    ("fallen", "reverted", "early"),
+    [(200.0, 202.9, True), (200.0, 203.0, False), (200.0, 199.0, False), (200.0, None, False), (None, 150.0, False)],
+    ids=["in the window", "after it", "while wanted", "not yet", "still wanted"],
+)
+def test_revert_is_early_within_the_window(fallen: float | None, reverted: float | None, early: bool) -> None:
+    assert bool(early_reverts([burst(fallen, reverted)], window=5)) == early
+
+
 PLACED = PlacedObject(name="load-000-ab", cluster=AWAY, workload="load-000", replicas=2)
 THERE = {AWAY: {"load-000-ab": frozenset({"deployments/load-000"})}}
 
@@ -191,6 +200,7 @@ def test_report_has_the_same_figures_as_table_and_as_json() -> None:
     assert figures["verdict"] == {
         "left": ["worker-2: Deployment vllm-demo/load-000"],
         "late": [],
+        "early": [],
         "unexplained": [],
         "broken": [],
         "passed": False,

@@ -1,4 +1,4 @@
-"""The invariants: nothing is left, nothing late, and all that stands is on the branch. Latencies are no part of it."""
+"""The invariants: nothing is left, late or early, and all that stands is on the branch. Latencies are no part of it."""
 
 from __future__ import annotations
 
@@ -9,6 +9,9 @@ from tests.e2e.long_run.faults import PlayedFault
 from tests.e2e.long_run.journal import Burst, Deployed
 from tests.e2e.long_run.watches import PlacedObject
 
+EARLY = 2.0
+"""Seconds that a window may seem too short: the daemon counts whole seconds, and an answer to us takes its time."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
@@ -18,6 +21,8 @@ class Verdict:
     """Objects that a cluster has and had not before."""
     late: tuple[str, ...] = ()
     """Reverts that came late, or not at all."""
+    early: tuple[str, ...] = ()
+    """Reverts for which demand was not gone for the whole window, as for a clock that jumps."""
     unexplained: tuple[str, ...] = ()
     """Differences between the branch and the clusters, when nothing moved any more."""
     broken: tuple[str, ...] = ()
@@ -26,7 +31,7 @@ class Verdict:
     @property
     def passed(self) -> bool:
         """Whether nothing is wrong."""
-        return not (self.left or self.late or self.unexplained or self.broken)
+        return not (self.left or self.late or self.early or self.unexplained or self.broken)
 
 
 def late_reverts(
@@ -44,6 +49,17 @@ def late_reverts(
             if counted > window + late:
                 how = "not reverted within" if ends is None else "reverted after"
                 told.append(f"{burst.workload} on {cluster}: {how} {took:.0f} s, {counted:.0f} s of them undisturbed")
+    return tuple(told)
+
+
+def early_reverts(bursts: Iterable[Burst], *, window: float) -> tuple[str, ...]:
+    """Name the reverts that came before the window was over, by more than `EARLY` seconds."""
+    told = []
+    for burst in bursts:
+        for cluster, reverted in burst.reverted.items():
+            took = -1.0 if burst.fallen is None else reverted - burst.fallen
+            if 0 <= took < window - EARLY:
+                told.append(f"{burst.workload} on {cluster}: reverted after {took:.1f} s, in a window of {window:g} s")
     return tuple(told)
 
 
