@@ -316,3 +316,11 @@ def test_gated_pods_that_multikueue_runs_elsewhere_are_not_missing() -> None:
     (observed,) = state.observation(NAME, AT + timedelta(seconds=1)).workloads
     assert observed.waiting == ()
     assert observed.started == "kueue queue-a has dispatched it to worker-9 by MultiKueue"
+
+
+def test_a_job_that_is_preempted_at_home_asks_for_its_pods_in_words_that_stay_the_same() -> None:
+    """Kueue writes who came into the message, and another one may come at each attempt."""
+    made = queued("job-train-1a2b3", 2, status={"conditions": [NO_LONGER, EVICTED, BY_PRIORITY]})
+    observed = at_home(made)
+    (ask,) = observed.asks
+    assert (ask.signal, ask.replicas, ask.cause, observed.held) == ("kueue queue-a", 2, SAID, True)
