@@ -149,7 +149,9 @@ def cluster_card(viewer: Viewer, name: ClusterName, home: int) -> ClusterCard:
         gpus_per_cell=drawing.gpus_per_cell,
         home_of=tuple(workspace.name for workspace in workspaces if workspace.primary == name),
         lends_to=tuple(
-            workspace.name for workspace in workspaces if name in workspace.clusters and workspace.primary != name
+            workspace.name
+            for workspace in workspaces
+            if name in workspace.clusters and workspace.primary != name and cluster.slurm is None
         ),
         price=cluster.price_per_gpu_hour,
         nodes=tuple(map(_node_row, nodes)),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from reconciler.model.cluster import SlurmPartition
-from tests.builders.fleet_files import FLEET, cluster, errors, load, warnings, workspace
+from tests.builders.fleet_files import FLEET, PODS, TEMPLATE, cluster, errors, load, warnings, workspace
 
 PARTITION = "{slurm: {partition: gpu-h100}}"
 
@@ -63,3 +63,15 @@ def test_a_policy_with_nothing_but_partitions_is_warned_of() -> None:
     third = {"clusters/worker-3.yaml": cluster("worker-3")}
     wider = workspace().replace("[worker-1, worker-2]", "[worker-1, worker-2, worker-3]")
     assert warnings(load(described(**third, **{"workspaces/llm.yaml": wider}))) == []
+
+
+def test_a_partition_is_not_said_to_lack_anything() -> None:
+    pods = PODS.replace("spec: {", "spec: {runtimeClassName: nvidia, ")
+    assert pods != PODS
+    files = {
+        "clusters/worker-3.yaml": cluster("worker-3"),
+        "workspaces/llm.yaml": workspace().replace("[worker-1, worker-2]", "[worker-1, worker-2, worker-3]"),
+        "templates/vllm.yaml": TEMPLATE.replace(PODS, pods),
+    }
+    (warning,) = warnings(load(described(**files)))
+    assert "spec: worker-3 may lack RuntimeClass nvidia" in warning

@@ -83,7 +83,9 @@ def test_partition_of_slurm_is_no_cluster_that_is_not_seen(tmp_path: Path) -> No
         "spec: {slurm: {partition: gpu-h100}}\n"
     )
     with daemon(Remote(tmp_path / "remote.git"), tmp_path / "cache") as one:
-        one.edit({"clusters.yaml": SOURCE_FILES["clusters.yaml"] + partition})
+        workspaces = SOURCE_FILES["workspaces.yaml"].replace("worker-3]", "worker-3, hpc]")
+        assert workspaces != SOURCE_FILES["workspaces.yaml"]
+        one.edit({"clusters.yaml": SOURCE_FILES["clusters.yaml"] + partition, "workspaces.yaml": workspaces})
         browser = signed_in(one, OWNER)
         one.until(lambda: "hpc" in browser.get("/clusters").text)
         text, now = browser.get("/clusters").text, browser.get("/").text
@@ -93,6 +95,7 @@ def test_partition_of_slurm_is_no_cluster_that_is_not_seen(tmp_path: Path) -> No
         with urllib.request.urlopen(scrape, timeout=60) as answer:
             metrics = answer.read().decode()
     assert "All 3 are seen." in text
+    assert "worker-3 lends to llm" in text
     assert "hpc Slurm partition gpu-h100 of Slurm: Argo CD and Flux apply no manifests there" in text
     assert "not seen" not in now
     assert 'overspill_cluster_observed{cluster="worker-3"} 1' in metrics

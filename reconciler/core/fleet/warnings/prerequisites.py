@@ -197,4 +197,6 @@ def asked_clusters(named: Sequence[ClusterName], workspace: Workspace, desired: 
 
 
 def _described_clusters(names: Sequence[ClusterName], desired: Desired) -> tuple[Cluster, ...]:
-    return tuple(desired.clusters[name] for name in names if name in desired.clusters)
+    """Return the clusters that files describe; a partition of Slurm takes nothing, whatever it has."""
+    described = (desired.clusters[name] for name in names if name in desired.clusters)
+    return tuple(cluster for cluster in described if cluster.slurm is None)
