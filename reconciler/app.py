@@ -249,6 +249,7 @@ def inspected(
         from reconciler.adapters.git import checkout  # noqa: PLC0415 - for one command alone
         from reconciler.adapters.git_host import GitHost  # noqa: PLC0415 - for one command alone
         from reconciler.adapters.kube import KubeInquiry  # noqa: PLC0415 - slow to import, and few commands need it
+        from reconciler.adapters.kube.kubeconfig import hidden_contexts  # noqa: PLC0415 - slow to import as well
         from reconciler.adapters.webhook_call import reach  # noqa: PLC0415 - for one command alone
         from reconciler.daemon.inspection import ReceiverTrial, Surroundings  # noqa: PLC0415 - for one command alone
 
@@ -262,6 +263,7 @@ def inspected(
             reach=partial(reach, timeout=PATIENCE.total_seconds()),
             account=account,
             kubeconfig=() if kubeconfig is None else tuple(map(str, kubeconfig_files(kubeconfig))),
+            hidden=tuple((str(each.path), each.context, each.message) for each in hidden_contexts(kubeconfig)),
             versions=lambda: {"git": checkout.version(), "helm": charts.version()},
             receivers=ReceiverTrial(
                 trouble=partial(_trouble, settings),

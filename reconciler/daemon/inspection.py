@@ -15,8 +15,9 @@ from reconciler.core.readiness import git
 from reconciler.core.readiness.branch_rules import rules_result
 from reconciler.core.readiness.check import AskedServer, Check, CheckGroup, CheckResult, unknown, with_kubeconfig
 from reconciler.core.readiness.fleet_checks import server_checks
+from reconciler.core.readiness.needed_rights import fleet_servers
 from reconciler.core.readiness.notifications import notification_result
-from reconciler.core.readiness.programs import daemon_results, program_results
+from reconciler.core.readiness.programs import daemon_results, kubeconfig_result, program_results
 from reconciler.core.readiness.proposal_rights import approving_policies, proposal_result
 from reconciler.core.readiness.question import ServiceAccountName
 from reconciler.core.readiness.server import (
@@ -70,6 +71,8 @@ class Surroundings:
     """The account whose rights in clusters are looked at; None for that of each login."""
     kubeconfig: tuple[str, ...] = ()
     """The files of the logins, for the commands of kubectl; empty where kubectl takes them by itself."""
+    hidden: tuple[tuple[str, str, str], ...] = ()
+    """The contexts that lead elsewhere than their files say: the file, the context, and what is taken instead."""
     versions: Callable[[], Mapping[str, str]] = dict
     """Asks the programs that a pass starts for their versions, by name."""
     daemon: RunningDaemon | None = None
@@ -93,6 +96,9 @@ def inspect(world: World, memory: Memory, around: Surroundings) -> Inspection:
         running = pool.submit(around.daemon.ask) if around.daemon is not None else None
         results, decided = _git(world, memory, around)
         programs = program_results(decided[0] if decided is not None else None, around.versions())
+        if decided is not None:
+            used = {server.context for server in fleet_servers(decided[0])}
+            programs += tuple(kubeconfig_result(path, seen) for path, context, seen in around.hidden if context in used)
         groups = [CheckGroup(place="this machine", results=programs), CheckGroup(place="git", results=tuple(results))]
         if decided is not None:
             groups += _servers(world, around, *decided, problems)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -273,6 +274,19 @@ def test_template_whose_source_cannot_be_read_is_named_with_the_edit(overspill: 
     )
     assert row[1] == "unknown"
     assert "add it to its spec.sourceRepositories; then `overspill check`" in overspill("doctor").stdout
+
+
+def test_a_context_that_another_file_hides_is_told(overspill: Terminal, ready: ReadyFleet, tmp_path: Path) -> None:
+    """As of two files of k3s, whose contexts, clusters and users are all called `default`."""
+    kubeconfig(ready.kubeconfig, ("worker-1", ready.primary.url), ("worker-3", ready.argo_cd.url))
+    other = kubeconfig(tmp_path / "other", ("worker-2", ready.flux.url), ("unused", ready.flux.url), token="another")
+    both = os.pathsep.join(map(str, (ready.kubeconfig, other)))
+    result = overspill("doctor", "--kubeconfig", both, "-o", "json")
+    rows = [row for group in json.loads(result.stdout) for row in group["results"]]
+    (row,) = [row for row in rows if row["subject"].startswith("kubeconfig ")]
+    assert (row["readiness"], row["subject"]) == ("missing", f"kubeconfig {other}")
+    assert row["seen"] == "context worker-2 takes the user reader of an earlier file, and not its own"
+    assert row["remedy"] == f"kubectl --kubeconfig {other} config view  # rename its context, cluster and user"
 
 
 def test_without_a_kubeconfig_files_tell_of_clusters(

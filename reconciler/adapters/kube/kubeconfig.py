@@ -154,6 +154,14 @@ def _hidden(
                 break
 
 
+def hidden_contexts(kubeconfig: Path | None) -> tuple[HiddenContext, ...]:
+    """Return the contexts that lead elsewhere than their files say; none of files that cannot be read."""
+    try:
+        return () if kubeconfig is None else read_kubeconfig(kubeconfig).hidden
+    except (OSError, BrokenKubeconfig):  # which whoever logs in tells
+        return ()
+
+
 def kubeconfig_stamp(kubeconfig: Path) -> tuple[tuple[int, ...], ...]:
     """Return the times, sizes and inodes of the files of a kubeconfig. Raises OSError where none is there."""
     stats = [path.stat() for path in kubeconfig_files(kubeconfig) or (kubeconfig,)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
@@ -68,6 +69,12 @@ def daemon_results(url: str, answer: DaemonAnswer) -> tuple[CheckResult, ...]:
     why = f"{answer.state}{f': {answer.reason}' if answer.reason else ''}"
     works = ok(subject, why) if answer.state == "ok" else missing(subject, why, look)
     return works, clock_result(answer.skew, look)
+
+
+def kubeconfig_result(path: str, seen: str) -> CheckResult:
+    """Report a context that leads elsewhere than its file says: another cluster would be watched in its place."""
+    look = f"{shlex.join(['kubectl', '--kubeconfig', path, 'config', 'view'])}  # rename its context, cluster and user"
+    return missing(f"kubeconfig {path}", seen, look)
 
 
 def program_results(desired: Desired | None, versions: Mapping[str, str]) -> tuple[CheckResult, ...]:
