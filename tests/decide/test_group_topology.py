@@ -84,6 +84,14 @@ def test_each_group_has_a_domain_and_several_may_share_it() -> None:
     )
 
 
+@pytest.mark.parametrize(("each", "fits"), [([(8,) * 8, (8,) * 7], 3), ([(16, 16), (32,)], 2), ([(8,) * 6], 1)])
+def test_the_groups_that_fit_are_counted_by_domain(each: list[tuple[int, ...]], fits: int) -> None:
+    (place,) = plan(lacks(4), racks(*each), wanted=fleet(SET, policy=required("rack", "worker-2"))).changes
+    assert isinstance(place, Place)
+    assert place.choice is not None
+    assert place.choice.fits == fits
+
+
 def test_a_label_that_no_node_has_is_refused_with_a_way_out() -> None:
     decided = plan(lacks(4), free("worker-2", *WHOLE), wanted=fleet(SET, policy=required("rail", "worker-2")))
     (held,) = decided.suppressed

@@ -173,6 +173,15 @@ def describe_shared_domains(wanted: Sequence[SharedDomain]) -> str:
     return join_names(clauses)
 
 
+def count_groups(room: ClusterCapacity, wanted: Sequence[SharedDomain], shape: ReplicaShape) -> int:
+    """Count the replicas of a shape that find a domain each, where every replica is one of these groups; else 0."""
+    keys = {unit.key for unit in wanted}
+    if len(keys) != 1 or any(unit.inner or unit.size != shape.group_size for unit in wanted):
+        return 0
+    pods_by_domain = room.pods_by_domain(replace(shape, group_size=1), keys.pop())
+    return sum(pods // shape.group_size for pods in pods_by_domain.values())
+
+
 def largest_domain(room: ClusterCapacity, unit: SharedDomain) -> tuple[str, int, int] | None:
     """Return the domain that holds most pods of a unit, with their number, and the number of domains; None without any.
 

@@ -13,7 +13,12 @@ from reconciler.core.capacity import exclusive_topology, remedies
 from reconciler.core.capacity.cluster import ClusterCapacity
 from reconciler.core.capacity.gangs import GangWorkload, additional_requirements
 from reconciler.core.capacity.pod_requirements import PodRequirements
-from reconciler.core.capacity.shared_topology import DomainShortage, assign_shared_domains, describe_shared_domains
+from reconciler.core.capacity.shared_topology import (
+    DomainShortage,
+    assign_shared_domains,
+    count_groups,
+    describe_shared_domains,
+)
 from reconciler.core.decide.candidates.finder import MOST, CandidateFinder
 from reconciler.core.decide.candidates.gang_start import may_start, start
 from reconciler.core.decide.candidates.gpr_limits import beyond_limits
@@ -200,7 +205,7 @@ def choose(
     Where only the minimum starts, only the pods of the minimum take capacity.
     """
     if not workload.request:
-        candidate = _count_in_replicas(finder, candidate, shape, workload.workspace, replicas)
+        candidate = _count_in_replicas(finder, candidate, need, shape, workspace=workload.workspace, replicas=replicas)
     choice = finder.choice(candidate, workload.workspace)
     if not candidate.start:
         take(finder, candidate.cluster, need)
@@ -210,18 +215,23 @@ def choose(
 
 
 def _count_in_replicas(
-    finder: CandidateFinder, candidate: Candidate, shape: ReplicaShape, workspace: WorkspaceName, replicas: int
+    finder: CandidateFinder,
+    candidate: Candidate,
+    need: PodRequirements,
+    shape: ReplicaShape,
+    *,
+    workspace: WorkspaceName,
+    replicas: int,
 ) -> Candidate:
     """Count a burst in replicas of its own shape, not in the main pods of its gang that it was assessed by.
 
     The pods of a replica may differ, and its shape requests the most that any of them does: at least the `replicas`
-    that are placed fit. No replica fits where only the minimum starts.
+    that are placed fit, and those that find a topology domain each. No replica fits where only the minimum starts.
     """
     if candidate.start and candidate.because:
         return candidate._replace(shape=shape, fits=0)
-    if candidate.because:  # how many more groups find a domain is not counted
-        return candidate._replace(shape=shape, fits=replicas)
-    fits = finder.capacity.room(candidate.cluster, workspace).count(shape, MOST)
+    room = finder.capacity.room(candidate.cluster, workspace)
+    fits = count_groups(room, need.shared, shape) if need.shared else room.count(shape, MOST)
     return candidate._replace(shape=shape, fits=max(fits, replicas))
 
 
