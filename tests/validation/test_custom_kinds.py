@@ -17,8 +17,9 @@ from tests.builders.fleet_files import FLEET, TEMPLATE, errors, load, workspace
 TEXT = {"type": "string"}
 SPEC = {
     "type": "object",
-    "required": ["size"],
+    "required": ["size", "most"],
     "properties": {
+        "most": {"type": "integer", "format": "int32", "default": 9},
         "size": {"type": "integer", "format": "int32"},
         "mode": {"type": "string", "enum": ["Fast", "Slow"]},
         "port": {"x-kubernetes-int-or-string": True},
@@ -94,6 +95,13 @@ def test_what_a_definition_does_not_have_is_told_at_its_field(manifest: Json, wh
 def test_what_a_definition_has_is_taken() -> None:
     made = tool(mode="Fast", port="http", labels={"a": "b"}, anything={"a": [1]}, parts=[{"name": "a"}])
     assert object_problems({**made, "status": {"phase": "Ready"}}) == []
+
+
+def test_a_required_field_with_a_default_may_be_left_out() -> None:
+    # As minReplicas and maxReplicas of KubeRay's groups of workers: API servers fill them in.
+    assert object_problems(tool()) == []
+    assert object_problems(tool(most=None)) == []
+    assert object_problems(tool(most=7)) == []
 
 
 FOREIGN = TEMPLATE.replace("apps/v1", "example.com/v1").replace("kind: Deployment", "kind: Tool")

@@ -88,11 +88,23 @@ def _schema(outline: Json) -> Schema:
 
 
 def _object(outline: Mapping[str, Json]) -> Schema:
-    properties, required, values = (outline.get(part) for part in ("properties", "required", "additionalProperties"))
+    properties, values = outline.get("properties"), outline.get("additionalProperties")
     return Schema(
         type="object",
         fields={name: _schema(part) for name, part in properties.items()} if isinstance(properties, dict) else {},
-        required=tuple(map(str, required)) if isinstance(required, list) else (),
+        required=tuple(_required(outline)),
         values=_schema(values) if isinstance(values, dict) else None,
         is_open=values is True or outline.get(_OPEN) is True or outline.get(_EMBEDDED) is True,
     )
+
+
+def _required(outline: Mapping[str, Json]) -> Iterator[str]:
+    """Yield the required fields without a default: API servers fill in defaults before they validate.
+
+    https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definitions/#defaulting
+    """
+    properties, required = outline.get("properties"), outline.get("required")
+    for name in map(str, required) if isinstance(required, list) else ():
+        field = properties.get(name) if isinstance(properties, dict) else None
+        if not isinstance(field, dict) or field.get("default") is None:
+            yield name
