@@ -1,7 +1,7 @@
 """Scopes of Kubernetes kinds.
 
 Kubernetes reports scopes by API discovery, which is not available here: rendering is pure. The lists are those of
-Kubernetes 1.37, and of the schedulers of GPU platforms, whose queues bound all tenants; other kinds named
+Kubernetes 1.37, and of the projects of GPU platforms, whose queues and node pools bound all tenants; other kinds named
 ``Cluster...`` are assumed to be cluster-scoped, as is the custom.
 """
 
@@ -33,12 +33,19 @@ CLUSTER_SCOPED = frozenset({
 })  # fmt: skip # a list of words, filled line by line
 
 PLATFORM_SCOPED = frozenset({
-    "kai.scheduler/Topology", "kueue.x-k8s.io/AdmissionCheck", "kueue.x-k8s.io/Cohort",
-    "kueue.x-k8s.io/MultiKueueCluster", "kueue.x-k8s.io/MultiKueueConfig", "kueue.x-k8s.io/ProvisioningRequestConfig",
-    "kueue.x-k8s.io/ResourceFlavor", "kueue.x-k8s.io/Topology", "kueue.x-k8s.io/WorkloadPriorityClass",
-    "scheduling.run.ai/Queue", "scheduling.volcano.sh/Queue", "topology.volcano.sh/HyperNode",
+    "apps.kruise.io/NodeImage", "apps.kruise.io/NodePodProbe", "apps.kruise.io/ResourceDistribution",
+    "apps.kruise.io/SidecarSet", "gateway.networking.k8s.io/GatewayClass", "kai.scheduler/Config",
+    "kai.scheduler/SchedulingShard", "kai.scheduler/Topology", "karpenter.azure.com/AKSNodeClass",
+    "karpenter.k8s.aws/EC2NodeClass", "karpenter.sh/NodeClaim", "karpenter.sh/NodePool",
+    "kueue.x-k8s.io/AdmissionCheck", "kueue.x-k8s.io/Cohort", "kueue.x-k8s.io/MultiKueueCluster",
+    "kueue.x-k8s.io/MultiKueueConfig", "kueue.x-k8s.io/ProvisioningRequestConfig", "kueue.x-k8s.io/ResourceFlavor",
+    "kueue.x-k8s.io/Topology", "kueue.x-k8s.io/WorkloadPriorityClass", "nodeinfo.volcano.sh/Numatopology",
+    "nvidia.com/NVIDIADriver", "scheduling.run.ai/Queue", "scheduling.volcano.sh/Queue",
+    "serving.kserve.io/LocalModelCache", "serving.kserve.io/LocalModelNode", "serving.kserve.io/LocalModelNodeGroup",
+    "shard.volcano.sh/NodeShard", "snapshot.storage.k8s.io/VolumeSnapshotClass",
+    "snapshot.storage.k8s.io/VolumeSnapshotContent", "topology.volcano.sh/HyperNode",
 })  # fmt: skip # a list of words, filled line by line
-"""Kinds of Kueue, KAI and Volcano that have no namespace and are not called so."""
+"""Kinds of GPU platforms that have no namespace and are not called so, as their CustomResourceDefinitions say."""
 
 _CLUSTER_SCOPED_GROUPS = frozenset({
     "admissionregistration.k8s.io", "certificates.k8s.io", "flowcontrol.apiserver.k8s.io", "storagemigration.k8s.io",
