@@ -16,7 +16,7 @@ from reconciler.model.policy import EngineName
 from reconciler.model.workload import Json
 from tests.builders.deploy_specs import chart, files, spec
 from tests.builders.platform_objects import deployment, obj
-from tests.builders.workload_kinds import lws
+from tests.builders.workload_kinds import SAMPLES, lws
 
 ENGINES = [*EngineName]
 
@@ -74,11 +74,33 @@ def test_what_is_not_scaled_keeps_its_share(scaler: Json, engine: EngineName) ->
     assert written(deployment(replicas=3), scaler, engine=engine)["Deployment model"]["spec"]["replicas"] == 3
 
 
-def test_of_two_groups_of_replicas_the_one_with_the_scale_is_left_out() -> None:
+def test_an_elastic_job_of_pytorch_has_its_scale_in_its_workers() -> None:
+    roles = {"Master": {"replicas": 1}, "Worker": {"replicas": 3}}
+    job = obj("kubeflow.org/v1", "PyTorchJob", spec={"pytorchReplicaSpecs": roles})
+    made = written(job, hpa("PyTorchJob", "kubeflow.org/v1"), engine=EngineName.MANIFESTS)["PyTorchJob model"]
+    assert made["spec"]["pytorchReplicaSpecs"] == {"Master": {"replicas": 1}, "Worker": {}}
+    assert "replicas" not in at(made, path("spec.pytorchReplicaSpecs.Worker"))
+
+
+def test_a_kind_without_a_scale_keeps_its_share() -> None:
+    # Since KServe scales what it makes of it: no autoscaler can scale the service itself.
     service = obj("serving.kserve.io/v1alpha1", "LLMInferenceService", spec={"replicas": 2, "prefill": {"replicas": 3}})
     scaler = hpa("LLMInferenceService", "serving.kserve.io/v1alpha1")
     made = written(service, scaler, engine=EngineName.MANIFESTS)["LLMInferenceService model"]
-    assert made["spec"] == {"prefill": {"replicas": 3}}
+    assert made["spec"] == {"replicas": 2, "prefill": {"replicas": 3}}
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_what_would_begin_with_none_begins_with_one_replica(engine: EngineName) -> None:
+    # Grove's CRD defaults replicas to 0, and an autoscaler leaves alone what has none.
+    template = SAMPLES["PodCliqueSet"][0]["spec"]["template"]
+    cliques = obj("grove.io/v1alpha1", "PodCliqueSet", spec={"replicas": 3, "template": template})
+    made = written(cliques, hpa("PodCliqueSet", "grove.io/v1alpha1"), engine=engine)
+    assert made["PodCliqueSet model"]["spec"]["replicas"] == 1
+    stages = [one for name, one in made.items() if name.startswith("Kustomization")]
+    assert [stage["spec"]["ignore"] for stage in stages] == [
+        [{"paths": ["/spec/replicas"], "target": {"kind": "PodCliqueSet", "name": "model"}}] for _ in stages
+    ]
 
 
 def test_a_kind_that_is_declared_is_scaled_where_it_says() -> None:

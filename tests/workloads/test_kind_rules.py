@@ -145,12 +145,13 @@ def test_a_kind_that_is_declared_is_looked_into_and_labelled_as_well():
 
 def test_flux_leaves_the_replicas_of_what_is_autoscaled_alone_wherever_they_are():
     scaler = {"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler", "metadata": {"name": "model"}}
-    parts = [("web", lws()), ("llm", SAMPLES["LLMInferenceService"][0]), ("scaler", scaler)]
+    named = {name: SAMPLES[name][0] for name in ("PyTorchJob", "LLMInferenceService")}
+    parts = [("web", lws()), *named.items(), ("scaler", scaler)]
     made = {path: yaml.safe_load(data) for path, data in files(spec(*parts), EngineName.FLUX).items()}
     (stage,) = (one for one in made.values() if "ignore" in one.get("spec", {}))
     assert stage["spec"]["ignore"] == [
+        {"paths": ["/spec/pytorchReplicaSpecs/Worker/replicas"], "target": {"kind": "PyTorchJob"}},
         {"paths": ["/spec/replicas"], "target": {"kind": "LeaderWorkerSet"}},
-        {"paths": ["/spec/replicas", "/spec/prefill/replicas"], "target": {"kind": "LLMInferenceService"}},
     ]
 
 

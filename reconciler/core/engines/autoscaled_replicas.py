@@ -1,7 +1,8 @@
 """Autoscalers that ship with a placement, and the replicas that they own: no engine writes those.
 
 An engine does not revert a count that is not in its files, so this holds for Argo CD, for Flux and for plain kubectl
-alike. A new object has one replica until its autoscaler has acted.
+alike. A new object has one replica until its autoscaler has acted; where a missing count means none, one is written,
+and an engine that can ignore fields ignores it.
 
 Ray's own autoscaler is another matter: it ships inside of what it scales. It writes ``replicas`` and ``scaleStrategy``
 of the groups of workers, in a list that is applied as one and where the CRD defaults an absent count to 0 (KubeRay,
@@ -17,7 +18,7 @@ from typing import TypeAlias
 from reconciler.core.expressions.dialect import has_expression
 from reconciler.core.workloads.api_kinds import group_kind
 from reconciler.core.workloads.builtin_kinds import BUILT_IN, Kinds, kind_of, scale_paths
-from reconciler.core.workloads.paths import at, items
+from reconciler.core.workloads.paths import at, items, put
 from reconciler.model.kubernetes.workload_kind import EACH, Path
 from reconciler.model.workload import Json
 
@@ -83,6 +84,21 @@ def ray_worker_paths(manifest: Mapping[str, Json]) -> tuple[Path, ...]:
     if not isinstance(described, Mapping) or described.get("enableInTreeAutoscaling") is not True:
         return ()
     return tuple(items(manifest, (*root, _WORKERS, EACH)))
+
+
+def handed_over(manifest: Mapping[str, Json], path: Path, kinds: Kinds) -> Mapping[str, Json]:
+    """Return an object without the number at a path, which its autoscaler owns; with one replica where none means 0.
+
+    No autoscaler scales a target from 0 that was not scaled to 0 by itself, and Grove's CRD defaults an absent number
+    to 0 (podcliqueset.go).
+    """
+    kind = kind_of(manifest, kinds)
+    counts = (count for template in (kind.templates if kind else ()) for count in template.counts)
+    if path and any(count.path == path and count.default == 0 for count in counts):
+        begun: Mapping[str, Json] = put(dict(manifest), path, 1)
+        return begun
+    left: Mapping[str, Json] = without(manifest, path)
+    return left
 
 
 def without(value: Json, path: Path) -> Json:

@@ -176,7 +176,7 @@ def write(
         path = autoscaled_replicas.owned_replica_paths(
             manifest, namespace_of(item, deployment), scaled, deployment.kinds
         )
-        manifest = autoscaled_replicas.without(manifest, path)
+        manifest = autoscaled_replicas.handed_over(manifest, path, deployment.kinds)
         metadata = manifest["metadata"]
         identity = (group_kind(manifest), str(metadata.get("namespace", "")), str(metadata["name"]))
         if identity in origins:

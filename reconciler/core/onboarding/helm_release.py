@@ -19,7 +19,7 @@ from reconciler.core.capacity.gpu_models import gpus_of_pod
 from reconciler.core.capacity.pod_requirements import pods_of_spec
 from reconciler.core.fleet.replica_paths import FIXED
 from reconciler.core.workloads.api_kinds import group_kind
-from reconciler.core.workloads.builtin_kinds import Kinds, kind_of, scale_paths
+from reconciler.core.workloads.builtin_kinds import Kinds, kind_of, replica_fields
 from reconciler.core.workloads.paths import at
 from reconciler.errors import InvalidInput
 from reconciler.model.kubernetes.workload_kind import Path, WorkloadKind
@@ -229,7 +229,7 @@ def replica_value(release: HelmRelease, workload: ChartObject, kinds: Kinds, giv
     Raises InvalidInput with those that might, where it stays open which does.
     """
     whole = merged(release.defaults, release.values)
-    scale = scale_paths(workload.manifest, kinds)
+    scale = replica_fields(workload.manifest, kinds)
     number = at(workload.manifest, scale[0]) if len(scale) == 1 else None
     if given == FIXED:
         return ReplicaValue(path=(), copy=number if type(number) is int and number > 0 else None)

@@ -119,7 +119,7 @@ def sets() -> Iterator[WorkloadKind]:
         checked="JobSet 08dfbdf (2026-08-18)",
     )
     cliques, scaling = "spec.template.cliques.*", "spec.template.podCliqueScalingGroups.*"
-    sizes = path(f"{scaling}.replicas")
+    sizes, copies = path(f"{scaling}.replicas"), Count(path=REPLICAS, default=0)
     yield WorkloadKind(
         group="grove.io",
         kind="PodCliqueSet",
@@ -130,15 +130,13 @@ def sets() -> Iterator[WorkloadKind]:
                 spec=path(f"{cliques}.spec.podSpec"),
                 labels=path(f"{cliques}.labels"),
                 counts=(
-                    Count(path=REPLICAS),
+                    copies,
                     Count(path=sizes, among=("cliqueNames", "name"), enough=path(f"{scaling}.minAvailable")),
                     Count(path=path(f"{cliques}.spec.replicas"), enough=path(f"{cliques}.spec.minAvailable")),
                 ),
             ),
         ),
-        together=Group(
-            called="replica of the set", counts=(Count(path=REPLICAS),), label="grove.io/podcliqueset-replica-index"
-        ),
+        together=Group(called="replica of the set", counts=(copies,), label="grove.io/podcliqueset-replica-index"),
         marks=(Mark(label="app.kubernetes.io/part-of", beside=(("app.kubernetes.io/managed-by", "grove-operator"),)),),
         checked="Grove fcc3b3b (2026-08-19)",
     )
@@ -176,7 +174,9 @@ def training() -> Iterator[WorkloadKind]:
         enough = path("spec.elasticPolicy.minReplicas") if kind == "PyTorchJob" else ()
         made = (template(f"{roles}.template", Count(path=path(f"{roles}.replicas"), enough=enough)),)
         ordered = ((enough, path("spec.elasticPolicy.maxReplicas")),) if enough else ()
-        yield _kubeflow(kind, ("v1",), field, made, checked, operators=(own,), ordered=ordered)
+        # Only elastic workers can be scaled; the operator makes their autoscaler from elasticPolicy.metrics.
+        scale = (path(f"spec.{field}.Worker.replicas"),) if enough else ()
+        yield _kubeflow(kind, ("v1",), field, made, checked, operators=(own,), ordered=ordered, scale=scale)
     worker = Count(path=path("spec.mpiReplicaSpecs.Worker.replicas"), default=0)
     yield _kubeflow(
         "MPIJob",
@@ -221,6 +221,7 @@ def _kubeflow(
     *,
     operators: tuple[str, ...],
     ordered: tuple[tuple[Path, Path], ...] = (),
+    scale: tuple[Path, ...] = (),
 ) -> WorkloadKind:
     """Describe a job of the training operator, whose pods have roles."""
     return WorkloadKind(
@@ -236,6 +237,7 @@ def _kubeflow(
             (path("spec.runPolicy.schedulingPolicy.queue"), Category.QUEUES),
             (path("spec.runPolicy.schedulingPolicy.priorityClass"), Category.PRIORITY_CLASSES),
         ),
+        scale=scale,
         ordered=ordered,
         marks=tuple(
             Mark(label="training.kubeflow.org/job-name", beside=(("training.kubeflow.org/operator-name", name),))
@@ -376,6 +378,7 @@ def serving() -> Iterator[WorkloadKind]:
         kind="LLMInferenceService",
         versions=("v1alpha1", "v1alpha2"),
         replicas=(REPLICAS, path("spec.prefill.replicas")),
+        scale=(),
         templates=(
             *_llm("spec", optional=False),
             *_llm("spec.prefill", optional=True),
@@ -565,8 +568,8 @@ def kind_of(manifest: Mapping[str, Json], declared: Kinds) -> WorkloadKind | Non
     return declared.get(name) or BUILT_IN.get(name)
 
 
-def scale_paths(manifest: Mapping[str, Json], declared: Kinds) -> tuple[Path, ...]:
-    """Return the fields in which the scale subresource of an object sets its replicas; empty for none."""
+def replica_fields(manifest: Mapping[str, Json], declared: Kinds) -> tuple[Path, ...]:
+    """Return the fields that hold the replicas of an object as a whole, without those of its roles or groups."""
     kind = kind_of(manifest, declared)
     replicas_paths = kind.replicas if kind is not None else ()
     return tuple(
@@ -574,3 +577,9 @@ def scale_paths(manifest: Mapping[str, Json], declared: Kinds) -> tuple[Path, ..
         for replicas_path in replicas_paths
         if replicas_path[-1] == "replicas" and EACH not in replicas_path
     )
+
+
+def scale_paths(manifest: Mapping[str, Json], declared: Kinds) -> tuple[Path, ...]:
+    """Return the fields in which the scale subresource of an object sets its replicas; empty for none."""
+    kind = kind_of(manifest, declared)
+    return replica_fields(manifest, declared) if kind is None or kind.scale is None else kind.scale

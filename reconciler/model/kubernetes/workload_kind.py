@@ -122,6 +122,8 @@ class WorkloadKind:
     """Versions that the paths hold for; empty for all."""
     replicas: tuple[Path, ...] = ()
     """Fields whose sum is the wanted replicas."""
+    scale: tuple[Path, ...] | None = None
+    """The field that the scale subresource sets, empty without one; None where it is the one of `replicas`."""
     templates: tuple[PodTemplate, ...] = field(default=())
     together: Group | None = None
     suspended: tuple[Path, ...] = ()

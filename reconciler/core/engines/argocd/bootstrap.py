@@ -102,6 +102,7 @@ spec:
     - {group: apps, kind: Deployment, jsonPointers: [/spec/replicas]}
     - {group: apps, kind: StatefulSet, jsonPointers: [/spec/replicas]}
     - {group: argoproj.io, kind: Rollout, jsonPointers: [/spec/replicas]}
+    - {group: grove.io, kind: PodCliqueSet, jsonPointers: [/spec/replicas]}
   {{- end }}
   syncPolicy:
     syncOptions:

@@ -13,7 +13,7 @@ from reconciler.core.fleet.sources.patches import check_patches
 from reconciler.core.fleet.template import TemplateDraft, template_draft
 from reconciler.core.safety import credentials
 from reconciler.core.schema.egs.deploy import ManifestResourceFile, StepFile
-from reconciler.core.workloads.builtin_kinds import Kinds, kind_of, scale_paths
+from reconciler.core.workloads.builtin_kinds import Kinds, kind_of, replica_fields
 from reconciler.core.workloads.containers import container_summaries
 from reconciler.core.workloads.paths import at, put
 from reconciler.core.workloads.pods import pod_template_sites
@@ -150,7 +150,7 @@ def why_not_deployed(findings: Iterable[Finding]) -> str:
 
 def with_share(manifest: Mapping[str, Json], kinds: Kinds) -> dict[str, Json]:
     """Write the expression of the replicas where the kind has one field for them; other counts stay as they are."""
-    paths = scale_paths(manifest, kinds)
+    paths = replica_fields(manifest, kinds)
     if len(paths) != 1:
         return dict(manifest)
     scaled: dict[str, Json] = put(manifest, paths[0], "{{ replicas }}")
