@@ -137,7 +137,9 @@ def with_cpus(seen: ClusterObservation) -> ClusterObservation:
 
 def test_a_cluster_of_workers_is_one_group_and_does_not_grow_into_a_domain_that_nobody_knows() -> None:
     wanted = fleet(ray_cluster(), policy=ordering("worker-2"))
-    assert places(plan(lacks(2, running=0), with_cpus(racks((8, 8))), wanted=wanted)) == [("worker-2", 1)]
+    (place,) = plan(lacks(2, running=0), with_cpus(racks((8, 8))), wanted=wanted).changes
+    assert isinstance(place, Place)
+    assert place.placement.shape.obstacle == ""
     divided = plan(lacks(2, running=0), with_cpus(racks((3, 3), (3, 4))), wanted=wanted)
     assert refusals(divided) == []  # one worker and the head
     there = burst(groups=1, size=1, each=4)
