@@ -294,3 +294,13 @@ def test_explain_names_the_domain_and_why_a_cluster_is_refused() -> None:
     refusal = by_cluster[ClusterName("worker-2")].refusal
     assert refusal is not None
     assert "the largest of 2 domains, r0, holds 2 of 4" in refusal.message
+
+
+def test_explain_says_of_a_job_that_goes_whole_what_its_domains_hold() -> None:
+    wanted, seen = once(job(), required()), (waiting(), racks(*DIVIDED), racks(WHOLE, name="worker-3"))
+    told = explain(VLLM, inputs(*seen, wanted=wanted), plan(waiting(), racks(*DIVIDED), wanted=wanted))
+    by_cluster = {one.cluster: one for one in told.assessments}
+    assert by_cluster[ClusterName("worker-3")].start == "one domain of rack for its 4 pods"
+    refusal = by_cluster[ClusterName("worker-2")].refusal
+    assert refusal is not None
+    assert refusal.message == "wants its 4 pods in one domain of rack: the largest of 2 domains, r0, holds 2 of 4"

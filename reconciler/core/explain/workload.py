@@ -403,7 +403,10 @@ def explain(workload: WorkloadId, inputs: PassInput, plan: Plan) -> Explanation:
                     return assess_missing(inputs, finder, workload, candidate, gang, missing=missing)
                 if template.copy is not None:
                     return assess_copy(finder, template, policy, shape, candidate)
-                return finder.assess(template, policy, shape, candidate, MOST)
+                answer = finder.assess(template, policy, shape, candidate, MOST)
+                if not template.runs_once or isinstance(answer, Refusal):
+                    return answer
+                return finder.assess_domains(template, policy, answer, max(missing, 1))
 
             answer = finder.grow_if_full(candidate, ask)
             if isinstance(answer, Candidate) and isinstance(ask(), Refusal):
