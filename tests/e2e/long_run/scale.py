@@ -18,9 +18,9 @@ class Scale:
     """Pods of others, spread evenly over all nodes."""
     bursts: int = 500
     """Times that demand rises beyond what home holds."""
-    minutes: float = 60
+    minutes: float = 60.0
     """Time in which demand rises and falls; starting and settling come on top."""
-    late: float = 60
+    late: float = 60.0
     """Seconds beyond window and faults from which a revert is late."""
     seed: int = 1
     """Decides everything that is left to chance."""

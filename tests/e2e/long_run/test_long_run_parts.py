@@ -218,8 +218,8 @@ def test_percentiles_are_times_that_were_measured() -> None:
 
 
 def test_flags_go_before_variables_and_those_before_what_is_usual() -> None:
-    order = read_order(["--nodes", "30"], {"NODES": "60", "BURSTS": "9"})
-    assert (order.scale.nodes, order.scale.bursts, order.scale.pods) == (30, 9, 20_000)
+    order = read_order(["--nodes", "30"], {"NODES": "60", "MINUTES": "2.5"})
+    assert (order.scale.nodes, order.scale.minutes, order.scale.pods) == (30, 2.5, 20_000)
 
 
 @pytest.mark.parametrize("arguments", [["--nodes", "2"], ["--bursts", "0"], ["--minutes", "0"], ["--pods", "x"]])
