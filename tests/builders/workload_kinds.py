@@ -7,6 +7,9 @@ import json
 from reconciler.model.workload import Json
 from tests.builders.inputs import GPU
 
+_SELECTING = frozenset({"CloneSet", "StatefulSet", "DaemonSet", "UnitedDeployment"})
+"""Kinds of OpenKruise that need a selector, as all of apps/v1 do."""
+
 Pods = dict[int, int]
 """Pods by the GPUs that each of them asks for."""
 
@@ -21,9 +24,15 @@ def template(gpus: int = 0, name: str = "main") -> Json:
     return {"metadata": {"labels": {"app": "model"}}, "spec": pod(gpus, name)}
 
 
+def run(gpus: int) -> Json:
+    """Describe the template of a Job, whose pods may not be restarted for ever."""
+    made = template(gpus)
+    return {**made, "spec": {**made["spec"], "restartPolicy": "Never"}}
+
+
 def workload(api_version: str, kind: str, spec: Json, **metadata: Json) -> Json:
     named = {"name": "model", "namespace": "demo", **metadata}
-    if api_version == "apps/v1":
+    if api_version == "apps/v1" or (api_version.startswith("apps.kruise.io/") and kind in _SELECTING):
         spec = {"selector": {"matchLabels": {"app": "model"}}, **spec}
     return {"apiVersion": api_version, "kind": kind, "metadata": named, "spec": spec}
 
@@ -103,9 +112,8 @@ _JOBS = [
 ]
 _CLIQUES = {
     "cliques": [
-        {"name": "router", "spec": {"replicas": 1, "podSpec": pod()}},
-        {"name": "leader", "spec": {"replicas": 1, "podSpec": pod(8)}},
-        {"name": "worker", "spec": {"replicas": 3, "podSpec": pod(8)}},
+        {"name": name, "spec": {"roleName": name, "replicas": replicas, "podSpec": pod(gpus)}}
+        for name, replicas, gpus in (("router", 1, 0), ("leader", 1, 8), ("worker", 3, 8))
     ],
     "podCliqueScalingGroups": [{"name": "decode", "cliqueNames": ["leader", "worker"], "replicas": 2}],
 }
@@ -128,25 +136,36 @@ _LLM = {
 }
 
 SAMPLES: dict[str, tuple[Json, Pods]] = {
-    "Pod": ({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "model"}, "spec": pod(2)}, {2: 1}),
+    "Pod": (
+        {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "model", "namespace": "demo"}, "spec": pod(2)},
+        {2: 1},
+    ),
     "ReplicationController": (workload("v1", "ReplicationController", _SET), {1: 3}),
     "Deployment": (workload("apps/v1", "Deployment", _SET), {1: 3}),
     "ReplicaSet": (workload("apps/v1", "ReplicaSet", _SET), {1: 3}),
     "StatefulSet": (workload("apps/v1", "StatefulSet", _SET), {1: 3}),
     "DaemonSet": (workload("apps/v1", "DaemonSet", {"template": template(1)}), {}),
-    "Job": (workload("batch/v1", "Job", {"parallelism": 4, "completions": 3, "template": template(1)}), {1: 3}),
+    "Job": (workload("batch/v1", "Job", {"parallelism": 4, "completions": 3, "template": run(1)}), {1: 3}),
     "CronJob": (
-        workload("batch/v1", "CronJob", {"schedule": "@daily", "jobTemplate": {"spec": {"template": template(1)}}}),
+        workload("batch/v1", "CronJob", {"schedule": "@daily", "jobTemplate": {"spec": {"template": run(1)}}}),
         {},
     ),
     "CloneSet": (workload("apps.kruise.io/v1alpha1", "CloneSet", _SET), {1: 3}),
     "StatefulSet of OpenKruise": (workload("apps.kruise.io/v1beta1", "StatefulSet", _SET), {1: 3}),
-    "DaemonSet of OpenKruise": (workload("apps.kruise.io/v1beta1", "DaemonSet", {"template": template(1)}), {}),
+    "DaemonSet of OpenKruise": (workload("apps.kruise.io/v1alpha1", "DaemonSet", {"template": template(1)}), {}),
     "UnitedDeployment": (
         workload(
             "apps.kruise.io/v1alpha1",
             "UnitedDeployment",
-            {"replicas": 3, "template": {"advancedStatefulSetTemplate": {"spec": {"template": template(1)}}}},
+            {
+                "replicas": 3,
+                "template": {
+                    "advancedStatefulSetTemplate": {
+                        "metadata": {"labels": {"app": "model"}},
+                        "spec": {"selector": {"matchLabels": {"app": "model"}}, "template": template(1)},
+                    }
+                },
+            },
         ),
         {1: 3},
     ),
@@ -155,7 +174,7 @@ SAMPLES: dict[str, tuple[Json, Pods]] = {
         workload(
             "apps.kruise.io/v1alpha1",
             "AdvancedCronJob",
-            {"template": {"jobTemplate": {"spec": {"template": template(1)}}}},
+            {"schedule": "@daily", "template": {"jobTemplate": {"spec": {"template": run(1)}}}},
         ),
         {},
     ),

@@ -23,6 +23,7 @@ from tests.builders.inputs import GPU, cluster, free, ordering, plan
 from tests.builders.requests import manifests, request
 from tests.builders.workload_kinds import lws
 from tests.docs.kind_tables import kind_table
+from tests.e2e.published_kinds import PROJECTS
 
 CHECKOUT = Path(__file__).parents[2]
 PAGE = (CHECKOUT / "docs" / "reference" / "kinds.md").read_text()
@@ -34,6 +35,14 @@ ELASTIC = torch(4, elastic=2)
 @pytest.mark.parametrize("name", ["built in", "numbers", "labels"])
 def test_what_the_page_says_of_kinds_is_what_is_built_in(name: str) -> None:
     assert f"<!-- kinds {name} -->\n{kind_table(name)}<!-- end -->\n" in PAGE, "run `make reference`"
+
+
+def test_the_page_names_the_versions_that_judge_the_kinds() -> None:
+    readme = (CHECKOUT / "tests" / "e2e" / "README.md").read_text()
+    for project in PROJECTS:
+        module, _, version = project.pinned.partition("@v")
+        assert f"| {project.name} | `{module}` | {version} |" in readme
+        assert not project.objects or f"{project.name} {version} |" in PAGE or project.tool == "mcs-api"
 
 
 def test_the_picture_is_of_a_set_that_is_counted() -> None:

@@ -157,12 +157,24 @@ def build(name: str, timeout: float) -> Ready | Missing:
 def pinned(name: str) -> str:
     """Return the released module that holds a program, as ``path@version``."""
     component = COMPONENTS[name]
-    text = (TOOLS / component.module / "go.mod").read_text()
     package = PurePosixPath(component.package)
     for module in map(str, (package, *package.parents)):
-        if found := re.search(rf"^\s*(?:require )?{re.escape(module)} (v\S+)", text, re.MULTILINE):
-            return f"{module}@{found[1]}"
+        if found := _required(component.module, module):
+            return f"{module}@{found}"
     raise AssertionError(f"{component.module}/go.mod does not require the module of {package}")
+
+
+def pinned_module(tool: str, module: str) -> str:
+    """Return a released module as ``path@version``, in the version that a directory of `tools/` requires."""
+    version = _required(tool, module)
+    assert version, f"{tool}/go.mod does not require {module}"
+    return f"{module}@{version}"
+
+
+def _required(tool: str, module: str) -> str:
+    text = (TOOLS / tool / "go.mod").read_text()
+    found = re.search(rf"^\s*(?:require )?{re.escape(module)} (v\S+)", text, re.MULTILINE)
+    return found[1] if found else ""
 
 
 def sources(module: str) -> Path | Missing:
