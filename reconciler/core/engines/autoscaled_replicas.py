@@ -86,7 +86,7 @@ def ray_worker_paths(manifest: Mapping[str, Json]) -> tuple[Path, ...]:
     return tuple(items(manifest, (*root, _WORKERS, EACH)))
 
 
-def handed_over(manifest: Mapping[str, Json], path: Path, kinds: Kinds) -> Mapping[str, Json]:
+def handed_over(manifest: Mapping[str, Json], path: Path, kinds: Kinds) -> dict[str, Json]:
     """Return an object without the number at a path, which its autoscaler owns; with one replica where none means 0.
 
     No autoscaler scales a target from 0 that was not scaled to 0 by itself, and Grove's CRD defaults an absent number
@@ -95,9 +95,9 @@ def handed_over(manifest: Mapping[str, Json], path: Path, kinds: Kinds) -> Mappi
     kind = kind_of(manifest, kinds)
     counts = (count for template in (kind.templates if kind else ()) for count in template.counts)
     if path and any(count.path == path and count.default == 0 for count in counts):
-        begun: Mapping[str, Json] = put(dict(manifest), path, 1)
+        begun: dict[str, Json] = put(dict(manifest), path, 1)
         return begun
-    left: Mapping[str, Json] = without(manifest, path)
+    left: dict[str, Json] = without(dict(manifest), path)
     return left
 
 
