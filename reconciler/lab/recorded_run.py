@@ -218,7 +218,7 @@ class RecordedRun:
                 for name, count in waiting.items()
             },
             waiting_reasons=dict.fromkeys(waiting, _NO_NODE),
-            non_gpu_pods={}, gpu_pods={}, unused={}, succeeded={}, failed={}, reports={},
+            non_gpu_pods={}, unadmitted={}, gpu_pods={}, unused={}, succeeded={}, failed={}, reports={},
         )  # fmt: skip # what the recorded placements had
 
     def _is_ready(self, pod: _Pod) -> bool:

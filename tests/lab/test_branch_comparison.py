@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import fields, replace
 from datetime import timedelta
 
 import pytest
@@ -13,8 +13,17 @@ from reconciler.core.recording.pass_record import PassRecord
 from reconciler.daemon.branch import BranchReader
 from reconciler.errors import InvalidInput
 from reconciler.lab.branch_comparison import BranchComparison, BranchFiles, compare_branches
-from reconciler.lab.recorded_run import RunFigures, time_to_ready
-from reconciler.model.ids import ClusterName, TemplateName, WorkloadId, WorkspaceName
+from reconciler.lab.recorded_run import RecordedRun, RunFigures, time_to_ready
+from reconciler.model.capacity import (
+    ClusterObservation,
+    FailedObject,
+    GpuPod,
+    NonGpuPods,
+    PendingPods,
+    SucceededPods,
+)
+from reconciler.model.ids import ClusterName, PlacementName, TemplateName, WorkloadId, WorkspaceName
+from reconciler.model.ledger import Ledger
 from reconciler.model.plan import Place
 from reconciler.text.timestamps import format_time
 from tests.builders.passes import SOURCE_FILES, START
@@ -129,3 +138,33 @@ def test_recording_of_another_repository_is_refused(run: Run) -> None:
     other = MemoryRepository(SOURCE_FILES)
     with pytest.raises(InvalidInput, match="try another --repo"):
         compared((other, later))
+
+
+RECORDED = PlacementName("vllm-recorded")
+OF_PLACEMENTS: dict[str, object] = {
+    "bound": 1,
+    "ready": 1,
+    "non_gpu_pods": NonGpuPods(bound=1),
+    "pending_pods": PendingPods(replicas=1, shape=None),
+    "waiting_reasons": "1 of 1 pods wait",
+    "unadmitted": "kueue queue-a evicted it (Preempted)",
+    "gpu_pods": (GpuPod(namespace="demo", name="a", gpus=1),),
+    "unused": START,
+    "succeeded": SucceededPods(pods=1, at=START),
+    "failed": FailedObject(message="TrainJob llm has failed", since=START),
+}
+"""What an observation says of placements, by field."""
+
+
+def test_what_became_of_recorded_placements_is_no_matter_of_the_runs_own(run: Run) -> None:
+    types = {each.name: str(each.type) for each in fields(ClusterObservation)}
+    assert OF_PLACEMENTS.keys() == {name for name, type_ in types.items() if type_.startswith("Mapping[PlacementName")}
+    _, (first, *_) = run
+    said = {name: {RECORDED: value} for name, value in OF_PLACEMENTS.items()}
+    clusters = {name: replace(seen, **said) for name, seen in first.observed.clusters.items()}
+    observed = replace(first.observed, clusters=clusters)
+    files = {path: text.encode() for path, text in SOURCE_FILES.items()}
+    played = RecordedRun("head", files, Helm(), first, timedelta())
+    played.play(replace(first, observed=observed), Ledger(commit=None), first.at + timedelta(seconds=1))
+    for seen in played.observe().clusters.values():
+        assert [name for name in OF_PLACEMENTS if RECORDED in getattr(seen, name)] == []
