@@ -36,7 +36,7 @@ def decision_at(world: World, memory: Memory, at: datetime | None) -> PassDecisi
         seen = PreviewView(
             view=world.clusters, now=decision.inputs.now, fresh=fresh, later=moment - decision.inputs.now
         )
-        still = replace(world, clock=FixedClock(at=moment), clusters=seen)
+        still = replace(world, clock=FixedClock(at=moment), clusters=seen, uptime=None)
         ahead = observe_and_decide(still, memory, fetch=False)
     return ahead
 
