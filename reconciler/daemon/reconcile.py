@@ -107,9 +107,12 @@ class Memory:
     budgets: BudgetReader = field(default_factory=BudgetReader)
     clock: ClockReading | None = None
     """The clocks as the last pass read them."""
+    jumped_at: datetime | None = None
+    """The time to which the clock jumped last: what was seen before it was seen by another clock."""
 
-    def forget_watched(self) -> None:
-        """Forget what was watched over a time, as after a start."""
+    def forget_watched(self, now: datetime) -> None:
+        """Forget what was watched over a time, as after a start; the clock has jumped to `now`."""
+        self.jumped_at = now
         self.measured, self.decided = None, None
         self.history, self.past, self.lost = {}, {}, {}
         self.rollouts, self.track_record = RolloutTracker(), TrackRecord()
@@ -235,6 +238,11 @@ def read_input(
     demands = demand.measure(desired, seen, history, now, past, before=memory.measured)
     memory.measured = demand.Measured(demands=demands, desired=desired, observed=seen, now=now)
     memory.history = demand.next_history(demands)
+    if memory.jumped_at is not None:
+        # An observation from before a jump ahead would make it look as if all the time since had been watched.
+        later = {name: record for name, record in memory.history.items() if record[0].at >= memory.jumped_at}
+        memory.measured = memory.measured if len(later) == len(memory.history) else None
+        memory.history = later
     memory.past = demand.next_past(past, demands, now)
     memory.lost = lost_cluster.lost_since(memory.lost, desired, seen, now)
     memory.enrolment = memory.enrolment.updated(desired, ledger.requests)
@@ -278,7 +286,7 @@ def _read_clock(world: World, memory: Memory) -> datetime:
     memory.clock = reading
     if jump:
         log.warning("the clock jumped; watching anew", jump=describe_jump(jump))
-        memory.forget_watched()
+        memory.forget_watched(now)
     return now
 
 

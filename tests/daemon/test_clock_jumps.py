@@ -57,6 +57,22 @@ def test_clock_that_jumps_ahead_ends_no_scale_down_window() -> None:
     assert placed(passes) == 1
 
 
+def test_observation_from_before_a_jump_ahead_begins_no_window() -> None:
+    passes = bursting()
+    passes.missing = 1
+    passes.run()
+    passes.advance(10)
+    passes.ahead = LEAD
+    passes.run(observed_at=passes.moment)
+    passes.advance(1)
+    for _ in range(60):
+        passes.run()
+        assert placed(passes) == 4
+        passes.advance(1)
+    passes.run()
+    assert placed(passes) == 1
+
+
 def test_scale_down_window_begins_anew_when_the_clock_is_put_back() -> None:
     passes = bursting()
     passes.missing = 1
