@@ -96,6 +96,12 @@ COMPONENTS = {
         Component(name="lws", module="lws", package="sigs.k8s.io/lws/cmd", target=PLATFORM),
         Component(name="jobset", module="jobset", package="sigs.k8s.io/jobset", target=PLATFORM),
         Component(name="kueue", module="kueue", package="sigs.k8s.io/kueue/cmd/kueue", target=PLATFORM),
+        Component(
+            name="trainer",
+            module="trainer",
+            package="github.com/kubeflow/trainer/v2/cmd/trainer-controller-manager",
+            target=PLATFORM,
+        ),
     )
 }
 

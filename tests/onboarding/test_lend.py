@@ -314,6 +314,15 @@ def test_a_service_may_select_by_labels_that_a_controller_adds(
     assert resources[-1]["spec"]["selector"] == selector
 
 
+def test_a_service_that_a_controller_makes_of_the_workload_is_left_to_it() -> None:
+    owner = {"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet", "name": "llama", "uid": "1"}
+    made = put(SERVICE, ("metadata", "ownerReferences"), [{**owner, "controller": True}])
+    kept = put(SERVICE, ("metadata", "ownerReferences"), [owner])
+    for service, kinds in ((made, ["Deployment"]), (kept, ["Deployment", "Service"])):
+        resources = template(lent(DEPLOYMENT, service))["spec"]["manifestResources"]
+        assert [resource["manifest"]["kind"] for resource in resources] == kinds
+
+
 def test_certificates_of_the_cluster_stay_there() -> None:
     volume = {"name": "ca", "configMap": {"name": "kube-root-ca.crt"}}
     pod = {"containers": [{"name": "a", "image": "a"}], "volumes": [volume]}

@@ -327,9 +327,16 @@ _JOB_NAMES = ("job-name", "batch.kubernetes.io/job-name")
 
 
 def _serves(service: Mapping[str, Json], workload: Mapping[str, Json], kinds: Kinds) -> bool:
-    """Tell whether an object is a Service that selects pods of a workload, by the labels that they come to have."""
+    """Tell whether an object is a Service that selects pods of a workload, by the labels that they come to have.
+
+    One that a controller makes, as those of LeaderWorkerSets and JobSets do, is made elsewhere as well: two would write
+    the same object there.
+    """
     selector = at(service, ("spec", "selector"))
     if service.get("kind") != "Service" or not isinstance(selector, dict) or not selector:
+        return False
+    owners = at(service, ("metadata", "ownerReferences"))
+    if any(owner.get("controller") for owner in (owners if isinstance(owners, list) else ())):
         return False
     name, kind = str(at(workload, ("metadata", "name"))), kind_of(workload, kinds)
     added = {mark.label: name for mark in (() if kind is None else kind.marks) if not mark.made_up}

@@ -9,8 +9,7 @@ import pytest
 from tests.e2e import flux
 from tests.e2e.conftest import Fleet
 from tests.e2e.control_plane import missing
-from tests.e2e.platform import controllers
-from tests.e2e.platform.controllers import Controller
+from tests.e2e.platform.controllers import Startable
 from tests.e2e.platform.two_clusters import Lender, TwoClusters
 
 
@@ -32,8 +31,8 @@ def _clusters(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[],
 def platform(_clusters: Callable[[], TwoClusters]) -> Callable[..., TwoClusters]:
     """Return the two clusters once these controllers run on both; a test is skipped where one cannot be had."""
 
-    def with_controllers(*wanted: Controller) -> TwoClusters:
-        reasons = [missing(), flux.missing(), *(controllers.missing(each) for each in wanted)]
+    def with_controllers(*wanted: Startable) -> TwoClusters:
+        reasons = [missing(), flux.missing(), *(each.missing() for each in wanted)]
         if any(reasons):
             pytest.skip("; ".join(reason for reason in reasons if reason))
         clusters = _clusters()

@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import base64
 import json
+import re
+import shutil
 import subprocess
 import urllib.error
 import urllib.request
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Protocol
 
 import yaml
 
@@ -24,7 +27,7 @@ from tests.e2e.control_plane import missing as missing_programs
 from tests.e2e.git_server import free_port
 from tests.e2e.processes import Processes
 
-_ADDED = frozenset(
+ADDED = frozenset(
     {
         "Namespace",
         "CustomResourceDefinition",
@@ -40,6 +43,35 @@ _ADDED = frozenset(
 _WEBHOOKS = frozenset({"MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"})
 
 
+class Started(Protocol):
+    """What runs beside a cluster."""
+
+    def stop(self) -> None:
+        """End it."""
+        ...
+
+    def last_words(self) -> str:
+        """Return its last words."""
+        ...
+
+
+class Startable(Protocol):
+    """What can be installed and run beside a cluster."""
+
+    @property
+    def name(self) -> str:
+        """Its name, that of its component."""
+        ...
+
+    def missing(self) -> str:
+        """Say what it lacks here; empty if it can be started."""
+        ...
+
+    def start(self, cluster: Cluster, home: Path) -> Started:
+        """Install it and start it in a directory of its own; returns when it is ready."""
+        ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Controller:
     """A controller of the platform: its component, and how its project installs it."""
@@ -49,12 +81,33 @@ class Controller:
     """A group and version of it, and the resources that have to be served."""
     overlay: str = "config/default"
     """The Kustomization in the released module."""
+    without: str = ""
+    """A line of the Kustomization that is left out, as its comment says: what it names is installed already."""
     certifies: bool = True
     """Whether it makes the certificate of its webhooks itself, as it does when installed; it reads it from a directory
     of our choice then."""
-    flags: tuple[str, ...] = ()
+    certificates: str = "certificates"
+    """That directory, below its own ``TMPDIR``."""
+    stamp: str = ""
+    """A file that it waits for without reading it, whose path nothing changes; empty for none. It comes once the
+    certificate is there."""
+    flags: tuple[str, ...] = ("--config={configuration}",)
+    """Its arguments, with the path of its configuration and the ports of its health and its webhooks."""
+    afterwards: str = ""
+    """A Kustomization of objects that its webhooks have to let in; empty for none."""
     settings: Mapping[str, Json] = field(default_factory=dict)
     """Fields of its configuration that tests want otherwise than released."""
+
+    def missing(self) -> str:
+        """Say what it lacks here; empty if it can be started."""
+        if reason := missing_programs([self.name, "kustomize"]):
+            return reason
+        released = sources(pinned(self.name))
+        return released.reason if isinstance(released, Missing) else ""
+
+    def start(self, cluster: Cluster, home: Path) -> Started:
+        """Install it and start it; returns when its webhooks answer."""
+        return _Running(self, cluster, home)
 
 
 LEADER_WORKER_SET = Controller(name="lws", kinds=("leaderworkerset.x-k8s.io/v1", "leaderworkersets"))
@@ -63,7 +116,7 @@ KUEUE = Controller(
     name="kueue",
     kinds=("kueue.x-k8s.io/v1beta1", "workloads", "localqueues", "clusterqueues", "resourceflavors"),
     # Its server of pending workloads has an API of its own, behind a Service.
-    flags=("--feature-gates=VisibilityOnDemand=false",),
+    flags=("--config={configuration}", "--feature-gates=VisibilityOnDemand=false"),
     # As its pages on LeaderWorkerSets tell: they need the integrations of pods and StatefulSets, which are off.
     settings={
         "integrations": {
@@ -77,22 +130,30 @@ KUEUE = Controller(
         }
     },
 )
+TRAINER = Controller(
+    name="trainer",
+    kinds=("trainer.kubeflow.org/v1alpha1", "trainjobs", "clustertrainingruntimes"),
+    overlay="manifests/overlays/manager",
+    # It asks for JobSet's release by its address; JobSet runs here already.
+    without="- ../../third-party/jobset",
+    # Where controller-runtime looks for it; Trainer itself asks only for a file below /tmp (pkg/util/cert).
+    certificates="k8s-webhook-server/serving-certs",
+    stamp="/tmp/k8s-webhook-server/serving-certs/tls.crt",
+    flags=("--health-probe-bind-address=127.0.0.1:{health}", "--webhook-server-port={port}"),
+    afterwards="manifests/overlays/runtimes",
+)
 
 
-def missing(controller: Controller) -> str:
-    """Say what a controller lacks here; empty if it can be started."""
-    if reason := missing_programs([controller.name, "kustomize"]):
-        return reason
-    released = sources(pinned(controller.name))
-    return released.reason if isinstance(released, Missing) else ""
+def example(controller: Controller, path: str, kind: str = "") -> str:
+    """Return an example of a controller's project as released, unchanged; that of a kind on a page of text."""
+    text = (_released(controller) / path).read_text()
+    if not kind:
+        return text
+    shown = re.findall(r"^```yaml\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    return next(each for each in shown if f"\nkind: {kind}\n" in each)
 
 
-def example(controller: Controller, path: str) -> str:
-    """Return an example of a controller's project as released, unchanged."""
-    return (_released(controller) / path).read_text()
-
-
-class Running:
+class _Running:
     """A controller on one cluster, running until `stop`."""
 
     def __init__(self, controller: Controller, cluster: Cluster, home: Path) -> None:
@@ -102,23 +163,32 @@ class Running:
         self._health, self._port = free_port(), free_port()
         home.mkdir(parents=True)
         objects = self._install()
-        self._certificates = home / "certificates"
-        self._certificates.mkdir()
+        self._certificates = home / controller.certificates
+        self._certificates.mkdir(parents=True)
         if not controller.certifies:
             authority = cluster.access.authority
             self._put_certificate(authority.read_bytes(), authority.with_suffix(".key").read_bytes())
         configuration = home / "configuration.yaml"
         configuration.write_text(json.dumps(self._configuration(objects)))
+        stamp = Path(controller.stamp) if controller.stamp else None
+        if stamp is not None:
+            stamp.unlink(missing_ok=True)
+        given = {"configuration": configuration, "health": self._health, "port": self._port}
         self._processes.run(
             controller.name,
-            [program(controller.name), f"--config={configuration}", *controller.flags],
-            {"KUBECONFIG": str(self._login(objects)), "TMPDIR": str(home)},
+            [program(controller.name), *(flag.format(**given) for flag in controller.flags)],
+            {"KUBECONFIG": str(self._account(objects)), "TMPDIR": str(home)},
         )
         try:
             if controller.certifies:
                 [secret] = [each["metadata"] for each in objects if each["kind"] == "Secret"]
                 self._mount(f"/api/v1/namespaces/{secret['namespace']}/secrets/{secret['name']}")
+            if stamp is not None:
+                stamp.parent.mkdir(parents=True, exist_ok=True)
+                stamp.touch()
             cluster.until(self._ready, f"{controller.name} is not ready", told=self.last_words)
+            if controller.afterwards:
+                apply(cluster, built(_released(controller) / controller.afterwards))
         except BaseException:
             self.stop()
             raise
@@ -133,25 +203,35 @@ class Running:
 
     def _install(self) -> list[Json]:
         """Apply what its project installs, and return all of it."""
-        overlay = _released(self._controller) / self._controller.overlay
-        built = subprocess.run(
-            [program("kustomize"), "build", str(overlay)], check=True, capture_output=True, text=True
-        ).stdout
-        objects = list(yaml.safe_load_all(built))
-        self._apply([each for each in objects if each["kind"] in _ADDED])
-        self._apply([self._at_our_port(each) for each in objects if each["kind"] in _WEBHOOKS])
+        objects = self._released_objects()
+        apply(self._cluster, [each for each in objects if each["kind"] in ADDED])
+        apply(self._cluster, [self._at_our_port(each) for each in objects if each["kind"] in _WEBHOOKS])
         group, *kinds = self._controller.kinds
         self._cluster.until(lambda: self._cluster.served(group) >= {*kinds}, f"{group} is not served")
         return objects
 
-    def _apply(self, objects: list[Json]) -> None:
-        text = json.dumps({"apiVersion": "v1", "kind": "List", "items": objects})
-        self._cluster.kubectl("apply", "--server-side", "--force-conflicts", "--filename=-", stdin=text)
+    def _released_objects(self) -> list[Json]:
+        """Return what the Kustomization of its project makes, without the line that is left out."""
+        released, controller = _released(self._controller), self._controller
+        if not controller.without:
+            return built(released / controller.overlay)
+        top = controller.overlay.partition("/")[0]
+        copied = self._home / top
+        shutil.copytree(released / top, copied, copy_function=shutil.copyfile)
+        # Nothing in a module may be written, and neither may copies of its folders.
+        for folder in (copied, *copied.rglob("*/")):
+            folder.chmod(0o755)
+        file = self._home / controller.overlay / "kustomization.yaml"
+        lines = file.read_text().splitlines()
+        kept = [line for line in lines if not line.strip().startswith(controller.without)]
+        assert len(kept) == len(lines) - 1, f"{file} has no one line {controller.without!r}"
+        file.write_text("\n".join(kept))
+        return built(file.parent)
 
     def _configuration(self, objects: list[Json]) -> Json:
         """Return its configuration as released, with loopback ports and the directory of its certificate."""
-        [released] = [each["data"] for each in objects if each["kind"] == "ConfigMap"]
-        configuration = yaml.safe_load(released["controller_manager_config.yaml"])
+        released = [each["data"] for each in objects if each["kind"] == "ConfigMap"]
+        configuration = yaml.safe_load(released[0]["controller_manager_config.yaml"]) if released else {}
         return {
             **configuration,
             "leaderElection": {"leaderElect": False},
@@ -165,25 +245,10 @@ class Running:
             **self._controller.settings,
         }
 
-    def _login(self, objects: list[Json]) -> Path:
+    def _account(self, objects: list[Json]) -> Path:
         """Log in with the account that its Deployment has."""
         [deployment] = [each for each in objects if each["kind"] == "Deployment"]
-        account = deployment["spec"]["template"]["spec"]["serviceAccountName"]
-        namespace = deployment["metadata"]["namespace"]
-        token = self._cluster.kubectl("create", "token", account, f"--namespace={namespace}", "--duration=8h").strip()
-        access, name = self._cluster.access, self._cluster.name
-        cluster = {"server": access.server, "certificate-authority": str(access.authority)}
-        config = {
-            "apiVersion": "v1",
-            "kind": "Config",
-            "current-context": name,
-            "clusters": [{"name": name, "cluster": cluster}],
-            "users": [{"name": account, "user": {"token": token}}],
-            "contexts": [{"name": name, "context": {"cluster": name, "user": account}}],
-        }
-        target = self._home / "kubeconfig"
-        target.write_text(json.dumps(config))
-        return target
+        return login(self._cluster, deployment, self._home)
 
     def _at_our_port(self, configuration: Json) -> Json:
         """Lead a configuration of webhooks to the process, by name where it makes a certificate for that name."""
@@ -191,18 +256,12 @@ class Running:
         for webhook in configuration["webhooks"]:
             service = webhook["clientConfig"]["service"]
             if self._controller.certifies:
-                self._lead_here(service)
+                lead_here(self._cluster, service["name"], service["namespace"])
                 service["port"] = self._port
             else:
                 url = f"https://127.0.0.1:{self._port}{service['path']}"
                 webhook["clientConfig"] = {"url": url, "caBundle": authority}
         return configuration
-
-    def _lead_here(self, service: Json) -> None:
-        """Make a Service an alias of this machine, for an API server that looks for its address."""
-        metadata = {"name": service["name"], "namespace": service["namespace"]}
-        alias = {"type": "ExternalName", "externalName": "localhost"}
-        self._apply([{"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": alias}])
 
     def _mount(self, secret: str) -> None:
         """Put the certificate that it has made where it reads it, as a kubelet mounts a Secret."""
@@ -228,6 +287,46 @@ class Running:
         except (OSError, urllib.error.URLError):
             return False
         return True
+
+
+def apply(cluster: Cluster, objects: list[Json]) -> None:
+    """Apply objects as the administrator."""
+    text = json.dumps({"apiVersion": "v1", "kind": "List", "items": objects})
+    cluster.kubectl("apply", "--server-side", "--force-conflicts", "--filename=-", stdin=text)
+
+
+def login(cluster: Cluster, deployment: Json, home: Path) -> Path:
+    """Write a kubeconfig with the account of a Deployment."""
+    account = deployment["spec"]["template"]["spec"]["serviceAccountName"]
+    namespace = deployment["metadata"]["namespace"]
+    token = cluster.kubectl("create", "token", account, f"--namespace={namespace}", "--duration=8h").strip()
+    access, name = cluster.access, cluster.name
+    config = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "current-context": name,
+        "clusters": [
+            {"name": name, "cluster": {"server": access.server, "certificate-authority": str(access.authority)}}
+        ],
+        "users": [{"name": account, "user": {"token": token}}],
+        "contexts": [{"name": name, "context": {"cluster": name, "user": account}}],
+    }
+    target = home / "kubeconfig"
+    target.write_text(json.dumps(config))
+    return target
+
+
+def lead_here(cluster: Cluster, name: str, namespace: str) -> None:
+    """Make a Service an alias of this machine, for an API server that looks for its address."""
+    alias = {"type": "ExternalName", "externalName": "localhost"}
+    metadata = {"name": name, "namespace": namespace}
+    apply(cluster, [{"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": alias}])
+
+
+def built(overlay: Path) -> list[Json]:
+    """Return the objects of a Kustomization."""
+    command = [program("kustomize"), "build", str(overlay)]
+    return list(yaml.safe_load_all(subprocess.run(command, check=True, capture_output=True, text=True).stdout))
 
 
 def _released(controller: Controller) -> Path:

@@ -12,11 +12,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import yaml
+
 from tests.e2e import flux
 from tests.e2e.api_server import Json, Refused
 from tests.e2e.control_plane import Cluster
 from tests.e2e.flux import Flux
-from tests.e2e.platform.controllers import Controller, Running
+from tests.e2e.platform.controllers import Startable, Started
 
 if TYPE_CHECKING:
     from tests.e2e.conftest import Fleet
@@ -31,13 +33,17 @@ SHORTENED = {"window: 10s": "window: 1s", "window: 15m": "window: 3s", "coolDown
 """Times of the policy that `lend` writes, as short as a test is."""
 
 
+_ANNOTATIONS = "\n  annotations:\n"
+"""Of a template, as `lend` writes it."""
+
+
 class TwoClusters:
     """The clusters of a session with what runs on them, and while `with_fleet` lasts, one fleet over them."""
 
     def __init__(self, path: Path) -> None:
         """Start the clusters and Flux; controllers come by `run`."""
         self._path = path
-        self._running: dict[str, list[Running]] = {}
+        self._running: dict[str, list[Started]] = {}
         self.clusters: dict[str, Cluster] = {}
         self._flux: list[Flux] = []
         try:
@@ -65,12 +71,12 @@ class TwoClusters:
         """Where they burst to."""
         return self.clusters[AWAY]
 
-    def run(self, controller: Controller) -> None:
+    def run(self, controller: Startable) -> None:
         """Have a controller run on both clusters from now on."""
         if controller.name not in self._running:
             running = self._running[controller.name] = []
             running.extend(
-                Running(controller, cluster, self._path / f"{controller.name}-{cluster.name}")
+                controller.start(cluster, self._path / f"{controller.name}-{cluster.name}")
                 for cluster in self.clusters.values()
             )
 
@@ -93,7 +99,7 @@ class TwoClusters:
 
     def last_words(self) -> str:
         """Return the last words of all that runs on the clusters."""
-        speakers: list[Flux | Running] = [*self._flux]
+        speakers: list[Flux | Started] = [*self._flux]
         for running in self._running.values():
             speakers += running
         return "\n".join(speaker.last_words() for speaker in speakers)
@@ -126,21 +132,27 @@ class Lender:
         """Apply an object at home, as it is, in the namespace of the fleet."""
         self.home.kubectl("apply", f"--namespace={self.namespace}", "--filename=-", stdin=manifest)
 
-    def lend(self, workload: str) -> str:
+    def lend(self, workload: str, *, two_copies: bool = False, **terms: str) -> str:
         """Describe both clusters and the workload, push it, give the daemon its rights, and have Flux follow.
 
-        Returns what `lend` printed.
+        With `two_copies` the template says that another one may run beside it. `terms` are fields of the policy beside
+        those that `lend` writes. Returns what `lend` printed.
         """
         admin = ("--kubeconfig", str(self._admin))
         files, namespace = ("--fleet", str(self._files)), ("--namespace", self.namespace)
         init = ("init", str(self._files), "--from-kubeconfig", *admin, "--primary", HOME, "--workspace", "llm")
         self.overspill(*init, "--engine", "flux", *namespace, "--repo-url", self.fleet.url)
         printed = self.overspill("lend", workload, *namespace, *files, *admin)
+        for template in self._files.glob("templates/*.yaml") if two_copies else ():
+            text = template.read_text()
+            assert text.count(_ANNOTATIONS) == 1
+            template.write_text(text.replace(_ANNOTATIONS, f'{_ANNOTATIONS}    overspill.dev/runs-once: "false"\n'))
         for policy in self._files.glob("policies/*.yaml"):
             text = policy.read_text()
             for long, short in SHORTENED.items():
                 text = text.replace(long, short)
-            policy.write_text(text)
+            written = yaml.safe_load(text)
+            policy.write_text(yaml.safe_dump({**written, "spec": {**written["spec"], **terms}}) if terms else text)
         self.overspill("check", str(self._files))
         for words in (
             ("init", "-q", "--initial-branch=main"),
@@ -229,8 +241,8 @@ class Lender:
         """Name the pods of the namespace that run in a cluster and are to stay."""
         return {pod["metadata"]["name"] for pod in self.pods(cluster) if _runs(pod)}
 
-    def end_pods(self, cluster: Cluster) -> None:
-        """Have the pods of the namespace that run in a cluster now succeed, as their kubelets would say.
+    def end_pods(self, cluster: Cluster, exit_code: int = 0) -> None:
+        """Have the pods of the namespace that run in a cluster now end, as their kubelets would say.
 
         Returns when the API server says so of each: pods that begin in the meantime run on.
         """
@@ -239,7 +251,7 @@ class Lender:
         def have_ended() -> bool:
             left = [pod for pod in self.pods(cluster) if pod["metadata"]["uid"] in ending and _runs(pod)]
             for pod in left:
-                _succeed(cluster, pod)
+                _end(cluster, pod, exit_code)
             return not left
 
         self.until_at(cluster, have_ended, "the pods do not end")
@@ -254,16 +266,17 @@ def _runs(pod: Json) -> bool:
     return pod["status"].get("phase") == "Running" and "deletionTimestamp" not in pod["metadata"]
 
 
-def _succeed(cluster: Cluster, pod: Json) -> None:
-    """Say as a kubelet that the containers of a running pod have ended well, unless somebody has written it since."""
+def _end(cluster: Cluster, pod: Json, exit_code: int) -> None:
+    """Say as a kubelet that the containers of a running pod have ended, unless somebody has written it since."""
     moment = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    ended = {"terminated": {"exitCode": 0, "finishedAt": moment, "reason": "Completed"}}
+    phase, reason = ("Failed", "Error") if exit_code else ("Succeeded", "Completed")
+    ended = {"terminated": {"exitCode": exit_code, "finishedAt": moment, "reason": reason}}
     statuses = [{**each, "ready": False, "state": ended} for each in pod["status"]["containerStatuses"]]
     metadata = pod["metadata"]
     path = f"/api/v1/namespaces/{metadata['namespace']}/pods/{metadata['name']}/status"
     read = {"uid": metadata["uid"], "resourceVersion": metadata["resourceVersion"]}
     try:
-        cluster.call("PATCH", path, {"metadata": read, "status": {"phase": "Succeeded", "containerStatuses": statuses}})
+        cluster.call("PATCH", path, {"metadata": read, "status": {"phase": phase, "containerStatuses": statuses}})
     except Refused as refused:
         if refused.status not in (404, 409):  # it is gone, or was written to: it is looked at once more
             raise

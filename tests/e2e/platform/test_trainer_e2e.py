@@ -1,0 +1,125 @@
+"""Kubeflow Trainer's own controller on both clusters, with JobSet, which makes the Jobs of what Trainer makes.
+
+Nothing holds a job at home but its nodes, so that its template says that two copies may run. The job states its nodes
+and what they need: where its runtime does, as in Trainer's own example, nothing is placed (`NoShape`).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import yaml
+
+from tests.e2e.api_server import Json
+from tests.e2e.control_plane import Cluster
+from tests.e2e.platform.controllers import JOB_SET, TRAINER, example
+from tests.e2e.platform.two_clusters import GPU, Lender
+
+CONTROLLERS = (JOB_SET, TRAINER)
+NAMESPACE = "research"
+PODS = 2
+"""Pods of the job, with a node of eight GPUs each."""
+
+
+def test_a_job_runs_whole_elsewhere_and_its_end_is_carried_home(lender: Lender) -> None:
+    home, away = lender.home, lender.away
+    with cordoned(home):
+        lender.apply(json.dumps(job()))
+        lender.until_at(home, lambda: len(lender.pods(home)) == PODS, "the job has no pods")
+        lender.lend("trainjob/torch-ddp", two_copies=True)
+        with lender.daemon():
+            burst = "burst(llm/torch-ddp): 1 replica on away"
+            lender.until_committed(burst)
+            lender.until_at(away, lambda: len(lender.running(away)) == PODS, "the job does not run away")
+            lender.end_pods(away)
+            lender.until_committed(burst, f'Revert "{burst}')
+            assert "its run was complete at" in lender.told()
+            lender.until_at(away, lambda: not lender.pods(away), "the job is still away")
+            assert not lender.running(home)
+            [held] = json.loads(lender.asks("explain", "llm/torch-ddp", "--output", "json"))["suppressed"]
+            assert held["reason"] == "Held", held
+
+
+def test_a_job_that_finds_nodes_at_home_is_given_back(lender: Lender) -> None:
+    home, away = lender.home, lender.away
+    with cordoned(home):
+        lender.apply(json.dumps(job()))
+        lender.until_at(home, lambda: len(lender.pods(home)) == PODS, "the job has no pods")
+        lender.lend("trainjob/torch-ddp", two_copies=True)
+        with lender.daemon():
+            burst = "burst(llm/torch-ddp): 1 replica on away"
+            lender.until_committed(burst)
+            lender.until_at(away, lambda: len(lender.running(away)) == PODS, "the job does not run away")
+            lender.fleet.until(lambda: bound(lender) == [1], "its pods are not counted")
+            cordon(home, "uncordon")
+            lender.until_at(home, lambda: len(lender.running(home)) == PODS, "the job does not run at home")
+            lender.until_committed(burst, f'Revert "{burst}')
+            lender.until_at(away, lambda: not lender.pods(away), "the job is still away")
+
+
+def test_a_job_that_fails_elsewhere_for_good_is_told_with_its_words_and_given_back(lender: Lender) -> None:
+    home, away, runtime = lender.home, lender.away, json.dumps(runtime_without_retries())
+    for cluster in (home, away):
+        cluster.kubectl("apply", f"--namespace={NAMESPACE}", "--filename=-", stdin=runtime)
+    with cordoned(home):
+        lender.apply(json.dumps(job(RUNTIME, "TrainingRuntime")))
+        lender.until_at(home, lambda: len(lender.pods(home)) == PODS, "the job has no pods")
+        lender.lend("trainjob/torch-ddp", two_copies=True, rolloutTimeout="45s", coolDown="1h")
+        with lender.daemon():
+            burst = "burst(llm/torch-ddp): 1 replica on away"
+            lender.until_committed(burst)
+            lender.until_at(away, lambda: len(lender.running(away)) == PODS, "the job does not run away")
+            lender.end_pods(away, exit_code=1)
+            lender.until_committed(burst, f'Revert "{burst}')
+            assert "TrainJob torch-ddp has failed: jobset failed due to one or more job failures" in lender.told()
+            lender.until_at(away, lambda: not lender.pods(away), "the job is still away")
+            [held] = json.loads(lender.asks("explain", "llm/torch-ddp", "--output", "json"))["suppressed"]
+            assert held["reason"] == "CoolingDown", held
+
+
+RUNTIME = "torch-without-retries"
+
+
+def runtime_without_retries() -> Json:
+    """Make the released runtime one of the namespace, whose Job fails with its first pod."""
+    made = yaml.safe_load(example(TRAINER, "manifests/base/runtimes/torch_distributed.yaml"))
+    made |= {"kind": "TrainingRuntime", "metadata": {"name": RUNTIME}}
+    [node] = made["spec"]["template"]["spec"]["replicatedJobs"]
+    node["template"]["spec"]["backoffLimit"] = 0
+    return made
+
+
+def job(runtime: str = "torch-distributed", kind: str = "ClusterTrainingRuntime") -> Json:
+    """Write a job of two pods with eight GPUs each."""
+    per_node = {"requests": {"cpu": "1"}, "limits": {GPU: "8"}}
+    return {
+        "apiVersion": "trainer.kubeflow.org/v1alpha1",
+        "kind": "TrainJob",
+        "metadata": {"name": "torch-ddp"},
+        "spec": {
+            "runtimeRef": {"apiGroup": "trainer.kubeflow.org", "kind": kind, "name": runtime},
+            "trainer": {"numNodes": PODS, "resourcesPerNode": per_node},
+        },
+    }
+
+
+@contextmanager
+def cordoned(cluster: Cluster) -> Iterator[None]:
+    """Have no node of a cluster take new pods, until `uncordon` or the end."""
+    cordon(cluster, "cordon")
+    try:
+        yield
+    finally:
+        cordon(cluster, "uncordon")
+
+
+def cordon(cluster: Cluster, word: str) -> None:
+    """Cordon or uncordon each node."""
+    cluster.kubectl(word, *(node["metadata"]["name"] for node in cluster.items("/api/v1/nodes")))
+
+
+def bound(lender: Lender) -> list[int]:
+    """Return how many replicas of each placement have a node, as `status` says."""
+    return [each["bound"] for each in json.loads(lender.asks("status", "--output", "json"))["placements"]]
