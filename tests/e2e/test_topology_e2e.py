@@ -132,7 +132,7 @@ def test_groups_that_we_count_the_scheduler_places_in_one_domain_each_and_no_mor
     whole = {mix.name for mix in mixes for name, number in placed.items() if _is_more(mix, name, number)}
     assert whole == set(), "there was room for a group that we did not see"
     numbers = {len(racks) for racks in promised.values()}
-    print(f"{MIXES} mixes, {sum(map(len, promised.values()))} groups fit, none was left pending")  # noqa: T201
+    print(f"{MIXES} mixes, {sum(map(len, promised.values()))} groups fit, none was left pending")  # noqa: T201 - to be quoted (pytest -rP)
     assert {0, 1} < numbers, "the mixes are too much alike to prove anything"
 
 

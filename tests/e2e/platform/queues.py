@@ -12,7 +12,7 @@ from tests.e2e.platform.two_clusters import Lender
 
 VERSION = "kueue.x-k8s.io/v1beta1"
 MULTIKUEUE = "kueue.x-k8s.io/multikueue"
-"""The controller of checks that lead to other clusters, and the manager of jobs that run there."""
+"""The controller of checks that lead to other clusters."""
 
 _PATIENCE = "--timeout=90s"
 """How long Kueue may take to let go of a queue that nothing is in any more."""
