@@ -1,6 +1,7 @@
-"""Problems in the formats of other tools: annotations of GitHub Actions, SARIF, and JUnit's XML.
+"""Problems in the formats of other tools: annotations of GitHub Actions, Code Quality, SARIF, and JUnit's XML.
 
 The formats: https://docs.github.com/actions/reference/workflow-commands-for-github-actions,
+https://docs.gitlab.com/ci/testing/code_quality/#code-quality-report-format,
 https://docs.oasis-open.org/sarif/sarif/v2.1.0/sarif-v2.1.0.html, and the XML that GitLab and Jenkins read as reports of
 tests (https://docs.gitlab.com/ci/testing/unit_test_reports/).
 """
@@ -8,8 +9,9 @@ tests (https://docs.gitlab.com/ci/testing/unit_test_reports/).
 from __future__ import annotations
 
 import json
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
+from hashlib import sha256
 from urllib.parse import quote
 from xml.sax.saxutils import escape, quoteattr
 
@@ -42,6 +44,33 @@ def _data(text: str) -> str:
 
 def _property(text: str) -> str:
     return _data(text).replace(":", "%3A").replace(",", "%2C")
+
+
+def codequality(problems: Iterable[Problem]) -> str:
+    """Return a Code Quality report, which GitLab shows on the merge request, and at the lines of its changes.
+
+    A fingerprint is that of a problem wherever its line has moved to, and no other's in the report.
+    """
+    issues, seen = [], Counter[tuple[str, str]]()
+    for problem in problems:
+        told = f"{problem.field}: {_words(problem)}" if problem.field else _words(problem)
+        place = _plain(problem.path), _plain(told)
+        seen[place] += 1
+        issues.append(
+            {
+                "description": place[1],
+                "check_name": _RULE,
+                "fingerprint": sha256("\0".join((*place, str(seen[place]))).encode()).hexdigest(),
+                "severity": "major" if problem.severity is Severity.ERROR else "minor",
+                "location": {"path": place[0], "lines": {"begin": max(1, problem.line or 1)}},
+            }
+        )
+    return f"{json.dumps(issues, indent=2)}\n"
+
+
+def _plain(text: str) -> str:
+    """Return text with a question mark for each surrogate, which stands for a byte of a name that is not UTF-8."""
+    return text.encode(errors="replace").decode()
 
 
 def sarif(problems: Iterable[Problem], version: str) -> str:

@@ -9,9 +9,12 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 from typing import Any
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 import yaml
@@ -356,6 +359,7 @@ def test_gitlab_has_a_report_of_tests_a_plan_and_a_comparison(
     check, plan = jobs["overspill-check"], jobs["overspill-plan"]
     assert runner.run("\n".join(check["script"])).returncode == 0
     assert "<testsuites>" in (runner.work / check["artifacts"]["reports"]["junit"]).read_text()
+    assert json.loads((runner.work / check["artifacts"]["reports"]["codequality"]).read_text()) == []
     edit_the_policy(runner)
     archive = shutil.make_archive(str(runner.path / "artifacts"), "zip", recording.parent, recording.name)
     curl = runner.path / "tools" / "curl"
@@ -372,3 +376,105 @@ def test_gitlab_has_a_report_of_tests_a_plan_and_a_comparison(
     assert runner.calls.read_text().split()[-1] == address
     assert "### What `merge-request-7` would have changed" in (runner.work / "overspill-plan.md").read_text()
     assert "| Place | llm/vllm | worker-3 | 3 |" in (runner.work / plan["artifacts"]["paths"][0]).read_text()
+
+
+class GitLab(ThreadingHTTPServer):
+    """The part of GitLab's REST API that comments: two notes a page, of three people."""
+
+    def __init__(self, bodies: list[tuple[int, str]]) -> None:
+        super().__init__(("127.0.0.1", 0), _GitLabHandler)
+        self.notes = [
+            {"id": number, "author": {"id": author}, "body": body} for number, (author, body) in enumerate(bodies, 1)
+        ]
+
+    @property
+    def api(self) -> str:
+        return f"http://127.0.0.1:{self.server_address[1]}/api/v4"
+
+
+class _GitLabHandler(BaseHTTPRequestHandler):
+    server: GitLab
+    NOTES = "/api/v4/projects/42/merge_requests/7/notes"
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - as its base calls it
+        """Keep quiet."""
+
+    def do_GET(self) -> None:
+        url = urlsplit(self.path)
+        if self.headers["PRIVATE-TOKEN"] != "token-of-the-bot":
+            self.send_error(401)
+        elif url.path == "/api/v4/user":
+            self._answer({"id": 3})
+        else:
+            assert url.path == self.NOTES
+            page = int(parse_qs(url.query)["page"][0])
+            more = str(page + 1) if len(self.server.notes) > 2 * page else ""
+            self._answer(self.server.notes[2 * page - 2 : 2 * page], next_page=more)
+
+    def do_POST(self) -> None:
+        assert self.path == self.NOTES
+        self.server.notes.append({"id": 99, "author": {"id": 3}, "body": self._body()})
+        self._answer({})
+
+    def do_PUT(self) -> None:
+        (note,) = [note for note in self.server.notes if self.path == f"{self.NOTES}/{note['id']}"]
+        note["body"] = self._body()
+        self._answer({})
+
+    def _body(self) -> Any:
+        return json.loads(self.rfile.read(int(self.headers["Content-Length"])))["body"]
+
+    def _answer(self, value: object, next_page: str = "") -> None:
+        data = json.dumps(value).encode()
+        self.send_response(200)
+        self.send_header("X-Next-Page", next_page)
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
+
+@contextmanager
+def gitlab(*notes: tuple[int, str]) -> Iterator[GitLab]:
+    with GitLab([*notes]) as server:
+        thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        try:
+            yield server
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+def comment(terminal: Terminal, tmp_path: Path, runner: Runner, host: GitLab, token: str) -> int:
+    """Run GitLab's job that comments; returns its exit code."""
+    job = pipeline(terminal, tmp_path, "gitlab", ".gitlab-ci.yml")["overspill-comment"]
+    if not (python := runner.path / "tools" / "python").exists():
+        python.symlink_to(sys.executable)
+    return runner.run(
+        "\n".join(job["script"]), CI_API_V4_URL=host.api, CI_PROJECT_ID="42", CI_MERGE_REQUEST_IID="7",
+        CI_PIPELINE_URL="https://gitlab.example/acme/fleet/-/pipelines/1", COMMENT_TOKEN=token,
+    ).returncode  # fmt: skip # a script and its variables
+
+
+def test_gitlab_has_one_comment_that_is_kept_up_to_date(terminal: Terminal, tmp_path: Path, runner: Runner) -> None:
+    others = ((1, f"{MARKER} of another"), (3, f"see {MARKER}"), (2, "fine"))
+    with gitlab(*others) as host:
+        for plan in ("first", "second"):
+            (runner.work / "overspill-plan.md").write_text(f"{MARKER}\nthe {plan} plan\n")
+            shutil.rmtree(tmp_path / "new", ignore_errors=True)
+            assert comment(terminal, tmp_path, runner, host, "token-of-the-bot") == 0
+            assert [note["body"] for note in host.notes[3:]] == [f"{MARKER}\nthe {plan} plan\n"]
+        assert [note["body"] for note in host.notes[:3]] == [body for _, body in others]
+
+
+def test_a_plan_that_fails_is_told_in_gitlab_s_comment(terminal: Terminal, tmp_path: Path, runner: Runner) -> None:
+    with gitlab() as host:
+        assert comment(terminal, tmp_path, runner, host, "token-of-the-bot") == 0
+        (note,) = host.notes
+        assert str(note["body"]).startswith(f"{MARKER}\n### Overspill plan: failed\n")
+        assert "https://gitlab.example/acme/fleet/-/pipelines/1" in str(note["body"])
+
+
+def test_a_token_that_may_not_comment_fails_the_job(terminal: Terminal, tmp_path: Path, runner: Runner) -> None:
+    with gitlab() as host:
+        assert comment(terminal, tmp_path, runner, host, "another") == 1

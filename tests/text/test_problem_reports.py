@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from xml.etree import ElementTree as ET
 
 import pytest
 
 from reconciler.errors import Problem, Severity
-from reconciler.text.problem_reports import github_annotations, junit, sarif
+from reconciler.text.problem_reports import codequality, github_annotations, junit, sarif
 
 ERROR = Problem(
     path="clusters/worker-2.yaml", line=8, field="spec.availabilty", message="unknown field", hint="try 'availability'"
@@ -62,6 +63,25 @@ def test_sarif_has_a_result_for_each_problem() -> None:
 def test_a_path_in_sarif_is_a_uri(path: str, uri: str) -> None:
     (run,) = json.loads(sarif([Problem(path=path, message="m")], "1.2.3"))["runs"]
     assert run["results"][0]["locations"][0]["physicalLocation"]["artifactLocation"] == {"uri": uri}
+
+
+def test_code_quality_has_an_issue_at_the_line_of_each_problem() -> None:
+    first, second = json.loads(codequality([ERROR, WARNING]))
+    assert first["location"] == {"path": ERROR.path, "lines": {"begin": ERROR.line}}
+    assert ERROR.message in first["description"]
+    assert (first["severity"], second["severity"]) == ("major", "minor")
+
+
+def test_a_fingerprint_outlives_a_moved_line_and_is_no_other_problem_s() -> None:
+    moved = replace(ERROR, line=(ERROR.line or 0) + 7)
+    prints = [issue["fingerprint"] for issue in json.loads(codequality([ERROR, ERROR, WARNING]))]
+    assert len({*prints}) == len(prints)
+    assert json.loads(codequality([moved]))[0]["fingerprint"] == prints[0]
+
+
+def test_code_quality_can_write_a_name_that_is_not_utf_8() -> None:
+    (issue,) = json.loads(codequality([Problem(path="latin-\udce9.yaml", message="m\ud800")]))
+    assert (issue["location"]["path"], issue["description"]) == ("latin-?.yaml", "m\\ud800")
 
 
 def test_junit_drops_the_characters_that_xml_cannot_hold() -> None:

@@ -32,7 +32,7 @@ from reconciler.model.capacity import Observed
 from reconciler.model.ids import CommitId
 from reconciler.model.manifest_source import SourceContents, SourceKey
 from reconciler.model.policy import Desired
-from reconciler.text.problem_reports import github_annotations, junit, sarif
+from reconciler.text.problem_reports import codequality, github_annotations, junit, sarif
 from reconciler.text.wording import count, join_names
 
 
@@ -180,11 +180,13 @@ def _next_step(counts: Mapping[str, tuple[int, str, str]], top: Path) -> str:
     return f"Nothing bursts yet. Next: `{command}` writes the template of a live workload."
 
 
-def _report(form: Literal["github", "sarif", "junit"], result: RepositoryCheck) -> str:
+def _report(form: Literal["github", "codequality", "sarif", "junit"], result: RepositoryCheck) -> str:
     """Write problems as another tool reads them."""
     match form:
         case "github":
             return github_annotations(result.problems)
+        case "codequality":
+            return codequality(result.problems)
         case "sarif":
             return sarif(result.problems, __version__)
         case "junit":

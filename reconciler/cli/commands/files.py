@@ -10,7 +10,7 @@ import click
 from reconciler.cli import options
 from reconciler.environment import PREFIX
 
-CheckForm: TypeAlias = Literal["table", "json", "github", "sarif", "junit"]
+CheckForm: TypeAlias = Literal["table", "json", "github", "codequality", "sarif", "junit"]
 
 KINDS = (
     "Fleet", "Cluster", "Workspace", "BurstPolicy", "Notification", "WorkloadTemplate", "WorkloadPlacement",
@@ -121,7 +121,13 @@ def init(
     type=options.ExistingPath(),
     help="A file or directory of observations: templates are compared with what their primaries run.",
 )
-@options.forms("github", "sarif", "junit", about="annotations of GitHub Actions, SARIF and JUnit's XML are for CI")
+@options.forms(
+    "github",
+    "codequality",
+    "sarif",
+    "junit",
+    about="annotations of GitHub Actions, GitLab's Code Quality, SARIF and JUnit's XML are for CI",
+)
 def check(path: Path, observations: Path | None, form: CheckForm) -> None:
     """Check every file of a fleet repository as the daemon would.
 
