@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import time
@@ -10,10 +11,13 @@ from contextlib import ExitStack
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
+from threading import Timer
 
 import pytest
 
+from reconciler.adapters import operating_system
 from reconciler.adapters.kube import login_plugins
+from reconciler.core.engines.logins import Plugin
 from tests.builders.watched_clusters import QUICK, Fleet, free, until
 
 VERSION = "client.authentication.k8s.io/v1"
@@ -117,6 +121,27 @@ def test_program_is_ended_with_the_daemon(programs: Programs) -> None:
     until(programs.processes)
     view.close()
     until(lambda: not any(lives(process) for process in programs.processes()))
+
+
+def test_program_is_waited_for_however_often_its_call_is_cancelled(
+    programs: Programs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kill = operating_system.kill
+    monkeypatch.setattr(operating_system, "kill", lambda process: Timer(0.2, kill, [process]).start())
+    plugin = Plugin(command=programs.write("exec sleep 60"), args=(), env=(), version=VERSION)
+
+    async def give_up() -> None:
+        call = asyncio.create_task(login_plugins.credentials(plugin))
+        await asyncio.to_thread(until, programs.processes)
+        while not call.done():
+            call.cancel()
+            await asyncio.sleep(0)
+        assert call.cancelled()
+        (process,) = programs.processes()
+        with pytest.raises(ProcessLookupError):
+            os.kill(process, 0)  # one that nobody has waited for is still there
+
+    asyncio.run(give_up())
 
 
 def test_program_is_not_run_for_each_stream_while_its_credentials_are_refused(programs: Programs) -> None:

@@ -66,12 +66,32 @@ async def _output(plugin: Plugin) -> bytes:
     try:
         output, _ = await (await asyncio.shield(starting)).communicate()
     finally:
-        process = await starting  # a cancelled start would kill the program alone, and not its children
-        operating_system.kill(process.pid)
-        await process.wait()
-    if process.returncode:
+        await _end(starting)
+    if starting.result().returncode:
         raise ValueError
     return output
+
+
+async def _end(starting: asyncio.Task[asyncio.subprocess.Process]) -> None:
+    """Kill a program with its session, and wait for its end, also while cancelled: nobody else does.
+
+    A start that is cancelled itself would kill the program alone, and not its children.
+    """
+    cancelled: asyncio.CancelledError | None = None
+    while not starting.done():
+        try:
+            await asyncio.wait({starting})
+        except asyncio.CancelledError as error:
+            cancelled = error
+    process = starting.result()
+    operating_system.kill(process.pid)
+    while process.returncode is None:
+        try:
+            await process.wait()
+        except asyncio.CancelledError as error:
+            cancelled = error
+    if cancelled is not None:
+        raise cancelled
 
 
 async def load(config: Any, context: str, configuration: Any) -> None:
