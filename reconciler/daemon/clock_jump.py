@@ -14,6 +14,9 @@ from reconciler.model.units import format_duration
 LEAST_JUMP = timedelta(seconds=2)
 """The least difference that is a jump: times are cut to the second, and both clocks are not read at one moment."""
 
+LONGEST_READING = timedelta(seconds=0.5)
+"""A reading of both clocks that took longer, on a machine that stalled, tells nothing."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClockReading:

@@ -41,7 +41,7 @@ from reconciler.core.recording.pass_record import PassKind, PassRecord
 from reconciler.daemon.branch import BranchReader
 from reconciler.daemon.budgets import BudgetReader
 from reconciler.daemon.bug_log import BUGS
-from reconciler.daemon.clock_jump import ClockReading, describe_jump, jump_between
+from reconciler.daemon.clock_jump import LONGEST_READING, ClockReading, describe_jump, jump_between
 from reconciler.daemon.committed_past import with_committed_past
 from reconciler.daemon.event_sinks import publish_events
 from reconciler.daemon.phases import Measure, PassPhase, unmeasured
@@ -278,10 +278,11 @@ def _read_clock(world: World, memory: Memory) -> datetime:
 
     The times on the branch have no part in it (docs/decisions/0033-the-time-of-a-pass.md).
     """
+    began = world.uptime() if world.uptime is not None else timedelta()
     now = world.clock.now()
-    if world.uptime is None:
+    if world.uptime is None or world.uptime() - began > LONGEST_READING:
         return now
-    reading = ClockReading(at=now, uptime=world.uptime())
+    reading = ClockReading(at=now, uptime=began)
     jump = timedelta() if memory.clock is None else jump_between(memory.clock, reading)
     memory.clock = reading
     if jump:

@@ -451,7 +451,7 @@ def comment(terminal: Terminal, tmp_path: Path, runner: Runner, host: GitLab, to
     if not (python := runner.path / "tools" / "python").exists():
         python.symlink_to(sys.executable)
     return runner.run(
-        "\n".join(job["script"]), CI_API_V4_URL=host.api, CI_PROJECT_ID="42", CI_MERGE_REQUEST_IID="7",
+        "\n".join(job["script"]), CI_API_V4_URL=host.api, CI_MERGE_REQUEST_PROJECT_ID="42", CI_MERGE_REQUEST_IID="7",
         CI_PIPELINE_URL="https://gitlab.example/acme/fleet/-/pipelines/1", COMMENT_TOKEN=token,
     ).returncode  # fmt: skip # a script and its variables
 
@@ -478,3 +478,10 @@ def test_a_plan_that_fails_is_told_in_gitlab_s_comment(terminal: Terminal, tmp_p
 def test_a_token_that_may_not_comment_fails_the_job(terminal: Terminal, tmp_path: Path, runner: Runner) -> None:
     with gitlab() as host:
         assert comment(terminal, tmp_path, runner, host, "another") == 1
+
+
+def test_gitlab_comments_where_there_is_a_plan_and_nowhere_else(terminal: Terminal, tmp_path: Path) -> None:
+    jobs = pipeline(terminal, tmp_path, "gitlab", ".gitlab-ci.yml")
+    planned = [{*rule["if"].split(" && ")} for rule in jobs["overspill-plan"]["rules"]]
+    commented = [{*rule["if"].split(" && ")} for rule in jobs["overspill-comment"]["rules"]]
+    assert [each - {"$COMMENT_TOKEN"} for each in commented] == planned

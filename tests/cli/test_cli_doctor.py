@@ -287,6 +287,8 @@ def test_a_context_that_another_file_hides_is_told(overspill: Terminal, ready: R
     assert (row["readiness"], row["subject"]) == ("missing", f"kubeconfig {other}")
     assert row["seen"] == "context worker-2 takes the user reader of an earlier file, and not its own"
     assert row["remedy"] == f"kubectl --kubeconfig {other} config view  # rename its context, cluster and user"
+    reached = [(row["subject"], row["readiness"]) for row in rows if row["subject"] == "API server"]
+    assert ("API server", "ok") in reached
 
 
 def test_without_a_kubeconfig_files_tell_of_clusters(

@@ -6,6 +6,8 @@ The windows are those of `SOURCE_FILES`: up after 30 s, down after 1 min, cool-d
 from __future__ import annotations
 
 from datetime import datetime
+from functools import partial
+from itertools import chain, repeat
 
 import pytest
 
@@ -70,6 +72,21 @@ def test_observation_from_before_a_jump_ahead_begins_no_window() -> None:
         assert placed(passes) == 4
         passes.advance(1)
     passes.run()
+    assert placed(passes) == 1
+
+
+def test_clocks_that_are_read_with_a_stall_between_them_tell_of_no_jump(monkeypatch: pytest.MonkeyPatch) -> None:
+    passes = bursting()
+    passes.missing = 1
+    passes.run()
+    uptime = passes.uptime
+    for stall in (0, 3, 0, 3):
+        passes.advance(15)
+        # The time of day is read between the two, late.
+        passes.ahead = seconds(stall)
+        readings = chain([uptime()], repeat(uptime() + seconds(stall)))
+        monkeypatch.setattr(passes, "uptime", partial(next, readings))
+        passes.run()
     assert placed(passes) == 1
 
 

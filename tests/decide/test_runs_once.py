@@ -7,6 +7,7 @@ from datetime import timedelta
 
 import pytest
 
+from reconciler.core.decide.decide import decide
 from reconciler.core.workloads.builtin_kinds import NO_KINDS
 from reconciler.core.workloads.single_run import runs_once
 from reconciler.model.demand import Demand
@@ -142,6 +143,14 @@ def test_a_copy_elsewhere_ends_at_once_where_kueue_has_begun_the_one_at_home_wit
     assert isinstance(revert, Revert)
     assert revert.why is EndReason.DEMAND_GONE
     assert revert.detail == f"on worker-1 {BY_MULTIKUEUE}, and the copy elsewhere would do the same work again"
+
+
+def test_a_copy_elsewhere_stays_where_kueue_is_not_heard_any_more() -> None:
+    there = ledger(placement("worker-2", 6, created=NOW - timedelta(seconds=30)))
+    begun = short(0, running=0, started=BY_MULTIKUEUE)
+    inputs_now = inputs(begun, free("worker-2", 2), wanted=made_of(INDEXED), there=there)
+    demands = {key: each._replace(stale=("kueue is not heard",)) for key, each in inputs_now.demands.items()}
+    assert decide(replace(inputs_now, demands=demands)).changes == ()
 
 
 def test_what_kueue_has_begun_at_home_without_a_pod_there_gets_no_copy() -> None:

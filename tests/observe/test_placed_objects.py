@@ -133,6 +133,23 @@ def test_an_object_says_itself_that_it_has_failed_in_one_line() -> None:
     assert seen(made).failed == {}
 
 
+def test_the_words_of_a_failure_are_redacted_and_bounded() -> None:
+    failed = train_job()
+    words = f"pull of https://bot:{'s3cret' * 3}@registry.example/a failed{' again' * 5000}"
+    said = {"type": "Failed", "status": "True", "lastTransitionTime": END, "message": words}
+    failed["status"]["conditions"].append(said)
+    message = seen(watching((RESOURCE, failed))).failed["llm-1"].message
+    assert "s3cret" not in message
+    assert len(message) < 2000
+
+
+def test_objects_that_are_watched_for_placements_are_listed_again_once_they_are_workloads() -> None:
+    made = watching((RESOURCE, train_job()))
+    ours = WorkloadRef(namespace="demo", name="llm", kind="TrainJob", group="trainer.kubeflow.org")
+    assert RESOURCE in made.follow(frozenset({ours}), BUILT_IN_MARKS, unlabelled={TRAIN_JOBS})
+    assert RESOURCE not in made.follow(frozenset({ours}), BUILT_IN_MARKS, unlabelled={TRAIN_JOBS})
+
+
 def test_nothing_but_a_fleet_with_such_a_kind_has_it_watched() -> None:
     made = ClusterState()
     assert made.customs == frozenset()

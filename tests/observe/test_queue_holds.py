@@ -12,9 +12,10 @@ from typing import Any
 import pytest
 
 from reconciler.core.observe.kubernetes.cluster_state import ClusterState
+from reconciler.core.observe.kubernetes.placement_pods import PlacementProgress
 from reconciler.core.observe.kubernetes.resources import Resource, needed_resources
 from reconciler.core.workloads.watch import ChangeEffect
-from reconciler.model.capacity import ClusterObservation, WorkloadObservation
+from reconciler.model.capacity import ClusterObservation, PendingPods, WorkloadObservation
 from reconciler.model.ids import ClusterName, PlacementName
 from reconciler.model.units import ONE
 from reconciler.model.workload import Json, WorkloadRef
@@ -130,6 +131,23 @@ def test_pods_that_kueue_keeps_from_being_made_have_no_node_since_they_lost_thei
     assert (pending.replicas, pending.helping, pending.since) == (4, False, datetime.fromisoformat(SINCE))
     assert pending.shape is not None
     assert pending.shape.requests.amounts[GPU] == ONE
+
+
+def test_what_kueue_held_back_is_not_told_once_its_workloads_are_not_seen_any_more() -> None:
+    made = ClusterState()
+    made.apply(Resource.QUEUED, ours(NO_LONGER, EVICTED))
+    unseen = made.observation(NAME, AT, frozenset({Resource.QUEUED}))
+    assert (unseen.unadmitted, unseen.waiting_reasons, unseen.pending_pods) == ({}, {}, {})
+    assert made.observation(NAME, AT).unadmitted != {}
+
+
+def test_a_launcher_that_waits_for_long_makes_no_unmade_pod_wait_as_long() -> None:
+    before = PendingPods(replicas=1, shape=None, since=datetime.fromisoformat(SINCE) - timedelta(hours=1), helping=True)
+    progress = PlacementProgress(pending_pods={OURS: before})
+    made = ClusterState()
+    made.apply(Resource.QUEUED, ours(NO_LONGER, EVICTED))
+    pending = made._queue.progress(progress).pending_pods[OURS]
+    assert (pending.replicas, pending.since) == (4, datetime.fromisoformat(SINCE))
 
 
 def test_pods_with_quota_wait_for_checks_and_not_for_room() -> None:

@@ -125,7 +125,9 @@ def _keep_limits(inputs: PassInput, working_plan: WorkingPlan, workload: Workloa
 def _runs_twice(inputs: PassInput, workload: WorkloadId) -> bool:
     """Tell whether a workload that runs once and is placed elsewhere runs, or begins, by its primary as well."""
     demand = inputs.demands.get(workload)
-    if not isinstance(demand, Demand) or not (demand.pods_at_home or demand.started):
+    if not isinstance(demand, Demand):
+        return False
+    if not demand.pods_at_home and (demand.stale or not demand.started):  # what is not heard any more ends nothing
         return False
     return inputs.desired.templates[workload].runs_once
 

@@ -127,8 +127,9 @@ class ClusterState:
         self._queue.follow()
         self._followed.meet(by_owner(self._asks.values()))
         self._kinds, self._unlabelled = kinds, frozenset(unlabelled)
+        known = set(self._specs)
         self._follow_specs()
-        anew |= self._follow_placed()
+        anew |= self._follow_placed() | (self._specs.keys() - known)
         for resource in self._parts.keys() - CLUSTER_WIDE - {Resource.QUEUED}:
             part = self._parts[resource]
             for key in filter(self._elsewhere, set(part.keys())):
@@ -209,7 +210,9 @@ class ClusterState:
             starts=self._queue.starts(),
             dispatched=self._queue.dispatched(),
         )
-        progress = self._queue.progress(self._pods.ours.progress())
+        progress = self._pods.ours.progress()
+        if Resource.QUEUED not in unknown:  # what was last heard may long be over, and would end placements
+            progress = self._queue.progress(progress)
         workloads = tuple(observe_workloads(self._followed.refs, members))
         return ClusterObservation(
             cluster=cluster,

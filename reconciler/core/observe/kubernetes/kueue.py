@@ -278,10 +278,10 @@ def _commonest(held: Iterable[HoldRecord]) -> str:
 def _with_unmade(before: PendingPods | None, held: list[HoldRecord]) -> PendingPods:
     """Add the pods that objects make once they are admitted to those of their placement that have no node."""
     moments = [record.since for record in held if record.since is not None]
-    if before is not None and before.since is not None:
-        moments.append(before.since)
     largest = max(held, key=lambda record: record.pods)
     kept = before if before is not None and not before.helping else None
+    if kept is not None and kept.since is not None:
+        moments.append(kept.since)
     return PendingPods(
         replicas=sum(record.pods for record in held) + (kept.replicas if kept is not None else 0),
         shape=kept.shape if kept is not None and kept.shape is not None else largest.shape,

@@ -19,6 +19,7 @@ from reconciler.model.ids import PlacementName
 from reconciler.model.kubernetes.workload_kind import WorkloadKind
 from reconciler.model.placement import PLACEMENT_LABEL
 from reconciler.model.workload import Json
+from reconciler.text.wording import engine_message
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +51,7 @@ def read_placed(raw: Json, kind: WorkloadKind) -> PlacedRecord | None:
 
 
 def _failed(name: str, condition: Json) -> FailedObject:
-    said = " ".join(str(condition.get("message") or condition.get("reason") or "").split())
+    said = engine_message(condition.get("message") or condition.get("reason"))
     message = f"{name} has failed: {said}" if said else f"{name} has failed"
     return FailedObject(message=message, since=read_time(condition["lastTransitionTime"]))
 
