@@ -11,8 +11,8 @@ none. Unlike an exclusive domain (`exclusive_topology`), it may hold pods of oth
 - NVIDIA's ComputeDomain, for all pods that claim its channel: they reach each other by NVLink within one clique
   (https://github.com/NVIDIA/k8s-dra-driver-gpu).
 
-Domains are filled as both schedulers do, the one with the least room that holds all pods first. For equal groups the
-number that fits is exact; for unequal ones it is a lower bound.
+Domains are filled as both schedulers do, the one with the least room that holds all pods first. For equal groups of
+pods of one shape the number that fits is exact; for others it is a lower bound.
 """
 
 from __future__ import annotations
