@@ -8,6 +8,7 @@ import pytest
 
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.explain.workload import explain
+from reconciler.model.approval import ApprovalRule
 from reconciler.model.capacity import ClusterObservation
 from reconciler.model.ids import ClusterName, TemplateName, WorkloadId
 from reconciler.model.plan import Place, Plan, Reason
@@ -22,6 +23,7 @@ from tests.builders.inputs import VLLM, desired, free, inputs, ledger, ordering,
 from tests.builders.workload_kinds import SAMPLES, lws, template, workload
 from tests.capacity.test_exclusive_topology import EXCLUSIVE, racks
 from tests.capacity.test_shared_topology import KAI, POD_SET
+from tests.decide.test_approval import awaited, proposed
 
 WHOLE, DIVIDED = (8, 8, 8, 8), ((8, 8), (8, 8))
 PREFERRED = GroupTopology(key="rack", mode=TopologyMode.PREFERRED)
@@ -294,6 +296,14 @@ def test_explain_names_the_domain_and_why_a_cluster_is_refused() -> None:
     refusal = by_cluster[ClusterName("worker-2")].refusal
     assert refusal is not None
     assert "the largest of 2 domains, r0, holds 2 of 4" in refusal.message
+
+
+def test_an_approved_job_goes_only_where_one_domain_still_holds_it() -> None:
+    wanted = once(job(), replace(required(), approval=ApprovalRule()))
+    there = awaited(proposed(plan(waiting(), racks(WHOLE), wanted=wanted)), approved=True)
+    assert places(plan(waiting(), racks(WHOLE), wanted=wanted, there=there)) == [("worker-2", 4)]
+    divided = plan(waiting(), racks(*DIVIDED), wanted=wanted, there=there)
+    assert places(divided) == []
 
 
 def test_explain_says_of_a_job_that_goes_whole_what_its_domains_hold() -> None:

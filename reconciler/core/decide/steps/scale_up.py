@@ -339,6 +339,8 @@ class ScaleUp:
                     rooms[shown.cluster] = left
                 room = min(answer.room, left.count(answer.shape, MOST))
                 left.take(answer.shape, shown.replicas)
+            if isinstance(answer, Candidate) and room >= shown.replicas and template.runs_once:
+                answer = self.finder.assess_domains(template, policy, answer, shown.replicas)
             if isinstance(answer, Candidate) and room < shown.replicas:
                 message = f"has room for {room} of {count(shown.replicas, 'replica')}"
                 answer = Refusal(cluster=shown.cluster, subset=shown.subset, reason=Reason.NO_CAPACITY, message=message)
