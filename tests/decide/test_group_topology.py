@@ -22,7 +22,7 @@ from tests.builders.group_bursts import SET, burst, fleet, grouped, lacks
 from tests.builders.inputs import VLLM, desired, free, inputs, ledger, ordering, plan, shape, short
 from tests.builders.workload_kinds import SAMPLES, lws, template, workload
 from tests.capacity.test_exclusive_topology import EXCLUSIVE, racks
-from tests.capacity.test_shared_topology import KAI, POD_SET
+from tests.capacity.test_shared_topology import KAI, POD_SET, SLICE, SLICE_SIZE
 from tests.decide.test_approval import awaited, proposed
 
 WHOLE, DIVIDED = (8, 8, 8, 8), ((8, 8), (8, 8))
@@ -199,8 +199,12 @@ def test_pods_that_are_scheduled_one_by_one_are_groups_of_one() -> None:
 
 @pytest.mark.parametrize(
     ("made", "policy"),
-    [(job(), required()), (job(**{POD_SET: "rack"}), ordering("worker-2", "worker-3"))],
-    ids=["by the policy", "by Kueue's annotation"],
+    [
+        (job(), required()),
+        (job(**{POD_SET: "rack"}), ordering("worker-2", "worker-3")),
+        (job(**{SLICE: "rack", SLICE_SIZE: "4"}), ordering("worker-2", "worker-3")),
+    ],
+    ids=["by the policy", "by Kueue's annotation", "as a slice"],
 )
 def test_a_job_that_goes_whole_shares_a_domain(made: Json, policy: BurstPolicy) -> None:
     decided = plan(waiting(), racks(*DIVIDED), racks(WHOLE, name="worker-3"), wanted=once(made, policy))

@@ -120,8 +120,8 @@ class ClusterOrder:
         kind."""
         self.likenesses: dict[WorkloadId, tuple[ReplicaShape, ReplicaShape, int]] = {}
         """The last shape of each burst, with the RuntimeClass that it brings along, and the number of its likeness."""
-        self.has_topology: dict[WorkloadId, bool] = {}
-        """Whether the manifests of a burst that goes whole ask for a topology domain that its pods share."""
+        self.has_topology: dict[tuple[WorkloadId, int], bool] = {}
+        """Whether the manifests of a burst that goes whole ask for a topology domain that so many replicas share."""
         self.refusals: dict[ClusterName, tuple[tuple[object, ...], dict[Hashable, Refusal]]] = {}
         """The refusals of clusters without room, by kind of burst, with what their room was counted from."""
 

@@ -287,10 +287,12 @@ class CandidateFinder:
         The candidate has room for them.
         """
         workload, known = template.workload, self._inputs.reach.has_topology
-        if workload not in known:
-            known[workload] = bool(whole_domains(template.spec, candidate.shape, 2, self._desired.kinds))
+        if (workload, replicas) not in known:
+            known[workload, replicas] = bool(
+                whole_domains(template.spec, candidate.shape, replicas, self._desired.kinds)
+            )
         domain = policy.required_domain
-        if not known[workload] and not domain:
+        if not known[workload, replicas] and not domain:
             return candidate
         wanted = whole_domains(template.spec, candidate.shape, replicas, self._desired.kinds, domain)
         room = self.capacity.room(candidate.cluster, workload.workspace)
