@@ -15,13 +15,14 @@ from reconciler.model.ids import ClusterName, TemplateName, WorkloadId, Workspac
 from reconciler.model.kubernetes.scheduling import Taint
 from reconciler.model.ledger import Ledger
 from reconciler.model.plan import Place, Plan, Reason, Resize, Revert
-from reconciler.model.policy import BurstPolicy, Desired
+from reconciler.model.policy import BurstPolicy, Desired, GroupTopology
 from reconciler.model.workload import Json, WorkloadRef
 from tests.builders.group_bursts import SET, burst, fleet, group, lacks, roomy
 from tests.builders.inputs import (
     GPU,
     NOW,
     VLLM,
+    desired,
     free,
     gpus,
     inputs,
@@ -343,6 +344,28 @@ def test_a_burst_that_goes_whole_evicts_only_for_all_of_it() -> None:
     assert made(0, 0, 0, 0, 8, 8, 8) == []
     assert made(0, 0, 0, 0, 8, 8, 8, 8)[0] == "Revert"
     assert "Place" in made(0, 0, 0, 0, 8, 8, 8, 8)
+
+
+def test_a_job_evicts_for_all_of_it_and_never_for_a_topology_domain() -> None:
+    low = request("worker-2", name="low", spec=manifests(deployment(4, 8)), terms=GprTerms(priority=1, evictable=True))
+    weak = replace(asked_for(replicas=4, shape=shape(8)), workload=low.workload)
+    held = holds(record(low, began_at=NOW - seconds(60)), placed=[weak])
+    limits = {VLLM.workspace: WorkspaceLimits(workspace=VLLM.workspace, evicts=True)}
+
+    def made(replicas: int, *nodes: int, domain: bool = False) -> list[str]:
+        policy = ordering("worker-2", priority=200, topology=GroupTopology(key="rack") if domain else None)
+        wanted = desired(policy, limits=limits)
+        templates = {VLLM: replace(wanted.templates[VLLM], runs_once=True)}
+        wanted = replace(wanted, templates=templates, requests={low.workload: low})
+        there = tuple(Node(name=f"n{i}", free=gpus(n), allocatable=gpus(8)) for i, n in enumerate(nodes))
+        pool = Pool(name="gpu", nodes=there, labels={"rack": "r0"})
+        seen = replace(free("worker-2", bound={weak.name: 4}), pools=(pool,))
+        primary = short(replicas, running=0, held=True, replica=shape(8))
+        return [type(change).__name__ for change in plan(primary, seen, wanted=wanted, there=held).changes]
+
+    assert made(8, 0, 0, 0, 0, 8, 8, 8) == []
+    assert made(8, 0, 0, 0, 0, 8, 8, 8, 8)[0] == "Revert"
+    assert made(8, 0, 0, 0, 0, 8, 8, 8, 8, domain=True) == []
 
 
 def test_a_head_with_gpus_counts_for_none_of_its_workers() -> None:

@@ -11,7 +11,7 @@ from reconciler.core.explain.workload import explain
 from reconciler.model.approval import ApprovalRule
 from reconciler.model.capacity import ClusterObservation
 from reconciler.model.ids import ClusterName, TemplateName, WorkloadId
-from reconciler.model.plan import Place, Plan, Reason
+from reconciler.model.plan import Move, Place, Plan, Reason
 from reconciler.model.policy import BurstPolicy, Desired, GroupTopology, TopologyMode
 from reconciler.model.score import ScorerName, ScorerWeight
 from reconciler.model.units import ONE, Quantity, Resources, total
@@ -19,9 +19,22 @@ from reconciler.model.workload import Json, WorkloadRef
 from tests.builders.fleet_files import FLEET, load
 from tests.builders.gangs import torch
 from tests.builders.group_bursts import SET, burst, fleet, grouped, lacks
-from tests.builders.inputs import VLLM, desired, free, inputs, ledger, ordering, plan, shape, short
+from tests.builders.inputs import (
+    NOW,
+    VLLM,
+    desired,
+    free,
+    inputs,
+    ledger,
+    ordering,
+    placement,
+    plan,
+    seconds,
+    shape,
+    short,
+)
 from tests.builders.workload_kinds import SAMPLES, lws, template, workload
-from tests.capacity.test_exclusive_topology import EXCLUSIVE, racks
+from tests.capacity.test_exclusive_topology import EXCLUSIVE, named, racks
 from tests.capacity.test_shared_topology import KAI, POD_SET, SLICE, SLICE_SIZE
 from tests.decide.test_approval import awaited, proposed
 
@@ -216,6 +229,69 @@ def test_a_job_that_goes_whole_shares_a_domain(made: Json, policy: BurstPolicy) 
     decided = plan(waiting(), racks(*DIVIDED), wanted=once(made, policy))
     assert places(decided) == []
     assert refusals(decided)[0] == "wants its 4 pods in one domain of rack: the largest of 2 domains, r0, holds 2 of 4"
+
+
+SECOND = WorkloadId(VLLM.workspace, TemplateName("second"))
+
+
+def two_jobs(policy: BurstPolicy) -> Desired:
+    """Make a fleet with two Jobs of one workspace, each of which goes whole."""
+    first, second = grouped(job()), grouped(named(job(), "second"))
+    ref = WorkloadRef(namespace="demo", name="second")
+    templates = {
+        VLLM: replace(first, runs_once=True),
+        SECOND: replace(second, name=SECOND.name, ref=ref, runs_once=True),
+    }
+    return replace(desired(policy, workloads=templates), templates=templates)
+
+
+def both_waiting() -> ClusterObservation:
+    one, two = waiting(), short(4, running=0, held=True, replica=shape(8), workload=SECOND)
+    return replace(one, workloads=(*one.workloads, *two.workloads))
+
+
+@pytest.mark.parametrize(("racked", "number"), [([(8, 8), (8,) * 6], 1), ([(8, 8), (8,) * 8], 2)])
+def test_two_jobs_of_one_pass_do_not_share_the_room_of_a_domain(racked: list[tuple[int, ...]], number: int) -> None:
+    decided = plan(both_waiting(), racks(*racked), wanted=two_jobs(required("rack", "worker-2")))
+    assert len(places(decided)) == number
+
+
+@pytest.mark.parametrize(("racked", "number"), [([(8, 8), (8,) * 6], 0), ([(8, 8), (8,) * 8], 1)])
+def test_a_job_on_its_way_keeps_the_room_of_one_domain(racked: list[tuple[int, ...]], number: int) -> None:
+    coming = placement(replicas=4, shape=shape(8), created=NOW - seconds(5))
+    decided = plan(both_waiting(), racks(*racked), wanted=two_jobs(required("rack", "worker-2")), there=ledger(coming))
+    assert len(places(decided)) == number
+
+
+def test_a_copy_of_a_job_shares_a_domain() -> None:
+    wanted = once(job(), required("rack", "worker-2"))
+    wanted = replace(wanted, templates={VLLM: replace(wanted.templates[VLLM], copy=4)})
+    assert places(plan(waiting(), racks(*DIVIDED), wanted=wanted)) == []
+    assert places(plan(waiting(), racks(WHOLE), wanted=wanted)) == [("worker-2", 4)]
+
+
+def test_a_job_that_a_policy_takes_from_its_cluster_moves_to_one_domain() -> None:
+    stands = placement(replicas=4, shape=shape(8), created=NOW - seconds(5))
+    wanted = once(job(), required("rack", "worker-3"))
+
+    def moved(seen: ClusterObservation) -> bool:
+        decided = plan(waiting(), racks(WHOLE), seen, wanted=wanted, there=ledger(stands))
+        return any(isinstance(change, Move) for change in decided.changes)
+
+    assert moved(racks(WHOLE, name="worker-3"))
+    assert not moved(racks(*DIVIDED, name="worker-3"))
+
+
+@pytest.mark.parametrize(
+    "annotations",
+    [{SLICE: "rack", SLICE_SIZE: "3"}, {"kai.scheduler/segment-topology-required-placement": "rack"}],
+    ids=["slices that do not divide it", "segments"],
+)
+def test_a_job_whose_topology_cannot_be_counted_goes_nowhere(annotations: dict[str, str]) -> None:
+    decided = plan(waiting(), racks(WHOLE), wanted=once(job(**annotations), ordering("worker-2")))
+    assert places(decided) == []
+    (told,) = refusals(decided)
+    assert told.endswith(f"in topology domains ({next(iter(annotations))}), which cannot be counted here")
 
 
 def test_a_job_that_asks_for_no_domain_goes_anywhere() -> None:

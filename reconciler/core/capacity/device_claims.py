@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from reconciler.core.capacity.shared_topology import (
     NVLINK_DOMAIN,
+    UNCOUNTABLE,
     ShapedPods,
     SharedDomain,
     object_annotations,
@@ -41,7 +42,6 @@ _ONE_CHANNEL = TemplateRecord(
 
 https://github.com/NVIDIA/k8s-dra-driver-gpu, templates/compute-domain-workload-claim-template.tmpl.yaml.
 """
-_UNCOUNTABLE = "which cannot be counted here"
 
 
 def with_manifest_claims(
@@ -82,9 +82,9 @@ def _obstacles(pods: TemplatePods, manifest: Mapping[str, Json]) -> Iterator[str
     several = pods.replicas != 1 and not (kind is not None and kind.one_by_one)
     for key in _FRACTIONS:
         if key in annotations:
-            yield f"asks for a part of a GPU ({key}), {_UNCOUNTABLE}"
+            yield f"asks for a part of a GPU ({key}), {UNCOUNTABLE}"
     topology = topology_obstacle(pods, manifest) if several else ""
     if topology:
-        yield f"{topology}, {_UNCOUNTABLE}"
+        yield f"{topology}, {UNCOUNTABLE}"
     if several and at(manifest, path("spec.networkTopology.mode")) == "hard":
-        yield f"wants its pods in one network domain (networkTopology), {_UNCOUNTABLE}"
+        yield f"wants its pods in one network domain (networkTopology), {UNCOUNTABLE}"

@@ -17,7 +17,14 @@ from functools import partial
 
 from reconciler.bulkhead import Seam, attempt
 from reconciler.core.capacity.pod_requirements import Gang, PodRequirements, PodSet, pods_of_spec, requirements_of
-from reconciler.core.capacity.shared_topology import SharedDomain, additional_domains, shared_domains
+from reconciler.core.capacity.shared_topology import (
+    COUNTED,
+    UNCOUNTABLE,
+    DomainShortage,
+    SharedDomain,
+    additional_domains,
+    shared_domains,
+)
 from reconciler.core.expressions import dialect, sandbox
 from reconciler.core.expressions.dialect import has_expression
 from reconciler.core.expressions.render import FAILURES
@@ -211,13 +218,16 @@ def _in_one_domain(counted: GangCount, key: str) -> PodRequirements:
 
 def whole_domains(
     spec: DeploySpec, shape: ReplicaShape, replicas: int, kinds: Kinds, domain: str = ""
-) -> tuple[SharedDomain, ...]:
+) -> tuple[SharedDomain, ...] | DomainShortage:
     """Return the topology domains of replicas that are no gang and yet go together, as the pods of a Job.
 
-    The manifests ask for them, or a policy for one `domain`, a node label, around those.
+    The manifests ask for them, or a policy for one `domain`, a node label, around those. A shortage says which of them
+    cannot be counted.
     """
-    asked = pods_of_spec(with_replicas(spec, replicas), kinds).shared
-    own = tuple(unit.with_shapes(lambda _: shape) for unit in asked)
+    pods = pods_of_spec(with_replicas(spec, replicas), kinds)
+    if pods.uncounted_topology:
+        return DomainShortage(message=f"{pods.uncounted_topology}, {UNCOUNTABLE}", remedy=COUNTED)
+    own = tuple(unit.with_shapes(lambda _: shape) for unit in pods.shared)
     return tuple(shared_domains(domain, [(shape, replicas)], 1, inner=own)) if domain else own
 
 

@@ -18,7 +18,7 @@ from reconciler.core.capacity.exclusive_topology import TopologyDomains, read_ex
 from reconciler.core.capacity.gpu_models import gpus_of_pod
 from reconciler.core.capacity.gpu_requests import gpu_pod_shape
 from reconciler.core.capacity.pod_anti_affinity import merged_identities
-from reconciler.core.capacity.shared_topology import ShapedPods, SharedDomain, read_shared_domains
+from reconciler.core.capacity.shared_topology import ShapedPods, SharedDomain, read_shared_domains, uncounted_topology
 from reconciler.core.pods.label_selectors import reject_mixed_rules
 from reconciler.core.pods.pod_affinity import pod_on_node
 from reconciler.core.pods.pod_shape import replica_shape
@@ -136,6 +136,8 @@ class ManifestPods:
     """As in `PodRequirements`."""
     shared: tuple[SharedDomain, ...] = ()
     """As in `PodRequirements`."""
+    uncounted_topology: str = ""
+    """The required topology that cannot be counted; empty where all of it can."""
 
 
 def request_likeness(request: Request, pods: ManifestPods) -> Hashable:
@@ -214,6 +216,7 @@ def pods_of_spec(spec: DeploySpec, kinds: Kinds = NO_KINDS) -> ManifestPods:
     marked = Counter[str]()
     shared: list[SharedDomain] = []
     claiming: list[ShapedPods] = []
+    uncounted = ""
     for name in named:
         try:
             others = tuple(manifests[other] for other in named if other in manifests)
@@ -226,6 +229,7 @@ def pods_of_spec(spec: DeploySpec, kinds: Kinds = NO_KINDS) -> ManifestPods:
         parts += pod_sets
         pods += made_of
         shared += read_shared_domains(manifests[name], kinds, shaped)
+        uncounted = uncounted or uncounted_topology(manifests[name], kinds, shaped)
         claiming += shaped
         gangs += () if gang is None else (gang,)
         if apart is not None:
@@ -243,6 +247,7 @@ def pods_of_spec(spec: DeploySpec, kinds: Kinds = NO_KINDS) -> ManifestPods:
         loose=tuple(loose) if domains else (),
         marked=dict(marked),
         shared=tuple(unit.with_shapes(partial(reject_mixed_rules, pods=pods)) for unit in shared),
+        uncounted_topology=uncounted,
     )
 
 

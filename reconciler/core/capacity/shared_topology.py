@@ -56,6 +56,9 @@ _MAX_GROUPS = 10_000
 """Groups that are listed; clusters have fewer nodes (Kubernetes supports 5,000), so that more fit nowhere."""
 
 REMEDY = "free or add nodes in one domain there"
+UNCOUNTABLE = "which cannot be counted here"
+COUNTED = f"ask for one level of domains ({_POD_SET}), or for slices that divide its pods ({_SLICE_SIZE})"
+"""The topology that can be counted, as a remedy for others."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,6 +133,15 @@ def topology_obstacle(pods: TemplatePods, manifest: Mapping[str, Json]) -> str:
     if not size or (pods.replicas or 0) % size or _POD_SET_GROUP in annotations:
         return f"wants slices of its pods in topology domains ({_SLICE})"
     return ""
+
+
+def uncounted_topology(manifest: Mapping[str, Json], kinds: Kinds, pods: Sequence[ShapedPods]) -> str:
+    """Say which required topology of an object's pods cannot be counted; empty where all of it can."""
+    kind = kind_of(manifest, kinds)
+    if kind is None or kind.one_by_one:
+        return ""
+    obstacles = (topology_obstacle(made, manifest) for made, _ in pods if made.replicas != 1)
+    return next(filter(None, obstacles), "")
 
 
 def assign_shared_domains(

@@ -404,9 +404,9 @@ def explain(workload: WorkloadId, inputs: PassInput, plan: Plan) -> Explanation:
                 if template.copy is not None:
                     return assess_copy(finder, template, policy, shape, candidate)
                 answer = finder.assess(template, policy, shape, candidate, MOST)
-                if not template.runs_once or isinstance(answer, Refusal):
+                if isinstance(answer, Refusal):
                     return answer
-                return finder.assess_domains(template, policy, answer, max(missing, 1))
+                return finder.assess_domains(workload, answer, max(missing, 1))
 
             answer = finder.grow_if_full(candidate, ask)
             if isinstance(answer, Candidate) and isinstance(ask(), Refusal):

@@ -100,7 +100,8 @@ def assess_copy(
     if answer.fits < copy:
         lacking = f"has room for {answer.fits} of the {count(copy, 'replica')} of a copy"
         return refused(Reason.NO_CAPACITY, lacking, "free or add nodes there")
-    return answer._replace(room=copy)
+    # 4. It runs once, and its topology domains do not hold all of it.
+    return finder.assess_domains(template.workload, answer._replace(room=copy), copy)
 
 
 def take_copies_back(

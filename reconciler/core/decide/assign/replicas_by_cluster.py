@@ -50,7 +50,7 @@ def assign_whole(
     refusals: list[Refusal] = []
     for candidate in finder.find(template, policy, shape, missing, refusals):
         if candidate.room >= missing:
-            answer = finder.assess_domains(template, policy, candidate, missing)
+            answer = finder.assess_domains(template.workload, candidate, missing)
             if isinstance(answer, Candidate):
                 chosen = answer.with_replicas(missing, answer.because)
                 return Assignment(chosen=(chosen,), refusals=tuple(refusals))

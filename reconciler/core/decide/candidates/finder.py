@@ -17,7 +17,6 @@ from typing import TypeVar
 from reconciler.bulkhead import Seam, attempt
 from reconciler.core.capacity.admission_defaults import with_included_runtime_class
 from reconciler.core.capacity.cluster import ClusterCapacity
-from reconciler.core.capacity.gangs import whole_domains
 from reconciler.core.capacity.scalable_nodes import addable_nodes
 from reconciler.core.capacity.shared_topology import DomainShortage, assign_shared_domains, describe_shared_domains
 from reconciler.core.cost.prices import price_of
@@ -29,6 +28,7 @@ from reconciler.core.decide.candidates.gpr_terms import has_gpr_templates
 from reconciler.core.decide.candidates.kind_answers import KindAnswers
 from reconciler.core.decide.candidates.object_conflicts import ObjectConflicts
 from reconciler.core.decide.candidates.scorers import Ranking
+from reconciler.core.decide.candidates.single_run_domains import single_run_domains
 from reconciler.core.decide.state.enrolment import EnrolledRequest
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.decide.state.working_plan import WorkingPlan
@@ -279,28 +279,26 @@ class CandidateFinder:
 
         return self.contained(candidate, look)
 
-    def assess_domains(
-        self, template: WorkloadTemplate, policy: BurstPolicy, candidate: Candidate, replicas: int
-    ) -> Candidate | Refusal:
-        """Return a candidate whose topology domains hold replicas that go together, or why they do not.
+    def assess_domains(self, workload: WorkloadId, candidate: Candidate, replicas: int) -> Candidate | Refusal:
+        """Return a candidate whose topology domains hold the replicas of a workload that runs once, or why not.
 
         The candidate has room for them.
         """
-        workload, known = template.workload, self._inputs.reach.has_topology
-        if (workload, replicas) not in known:
-            known[workload, replicas] = bool(
-                whole_domains(template.spec, candidate.shape, replicas, self._desired.kinds)
-            )
-        domain = policy.required_domain
-        if not known[workload, replicas] and not domain:
+        wanted = single_run_domains(self._inputs, workload, candidate.shape, replicas)
+        if not wanted:
             return candidate
-        wanted = whole_domains(template.spec, candidate.shape, replicas, self._desired.kinds, domain)
-        room = self.capacity.room(candidate.cluster, workload.workspace)
-        answer = assign_shared_domains(room, wanted, [(candidate.shape, replicas)])
-        if not isinstance(answer, DomainShortage):
-            return candidate._replace(because=describe_shared_domains(wanted))
+        if not isinstance(wanted, DomainShortage):
+            room = self.capacity.room(candidate.cluster, workload.workspace)
+            answer = assign_shared_domains(room, wanted, [(candidate.shape, replicas)])
+            if not isinstance(answer, DomainShortage):
+                return candidate._replace(because=describe_shared_domains(wanted))
+            wanted = answer
         return Refusal(
-            cluster=candidate.cluster, reason=Reason.NO_CAPACITY, message=answer.message, remedy=answer.remedy
+            cluster=candidate.cluster,
+            subset=candidate.subset,
+            reason=Reason.NO_CAPACITY,
+            message=wanted.message,
+            remedy=wanted.remedy,
         )
 
     def assess_alike(

@@ -30,7 +30,7 @@ from reconciler.core.capacity.scalable_nodes import (
     longest_delay,
     with_added_nodes,
 )
-from reconciler.core.capacity.shared_topology import pods_in_domains
+from reconciler.core.capacity.shared_topology import SharedDomain, pods_in_domains
 from reconciler.core.decide.candidates.gang import placement_needs
 from reconciler.core.decide.candidates.gang_start import may_start, waiting
 from reconciler.core.decide.candidates.reservations import (
@@ -40,6 +40,7 @@ from reconciler.core.decide.candidates.reservations import (
     pending_domains,
     subtract_reservations,
 )
+from reconciler.core.decide.candidates.single_run_domains import countable_domains
 from reconciler.core.decide.state.in_flight import InFlight, flight
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.decide.state.working_plan import WorkingPlan
@@ -48,7 +49,7 @@ from reconciler.core.workloads import replica_count
 from reconciler.errors import Bug
 from reconciler.model.capacity import ClusterObservation, ReplicaShape
 from reconciler.model.cluster import ScalableNodes
-from reconciler.model.ids import ClusterName, WorkspaceName
+from reconciler.model.ids import ClusterName, WorkloadId, WorkspaceName
 from reconciler.model.placement import Placement
 from reconciler.model.request import RequestRecord
 
@@ -234,6 +235,12 @@ class FleetCapacity:
             other.take(shape, replicas)
         self._note(cluster)
 
+    def take_replicas(self, cluster: ClusterName, workload: WorkloadId, shape: ReplicaShape, replicas: int) -> None:
+        """Take the capacity of replicas of a workload; where they share a topology domain, all of it in one."""
+        domains = countable_domains(self._inputs, workload, shape, replicas)
+        for pods in pods_in_domains(self._all(cluster), domains, [(shape, replicas)]):
+            self.take(cluster, *pods)
+
     def evict(self, cluster: ClusterName, leaving: Iterable[Placement], newcomer: ReplicaShape) -> None:
         """Release the capacity of placements that are evicted for a newcomer."""
         self._evicted[cluster] = (*self._evicted.get(cluster, ()), *((placement, newcomer) for placement in leaving))
@@ -287,18 +294,24 @@ class FleetCapacity:
         """Return the pods that a placement with missing replicas still needs.
 
         A gang needs all of its pods while none has a node. A gang that has started with its minimum needs the pods
-        without a node. A gang that shares topology domains takes its room at once, and needs nothing more.
+        without a node. Pods that share topology domains take their room at once, and need nothing more.
         """
         needed, seen = self.needs(placement), self._observed.clusters[placement.cluster]
         if needed is not None and may_start(needed):
             return waiting(needed, *replica_count.bound_pods(placement, seen))
-        if needed is not None and needed.shared and replicas >= placement.replicas:
-            for pods in pods_in_domains(room, needed.shared, [part.room for part in needed.parts]):
+        if replicas < placement.replicas:
+            return ((placement.shape, replicas),)
+        parts = [(placement.shape, replicas)] if needed is None else [part.room for part in needed.parts]
+        shared = self._shared_domains(placement) if needed is None else needed.shared
+        if shared:
+            for pods in pods_in_domains(room, shared, parts):
                 room.take(*pods)
             return ()
-        if needed is not None and needed.others and replicas >= placement.replicas:
-            return tuple(part.room for part in needed.parts)
-        return ((placement.shape, replicas),)
+        return tuple(parts) if needed is not None and needed.others else ((placement.shape, replicas),)
+
+    def _shared_domains(self, placement: Placement) -> tuple[SharedDomain, ...]:
+        """Return the topology domains of a placement whose pods are no gang."""
+        return countable_domains(self._inputs, placement.workload, placement.shape, placement.replicas)
 
     def _less(
         self, room: ClusterCapacity, held: Iterable[RequestRecord], without: Iterable[Placement], cluster: ClusterName

@@ -275,7 +275,7 @@ def make_move(
         shape=joined.shape if joined else candidate.shape.recorded,
     )
     choice = finder.choice(candidate, placement.workload.workspace)
-    finder.capacity.take(cluster.name, candidate.shape, placement.replicas)
+    finder.capacity.take_replicas(cluster.name, placement.workload, candidate.shape, placement.replicas)
     return Move(
         before=placement,
         after=after,

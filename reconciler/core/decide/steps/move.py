@@ -70,6 +70,8 @@ def find_move(
                 continue
             if template.copy is not None:
                 answer = assess_copy(finder, template, policy, shape, candidate, more_gprs=-1)
+            else:
+                answer = finder.assess_domains(template.workload, answer, placement.replicas)
         if not isinstance(answer, Refusal):
             answer = _unsplit(finder, policy, placement, answer, made_for)
         if not isinstance(answer, Refusal):

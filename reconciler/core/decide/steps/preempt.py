@@ -21,6 +21,7 @@ from reconciler.core.decide.candidates.gang import gang_of
 from reconciler.core.decide.candidates.gang_start import may_start, minimum
 from reconciler.core.decide.candidates.gpr_limits import within_limits
 from reconciler.core.decide.candidates.gpr_terms import terms
+from reconciler.core.decide.candidates.single_run_domains import single_run_domains
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.decide.state.working_plan import WorkingPlan
 from reconciler.core.decide.steps.close_requests import close
@@ -324,9 +325,12 @@ class Preemption:
         left = (MOST if most is None else most) - here
         if policy.spread is not None:
             left = min(left, room_in(self.finder, policy.spread, workload, candidate))
-        copy = self.inputs.desired.templates[workload].copy
+        template = self.inputs.desired.templates[workload]
+        copy = suppressed.replicas if template.copy is None and template.runs_once else template.copy
         if copy is not None:
-            return (((shape, copy),) if not here and copy <= min(suppressed.replicas, left) else ()), True
+            domains = single_run_domains(self.inputs, workload, shape, copy)  # which evictions may not free
+            fits = not here and copy <= min(suppressed.replicas, left) and not domains
+            return (((shape, copy),) if fits else ()), True
         return ((shape, min(suppressed.replicas, left)),), False
 
     def _cost(self, eviction: Eviction) -> tuple[int, int, int, int]:

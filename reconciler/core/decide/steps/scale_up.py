@@ -288,7 +288,7 @@ class ScaleUp:
                     because = f"{taken.because}; {_SHARED}" if taken.because else _SHARED
                     taken = taken.with_replicas(taken.replicas, because)
                 choices[candidate.key] = self.finder.choice(taken, workspace, room)
-                capacity.take(cluster, candidate.shape, candidate.replicas)
+                capacity.take_replicas(cluster, self.demand.workload, candidate.shape, candidate.replicas)
         return choices
 
     def _await_approval(self, gate: Gate, shape: ReplicaShape) -> None:
@@ -339,8 +339,8 @@ class ScaleUp:
                     rooms[shown.cluster] = left
                 room = min(answer.room, left.count(answer.shape, MOST))
                 left.take(answer.shape, shown.replicas)
-            if isinstance(answer, Candidate) and room >= shown.replicas and template.runs_once:
-                answer = self.finder.assess_domains(template, policy, answer, shown.replicas)
+            if isinstance(answer, Candidate) and room >= shown.replicas:
+                answer = self.finder.assess_domains(workload, answer, shown.replicas)
             if isinstance(answer, Candidate) and room < shown.replicas:
                 message = f"has room for {room} of {count(shown.replicas, 'replica')}"
                 answer = Refusal(cluster=shown.cluster, subset=shown.subset, reason=Reason.NO_CAPACITY, message=message)
