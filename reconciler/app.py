@@ -28,18 +28,18 @@ from reconciler.adapters.clock import SystemClock
 from reconciler.adapters.engine_webhooks import EndpointReport, EngineWebhooks
 from reconciler.adapters.git import Credentials, GitRepository
 from reconciler.adapters.git.source_repositories import SourceRepositories
-from reconciler.adapters.helm import Helm
+from reconciler.adapters.helm.rendering import Helm
 from reconciler.adapters.kubeconfig_files import existing_kubeconfig, kubeconfig_files
 from reconciler.adapters.ledger_file import LedgerFile
 from reconciler.adapters.logs import EventLog
 from reconciler.adapters.notification.couriers import Couriers
 from reconciler.adapters.notification.sender import NotTaken, Secrets, Sender
-from reconciler.adapters.observation_files import FileObservations
-from reconciler.adapters.pushed_observations import PushedObservations
+from reconciler.adapters.observations.observation_files import FileObservations
+from reconciler.adapters.observations.pushed_observations import PushedObservations
+from reconciler.adapters.observations.views import ChartsView, JoinedView
 from reconciler.adapters.recording_files import RecordingFiles
 from reconciler.adapters.signals import AskedSignals, PrometheusGpuUse, PrometheusServer, SlurmServer, UnaskedSignals
 from reconciler.adapters.traces import Traces, open_traces
-from reconciler.adapters.views import ChartsView, JoinedView
 from reconciler.bulkhead import Seam, attempt
 from reconciler.core.decide.approval import uses_approval
 from reconciler.core.signals.prometheus import Query
@@ -52,7 +52,7 @@ from reconciler.daemon.branch import BranchReader
 from reconciler.daemon.bug_log import BUGS
 from reconciler.daemon.loop import OBSERVATION, Loop, handle_signals
 from reconciler.daemon.metrics.process_metrics import ProcessMetrics
-from reconciler.daemon.order_queue import OrderQueue
+from reconciler.daemon.orders.order_queue import OrderQueue
 from reconciler.daemon.pass_runner import PassRunner
 from reconciler.daemon.phases import Measure, PassPhase
 from reconciler.daemon.proposals.desk import ProposalDesk
@@ -93,7 +93,7 @@ if TYPE_CHECKING:
     from fastapi import FastAPI
 
     from reconciler.access.rights import Access
-    from reconciler.adapters.oidc_client import OidcPages
+    from reconciler.adapters.access.oidc_client import OidcPages
     from reconciler.api.backend import Backend
     from reconciler.api.security.callers import Callers, IssuerLogin
     from reconciler.core.onboarding.helm_release import HelmRelease
@@ -608,7 +608,7 @@ def _issuer_pages(settings: Settings) -> OidcPages | None:
     """Return the issuer's pages, where we are a client of it and people may log in to the page there."""
     if settings.issuer is None or not settings.issuer_client:
         return None
-    from reconciler.adapters.oidc_client import OidcClient, OidcPages  # noqa: PLC0415 - for the page alone
+    from reconciler.adapters.access.oidc_client import OidcClient, OidcPages  # noqa: PLC0415 - for the page alone
 
     client = OidcClient(id=settings.issuer_client, secret=settings.issuer_client_secret)
     return OidcPages(settings.issuer.url, client, authorities=settings.issuer_authorities)
@@ -622,7 +622,7 @@ def _callers(settings: Settings) -> Callers:
 
 
 def _access(settings: Settings) -> Callable[[], Access] | None:
-    from reconciler.adapters.access_file import AccessFileWatcher  # noqa: PLC0415 - for the HTTP API alone
+    from reconciler.adapters.access.access_file import AccessFileWatcher  # noqa: PLC0415 - for the HTTP API alone
     from reconciler.core.schema.access import read_access  # noqa: PLC0415 - for the HTTP API alone
 
     if settings.api_tokens_file is not None:
@@ -636,7 +636,7 @@ def _access(settings: Settings) -> Callable[[], Access] | None:
 def _login(settings: Settings) -> IssuerLogin | None:
     if settings.issuer is None:
         return None
-    from reconciler.adapters.oidc import OpenIdProvider  # noqa: PLC0415 - brings cryptography along, slow to import
+    from reconciler.adapters.access.oidc import OpenIdProvider  # noqa: PLC0415 - brings cryptography along, slow to import
     from reconciler.api.security.callers import IssuerLogin  # noqa: PLC0415 - FastAPI is slow to import
 
     provider = OpenIdProvider(settings.issuer.url, authorities=settings.issuer_authorities)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Sequence
 from fastapi import FastAPI
 
 from reconciler import __version__
-from reconciler.adapters.pushed_observations import PushedObservations
+from reconciler.adapters.observations.pushed_observations import PushedObservations
 from reconciler.adapters.traces import Traces
 from reconciler.api import egs_openapi, page, refusal
 from reconciler.api.backend import Backend

@@ -7,7 +7,7 @@ from http import HTTPStatus
 
 from reconciler.api.refusal import HttpError
 from reconciler.daemon.answers.desk import AnswerDesk
-from reconciler.daemon.order_queue import OrderQueue
+from reconciler.daemon.orders.order_queue import OrderQueue
 from reconciler.daemon.snapshot import LatestSnapshot, Snapshot
 from reconciler.errors import Transient
 from reconciler.ports import OutputFiles

@@ -17,7 +17,7 @@ from reconciler.api.refusal import BUG, ErrorDetail, HttpError
 from reconciler.api.request_id import current_request_id
 from reconciler.core.decide.state.order import Order, Ruling
 from reconciler.core.ledger.proposal_record import proposal_id
-from reconciler.daemon.order_queue import OrderQueue, OrderResult
+from reconciler.daemon.orders.order_queue import OrderQueue, OrderResult
 from reconciler.errors import OverspillError, Transient
 from reconciler.model.approval import BurstProposal
 from reconciler.model.request import Answer, Denial, Verb

@@ -11,8 +11,8 @@ import time
 from functools import partial
 
 from reconciler.daemon.loop import ORDER
-from reconciler.daemon.order_batches import OrderBatches, join_outcomes
-from reconciler.daemon.order_queue import Batch, OrderQueue
+from reconciler.daemon.orders.order_batches import OrderBatches, join_outcomes
+from reconciler.daemon.orders.order_queue import Batch, OrderQueue
 from reconciler.daemon.reconcile import Memory, Outcome, World, reconcile_once
 from reconciler.daemon.snapshot import LatestSnapshot
 from reconciler.daemon.steer import sweep_on_failure

@@ -39,10 +39,10 @@ from reconciler.core.observe.track_record import TrackRecord
 from reconciler.core.observe.unknown_clusters import with_unknown_clusters
 from reconciler.core.recording.pass_record import PassKind, PassRecord
 from reconciler.daemon.branch import BranchReader
-from reconciler.daemon.budgets import BudgetReader
 from reconciler.daemon.bug_log import BUGS
 from reconciler.daemon.clock_jump import LONGEST_READING, ClockReading, describe_jump, jump_between
 from reconciler.daemon.committed_past import with_committed_past
+from reconciler.daemon.cost.budgets import BudgetReader
 from reconciler.daemon.event_sinks import publish_events
 from reconciler.daemon.phases import Measure, PassPhase, unmeasured
 from reconciler.daemon.publish import Publication, earlier_receipts, gather, publish

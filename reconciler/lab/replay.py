@@ -17,7 +17,7 @@ from reconciler.core.observe.rollouts import Rollouts
 from reconciler.core.observe.track_record import TrackRecord
 from reconciler.core.recording.pass_record import PLAN, PassKind, PassRecord, RecordedPlan
 from reconciler.daemon.branch import BranchReader
-from reconciler.daemon.budgets import BudgetReader
+from reconciler.daemon.cost.budgets import BudgetReader
 from reconciler.daemon.reconcile import with_mass_deletion
 from reconciler.daemon.source import SourceReader
 from reconciler.errors import Problem, Severity

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from fastapi import Request, Response
 
 from reconciler.access.rights import PREFIX, Caller, NotAdmitted
-from reconciler.adapters.oidc_client import OidcPages
+from reconciler.adapters.access.oidc_client import OidcPages
 from reconciler.api.refusal import HttpError
 from reconciler.api.security.callers import NO_WAY_IN, WAY_OUT, Callers
 from reconciler.errors import Transient

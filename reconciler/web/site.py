@@ -20,7 +20,7 @@ from starlette.concurrency import run_in_threadpool
 
 from reconciler import __version__
 from reconciler.access.rights import EVERYWHERE, AccessRole
-from reconciler.adapters.oidc_client import OidcPages
+from reconciler.adapters.access.oidc_client import OidcPages
 from reconciler.api import orders
 from reconciler.api.asking import OneAtATime
 from reconciler.api.backend import Backend

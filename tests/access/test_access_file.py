@@ -9,7 +9,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from reconciler.access.rights import Access, AccessRole, IssuerRule, Token, digest
-from reconciler.adapters.access_file import AccessFileWatcher
+from reconciler.adapters.access.access_file import AccessFileWatcher
 from reconciler.core.schema.access import read_access, token_entry
 from reconciler.errors import InvalidInput
 from tests.builders.api_server import ADA, CI, LLM, NOON, VISION

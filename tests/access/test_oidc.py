@@ -19,7 +19,7 @@ from structlog.testing import capture_logs
 
 from reconciler.access.oidc import Issuer as Expected
 from reconciler.access.rights import Access, AccessRole, IssuerRule
-from reconciler.adapters.oidc import OpenIdProvider
+from reconciler.adapters.access.oidc import OpenIdProvider
 from reconciler.api.security.callers import IssuerLogin
 from reconciler.errors import InvalidInput, Transient
 from tests.builders.api_server import ACCESS, CI, LLM, Clock, SecuredApi, open_api

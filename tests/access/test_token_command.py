@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from reconciler.access.rights import TOKEN, caller_of_token, digest
-from reconciler.adapters.access_file import AccessFileWatcher
+from reconciler.adapters.access.access_file import AccessFileWatcher
 from reconciler.cli import main
 from reconciler.errors import InvalidInput
 from reconciler.text.redaction import credential

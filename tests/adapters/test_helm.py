@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.adapters.helm import Helm
+from reconciler.adapters.helm.rendering import Helm
 from reconciler.errors import InvalidInput, Transient
 from reconciler.model.policy import EngineName
 from reconciler.model.workload import HelmFlags

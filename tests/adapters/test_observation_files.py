@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.adapters.observation_files import FileObservations
+from reconciler.adapters.observations.observation_files import FileObservations
 from reconciler.errors import InvalidInput
 from reconciler.model.ids import ClusterName
 

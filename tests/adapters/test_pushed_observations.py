@@ -12,10 +12,10 @@ import pytest
 from starlette.testclient import TestClient
 from structlog.testing import capture_logs
 
-from reconciler.adapters import pushed_observations as pushing
-from reconciler.adapters.observation_files import FileObservations
-from reconciler.adapters.pushed_observations import PushedObservations
-from reconciler.adapters.views import JoinedView
+from reconciler.adapters.observations import pushed_observations as pushing
+from reconciler.adapters.observations.observation_files import FileObservations
+from reconciler.adapters.observations.pushed_observations import PushedObservations
+from reconciler.adapters.observations.views import JoinedView
 from reconciler.api.app import create_app
 from reconciler.api.server import HttpServer
 from reconciler.daemon.loop import Vitals

@@ -17,7 +17,7 @@ from starlette.testclient import TestClient
 from structlog.testing import capture_logs
 
 from reconciler.adapters.clock import SystemClock
-from reconciler.adapters.pushed_observations import PushedObservations
+from reconciler.adapters.observations.pushed_observations import PushedObservations
 from reconciler.api.app import create_app
 from reconciler.api.server import HttpServer
 from reconciler.daemon.loop import Vitals

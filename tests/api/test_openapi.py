@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from reconciler.adapters.clock import SystemClock
-from reconciler.adapters.pushed_observations import PushedObservations
+from reconciler.adapters.observations.pushed_observations import PushedObservations
 from reconciler.api.app import create_app
 from reconciler.api.backend import Backend
 from reconciler.api.routes import placements as placement_body
@@ -18,7 +18,7 @@ from reconciler.core.schema.egs.request import RequestDraft
 from reconciler.daemon.branch import BranchReader
 from reconciler.daemon.loop import Vitals
 from reconciler.daemon.metrics.process_metrics import ProcessMetrics
-from reconciler.daemon.order_queue import OrderQueue
+from reconciler.daemon.orders.order_queue import OrderQueue
 from reconciler.daemon.snapshot import LatestSnapshot
 from reconciler.model.plan import Reason
 from tests.builders.desk import answer_desk

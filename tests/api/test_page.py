@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from starlette.testclient import TestClient
 
 from reconciler.adapters.clock import SystemClock
-from reconciler.adapters.pushed_observations import PushedObservations
+from reconciler.adapters.observations.pushed_observations import PushedObservations
 from reconciler.api import page
 from reconciler.api.app import create_app
 from reconciler.api.reference import FieldRow, chapters

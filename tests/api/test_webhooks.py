@@ -15,7 +15,7 @@ import pytest
 from starlette.testclient import TestClient
 from structlog.testing import capture_logs
 
-from reconciler.adapters.pushed_observations import PushedObservations
+from reconciler.adapters.observations.pushed_observations import PushedObservations
 from reconciler.api.app import create_app
 from reconciler.daemon.loop import Vitals
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from time import perf_counter
 
 from reconciler.adapters.git import GitRepository
-from reconciler.adapters.helm import Helm
+from reconciler.adapters.helm.rendering import Helm
 from reconciler.app import GARBAGE
 from reconciler.core.observe.kubernetes.cluster_state import ClusterState
 from reconciler.daemon.branch import BranchReader

@@ -13,7 +13,7 @@ from time import perf_counter
 from reconciler.access.rate_limit import parse_rate
 from reconciler.access.rights import Access, AccessRole, Token, digest
 from reconciler.adapters.clock import SystemClock
-from reconciler.adapters.pushed_observations import PushedObservations
+from reconciler.adapters.observations.pushed_observations import PushedObservations
 from reconciler.api.app import create_app
 from reconciler.api.backend import Backend
 from reconciler.api.security.callers import Callers
@@ -21,7 +21,7 @@ from reconciler.api.server import HttpServer
 from reconciler.core.commits.write import RenderedPlan
 from reconciler.daemon.branch import BranchReader
 from reconciler.daemon.loop import Vitals
-from reconciler.daemon.order_queue import OrderQueue
+from reconciler.daemon.orders.order_queue import OrderQueue
 from reconciler.daemon.reconcile import Outcome
 from reconciler.daemon.snapshot import LatestSnapshot
 from reconciler.model.ids import CommitId, TemplateName, WorkloadId, WorkspaceName

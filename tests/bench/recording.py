@@ -20,7 +20,7 @@ from time import process_time
 from typing import Any, cast
 
 from reconciler.adapters.git import GitRepository
-from reconciler.adapters.helm import Helm
+from reconciler.adapters.helm.rendering import Helm
 from reconciler.adapters.recording_files import RecordingFiles
 from reconciler.app import GARBAGE
 from reconciler.daemon import reconcile

@@ -15,7 +15,7 @@ from typing import Any
 from fastapi import FastAPI, Request
 
 from reconciler.access.rights import Access, AccessRole, Token, digest
-from reconciler.adapters.pushed_observations import PushedObservations
+from reconciler.adapters.observations.pushed_observations import PushedObservations
 from reconciler.api.app import create_app
 from reconciler.api.body import answer, read_validated
 from reconciler.api.security.callers import Callers, caller_of, guarded_router, require_role

@@ -19,11 +19,11 @@ from typing import Any
 
 from reconciler.access.rate_limit import parse_rate
 from reconciler.access.rights import Access, AccessRole, Token, digest
+from reconciler.adapters.access.oidc_client import OidcPages
 from reconciler.adapters.clock import SystemClock
 from reconciler.adapters.git import GitRepository
-from reconciler.adapters.helm import Helm
-from reconciler.adapters.oidc_client import OidcPages
-from reconciler.adapters.pushed_observations import PushedObservations
+from reconciler.adapters.helm.rendering import Helm
+from reconciler.adapters.observations.pushed_observations import PushedObservations
 from reconciler.api.app import create_app
 from reconciler.api.backend import Backend
 from reconciler.api.security.callers import Callers, IssuerLogin
@@ -32,7 +32,7 @@ from reconciler.daemon.answers.desk import AnswerDesk
 from reconciler.daemon.branch import BranchReader
 from reconciler.daemon.loop import Loop
 from reconciler.daemon.metrics.process_metrics import ProcessMetrics
-from reconciler.daemon.order_queue import OrderQueue
+from reconciler.daemon.orders.order_queue import OrderQueue
 from reconciler.daemon.pass_runner import PassRunner
 from reconciler.daemon.reconcile import Memory, Outcome, World
 from reconciler.daemon.snapshot import LatestSnapshot

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from reconciler.adapters.clock import SystemClock
-from reconciler.adapters.helm import Helm
+from reconciler.adapters.helm.rendering import Helm
 from reconciler.daemon.answers.desk import AnswerDesk
 from reconciler.daemon.snapshot import LatestSnapshot
 from tests.fakes.memory_repository import OURS, MemoryRepository

@@ -25,9 +25,9 @@ from reconciler import bulkhead
 from reconciler.adapters.clock import SystemClock
 from reconciler.adapters.kube.unreadable_objects import UnreadableObjects
 from reconciler.adapters.kube.view import KubeObservations
-from reconciler.adapters.observation_files import FileObservations
-from reconciler.adapters.pushed_observations import PushedObservations
-from reconciler.adapters.views import JoinedView
+from reconciler.adapters.observations.observation_files import FileObservations
+from reconciler.adapters.observations.pushed_observations import PushedObservations
+from reconciler.adapters.observations.views import JoinedView
 from reconciler.api.app import create_app
 from reconciler.api.body import documents
 from reconciler.api.serialize import ItemSerializer
@@ -369,8 +369,8 @@ def test_no_exception_is_caught_whole_outside_of_the_bulkhead_and_the_ends_of_th
     assert catches == [
         "adapters/engine_webhooks.py", "adapters/kube/server.py", "adapters/kube/stream.py", "adapters/kube/tasks.py",
         "adapters/kube/view.py", "adapters/notification/courier.py", "api/orders.py", "bulkhead.py",
-        "cli/completion.py", "cli/root.py", "daemon/loop.py", "daemon/order_queue.py", "daemon/proposals/follower.py",
-        "daemon/steer.py",
+        "cli/completion.py", "cli/root.py", "daemon/loop.py", "daemon/orders/order_queue.py",
+        "daemon/proposals/follower.py", "daemon/steer.py",
     ]  # fmt: skip # a list of paths, filled line by line
 
 

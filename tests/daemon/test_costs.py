@@ -9,7 +9,7 @@ import pytest
 from reconciler.adapters.git import GitRepository
 from reconciler.core.cost.meter import CostMeter
 from reconciler.core.cost.report import CostGroup, CostReport, report
-from reconciler.daemon.costs import CostReader
+from reconciler.daemon.cost.costs import CostReader
 from reconciler.ports import Repository
 from tests.builders.passes import SOURCE_FILES, START, Passes, seconds
 from tests.builders.remote import Remote

@@ -12,7 +12,7 @@ from reconciler.adapters.git import GitRepository
 from reconciler.core.ledger.request_record import request_path
 from reconciler.daemon import pass_runner
 from reconciler.daemon.branch import BranchReader
-from reconciler.daemon.order_queue import OrderQueue, OrderResult
+from reconciler.daemon.orders.order_queue import OrderQueue, OrderResult
 from reconciler.daemon.pass_runner import MANY, PassRunner
 from reconciler.daemon.reconcile import Outcome
 from reconciler.daemon.snapshot import LatestSnapshot

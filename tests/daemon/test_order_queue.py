@@ -10,7 +10,7 @@ import pytest
 
 from reconciler.core.commits.write import RenderedPlan
 from reconciler.core.decide.state.order import Order
-from reconciler.daemon.order_queue import OrderQueue, OrderResult
+from reconciler.daemon.orders.order_queue import OrderQueue, OrderResult
 from reconciler.daemon.reconcile import Outcome
 from reconciler.errors import Conflict, InvalidInput, Transient
 from reconciler.model.ids import CommitId, WorkspaceName

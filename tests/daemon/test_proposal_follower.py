@@ -13,7 +13,7 @@ from typing import Any
 from structlog.testing import capture_logs
 
 from reconciler.core.decide.state.order import Order
-from reconciler.daemon.order_queue import OrderResult
+from reconciler.daemon.orders.order_queue import OrderResult
 from reconciler.daemon.proposals.follower import ProposalFollower
 from reconciler.errors import Transient
 from reconciler.model.events.event import Event

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from reconciler.adapters.git import GitRepository
-from reconciler.adapters.helm import Helm
+from reconciler.adapters.helm.rendering import Helm
 from reconciler.daemon.branch import BranchReader
 from reconciler.daemon.reconcile import Memory, World, reconcile_once
 from reconciler.daemon.source import SourceReader

@@ -10,7 +10,7 @@ import sys
 from dataclasses import replace
 from datetime import datetime
 
-from reconciler.adapters.helm import Helm
+from reconciler.adapters.helm.rendering import Helm
 from reconciler.daemon.branch import BranchReader
 from reconciler.lab.branch_comparison import BranchFiles, compare_branches
 from reconciler.model.capacity import Node, Observed

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from reconciler.adapters.clock import SystemClock
-from reconciler.adapters.pushed_observations import PushedObservations
+from reconciler.adapters.observations.pushed_observations import PushedObservations
 from reconciler.api.app import create_app
 from reconciler.api.backend import Backend
 from reconciler.api.lookup import ItemFilters
@@ -18,7 +18,7 @@ from reconciler.api.refusal import envelope
 from reconciler.daemon.branch import BranchReader
 from reconciler.daemon.loop import Vitals
 from reconciler.daemon.metrics.process_metrics import ProcessMetrics
-from reconciler.daemon.order_queue import OrderQueue
+from reconciler.daemon.orders.order_queue import OrderQueue
 from reconciler.daemon.snapshot import LatestSnapshot
 from reconciler.model.plan import Reason
 from reconciler.model.request import Denial

@@ -16,7 +16,7 @@ from starlette.testclient import TestClient
 
 from reconciler.access.rate_limit import parse_rate
 from reconciler.adapters.clock import SystemClock
-from reconciler.adapters.pushed_observations import PushedObservations
+from reconciler.adapters.observations.pushed_observations import PushedObservations
 from reconciler.api.app import create_app
 from reconciler.api.backend import Backend
 from reconciler.api.security.callers import Callers
@@ -33,7 +33,7 @@ from reconciler.core.observe import observation_file
 from reconciler.core.observe.kubernetes.cluster_state import ClusterState
 from reconciler.core.observe.kubernetes.resources import Resource
 from reconciler.daemon.loop import Loop
-from reconciler.daemon.order_queue import OrderQueue
+from reconciler.daemon.orders.order_queue import OrderQueue
 from reconciler.daemon.pass_runner import PassRunner
 from reconciler.daemon.reconcile import Outcome
 from reconciler.daemon.snapshot import LatestSnapshot

@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from reconciler.adapters.helm import Helm
+from reconciler.adapters.helm.rendering import Helm
 from reconciler.core.observe.track_record import PlacementStart
 from reconciler.core.recording.pass_record import PassRecord
 from reconciler.daemon.branch import BranchReader

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from reconciler.adapters.helm_output import sourced_objects
+from reconciler.adapters.helm.output import sourced_objects
 from reconciler.core.fleet.read_file import assemble, parse_file
 from reconciler.core.onboarding.helm_release import (
     MAX_BYTES,

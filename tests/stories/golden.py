@@ -21,9 +21,9 @@ from pathlib import Path
 from typing import Self
 
 from reconciler.adapters.git import GitRepository
-from reconciler.adapters.helm import Helm
+from reconciler.adapters.helm.rendering import Helm
+from reconciler.adapters.observations.views import JoinedView
 from reconciler.adapters.signals import AskedSignals, PrometheusServer
-from reconciler.adapters.views import JoinedView
 from reconciler.core.observe import observation_file
 from reconciler.core.signals.prometheus import questions
 from reconciler.daemon.branch import BranchReader

@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from reconciler.adapters.helm import Helm
+from reconciler.adapters.helm.rendering import Helm
 from reconciler.core.explain.workload import explain
 from reconciler.core.observe.kubernetes.cluster_state import ClusterState
 from reconciler.core.observe.kubernetes.resources import Resource

@@ -19,8 +19,8 @@ import jwt
 import pytest
 
 from reconciler.access.oidc import Issuer
-from reconciler.adapters.oidc import OpenIdProvider
-from reconciler.adapters.oidc_client import OidcClient, OidcPages
+from reconciler.adapters.access.oidc import OpenIdProvider
+from reconciler.adapters.access.oidc_client import OidcClient, OidcPages
 from reconciler.api.security.callers import IssuerLogin
 from reconciler.web.door import CALLBACK
 from tests.builders.browser import Answer, Browser

@@ -11,7 +11,7 @@ from fastapi import APIRouter, Request, Security
 from fastapi.security import HTTPBearer
 from starlette.concurrency import run_in_threadpool
 
-from reconciler.adapters.pushed_observations import PushedObservations
+from reconciler.adapters.observations.pushed_observations import PushedObservations
 from reconciler.api.body import read_body
 from reconciler.api.refusal import HttpError, error_responses
 from reconciler.core.observe import observation_file

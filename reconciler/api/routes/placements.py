@@ -30,7 +30,7 @@ from reconciler.core.decide.state.order import Order
 from reconciler.core.schema import Strict, validation_findings
 from reconciler.core.schema.egs.placement import CreateBody, UpdateBody
 from reconciler.core.schema.egs.request import RequestDraft, create_draft, update_draft
-from reconciler.daemon.order_queue import OrderResult
+from reconciler.daemon.orders.order_queue import OrderResult
 from reconciler.errors import Problem, Severity
 from reconciler.model.ids import WorkspaceName
 from reconciler.model.request import Verb

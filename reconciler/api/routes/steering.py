@@ -33,7 +33,7 @@ from reconciler.core.schema import Strict, validation_findings
 from reconciler.core.schema.steering import ExtendBody, RevertBody
 from reconciler.daemon.answers.history import HistorySelection, describe_end
 from reconciler.daemon.answers.plan_report import report_plan
-from reconciler.daemon.order_queue import CarriedOrder
+from reconciler.daemon.orders.order_queue import CarriedOrder
 from reconciler.errors import InvalidInput, OverspillError
 from reconciler.model.placement import Placement
 from reconciler.model.plan import Plan

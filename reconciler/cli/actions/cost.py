@@ -11,7 +11,7 @@ from reconciler import app
 from reconciler.cli import printing
 from reconciler.cli.commands.state import CostForm
 from reconciler.core.cost.report import CostGroup, CostReport, CostRow, report
-from reconciler.daemon.costs import CostReader
+from reconciler.daemon.cost.costs import CostReader
 from reconciler.errors import Conflict, InvalidInput
 from reconciler.settings import Settings
 from reconciler.text import markdown

@@ -13,7 +13,7 @@ from typing import Literal
 import click
 
 from reconciler import __version__
-from reconciler.adapters.observation_files import FileObservations
+from reconciler.adapters.observations.observation_files import FileObservations
 from reconciler.cli import printing
 from reconciler.cli.commands.files import CheckForm
 from reconciler.core.fleet.assemble import is_ignored, without_definitions_elsewhere

@@ -19,8 +19,8 @@ from reconciler.daemon.answers.history import HistorySelection, SelectedHistory,
 from reconciler.daemon.answers.patch import files_before, patch
 from reconciler.daemon.answers.preview import PastView, later_input
 from reconciler.daemon.answers.proposal import ProposalRepository, ReviewedCharts, read_proposal, unobserved
-from reconciler.daemon.budgets import BudgetReader
-from reconciler.daemon.costs import CostReader
+from reconciler.daemon.cost.budgets import BudgetReader
+from reconciler.daemon.cost.costs import CostReader
 from reconciler.daemon.reconcile import PassDecision, World, draft, render_plan, with_mass_deletion
 from reconciler.daemon.snapshot import LatestSnapshot, Snapshot
 from reconciler.daemon.source import SourceReader

@@ -15,7 +15,7 @@ from threading import Condition, Thread
 import structlog
 
 from reconciler.core.decide.state.order import Order
-from reconciler.daemon.order_queue import OrderResult
+from reconciler.daemon.orders.order_queue import OrderResult
 from reconciler.daemon.proposals.desk import ProposalDesk
 from reconciler.errors import OverspillError
 from reconciler.model.events.event import Event, Push

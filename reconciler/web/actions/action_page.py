@@ -8,7 +8,7 @@ from http import HTTPStatus
 
 from reconciler.api.refusal import HttpError
 from reconciler.core.decide.state.order import Order
-from reconciler.daemon.order_queue import OrderResult
+from reconciler.daemon.orders.order_queue import OrderResult
 from reconciler.errors import InvalidInput
 from reconciler.text.wording import join_names
 from reconciler.web.actions.action import Desk, OrderPreview, PageAction

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from reconciler.adapters.helm_output import sourced_objects
+from reconciler.adapters.helm.output import sourced_objects
 from reconciler.adapters.kube.answers import Forbidden, NotServed
 from reconciler.adapters.kube.bounded_session import PATIENCE, ask, list_objects, run
 from reconciler.adapters.kube.server import ApiServer

@@ -10,7 +10,7 @@ import click
 from pydantic import TypeAdapter, ValidationError
 
 from reconciler import app
-from reconciler.adapters.helm_output import sourced_objects
+from reconciler.adapters.helm.output import sourced_objects
 from reconciler.cli import printing
 from reconciler.core.onboarding.helm_release import (
     ChartObject,

@@ -22,7 +22,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from reconciler.adapters import operating_system
-from reconciler.adapters.helm_output import MAX_OUTPUT, objects
+from reconciler.adapters.helm.output import MAX_OUTPUT, objects
 from reconciler.errors import InvalidInput, Transient
 from reconciler.model.workload import HelmConfig, Json
 from reconciler.text.findings import shortened

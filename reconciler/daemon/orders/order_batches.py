@@ -10,7 +10,7 @@ from functools import partial
 from reconciler.core.commits.write import RenderedPlan
 from reconciler.core.decide.decide import receive
 from reconciler.core.recording.pass_record import PassKind
-from reconciler.daemon.order_queue import Batch
+from reconciler.daemon.orders.order_queue import Batch
 from reconciler.daemon.reconcile import (
     Memory,
     Outcome,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 
 from reconciler.core.cost.budgets import Limits, Spent, month_of
-from reconciler.daemon.costs import CostReader
+from reconciler.daemon.cost.costs import CostReader
 from reconciler.model.budget import NO_BUDGETS, Budgets
 from reconciler.model.policy import Desired
 from reconciler.model.tree import Identity, Tips

@@ -1,0 +1,1 @@
+"""Sources of observations without an API server, and views joined into one."""

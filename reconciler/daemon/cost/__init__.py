@@ -1,0 +1,1 @@
+"""What placements cost, at the prices that held, and the budgets that bound it."""
