@@ -78,6 +78,15 @@ def test_nodes_that_take_no_pods_are_used_too() -> None:
     assert counts(observed, declared()) == [2]
 
 
+def test_nodes_count_by_the_labels_that_their_pool_gives_them() -> None:
+    nodes = replace(declared(most=2), labels={NODE_POOL_LABEL: "gpu", "size": "large"})
+    observed = seen(BIG, BIG, gpu=replace(pool(), labels={"size": "small"}))
+    (there,) = observed.pools
+    observed = replace(observed, pools=(replace(there, labels={**there.labels, "size": "small"}),))
+    assert counts(observed, nodes) == [0]
+    assert counts(observed, replace(nodes, most=3)) == [1]
+
+
 def test_nodes_of_another_pool_are_not_used() -> None:
     observed = seen(*[amounts(gpu="1")] * 2, of="other", gpu=pool(amounts(gpu="3")))
     assert counts(observed, declared()) == [3]

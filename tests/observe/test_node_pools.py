@@ -68,6 +68,13 @@ def test_a_pool_that_is_being_deleted_gets_no_nodes() -> None:
     assert read_node_pool(node_pool(deletionTimestamp="2026-11-20T10:00:00Z")).obstacle == "is being deleted"
 
 
+def test_a_pool_with_a_fixed_number_of_nodes_gets_no_more_for_pods() -> None:
+    ready = node_pool(conditions=({"type": "Ready", "status": "True"},))
+    assert read_node_pool(ready).obstacle == ""
+    fixed = {**ready, "spec": {**ready["spec"], "replicas": 2}}
+    assert read_node_pool(fixed).obstacle == "has a fixed number of nodes (spec.replicas)"
+
+
 TAINT = Taint(key=GPU, value="present", effect="NoSchedule")
 TEMPLATE = {
     "metadata": {"labels": {"team": "llm"}},

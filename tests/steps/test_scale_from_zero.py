@@ -222,7 +222,7 @@ def test_a_node_pool_that_is_not_ready_is_the_reason_that_nothing_fits():
     seen, wanted = pooled("0", obstacle="is not Ready: NodeClassNotReady")
     ((message, remedy),) = refusals(plan(short(2), seen, wanted=wanted))
     assert message.endswith("; NodePool gpu is not Ready: NodeClassNotReady")
-    assert remedy == "make NodePool gpu Ready"
+    assert remedy == "mend NodePool gpu, or declare nodes of another"
 
 
 def test_explain_says_which_limit_holds_nodes_back():

@@ -60,7 +60,9 @@ class NodePoolRoom:
             return Growth(nodes=nodes, count=most)
         if self._pool.obstacle:
             held = f"NodePool {self._name} {self._pool.obstacle}"
-            return Growth(nodes=nodes, count=coming, held=held, remedy=f"make NodePool {self._name} Ready")
+            return Growth(
+                nodes=nodes, count=coming, held=held, remedy=f"mend NodePool {self._name}, or declare nodes of another"
+            )
         bounds = [(self._room(resource, nodes), resource) for resource in self._pool.limits.amounts]
         room, tightest = min(bounds, default=(most, ""))
         new, before = min(most - coming, room), self._taken.get(tightest, 0)

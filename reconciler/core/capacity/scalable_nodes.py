@@ -84,22 +84,20 @@ def growth_of(cluster: Cluster, seen: ClusterObservation) -> Iterator[Growth]:
     Kinds of nodes of one NodePool share what it leaves, in their order.
     """
     present = _PresentNodes(seen)
-    left: dict[str, NodePoolRoom | None] = {}
-    for nodes in cluster.autoscaling:
+    left: dict[str, NodePoolRoom] = {}
+    for declared in cluster.autoscaling:
+        name = declared.node_pool
+        pool = seen.node_pools.get(name) if name and seen.node_pools is not None else None
+        nodes = declared if pool is None else _launched(declared, pool)
         missing = max(0, nodes.most - present.count(nodes.labels))
-        if not nodes.node_pool or seen.node_pools is None or not missing:
+        if not name or seen.node_pools is None or not missing:
             yield Growth(nodes=nodes, count=missing)
-            continue
-        name = nodes.node_pool
-        if name not in left:
-            there = present.of_node_pool(name)
-            pool = seen.node_pools.get(name)
-            left[name] = None if pool is None else NodePoolRoom(name, pool, there)
-        room = left[name]
-        if room is None:
+        elif pool is None:
             yield Growth(nodes=nodes, count=0, held=f"there is no NodePool {name}", remedy=f"create NodePool {name}")
         else:
-            yield room.take(_launched(nodes, seen.node_pools[name]), missing)
+            if name not in left:
+                left[name] = NodePoolRoom(name, pool, present.of_node_pool(name))
+            yield left[name].take(nodes, missing)
 
 
 def _launched(nodes: ScalableNodes, pool: NodePool) -> ScalableNodes:

@@ -49,11 +49,14 @@ def _requirements(raw: Json) -> dict[str, tuple[str, ...]]:
 def _obstacle(raw: Json) -> str:
     """Say why Karpenter passes a NodePool over.
 
-    1. It is being deleted. 2. Its condition Ready is not True. So `Provisioner.NewScheduler` of
-    https://github.com/kubernetes-sigs/karpenter/blob/v1.6.0/pkg/controllers/provisioning/provisioner.go does.
+    1. It is being deleted. 2. It is static: of so many nodes, whatever pods wait. 3. Its condition Ready is not True. So
+    `Provisioner.NewScheduler` of
+    https://github.com/kubernetes-sigs/karpenter/blob/v1.8.0/pkg/controllers/provisioning/provisioner.go does.
     """
     if "deletionTimestamp" in raw["metadata"]:
         return "is being deleted"
+    if (raw.get("spec") or {}).get("replicas") is not None:
+        return "has a fixed number of nodes (spec.replicas)"
     conditions = (raw.get("status") or {}).get("conditions") or ()
     ready: Json = next((item for item in conditions if item.get("type") == "Ready"), {})
     if ready.get("status") == "True":
