@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.core.capacity.cluster import ClusterCapacity
-from reconciler.core.capacity.shared_topology import DomainShortage, SharedDomain, assign_shared_domains
+from reconciler.core.capacity.shared_topology import DomainShortage, SharedDomain, assign_shared_domains, largest_domain
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.explain.request import explain_request
 from reconciler.model.capacity import ClusterObservation, DeviceKind, DeviceStock, Node, Pool
@@ -71,6 +71,13 @@ def test_the_domain_that_holds_most_is_named_with_how_many_it_holds() -> None:
     assert refused(made) == "wants its 4 pods in one domain of rack: the largest of 3 domains, r1, holds 3 of 4"
     (held,) = made.suppressed
     assert held.refusals[0].remedy == "free or add nodes in one domain there"
+
+
+def test_of_pods_of_several_shapes_the_largest_domain_holds_most_of_all() -> None:
+    unit = SharedDomain(key="rack", pods=((shape(8), 1), (shape(1), 4)))
+    room = ClusterCapacity(racks((8,), (8, 2), (8, 1)))
+    assert largest_domain(room, unit) == ("r1", 3, 3)
+    assert largest_domain(ClusterCapacity(free("worker-2", 8)), unit) is None
 
 
 def test_nodes_without_the_label_are_in_no_domain_and_a_label_of_none_is_told() -> None:

@@ -195,23 +195,25 @@ def count_groups(room: ClusterCapacity, wanted: Sequence[SharedDomain], shape: R
 
 
 def largest_domain(room: ClusterCapacity, unit: SharedDomain) -> tuple[str, int, int] | None:
-    """Return the domain that holds most pods of a unit, with their number, and the number of domains; None without any.
-
-    Where the unit has pods of several shapes, it is the one that holds most of the first.
-    """
-    pods_by_domain = room.pods_by_domain(unit.pods[0][0], unit.key)
-    if not pods_by_domain:
+    """Return the domain that holds most pods of a unit, with their number, and the number of domains; None for none."""
+    held = dict(room.pods_by_domain(unit.pods[0][0], unit.key))
+    if not held:
         return None
-    largest = max(sorted(pods_by_domain), key=lambda value: pods_by_domain[value])
-    if len(unit.pods) == 1:
-        return largest, min(unit.size, pods_by_domain[largest]), len(pods_by_domain)
+    if len(unit.pods) > 1:
+        held = {value: _count_pods(room, unit, value) for value in held}
+    largest = max(sorted(held), key=lambda value: held[value])
+    return largest, min(unit.size, held[largest]), len(held)
+
+
+def _count_pods(room: ClusterCapacity, unit: SharedDomain, value: str) -> int:
+    """Count the pods of a unit that one domain holds, those of its first shape first."""
     holds, left = 0, room.copy()
     for shape, most in unit.pods:
-        pod = keep_to_domain(shape, unit.key, largest)
+        pod = keep_to_domain(shape, unit.key, value)
         fit = left.count(pod, most)
         left.take(pod, fit)
         holds += fit
-    return largest, holds, len(pods_by_domain)
+    return holds
 
 
 def additional_domains(

@@ -49,8 +49,8 @@ def _requirements(raw: Json) -> dict[str, tuple[str, ...]]:
 def _obstacle(raw: Json) -> str:
     """Say why Karpenter passes a NodePool over.
 
-    1. It is being deleted. 2. It is static: of so many nodes, whatever pods wait. 3. Its condition Ready is not True. So
-    `Provisioner.NewScheduler` of
+    1. It is being deleted. 2. It is static: it has so many nodes, whatever pods wait. 3. Its condition Ready is not
+    True. So `Provisioner.NewScheduler` of
     https://github.com/kubernetes-sigs/karpenter/blob/v1.8.0/pkg/controllers/provisioning/provisioner.go does.
     """
     if "deletionTimestamp" in raw["metadata"]:
