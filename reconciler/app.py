@@ -39,6 +39,7 @@ from reconciler.adapters.observations.pushed_observations import PushedObservati
 from reconciler.adapters.observations.views import ChartsView, JoinedView
 from reconciler.adapters.recording_files import RecordingFiles
 from reconciler.adapters.signals import AskedSignals, PrometheusGpuUse, PrometheusServer, SlurmServer, UnaskedSignals
+from reconciler.adapters.signals.view import A, Questions, SignalServer
 from reconciler.adapters.traces import Traces, open_traces
 from reconciler.bulkhead import Seam, attempt
 from reconciler.core.decide.approval import uses_approval
@@ -776,59 +777,36 @@ def _other_repositories(
 def _services(
     settings: Settings, patience: timedelta, wake: Wake | None = None, measure: MeasureCall = unmeasured_call
 ) -> Iterator[tuple[ClusterView, ...]]:
-    """Ask the services that policies take signals from."""
-    with (
-        _prometheus(settings, patience, wake, measure) as prometheus,
-        _slurm(settings, patience, wake, measure) as slurm,
-    ):
+    """Ask the services that policies take signals from; one that the settings do not name is warned of."""
+
+    def ask(server: SignalServer[A], source: str, questions: Questions[A], every: timedelta) -> AskedSignals[A]:
+        view = AskedSignals(
+            server,
+            source=source,
+            questions=questions,
+            clock=SystemClock(),
+            wake=wake,
+            patience=patience,
+            every=every,
+        )
+        return stack.enter_context(closing(view))
+
+    with ExitStack() as stack:
+        prometheus: ClusterView = UnaskedSignals(
+            Query, source="Prometheus", hint="try --prometheus http://prometheus.monitoring:9090"
+        )
+        if settings.prometheus:
+            server = PrometheusServer(settings.prometheus, token=settings.prometheus_token, measure=measure)
+            prometheus = ask(server, "Prometheus", prometheus_questions, settings.prometheus_interval)
+        slurm: ClusterView = UnaskedSignals(
+            PendingGpus, source="Slurm", hint="try --slurm https://slurm.example.com:6820"
+        )
+        if settings.slurm:
+            rest = SlurmServer(
+                settings.slurm, user=settings.slurm_user, token_file=settings.slurm_token_file, measure=measure
+            )
+            slurm = ask(rest, "Slurm", slurm_questions, settings.slurm_interval)
         yield prometheus, slurm
-
-
-@contextmanager
-def _prometheus(
-    settings: Settings, patience: timedelta, wake: Wake | None = None, measure: MeasureCall = unmeasured_call
-) -> Iterator[ClusterView]:
-    """Ask Prometheus if the settings name a server; otherwise warn that its signals are not asked."""
-    if not settings.prometheus:
-        hint = "try --prometheus http://prometheus.monitoring:9090"
-        yield UnaskedSignals(Query, source="Prometheus", hint=hint)
-        return
-    server = PrometheusServer(settings.prometheus, token=settings.prometheus_token, measure=measure)
-    view = AskedSignals(
-        server,
-        source="Prometheus",
-        questions=prometheus_questions,
-        clock=SystemClock(),
-        wake=wake,
-        patience=patience,
-        every=settings.prometheus_interval,
-    )
-    with closing(view):
-        yield view
-
-
-@contextmanager
-def _slurm(
-    settings: Settings, patience: timedelta, wake: Wake | None = None, measure: MeasureCall = unmeasured_call
-) -> Iterator[ClusterView]:
-    """Ask Slurm if the settings name a server; otherwise warn that its signals are not asked."""
-    if not settings.slurm:
-        yield UnaskedSignals(PendingGpus, source="Slurm", hint="try --slurm https://slurm.example.com:6820")
-        return
-    server = SlurmServer(
-        settings.slurm, user=settings.slurm_user, token_file=settings.slurm_token_file, measure=measure
-    )
-    view = AskedSignals(
-        server,
-        source="Slurm",
-        questions=slurm_questions,
-        clock=SystemClock(),
-        wake=wake,
-        patience=patience,
-        every=settings.slurm_interval,
-    )
-    with closing(view):
-        yield view
 
 
 @contextmanager
