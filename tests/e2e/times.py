@@ -9,10 +9,8 @@ second. Moments of the daemon are those of its log; of the push, those of a hook
 from __future__ import annotations
 
 import json
-import secrets
 import shutil
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
@@ -26,13 +24,10 @@ from pathlib import Path
 from tests.e2e import control_plane, three_clusters
 from tests.e2e.api_server import Json, Refused
 from tests.e2e.argo_cd import APPLICATIONS
-from tests.e2e.charts import ChartRepository
-from tests.e2e.conftest import Fleet
 from tests.e2e.control_plane import Cluster
 from tests.e2e.flux import KUSTOMIZATIONS
-from tests.e2e.git_server import GitServer
+from tests.e2e.own_clusters import own_clusters
 from tests.e2e.scenario import AT_HOME, Scenario, deployment
-from tests.e2e.three_clusters import ThreeClusters
 
 ROUNDS = 10
 SCALE = ("scale", "deployment/vllm", "--namespace=vllm-demo")
@@ -200,22 +195,12 @@ def going(manifest: Json) -> bool:
 @contextmanager
 def stage(home: Path) -> Iterator[Stopwatch]:
     """Start everything, and the daemon last."""
-    bare = home / "git" / "fleet.git"
-    bare.mkdir(parents=True)
-    subprocess.run(["git", "init", "-q", "--bare", "--initial-branch=main", str(bare)], check=True)
-    pushes = home / "pushes"
-    hook = bare / "hooks" / "post-receive"
-    hook.write_text(_HOOK.format(file=pushes))
-    hook.chmod(0o755)
     with ExitStack() as stack:
-        server = GitServer(home / "git", password=secrets.token_hex(12))
-        stack.callback(server.kill)
-        charts = ChartRepository(home / "charts")
-        stack.callback(charts.stop)
-        three = ThreeClusters(home / "three")
-        stack.callback(three.stop)
-        fleet = Fleet(home, server)
-        stack.enter_context(three.with_fleet(fleet, charts.url))
+        three, fleet = stack.enter_context(own_clusters(home))
+        pushes = home / "pushes"
+        hook = fleet.bare / "hooks" / "post-receive"
+        hook.write_text(_HOOK.format(file=pushes))
+        hook.chmod(0o755)
         scenario = Scenario(three, fleet)
         scenario.begin(_EDITS, replicas=0)
         scenario.home.create(DEPLOYMENTS, deployment(AT_HOME))

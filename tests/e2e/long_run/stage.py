@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import secrets
-import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
 from tests.e2e import flux
 from tests.e2e.api_server import Json, Refused
-from tests.e2e.charts import ChartRepository
 from tests.e2e.conftest import Fleet
 from tests.e2e.control_plane import Cluster
-from tests.e2e.git_server import GitServer
 from tests.e2e.long_run.scale import Scale
 from tests.e2e.long_run.watches import NAMESPACE
+from tests.e2e.own_clusters import own_clusters
 from tests.e2e.scenario import ANCHORS, deployment
 from tests.e2e.three_clusters import ARGO_CD, FLUX, GPU, H100, HOME, NODES, ThreeClusters
 
@@ -157,18 +154,7 @@ class Stage:
 @contextmanager
 def stage(home: Path, scale: Scale, workloads: Sequence[str]) -> Iterator[Stage]:
     """Start everything but the daemon, and stop it in the end."""
-    bare = home / "git" / "fleet.git"
-    bare.mkdir(parents=True)
-    subprocess.run(["git", "init", "-q", "--bare", "--initial-branch=main", str(bare)], check=True)
-    with ExitStack() as stack:
-        server = GitServer(home / "git", password=secrets.token_hex(12))
-        stack.callback(server.kill)
-        charts = ChartRepository(home / "charts")
-        stack.callback(charts.stop)
-        three = ThreeClusters(home / "three")
-        stack.callback(three.stop)
-        fleet = Fleet(home, server)
-        stack.enter_context(three.with_fleet(fleet, charts.url))
+    with own_clusters(home) as (three, fleet):
         made = Stage(three, fleet, workloads)
         made.fill(scale)
         made.describe()
