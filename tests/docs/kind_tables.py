@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections import Counter
 from collections.abc import Iterator
+from fnmatch import fnmatchcase
 
 from reconciler.core.workloads.builtin_kinds import BUILT_IN
 from reconciler.model.kubernetes.workload_kind import Count, Mark, Path, PodTemplate, WorkloadKind
 
 
 def kind_table(name: str) -> str:
-    """Write a table of the page, or its list of numbers, as Markdown."""
+    """Write a table of the page, as Markdown."""
     match name:
         case "built in":
             return "| kind | API group | versions; checked against | group |\n|---|---|---|---|\n" + "".join(rows())
         case "labels":
             return "| kind | its pods have |\n|---|---|\n" + "".join(labels())
         case "numbers":
-            return f"\n{''.join(items())}\n"
+            head = "| kind | template of its pods | how many of them |\n|---|---|---|\n"
+            return head + "".join(numbers())
+        case "minimums":
+            return "| kind | pods of a group that are enough |\n|---|---|\n" + "".join(minimums())
         case _:
             raise ValueError(f"no table of kinds is called {name!r}")
 
@@ -38,14 +41,24 @@ def labels() -> Iterator[str]:
     yield from (f"| {unique_name(kind)} | {label(mark)} |\n" for kind in BUILT_IN.values() for mark in kind.marks)
 
 
-def items() -> Iterator[str]:
-    """Yield the items of the list of numbers; kinds with their numbers in the same places are one item."""
+def numbers() -> Iterator[str]:
+    """Yield a row for each template of pods; kinds with the same templates are named together, in the first row."""
     alike: dict[tuple[str, ...], list[str]] = {}
     for kind in BUILT_IN.values():
-        alike.setdefault((*numbers(kind),), []).append(unique_name(kind))
-    for lines, names in alike.items():
-        yield wrapped(f"- {', '.join(names)}", "  ")
-        yield from (wrapped(f"  - {line}", "    ") for line in lines)
+        made = (f"{template(pods)} | {product(pods, kind.replicas)}" for pods in kind.templates)
+        alike.setdefault((*made,) if kind.counted else ("not counted |",), []).append(unique_name(kind))
+    for cells, names in alike.items():
+        for first, cell in zip((", ".join(names), *[""] * len(cells)), cells, strict=False):
+            yield f"| {first} | {cell} |\n".replace("|  |", "| |")
+
+
+def minimums() -> Iterator[str]:
+    """Yield a row for each kind whose groups may run with fewer pods than all."""
+    yield from (
+        f"| {unique_name(kind)} | {words} |\n"
+        for kind in BUILT_IN.values()
+        if kind.together and (words := least(kind)) != "all"
+    )
 
 
 def unique_name(kind: WorkloadKind) -> str:
@@ -54,40 +67,28 @@ def unique_name(kind: WorkloadKind) -> str:
     return f"{kind.kind} of {kind.group}" if groups[kind.kind] > 1 else kind.kind
 
 
-def wrapped(line: str, indent: str) -> str:
-    """Break an item of a list into lines that fit on a screen."""
-    text = textwrap.fill(line, 120, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
-    return f"{text}\n"
-
-
-def numbers(kind: WorkloadKind) -> Iterator[str]:
-    """Yield the places of a kind's replicas, of its pods, and of the number that a group needs."""
-    if kind.replicas:
-        yield f"replicas: {', '.join(map(code, kind.replicas))}"
-    if kind.counted:
-        yield from (f"pods: {template(each)}" for each in kind.templates)
-    else:
-        yield "pods: not counted"
-    if kind.together:
-        yield f"needed at once: {least(kind)}"
-
-
 def code(path: Path) -> str:
     """Write a path as code."""
     return f"`{'.'.join(path)}`"
 
 
 def template(pods: PodTemplate) -> str:
-    """Write where pods are described, and what they are counted by."""
-    paths = [code(path) for path in (pods.spec, pods.instead, pods.reference, pods.resources) if path]
-    return " or ".join(paths) + "".join(f" x {factor(count)}" for count in pods.counts)
+    """Write where pods are described."""
+    return " or ".join(code(path) for path in (pods.spec, pods.instead, pods.reference, pods.resources) if path)
 
 
-def factor(count: Count) -> str:
+def product(pods: PodTemplate, replicas: tuple[Path, ...]) -> str:
+    """Write the numbers whose product is the number of a template's pods, those of the replicas in bold."""
+    return " x ".join(factor(count, replicas) for count in pods.counts) or "1"
+
+
+def factor(count: Count, replicas: tuple[Path, ...]) -> str:
     """Write one number that pods are multiplied by."""
     paths = [f"{code(count.path)} / {code(count.over)}" if count.over else code(count.path)]
     paths += [code(count.instead)] if count.instead else []
     text = " or ".join(paths)
+    if any(fnmatchcase(".".join(count.path), ".".join(path)) for path in replicas):
+        text = f"**{text}**"
     return f"({text} - {count.less})" if count.less else text
 
 
