@@ -99,6 +99,8 @@ def test_page_of_the_manual_has_every_command_with_its_options(name: str) -> Non
         "--kubeconfig",
         "--prometheus",
         "--slurm",
+        "--server",
+        "--watch",
         "--output",
         "--at",
         "--author",

@@ -42,11 +42,13 @@ TWINS = ("spec.helmConfigs[]", "spec.subsets[].preferredNodeSelector[]")
 """Other spellings of parts that are described under the usual one."""
 UNREAD = ("Exported by kubectl; not read.", "EGS's; no effect.", "Reported by EGS; not read.")
 """Meanings of fields that say nothing here; docs/reference/egs.md has those of EGS."""
-GLOBAL = ("REPO", "SOURCE_BRANCH", "OUTPUT_BRANCH", "OBSERVATIONS", "KUBECONFIG", "PROMETHEUS")
+GLOBAL = ("REPO", "SOURCE_BRANCH", "OUTPUT_BRANCH", "OBSERVATIONS", "KUBECONFIG", "PROMETHEUS", "SLURM")
 COMMON = {f"--{name.lower().replace('_', '-')}" for name in GLOBAL} | {
-    "--output", "--author", "--reason", "--dry-run", "--at", "--help",
+    "--output", "--author", "--reason", "--dry-run", "--at", "--watch", "--help",
 }  # fmt: skip # a list of words
 """Options that several commands have alike; the page describes them once, above all commands."""
+ASKING = "The address of a running daemon to ask"
+"""How the help of `--server` begins where a daemon answers in the place of the command; the page describes it once."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -209,6 +211,8 @@ def options(name: str) -> Iterator[str]:
         command = command.commands[word]
     for parameter in command.params:
         if not isinstance(parameter, click.Option) or {*parameter.opts} & COMMON:
+            continue
+        if (parameter.help or "").startswith(ASKING):
             continue
         spelled = ", ".join(sorted((*parameter.opts, *parameter.secondary_opts), key=len))
         value = "" if parameter.is_flag else f" {placeholder(parameter)}"
