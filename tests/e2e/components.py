@@ -102,6 +102,15 @@ COMPONENTS = {
             package="github.com/kubeflow/trainer/v2/cmd/trainer-controller-manager",
             target=PLATFORM,
         ),
+        *(
+            Component(
+                name=f"keda-{name}",
+                module="keda",
+                package=f"github.com/kedacore/keda/v2/cmd/{name}",
+                target=PLATFORM,
+            )
+            for name in ("operator", "adapter")
+        ),
     )
 }
 

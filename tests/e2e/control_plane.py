@@ -229,6 +229,11 @@ class Cluster:
             "--service-account-issuer=https://kubernetes.default.svc",
             f"--service-account-key-file={home / 'accounts.crt'}",
             f"--service-account-signing-key-file={home / 'accounts.key'}",
+            # What serves a part of its API knows by these whom a request is from.
+            f"--requestheader-client-ca-file={home / 'server.crt'}", "--requestheader-allowed-names=server",
+            "--requestheader-username-headers=X-Remote-User", "--requestheader-group-headers=X-Remote-Group",
+            "--requestheader-extra-headers-prefix=X-Remote-Extra-",
+            f"--proxy-client-cert-file={home / 'server.crt'}", f"--proxy-client-key-file={home / 'server.key'}",
         )  # fmt: skip # a command line, word by word
         self._await("/readyz", "kube-apiserver")
         self._run(

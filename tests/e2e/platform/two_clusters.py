@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
@@ -132,11 +132,14 @@ class Lender:
         """Apply an object at home, as it is, in the namespace of the fleet."""
         self.home.kubectl("apply", f"--namespace={self.namespace}", "--filename=-", stdin=manifest)
 
-    def lend(self, workload: str, *, two_copies: bool = False, **terms: str) -> str:
+    def lend(
+        self, workload: str, *, two_copies: bool = False, beside: Sequence[Json] = (), spec: Json = None, **terms: str
+    ) -> str:
         """Describe both clusters and the workload, push it, give the daemon its rights, and have Flux follow.
 
-        With `two_copies` the template says that another one may run beside it. `terms` are fields of the policy beside
-        those that `lend` writes. Returns what `lend` printed.
+        With `two_copies` the template says that another one may run beside it. Objects `beside` it go with it, and
+        `spec` has other fields of the template. `terms` are fields of the policy beside those that `lend` writes.
+        Returns what `lend` printed.
         """
         admin = ("--kubeconfig", str(self._admin))
         files, namespace = ("--fleet", str(self._files)), ("--namespace", self.namespace)
@@ -147,6 +150,8 @@ class Lender:
             text = template.read_text()
             assert text.count(_ANNOTATIONS) == 1
             template.write_text(text.replace(_ANNOTATIONS, f'{_ANNOTATIONS}    overspill.dev/runs-once: "false"\n'))
+        for template in self._files.glob("templates/*.yaml") if beside or spec else ():
+            template.write_text(_with_more(template.read_text(), beside, spec or {}))
         for policy in self._files.glob("policies/*.yaml"):
             text = policy.read_text()
             for long, short in SHORTENED.items():
@@ -167,13 +172,16 @@ class Lender:
         return printed
 
     @contextmanager
-    def daemon(self) -> Iterator[None]:
-        """Run the daemon with the login that `grant` has made, which tells Flux of each push."""
+    def daemon(self, *arguments: str, settings: Mapping[str, str] | None = None) -> Iterator[None]:
+        """Run the daemon with the login that `grant` has made, which tells Flux of each push.
+
+        It may have other arguments and settings, as those of `Fleet.daemon`.
+        """
         told = self.clusters.flux
-        settings = {}
+        settings = dict(settings or {})
         if not flux.lacking(flux.NOTIFICATION):
-            settings = {"NOTIFY": f"flux={told.webhook_url()}", "NOTIFY_SECRET_FLUX": told.hook_token}
-        with self.fleet.daemon("--kubeconfig", str(self._logins), settings=settings):
+            settings |= {"NOTIFY": f"flux={told.webhook_url()}", "NOTIFY_SECRET_FLUX": told.hook_token}
+        with self.fleet.daemon("--kubeconfig", str(self._logins), *arguments, settings=settings):
             self.fleet.until(self.fleet.log, "the daemon has not begun the branch")
             yield
 
@@ -259,6 +267,17 @@ class Lender:
     def uids(self, cluster: Cluster) -> set[str]:
         """Return what tells the pods of the namespace apart from later ones of the same names."""
         return {pod["metadata"]["uid"] for pod in self.pods(cluster)}
+
+
+def _with_more(template: str, beside: Sequence[Json], spec: Json) -> str:
+    """Write a template with objects beside its own, in its first step's order, and with other fields."""
+    written = yaml.safe_load(template)
+    for manifest in beside:
+        name = f"{manifest['kind']}-{manifest['metadata']['name']}".lower()
+        written["spec"]["manifestResources"].append({"name": name, "manifest": manifest})
+        written["spec"]["steps"].append({"name": name, "type": "manifest"})
+    written["spec"] |= spec
+    return yaml.safe_dump(written)
 
 
 def _runs(pod: Json) -> bool:
