@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import shlex
+import subprocess
 from collections.abc import Iterator
 from contextlib import ExitStack
 from datetime import UTC, datetime
@@ -68,6 +71,7 @@ SERVICE = {
     "metadata": {"name": "vllm", "namespace": "demo"},
     "spec": {"selector": {"app": "vllm"}, "clusterIP": "10.0.0.1", "ports": [{"port": 80}]},
 }
+REMOTE = "https://git.example.com/acme/fleet.git"
 
 
 class Clusters:
@@ -111,6 +115,10 @@ def terminal(tmp_path: Path) -> Terminal:
     return Terminal(env={"HOME": str(tmp_path / "home"), "KUBECONFIG": ""})
 
 
+def git(directory: Path, *arguments: str) -> None:
+    subprocess.run(["git", "-C", str(directory), *arguments], check=True, capture_output=True)
+
+
 def lend(terminal: Terminal, fleet: Path, *more: str) -> str:
     return terminal.done("lend", "deployment/vllm", "-n", "demo", "--fleet", str(fleet), "--primary", "worker-1", *more)
 
@@ -135,15 +143,52 @@ def test_the_kubeconfig_of_kubectl_is_the_default(
 ) -> None:
     monkeypatch.setenv("KUBECONFIG", str(clusters.kubeconfig))
     terminal.env["KUBECONFIG"] = str(clusters.kubeconfig)
-    printed = lend(terminal, fleet)
-    assert "Place" in printed
+    git(fleet, "init", "--quiet")
+    git(fleet, "remote", "add", "origin", REMOTE)
+    printed = " ".join(lend(terminal, fleet).split())
+    assert " Place " in printed
     command = f"overspill plan --kubeconfig {clusters.kubeconfig} --what-if demo/vllm+3"
-    assert f"Then `{command}` in {fleet} answers again" in printed
+    assert f"Next: commit and push the new files. Then `{command}` in {fleet} answers again" in " ".join(
+        printed.split()
+    )
+
+
+@pytest.mark.parametrize("begun", [False, True])
+def test_what_comes_next_without_a_remote_leads_to_a_plan_of_what_is_committed(
+    terminal: Terminal, fleet: Path, clusters: Clusters, begun: bool
+) -> None:
+    if begun:
+        git(fleet, "init", "--quiet", "--initial-branch=main")
+    printed = " ".join(lend(terminal, fleet, "--kubeconfig", str(clusters.kubeconfig)).split())
+    steps = re.findall(r"`([^`]+)`", printed.partition("Next: ")[2])
+    assert [shlex.split(step)[:2] for step in steps] == [["git", "init"]] * (not begun) + [["overspill", "plan"]]
+    assert "push" not in printed
+    for made in steps[:-1]:
+        subprocess.run(shlex.split(made), check=True, capture_output=True)
+    git(fleet, "add", "--all")
+    git(fleet, "-c", "user.name=Ann", "-c", "user.email=ann@example.com", "commit", "--quiet", "-m", "Lend vllm")
+    planned = terminal.done(*shlex.split(steps[-1])[1:])
+    assert [line.split()[1:4:2] for line in planned.splitlines() if line.startswith("Place")] == [
+        ["demo/vllm", "worker-2"]
+    ]
+
+
+def test_a_dry_run_tells_nobody_to_commit(terminal: Terminal, fleet: Path, clusters: Clusters) -> None:
+    printed = lend(terminal, fleet, "--kubeconfig", str(clusters.kubeconfig), "--dry-run")
+    assert "Next: " not in printed
+    assert "Nothing was written: without `--dry-run` the files are." in printed
 
 
 def test_the_kubeconfig_of_the_environment_is_not_repeated(terminal: Terminal, fleet: Path, clusters: Clusters) -> None:
     terminal.env["OVERSPILL_KUBECONFIG"] = str(clusters.kubeconfig)
-    assert "Then `overspill plan --what-if demo/vllm+3`" in lend(terminal, fleet)
+    assert f"`overspill plan --repo {fleet} --what-if demo/vllm+3`" in " ".join(lend(terminal, fleet).split())
+
+
+def test_the_repository_of_the_environment_is_the_one_to_push_to(
+    terminal: Terminal, fleet: Path, clusters: Clusters
+) -> None:
+    terminal.env |= {"OVERSPILL_KUBECONFIG": str(clusters.kubeconfig), "OVERSPILL_REPO": REMOTE}
+    assert "push the new files. Then `overspill plan --what-if demo/vllm+3`" in " ".join(lend(terminal, fleet).split())
 
 
 def test_what_is_there_is_never_changed(terminal: Terminal, fleet: Path, clusters: Clusters) -> None:
@@ -257,6 +302,8 @@ def test_observations_that_lack_the_workload_show_its_burst_by_its_template(
     (tmp_path / "live.json").write_text(json.dumps({"apiVersion": "apps/v1", "kind": "Deployment", **DEPLOYMENT}))
     (tmp_path / "observed.yaml").write_text(OBSERVED.format(now=datetime.now(UTC)))
     files = ("-f", str(tmp_path / "live.json"), "--observations", os.path.relpath(tmp_path / "observed.yaml"))
+    git(fleet, "init", "--quiet")
+    git(fleet, "remote", "add", "origin", REMOTE)
     printed = lend(terminal, fleet, *files)
     assert f"--observations {Path.cwd()}" in printed  # it is typed in the directory of the fleet
     assert "had been missing on worker-1 for 10s, with the requests of its template?" in printed

@@ -61,6 +61,11 @@ def state(directory: Path) -> State:
     return State.HAS_COMMITS if _ask(directory, "rev-parse", "--verify", "--quiet", "HEAD") else State.NO_COMMITS
 
 
+def is_work_tree(directory: Path) -> bool:
+    """Tell whether a directory is a git checkout, or within one. Raises InvalidInput where git is not installed."""
+    return _ask(directory, "rev-parse", "--is-inside-work-tree") == "true"
+
+
 def version() -> str:
     """Return what git prints of its version. Raises InvalidInput where git is not installed."""
     return _run(Path(), ("--version",)).stdout.strip()

@@ -12,6 +12,7 @@ from pathlib import Path
 import click
 
 from reconciler import app
+from reconciler.adapters.git import checkout
 from reconciler.cli import package_files, printing
 from reconciler.cli.actions.files import FleetDirectory, read_directory
 from reconciler.cli.actions.plans.plan import print_plan, supposed_world
@@ -102,9 +103,14 @@ def lend(settings: Settings, fleet: Path, wanted: Wanted, manifests: Path | None
         copy = _lent(replace(live, chart=None), desired, directory, plain)
         source[lent.template] = copy.files[copy.template].encode()
     try:
-        _show_burst(settings, source, lent, wanted.missing, fleet)
+        _show_burst(settings, source, lent, wanted.missing)
     except (InvalidInput, Transient) as error:
         printing.warn(f"what would happen cannot be said: {error}")
+    printing.sentence(
+        "Nothing was written: without `--dry-run` the files are."
+        if dry_run
+        else _next_steps(settings, fleet, f"{lent.workload}+{wanted.missing}")
+    )
 
 
 def _live(settings: Settings, desired: Desired, wanted: Wanted, manifests: Path | None, fleet: Path) -> LiveWorkload:
@@ -278,13 +284,11 @@ def _write(fleet: Path, texts: Mapping[str, bytes]) -> None:
         printing.say(f"Wrote {target}")
 
 
-def _show_burst(settings: Settings, source: Mapping[str, bytes], lent: LentFiles, missing: int, fleet: Path) -> None:
+def _show_burst(settings: Settings, source: Mapping[str, bytes], lent: LentFiles, missing: int) -> None:
     """Print what would be committed if replicas of the workload were missing now, by all files together."""
-    command = shlex.join(("overspill", "plan", *_sources(settings, fleet), "--what-if", f"{lent.workload}+{missing}"))
     if settings.kubeconfig is None and settings.observations is None:
         printing.sentence(
-            "What would be placed is unknown, since no cluster is seen (pass --kubeconfig or --observations). Next:"
-            f" commit and push the files; `{command}` tells it then."
+            "What would be placed is unknown, since no cluster is seen (pass --kubeconfig or --observations)."
         )
         return
     with app.trying(settings, MemoryRepository(source)) as trial:
@@ -310,11 +314,21 @@ def _show_burst(settings: Settings, source: Mapping[str, bytes], lent: LentFiles
     print_plan(decision, shown, "table", empty="Nothing would be placed.")
     problems = (*decision.problems, *rendered.problems)
     printing.problems(problem for problem in problems if problem.path not in source)
-    within = "here" if fleet == Path() else f"in {fleet}"
-    printing.sentence(
-        f"Next: commit and push {count(len(lent.files), 'new file')}. Then `{command}` {within} answers again, with"
-        " what is placed."
-    )
+
+
+def _next_steps(settings: Settings, fleet: Path, supposition: str) -> str:
+    """Say what leads from the new files to a plan of what is committed, as far as git in this directory has come."""
+    remote = settings.repo or checkout.origin(fleet)
+    repository = () if remote else ("--repo", "." if fleet == Path() else str(fleet))
+    sources = _sources(settings, Path() if repository else fleet)
+    command = shlex.join(("overspill", "plan", *repository, *sources, "--what-if", supposition))
+    if remote:
+        within = "here" if fleet == Path() else f"in {fleet}"
+        return f"Next: commit and push the new files. Then `{command}` {within} answers again, with what is placed."
+    if checkout.is_work_tree(fleet):
+        return f"Next: commit the new files. Then `{command}` answers again; others see them once there is a remote."
+    made = shlex.join(("git", "init", f"--initial-branch={settings.source_branch}", str(fleet)))
+    return f"Next: `{made}`, and commit the files. Then `{command}` answers again."
 
 
 def _sources(settings: Settings, fleet: Path) -> tuple[str, ...]:
