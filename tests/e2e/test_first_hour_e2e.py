@@ -1,7 +1,9 @@
 """The first hour: from a kubeconfig in an empty home to the plan of a first burst, and on to the burst itself.
 
 Nothing is written by hand: each file comes from a command, and each command from README, from docs/tutorial/real-fleet
-or from the screen before it. With ``-s`` it prints a line for each step, with its seconds, and their sums.
+or from the screen before it. What README and the screens promise is held: four commands and five minutes to the plan,
+fifteen to the burst, one question, and at most eight concepts to learn. With ``-s`` it prints a line for each step, with
+its seconds, and their sums.
 """
 
 from __future__ import annotations
@@ -10,9 +12,11 @@ import re
 import sys
 import time
 from collections.abc import Iterator
+from datetime import timedelta
 
 import pytest
 
+from tests.docs.concept_terms import MOST, concepts
 from tests.e2e.conftest import CHECKOUT, Fleet
 from tests.e2e.test_lend_e2e import NAMESPACE
 from tests.e2e.test_real_fleet_e2e import AT_HOME, Person, running, running_full, wait
@@ -20,6 +24,9 @@ from tests.e2e.three_clusters import ARGO_CD, FLUX, HOME, ThreeClusters
 
 MISSING = 3
 REPOSITORY = "https://git.example.com/acme/fleet.git"
+COMMANDS = 4
+UNTIL_PLAN, UNTIL_BURST = timedelta(minutes=5), timedelta(minutes=15)
+"""What the project promises: deadlines, several times what the walk takes on a slow machine."""
 NOBODYS = "\x04"
 """The end of what a person types: a question more than there are answers ends the command."""
 
@@ -47,9 +54,11 @@ class Walk:
         self.steps.append((step, time.monotonic() - began))
         sys.stdout.write(f"{self.steps[-1][1]:7.1f} s  {step}\n")
 
-    def sum(self, what: str) -> None:
-        """Print the sum of the steps so far."""
-        sys.stdout.write(f"{sum(seconds for _, seconds in self.steps):7.1f} s  until {what}\n")
+    def reaches(self, what: str, within: timedelta) -> None:
+        """Print the sum of the steps so far, which may not exceed a deadline."""
+        seconds = sum(seconds for _, seconds in self.steps)
+        sys.stdout.write(f"{seconds:7.1f} s  until {what}\n")
+        assert seconds <= within.total_seconds(), self.steps
 
 
 @pytest.fixture
@@ -62,13 +71,15 @@ def person(three_clusters: ThreeClusters, fleet: Fleet) -> Iterator[Person]:
 
 def test_from_a_kubeconfig_to_a_plan_and_to_a_burst_that_flux_applied_with_no_line_by_hand(person: Person) -> None:
     walk, target = Walk(person), person.three.clusters[FLUX]
-    init, lend, check = _commands_of_the_readme()
-    walk.types(f"git clone --quiet {REPOSITORY} ours")
-    described = walk.types(init, HOME)
-    lent = walk.types(lend)
+    clone, init, lend, check = _commands_of_the_readme()
+    cloned, described, lent = walk.types(clone), walk.types(init, HOME), walk.types(lend)
     (chosen,) = re.findall(rf"^Place +llm/vllm +\S+ +({FLUX}|{ARGO_CD}) ", lent, re.MULTILINE)
-    walk.sum("the first plan")
-    assert "0 errors, 0 warnings" in walk.types(check)
+    checked = walk.types(check)
+    assert "0 errors, 0 warnings" in checked
+    assert len(walk.steps) == COMMANDS
+    walk.reaches("the first plan", UNTIL_PLAN)
+    named = concepts("\n".join([_section_of_the_readme(), cloned, described, lent, checked]))
+    assert len(named) <= MOST, named
     walk.types(
         "git -C ours add --all && git -C ours commit --quiet --message 'Describe the fleet' && "
         "git -C ours push --quiet origin HEAD:main"
@@ -82,7 +93,7 @@ def test_from_a_kubeconfig_to_a_plan_and_to_a_burst_that_flux_applied_with_no_li
     (command,) = re.findall(r"`(overspill plan [^`]+)`", " ".join(lent.split()))
     planned = walk.types(command)
     assert re.search(rf"^Place +llm/vllm +\S+ +{chosen} ", planned, re.MULTILINE), planned
-    walk.sum("the plan of what is pushed")
+    walk.reaches("the plan of what is pushed", UNTIL_PLAN)
 
     (many,) = re.findall(r"Wrote (\d+) files to ours\.$", described, re.MULTILINE)
     files = person.types("git -C ours ls-files").split()
@@ -103,13 +114,20 @@ def test_from_a_kubeconfig_to_a_plan_and_to_a_burst_that_flux_applied_with_no_li
     with person.running("overspill run") as log:
         wait(lambda: running(target) >= MISSING, lambda: f"{log()}\n{person.three.flux.last_words()}")
         walk.took("overspill run, until Flux has applied the burst and its pods run", began)
-    walk.sum("the burst")
-    sys.stdout.write(f"{walk.questions} question, {len(files)} files by commands, 0 files and 0 lines by hand\n")
+    walk.reaches("the burst", UNTIL_BURST)
+    sys.stdout.write(
+        f"{walk.questions} question, {len(files)} files by commands, 0 files and 0 lines by hand,"
+        f" {len(named)} concepts: {', '.join(sorted(named))}\n"
+    )
     assert not person.types("git -C ours status --porcelain")
+
+
+def _section_of_the_readme() -> str:
+    """Return what README says about the way from a kubeconfig to a plan."""
+    return (CHECKOUT / "README.md").read_text().partition("\n## A first plan\n")[2].partition("\nBy hand, ")[0]
 
 
 def _commands_of_the_readme() -> list[str]:
     """Return what README's first plan has a person type, without its comments."""
-    text = (CHECKOUT / "README.md").read_text()
-    (block,) = re.findall(r"^```sh clusters\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    (block,) = re.findall(r"^```sh clusters\n(.*?)^```$", _section_of_the_readme(), re.MULTILINE | re.DOTALL)
     return [line.partition("#")[0].strip() for line in block.splitlines()]

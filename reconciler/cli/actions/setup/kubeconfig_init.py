@@ -161,7 +161,7 @@ def _show(clusters: Sequence[DiscoveredCluster]) -> None:
         )
         for cluster in clusters
     ]
-    printing.table(("CLUSTER", "CONTEXT", "KUBERNETES", "NODES", "GPUS", "REGION", "ENGINES THERE"), rows)
+    printing.table(("CLUSTER", "CONTEXT", "KUBERNETES", "NODES", "GPUS", "REGION", "GITOPS"), rows)
     for note in cluster_notes(clusters):
         printing.warn(note)
     click.echo()
