@@ -2,8 +2,8 @@
 
 Nothing is written by hand: each file comes from a command, and each command from README, from docs/tutorial/real-fleet
 or from the screen before it. What README and the screens promise is held: four commands and five minutes to the plan,
-fifteen to the burst, one question, and at most eight concepts to learn. With ``-s`` it prints a line for each step, with
-its seconds, and their sums.
+fifteen to the burst, one question, and at most eight concepts to learn. With ``-s`` it prints a line for each step,
+with its seconds, and their sums.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def test_from_a_kubeconfig_to_a_plan_and_to_a_burst_that_flux_applied_with_no_li
     assert "0 errors, 0 warnings" in checked
     assert len(walk.steps) == COMMANDS
     walk.reaches("the first plan", UNTIL_PLAN)
-    named = concepts("\n".join([_section_of_the_readme(), cloned, described, lent, checked]))
+    named = concepts(f"{_section_of_the_readme()}\n{cloned}\n{described}\n{lent}\n{checked}")
     assert len(named) <= MOST, named
     walk.types(
         "git -C ours add --all && git -C ours commit --quiet --message 'Describe the fleet' && "
