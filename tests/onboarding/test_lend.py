@@ -337,7 +337,7 @@ def test_what_comes_into_git_and_what_is_left_out_is_told() -> None:
     service = put(SERVICE, ("spec", "ports"), ports) | {}
     service = put(service, ("spec", "externalIPs"), ["192.0.2.1"])
     notes = lent(DEPLOYMENT, SETTINGS, CLAIM, ACCOUNT, service).notes
-    assert "ConfigMap settings: 1 key come into git; see that no credential is among them" in notes
+    assert "ConfigMap settings: see that no credential comes into git with its key" in notes
     assert "Service vllm: externalIPs and nodePort of worker-1 left out" in notes
 
 

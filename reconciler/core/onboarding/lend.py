@@ -415,7 +415,8 @@ def _copied_notes(live: LiveWorkload, resources: list[dict[str, Json]]) -> Itera
         match resource.get("kind"):
             case "ConfigMap":
                 keys = [*(resource.get("data") or ()), *(resource.get("binaryData") or ())]
-                yield f"ConfigMap {name}: {count(len(keys), 'key')} come into git; see that no credential is among them"
+                held = "its key" if len(keys) == 1 else f"its {count(len(keys), 'key')}"
+                yield f"ConfigMap {name}: see that no credential comes into git with {held}"
             case "PersistentVolumeClaim":
                 yield f"claim {name}: each cluster has its own, which begins empty; load it in an init container, say"
             case "Service":
