@@ -60,6 +60,7 @@ class WorkloadSource:
     group: str
     """Its API group; empty for the core group."""
     namespace: str
+    """Empty for an object without one."""
     name: str
     companions: tuple[Companion, ...] = ()
     """Objects of its namespace that come along as they are there; sorted, each once."""
@@ -69,7 +70,7 @@ class WorkloadSource:
     @property
     def title(self) -> str:
         """The source in messages."""
-        return f"{self.kind} {self.namespace}/{self.name}"
+        return f"{self.kind} {self.namespace}/{self.name}" if self.namespace else f"{self.kind} {self.name}"
 
     @property
     def in_repository(self) -> bool:
@@ -84,7 +85,7 @@ class WorkloadSource:
         """Tell whether an object is this one."""
         metadata = manifest["metadata"]
         group = str(manifest["apiVersion"]).rpartition("/")[0]
-        return (manifest["kind"], group, metadata.get("namespace"), metadata["name"]) == (
+        return (manifest["kind"], group, metadata.get("namespace") or "", metadata["name"]) == (
             self.kind,
             self.group,
             self.namespace,

@@ -98,6 +98,8 @@ class DeploySpec:
     burst_duration: timedelta | None = None
     deletion_policy: DeletionPolicy = DeletionPolicy.DELETE
     service_account: str = ""
+    referred: tuple[Mapping[str, Json], ...] = ()
+    """Objects of the primary that its own refer to and do not bring, as the runtime of a TrainJob; never deployed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -110,8 +110,7 @@ class FollowedCluster:
         self._engine: FollowedObjects | None = None
         self._report_objects: ReportObjects | None = None
         self._companions = FollowedCompanions(server, clock=clock, pace=pace, changed=self._note)
-        needed = needed_resources(target.refs, target.kinds, node_pools=target.node_pools)
-        self._run(needed | self._state.customs)
+        self._run(_needed(target) | self._state.customs)
         self._companions.begin(companions_of(target.sources))
         self._watch_engine()
 
@@ -130,8 +129,7 @@ class FollowedCluster:
         with self._lock:
             anew = self._state.follow(target.refs, target.marks, target.kinds, target.sources, target.unlabelled)
             self._dirty = True
-            needed = needed_resources(target.refs, target.kinds, node_pools=target.node_pools)
-            resources = needed | self._state.customs
+            resources = _needed(target) | self._state.customs
         gone = {task for task in self._tasks if task not in resources or task in anew}
         await cancel([self._tasks.pop(resource) for resource in gone])
         with self._lock:
@@ -346,6 +344,10 @@ class FollowedCluster:
                 self._watch_custom_kinds()
             if self._complete():
                 self._changed(effect)
+
+
+def _needed(target: ClusterTarget) -> frozenset[Watched]:
+    return needed_resources(target.refs, target.kinds, node_pools=target.node_pools, sources=target.sources)
 
 
 def _why_unwatched(stream: Stream) -> str:

@@ -8,7 +8,7 @@ workspace allows unknown needs.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -28,6 +28,7 @@ from reconciler.core.workloads.builtin_kinds import NO_KINDS, Kinds, kind_of
 from reconciler.core.workloads.paths import at, replicas_at
 from reconciler.core.workloads.pod_counts import PodRole, pods_to_start
 from reconciler.core.workloads.pods import TemplatePods, gang_minimum, group_count, pod_metadata, read_pods
+from reconciler.core.workloads.train_job import job_set, runtime_among, runtime_ref, states_its_pods
 from reconciler.model.capacity import ClusterObservation, ReplicaShape
 from reconciler.model.kubernetes.scheduling import PodOnNode
 from reconciler.model.policy import Workspace
@@ -220,16 +221,17 @@ def pods_of_spec(spec: DeploySpec, kinds: Kinds = NO_KINDS) -> ManifestPods:
     for name in named:
         try:
             others = tuple(manifests[other] for other in named if other in manifests)
-            pod_sets, made_of, shaped = _pod_sets(manifests[name], kinds, others)
-            gang = _gang(manifests[name], kinds, pod_sets)
-            apart = read_exclusive_topology(manifests[name], kinds)
+            made = _pod_maker(manifests[name], kinds, (*manifests.values(), *spec.referred))
+            pod_sets, made_of, shaped = _pod_sets(made, kinds, others)
+            gang = _gang(made, kinds, pod_sets, manifests[name])
+            apart = read_exclusive_topology(made, kinds)
         except MALFORMED:
-            strange.append(f"{name}{_describe(manifests[name], kinds)}")
+            strange.append(f"{name}{_describe(manifests[name], kinds, (*manifests.values(), *spec.referred))}")
             continue
         parts += pod_sets
         pods += made_of
-        shared += read_shared_domains(manifests[name], kinds, shaped)
-        uncounted = uncounted or uncounted_topology(manifests[name], kinds, shaped)
+        shared += read_shared_domains(made, kinds, shaped)
+        uncounted = uncounted or uncounted_topology(made, kinds, shaped)
         claiming += shaped
         gangs += () if gang is None else (gang,)
         if apart is not None:
@@ -271,6 +273,12 @@ def pod_shape(
     )
 
 
+RUNTIME_REMEDY = (
+    "let the daemon read it on the primary, list it below objects in the primary's observation, bring it in the"
+    " template, or state spec.trainer.numNodes and resourcesPerNode"
+)
+"""The ways out if the runtime of a TrainJob is not seen."""
+
 UNKNOWN_REMEDY = "declare it in gprDetails: numberOfGPUs, numberOfGPUNodes"
 """The way out if the needs of a request's pods are unknown."""
 
@@ -283,9 +291,27 @@ def unknown_needs(need: PodRequirements, workspace: Workspace) -> str:
     return "" if not need.unknown or workspace.allow_unknown_needs else f"{need.unknown}, so nothing of it is placed"
 
 
-def _describe(manifest: Mapping[str, Json], kinds: Kinds) -> str:
-    """Describe an object whose pods are unknown: an unknown kind, or the replicas that it declares; else empty."""
+def _pod_maker(manifest: Mapping[str, Json], kinds: Kinds, others: Iterable[Mapping[str, Json]]) -> Mapping[str, Json]:
+    """Return the object that makes the pods: the JobSet of a TrainJob whose runtime is among `others`, else the object.
+
+    A WorkloadKind of the fleet says itself where the pods of its objects are.
+    """
+    ref = None if group_kind(manifest) in kinds else runtime_ref(manifest)
+    runtime = None if ref is None else runtime_among(ref, others)
+    return manifest if runtime is None else job_set(manifest, runtime)
+
+
+def _describe(manifest: Mapping[str, Json], kinds: Kinds, others: Iterable[Mapping[str, Json]]) -> str:
+    """Describe an object whose pods are unknown, else empty.
+
+    That is an unknown kind, the replicas that it declares, or a TrainJob that leaves its pods to a runtime.
+    """
     kind = kind_of(manifest, kinds)
+    ref = None if group_kind(manifest) in kinds else runtime_ref(manifest)
+    if ref is not None and runtime_among(ref, others) is not None:
+        return f" ({ref.title} cannot be read: see that it names its replicatedJobs with their containers)"
+    if ref is not None and not states_its_pods(manifest):
+        return f" (nobody has seen its {ref.title}: {RUNTIME_REMEDY})"
     if kind is None:
         return f" ({shortened(group_kind(manifest).removeprefix('/'))} is no known kind)"
     if kind.templates or not kind.replicas:
@@ -334,17 +360,23 @@ def _pod_sets(
     return counted, pods, shaped
 
 
-def _gang(manifest: Mapping[str, Json], kinds: Kinds, parts: tuple[PodSet, ...]) -> Gang | None:
-    """Return the groups of an object's pods; None where its pods are scheduled one by one."""
+def _gang(
+    manifest: Mapping[str, Json], kinds: Kinds, parts: tuple[PodSet, ...], owner: Mapping[str, Json]
+) -> Gang | None:
+    """Return the groups of an object's pods; None where its pods are scheduled one by one.
+
+    They are called as those of its `owner`, which is deployed.
+    """
     kind = kind_of(manifest, kinds)
     number = group_count(manifest, kind) if kind is not None else None
     pods = sum(part.replicas for part in parts)
     if kind is None or kind.together is None or not number or not pods:
         return None
     size = pods // number
+    deployed = kind_of(owner, kinds) or kind
     return Gang(
-        name=f"{kind.kind} {at(manifest, ('metadata', 'name'))}",
-        called=kind.together.called,
+        name=f"{deployed.kind} {at(owner, ('metadata', 'name'))}",
+        called=(deployed.together or kind.together).called,
         groups=number,
         size=size,
         least=min(gang_minimum(manifest, kind, size), -(-sum(part.start for part in parts) // number)),

@@ -39,6 +39,7 @@ from reconciler.core.fleet.sources.expansion import (
     why_not_deployed,
 )
 from reconciler.core.fleet.sources.patches import check_patched
+from reconciler.core.fleet.sources.referred_objects import referred_sources, with_referred
 from reconciler.core.fleet.spread.files import spread_policies
 from reconciler.core.fleet.spread.shares import divide_templates
 from reconciler.core.fleet.template import TemplateDraft
@@ -178,7 +179,12 @@ def _assembly(
     kinds = workload_kinds(work)
     schemas = _schemas(work, fleet, clusters)
     read = partial(_expand, commit=commit, fleet=fleet, contents=contents, kinds=kinds)
-    templates = _templates(work, workspaces, gprs, kinds, blobs, clusters=clusters, schemas=schemas, read=read)
+    templates = {
+        workload: (with_referred(template, workspaces[template.workspace], contents, kinds), placed)
+        for workload, (template, placed) in _templates(
+            work, workspaces, gprs, kinds, blobs, clusters=clusters, schemas=schemas, read=read
+        ).items()
+    }
     desired = Desired(
         commit=commit,
         fleet=fleet,
@@ -187,9 +193,16 @@ def _assembly(
         templates={workload: template for workload, (template, _) in templates.items()},
         sources=_with_places(
             (
-                source_key(placed.value.source, workspaces[template.workspace])
-                for template, placed in templates.values()
-                if placed.value.source is not None
+                *(
+                    source_key(placed.value.source, workspaces[template.workspace])
+                    for template, placed in templates.values()
+                    if placed.value.source is not None
+                ),
+                *(
+                    key
+                    for template, _ in templates.values()
+                    for key in referred_sources(template, workspaces[template.workspace], kinds)
+                ),
             ),
             contents,
         ),

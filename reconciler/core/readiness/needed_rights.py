@@ -59,7 +59,9 @@ def watch_rights(desired: Desired, server: AskedServer) -> Iterator[NeededRights
         refs = watched_workloads(desired).get(server.cluster, ())
         placed = custom_resources(unlabelled_kinds(desired, server.cluster), desired.kinds)
         node_pools = desired.clusters[server.cluster].has_node_pools
-        yield from _by_file(needed_resources(refs, desired.kinds, node_pools=node_pools) | placed)
+        sources = live_sources(desired, server.cluster)
+        needed = needed_resources(refs, desired.kinds, node_pools=node_pools, sources=sources)
+        yield from _by_file(needed | placed)
         yield from _companion_rights(desired, server.cluster)
         reports = ENGINES[desired.clusters[server.cluster].engine].cluster_reports(desired.fleet, server.cluster)
         if reports is not None:
@@ -91,7 +93,8 @@ def granted_rights(desired: Desired, server: AskedServer) -> Iterator[NeededRigh
         every = _EVERY_KIND if any(not ref.kind for ref in refs) else frozenset()
         placed = custom_resources(unlabelled_kinds(desired, server.cluster), desired.kinds)
         node_pools = desired.clusters[server.cluster].has_node_pools
-        needed = needed_resources(refs | every, desired.kinds, node_pools=node_pools)
+        sources = live_sources(desired, server.cluster)
+        needed = needed_resources(refs | every, desired.kinds, node_pools=node_pools, sources=sources)
         yield from _by_file(needed | placed | _OF_PRIMARIES)
     yield from (
         each

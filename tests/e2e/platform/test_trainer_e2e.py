@@ -1,7 +1,7 @@
 """Kubeflow Trainer's own controller on both clusters, with JobSet, which makes the Jobs of what Trainer makes.
 
-Nothing holds a job at home but its nodes, so that its template says that two copies may run. The job states its nodes
-and what they need: where its runtime does, as in Trainer's own example, nothing is placed (`NoShape`).
+Nothing holds a job at home but its nodes, so that its template says that two copies may run. Trainer's own example says
+nothing of its pods: its runtime does, which the daemon reads at home.
 """
 
 from __future__ import annotations
@@ -40,6 +40,44 @@ def test_a_job_runs_whole_elsewhere_and_its_end_is_carried_home(lender: Lender) 
             assert not lender.running(home)
             [held] = json.loads(lender.asks("explain", "llm/torch-ddp", "--output", "json"))["suppressed"]
             assert held["reason"] == "Held", held
+
+
+def test_the_projects_example_bursts_as_its_runtime_says(lender: Lender) -> None:
+    """The TrainJob is the one of Trainer's page for contributors, unchanged: it names a released runtime, and no more.
+
+    That runtime says one node, of which it asks for nothing.
+    """
+    home, away, name = lender.home, lender.away, "pytorch-mnist-example"
+    with cordoned(home):
+        lender.apply(example(TRAINER, "CONTRIBUTING.md", "TrainJob"))
+        lender.until_at(home, lambda: len(lender.pods(home)) == 1, "the job has no pod")
+        lender.lend(f"trainjob/{name}", two_copies=True)
+        with lender.daemon():
+            burst = f"burst(llm/{name}): 1 replica on away"
+            lender.until_committed(burst)
+            lender.until_at(away, lambda: len(lender.running(away)) == 1, "the job does not run away")
+            lender.end_pods(away)
+            lender.until_committed(burst, f'Revert "{burst}')
+            assert "its run was complete at" in lender.told()
+            lender.until_at(away, lambda: not lender.pods(away), "the job is still away")
+            assert not lender.running(home)
+
+
+def test_a_job_goes_whole_by_the_nodes_and_the_gpus_of_its_runtime(lender: Lender) -> None:
+    home, away, runtime = lender.home, lender.away, json.dumps(runtime_of_nodes())
+    for cluster in (home, away):
+        cluster.kubectl("apply", f"--namespace={NAMESPACE}", "--filename=-", stdin=runtime)
+    bare = job(RUNTIME, "TrainingRuntime")
+    del bare["spec"]["trainer"]
+    with cordoned(home):
+        lender.apply(json.dumps(bare))
+        lender.until_at(home, lambda: len(lender.pods(home)) == PODS, "the job has no pods")
+        lender.lend("trainjob/torch-ddp", two_copies=True)
+        with lender.daemon():
+            lender.until_committed("burst(llm/torch-ddp): 1 replica on away")
+            assert f"1 replica of {PODS} pods" in lender.told()
+            lender.until_at(away, lambda: len(lender.running(away)) == PODS, "the job does not run away")
+            assert GPU in lender.told()
 
 
 def test_a_job_that_finds_nodes_at_home_is_given_back(lender: Lender) -> None:
@@ -88,6 +126,16 @@ def runtime_without_retries() -> Json:
     made |= {"kind": "TrainingRuntime", "metadata": {"name": RUNTIME}}
     [node] = made["spec"]["template"]["spec"]["replicatedJobs"]
     node["template"]["spec"]["backoffLimit"] = 0
+    return made
+
+
+def runtime_of_nodes() -> Json:
+    """Make a runtime of the namespace that says how many pods there are, and what they need."""
+    made = runtime_without_retries()
+    made["spec"]["mlPolicy"]["numNodes"] = PODS
+    [node] = made["spec"]["template"]["spec"]["replicatedJobs"]
+    [container] = node["template"]["spec"]["template"]["spec"]["containers"]
+    container["resources"] = {"requests": {"cpu": "1"}, "limits": {GPU: "8"}}
     return made
 
 

@@ -25,6 +25,7 @@ from reconciler.core.observe.kubernetes.resources import (
     CLUSTER_WIDE,
     CONTROLLERS,
     DEVICES,
+    TRAINING_RUNTIMES,
     CustomResource,
     Owner,
     Resource,
@@ -134,7 +135,7 @@ class ClusterState:
             part = self._parts[resource]
             for key in filter(self._elsewhere, set(part.keys())):
                 part.remove(key)
-        return anew | self._live.follow(sources, self._parts)
+        return anew | self._live.follow(sources, self._parts.keys() | TRAINING_RUNTIMES)
 
     def _follow_specs(self) -> None:
         """Keep a part for each followed kind, and none for others."""

@@ -98,5 +98,7 @@ class LiveObjects:
 def _by_kind(sources: AbstractSet[WorkloadSource]) -> Mapping[tuple[str, str], frozenset[str]]:
     kinds: dict[tuple[str, str], set[str]] = {}
     for source in sources:
-        kinds.setdefault((source.kind, source.group), set()).add(f"{source.namespace}/{source.name}")
+        kinds.setdefault((source.kind, source.group), set()).add(
+            f"{source.namespace}/{source.name}" if source.namespace else source.name
+        )
     return {kind: frozenset(keys) for kind, keys in kinds.items()}

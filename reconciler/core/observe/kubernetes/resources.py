@@ -10,7 +10,9 @@ from typing import NamedTuple, TypeAlias
 from reconciler.core.engines.reports import EngineResource
 from reconciler.core.signals.cluster import HPA, KUEUE
 from reconciler.core.workloads.builtin_kinds import BUILT_IN, NO_KINDS, Kinds
+from reconciler.core.workloads.train_job import TRAINER
 from reconciler.core.workloads.watch import ServedResource
+from reconciler.model.manifest_source import WorkloadSource
 from reconciler.model.workload import WorkloadRef
 
 
@@ -40,6 +42,8 @@ class Resource(ServedResource, Enum):
     RUNTIME_CLASSES = ("node.k8s.io", ("v1",), "runtimeclasses", "RuntimeClass", True)
     LIMIT_RANGES = ("", ("v1",), "limitranges", "LimitRange", True)
     NODE_POOLS = ("karpenter.sh", ("v1",), "nodepools", "NodePool", True)
+    RUNTIMES = (TRAINER, ("v1alpha1",), "trainingruntimes", "TrainingRuntime", True)
+    CLUSTER_RUNTIMES = (TRAINER, ("v1alpha1",), "clustertrainingruntimes", "ClusterTrainingRuntime", True)
     TEMPLATES = (
         "resource.k8s.io", ("v1", "v1beta2", "v1beta1"), "resourceclaimtemplates", "ResourceClaimTemplate", True,
     )  # fmt: skip # a table, a row a line
@@ -126,6 +130,9 @@ CLUSTER_WIDE = CAPACITY | {Resource.NODE_POOLS}
 CONTROLLERS = frozenset({Resource.DEPLOYMENTS, Resource.STATEFUL_SETS, Resource.REPLICA_SETS, Resource.JOBS})
 """The objects that own replicas."""
 
+TRAINING_RUNTIMES = frozenset({Resource.RUNTIMES, Resource.CLUSTER_RUNTIMES})
+"""The runtimes of TrainJobs, of which single objects are kept."""
+
 SIGNAL_KINDS = {Resource.AUTOSCALERS: HPA.name, Resource.QUEUED: KUEUE.name}
 """The kind of the signals of each resource, the first word of their labels."""
 
@@ -195,11 +202,16 @@ def plural_of(kind: str) -> str:
 
 
 def needed_resources(
-    refs: Iterable[WorkloadRef], kinds: Kinds = NO_KINDS, *, node_pools: bool = False
+    refs: Iterable[WorkloadRef],
+    kinds: Kinds = NO_KINDS,
+    *,
+    node_pools: bool = False,
+    sources: Iterable[WorkloadSource] = (),
 ) -> frozenset[Watched]:
     """Return the resources to watch for the replicas of these workloads, and for reports of missing ones.
 
-    `node_pools` tells whether NodePools of Karpenter bound the nodes that the cluster may get.
+    `node_pools` tells whether NodePools of Karpenter bound the nodes that the cluster may get. Of the `sources` the
+    kinds of training runtimes count: others are watched as workloads are.
 
     Kueue's Workloads tell in every cluster why pods of placements do not start. A reference without a kind may mean
     any. The pods of a Deployment belong to its ReplicaSets; those of an unknown kind may belong to it through
@@ -209,6 +221,8 @@ def needed_resources(
     watched: set[Watched] = {*CAPACITY, Resource.QUEUED, *custom_resources(refs, kinds)}
     if node_pools:
         watched.add(Resource.NODE_POOLS)
+    named = {(source.kind, source.group) for source in sources}
+    watched |= {resource for resource in TRAINING_RUNTIMES if (resource.kind, resource.group) in named}
     for ref in refs:
         watched |= SIGNALS | {Resource.TEMPLATES}
         if ref.kind not in _BY_KIND or foreign_group(ref.kind, ref.group):
