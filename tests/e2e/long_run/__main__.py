@@ -28,8 +28,12 @@ from tests.e2e.long_run.stage import WINDOW, Stage, stage
 from tests.e2e.long_run.verdict import Verdict, differences, early_reverts, late_reverts
 from tests.e2e.long_run.watches import Branch, PlacedObject, deployed, marked, watches
 
-SETTLE = 300.0
-"""Seconds, at most, until the clusters are as the branch says: Argo CD looks by itself every three minutes."""
+SETTLE = 600.0
+"""Seconds, at most, until the clusters are as the branch says.
+
+Argo CD looks by itself every three minutes, and takes an Application that is being deleted up only with a look that
+does not fail: one whose directory has gone may be passed over twice.
+"""
 _GLANCE = 2.0
 _LAST_WORDS = 20_000
 

@@ -101,6 +101,7 @@ class DemandPlayer:
 
     def _set(self, workload: str, replicas: int, stopped: threading.Event) -> None:
         """Scale one workload, as often as it takes, and note when it was done."""
+        asked = time.time()
         while not stopped.is_set():
             try:
                 self._scale_to(workload, replicas)
@@ -110,5 +111,5 @@ class DemandPlayer:
             if replicas:
                 self._journal.rises(workload, replicas, time.time())
             else:
-                self._journal.falls(workload, time.time())
+                self._journal.falls(workload, asked, time.time())
             return

@@ -31,8 +31,10 @@ class Burst:
     risen: float
     short: float | None = None
     """When pods of it were unschedulable at home."""
+    falling: float | None = None
+    """When its demand was first asked to go; home may have heard that long before it answered."""
     fallen: float | None = None
-    """When its demand was taken away."""
+    """When its demand was gone for certain."""
     committed: dict[str, float] = field(default_factory=dict)
     """When the branch had it, by cluster."""
     applied: dict[str, float] = field(default_factory=dict)
@@ -79,10 +81,10 @@ class Journal:
             self._bursts.append(burst)
             self._now = max(self._now, at)
 
-    def falls(self, workload: str, at: float) -> None:
-        """Note that the demand of a workload is gone."""
+    def falls(self, workload: str, asked: float, at: float) -> None:
+        """Note that the demand of a workload is gone, which was first asked for at another moment."""
         with self._lock:
-            self._current[workload].fallen = at
+            self._current[workload].falling, self._current[workload].fallen = asked, at
             self._now = max(self._now, at)
 
     def sees_short(self, names: frozenset[str], at: float) -> None:

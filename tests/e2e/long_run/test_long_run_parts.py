@@ -101,7 +101,7 @@ def test_moments_of_a_burst_are_the_first_of_their_kind() -> None:
     journal.sees_cluster(AWAY, {"load-000": Deployed(replicas=2, ready=1)}, 105)
     journal.sees_cluster(AWAY, {"load-000": Deployed(replicas=2, ready=2)}, 106)
     assert journal.is_open("load-000")
-    journal.falls("load-000", 120)
+    journal.falls("load-000", 119, 120)
     journal.sees_branch({}, 124)
     assert journal.is_open("load-000"), "its object is still there"
     journal.sees_cluster(AWAY, {}, 129)
@@ -113,7 +113,7 @@ def test_moments_of_a_burst_are_the_first_of_their_kind() -> None:
 def test_burst_stays_open_while_a_commit_may_still_land() -> None:
     journal = Journal()
     journal.rises("load-000", 1, 100)
-    journal.falls("load-000", 101)
+    journal.falls("load-000", 101, 101)
     journal.sees_branch({}, 101 + REST - 1)
     assert journal.is_open("load-000")
     journal.sees_branch({}, 101 + REST)
@@ -131,7 +131,7 @@ def test_placement_that_moves_and_comes_back_is_reverted_at_the_last_time() -> N
 
 def burst(fallen: float | None, reverted: float | None) -> Burst:
     given = {} if reverted is None else {AWAY: reverted}
-    return Burst("load-000", 1, 100, fallen=fallen, committed={AWAY: 110.0}, reverted=given)
+    return Burst("load-000", 1, 100, falling=fallen, fallen=fallen, committed={AWAY: 110.0}, reverted=given)
 
 
 @pytest.mark.parametrize(
@@ -157,6 +157,12 @@ def test_time_of_faults_makes_no_revert_late() -> None:
 )
 def test_revert_is_early_within_the_window(fallen: float | None, reverted: float | None, early: bool) -> None:
     assert bool(early_reverts([burst(fallen, reverted)], window=5)) == early
+
+
+def test_a_window_begins_no_later_than_home_was_asked() -> None:
+    slow = Burst("load-000", 1, 100, falling=197.0, fallen=200.0, committed={AWAY: 110.0}, reverted={AWAY: 202.0})
+    assert early_reverts([slow], window=5) == ()
+    assert early_reverts([slow], window=8) != ()
 
 
 PLACED = PlacedObject(name="load-000-ab", cluster=AWAY, workload="load-000", replicas=2)

@@ -10,7 +10,7 @@ from tests.e2e.long_run.journal import Burst, Deployed
 from tests.e2e.long_run.watches import PlacedObject
 
 EARLY = 2.0
-"""Seconds that a window may seem too short: the daemon counts whole seconds, and an answer to us takes its time."""
+"""Seconds that a window may seem too short: the daemon counts whole seconds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +57,7 @@ def early_reverts(bursts: Iterable[Burst], *, window: float) -> tuple[str, ...]:
     told = []
     for burst in bursts:
         for cluster, reverted in burst.reverted.items():
-            took = -1.0 if burst.fallen is None else reverted - burst.fallen
+            took = -1.0 if burst.falling is None else reverted - burst.falling
             if 0 <= took < window - EARLY:
                 told.append(f"{burst.workload} on {cluster}: reverted after {took:.1f} s, in a window of {window:g} s")
     return tuple(told)
