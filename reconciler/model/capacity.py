@@ -249,6 +249,9 @@ class WorkloadObservation:
     started: str = ""
     """Why it runs, or begins, though no pod of it may ever be on this cluster, as of a Workload that MultiKueue has
     dispatched; empty where nothing says so."""
+    claimed: str = ""
+    """Why it may soon begin, here or elsewhere, by what holds it: no copy of it is begun then, and one that is there
+    goes on. Empty where nothing says so."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -53,6 +53,8 @@ class Demand(NamedTuple):
     """Whether its copy on the primary is suspended, queued or gated, so that none of its pods gets a node there."""
     started: str = ""
     """Why it runs, or begins, without a pod on the primary; empty where nothing says so."""
+    claimed: str = ""
+    """Why it may soon begin by what holds it on the primary; empty where nothing says so."""
     unit: GroupUnit | None = None
     """Pods of one replica, if they are scheduled as a gang without a manifest that shows it."""
     past: tuple[DemandLevel, ...] = ()

@@ -79,6 +79,7 @@ def short(
     deficit_since: datetime | None = None,
     held: bool = False,
     started: str = "",
+    claimed: str = "",
 ) -> ClusterObservation:
     """Observe the full primary, where so many replicas of the workload are unschedulable."""
     seen = WorkloadObservation(
@@ -90,6 +91,7 @@ def short(
         shape=replica or shape(),
         held=held,
         started=started,
+        claimed=claimed,
     )
     return ClusterObservation(cluster=ClusterName(primary), observed_at=at, workloads=(seen,))
 

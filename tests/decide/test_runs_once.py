@@ -145,6 +145,22 @@ def test_a_copy_elsewhere_ends_at_once_where_kueue_has_begun_the_one_at_home_wit
     assert revert.detail == f"on worker-1 {BY_MULTIKUEUE}, and the copy elsewhere would do the same work again"
 
 
+RESERVED = "kueue queue-a has reserved quota for it"
+
+
+def test_a_copy_elsewhere_goes_on_while_the_one_at_home_has_quota_and_may_yet_be_refused() -> None:
+    there = ledger(placement("worker-2", 6, created=NOW - timedelta(minutes=5)))
+    claimed = short(6, running=0, held=True, claimed=RESERVED)
+    assert plan(claimed, free("worker-2", 2), wanted=made_of(INDEXED), there=there).changes == ()
+
+
+def test_what_may_soon_begin_at_home_gets_no_copy() -> None:
+    decided = plan(short(6, running=0, held=True, claimed=RESERVED), free("worker-3", 8), wanted=made_of(INDEXED))
+    (held,) = decided.suppressed
+    assert (placed(decided), held.reason) == ([], Reason.RUNS_ONCE)
+    assert held.message == f"on worker-1 {RESERVED}, and a copy elsewhere would do the same work again"
+
+
 def test_a_copy_elsewhere_stays_where_kueue_is_not_heard_any_more() -> None:
     there = ledger(placement("worker-2", 6, created=NOW - timedelta(seconds=30)))
     begun = short(0, running=0, started=BY_MULTIKUEUE)

@@ -273,23 +273,77 @@ def at_home(made: Json, *others: Json, manager: str = "", suspend: bool = True) 
     return observed
 
 
+READY = {**PROVISIONING, "state": "Ready", "message": ""}
+
+
 @pytest.mark.parametrize(
-    ("status", "said"),
+    ("conditions", "status", "said"),
     [
-        (NOMINATED, "kueue queue-a has reserved quota for it and nominated worker-8, worker-9 by MultiKueue"),
-        (DISPATCHED, "kueue queue-a has dispatched it to worker-9 by MultiKueue"),
-        ({"admissionChecks": [PROVISIONING]}, "kueue queue-a has reserved quota for it"),
+        ([RESERVED], DISPATCHED, "kueue queue-a has dispatched it to worker-9 by MultiKueue"),
+        ([RESERVED], {"admissionChecks": [READY]}, "kueue queue-a has reserved quota for it"),
+        ([RESERVED, ADMITTED], {"admissionChecks": [READY]}, "kueue queue-a has reserved quota for it"),
     ],
-    ids=["nominated", "dispatched", "another check"],
+    ids=["dispatched", "all checks are ready", "admitted"],
 )
 @pytest.mark.parametrize("suspend", [True, False])
-def test_a_job_with_quota_and_checks_begins_at_home_though_no_pod_of_it_runs_there(
-    status: Json, said: str, *, suspend: bool
+def test_a_job_with_quota_and_no_check_in_its_way_begins_at_home_though_no_pod_of_it_runs_there(
+    conditions: list[Json], status: Json, said: str, *, suspend: bool
 ) -> None:
-    made = queued("job-train-1a2b3", 2, status={"conditions": [RESERVED], **status})
+    made = queued("job-train-1a2b3", 2, status={"conditions": conditions, **status})
     observed = at_home(made, manager="kueue.x-k8s.io/multikueue", suspend=suspend)
-    assert (observed.started, observed.held, observed.running) == (said, False, 0)
+    assert (observed.started, observed.claimed, observed.held, observed.running) == (said, "", False, 0)
     assert (observed.asks, observed.waiting) == ((), ())
+
+
+@pytest.mark.parametrize("state", ["Pending", "Retry", "Rejected"])
+@pytest.mark.parametrize("others", [[], [READY]])
+def test_a_job_with_quota_is_still_missing_while_a_check_may_refuse_it(state: str, others: list[Json]) -> None:
+    checks = [*others, {**PROVISIONING, "state": state}]
+    observed = at_home(queued("job-train-1a2b3", 2, status={"conditions": [RESERVED], "admissionChecks": checks}))
+    assert (observed.started, observed.held) == ("", True)
+    assert observed.claimed == "kueue queue-a has reserved quota for it"
+    (ask,) = observed.asks
+    assert (ask.replicas, ask.cause) == (2, "has quota, and waits for admission check nodes")
+
+
+def test_a_job_that_multikueue_has_nominated_clusters_for_is_about_to_begin() -> None:
+    observed = at_home(queued("job-train-1a2b3", 2, status={"conditions": [RESERVED], **NOMINATED}))
+    assert observed.claimed == (
+        "kueue queue-a has reserved quota for it and nominated worker-8, worker-9 by MultiKueue"
+    )
+    assert observed.started == ""
+
+
+def test_a_job_that_multikueue_manages_is_its_to_place_also_without_quota() -> None:
+    waiting = queued("job-train-1a2b3", 2)
+    observed = at_home(waiting, manager="kueue.x-k8s.io/multikueue")
+    assert (observed.started, observed.claimed) == ("", "MultiKueue sends it to a cluster of its own choice")
+    assert [ask.replicas for ask in observed.asks] == [2]
+    assert at_home(waiting, manager="kubernetes.io/job-controller").claimed == ""
+
+
+WORKERS = {"name": "workers", "template": {"spec": {"template": {"spec": {"containers": [{"name": "main"}]}}}}}
+
+
+@pytest.mark.parametrize(
+    ("kind", "group", "spec"),
+    [
+        ("JobSet", "jobset.x-k8s.io", {"replicatedJobs": [WORKERS]}),
+        ("TrainJob", "trainer.kubeflow.org", {"runtimeRef": {"name": "torch-distributed"}}),
+    ],
+    ids=["a set", "a job whose pods are its runtime's"],
+)
+@pytest.mark.parametrize("labels", [{}, {"kueue.x-k8s.io/queue-name": "queue-a"}])
+def test_an_object_that_multikueue_manages_is_its_to_place_also_without_quota(
+    kind: str, group: str, spec: Json, labels: Json
+) -> None:
+    state = ClusterState(frozenset({WorkloadRef(namespace="demo", name="train", kind=kind, group=group)}))
+    (custom,) = state.customs
+    made = {**workload("train"), "spec": {"suspend": True, "managedBy": "kueue.x-k8s.io/multikueue", **spec}}
+    state.apply(custom, {**made, "metadata": {**made["metadata"], "labels": labels}})
+    state.apply(Resource.QUEUED, queued("owned-by-train", 4, owner=(kind, "train")))
+    (observed,) = state.observation(NAME, AT).workloads
+    assert observed.claimed == "MultiKueue sends it to a cluster of its own choice"
 
 
 @pytest.mark.parametrize(

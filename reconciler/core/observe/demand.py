@@ -273,8 +273,8 @@ class _Measurement:
             return UnseenPrimary(workload=workload, message=primary)
         # 2. The workload as the primary reports it, without what stale signals of the cluster ask for.
         seen, note = primary.workload(ref)
-        if seen is not None and seen.started:
-            note = "; ".join(part for part in (note, f"on {name} {seen.started}") if part)
+        if seen is not None and (seen.started or seen.claimed):
+            note = "; ".join(part for part in (note, f"on {name} {seen.started or seen.claimed}") if part)
         stale: tuple[str, ...] = ()
         if primary.stale:
             kind = ref.kind or (seen.ref.kind if seen else "")
@@ -335,6 +335,7 @@ class _Measurement:
             pods_at_home=at_home,
             held=seen is not None and seen.held,
             started=seen.started if seen is not None else "",
+            claimed=seen.claimed if seen is not None else "",
             unit=unit,
             past=levels,
             forecasts=forecasts,

@@ -97,10 +97,18 @@ MULTIKUEUE = "kueue.x-k8s.io/multikueue"
 Where it stands is up to the kind: `spec` of Jobs and JobSets, `spec.runPolicy` of Kubeflow's.
 """
 
+MANAGERS = (("spec", "managedBy"), ("spec", "runPolicy", "managedBy"))
+"""The field of Jobs, JobSets, TrainJobs and Ray's kinds, and that of Kubeflow's jobs."""
+
 _SELECTORS = frozenset({"matchLabels", "nodeSelector"})
 """Fields below `spec` with labels that something is chosen by: they stay as they are."""
 
 _SELECTOR_FIELDS = ("matchExpressions", "matchLabels")
+
+
+def is_multikueues(manifest: Mapping[str, Json]) -> bool:
+    """Tell whether MultiKueue manages a job, and sends it to another cluster."""
+    return any(_at(manifest, field_path) == MULTIKUEUE for field_path in MANAGERS)
 
 
 def portable(manifest: Mapping[str, Json]) -> dict[str, Json]:

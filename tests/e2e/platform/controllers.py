@@ -126,6 +126,7 @@ KUEUE = Controller(
                 "pod",
                 "statefulset",
                 "leaderworkerset.x-k8s.io/leaderworkerset",
+                "trainer.kubeflow.org/trainjob",
             ]
         }
     },
@@ -142,6 +143,9 @@ TRAINER = Controller(
     flags=("--health-probe-bind-address=127.0.0.1:{health}", "--webhook-server-port={port}"),
     afterwards="manifests/overlays/runtimes",
 )
+
+QUEUED = (LEADER_WORKER_SET, JOB_SET, TRAINER, KUEUE)
+"""Kueue with all whose kinds it queues: it looks for these when it starts, and admits none that comes before."""
 
 
 def example(controller: Controller, path: str, kind: str = "") -> str:

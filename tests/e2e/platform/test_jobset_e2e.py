@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from tests.e2e.platform.controllers import JOB_SET, KUEUE, LEADER_WORKER_SET, example
+from tests.e2e.platform.controllers import JOB_SET, QUEUED, example
 from tests.e2e.platform.queues import admitted, is_held, open_queue, waits
 from tests.e2e.platform.two_clusters import Lender
 
-CONTROLLERS = (LEADER_WORKER_SET, JOB_SET, KUEUE)
+CONTROLLERS = QUEUED
 NAMESPACE = "batch"
 EXAMPLE = "site/static/examples/simple/paralleljobs.yaml"
 """A job of four workers and one of a driver."""

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 
 from tests.e2e.api_server import Json
 from tests.e2e.control_plane import Cluster
-from tests.e2e.platform.controllers import JOB_SET, KUEUE, LEADER_WORKER_SET
+from tests.e2e.platform.controllers import QUEUED
 from tests.e2e.platform.queues import (
     activate_check,
     add_check,
@@ -25,7 +25,7 @@ from tests.e2e.platform.queues import (
 )
 from tests.e2e.platform.two_clusters import GPU, Lender
 
-CONTROLLERS = (LEADER_WORKER_SET, JOB_SET, KUEUE)
+CONTROLLERS = QUEUED
 NAMESPACE = "training"
 QUEUE = "user-queue"
 IN_QUEUE = {"kueue.x-k8s.io/queue-name": QUEUE}
@@ -110,7 +110,9 @@ def test_a_burst_that_is_preempted_in_the_queue_of_the_other_cluster_says_so_unt
         lender.until_committed(BURST)
 
 
-def test_a_job_with_quota_at_home_that_waits_for_an_admission_check_has_no_copy_elsewhere(lender: Lender) -> None:
+def test_a_copy_goes_on_while_an_admission_check_at_home_may_refuse_the_job_and_ends_once_it_passes(
+    lender: Lender,
+) -> None:
     """The controller of the check is played here, by the words that Kueue asks of one."""
     home, away = lender.home, lender.away
     add_check(lender, home, "people", "example.com/people")
@@ -120,16 +122,18 @@ def test_a_job_with_quota_at_home_that_waits_for_an_admission_check_has_no_copy_
     with lender.daemon():
         lender.until_committed(BURST)
         lender.until_at(away, lambda: running_jobs(lender, away) == {"second"}, "the second does not run away")
+        copy = lender.uids(away)
         lender.end_pods(home)
-        lender.until_committed(BURST, f'Revert "{BURST}')
+        lender.until_at(home, reserved(home, NAMESPACE, "second"), "the second gets no quota")
         begins = f"on home kueue {QUEUE} has reserved quota for it"
-        assert f"{begins}, and the copy elsewhere would do the same work again" in lender.told()
-        assert begins in lender.asks("explain", "llm/second")
-        lender.until_at(away, lambda: not lender.pods(away), "the second is still away")
-        assert not lender.running(home)
+        lender.until_answered(("explain", "llm/second"), lambda told: begins in json.dumps(told))
+        assert json.loads(lender.asks("plan", "--output", "json"))["commits"] == []
+        assert (lender.uids(away), lender.running(home)) == (copy, set())
         pass_check(home, NAMESPACE, "second", "people")
         lender.until_at(home, lambda: len(lender.running(home)) == PODS, "the second does not run at home")
         lender.until_committed(BURST, f'Revert "{BURST}')
+        assert "and the copy elsewhere would do the same work again" in lender.told()
+        lender.until_at(away, lambda: not lender.pods(away), "the second is still away")
 
 
 def test_a_job_that_multikueue_runs_on_the_other_cluster_is_not_lent_and_ends_at_home(lender: Lender) -> None:

@@ -1,7 +1,7 @@
 """Kubeflow Trainer's own controller on both clusters, with JobSet, which makes the Jobs of what Trainer makes.
 
-Nothing holds a job at home but its nodes, so that its template says that two copies may run. Trainer's own example says
-nothing of its pods: its runtime does, which the daemon reads at home.
+Where no queue of Kueue holds a job, nothing does at home but its nodes, so that its template says that two copies may
+run. Trainer's own example says nothing of its pods: its runtime does, which the daemon reads at home.
 """
 
 from __future__ import annotations
@@ -14,11 +14,16 @@ import yaml
 
 from tests.e2e.api_server import Json
 from tests.e2e.control_plane import Cluster
-from tests.e2e.platform.controllers import JOB_SET, TRAINER, example
+from tests.e2e.platform.controllers import QUEUED, TRAINER, example
+from tests.e2e.platform.queues import admitted, is_held, open_queue, set_quota, waits
 from tests.e2e.platform.two_clusters import GPU, Lender
 
-CONTROLLERS = (JOB_SET, TRAINER)
+CONTROLLERS = QUEUED
 NAMESPACE = "research"
+EXAMPLE = "pytorch-mnist-example"
+BURST = f"burst(llm/{EXAMPLE}): 1 replica on away"
+DEFAULT = "default"
+LACK = f"insufficient quota for pods in flavor {NAMESPACE}"
 PODS = 2
 """Pods of the job, with a node of eight GPUs each."""
 
@@ -47,20 +52,61 @@ def test_the_projects_example_bursts_as_its_runtime_says(lender: Lender) -> None
 
     That runtime says one node, of which it asks for nothing.
     """
-    home, away, name = lender.home, lender.away, "pytorch-mnist-example"
+    home, away = lender.home, lender.away
     with cordoned(home):
         lender.apply(example(TRAINER, "CONTRIBUTING.md", "TrainJob"))
         lender.until_at(home, lambda: len(lender.pods(home)) == 1, "the job has no pod")
-        lender.lend(f"trainjob/{name}", two_copies=True)
+        lender.lend(f"trainjob/{EXAMPLE}", two_copies=True)
         with lender.daemon():
-            burst = f"burst(llm/{name}): 1 replica on away"
-            lender.until_committed(burst)
+            lender.until_committed(BURST)
             lender.until_at(away, lambda: len(lender.running(away)) == 1, "the job does not run away")
             lender.end_pods(away)
-            lender.until_committed(burst, f'Revert "{burst}')
+            lender.until_committed(BURST, f'Revert "{BURST}')
             assert "its run was complete at" in lender.told()
             lender.until_at(away, lambda: not lender.pods(away), "the job is still away")
             assert not lender.running(home)
+
+
+def test_an_example_that_waits_for_quota_runs_in_the_queue_of_the_other_cluster_and_its_end_is_carried_home(
+    lender: Lender,
+) -> None:
+    """Kueue's queue named `default` takes what names none, and what it has not admitted is the only copy elsewhere."""
+    home, away = lender.home, lender.away
+    open_queue(lender, home, DEFAULT, {"pods": "0"})
+    open_queue(lender, away, DEFAULT, {"pods": "8"})
+    lender.apply(example(TRAINER, "CONTRIBUTING.md", "TrainJob"))
+    held = waits(home, NAMESPACE, EXAMPLE, LACK)
+    lender.until_at(home, held, "the job does not wait")
+    lender.lend(f"trainjob/{EXAMPLE}")
+    with lender.daemon():
+        lender.until_committed(BURST)
+        assert f"kueue {DEFAULT} {LACK}" in lender.told()
+        lender.until_at(away, lambda: len(lender.running(away)) == 1, "the job does not run away")
+        lender.until_at(away, admitted(away, NAMESPACE, EXAMPLE), "Kueue does not say that it is admitted")
+        assert not lender.pods(home)
+        lender.end_pods(away)
+        lender.until_committed(BURST, f'Revert "{BURST}')
+        assert "its run was complete at" in lender.told()
+        lender.until_at(away, lambda: not lender.pods(away), "the job is still away")
+        lender.until_at(home, held, "the job does not wait any more")
+        lender.until_answered(("explain", f"llm/{EXAMPLE}"), is_held)
+
+
+def test_an_example_that_its_own_queue_admits_is_given_back_at_once(lender: Lender) -> None:
+    home, away = lender.home, lender.away
+    open_queue(lender, home, DEFAULT, {"pods": "0"})
+    open_queue(lender, away, DEFAULT, {"pods": "8"})
+    lender.apply(example(TRAINER, "CONTRIBUTING.md", "TrainJob"))
+    lender.until_at(home, waits(home, NAMESPACE, EXAMPLE, LACK), "the job does not wait")
+    lender.lend(f"trainjob/{EXAMPLE}")
+    with lender.daemon():
+        lender.until_at(away, lambda: len(lender.running(away)) == 1, "the job does not run away")
+        assert not lender.pods(home)
+        set_quota(lender, home, {"pods": "1"})
+        lender.until_at(home, lambda: len(lender.running(home)) == 1, "the job does not run at home")
+        lender.until_committed(BURST, f'Revert "{BURST}')
+        assert "1 pod of it runs on home, and the copy elsewhere would do the same work again" in lender.told()
+        lender.until_at(away, lambda: not lender.pods(away), "the job is still away")
 
 
 def test_a_job_goes_whole_by_the_nodes_and_the_gpus_of_its_runtime(lender: Lender) -> None:

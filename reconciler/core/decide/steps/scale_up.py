@@ -185,8 +185,9 @@ class ScaleUp:
         if demand.pods_at_home:
             second_run = describe_second_run(demand.pods_at_home, demand.primary, copy="a copy")
             return f"{second_run} (let Kueue queue it, so that none of its pods runs before all of them can)"
-        if demand.started:
-            return describe_second_run(0, demand.primary, copy="a copy", started=demand.started)
+        if demand.started or demand.claimed:
+            started = demand.started or demand.claimed
+            return describe_second_run(0, demand.primary, copy="a copy", started=started)
         # 2. It has begun elsewhere, and is no gang, which is one copy however large.
         placements = self.working_plan.of(workload)
         if placements and self.gang is None:

@@ -10,20 +10,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from reconciler.core.workloads.paths import at
-from reconciler.core.workloads.portable_object import MULTIKUEUE
+from reconciler.core.workloads.portable_object import MANAGERS, MULTIKUEUE
 from reconciler.errors import Severity
 from reconciler.model.workload import DeploySpec
 from reconciler.text.findings import Finding, shortened
-
-_PATHS = (("spec", "managedBy"), ("spec", "runPolicy", "managedBy"))
-"""The field of Jobs, JobSets, TrainJobs and Ray's kinds, and that of Kubeflow's jobs."""
 
 
 def warn_managed_by_multikueue(spec: DeploySpec) -> Iterator[Finding]:
     """Warn of each object whose manager is MultiKueue."""
     for index, resource in enumerate(spec.manifests):
         manifest = resource.manifest
-        for field_path in _PATHS:
+        for field_path in MANAGERS:
             if at(manifest, field_path) == MULTIKUEUE:
                 what = shortened(f"{manifest.get('kind')} {at(manifest, ('metadata', 'name'))}")
                 yield Finding(

@@ -209,6 +209,7 @@ class ClusterState:
             templates=self._templates.records,
             specs={custom.owning: part.records for custom, part in self._specs.items()},
             starts=self._queue.starts(),
+            reservations=self._queue.reservations(),
             dispatched=self._queue.dispatched(),
         )
         progress = self._pods.ours.progress()

@@ -12,6 +12,7 @@ from reconciler.core.observe.kubernetes.resources import CustomResource
 from reconciler.core.workloads.builtin_kinds import Kinds, kind_of
 from reconciler.core.workloads.containers import observed_containers
 from reconciler.core.workloads.pods import is_suspended
+from reconciler.core.workloads.portable_object import is_multikueues
 from reconciler.model.capacity import ObservedGroup, ReplicaShape
 from reconciler.model.units import Resources
 from reconciler.model.workload import ContainerSummary, DeploySpec, Json, ManifestResource, Step, StepType
@@ -55,21 +56,33 @@ class CustomWorkloadRecord:
     containers: tuple[ContainerSummary, ...] = ()
     # The Helm release that made it, as ``namespace/name``; empty for none.
     release: str = ""
+    # Whether MultiKueue manages it, so that no pod of it is made here.
+    multikueue: bool = False
 
 
 def read_spec(resource: CustomResource, raw: Json, kinds: Kinds) -> CustomWorkloadRecord | None:
-    """Read an object as a template would hold it; None if its pods cannot be counted."""
+    """Read an object as a template would hold it; None if its pods cannot be counted.
+
+    What MultiKueue manages is read all the same, without pods.
+    """
     version = next(iter(resource.versions), "")
     manifest = {"apiVersion": f"{resource.group}/{version}", **raw, "kind": resource.kind}
     pods = pods_of_spec(DeploySpec(manifests=(ManifestResource(name=_OBJECT, manifest=manifest),), steps=_STEPS), kinds)
     release = "" if controller_of(raw["metadata"]) is not None else release_of(raw["metadata"])
-    if pods.strange:
+    multikueue = is_multikueues(manifest)
+    if pods.strange and not multikueue:
         return None
     kind = kind_of(manifest, kinds)
     suspended = kind is not None and is_suspended(manifest, kind)
     if not pods.parts:
         return CustomWorkloadRecord(
-            wanted=0, group=None, shape=_NO_PODS, unmade=None, suspended=suspended, release=release
+            wanted=0,
+            group=None,
+            shape=_NO_PODS,
+            unmade=None,
+            suspended=suspended,
+            release=release,
+            multikueue=multikueue,
         )
     alone = CustomWorkloadRecord(
         wanted=sum(part.replicas for part in pods.parts),
@@ -79,6 +92,7 @@ def read_spec(resource: CustomResource, raw: Json, kinds: Kinds) -> CustomWorklo
         suspended=suspended,
         release=release,
         containers=() if kind is None else observed_containers(manifest, kind),
+        multikueue=multikueue,
     )
     if pods.shared and alone.shape is not None:  # a chart makes it, and its groups are not known by their manifest
         message = f"wants its pods in one domain of {pods.shared[0].key}, which is counted for manifests alone"

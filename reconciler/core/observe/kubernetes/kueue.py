@@ -97,13 +97,17 @@ class StartRecord:
     owner: Owner | None
     # The `admission_key` of its gated pods.
     admission: str
+    # Whether it has begun: it is admitted or dispatched, or all of its checks are ready. A check may still refuse else.
+    begun: bool
     # Whether MultiKueue runs it on another cluster.
     dispatched: bool
     message: str
 
 
 def read_queued(raw: Json) -> QueuedRecord | None:
-    """Read a Workload without quota; None for any other, and for one of existing pods.
+    """Read a Workload that is not admitted; None for any other, and for one of existing pods.
+
+    It has no quota, or has some and waits for admission checks, which may refuse it.
 
     Pods that Kueue manages directly wait behind a gate. A Workload of one such pod is controlled by it, that of a pod
     group has no controller.
@@ -116,7 +120,9 @@ def read_queued(raw: Json) -> QueuedRecord | None:
         return None
     if _is_true(conditions, "Finished"):
         return None
-    if reserved.get("status") != "False" or reserved.get("reason") not in _LACKING:
+    lacks_quota = reserved.get("status") == "False" and reserved.get("reason") in _LACKING
+    checks = _unready_checks(status) if _waits_for_checks(status, conditions) else ()
+    if not lacks_quota and not checks:
         return None
     replicas, shape = _missing_pods(metadata, spec, status)
     if not replicas:
@@ -126,7 +132,7 @@ def read_queued(raw: Json) -> QueuedRecord | None:
         signal=sys.intern(_queue(spec)),
         replicas=replicas,
         since=read_time(reserved["lastTransitionTime"]),
-        cause=sys.intern(_words(reserved)[:_LONGEST] or "waits for quota"),
+        cause=sys.intern(_cause(reserved, checks)[:_LONGEST]),
         shape=shape,
     )
 
@@ -163,7 +169,11 @@ def read_hold(raw: Json, unlabelled: AbstractSet[tuple[str, str]] = frozenset())
 
 
 def read_start(raw: Json) -> StartRecord | None:
-    """Read a Workload that has quota and whose admission checks decide where and when it begins; None for any other."""
+    """Read a Workload that has quota and whose admission checks decide where and when it begins; None for any other.
+
+    Rule of `SyncAdmittedCondition` in `pkg/workload/admissionchecks.go`: it is admitted once all checks are ready.
+    Until then one of them may refuse it, and it loses its quota.
+    """
     metadata, spec, status = raw["metadata"], raw["spec"], raw.get("status") or {}
     conditions, cluster = _conditions(status), status.get("clusterName") or ""
     checks = status.get("admissionChecks") or ()
@@ -181,6 +191,7 @@ def read_start(raw: Json) -> StartRecord | None:
     return StartRecord(
         owner=owner,
         admission=_admission(metadata, owner),
+        begun=not _waits_for_checks(status, conditions),
         dispatched=bool(cluster),
         message=sys.intern(redacted(message)[:_LONGEST_HOLD]),
     )
@@ -225,7 +236,15 @@ class KueueWorkloads:
 
     def starts(self) -> Mapping[Owner, str]:
         """Return Kueue's words on each object that runs, or begins, without a pod here."""
-        return {record.owner: record.message for record in self._starts.records.values() if record.owner is not None}
+        return self._words_by_owner(begun=True)
+
+    def reservations(self) -> Mapping[Owner, str]:
+        """Return Kueue's words on each object that has quota, and waits for admission checks."""
+        return self._words_by_owner(begun=False)
+
+    def _words_by_owner(self, *, begun: bool) -> Mapping[Owner, str]:
+        records = self._starts.records.values()
+        return {each.owner: each.message for each in records if each.owner is not None and each.begun is begun}
 
     def dispatched(self) -> Mapping[str, str]:
         """Return Kueue's words on gated pods that run on another cluster, by their `admission_key`."""
@@ -300,14 +319,31 @@ def _describe_hold(spec: Json, status: Json, conditions: Mapping[str, Json]) -> 
         return f"{queue} evicted it ({evicted.get('reason')}): {'; '.join(part for part in (words, again) if part)}"
     # 2. It has quota.
     if reserved.get("status") == "True":
-        waiting = [check for check in status.get("admissionChecks") or () if check.get("state") != "Ready"]
         checks = [
             ": ".join(part for part in (f"{check.get('name')} is {check.get('state')}", _words(check)) if part)
-            for check in waiting
+            for check in _unready_checks(status)
         ]
         return f"{queue} has reserved quota for it{': admission check ' if checks else ''}{', '.join(checks)}"
     # 3. It has none.
     return f"{queue} has not admitted it{': ' if lacking else ''}{lacking}"
+
+
+def _waits_for_checks(status: Json, conditions: Mapping[str, Json]) -> bool:
+    """Tell whether a Workload has quota and is not admitted, since a check of it is not ready."""
+    if not _is_true(conditions, "QuotaReserved") or any(_is_true(conditions, word) for word in ("Admitted", "Evicted")):
+        return False
+    return not status.get("clusterName") and bool(_unready_checks(status))
+
+
+def _unready_checks(status: Json) -> tuple[Json, ...]:
+    return tuple(check for check in status.get("admissionChecks") or () if check.get("state") != "Ready")
+
+
+def _cause(reserved: Json, checks: tuple[Json, ...]) -> str:
+    """Return what a Workload waits for, in Kueue's words."""
+    if checks:
+        return f"has quota, and waits for admission check {', '.join(str(check.get('name')) for check in checks)}"
+    return _words(reserved) or "waits for quota"
 
 
 def _conditions(status: Json) -> Mapping[str, Json]:

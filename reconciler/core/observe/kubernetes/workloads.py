@@ -36,6 +36,8 @@ class Members:
     specs: Mapping[tuple[str, str], Mapping[str, CustomWorkloadRecord]] = field(default_factory=dict)
     # Kueue's words on objects that run, or begin, without a pod here.
     starts: Mapping[Owner, str] = field(default_factory=dict)
+    # Kueue's words on objects that have quota, and wait for admission checks.
+    reservations: Mapping[Owner, str] = field(default_factory=dict)
     # Kueue's words on gated pods that run on another cluster, by their `admission_key`.
     dispatched: Mapping[str, str] = field(default_factory=dict)
 
@@ -187,7 +189,13 @@ def _observe(root: Owner, members: Members, owned: Mapping[Owner, list[Owner]]) 
         containers=record.containers if record is not None else spec.containers if spec is not None else (),
         held=not started and _is_held(everyone, record, spec, asking),
         started=started,
+        claimed="" if started else members.reservations.get(root, "") or _claim(record or spec),
     )
+
+
+def _claim(record: ControllerRecord | CustomWorkloadRecord | None) -> str:
+    """Say of an object that MultiKueue manages that it will go where MultiKueue sends it; empty of any other."""
+    return "MultiKueue sends it to a cluster of its own choice" if record is not None and record.multikueue else ""
 
 
 def _is_held(
