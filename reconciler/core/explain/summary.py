@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 
 from reconciler.core.decide.state.pass_input import PassInput
+from reconciler.core.explain.scaled_down import scaled_down_by
 from reconciler.core.workloads import replica_count
 from reconciler.model.demand import Demand
 from reconciler.model.placement import Placement
@@ -51,19 +52,22 @@ def _keepers(demand: Demand) -> str:
 
 
 def _where(placement: Placement, inputs: PassInput) -> Iterator[str]:
-    """Say how many replicas of a placement run, and how many have no node yet."""
+    """Say how many replicas of a placement run, how many have no node yet, and how many its autoscaler leaves out."""
     seen = inputs.observed.clusters.get(placement.cluster)
     where, end = sanitize(placement.where), _until(placement.expires_at, inputs.now)
     if seen is None:
         yield f"{placement.replicas} placed on {where}, which is not seen, {end}"
         return
     bound = min(placement.replicas, replica_count.bound_replicas(placement, seen))
-    starting = placement.replicas - bound
+    starting, scaler = placement.replicas - bound, scaled_down_by(placement, inputs)
+    waiting = min(starting, replica_count.pending_replicas(placement, seen)) if scaler else starting
+    place = "there" if bound else f"on {where} {end}"
     if bound:
         yield f"{bound} {'runs' if bound == 1 else 'run'} on {where} {end}"
-    if starting:
-        place = "there" if bound else f"on {where} {end}"
-        yield f"{starting} placed {place} {'has' if starting == 1 else 'have'} no node yet"
+    if waiting:
+        yield f"{waiting} placed {place} {'has' if waiting == 1 else 'have'} no node yet"
+    if less := starting - waiting:
+        yield f"{less} placed {place} {'is' if less == 1 else 'are'} scaled down by its {scaler}"
 
 
 def _until(end: datetime, now: datetime) -> str:

@@ -30,6 +30,7 @@ from reconciler.core.decide.steps.lost_cluster import lost_timeout
 from reconciler.core.decide.steps.manual_changes import follow_manual_changes
 from reconciler.core.decide.turns.fair_share import FairShares
 from reconciler.core.explain.request_state import RequestState
+from reconciler.core.explain.scaled_down import scaled_down_by
 from reconciler.core.explain.summary import summarize
 from reconciler.core.explain.wait_time import describe_start
 from reconciler.core.ledger.lifecycle import file_version
@@ -99,7 +100,7 @@ def _describe_increase(before: ReplicaShape, after: ReplicaShape) -> str:
 
 
 def describe_placed_replicas(inputs: PassInput, placements: Iterable[Placement]) -> str:
-    """Count the replicas that have a node outside of the primary, those that wait for one, and those to come."""
+    """Count the replicas with a node outside of the primary, those that wait for one, those to come or scaled down."""
     runs, rest = 0, list[str]()
     for placement in placements:
         seen, where = inputs.observed.clusters.get(placement.cluster), sanitize(placement.where)
@@ -112,7 +113,11 @@ def describe_placed_replicas(inputs: PassInput, placements: Iterable[Placement])
         starting = placement.replicas - bound - waiting
         runs += bound
         rest += [f"{waiting} waiting for a node on {where}"] if waiting else []
-        rest += [f"{starting} not started on {where} yet"] if starting else []
+        scaler = scaled_down_by(placement, inputs)
+        unstarted = (
+            f"{starting} scaled down on {where} by its {scaler}" if scaler else f"{starting} not started on {where} yet"
+        )
+        rest += [unstarted] if starting else []
     return ", ".join((f"{runs} run elsewhere", *rest))
 
 

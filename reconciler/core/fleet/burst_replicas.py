@@ -255,6 +255,22 @@ def _goes_whole(template: WorkloadTemplate, resource: ManifestResource | None, k
     return tuple(number.path for number in kind.together.counts) != kind.replicas
 
 
+def autoscaler_kind(template: WorkloadTemplate, kinds: Kinds) -> str:
+    """Return the kind of the autoscaler beside a template's workload that owns its replicas; empty without one."""
+    resource = _burst_manifest(template, kinds)
+    if resource is None:
+        return ""
+    return next(
+        (
+            str(item.manifest["kind"])
+            for item in template.spec.manifests
+            if autoscaled_replicas.autoscaler(item.manifest)
+            and _is_autoscaled(replace(template.spec, manifests=(item,)), resource, kinds)
+        ),
+        "",
+    )
+
+
 def _is_autoscaled(spec: DeploySpec, resource: ManifestResource, kinds: Kinds) -> bool:
     """Tell whether an autoscaler beside an object owns its replicas, so that no engine writes them."""
     objects = [(item.manifest, str(at(item.manifest, ("metadata", "namespace")) or "")) for item in spec.manifests]

@@ -416,7 +416,8 @@ def _copied_notes(live: LiveWorkload, resources: list[dict[str, Json]]) -> Itera
             case "ConfigMap":
                 keys = [*(resource.get("data") or ()), *(resource.get("binaryData") or ())]
                 held = "its key" if len(keys) == 1 else f"its {count(len(keys), 'key')}"
-                yield f"ConfigMap {name}: see that no credential comes into git with {held}"
+                if keys:
+                    yield f"ConfigMap {name}: see that no credential comes into git with {held}"
             case "PersistentVolumeClaim":
                 yield f"claim {name}: each cluster has its own, which begins empty; load it in an init container, say"
             case "Service":

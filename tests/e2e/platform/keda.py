@@ -13,7 +13,7 @@ import shutil
 import subprocess
 import urllib.request
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -168,8 +168,9 @@ class Queue:
                 self.send_response(200)
                 self.send_header("Content-Type", "text/plain; version=0.0.4")
                 self.send_header("Content-Length", str(len(text)))
-                self.end_headers()
-                self.wfile.write(text)
+                with suppress(BrokenPipeError, ConnectionResetError):  # whoever asked has waited for long enough
+                    self.end_headers()
+                    self.wfile.write(text)
 
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), Metrics)
         self._thread = Thread(target=self._server.serve_forever)

@@ -31,9 +31,12 @@ NAMESPACE = "serving"
 EACH = 10
 """Requests that a replica takes. One has a node of eight GPUs, of which each cluster has four."""
 
+GROWTH = "resize(llm/vllm): 2 to 3 replicas on away"
+
 DEPLOYMENTS = f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments"
 SCALED = f"/apis/keda.sh/v1alpha1/namespaces/{NAMESPACE}/scaledobjects"
 HPAS = f"/apis/autoscaling/v2/namespaces/{NAMESPACE}/horizontalpodautoscalers"
+SCALED_DOWN = "0 run elsewhere, 2 scaled down on away by its ScaledObject"
 PASSES = 30
 """How many look at both clusters within the hour at least."""
 TOKEN = "ovs_" + "Kd7-" * 10 + "xyz"  # put together here, so that no scanner takes this file for a leak
@@ -70,15 +73,18 @@ def test_home_scales_from_zero_the_rest_bursts_and_nothing_is_left_once_the_queu
         assert wanted(home) == 5
         # Nothing at the other cluster owns the count but the placement.
         assert not away.items(SCALED)
+        requests.waiting = 6 * EACH
+        lender.until_committed(BURST, GROWTH)
+        lender.until_at(away, lambda: len(lender.running(away)) == 3, "the third replica does not run away")
         requests.waiting = 0
         lender.until_at(home, lambda: wanted(home) == 0 and not lender.pods(home), "KEDA does not scale to zero")
-        lender.until_committed(BURST, f'Revert "{BURST}')
+        lender.until_committed(BURST, GROWTH, 'Revert "burst(llm/vllm)')
         lender.until_at(away, lambda: not left(lender, away), "something is left away")
         lender.until_answered(("explain", "llm/vllm"), lambda told: "runs 0 of 0" in " ".join(told["conclusion"]))
         # And from zero again.
         requests.waiting = 1
         lender.until_at(home, lambda: len(lender.running(home)) == 1, "KEDA does not scale from zero")
-        lender.until_committed(BURST, f'Revert "{BURST}')
+        lender.until_committed(BURST, GROWTH, 'Revert "burst(llm/vllm)')
 
 
 def test_what_keda_wants_beyond_its_maximum_bursts(lender: Lender, requests: Queue) -> None:
@@ -115,6 +121,8 @@ def test_keda_owns_the_count_of_a_burst_to_zero_and_back_and_nobody_fights_over_
                 lambda replicas=replicas: wanted(away) == len(lender.running(away)) == replicas,
                 f"KEDA does not scale to {replicas} away",
             )
+            if not replicas:
+                lender.until_answered(("explain", "llm/vllm"), lambda told: SCALED_DOWN in told["conclusion"][0])
             before = [generation(cluster) for cluster in (home, away)]
             hours.go_on(lender, minutes=10)
             apply_again(lender)

@@ -107,7 +107,7 @@ def lend(settings: Settings, fleet: Path, wanted: Wanted, manifests: Path | None
     except (InvalidInput, Transient) as error:
         printing.warn(f"what would happen cannot be said: {error}")
     printing.sentence(
-        "Nothing was written: without `--dry-run` the files are."
+        "Nothing was written; leave out `--dry-run` to write the files."
         if dry_run
         else _next_steps(settings, fleet, f"{lent.workload}+{wanted.missing}")
     )

@@ -131,7 +131,7 @@ CONTROLLERS = frozenset({Resource.DEPLOYMENTS, Resource.STATEFUL_SETS, Resource.
 """The objects that own replicas."""
 
 TRAINING_RUNTIMES = frozenset({Resource.RUNTIMES, Resource.CLUSTER_RUNTIMES})
-"""The runtimes of TrainJobs, of which single objects are kept."""
+"""The runtimes of TrainJobs; only those that a TrainJob names are kept."""
 
 SIGNAL_KINDS = {Resource.AUTOSCALERS: HPA.name, Resource.QUEUED: KUEUE.name}
 """The kind of the signals of each resource, the first word of their labels."""
