@@ -176,7 +176,7 @@ def test_what_comes_next_without_a_remote_leads_to_a_plan_of_what_is_committed(
 def test_a_dry_run_tells_nobody_to_commit(terminal: Terminal, fleet: Path, clusters: Clusters) -> None:
     printed = lend(terminal, fleet, "--kubeconfig", str(clusters.kubeconfig), "--dry-run")
     assert "Next: " not in printed
-    assert "Nothing was written: without `--dry-run` the files are." in printed
+    assert "Nothing was written; leave out `--dry-run` to write the files." in printed
 
 
 def test_the_kubeconfig_of_the_environment_is_not_repeated(terminal: Terminal, fleet: Path, clusters: Clusters) -> None:
