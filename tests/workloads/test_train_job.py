@@ -85,10 +85,17 @@ def test_initializers_are_counted_once_each() -> None:
     assert pods(job, runtime(first, replicated())) == {0: 1, 8: 2}
 
 
-def test_overrides_of_the_job_change_the_pods_that_they_name() -> None:
-    override = {"targetJobs": [{"name": "node"}], "nodeSelector": {"pool": "h100"}}
+@pytest.mark.parametrize(
+    "overrides",
+    [
+        {"podSpecOverrides": [{"targetJobs": [{"name": "node"}], "nodeSelector": {"pool": "h100"}}]},
+        {"podTemplateOverrides": [{"targetJobs": [{"name": "node"}], "spec": {"nodeSelector": {"pool": "h100"}}}]},
+    ],
+    ids=["Trainer 2.0", "Trainer 2.1"],
+)
+def test_overrides_of_the_job_change_the_pods_that_they_name(overrides: Json) -> None:
     first = replicated("dataset-initializer", "dataset-initializer")
-    made = job_set(train_job(podSpecOverrides=[override]), runtime(first, replicated()))
+    made = job_set(train_job(**overrides), runtime(first, replicated()))
     chosen = [
         each["template"]["spec"]["template"]["spec"].get("nodeSelector") for each in made["spec"]["replicatedJobs"]
     ]

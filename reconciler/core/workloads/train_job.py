@@ -2,7 +2,8 @@
 
 The rules are those of Trainer 2.0.0: `pkg/runtime/core/trainingruntime.go` (numbers of nodes, overrides), the plugins
 `torch`, `plainml` and `mpi` below `pkg/runtime/framework/plugins` (numbers that a job states itself), and
-`plugins/jobset/builder.go` (its resources, labels and suspension).
+`plugins/jobset/builder.go` (its resources, labels and suspension). Since 2.1.0 overrides are `podTemplateOverrides`
+(`pkg/apis/trainer/v1alpha1/trainjob_types.go`).
 """
 
 from __future__ import annotations
@@ -110,7 +111,7 @@ def _replicated_job(replicated: Mapping[str, Json], job: Mapping[str, Json], pol
     nodes = _nodes(replicated, job, policy, trains=step == _TRAINS)
     pod = made["template"]
     for override in _overrides(job, str(replicated["name"])):
-        pod = merge(pod, {"spec": override})
+        pod = merge(pod, override)
     if step == _TRAINS:
         pod = {**pod, "spec": _with_resources(pod["spec"], at(job, ("spec", "trainer", "resourcesPerNode")) or {})}
     whole = {**made, "parallelism": nodes, "completions": nodes, "template": pod}
@@ -141,10 +142,12 @@ def _nodes(replicated: Mapping[str, Json], job: Mapping[str, Json], policy: Json
 
 
 def _overrides(job: Mapping[str, Json], name: str) -> Iterator[dict[str, Json]]:
-    """Yield what a TrainJob changes in the pods of a replicated job."""
-    for override in at(job, ("spec", "podSpecOverrides")) or ():
-        if any(target.get("name") == name for target in override.get("targetJobs") or ()):
-            yield {part: value for part, value in override.items() if part != "targetJobs"}
+    """Yield what a TrainJob changes in the pod template of a replicated job, by the field of 2.0 and that of 2.1."""
+    for field, is_spec in (("podSpecOverrides", True), ("podTemplateOverrides", False)):
+        for override in at(job, ("spec", field)) or ():
+            if any(target.get("name") == name for target in override.get("targetJobs") or ()):
+                changed = {part: value for part, value in override.items() if part != "targetJobs"}
+                yield {"spec": changed} if is_spec else changed
 
 
 def _with_resources(pod: Mapping[str, Json], stated: Mapping[str, Json]) -> dict[str, Json]:
