@@ -778,34 +778,35 @@ def _services(
     settings: Settings, patience: timedelta, wake: Wake | None = None, measure: MeasureCall = unmeasured_call
 ) -> Iterator[tuple[ClusterView, ...]]:
     """Ask the services that policies take signals from; one that the settings do not name is warned of."""
-
-    def ask(server: SignalServer[A], source: str, questions: Questions[A], every: timedelta) -> AskedSignals[A]:
-        view = AskedSignals(
-            server,
-            source=source,
-            questions=questions,
-            clock=SystemClock(),
-            wake=wake,
-            patience=patience,
-            every=every,
-        )
-        return stack.enter_context(closing(view))
-
     with ExitStack() as stack:
-        prometheus: ClusterView = UnaskedSignals(
-            Query, source="Prometheus", hint="try --prometheus http://prometheus.monitoring:9090"
-        )
+
+        def ask(server: SignalServer[A], source: str, questions: Questions[A], every: timedelta) -> ClusterView:
+            view = AskedSignals(
+                server,
+                source=source,
+                questions=questions,
+                clock=SystemClock(),
+                wake=wake,
+                patience=patience,
+                every=every,
+            )
+            return stack.enter_context(closing(view))
+
+        prometheus: ClusterView
         if settings.prometheus:
-            server = PrometheusServer(settings.prometheus, token=settings.prometheus_token, measure=measure)
-            prometheus = ask(server, "Prometheus", prometheus_questions, settings.prometheus_interval)
-        slurm: ClusterView = UnaskedSignals(
-            PendingGpus, source="Slurm", hint="try --slurm https://slurm.example.com:6820"
-        )
+            prometheus_server = PrometheusServer(settings.prometheus, token=settings.prometheus_token, measure=measure)
+            prometheus = ask(prometheus_server, "Prometheus", prometheus_questions, settings.prometheus_interval)
+        else:
+            hint = "try --prometheus http://prometheus.monitoring:9090"
+            prometheus = UnaskedSignals(Query, source="Prometheus", hint=hint)
+        slurm: ClusterView
         if settings.slurm:
-            rest = SlurmServer(
+            slurm_server = SlurmServer(
                 settings.slurm, user=settings.slurm_user, token_file=settings.slurm_token_file, measure=measure
             )
-            slurm = ask(rest, "Slurm", slurm_questions, settings.slurm_interval)
+            slurm = ask(slurm_server, "Slurm", slurm_questions, settings.slurm_interval)
+        else:
+            slurm = UnaskedSignals(PendingGpus, source="Slurm", hint="try --slurm https://slurm.example.com:6820")
         yield prometheus, slurm
 
 
