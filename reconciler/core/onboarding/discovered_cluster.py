@@ -9,7 +9,7 @@ from functools import partial
 
 from reconciler.bulkhead import NoteBug, Seam, attempt
 from reconciler.core.capacity.gpu_models import INSTANCE_TYPE, REGION, ZONE, NodeGpus, closed_gpus
-from reconciler.core.observe.kubernetes.nodes import read_node
+from reconciler.core.observe.kubernetes.capacity.nodes import read_node
 from reconciler.core.onboarding.cluster_names import cluster_names
 from reconciler.core.onboarding.context_reading import ContextReading, EngineSighting
 from reconciler.errors import Bug

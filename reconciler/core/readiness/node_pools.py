@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from reconciler.core.observe.kubernetes.node_pools import read_node_pool
+from reconciler.core.observe.kubernetes.capacity.node_pools import read_node_pool
 from reconciler.core.observe.kubernetes.resources import Resource
 from reconciler.core.observe.node_pool_differences import node_pool_differences
 from reconciler.core.readiness.check import AskedServer, CheckResult, missing, ok, unknown

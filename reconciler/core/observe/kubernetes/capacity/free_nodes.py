@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 
 from reconciler.core.capacity.node import PODS
-from reconciler.core.observe.kubernetes.nodes import NodeGroup, NodeRecord, group_nodes, read_node
+from reconciler.core.observe.kubernetes.capacity.nodes import NodeGroup, NodeRecord, group_nodes, read_node
 from reconciler.core.observe.kubernetes.pods import PodRecord
 from reconciler.core.workloads.watch import ChangeEffect, key_of
 from reconciler.model.capacity import ClosedNode, DeviceStock, Node, Pool

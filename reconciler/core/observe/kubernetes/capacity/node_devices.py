@@ -7,8 +7,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from reconciler.core.observe.kubernetes.nodes import NodeRecord
-from reconciler.core.observe.kubernetes.resource_slices import Device, DeviceScope, SliceRecord
+from reconciler.core.observe.kubernetes.capacity.nodes import NodeRecord
+from reconciler.core.observe.kubernetes.capacity.resource_slices import Device, DeviceScope, SliceRecord
 from reconciler.core.pods.node_affinity import meets_terms
 from reconciler.model.capacity import DeviceId, DeviceKind, DeviceStock
 

@@ -1,0 +1,1 @@
+"""What the nodes of a cluster have: resources, devices, NodePools, and what of it is free."""
