@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from reconciler.core.observe.kubernetes.cluster_state import ClusterState
 from reconciler.core.observe.kubernetes.capacity.node_pools import read_node_pool
+from reconciler.core.observe.kubernetes.cluster_state import ClusterState
 from reconciler.core.observe.kubernetes.resources import Resource, needed_resources
 from reconciler.core.observe.observation_file import read
 from reconciler.core.workloads.watch import ChangeEffect

@@ -207,6 +207,7 @@ def pods_of_request(request: Request, kinds: Kinds = NO_KINDS) -> ManifestPods:
 def pods_of_spec(spec: DeploySpec, kinds: Kinds = NO_KINDS) -> ManifestPods:
     """Read the pods of every manifest that a step names, and name those that cannot be read."""
     manifests = {resource.name: resource.manifest for resource in spec.manifests}
+    known = (*manifests.values(), *spec.referred)
     named = dict.fromkeys(step.name for step in spec.steps if step.type is StepType.MANIFEST)
     parts: list[PodSet] = []
     pods: list[tuple[Hashable, PodOnNode]] = []
@@ -221,12 +222,12 @@ def pods_of_spec(spec: DeploySpec, kinds: Kinds = NO_KINDS) -> ManifestPods:
     for name in named:
         try:
             others = tuple(manifests[other] for other in named if other in manifests)
-            made = _pod_maker(manifests[name], kinds, (*manifests.values(), *spec.referred))
+            made = _pod_maker(manifests[name], kinds, known)
             pod_sets, made_of, shaped = _pod_sets(made, kinds, others)
             gang = _gang(made, kinds, pod_sets, manifests[name])
             apart = read_exclusive_topology(made, kinds)
         except MALFORMED:
-            strange.append(f"{name}{_describe(manifests[name], kinds, (*manifests.values(), *spec.referred))}")
+            strange.append(f"{name}{_describe(manifests[name], kinds, known)}")
             continue
         parts += pod_sets
         pods += made_of

@@ -106,7 +106,7 @@ _SELECTORS = frozenset({"matchLabels", "nodeSelector"})
 _SELECTOR_FIELDS = ("matchExpressions", "matchLabels")
 
 
-def is_multikueues(manifest: Mapping[str, Json]) -> bool:
+def is_managed_by_multikueue(manifest: Mapping[str, Json]) -> bool:
     """Tell whether MultiKueue manages a job, and sends it to another cluster."""
     return any(_at(manifest, field_path) == MULTIKUEUE for field_path in MANAGERS)
 

@@ -328,7 +328,8 @@ class Preemption:
         template = self.inputs.desired.templates[workload]
         copy = suppressed.replicas if template.copy is None and template.runs_once else template.copy
         if copy is not None:
-            domains = single_run_domains(self.inputs, workload, shape, copy)  # which evictions may not free
+            # Evictions need not free one topology domain, so that what wants one evicts nobody, as gangs do not.
+            domains = single_run_domains(self.inputs, workload, shape, copy)
             fits = not here and copy <= min(suppressed.replicas, left) and not domains
             return (((shape, copy),) if fits else ()), True
         return ((shape, min(suppressed.replicas, left)),), False

@@ -8,19 +8,19 @@ from datetime import datetime
 from functools import partial
 
 from reconciler.core.observe.kubernetes.autoscaler import read_autoscaler
+from reconciler.core.observe.kubernetes.capacity.free_nodes import NodeTracker
+from reconciler.core.observe.kubernetes.capacity.node_devices import NodeDevices
+from reconciler.core.observe.kubernetes.capacity.node_pools import read_node_pool
+from reconciler.core.observe.kubernetes.capacity.resource_slices import read_slice
 from reconciler.core.observe.kubernetes.controllers import ControllerRecord
 from reconciler.core.observe.kubernetes.custom_workloads import CustomWorkloadRecord, read_spec
-from reconciler.core.observe.kubernetes.capacity.free_nodes import NodeTracker
 from reconciler.core.observe.kubernetes.kueue import KueueWorkloads
 from reconciler.core.observe.kubernetes.live_objects import LiveObjects
 from reconciler.core.observe.kubernetes.members import Controllers, FollowedWorkloads, PodSums
-from reconciler.core.observe.kubernetes.capacity.node_devices import NodeDevices
-from reconciler.core.observe.kubernetes.capacity.node_pools import read_node_pool
 from reconciler.core.observe.kubernetes.ownership import BUILT_IN_MARKS, Marks
 from reconciler.core.observe.kubernetes.placed_objects import PlacedObjects
 from reconciler.core.observe.kubernetes.record_store import RecordStore
 from reconciler.core.observe.kubernetes.replica_asks import AskRecord, by_owner
-from reconciler.core.observe.kubernetes.capacity.resource_slices import read_slice
 from reconciler.core.observe.kubernetes.resources import (
     CLUSTER_WIDE,
     CONTROLLERS,

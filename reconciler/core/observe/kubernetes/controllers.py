@@ -19,7 +19,7 @@ from reconciler.core.pods.pod_affinity import pod_on_node
 from reconciler.core.pods.pod_shape import replica_shape
 from reconciler.core.pods.resource_claims import PodClaims, pod_claims
 from reconciler.core.workloads.containers import container_summaries
-from reconciler.core.workloads.portable_object import is_multikueues
+from reconciler.core.workloads.portable_object import is_managed_by_multikueue
 from reconciler.model.capacity import ReplicaShape
 from reconciler.model.kubernetes.scheduling import PodOnNode
 from reconciler.model.workload import ContainerSummary, Json
@@ -76,7 +76,7 @@ def read_controller(resource: Resource, raw: Json, marks: Marks = BUILT_IN_MARKS
         containers=() if resource is Resource.REPLICA_SETS else container_summaries(template.get("spec") or {}),
         here=pod_on_node(template.get("spec") or {}, {**given, "namespace": namespace}) if groups else None,
         release=release_of(raw["metadata"]),
-        multikueue=is_multikueues(raw),
+        multikueue=is_managed_by_multikueue(raw),
     )
 
 

@@ -12,7 +12,7 @@ from reconciler.core.observe.kubernetes.resources import CustomResource
 from reconciler.core.workloads.builtin_kinds import Kinds, kind_of
 from reconciler.core.workloads.containers import observed_containers
 from reconciler.core.workloads.pods import is_suspended
-from reconciler.core.workloads.portable_object import is_multikueues
+from reconciler.core.workloads.portable_object import is_managed_by_multikueue
 from reconciler.model.capacity import ObservedGroup, ReplicaShape
 from reconciler.model.units import Resources
 from reconciler.model.workload import ContainerSummary, DeploySpec, Json, ManifestResource, Step, StepType
@@ -69,7 +69,7 @@ def read_spec(resource: CustomResource, raw: Json, kinds: Kinds) -> CustomWorklo
     manifest = {"apiVersion": f"{resource.group}/{version}", **raw, "kind": resource.kind}
     pods = pods_of_spec(DeploySpec(manifests=(ManifestResource(name=_OBJECT, manifest=manifest),), steps=_STEPS), kinds)
     release = "" if controller_of(raw["metadata"]) is not None else release_of(raw["metadata"])
-    multikueue = is_multikueues(manifest)
+    multikueue = is_managed_by_multikueue(manifest)
     if pods.strange and not multikueue:
         return None
     kind = kind_of(manifest, kinds)

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 
-from reconciler.core.observe.kubernetes.controllers import ControllerRecord, read_controller
 from reconciler.core.observe.kubernetes.capacity.free_nodes import NodeTracker
+from reconciler.core.observe.kubernetes.controllers import ControllerRecord, read_controller
 from reconciler.core.observe.kubernetes.ownership import BUILT_IN_MARKS, Marks, labelled_owners
 from reconciler.core.observe.kubernetes.placed_objects import PlacedRecord
 from reconciler.core.observe.kubernetes.placement_pods import PlacementPods
