@@ -23,6 +23,7 @@ from tests.e2e.api_server import Json
 from tests.e2e.control_plane import Cluster
 
 README = Path(__file__).parents[2] / "README.md"
+REPOSITORY = "https://git.example.com/acme/fleet.git"
 NAMESPACE = "serving"
 GPU = "nvidia.com/gpu"
 POD: Json = {
@@ -174,7 +175,10 @@ def test_from_a_kubeconfig_to_the_first_plan_as_the_readme_says(
     home.until(lambda: _running(home) == 1, "the workload does not run")
     (tmp_path / ".kube").mkdir()
     kubeconfig(tmp_path / ".kube", *clusters)
-    printed = _on_terminal(block, tmp_path, answers=f"{home.name}\nflux\n")
+    empty = tmp_path / "acme.git"
+    subprocess.run(["git", "init", "--quiet", "--bare", str(empty)], check=True)
+    assert block.startswith(f"git clone {REPOSITORY} ours")
+    printed = _on_terminal(block.replace(REPOSITORY, str(empty)), tmp_path, answers=f"{home.name}\nflux\n")
     rows = [line.split() for line in printed.splitlines() if line.startswith("Place")]
     assert [row[1:5:2] for row in rows] == [["llm/vllm", "lend-away"]], printed
     assert int(rows[0][4]) == 2, "lend-away has two GPUs"
