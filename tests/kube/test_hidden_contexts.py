@@ -36,16 +36,17 @@ def test_a_context_of_another_cluster_counts_for_nothing(tmp_path: Path) -> None
     assert hidden.message == "context edge counts for nothing: an earlier file has another one of this name"
 
 
-def test_a_daemon_warns_of_it_until_it_is_mended(tmp_path: Path) -> None:
+def test_a_daemon_warns_of_a_context_that_it_uses_until_it_is_mended(tmp_path: Path) -> None:
     first = kubeconfig(tmp_path / "a", ("edge", "https://10.0.0.1:6443"), token="one")
     second = kubeconfig(tmp_path / "b", ("far", "https://10.0.0.2:6443"), token="two")
     contexts = Contexts(merged(first, second))
     assert contexts.read() == {"edge", "far"}
-    (problem,) = contexts.problems
+    assert contexts.misled({"edge"}) == ()
+    (problem,) = contexts.misled({"far"})
     assert str(problem) == (
         f"{second}: context far takes the user reader of an earlier file, and not its own"
         " (rename the context, the cluster and the user in one of the files)"
     )
     second.write_text(second.read_text().replace("reader", "far-reader"))
     assert contexts.read() == {"edge", "far"}
-    assert contexts.problems == ()
+    assert contexts.misled({"edge", "far"}) == ()

@@ -137,16 +137,16 @@ def test_kubeconfig_that_is_broken_or_cut_off_has_the_contexts_that_it_had(tmp_p
     assert contexts.read() == {"worker-1"}
     path.write_bytes(written)
     assert contexts.read() == {"worker-1"}
-    assert [str(problem) for problem in contexts.problems] == [f"{path}: cannot be read: it is not a kubeconfig"]
+    assert [str(problem) for problem in contexts.unreadable] == [f"{path}: cannot be read: it is not a kubeconfig"]
     kubeconfig(path, ("worker-2", "http://127.0.0.1:1"))
     assert contexts.read() == {"worker-2"}
-    assert contexts.problems == ()
+    assert contexts.unreadable == ()
 
 
 def test_kubeconfig_without_contexts_is_none_too_few(tmp_path: Path) -> None:
     contexts = Contexts(kubeconfig(tmp_path / "kubeconfig"))
     assert contexts.read() == set()
-    assert contexts.problems == ()
+    assert contexts.unreadable == ()
 
 
 def test_context_that_is_not_there_is_told_with_one_that_is(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from reconciler.bulkhead import Seam, bug_of
 from reconciler.core.readiness.check import AskedServer
 from reconciler.core.readiness.question import VERSION, AnswerKind, ApiAnswer, ApiQuestion
 from reconciler.core.readiness.server import LoginFault, LoginTrouble, ServerAnswers
-from reconciler.errors import Severity, Transient
+from reconciler.errors import Transient
 from reconciler.model.policy import Connection, Desired, EngineName
 from reconciler.ports import Clock
 
@@ -54,7 +54,7 @@ class KubeInquiry:
         contexts = Contexts(self._kubeconfig)
         names = contexts.read()
         targets = watch_targets(desired, names, has_kubeconfig=self._kubeconfig is not None)
-        broken = "; ".join(str(each) for each in contexts.problems if each.severity is Severity.ERROR)
+        broken = "; ".join(str(each) for each in contexts.unreadable)
         troubles = {server: self._trouble(server, targets, broken) for server in questions}
         with asyncio.Runner(loop_factory=NamingLoop) as runner:
             answers = runner.run(

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from reconciler.adapters.kube.kubeconfig import BrokenKubeconfig, Kubeconfig, kubeconfig_stamp, read_kubeconfig
+from reconciler.adapters.kube.kubeconfig import (
+    BrokenKubeconfig,
+    HiddenContext,
+    Kubeconfig,
+    kubeconfig_stamp,
+    read_kubeconfig,
+)
 from reconciler.core.engines import ENGINES
 from reconciler.core.engines.logins import LoginSource
 from reconciler.core.engines.reports import ReportSource
@@ -37,25 +43,32 @@ class Contexts:
         self._kubeconfig = kubeconfig
         self._stamp: object = None
         self._known: frozenset[str] = frozenset()
-        self.problems: tuple[Problem, ...] = ()
+        self._hidden: tuple[HiddenContext, ...] = ()
+        self.unreadable: tuple[Problem, ...] = ()
+        """Why the file could not be read the last time; empty if it could."""
 
     def read(self) -> frozenset[str]:
-        """Return their names, and set `problems` to those of the file."""
+        """Return their names, and set `unreadable`."""
         if self._kubeconfig is None:
             return self._known
         try:
             stamp = kubeconfig_stamp(self._kubeconfig)
             if stamp != self._stamp:
                 config = self._config(self._kubeconfig)
-                self._known, self._stamp = frozenset(config.contexts), stamp
-                self.problems = tuple(
-                    Problem(path=str(each.path), message=each.message, hint=each.hint, severity=Severity.WARNING)
-                    for each in config.hidden
-                )
+                self._known, self._hidden, self._stamp = frozenset(config.contexts), config.hidden, stamp
+                self.unreadable = ()
         except (OSError, BrokenKubeconfig) as error:
             cause = (error.strerror if isinstance(error, OSError) else None) or "it is not a kubeconfig"
-            self.problems = (Problem(path=str(self._kubeconfig), message=f"cannot be read: {cause}"),)
+            self.unreadable = (Problem(path=str(self._kubeconfig), message=f"cannot be read: {cause}"),)
         return self._known
+
+    def misled(self, used: Collection[str]) -> tuple[Problem, ...]:
+        """Warn of the contexts, among those that are used, that lead elsewhere than their files say."""
+        return tuple(
+            Problem(path=str(each.path), message=each.message, hint=each.hint, severity=Severity.WARNING)
+            for each in self._hidden
+            if each.context in used
+        )
 
     def _config(self, kubeconfig: Path) -> Kubeconfig:
         """Read the kubeconfig. Raises BrokenKubeconfig for a file that was cut off while it is written."""
@@ -139,6 +152,14 @@ class Targets:
     nameless: Mapping[ClusterName, str] = field(default_factory=dict)
     """The clusters without a connection although there is a kubeconfig, and the contexts that are free."""
 
+    def contexts(self) -> Mapping[str, str]:
+        """Return the context of each cluster and control plane, by its path in messages; empty for a login without."""
+        used = {f"cluster {name}": target.connection.context for name, target in self.clusters.items()}
+        used |= {target.title: target.connection.context for target in self.control.values()}
+        if self.applications is not None:
+            used[APPLICATIONS] = self.applications.connection.context
+        return used
+
 
 def watch_targets(desired: Desired, contexts: frozenset[str], *, has_kubeconfig: bool) -> Targets:
     """List the clusters and control planes that can be watched.
@@ -177,23 +198,19 @@ def watch_targets(desired: Desired, contexts: frozenset[str], *, has_kubeconfig:
     deployed: dict[EngineName, set[ClusterName]] = {}
     for name, cluster in desired.clusters.items():
         deployed.setdefault(cluster.engine, set()).add(name)
-    named = {f"cluster {name}": target.connection.context for name, target in clusters.items()}
-    named |= {target.title: target.connection.context for target in control.values()}
-    if applications is not None:
-        named[APPLICATIONS] = applications.connection.context
-    lost = {
-        path: f"the kubeconfig has no context {shortened(context)} ({free})"
-        for path, context in named.items()
-        if context and context not in contexts
-    }
-    return Targets(
+    targets = Targets(
         clusters=clusters,
         control=control,
         applications=applications,
         deployed={engine: frozenset(names) for engine, names in deployed.items()},
-        lost=lost,
         nameless=nameless,
     )
+    lost = {
+        path: f"the kubeconfig has no context {shortened(context)} ({free})"
+        for path, context in targets.contexts().items()
+        if context and context not in contexts
+    }
+    return replace(targets, lost=lost)
 
 
 def _free_contexts(desired: Desired, contexts: frozenset[str]) -> str:
