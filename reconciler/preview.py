@@ -124,6 +124,7 @@ class PreviewView:
                 observation,
                 observed_at=observation.observed_at + self.later,
                 stale=tuple(self._move_time(freshness) for freshness in observation.stale),
+                unread=tuple(replace(unread, at=self._later(unread.at)) for unread in observation.unread),
             )
             if abs(self.now - observation.observed_at) <= self.fresh
             else observation
@@ -137,6 +138,8 @@ class PreviewView:
 
     def _move_time(self, freshness: SignalFreshness) -> SignalFreshness:
         """Move the time of a signal that is fresh now."""
-        if freshness.at is None or abs(self.now - freshness.at) > self.fresh:
-            return freshness
-        return replace(freshness, at=freshness.at + self.later)
+        return replace(freshness, at=self._later(freshness.at))
+
+    def _later(self, at: datetime | None) -> datetime | None:
+        """Move a time that is fresh now."""
+        return at if at is None or abs(self.now - at) > self.fresh else at + self.later

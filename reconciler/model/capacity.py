@@ -313,6 +313,20 @@ class ObservedObject:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class UnreadKind:
+    """A kind whose objects in a cluster cannot be read now, as without the right to; those seen last stay."""
+
+    kind: str
+    group: str
+    title: str
+    """The name of its resource, as kubectl has it: ``trainjobs.trainer.kubeflow.org``."""
+    why: str
+    """Why, and the way out where there is one."""
+    at: datetime | None
+    """When its objects were last up to date; None where they never were, so that none is known."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class GpuPod:
     """A pod of a placement that has a node and GPUs."""
 
@@ -372,6 +386,8 @@ class ClusterObservation:
     """Karpenter's NodePools by name, the same value while nothing in them changes; None where unknown."""
     stale: tuple[SignalFreshness, ...] = ()
     """Signals of the cluster that do not answer now; `asks` of workloads hold their last answers."""
+    unread: tuple[UnreadKind, ...] = ()
+    """Kinds of workloads, and of what their pods follow from, whose objects are unknown now."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

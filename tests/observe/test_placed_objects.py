@@ -163,3 +163,13 @@ def test_nothing_but_a_fleet_with_such_a_kind_has_it_watched() -> None:
     assert made.follow(frozenset()) == {Resource.PODS, Resource.QUEUED}
     made.apply(Resource.PODS, worker())
     assert (made.customs, seen(made).bound) == (frozenset(), {})
+
+
+def test_how_a_run_ended_is_unknown_while_its_kind_cannot_be_read() -> None:
+    failed = train_job("llm-2", name="other")
+    failed["status"]["conditions"].append({"type": "Failed", "status": "True", "lastTransitionTime": END})
+    made = watching((RESOURCE, train_job(complete="True")), (RESOURCE, failed), (Resource.PODS, worker()))
+    assert (seen(made).succeeded.keys(), seen(made).failed.keys()) == ({"llm-1"}, {"llm-2"})
+    unread = made.observation(ClusterName("worker-2"), AT, frozenset({RESOURCE}))
+    assert (unread.succeeded, unread.failed, unread.bound) == ({}, {}, {"llm-1": 1})
+    assert seen(made).failed.keys() == {"llm-2"}

@@ -22,10 +22,17 @@ from reconciler.core.engines.reports import SELECTOR, ReportObjects
 from reconciler.core.observe.kubernetes.cluster_state import ClusterState
 from reconciler.core.observe.kubernetes.companions import companions_of
 from reconciler.core.observe.kubernetes.live_objects import by_name
-from reconciler.core.observe.kubernetes.resources import SIGNAL_KINDS, Resource, Watched, needed_resources
+from reconciler.core.observe.kubernetes.resources import (
+    SIGNAL_KINDS,
+    TRAINING_RUNTIMES,
+    CustomResource,
+    Resource,
+    Watched,
+    needed_resources,
+)
 from reconciler.core.workloads.watch import ChangeEffect, key_of
 from reconciler.errors import Problem
-from reconciler.model.capacity import ClusterObservation
+from reconciler.model.capacity import ClusterObservation, UnreadKind
 from reconciler.model.rollout import EngineReport
 from reconciler.model.signal import SignalFreshness
 from reconciler.model.workload import Json
@@ -33,7 +40,7 @@ from reconciler.ports import Clock
 
 
 class LastHeard:
-    """Remembers when each kind of signal was last up to date.
+    """Remembers when each optional resource was last up to date.
 
     A resource that RBAC has forbidden from the start is no signal: a cluster without that right must not keep bursts
     from scaling down. A resource that was watched once, or that fails in another way, is a stale signal.
@@ -43,17 +50,16 @@ class LastHeard:
         self._at: dict[Watched, datetime] = {}
 
     def note(self, streams: Mapping[Watched, Stream], now: datetime) -> None:
-        """Note which signals are up to date now."""
-        for resource in SIGNAL_KINDS:
-            stream = streams.get(resource)
-            if stream is None:
-                self._at.pop(resource, None)
-            elif stream.heard and stream.watched:
+        """Note which resources are up to date now."""
+        for gone in self._at.keys() - streams.keys():
+            del self._at[gone]
+        for resource, stream in streams.items():
+            if stream.resource.optional and stream.heard and stream.watched:
                 self._at[resource] = now - timedelta(seconds=stream.behind)
 
-    def is_kept(self, resource: Watched, streams: Mapping[Watched, Stream]) -> bool:
-        """Tell whether the last objects of a resource are kept: its list is empty only because RBAC forbids it."""
-        return resource in self._at and bool(streams[resource].refusal)
+    def at(self, resource: Watched) -> datetime | None:
+        """Return when a resource was last up to date; None where it never was."""
+        return self._at.get(resource)
 
     def stale(self, streams: Mapping[Watched, Stream]) -> tuple[SignalFreshness, ...]:
         """List the stale signals, each with the time at which it was last up to date."""
@@ -174,16 +180,32 @@ class FollowedCluster:
         with self._lock:
             if self._seen_at is not None and self._complete():
                 at = self._watched_until(self._seen_at)
-                unknown = frozenset(kind for kind, stream in self._streams.items() if not stream.known)
+                unknown = frozenset(kind for kind, stream in self._streams.items() if stream.unknown)
                 unknown |= {Resource.NODE_POOLS} - self._streams.keys()
                 if self._dirty or self._observation is None or unknown != self._unknown:
                     self._observation = self._with_companions(self._state.observation(self.target.name, at, unknown))
                     self._unknown = unknown
                     self._dirty = False
-                stale = self._last_heard.stale(self._streams)
-                if (self._observation.observed_at, self._observation.stale) != (at, stale):
-                    self._observation = replace(self._observation, observed_at=at, stale=stale)
+                stale, unread = self._last_heard.stale(self._streams), self._unread_kinds()
+                before = self._observation
+                if (before.observed_at, before.stale, before.unread) != (at, stale, unread):
+                    self._observation = replace(before, observed_at=at, stale=stale, unread=unread)
             return self._observation
+
+    def _unread_kinds(self) -> tuple[UnreadKind, ...]:
+        """List the kinds whose objects are unknown; signals have `LastHeard.stale`."""
+        return tuple(
+            UnreadKind(
+                kind=resource.kind,
+                group=resource.group,
+                title=resource.full_name,
+                why=stream.refusal or stream.trouble,
+                at=self._last_heard.at(resource),
+            )
+            for resource, stream in sorted(self._streams.items(), key=lambda entry: entry[0].full_name)
+            if isinstance(resource, CustomResource) or resource in TRAINING_RUNTIMES
+            if stream.unknown
+        )
 
     def _with_companions(self, observation: ClusterObservation) -> ClusterObservation:
         """Add the companions of live workloads, which are watched by themselves."""
@@ -256,10 +278,18 @@ class FollowedCluster:
     def listed(self, resource: Watched, seen: set[str]) -> None:
         """Remove objects that a complete list does not name; the last of the first lists completes the observation."""
         with self._lock:
-            if not self._last_heard.is_kept(resource, self._streams):
-                self._state.retain(resource, seen)
+            self._state.retain(resource, seen)
             self.unreadable.retain(resource, seen)
             self._listed_at[resource] = self._clock.now() - timedelta(seconds=self._streams[resource].behind)
+        self.heard()
+        self._note(ChangeEffect.DEMAND)
+
+    def refused(self, resource: Watched) -> None:
+        """Keep the last objects of a resource that RBAC forbids, if a watch has ever kept them up to date."""
+        with self._lock:
+            if self._last_heard.at(resource) is None:
+                self._state.retain(resource, set())
+                self.unreadable.retain(resource, set())
         self.heard()
         self._note(ChangeEffect.DEMAND)
 

@@ -95,13 +95,17 @@ class FollowedObjects:
 
     def listed(self, resource: Watched, seen: set[str]) -> None:
         """Remove objects that a complete list does not name. The first list is a change even if it is empty."""
-        with self.lock:
-            part = self._parts[resource]
-            for key in set(part.keys()) - seen:
-                part.remove(key)
-            self.unreadable.retain(resource, seen)
+        self._drop(resource, seen)
         if self.complete():
             self.heard()
+            self.settled.set()
+        self._note(ChangeEffect.DEMAND)
+
+    def refused(self, resource: Watched) -> None:
+        """Keep the last objects of a resource that RBAC forbids, if a watch has ever kept them up to date."""
+        if not any(stream.watched for stream in self._streams if stream.resource is resource):
+            self._drop(resource, set())
+        if self.complete():
             self.settled.set()
         self._note(ChangeEffect.DEMAND)
 
@@ -120,6 +124,14 @@ class FollowedObjects:
         """Note an answered heartbeat, while every stream works."""
         if self.complete() and not any(stream.failures or stream.refusal for stream in self._streams):
             self._stood_at = self._clock.now()
+
+    def _drop(self, resource: Watched, seen: set[str]) -> None:
+        """Drop all objects of a resource but these."""
+        with self.lock:
+            part = self._parts[resource]
+            for key in set(part.keys()) - seen:
+                part.remove(key)
+            self.unreadable.retain(resource, seen)
 
     def _note(self, effect: ChangeEffect) -> None:
         if effect:

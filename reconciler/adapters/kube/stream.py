@@ -20,7 +20,7 @@ from reconciler.adapters.kube.answers import Expired, Forbidden, NotServed, Sile
 from reconciler.adapters.kube.server import ApiServer
 from reconciler.adapters.kube.timing import WatchTiming
 from reconciler.core.observe.kubernetes.resources import CompanionResource, CustomResource, Watched, rights
-from reconciler.core.workloads.watch import key_of
+from reconciler.core.workloads.watch import Effect, key_of
 from reconciler.errors import Transient
 from reconciler.model.workload import Json
 
@@ -34,6 +34,10 @@ class Sink(Protocol):
 
     def listed(self, resource: Watched, seen: set[str]) -> None:
         """Note that a list is complete: all other objects are gone."""
+        ...
+
+    def refused(self, resource: Watched) -> None:
+        """Note that RBAC forbids an optional resource: its objects are unknown from now on."""
         ...
 
     def event(self, resource: Watched, type_: str, raw: Json) -> None:
@@ -93,8 +97,8 @@ class Stream:
        (Kubernetes' `Cacher.dispatchEvents`). So silence is neither failure nor proof, and the resource is listed anew
        after it. If the new list differs from the old, the watch is mute, and lists replace it until an event or a
        bookmark arrives.
-    5. An optional resource that is not served, or that RBAC forbids, counts as empty, which is no failure. The stream
-       tries it again every now and then.
+    5. An optional resource that is not served has no objects. One that RBAC forbids is unknown, and its sink decides
+       what stays of it. Neither is a failure, and the stream tries both again every now and then.
     """
 
     def __init__(
@@ -136,9 +140,11 @@ class Stream:
         """The permission that RBAC denies; empty if none."""
 
     @property
-    def known(self) -> bool:
-        """Whether the objects can be relied on, also while a broken watch reconnects."""
-        return self.listed and self.failures <= 1 and not self._absences
+    def unknown(self) -> bool:
+        """Whether the objects cannot be relied on; they can while a broken watch reconnects."""
+        if self._absences:
+            return (self.resource.gap.forbidden if self.refusal else self.resource.gap.absent) is not Effect.EMPTY
+        return not self.listed or self.failures > 1
 
     @property
     def absent(self) -> bool:
@@ -208,14 +214,17 @@ class Stream:
         return f"{error} ({way_out})"
 
     def _go_without(self, error: Forbidden | NotServed) -> float:
-        """Count the resource as empty, and return the seconds until the next try."""
+        """Go on without the resource, and return the seconds until the next try."""
         self._version = ""
         self._doubted = self.mute = False
         self._absences += 1
         refused, self.refusal = self.refusal, self._with_remedy(error) if isinstance(error, Forbidden) else ""
-        if self._absences == 1 or (refused and not self.refusal):
+        if self._absences == 1 or bool(refused) is not bool(self.refusal):
             self.listed = True
-            self._sink.listed(self.resource, set())
+            if self.refusal:
+                self._sink.refused(self.resource)
+            else:
+                self._sink.listed(self.resource, set())
         self._unsteady = 0
         self._note_answer()
         return self._pace.backoff(self._absences) if self.refusal else self._pace.absent

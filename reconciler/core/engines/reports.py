@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Protocol
 
-from reconciler.core.workloads.watch import ChangeEffect, ResourcePart, ServedResource
+from reconciler.core.workloads.watch import REQUIRED, ChangeEffect, Gap, ResourcePart, ServedResource
 from reconciler.model.placement import PLACEMENT_LABEL
 from reconciler.model.rollout import EngineReport
 
@@ -25,8 +25,7 @@ class EngineResource(ServedResource):
     kind: str
     rights: str
     """The file of repo-layout/ that grants the right to list and watch the resource."""
-    optional: bool = False
-    """Whether a cluster may do without: the group need not be served, and the right need not be granted."""
+    gap: Gap = REQUIRED
 
 
 class Reports:

@@ -17,12 +17,13 @@ from reconciler.core.capacity.chart_gangs import chart_gang_of, group_unit
 from reconciler.core.capacity.gangs import GangWorkload, gang_workloads
 from reconciler.core.observe.counted_object import counted_object, members_of, not_found
 from reconciler.core.observe.primary_shape import with_primary_shape
+from reconciler.core.observe.unread_kinds import describe_stale, describe_unread, unread_kind
 from reconciler.core.signals.cluster import fresh_cluster_asks, stale_kinds
 from reconciler.core.signals.freshness import fresh_asks
 from reconciler.core.signals.merge import due, merge, with_foreseen, with_headroom
 from reconciler.core.signals.past_demand import Levels, extended
 from reconciler.errors import Bug
-from reconciler.model.capacity import ClusterObservation, GroupUnit, Observed, WorkloadObservation
+from reconciler.model.capacity import ClusterObservation, GroupUnit, Observed, UnreadKind, WorkloadObservation
 from reconciler.model.demand import Demand, Sample
 from reconciler.model.ids import ClusterName, WorkloadId
 from reconciler.model.policy import BurstPolicy, Desired, Fleet
@@ -173,6 +174,8 @@ def _shows_the_same(before: Measured, observed: Observed, primary: ClusterName, 
     seen, then = observed.clusters.get(primary), before.observed.clusters.get(primary)
     if seen is None or then is None or seen.stale or then.stale or seen.observed_at < then.observed_at:
         return False
+    if seen.unread != then.unread or any(each.at is not None for each in seen.unread):  # which are stale in time
+        return False
     fleet = before.desired.fleet
     return (
         seen.workloads is then.workloads
@@ -273,13 +276,19 @@ class _Measurement:
             return UnseenPrimary(workload=workload, message=primary)
         # 2. The workload as the primary reports it, without what stale signals of the cluster ask for.
         seen, note = primary.workload(ref)
-        if seen is not None and (seen.started or seen.claimed):
-            note = "; ".join(part for part in (note, f"on {name} {seen.started or seen.claimed}") if part)
         stale: tuple[str, ...] = ()
         if primary.stale:
             kind = ref.kind or (seen.ref.kind if seen else "")
             asks, stale = fresh_cluster_asks(seen.asks if seen else (), kind, primary.stale)
             seen = replace(seen, asks=asks) if seen else None
+        started, claimed = (seen.started, seen.claimed) if seen is not None else ("", "")
+        unread = self._unread(primary.observation, ref, seen)
+        if unread is not None and not started:
+            claimed = claimed or describe_unread(unread)
+            words = describe_stale(unread, primary.observation, self.desired.fleet.observation_max_age, self.now)
+            stale += (words,) if words else ()
+        if started or claimed:
+            note = "; ".join(part for part in (note, f"on {name} {started or claimed}") if part)
         # 3. The signals of its policy.
         asks, stale_of_policy = self._policy_asks(workload, policy)
         stale = stale_of_policy + stale
@@ -334,8 +343,8 @@ class _Measurement:
             stale=stale,
             pods_at_home=at_home,
             held=seen is not None and seen.held,
-            started=seen.started if seen is not None else "",
-            claimed=seen.claimed if seen is not None else "",
+            started=started,
+            claimed=claimed,
             unit=unit,
             past=levels,
             forecasts=forecasts,
@@ -349,6 +358,13 @@ class _Measurement:
         seen = None if template.ref is None else self._indexed(observation).workload(template.ref)[0]
         gang, _ = self._gang(workload, self.desired.policies[workload], template, seen)
         return seen, gang
+
+    def _unread(
+        self, primary: ClusterObservation, ref: WorkloadRef, seen: WorkloadObservation | None
+    ) -> UnreadKind | None:
+        """Return the kind of a workload's object where the primary does not let anybody read it."""
+        known = seen.ref if seen is not None else ref
+        return unread_kind(primary.unread, known.kind, known.group) if primary.unread else None
 
     def _looks_back(self, policy: BurstPolicy) -> timedelta:
         """Return how far the signals of a policy look back at most."""

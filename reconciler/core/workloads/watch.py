@@ -3,10 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Set as AbstractSet
-from enum import IntEnum
-from typing import Protocol
+from enum import Enum, IntEnum, auto
+from typing import NamedTuple, Protocol
 
 from reconciler.model.workload import Json
+
+
+class Effect(Enum):
+    """The effect on a cluster of a resource that cannot be read."""
+
+    UNSEEN = auto()
+    """The whole cluster is out of sight, and its objects stay as they were seen last."""
+    EMPTY = auto()
+    """The cluster has no such objects."""
+    UNKNOWN = auto()
+    """The objects are unknown: those seen last stay, and no placement ends or begins on account of them."""
+
+
+class Gap(NamedTuple):
+    """What follows where a resource cannot be read."""
+
+    absent: Effect
+    """Where the API server serves no such resource (404), as without its CRD."""
+    forbidden: Effect
+    """Where the login may not read it (403)."""
+
+
+REQUIRED = Gap(Effect.UNSEEN, Effect.UNSEEN)
+OPTIONAL = Gap(Effect.EMPTY, Effect.UNKNOWN)
+NEVER_EMPTY = Gap(Effect.UNKNOWN, Effect.UNKNOWN)
+"""For objects without which the others would be counted wrongly, as devices without their claims."""
 
 
 class ServedResource:
@@ -18,6 +44,13 @@ class ServedResource:
     """The versions of the group, in the order in which to try them."""
     plural: str
     """The name of the resource in paths: ``pods``."""
+    gap: Gap
+    """What follows where it cannot be read."""
+
+    @property
+    def optional(self) -> bool:
+        """Whether a cluster may do without: the group need not be served, and the right need not be granted."""
+        return self.gap.absent is not Effect.UNSEEN
 
     @property
     def full_name(self) -> str:

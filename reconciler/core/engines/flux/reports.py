@@ -15,7 +15,7 @@ from typing import Generic, TypeVar
 from reconciler.core.engines.conditions import condition, first_time, is_unreachable
 from reconciler.core.engines.flux.names import TOOLKIT
 from reconciler.core.engines.reports import EngineResource, Reports
-from reconciler.core.workloads.watch import ChangeEffect, ResourcePart, key_of
+from reconciler.core.workloads.watch import OPTIONAL, ChangeEffect, ResourcePart, key_of
 from reconciler.model.ids import ClusterName, PlacementName
 from reconciler.model.placement import PLACEMENT_LABEL
 from reconciler.model.rollout import EngineReport, EngineState
@@ -29,10 +29,10 @@ KUSTOMIZATIONS = EngineResource(
     plural="kustomizations",
     kind="Kustomization",
     rights=_RIGHTS,
-    optional=True,
+    gap=OPTIONAL,
 )
 HELM_RELEASES = EngineResource(
-    group=f"helm.{TOOLKIT}", versions=("v2",), plural="helmreleases", kind="HelmRelease", rights=_RIGHTS, optional=True
+    group=f"helm.{TOOLKIT}", versions=("v2",), plural="helmreleases", kind="HelmRelease", rights=_RIGHTS, gap=OPTIONAL
 )
 
 STAGE_LABEL = f"kustomize.{TOOLKIT}/name"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from reconciler.core.observe.unread_kinds import unread_kind
 from reconciler.model.capacity import Observed
 from reconciler.model.manifest_source import (
     ArgoCDSource,
@@ -51,6 +52,11 @@ def _content(key: SourceKey, source: WorkloadSource, observed: Observed) -> Sour
     manifests: list[Mapping[str, Any]] = []
     for part in _parts(source):
         live = next((each for each in seen.objects if part.is_meant(each.manifest)), None)
+        unread = unread_kind(seen.unread, part.kind, part.group) if isinstance(part, WorkloadSource) else None
+        if live is None and unread is not None:
+            return UnreadSource(
+                message=f"{part.title} cannot be read on {key.cluster}: {unread.why}", remedy="see `overspill doctor`"
+            )
         if live is None:
             mend = "mend spec.from.workload"
             if part is not source:

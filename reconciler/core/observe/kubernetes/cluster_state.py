@@ -198,9 +198,11 @@ class ClusterState:
         """Sum up the cluster at a moment.
 
         `unknown` are optional resources whose objects are unknown at present. While anything of DRA is among them no
-        device counts: devices without their claims would all seem free.
+        device counts: devices without their claims would all seem free. What was last heard of the end of a run, or of
+        a queue, may long be over, and would end placements.
         """
         devices_known = not unknown & DEVICES
+        self._pods.ours.disregard_ends({resource.owning for resource in self._placed if resource in unknown})
         members = Members(
             pods=self._pods.pods,
             by_owner=self._pods.by_owner,
@@ -213,7 +215,7 @@ class ClusterState:
             dispatched=self._queue.dispatched(),
         )
         progress = self._pods.ours.progress()
-        if Resource.QUEUED not in unknown:  # what was last heard may long be over, and would end placements
+        if Resource.QUEUED not in unknown:
             progress = self._queue.progress(progress)
         workloads = tuple(observe_workloads(self._followed.refs, members))
         return ClusterObservation(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
@@ -41,6 +42,7 @@ class PlacementPods:
         self._pods: dict[PlacementName, dict[str, PodRecord]] = {}
         self._succeeded: dict[str, tuple[PlacementName, datetime]] = {}
         self._objects: dict[Owner, PlacedRecord] = {}
+        self._unread: AbstractSet[tuple[str, str]] = frozenset()
         self._progress: PlacementProgress | None = None
 
     @property
@@ -67,6 +69,12 @@ class PlacementPods:
         else:
             self._objects[owner] = record
 
+    def disregard_ends(self, kinds: AbstractSet[tuple[str, str]]) -> None:
+        """Take how the runs of these kinds of objects have ended, by kind and group of an `Owner`, for unknown."""
+        if kinds != self._unread:
+            self._unread = frozenset(kinds)
+            self._progress = None
+
     def count(self, key: str, pod: PodRecord, sign: int) -> None:
         """Add a pod, or remove it."""
         self._progress = None
@@ -81,7 +89,8 @@ class PlacementPods:
     def progress(self) -> PlacementProgress:
         """Return the progress of each placement; the same object until something changes."""
         if self._progress is None:
-            failed = {record.placement: record.failed for _, record in sorted(self._objects.items()) if record.failed}
+            known = [(owner, each) for owner, each in sorted(self._objects.items()) if self._is_read(owner)]
+            failed = {record.placement: record.failed for _, record in known if record.failed}
             pods = _summed_up(self._pods)
             objects = {object_admission(owner): record.placement for owner, record in self._objects.items()}
             self._progress = replace(
@@ -92,6 +101,9 @@ class PlacementPods:
             )
         return self._progress
 
+    def _is_read(self, owner: Owner) -> bool:
+        return (owner.kind, owner.group) not in self._unread
+
     def _succeeded_placements(self) -> Mapping[PlacementName, SucceededPods]:
         """Sum up the placements whose pods have all finished, and those with complete objects."""
         ends: dict[PlacementName, list[datetime]] = {}
@@ -99,8 +111,8 @@ class PlacementPods:
             if placement not in self._pods:
                 ends.setdefault(placement, []).append(end)
         complete: dict[PlacementName, list[datetime]] = {}
-        for record in self._objects.values():
-            if record.complete_at is not None:
+        for owner, record in self._objects.items():
+            if record.complete_at is not None and self._is_read(owner):
                 complete.setdefault(record.placement, []).append(record.complete_at)
         return {
             name: SucceededPods(

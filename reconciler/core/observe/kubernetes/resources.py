@@ -11,7 +11,7 @@ from reconciler.core.engines.reports import EngineResource
 from reconciler.core.signals.cluster import HPA, KUEUE
 from reconciler.core.workloads.builtin_kinds import BUILT_IN, NO_KINDS, Kinds
 from reconciler.core.workloads.train_job import TRAINER
-from reconciler.core.workloads.watch import ServedResource
+from reconciler.core.workloads.watch import NEVER_EMPTY, OPTIONAL, REQUIRED, Gap, ServedResource
 from reconciler.model.manifest_source import WorkloadSource
 from reconciler.model.workload import WorkloadRef
 
@@ -25,7 +25,7 @@ def _row(name: str) -> tuple[str, tuple[str, ...], str, str]:
 class Resource(ServedResource, Enum):
     """A resource by its API group, the versions of that, newest first, its plural, and the kind of its objects.
 
-    An optional resource may be missing: its group need not be served, and permissions on it need not be granted.
+    The last column says what follows where a cluster lacks the resource, or refuses it.
     """
 
     NODES = ("", ("v1",), "nodes", "Node")
@@ -34,18 +34,19 @@ class Resource(ServedResource, Enum):
     STATEFUL_SETS = _row("apps/StatefulSet")
     REPLICA_SETS = _row("apps/ReplicaSet")
     JOBS = _row("batch/Job")
-    AUTOSCALERS = ("autoscaling", ("v2",), "horizontalpodautoscalers", "HorizontalPodAutoscaler", True)
-    QUEUED = ("kueue.x-k8s.io", ("v1beta2", "v1beta1"), "workloads", "Workload", True)
-    SLICES = ("resource.k8s.io", ("v1", "v1beta2", "v1beta1"), "resourceslices", "ResourceSlice", True)
-    CLAIMS = ("resource.k8s.io", ("v1", "v1beta2", "v1beta1"), "resourceclaims", "ResourceClaim", True)
-    CLASSES = ("resource.k8s.io", ("v1", "v1beta2", "v1beta1"), "deviceclasses", "DeviceClass", True)
-    RUNTIME_CLASSES = ("node.k8s.io", ("v1",), "runtimeclasses", "RuntimeClass", True)
-    LIMIT_RANGES = ("", ("v1",), "limitranges", "LimitRange", True)
-    NODE_POOLS = ("karpenter.sh", ("v1",), "nodepools", "NodePool", True)
-    RUNTIMES = (TRAINER, ("v1alpha1",), "trainingruntimes", "TrainingRuntime", True)
-    CLUSTER_RUNTIMES = (TRAINER, ("v1alpha1",), "clustertrainingruntimes", "ClusterTrainingRuntime", True)
+    AUTOSCALERS = ("autoscaling", ("v2",), "horizontalpodautoscalers", "HorizontalPodAutoscaler", OPTIONAL)
+    QUEUED = ("kueue.x-k8s.io", ("v1beta2", "v1beta1"), "workloads", "Workload", OPTIONAL)
+    SLICES = ("resource.k8s.io", ("v1", "v1beta2", "v1beta1"), "resourceslices", "ResourceSlice", NEVER_EMPTY)
+    CLAIMS = ("resource.k8s.io", ("v1", "v1beta2", "v1beta1"), "resourceclaims", "ResourceClaim", NEVER_EMPTY)
+    CLASSES = ("resource.k8s.io", ("v1", "v1beta2", "v1beta1"), "deviceclasses", "DeviceClass", NEVER_EMPTY)
+    RUNTIME_CLASSES = ("node.k8s.io", ("v1",), "runtimeclasses", "RuntimeClass", NEVER_EMPTY)
+    LIMIT_RANGES = ("", ("v1",), "limitranges", "LimitRange", NEVER_EMPTY)
+    NODE_POOLS = ("karpenter.sh", ("v1",), "nodepools", "NodePool", NEVER_EMPTY)
+    RUNTIMES = (TRAINER, ("v1alpha1",), "trainingruntimes", "TrainingRuntime", OPTIONAL)
+    CLUSTER_RUNTIMES = (TRAINER, ("v1alpha1",), "clustertrainingruntimes", "ClusterTrainingRuntime", OPTIONAL)
     TEMPLATES = (
-        "resource.k8s.io", ("v1", "v1beta2", "v1beta1"), "resourceclaimtemplates", "ResourceClaimTemplate", True,
+        "resource.k8s.io", ("v1", "v1beta2", "v1beta1"), "resourceclaimtemplates", "ResourceClaimTemplate",
+        OPTIONAL,
     )  # fmt: skip # a table, a row a line
 
     def __init__(
@@ -54,13 +55,13 @@ class Resource(ServedResource, Enum):
         versions: tuple[str, ...],
         plural: str,
         kind: str,
-        optional: bool = False,  # noqa: FBT001, FBT002 - the values of an Enum have no names
+        gap: Gap = REQUIRED,
     ) -> None:
         self.group = group
         self.versions = versions
         self.plural = plural
         self.kind = kind
-        self.optional = optional
+        self.gap = gap
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +73,7 @@ class CustomResource(ServedResource):
     versions: tuple[str, ...]
     plural: str
     kind: str
-    optional: bool = True
+    gap: Gap = OPTIONAL
 
     @property
     def name(self) -> str:
@@ -93,7 +94,7 @@ class CompanionResource(ServedResource):
     kind: str
     group: str = ""
     versions: tuple[str, ...] = ("v1",)
-    optional: bool = True
+    gap: Gap = OPTIONAL
 
 
 COMPANION_RESOURCES = {
