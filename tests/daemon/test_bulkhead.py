@@ -252,7 +252,7 @@ def play_clusters(tmp_path: Path) -> Played:
 def play_watch(tmp_path: Path) -> Played:
     state, unreadable = ClusterState(), UnreadableObjects()
     for name in (VICTIM, OTHER):
-        unreadable.apply(Resource.NODES, node(name), lambda raw: state.apply(Resource.NODES, raw))
+        unreadable.apply(Resource.NODES, node(name), state.steps(Resource.NODES, node(name)))
     seen = state.observation(cluster("worker-2").name, START)
     nodes = [(one.name, one.free) for pool in seen.pools for one in pool.nodes if one.name == OTHER]
     return Played(nodes, [problem.bug for problem in unreadable.problems("cluster worker-2") if problem.bug])

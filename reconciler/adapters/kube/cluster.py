@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from datetime import datetime, timedelta
-from functools import partial
 from threading import Lock
 
 from reconciler.adapters.kube.followed_companions import FollowedCompanions
@@ -269,10 +268,10 @@ class FollowedCluster:
         """Apply a page of a list."""
         with self._lock:
             effects = []
-            take = partial(self._state.apply, resource, api_version=self._streams[resource].api_version)
+            version = self._streams[resource].api_version
             for raw in items:
                 seen.add(key_of(raw))
-                effects.append(self.unreadable.apply(resource, raw, take))
+                effects.append(self.unreadable.apply(resource, raw, self._state.steps(resource, raw, version)))
         self._note(max(effects, default=ChangeEffect.NOTHING))
 
     def listed(self, resource: Watched, seen: set[str]) -> None:
@@ -300,7 +299,7 @@ class FollowedCluster:
                 effect = self._state.remove(resource, key_of(raw))
                 self.unreadable.forget(resource, key_of(raw))
             else:
-                effect = self.unreadable.apply(resource, raw, partial(self._state.apply, resource))
+                effect = self.unreadable.apply(resource, raw, self._state.steps(resource, raw))
         self._note(effect)
 
     def heard(self) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 from datetime import datetime
+from functools import partial
 from threading import Lock
 
 from reconciler.adapters.kube.server import ApiServer
@@ -90,7 +91,7 @@ class FollowedObjects:
             effects = []
             for raw in items:
                 seen.add(key_of(raw))
-                effects.append(self.unreadable.apply(resource, raw, self._parts[resource].apply))
+                effects.append(self.unreadable.apply(resource, raw, [partial(self._parts[resource].apply, raw)]))
         self._note(max(effects, default=ChangeEffect.NOTHING))
 
     def listed(self, resource: Watched, seen: set[str]) -> None:
@@ -117,7 +118,7 @@ class FollowedObjects:
                 effect = part.remove(key_of(raw))
                 self.unreadable.forget(resource, key_of(raw))
             else:
-                effect = self.unreadable.apply(resource, raw, part.apply)
+                effect = self.unreadable.apply(resource, raw, [partial(part.apply, raw)])
         self._note(effect)
 
     def heard(self) -> None:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
-from functools import partial
+from collections.abc import Callable, Collection, Iterable, Iterator
 
 from reconciler.bulkhead import Seam, attempt
 from reconciler.core.observe.kubernetes.resources import Watched
@@ -22,16 +21,20 @@ class UnreadableObjects:
         """Begin without any."""
         self._bugs: dict[tuple[Watched, str], Bug] = {}
 
-    def apply(self, resource: Watched, raw: Json, apply: Callable[[Json], ChangeEffect]) -> ChangeEffect:
-        """Apply an object behind the bulkhead; an unreadable object changes nothing."""
-        key = key_of(raw)
-        effect = attempt(Seam.WATCHED_OBJECT, f"{resource.full_name} {key}", partial(apply, raw))
-        if not isinstance(effect, Bug):
+    def apply(self, resource: Watched, raw: Json, steps: Iterable[Callable[[], ChangeEffect]]) -> ChangeEffect:
+        """Apply an object behind the bulkhead, each step by itself; a step that cannot read it changes nothing."""
+        key, bug, effect = key_of(raw), None, ChangeEffect.NOTHING
+        for step in steps:
+            outcome = attempt(Seam.WATCHED_OBJECT, f"{resource.full_name} {key}", step)
+            if isinstance(outcome, Bug):
+                bug = bug or outcome
+            else:
+                effect = max(effect, outcome)
+        if bug is None:
             self.forget(resource, key)
-            return effect
-        if len(self._bugs) < _MOST:
-            self._bugs[resource, key] = effect
-        return ChangeEffect.NOTHING
+        elif len(self._bugs) < _MOST:
+            self._bugs[resource, key] = bug
+        return effect
 
     def forget(self, resource: Watched, key: str) -> None:
         """Forget an object that is gone, or that can be read again."""

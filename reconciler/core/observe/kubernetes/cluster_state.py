@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from datetime import datetime
 from functools import partial
@@ -172,15 +172,24 @@ class ClusterState:
         return read_spec(resource, raw, self._kinds)
 
     def apply(self, resource: Watched, raw: Json, api_version: str = "") -> ChangeEffect:
-        """Apply an object as it is now; resources that are no longer followed are ignored.
+        """Apply an object as it is now; resources that are no longer followed are ignored."""
+        return max(step() for step in self.steps(resource, raw, api_version))
+
+    def steps(self, resource: Watched, raw: Json, api_version: str = "") -> Iterator[Callable[[], ChangeEffect]]:
+        """Yield what applies an object as it is now, in this order; a step that fails leaves the others to be done.
 
         `api_version` is the one in which it is served: items of a list do not say it themselves.
         """
-        effect = max((part.apply(raw) for part in self._parts_of(resource)), default=ChangeEffect.NOTHING)
-        effect = max(effect, self._live.apply(resource, raw, api_version))
+        for part in self._parts_of(resource):
+            yield partial(part.apply, raw)
+        yield partial(self._live.apply, resource, raw, api_version)
+        yield self._follow_met
+
+    def _follow_met(self) -> ChangeEffect:
+        """Follow the kinds of owners that have just been met."""
         if len(self._followed.met) > self._met:
             self._follow_specs()
-        return effect
+        return ChangeEffect.NOTHING
 
     def remove(self, resource: Watched, key: str) -> ChangeEffect:
         """Apply the deletion of an object."""

@@ -215,8 +215,9 @@ class KueueWorkloads:
         return self.asks, self._starts, self._holds
 
     def apply(self, raw: Json) -> ChangeEffect:
-        """Apply a Workload."""
-        return max(part.apply(raw) for part in self._parts)
+        """Apply a Workload: to all parts, or where one cannot read it to none."""
+        changes = [part.prepare(raw) for part in self._parts]
+        return max(change() for change in changes)
 
     def remove(self, key: str) -> ChangeEffect:
         """Apply the deletion of a Workload."""

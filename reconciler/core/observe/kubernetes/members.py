@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from datetime import datetime
 
 from reconciler.core.observe.kubernetes.capacity.free_nodes import NodeTracker
 from reconciler.core.observe.kubernetes.controllers import ControllerRecord, read_controller
 from reconciler.core.observe.kubernetes.ownership import BUILT_IN_MARKS, Marks, labelled_owners
 from reconciler.core.observe.kubernetes.placed_objects import PlacedRecord
 from reconciler.core.observe.kubernetes.placement_pods import PlacementPods
-from reconciler.core.observe.kubernetes.pods import PodRecord, read_pod, read_success
+from reconciler.core.observe.kubernetes.pods import PodRecord, placement_of, read_pod, read_success
 from reconciler.core.observe.kubernetes.resources import Owner, Resource
 from reconciler.core.workloads.watch import ChangeEffect, key_of, namespace_of_key
 from reconciler.model.ids import PlacementName
@@ -54,38 +55,67 @@ class FollowedWorkloads:
                 self.met.add(owner.ref)
 
 
-class UnlabelledPods:
-    """The pods whose owner may have the label of a placement in their place, as the API server has them.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadPod:
+    """What a pod counts for, while it counts for one placement, or for none."""
 
-    They are read again once the owner is known: what is kept of a pod depends on its placement.
+    record: PodRecord | None
+    """None if it has finished."""
+    success: tuple[PlacementName, datetime] | None
+    """Its placement, and when it has succeeded; None while it has not, and without a placement."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnlabelledPod:
+    """A pod whose owners may have the label of a placement in its place, read for both cases.
+
+    Its owners are read later, or change: no pod that cannot be read keeps any of them from being read then.
     """
 
-    def __init__(self) -> None:
-        self._owners: dict[str, tuple[Owner, ...]] = {}
-        self._raw: dict[Owner, dict[str, Json]] = {}
+    owners: tuple[Owner, ...]
+    alone: ReadPod
+    placed: ReadPod
 
-    def put(self, key: str, raw: Json, owners: tuple[Owner, ...]) -> None:
-        """Keep a pod for its owners, or drop it where it has none."""
-        for owner in self._owners.pop(key, ()):
-            del self._raw[owner][key]
-            if not self._raw[owner]:
-                del self._raw[owner]
-        if owners:
-            self._owners[key] = owners
-        for owner in owners:
-            self._raw.setdefault(owner, {})[key] = raw
+    def read(self, placement: PlacementName | None) -> ReadPod:
+        """Return what it counts for with the placement of its owner; None for none."""
+        if placement is None:
+            return self.alone
+        record, success = self.placed.record, self.placed.success
+        return ReadPod(
+            record=None if record is None else replace(record, placement=placement),
+            success=None if success is None else (placement, success[1]),
+        )
+
+
+class UnlabelledPods:
+    """The pods whose owner may have the label of a placement in their place."""
+
+    def __init__(self) -> None:
+        self._pods: dict[str, UnlabelledPod] = {}
+        self._by_owner: dict[Owner, set[str]] = {}
+
+    def put(self, key: str, pod: UnlabelledPod | None) -> None:
+        """Keep a pod, or drop it."""
+        before = self._pods.pop(key, None)
+        for owner in before.owners if before is not None else ():
+            _enter(self._by_owner, owner, key, -1)
+        if pod is not None:
+            self._pods[key] = pod
+        for owner in pod.owners if pod is not None else ():
+            _enter(self._by_owner, owner, key, 1)
 
     def keys(self) -> AbstractSet[str]:
         """Return the keys of the pods."""
-        return self._owners.keys()
+        return self._pods.keys()
 
-    def owners(self, key: str) -> tuple[Owner, ...]:
-        """Return the owners of a pod that may have its label."""
-        return self._owners.get(key, ())
-
-    def of(self, owner: Owner) -> tuple[tuple[str, Json], ...]:
+    def of(self, owner: Owner) -> tuple[tuple[str, UnlabelledPod], ...]:
         """List the pods of an owner by key."""
-        return tuple(self._raw.get(owner, {}).items())
+        return tuple((key, self._pods[key]) for key in sorted(self._by_owner.get(owner, ())))
+
+
+_SOME = PlacementName("any")
+"""The placement of a pod for which it is read before its owner names one."""
+_GONE = ReadPod(record=None, success=None)
 
 
 class PodSums:
@@ -132,15 +162,16 @@ class PodSums:
 
     def apply(self, raw: Json) -> ChangeEffect:
         """Apply a pod."""
-        key = key_of(raw)
-        self._unlabelled.put(key, raw, self._owners_with_label(raw["metadata"]))
-        return self._read(key, raw)
+        key, owners = key_of(raw), self._owners_with_label(raw["metadata"])
+        pod = self._read(raw)
+        unlabelled = UnlabelledPod(owners=owners, alone=pod, placed=self._read(raw, _SOME)) if owners else None
+        self._unlabelled.put(key, unlabelled)
+        return self._count_as(key, pod if unlabelled is None else self._read_placed(unlabelled))
 
     def remove(self, key: str) -> ChangeEffect:
         """Apply the deletion of a pod."""
-        self._unlabelled.put(key, {}, ())
-        effect = self._put(key, None)
-        return ChangeEffect.DEMAND if self._ours.succeed(key, None) else effect
+        self._unlabelled.put(key, None)
+        return self._count_as(key, _GONE)
 
     def keys(self) -> AbstractSet[str]:
         """Return the keys of the pods that have not finished, and of those of placements that have succeeded."""
@@ -153,8 +184,8 @@ class PodSums:
             self._placed[owner] = record
         self._ours.end(owner, record)
         if before is None or record is None or before.placement != record.placement:
-            for key, raw in self._unlabelled.of(owner):
-                self._read(key, raw)
+            for key, pod in self._unlabelled.of(owner):
+                self._count_as(key, self._read_placed(pod))
 
     def _owners_with_label(self, metadata: Json) -> tuple[Owner, ...]:
         """Return the owners that may have the label of a placement in place of a pod with these metadata."""
@@ -163,16 +194,21 @@ class PodSums:
         owners = labelled_owners(metadata, metadata.get("namespace", ""), self._followed.marks)
         return tuple(owner for owner in owners if (owner.kind, owner.group) in self._followed.unlabelled)
 
-    def _read(self, key: str, raw: Json) -> ChangeEffect:
-        """Read a pod, with the label of its owner if it has none itself."""
-        for owner in self._unlabelled.owners(key):
-            if owner in self._placed:
-                metadata = raw["metadata"]
-                labels = {**(metadata.get("labels") or {}), PLACEMENT_LABEL: self._placed[owner].placement}
-                raw = {**raw, "metadata": {**metadata, "labels": labels}}
-                break
-        effect = self._put(key, read_pod(raw, self._followed.marks))
-        return ChangeEffect.DEMAND if self._ours.succeed(key, read_success(raw)) else effect
+    def _read(self, raw: Json, placement: PlacementName | None = None) -> ReadPod:
+        """Read a pod for a placement; None is that of its own label."""
+        placement = placement_of(raw["metadata"]) if placement is None else placement
+        end = read_success(raw) if placement else None
+        record = read_pod(raw, self._followed.marks, placement)
+        return ReadPod(record=record, success=None if end is None else (placement, end))
+
+    def _read_placed(self, pod: UnlabelledPod) -> ReadPod:
+        """Return what a pod counts for with the label of its first owner that has one."""
+        owner = next((owner for owner in pod.owners if owner in self._placed), None)
+        return pod.read(None if owner is None else self._placed[owner].placement)
+
+    def _count_as(self, key: str, pod: ReadPod) -> ChangeEffect:
+        effect = self._put(key, pod.record)
+        return ChangeEffect.DEMAND if self._ours.succeed(key, pod.success) else effect
 
     def _put(self, key: str, record: PodRecord | None) -> ChangeEffect:
         before = self._pods.get(key)

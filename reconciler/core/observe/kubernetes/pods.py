@@ -88,8 +88,11 @@ class PodRecord:
         return bool(self.node) and not self.leaving
 
 
-def read_pod(raw: Json, marks: Marks = BUILT_IN_MARKS) -> PodRecord | None:
-    """Read a pod, and its owners by `marks`; None if it has finished and uses nothing any more."""
+def read_pod(raw: Json, marks: Marks = BUILT_IN_MARKS, placement: PlacementName | None = None) -> PodRecord | None:
+    """Read a pod, and its owners by `marks`; None if it has finished and uses nothing any more.
+
+    `placement` counts in place of its own label.
+    """
     metadata, spec, status = raw["metadata"], raw.get("spec") or {}, raw.get("status") or {}
     if status.get("phase") in _FINISHED:
         return None
@@ -97,7 +100,7 @@ def read_pod(raw: Json, marks: Marks = BUILT_IN_MARKS) -> PodRecord | None:
     leaving = "deletionTimestamp" in metadata
     held = None if node or leaving else _held(metadata, spec, status)
     labels = metadata.get("labels") or {}
-    placement = PlacementName(sys.intern(labels.get(PLACEMENT_LABEL, "")))
+    placement = placement_of(metadata) if placement is None else placement
     ours = bool(placement) and not leaving
     ready = bool(node) and not leaving and _is_ready(status)
     requests = pod_requests(spec)
@@ -124,16 +127,20 @@ def read_pod(raw: Json, marks: Marks = BUILT_IN_MARKS) -> PodRecord | None:
     )
 
 
-def read_success(raw: Json) -> tuple[PlacementName, datetime] | None:
-    """Read the placement of a pod that has succeeded, and when it did; None for every other pod."""
+def placement_of(metadata: Json) -> PlacementName:
+    """Return the placement that the label of a pod names; empty for none."""
+    return PlacementName(sys.intern((metadata.get("labels") or {}).get(PLACEMENT_LABEL, "")))
+
+
+def read_success(raw: Json) -> datetime | None:
+    """Return when a pod has succeeded; None for every other pod."""
     metadata, status = raw["metadata"], raw.get("status") or {}
-    placement = (metadata.get("labels") or {}).get(PLACEMENT_LABEL)
-    if not placement or status.get("phase") != "Succeeded":
+    if status.get("phase") != "Succeeded":
         return None
     containers = [state for entry in status.get("containerStatuses") or () if (state := entry.get("state"))]
     ends = [end for state in containers if (end := (state.get("terminated") or {}).get("finishedAt"))]
     moments = ends or [moment for moment in (metadata.get("creationTimestamp"),) if moment]
-    return (PlacementName(sys.intern(placement)), max(map(read_time, moments))) if moments else None
+    return max(map(read_time, moments)) if moments else None
 
 
 def admission_key(namespace: str, pod: str, labels: Mapping[str, str]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from collections.abc import Set as AbstractSet
+from functools import partial
 from typing import Generic, TypeVar
 
 from reconciler.core.observe.kubernetes.members import FollowedWorkloads
@@ -41,9 +42,13 @@ class RecordStore(Generic[T]):
 
     def apply(self, raw: Json) -> ChangeEffect:
         """Apply an object."""
+        return self.prepare(raw)()
+
+    def prepare(self, raw: Json) -> Callable[[], ChangeEffect]:
+        """Read an object, and return what applies it, which cannot fail."""
         key = key_of(raw)
         passed = self._followed is not None and namespace_of_key(key) not in self._followed.namespaces
-        return self._put(key, None if passed else self._read(raw))
+        return partial(self._put, key, None if passed else self._read(raw))
 
     def remove(self, key: str) -> ChangeEffect:
         """Apply the deletion of an object."""
