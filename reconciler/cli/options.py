@@ -369,12 +369,25 @@ def _settings(flags: dict[str, str]) -> Settings:
         return settings
     origin = checkout.origin()
     if not origin:
-        raise click.UsageError(
-            "no repository: pass --repo URL, set OVERSPILL_REPO, or stand in a git checkout that has a remote 'origin'"
-        )
+        raise click.UsageError(_describe_missing_repository())
     settings = replace(settings, repo=origin)
     _note_origin(settings)
     return settings
+
+
+def _describe_missing_repository() -> str:
+    """Say that no repository is named, and how to name one from this directory."""
+    from reconciler.adapters.git import checkout
+
+    if checkout.is_work_tree(Path()):
+        return (
+            "no repository: this checkout has no remote 'origin' (pass `--repo .` for the checkout itself, or --repo"
+            " with another path or a URL)"
+        )
+    return (
+        "no repository: pass --repo with a URL or a path, set OVERSPILL_REPO, or stand in a git checkout that has a"
+        " remote 'origin'"
+    )
 
 
 def _note_origin(settings: Settings) -> None:

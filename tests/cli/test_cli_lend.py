@@ -119,8 +119,11 @@ def git(directory: Path, *arguments: str) -> None:
     subprocess.run(["git", "-C", str(directory), *arguments], check=True, capture_output=True)
 
 
+ARGUMENTS = ("lend", "deployment/vllm", "-n", "demo", "--primary", "worker-1")
+
+
 def lend(terminal: Terminal, fleet: Path, *more: str) -> str:
-    return terminal.done("lend", "deployment/vllm", "-n", "demo", "--fleet", str(fleet), "--primary", "worker-1", *more)
+    return terminal.done(*ARGUMENTS, "--fleet", str(fleet), *more)
 
 
 def test_a_live_workload_has_its_files_and_its_first_plan(terminal: Terminal, fleet: Path, clusters: Clusters) -> None:
@@ -405,3 +408,19 @@ def test_object_whose_template_is_a_directory_is_lent_already(terminal: Terminal
     refused = terminal("lend", "--fleet", str(fleet), "--primary", "worker-1", "-f", str(tmp_path / "live.json"))
     assert refused.exit_code == 1
     assert "is lent already by template demo/serving in templates/serving.yaml" in refused.stderr
+
+
+@pytest.mark.parametrize(
+    ("provides", "counts"),
+    [("secrets: [other]", (1, 0)), ("storageClasses: [fast]", (0, 1)), ("secrets: [demo/token]", (0, 1))],
+    ids=["no cluster has it", "no cluster declares it", "it is there"],
+)
+def test_a_secret_that_clusters_may_lack_is_told_once(
+    terminal: Terminal, fleet: Path, clusters: Clusters, provides: str, counts: tuple[int, int]
+) -> None:
+    spec = f"metadata: {{name: worker-2}}\nspec: {{provides: {{{provides}}}}}"
+    (fleet / "clusters" / "all.yaml").write_text(FLEET.replace("metadata: {name: worker-2}", spec))
+    result = terminal(*ARGUMENTS, "--fleet", str(fleet), "--kubeconfig", str(clusters.kubeconfig), "--dry-run")
+    lines = [" ".join(line.split()) for line in (result.stdout + result.stderr).splitlines()]
+    told = [line for line in lines if "Secret demo/token" in line and line.startswith(("warning:", "Note:"))]
+    assert tuple(sum(line.startswith(word) for line in told) for word in ("warning:", "Note:")) == counts

@@ -317,6 +317,24 @@ def test_sweep_of_a_fleet_that_never_burst_begins_no_branch(overspill: Terminal,
     assert fleet.tip("placements") is None
 
 
+def test_repository_may_be_a_path_as_a_terminal_outside_of_a_checkout_says(
+    overspill: Terminal, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    del overspill.env["OVERSPILL_REPO"]
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    said = " ".join(overspill("status").stderr.split())
+    assert "no repository: pass --repo with a URL or a path, set OVERSPILL_REPO, or stand in a git checkout" in said
+
+
+def test_checkout_without_a_remote_is_a_repository_by_its_path(
+    overspill: Terminal, fleet: Remote, placed: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    del overspill.env["OVERSPILL_REPO"]
+    monkeypatch.chdir(fleet.path)
+    assert len(overspill.answer("status", "--repo", ".")["placements"]) == len(placed)
+
+
 def test_origin_of_the_checkout_is_the_repository(
     overspill: Terminal, fleet: Remote, placed: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -325,7 +343,9 @@ def test_origin_of_the_checkout_is_the_repository(
     monkeypatch.chdir(tmp_path / "checkout")
     checkout = Remote(tmp_path / "checkout" / ".git")
     checkout.git("config", "core.bare", "false")
-    assert "no repository: pass --repo URL" in overspill("status").stderr
+    for command in ("status", "plan", "doctor"):
+        refused = " ".join(overspill(command).stderr.split())
+        assert "no repository: this checkout has no remote 'origin' (pass `--repo .` for the checkout itself" in refused
     checkout.git("config", "remote.origin.url", "../remote.git")
     assert len(overspill.answer("status")["placements"]) == len(placed)
     note = f"note: reading main and placements of {fleet.path}, the 'origin' of this checkout"

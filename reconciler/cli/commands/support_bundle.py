@@ -45,7 +45,10 @@ def support_bundle(settings: Settings, server: str, out: Path | None) -> None:
     workloads and people are in it.
     """
     if not (settings.repo or server):
-        raise click.UsageError("nothing to look at: pass --server URL, --repo URL, or stand in a git checkout")
+        raise click.UsageError(
+            "nothing to look at: pass --server URL, --repo with a URL or a path, or stand in a git checkout that has a"
+            " remote 'origin'"
+        )
     from reconciler.cli.actions.setup import support_bundle as action
 
     action.support_bundle(settings, server, out)

@@ -7,11 +7,12 @@ cannot start without, and Services that select them. Secrets are never copied: t
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from reconciler.core.fleet.prerequisites import prerequisites
 from reconciler.core.fleet.sources.expansion import step_names, with_share
+from reconciler.core.fleet.warnings.prerequisites import burst_clusters, warn_undeclared
 from reconciler.core.observe.counted_object import WORKLOAD
 from reconciler.core.onboarding.release_template import (
     ReleasedChart,
@@ -22,10 +23,11 @@ from reconciler.core.onboarding.release_template import (
 from reconciler.core.schema import yaml
 from reconciler.core.schema.egs.template import COMPANIONS
 from reconciler.core.workloads.builtin_kinds import BUILT_IN, Kinds, kind_of, kinds_named
+from reconciler.core.workloads.cluster_provides import declared_lacking, undeclared
 from reconciler.core.workloads.paths import at
 from reconciler.core.workloads.pods import pod_metadata, pod_template_sites
 from reconciler.core.workloads.portable_object import ADDRESSES, OF_THE_CLUSTER, portable
-from reconciler.errors import InvalidInput
+from reconciler.errors import InvalidInput, Problem
 from reconciler.model.cluster import Category, Prerequisite
 from reconciler.model.ids import ClusterName, TemplateName, WorkloadId, WorkspaceName
 from reconciler.model.kubernetes.workload_kind import WorkloadKind
@@ -104,6 +106,8 @@ class LentFiles:
     files: Mapping[str, str]
     """Texts by path."""
     notes: tuple[str, ...] = ()
+    lacking: Mapping[str, frozenset[tuple[Category, str]]] = field(default_factory=dict)
+    """Notes on objects that each cluster of a burst has to have, with the category and name of each."""
 
 
 def find_kind(text: str, kinds: Kinds) -> WorkloadKind:
@@ -229,22 +233,50 @@ def lent_files(
     own = workspace.name if workspace is not None else WorkspaceName(workspace_name or live.namespace)
     workload = WorkloadId(own, TemplateName(template_name))
     if live.chart is not None:
-        template, notes = _chart_template(live, live.chart, workload, desired, workspace)
+        template, notes, resources = _chart_template(live, live.chart, workload, desired, workspace)
     else:
-        template, notes = _template(live, workload, desired.kinds, reference=reference, companions=companions)
+        template, notes, resources = _template(
+            live, workload, desired.kinds, reference=reference, companions=companions
+        )
+    lacking = dict(_lacking_notes(live, resources, desired.kinds))
     files = {f"templates/{template_name}.yaml": _template_text(live, template, reference=reference)}
     path = next(iter(files))
     if workspace is None:
         files[f"workspaces/{own}.yaml"] = _workspace_text(live, own, desired)
     if policy is not None:
         files[f"policies/{template_name}.yaml"] = _policy_text(live, workload, policy)
-    return LentFiles(workload=workload, template=path, files=files, notes=tuple(notes))
+    return LentFiles(workload=workload, template=path, files=files, notes=(*notes, *lacking), lacking=lacking)
+
+
+def mention_once(lent: LentFiles, after: Desired) -> tuple[tuple[Problem, ...], tuple[str, ...]]:
+    """Return the problems of new files and the notes on them, so that no object that clusters may lack is in both.
+
+    `after` is the fleet with the new files. What no cluster has is a problem, since the workload may go nowhere; what
+    clusters merely do not declare is a note.
+    """
+    problems = tuple(problem for problem in after.problems if problem.path in lent.files)
+    template, policy = after.templates.get(lent.workload), after.policies.get(lent.workload)
+    if template is None or policy is None:
+        return problems, lent.notes
+    clusters = burst_clusters(policy, after.workspaces[template.workspace], after)
+    noted = frozenset[tuple[Category, str]]().union(*lent.lacking.values())
+    doubtful = [each for each in template.prerequisites if any(undeclared(cluster, [each]) for cluster in clusters)]
+    if noted.issuperset((each.category, each.name) for each in doubtful):
+        words = {finding.message for finding in warn_undeclared(doubtful, clusters)}
+        problems = tuple(problem for problem in problems if problem.message not in words)
+    lost = frozenset(
+        (each.category, each.name)
+        for each in template.prerequisites
+        if clusters and all(declared_lacking(cluster, [each]) for cluster in clusters)
+    )
+    notes = tuple(note for note in lent.notes if note not in lent.lacking or not lent.lacking[note] <= lost)
+    return problems, notes
 
 
 def _template(
     live: LiveWorkload, workload: WorkloadId, kinds: Kinds, *, reference: bool, companions: bool
-) -> tuple[Json, list[str]]:
-    """Return the document of a template, and what a person has to know of it."""
+) -> tuple[Json, list[str], Sequence[Mapping[str, Json]]]:
+    """Return the document of a template, what a person has to know of it, and the objects that it deploys."""
     copied = _copied(live, kinds)
     services = [portable(manifest) for manifest in live.companions if _serves(manifest, live.manifest, kinds)]
     manifest = with_share(portable(live.manifest), kinds)
@@ -258,21 +290,19 @@ def _template(
     if followed:
         titles = join_names(f"{each['kind']} {at(each, ('metadata', 'name'))}" for each in followed)
         notes.append(f"{titles}: read live, by rights to these names that `overspill grant` gives the daemon")
-    return document, notes
+    return document, notes, resources
 
 
 def _chart_template(
     live: LiveWorkload, chart: ReleasedChart, workload: WorkloadId, desired: Desired, workspace: Workspace | None
-) -> tuple[Json, list[str]]:
-    """Return the document of a template of a chart, and what a person has to know of it."""
+) -> tuple[Json, list[str], Sequence[Mapping[str, Json]]]:
+    """Return the document of a template of a chart, what a person has to know of it, and the objects that it makes."""
     others = tuple(name for name in sorted(desired.clusters) if name != live.primary)
     own = workspace or Workspace(
         name=workload.workspace, primary=live.primary, clusters=others, namespaces=live.namespaces
     )
     document = _document(live, workload, desired.kinds, chart_spec(chart), chart_annotations(chart))
-    manifests = [each.manifest for each in chart.release.objects]
-    lacking = _lacking_notes(live, manifests, desired.kinds, by_chart=True)
-    return document, [*chart_notes(chart, desired, own), *lacking]
+    return document, [*chart_notes(chart, desired, own)], [each.manifest for each in chart.release.objects]
 
 
 def _document(
@@ -365,7 +395,6 @@ def _notes(live: LiveWorkload, resources: list[dict[str, Json]], kinds: Kinds) -
     yield from _copied_notes(live, resources)
     if live.services_unread:
         yield f"Services of {live.namespace}: none is in the template, since {live.primary} {live.services_unread}"
-    yield from _lacking_notes(live, resources, kinds)
     for place in pod_template_sites(live.manifest, kinds):
         selector = at(live.manifest, (*map(str, place.loc), "nodeSelector")) if place.loc else None
         tied = [key for key in _TIED if isinstance(selector, dict) and key in selector]
@@ -384,8 +413,8 @@ def _notes(live: LiveWorkload, resources: list[dict[str, Json]], kinds: Kinds) -
 
 
 def _lacking_notes(
-    live: LiveWorkload, resources: Iterable[Mapping[str, Json]], kinds: Kinds, *, by_chart: bool = False
-) -> Iterator[str]:
+    live: LiveWorkload, resources: Iterable[Mapping[str, Json]], kinds: Kinds
+) -> Iterator[tuple[str, frozenset[tuple[Category, str]]]]:
     """Say what objects need that is not among them, and so has to be in each cluster of a burst."""
     lacking: dict[Category, list[str]] = {}
     for needed in _needed(resources, live, kinds):
@@ -393,19 +422,23 @@ def _lacking_notes(
             lacking.setdefault(needed.category, []).append(needed.name)
     for category, names in lacking.items():
         what = f"{_NOUNS.get(category, category)} {join_names(names)}"
-        if category is Category.SECRETS:
-            yield f"{what}: not copied, since no secret belongs in git; each cluster of a burst has to have it"
-        elif category in COPIED and by_chart:
-            yield f"{what}: not made by the chart; each cluster of a burst has to have it"
-        elif category in COPIED and live.source:
-            yield f"{what}: not in {live.source}; add it there, or each cluster of a burst has to have it"
-        elif category in COPIED:
-            yield f"{what}: not found on {live.primary}, or not readable; each cluster of a burst has to have it"
-        elif category is Category.STORAGE_CLASSES:
-            default = "without storageClassName each takes its default"
-            yield f"{what}: each cluster of a burst has to have it; {default}"
-        else:
-            yield f"{what}: each cluster of a burst has to have it"
+        yield f"{what}: {_why_lacking(category, live)}", frozenset((category, name) for name in names)
+
+
+def _why_lacking(category: Category, live: LiveWorkload) -> str:
+    """Say why needed objects of a category are not written, and what has to be done."""
+    has_to = "each cluster of a burst has to have it"
+    if category is Category.SECRETS:
+        return f"not copied, since no secret belongs in git; {has_to}"
+    if category in COPIED and live.chart is not None:
+        return f"not made by the chart; {has_to}"
+    if category in COPIED and live.source:
+        return f"not in {live.source}; add it there, or {has_to}"
+    if category in COPIED:
+        return f"not found on {live.primary}, or not readable; {has_to}"
+    if category is Category.STORAGE_CLASSES:
+        return f"{has_to}; without storageClassName each takes its default"
+    return has_to
 
 
 def _copied_notes(live: LiveWorkload, resources: list[dict[str, Json]]) -> Iterator[str]:

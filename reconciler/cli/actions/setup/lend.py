@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -29,6 +29,7 @@ from reconciler.core.onboarding.lend import (
     choose_workspace,
     kind_and_name,
     lent_files,
+    mention_once,
     template_of,
 )
 from reconciler.core.schema import yaml
@@ -36,7 +37,7 @@ from reconciler.core.workloads.api_kinds import group_kind
 from reconciler.core.workloads.builtin_kinds import Kinds, kind_of
 from reconciler.daemon.reconcile import draft
 from reconciler.environment import PREFIX
-from reconciler.errors import InvalidInput, Severity, Transient
+from reconciler.errors import InvalidInput, Problem, Severity, Transient
 from reconciler.lab.memory_repository import MemoryRepository
 from reconciler.model.ids import ClusterName
 from reconciler.model.kubernetes.workload_kind import WorkloadKind
@@ -91,10 +92,11 @@ def lend(settings: Settings, fleet: Path, wanted: Wanted, manifests: Path | None
         for path, text in lent.files.items():
             printing.say(f"--- {fleet / path}\n{text}")
     after = directory.desired({path: parse_file(text) for path, text in texts.items()})
-    _refuse_errors(after, lent, fleet)
+    problems, notes = mention_once(lent, after)
+    _refuse_errors(problems, fleet)
     if not dry_run:
         _write(fleet, texts)
-    for note in lent.notes:
+    for note in notes:
         printing.sentence(f"Note: {note}.")
     source = {**{path: (fleet / path).read_bytes() for path in directory.files}, **texts}
     if manifests is not None and (wanted.reference or (live.chart is not None and settings.kubeconfig is None)):
@@ -257,13 +259,9 @@ def _usual_policy() -> Json:
     return {name: value for name, value in document["spec"].items() if name not in _OF_THE_LAYOUT}
 
 
-def _refuse_errors(after: Desired, lent: LentFiles, fleet: Path) -> None:
+def _refuse_errors(found: Iterable[Problem], fleet: Path) -> None:
     """Raise InvalidInput with the errors that the new files would have, before any is written."""
-    problems = tuple(
-        replace(problem, path=os.path.normpath(fleet / problem.path))
-        for problem in after.problems
-        if problem.path in lent.files
-    )
+    problems = tuple(replace(problem, path=os.path.normpath(fleet / problem.path)) for problem in found)
     errors = tuple(problem for problem in problems if problem.severity is Severity.ERROR)
     if errors:
         raise InvalidInput(problems=errors)

@@ -100,7 +100,7 @@ def collect(settings: Settings, server: str) -> Bundle:
     if settings.repo:
         bundle.add("doctor.json", lambda: clean_json(json_value(_doctor(settings, server))))
     else:
-        bundle.left_out.append("doctor.json: no repository is named (--repo URL)")
+        bundle.left_out.append("doctor.json: no repository is named (--repo with a URL or a path)")
     if server:
         _collect_remotely(bundle, server)
     else:

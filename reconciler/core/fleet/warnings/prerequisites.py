@@ -168,12 +168,12 @@ def check_prerequisites(
     """
     if complete:
         yield from warn_unprovided(spec, prerequisites, clusters)
-    yield from _warn_undeclared(prerequisites, clusters)
+    yield from warn_undeclared(prerequisites, clusters)
     yield from warn_shared_claims(spec, kinds)
     yield from warn_unexported(spec, workspace, (cluster.engine for cluster in clusters), kinds)
 
 
-def _warn_undeclared(prerequisites: Sequence[Prerequisite], clusters: Sequence[Cluster]) -> Iterator[Finding]:
+def warn_undeclared(prerequisites: Sequence[Prerequisite], clusters: Sequence[Cluster]) -> Iterator[Finding]:
     """Warn, once for all, of prerequisites that clusters neither declare nor deny."""
     lacks = {cluster.name: doubtful for cluster in clusters if (doubtful := undeclared(cluster, prerequisites))}
     if not lacks:
