@@ -16,6 +16,13 @@ from tests.builders.train_jobs import mpi, of_namespace, replicated, runtime, tr
 EIGHT = {"limits": {GPU: "8"}}
 
 
+def patch(manager: str, job: str, pool: str) -> Json:
+    """Make a patch of one manager that has the pods of a replicated job choose a pool of nodes."""
+    pod = {"spec": {"nodeSelector": {"pool": pool}}}
+    replicated = [{"name": job, "template": {"spec": {"template": pod}}}]
+    return {"manager": manager, "trainingRuntimeSpec": {"template": {"spec": {"replicatedJobs": replicated}}}}
+
+
 def pods(job: Json, *referred: Json, kinds: dict[str, WorkloadKind] | None = None) -> dict[int, int]:
     """Count the pods of a TrainJob by their GPUs; none where they are unknown."""
     return {gpus_of_pod(part.shape): part.replicas for part in read(job, *referred, kinds=kinds).parts}
@@ -90,8 +97,10 @@ def test_initializers_are_counted_once_each() -> None:
     [
         {"podSpecOverrides": [{"targetJobs": [{"name": "node"}], "nodeSelector": {"pool": "h100"}}]},
         {"podTemplateOverrides": [{"targetJobs": [{"name": "node"}], "spec": {"nodeSelector": {"pool": "h100"}}}]},
+        {"runtimePatches": [patch("kueue.x-k8s.io/manager", "node", "h100")]},
+        {"runtimePatches": [patch("a", "node", "a100"), {"manager": "b"}, patch("c", "node", "h100")]},
     ],
-    ids=["Trainer 2.0", "Trainer 2.1"],
+    ids=["Trainer 2.0", "Trainer 2.1", "Trainer 2.2", "several managers"],
 )
 def test_overrides_of_the_job_change_the_pods_that_they_name(overrides: Json) -> None:
     first = replicated("dataset-initializer", "dataset-initializer")
@@ -100,6 +109,17 @@ def test_overrides_of_the_job_change_the_pods_that_they_name(overrides: Json) ->
         each["template"]["spec"]["template"]["spec"].get("nodeSelector") for each in made["spec"]["replicatedJobs"]
     ]
     assert chosen == [None, {"pool": "h100"}]
+
+
+def test_patches_of_the_job_change_the_labels_and_annotations_of_what_is_made_of_it() -> None:
+    topology = "alpha.jobset.sigs.k8s.io/exclusive-topology"
+    changed = {"metadata": {"labels": {"team": "b"}, "annotations": {topology: "rack"}}}
+    written = runtime()
+    written["spec"]["template"]["metadata"] = {"labels": {"team": "a", "part": "x"}}
+    job = train_job(runtimePatches=[{"manager": "a", "trainingRuntimeSpec": {"template": changed}}])
+    metadata = job_set(job, written)["metadata"]
+    assert (metadata["labels"], metadata["annotations"]) == ({"team": "b", "part": "x"}, {topology: "rack"})
+    assert written["spec"]["template"]["metadata"] == {"labels": {"team": "a", "part": "x"}}
 
 
 def test_a_suspended_job_makes_no_pods_unless_kueue_resumes_it() -> None:

@@ -2,8 +2,9 @@
 
 The rules are those of Trainer 2.0.0: `pkg/runtime/core/trainingruntime.go` (numbers of nodes, overrides), the plugins
 `torch`, `plainml` and `mpi` below `pkg/runtime/framework/plugins` (numbers that a job states itself), and
-`plugins/jobset/builder.go` (its resources, labels and suspension). Since 2.1.0 overrides are `podTemplateOverrides`
-(`pkg/apis/trainer/v1alpha1/trainjob_types.go`).
+`plugins/jobset/builder.go` (its resources, labels and suspension). Overrides are `podTemplateOverrides` in 2.1, and
+`runtimePatches` since 2.2, which replace the labels and annotations of a job's spec as well
+(`pkg/apis/trainer/v1alpha1/trainjob_types.go`, and `mergeRuntimePatches` of `trainingruntime.go`).
 """
 
 from __future__ import annotations
@@ -87,6 +88,9 @@ def job_set(job: Mapping[str, Json], runtime: Mapping[str, Json]) -> dict[str, J
     template = spec["template"]
     written = {part: (template.get("metadata") or {}).get(part) or {} for part in ("labels", "annotations")}
     metadata = {part: {**values, **(own.get(part) or {})} for part, values in written.items()}
+    for patch in _patches(job):
+        for part, values in metadata.items():
+            values.update((patch.get("metadata") or {}).get(part) or {})
     # The queue that the job waits in holds back all that is made of it.
     metadata["labels"] |= (job.get("metadata") or {}).get("labels") or {}
     named = {name: at(job, ("metadata", name)) for name in ("name", "namespace")}
@@ -142,12 +146,23 @@ def _nodes(replicated: Mapping[str, Json], job: Mapping[str, Json], policy: Json
 
 
 def _overrides(job: Mapping[str, Json], name: str) -> Iterator[dict[str, Json]]:
-    """Yield what a TrainJob changes in the pod template of a replicated job, by the field of 2.0 and that of 2.1."""
+    """Yield what a TrainJob changes in the pod template of a replicated job, by the fields of 2.0, 2.1 and 2.2."""
     for field, is_spec in (("podSpecOverrides", True), ("podTemplateOverrides", False)):
         for override in at(job, ("spec", field)) or ():
             if any(target.get("name") == name for target in override.get("targetJobs") or ()):
                 changed = {part: value for part, value in override.items() if part != "targetJobs"}
                 yield {"spec": changed} if is_spec else changed
+    for patch in _patches(job):
+        for replicated in (patch.get("spec") or {}).get("replicatedJobs") or ():
+            changed = at(replicated, ("template", "spec", "template"))
+            if replicated.get("name") == name and changed:
+                yield changed
+
+
+def _patches(job: Mapping[str, Json]) -> Iterator[Mapping[str, Json]]:
+    """Yield the patches of a TrainJob to the JobSet of its runtime, in the order in which Trainer applies them."""
+    for patch in at(job, ("spec", "runtimePatches")) or ():
+        yield at(patch, ("trainingRuntimeSpec", "template")) or {}
 
 
 def _with_resources(pod: Mapping[str, Json], stated: Mapping[str, Json]) -> dict[str, Json]:
