@@ -185,25 +185,24 @@ class FollowedCluster:
                     self._observation = self._with_companions(self._state.observation(self.target.name, at, unknown))
                     self._unknown = unknown
                     self._dirty = False
-                stale, unread = self._last_heard.stale(self._streams), self._unread_kinds()
+                stale, unread = self._last_heard.stale(self._streams), self._unread_kinds(unknown)
                 before = self._observation
                 if (before.observed_at, before.stale, before.unread) != (at, stale, unread):
                     self._observation = replace(before, observed_at=at, stale=stale, unread=unread)
             return self._observation
 
-    def _unread_kinds(self) -> tuple[UnreadKind, ...]:
-        """List the kinds whose objects are unknown; signals have `LastHeard.stale`."""
+    def _unread_kinds(self, unknown: AbstractSet[Watched]) -> tuple[UnreadKind, ...]:
+        """Describe the kinds of workloads and runtimes among unknown resources; signals have `LastHeard.stale`."""
+        kinds = (each for each in unknown if isinstance(each, CustomResource) or each in TRAINING_RUNTIMES)
         return tuple(
             UnreadKind(
                 kind=resource.kind,
                 group=resource.group,
                 title=resource.full_name,
-                why=stream.refusal or stream.trouble,
+                why=self._streams[resource].refusal or self._streams[resource].trouble,
                 at=self._last_heard.at(resource),
             )
-            for resource, stream in sorted(self._streams.items(), key=lambda entry: entry[0].full_name)
-            if isinstance(resource, CustomResource) or resource in TRAINING_RUNTIMES
-            if stream.unknown
+            for resource in sorted(kinds, key=lambda each: each.full_name)
         )
 
     def _with_companions(self, observation: ClusterObservation) -> ClusterObservation:
