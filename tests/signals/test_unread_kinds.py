@@ -69,7 +69,10 @@ def test_what_runs_once_gets_no_copy_while_nobody_can_read_it(at: datetime | Non
 def test_what_serves_bursts_by_its_pods_though_nobody_can_read_it() -> None:
     there = lost(unread(), missing=3)
     assert [type(each) for each in decide(there).changes] == [Place]
-    assert there.demands[VLLM].note.startswith("on worker-1 its TrainJob cannot be read")
+    assert there.demands[VLLM].note == (
+        f"on worker-1 its TrainJob cannot be read, so that its pods alone tell what is missing ({WHY})"
+    )
+    assert there.demands[VLLM].claimed == ""
 
 
 def test_nothing_is_given_back_while_an_object_cannot_be_read_any_more() -> None:

@@ -282,18 +282,18 @@ class _Measurement:
             asks, stale = fresh_cluster_asks(seen.asks if seen else (), kind, primary.stale)
             seen = replace(seen, asks=asks) if seen else None
         started, claimed = (seen.started, seen.claimed) if seen is not None else ("", "")
+        template, words = self.desired.templates[workload], started or claimed
         unread = self._unread(primary.observation, ref, seen)
         if unread is not None and not started:
-            claimed = claimed or describe_unread(unread)
-            words = describe_stale(unread, primary.observation, self.desired.fleet.observation_max_age, self.now)
-            stale += (words,) if words else ()
-        if started or claimed:
-            note = "; ".join(part for part in (note, f"on {name} {started or claimed}") if part)
+            words = words or describe_unread(unread, runs_once=template.runs_once)
+            claimed = words if template.runs_once else claimed
+            old = describe_stale(unread, primary.observation, self.desired.fleet.observation_max_age, self.now)
+            stale += (old,) if old else ()
+        note = "; ".join(part for part in (note, f"on {name} {words}" if words else "") if part)
         # 3. The signals of its policy.
         asks, stale_of_policy = self._policy_asks(workload, policy)
         stale = stale_of_policy + stale
         # 4. What one replica is: a gang, or a pod whose shape the template completes.
-        template = self.desired.templates[workload]
         gang, unit = self._gang(workload, policy, template, seen)
         at_home = 0 if seen is None else seen.running * (seen.shape.group_size if seen.shape is not None else 1)
         if seen is not None:

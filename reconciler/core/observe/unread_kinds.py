@@ -20,9 +20,10 @@ def unread_kind(kinds: Iterable[UnreadKind], kind: str, group: str = "") -> Unre
     return next((each for each in kinds if each.kind == kind and _is_group(each, group)), None)
 
 
-def describe_unread(unread: UnreadKind) -> str:
-    """Say of an object that nobody knows what it says, and why."""
-    return f"its {unread.kind} cannot be read, so that it may begin ({unread.why})"
+def describe_unread(unread: UnreadKind, *, runs_once: bool) -> str:
+    """Say of a workload what follows for it where nobody knows what its object says, and why."""
+    follows = "it may begin" if runs_once else "its pods alone tell what is missing"
+    return f"its {unread.kind} cannot be read, so that {follows} ({unread.why})"
 
 
 def describe_stale(unread: UnreadKind, observation: ClusterObservation, max_age: timedelta, now: datetime) -> str:
