@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from reconciler.core.capacity.gpu_models import NodeGpus, gpus_of_node, same_model
+from reconciler.core.capacity.gpu_models import NodeGpus, gpus_of_node, matches_model, same_model
 from reconciler.model.capacity import DeviceKind, DeviceStock, Node, Pool
 from reconciler.model.units import Resources, parse_quantity
 
@@ -74,6 +74,46 @@ def test_a_resource_that_stands_for_parts_is_known_by_its_model(model: str) -> N
     assert found.memory == (5 if "MIG" in model else 0)
 
 
+@pytest.mark.parametrize(
+    ("resource", "label", "product", "told"),
+    [
+        ("nvidia.com/gpu.shared", "nvidia.com/gpu.product", "Tesla-T4", "Tesla-T4-SHARED"),
+        (
+            "nvidia.com/mig-1g.10gb.shared",
+            "nvidia.com/mig-1g.10gb.product",
+            "NVIDIA-H100-80GB-HBM3-MIG-1g.10gb",
+            "NVIDIA-H100-80GB-HBM3-MIG-1g.10gb-SHARED",
+        ),
+    ],
+)
+def test_a_renamed_resource_has_the_labels_of_the_one_that_it_shares(
+    resource: str, label: str, product: str, told: str
+) -> None:
+    node = Node(name="n", free=Resources(), allocatable=Resources(amounts={resource: parse_quantity("8")}))
+    labels = {"nvidia.com/gpu.product": "Tesla-T4", label: product}
+    (found,) = gpus_of_node(node, Pool(name="p", nodes=(), labels=labels))
+    assert (found.model, found.part, found.model_label, found.label_value) == (told, True, label, product)
+
+
+@pytest.mark.parametrize(("strategy", "memory"), [("mps", 20), ("time-slicing", 80)])
+def test_mps_divides_the_memory_of_a_gpu_and_time_slices_see_all_of_it(strategy: str, memory: int) -> None:
+    labels = {
+        "nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3-SHARED",
+        "nvidia.com/gpu.replicas": "4",
+        "nvidia.com/gpu.sharing-strategy": strategy,
+    }
+    (found,) = seen(labels, nvidia_com__gpu="8")
+    assert found.memory == memory
+
+
+@pytest.mark.parametrize(("resource", "part"), [("cpx_nps1", True), ("cpx_nps4", True), ("spx_nps1", False)])
+def test_a_partition_of_a_gpu_of_amd_is_a_part(resource: str, part: bool) -> None:
+    name = f"amd.com/{resource}"
+    node = Node(name="n", free=Resources(), allocatable=Resources(amounts={name: parse_quantity("8")}))
+    (found,) = gpus_of_node(node, Pool(name="p", nodes=()))
+    assert found.part is part
+
+
 def test_claimed_devices_are_told_by_their_attributes_and_those_of_several_nodes_are_left_out() -> None:
     kind = DeviceKind(
         driver="gpu.nvidia.com",
@@ -90,6 +130,30 @@ def test_claimed_devices_are_told_by_their_attributes_and_those_of_several_nodes
     assert (found.model, found.memory, found.count, found.free) == ("NVIDIA B200", 192, 8, 2)
 
 
+def mig_stock(slice_number: int) -> DeviceStock:
+    """Make a MIG slice as NVIDIA's driver has it, which tells the memory slices that it takes."""
+    kind = DeviceKind(
+        driver="gpu.nvidia.com",
+        attributes=(
+            ("gpu.nvidia.com/productName", "NVIDIA H100 80GB HBM3"),
+            ("gpu.nvidia.com/profile", "1g.10gb"),
+            ("gpu.nvidia.com/type", "mig"),
+        ),
+        capacity=(
+            ("gpu.nvidia.com/memory", parse_quantity("9984Mi")),
+            (f"gpu.nvidia.com/memorySlice{slice_number}", parse_quantity("1")),
+        ),
+    )
+    return DeviceStock(kind=kind, free=slice_number % 2, total=1)
+
+
+def test_claimed_mig_slices_have_their_own_name_and_memory_and_are_told_together() -> None:
+    stocks = tuple(mig_stock(number) for number in range(7))
+    (found,) = gpus_of_node(Node(name="n", free=Resources(), devices=stocks), Pool(name="p", nodes=()))
+    assert (found.model, found.memory, found.part) == ("NVIDIA H100 80GB HBM3 MIG 1g.10gb", 10, True)
+    assert (found.count, found.free) == (7, 3)
+
+
 def test_without_a_word_on_what_a_node_has_the_count_is_unknown() -> None:
     left = Resources(amounts={"nvidia.com/gpu": parse_quantity("3")})
     (found,) = gpus_of_node(Node(name="n", free=left), Pool(name="p", nodes=()))
@@ -100,7 +164,10 @@ def test_without_a_word_on_what_a_node_has_the_count_is_unknown() -> None:
     ("asked", "model", "same"),
     [
         ("NVIDIA-H100-80GB-HBM3", "NVIDIA H100 80GB HBM3", True),
-        ("tesla-t4", "Tesla-T4-SHARED", True),
+        ("tesla t4 shared", "Tesla-T4-SHARED", True),
+        ("Tesla-T4", "Tesla-T4-SHARED", False),
+        ("Tesla-T4-SHARED", "Tesla-T4", False),
+        ("NVIDIA-H100-80GB-HBM3", "NVIDIA-H100-80GB-HBM3-MIG-1g.10gb", False),
         ("AMD_Instinct_MI300X", "AMD Instinct MI300X", True),
         ("NVIDIA-H100", "NVIDIA-H100-80GB-HBM3", False),
         ("Tesla-T4", "", False),
@@ -108,3 +175,17 @@ def test_without_a_word_on_what_a_node_has_the_count_is_unknown() -> None:
 )
 def test_a_model_is_the_same_however_it_is_spelt(asked: str, model: str, same: bool) -> None:
     assert same_model(asked, model) is same
+
+
+@pytest.mark.parametrize(
+    ("asked", "model", "named"),
+    [
+        ("H100", "NVIDIA-H100-80GB-HBM3", True),
+        ("H100", "NVIDIA-H100-80GB-HBM3-SHARED", True),
+        ("tesla-t4", "Tesla-T4-SHARED", True),
+        ("Tesla-T4-SHARED", "Tesla-T4", False),
+        ("H10", "NVIDIA-H100-80GB-HBM3", False),
+    ],
+)
+def test_a_model_is_of_a_kind_by_its_name_or_a_word_of_it(asked: str, model: str, named: bool) -> None:
+    assert matches_model(asked, model) is named

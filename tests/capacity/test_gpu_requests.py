@@ -11,7 +11,7 @@ from reconciler.core.capacity.gpu_requests import gpu_shapes, missing_gpus
 from reconciler.model.capacity import ClusterObservation, DeviceKind, DeviceStock, Node, Pool
 from reconciler.model.gpr import GpuAsk
 from reconciler.model.kubernetes.scheduling import Taint
-from reconciler.model.units import Resources
+from reconciler.model.units import Resources, parse_quantity
 from tests.builders.gpu_nodes import H100, L40S, cluster_of, h100, nodes
 from tests.builders.inputs import shape
 
@@ -87,6 +87,16 @@ def test_parts_of_gpus_are_given_to_who_names_them_only() -> None:
     assert fits(GpuAsk(gpus=1, shape=model), seen)
 
 
+@pytest.mark.parametrize("resource", ["nvidia.com/gpu", "nvidia.com/gpu.shared"])
+def test_a_time_slice_is_not_given_to_who_asks_for_the_whole_gpu(resource: str) -> None:
+    label = {"nvidia.com/gpu.product": f"{H100}-SHARED" if resource == "nvidia.com/gpu" else H100}
+    slices = Resources(amounts={resource: parse_quantity("8")})
+    sliced = Pool(name="p", nodes=(Node(name="n", free=slices, allocatable=slices),), labels=label)
+    seen = cluster_of(sliced)
+    assert not fits(GpuAsk(gpus=8, shape=H100), seen)
+    assert fits(GpuAsk(gpus=1, shape=f"{H100}-SHARED"), seen)
+
+
 def test_the_taint_of_the_resource_is_tolerated_and_no_other() -> None:
     tainted = replace(nodes(8), taints=(Taint(key="nvidia.com/gpu"),))
     assert fits(GpuAsk(gpus=1), cluster_of(tainted))
@@ -107,6 +117,23 @@ def test_claimed_devices_are_asked_for_by_the_class_of_their_driver() -> None:
     assert fits(GpuAsk(gpus=2, shape=H100), seen)
     assert not fits(GpuAsk(gpus=2, nodes=2, shape=H100), seen)
     assert not fits(GpuAsk(gpus=3), seen)
+
+
+def test_claimed_mig_slices_are_asked_for_by_their_class_and_profile() -> None:
+    """The classes are those of NVIDIA's driver."""
+    product, type_ = "NVIDIA H100 80GB HBM3", 'device.attributes["gpu.nvidia.com"].type'
+    attributes = (("gpu.nvidia.com/productName", product), ("gpu.nvidia.com/type", "gpu"))
+    profile = (("gpu.nvidia.com/profile", "1g.10gb"), ("gpu.nvidia.com/type", "mig"))
+    whole = DeviceKind(driver="gpu.nvidia.com", attributes=attributes)
+    part = DeviceKind(driver="gpu.nvidia.com", attributes=(attributes[0], *profile))
+    stocks = (DeviceStock(kind=whole, free=1, total=1), DeviceStock(kind=part, free=3, total=7))
+    classes = {"gpu.nvidia.com": (f'{type_} == "gpu"',), "mig.nvidia.com": (f'{type_} == "mig"',)}
+    made = Pool(name="p", nodes=(Node(name="n", free=Resources(), devices=stocks),))
+    seen = cluster_of(made, device_classes=classes)
+    assert fits(GpuAsk(gpus=1, shape=H100), seen)
+    assert not fits(GpuAsk(gpus=2, shape=H100), seen)
+    assert fits(GpuAsk(gpus=3, shape=f"{H100}-MIG-1g.10gb"), seen)
+    assert not fits(GpuAsk(gpus=4, shape=f"{H100}-MIG-1g.10gb"), seen)
 
 
 @given(

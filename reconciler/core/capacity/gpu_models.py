@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from reconciler.core.capacity.devices import requests_with_devices
 from reconciler.model.capacity import CLASS_PREFIX, ClosedNode, DeviceKind, DeviceStock, Node, Pool, ReplicaShape
@@ -25,7 +25,11 @@ _MODELS = {
 }
 """Labels with the model of a vendor's GPUs, the most specific first."""
 _NOMINAL = re.compile(r"(?<![0-9])(\d{1,4})\s?GB(?![a-z])", re.IGNORECASE)
+_PARTITION = re.compile(r"(?!spx)[a-z]px_nps\d+")
+"""Resources of AMD's partitions, but the mode in which a GPU is in one piece."""
 _MIG = re.compile(r"mig[-.](?:[\dc]+\.)?\d+g\.(\d+)gb.*", re.IGNORECASE)
+_SHARED = "-shared"
+"""The end of a normalized model of a GPU that the device plugin gives to several pods at a time."""
 _NAMES = ("productName", "product_name", "model", "deviceName")
 """Attributes with the model of a claimed device, without the driver's domain."""
 
@@ -37,9 +41,10 @@ class NodeGpus:
     resource: str
     """The resource that pods request; the driver for claimed devices."""
     model: str
-    """The model as the vendor writes it; empty where unknown."""
+    """The model as the vendor writes it; empty where unknown. That of a time slice ends in ``-SHARED``,
+    that of a MIG slice in its profile."""
     memory: int
-    """GB of one GPU; 0 where unknown."""
+    """GB of one GPU, or of one part of it; 0 where unknown."""
     count: int | None
     """None where unknown."""
     free: int
@@ -47,6 +52,10 @@ class NodeGpus:
     """Whether these are slices of GPUs."""
     model_label: str = ""
     """The label, or the device attribute, that names the model."""
+    label_value: str = ""
+    """The value of `model_label`: the model, without the ending that tells parts that are not told there."""
+    profile: str = ""
+    """The MIG profile of slices that are claimed."""
 
 
 def gpus_of_node(node: Node, pool: Pool) -> tuple[NodeGpus, ...]:
@@ -84,39 +93,58 @@ def same_model(asked: str, model: str) -> bool:
     """Tell whether two spellings name the same model.
 
     Labels cannot contain spaces, and device attributes do: ``NVIDIA H100 80GB HBM3`` is ``nvidia-h100-80gb-hbm3``. A
-    time-sliced GPU is of its model too.
+    time slice (``-SHARED``) or a MIG slice has another name than the whole GPU.
     """
     return _normalize(asked) == _normalize(model)
 
 
 def matches_model(asked: str, model: str) -> bool:
-    """Tell whether a model matches a request by its name or by a word of it, as ``H100``."""
-    return same_model(asked, model) or _normalize(asked) in _normalize(model).split("-")
+    """Tell whether a model is of a kind by its name or by a word of it, as ``H100``; its time slices are of it too."""
+    whole = _normalize(model).removesuffix(_SHARED)
+    return same_model(asked, model) or _normalize(asked) in (whole, *whole.split("-"))
 
 
 def _normalize(model: str) -> str:
-    return re.sub(r"[\s_-]+", "-", model.strip().lower()).removesuffix("-shared")
+    return re.sub(r"[\s_-]+", "-", model.strip().lower())
 
 
 def _requestable(resource: str, labels: Mapping[str, str], total: int | None, free: int) -> NodeGpus:
-    vendor = resource.rpartition("/")[0]
-    sliced = _MIG.fullmatch(resource.rpartition("/")[2])
-    product_label = f"{resource}.product"  # where GPUs are cut up differently, each kind of slice has labels of its own
+    """Read the labels of a resource, which NVIDIA's plugin names without the ``.shared`` of a renamed one.
+
+    https://github.com/NVIDIA/k8s-device-plugin/blob/v0.20.0/internal/lm/resource.go
+    """
+    vendor, _, name = resource.rpartition("/")
+    sliced = _MIG.fullmatch(name)
+    labelled = resource.removesuffix(".shared")
+    product_label = f"{labelled}.product"  # where GPUs are cut up differently, each kind of slice has labels of its own
     cloud_labels = (
         label for label in sorted(labels) if is_gpu_model_label(label) and not label.startswith(tuple(_MODELS))
     )
     keys = (product_label, *_MODELS.get(vendor, ()), *cloud_labels)
     key = next((key for key in keys if labels.get(key)), "")
-    model = labels.get(key, "")
+    value = labels.get(key, "")
+    renamed = labelled != resource
+    memory = int(sliced[1]) if sliced else _memory(value, resource, vendor, labels, total)
     return NodeGpus(
         resource=resource,
-        model=model,
-        memory=int(sliced[1]) if sliced else _memory(model, resource, vendor, labels, total),
+        model=f"{value}{_SHARED.upper()}" if value and renamed else value,
+        memory=memory // _mps_clients(labelled, labels),
         count=total,
         free=free,
-        part=bool(sliced) or "-MIG-" in model or model.endswith("-SHARED") or resource.endswith((".shared", "nps4")),
+        part=renamed
+        or "-MIG-" in value
+        or value.endswith(_SHARED.upper())
+        or bool(sliced or _PARTITION.fullmatch(name)),
         model_label=key,
+        label_value=value,
     )
+
+
+def _mps_clients(labelled: str, labels: Mapping[str, str]) -> int:
+    """Return the pods among which MPS divides the memory of a GPU; 1 without it, as time slices see all of it."""
+    clients = labels.get(f"{labelled}.replicas", "")
+    shared_by_mps = labels.get(f"{labelled}.sharing-strategy") == "mps"
+    return int(clients) if shared_by_mps and clients.isdecimal() and int(clients) else 1
 
 
 def _memory(model: str, resource: str, vendor: str, labels: Mapping[str, str], total: int | None) -> int:
@@ -148,19 +176,30 @@ def _gigabytes(text: str) -> int:
 
 
 def _claimable(node: Node) -> Iterator[NodeGpus]:
-    """Yield the GPUs among a node's own devices; devices shared by several nodes belong to none."""
+    """Yield the GPUs among a node's own devices by model; devices shared by several nodes belong to none."""
+    kinds: dict[NodeGpus, list[DeviceStock]] = {}
     for stock in node.devices:
         if not stock.shared and _is_gpu_driver(stock):
-            name, model = _model(stock.kind)
-            yield NodeGpus(
-                resource=stock.kind.driver,
-                model=model,
-                memory=_device_memory(stock.kind, model),
-                count=stock.total,
-                free=stock.free,
-                part=any(name.rpartition("/")[2] == "profile" for name, _ in stock.kind.attributes),
-                model_label=name,
-            )
+            kinds.setdefault(_claimed(stock.kind), []).append(stock)
+    for gpus, stocks in kinds.items():
+        yield replace(gpus, count=sum(stock.total for stock in stocks), free=sum(stock.free for stock in stocks))
+
+
+def _claimed(kind: DeviceKind) -> NodeGpus:
+    """Describe devices of a kind, without a number. A MIG slice has the model of its GPU, and a profile."""
+    name, value = _model(kind)
+    profile = next((str(value) for name, value in kind.attributes if name.rpartition("/")[2] == "profile"), "")
+    return NodeGpus(
+        resource=kind.driver,
+        model=f"{value} MIG {profile}" if value and profile else value,
+        memory=_device_memory(kind, "" if profile else value),
+        count=None,
+        free=0,
+        part=bool(profile),
+        model_label=name,
+        label_value=value,
+        profile=profile,
+    )
 
 
 def _is_gpu_driver(stock: DeviceStock) -> bool:

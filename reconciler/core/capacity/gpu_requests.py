@@ -44,11 +44,11 @@ def gpu_shapes(ask: GpuAsk, seen: ClusterObservation, *, dedicated: bool = False
     for kind_of_node in matching:
         needed = (kind_of_node.gpus.count or 0) if dedicated else ask.gpus
         if needed >= ask.gpus:
-            claimed = kind_of_node.gpus.model if kind_of_node.gpus.resource in seen.device_classes else ""
+            claimed = kind_of_node.gpus.model if _class_of(kind_of_node.gpus) in seen.device_classes else ""
             nodes_by_shape.setdefault((kind_of_node.gpus.resource, needed, claimed), []).append(kind_of_node)
     return tuple(
         _claim_shape(ask, needed, nodes[0].gpus)
-        if resource in seen.device_classes
+        if _class_of(nodes[0].gpus) in seen.device_classes
         else _resource_shape(ask, resource, needed, nodes)
         for (resource, needed, _), nodes in sorted(nodes_by_shape.items(), key=lambda entry: entry[0])
     )
@@ -145,11 +145,13 @@ def _resource_shape(ask: GpuAsk, resource: str, needed: int, node_kinds: list[_G
 
 
 def _claim_shape(ask: GpuAsk, needed: int, node_gpus: NodeGpus) -> ReplicaShape:
-    """Claim devices of the DeviceClass with the name of the driver, as vendors' own classes are named."""
+    """Claim devices of the DeviceClass of a vendor, of the model and the MIG profile that a request names."""
     domain, _, name = node_gpus.model_label.rpartition("/")
-    chosen = bool(ask.shape or ask.memory) and bool(name)
-    selectors = (f'device.attributes["{domain}"].{name} == "{node_gpus.model}"',) if chosen else ()
-    option = DeviceOption(device_class=node_gpus.resource, selectors=selectors, count=needed)
+    wanted = {name: node_gpus.label_value} if name and (ask.shape or ask.memory) else {}
+    if node_gpus.profile:
+        wanted["profile"] = node_gpus.profile
+    selectors = tuple(f'device.attributes["{domain}"].{key} == "{value}"' for key, value in wanted.items())
+    option = DeviceOption(device_class=_class_of(node_gpus), selectors=selectors, count=needed)
     return ReplicaShape(
         requests=Resources(),
         devices=(DeviceRequest(options=(option,)),),
@@ -157,6 +159,11 @@ def _claim_shape(ask: GpuAsk, needed: int, node_gpus: NodeGpus) -> ReplicaShape:
         group_size=ask.nodes,
         apart=ask.nodes > 1,
     )
+
+
+def _class_of(node_gpus: NodeGpus) -> str:
+    """Name the DeviceClass of claimed GPUs as vendors do: as the driver, and for MIG slices ``mig`` for ``gpu``."""
+    return node_gpus.resource.replace("gpu.", "mig.", 1) if node_gpus.profile else node_gpus.resource
 
 
 def _terms(ask: GpuAsk, node_kinds: list[_GpuKind]) -> tuple[NodeTerm, ...]:
@@ -167,7 +174,7 @@ def _terms(ask: GpuAsk, node_kinds: list[_GpuKind]) -> tuple[NodeTerm, ...]:
         NodeTerm(
             labels=(
                 *_label_requirement(
-                    node_kind.gpus.model_label if ask.shape or ask.memory else "", node_kind.gpus.model
+                    node_kind.gpus.model_label if ask.shape or ask.memory else "", node_kind.gpus.label_value
                 ),
                 *_label_requirement(INSTANCE_TYPE if ask.instance_type else "", ask.instance_type),
             )

@@ -1,0 +1,159 @@
+"""GPUs that are cut up (MIG) or shared (time slices, MPS): what we count of them, kube-scheduler places."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+import pytest
+
+from reconciler.core.capacity.cluster import ClusterCapacity
+from reconciler.core.capacity.gpu_models import gpus_of_node
+from reconciler.core.capacity.gpu_requests import gpu_shapes
+from reconciler.core.observe.kubernetes.cluster_state import ClusterState
+from reconciler.core.observe.kubernetes.resources import CAPACITY, Resource
+from reconciler.core.pods.pod_shape import replica_shape
+from reconciler.model.capacity import ClusterObservation, ReplicaShape
+from reconciler.model.gpr import GpuAsk
+from reconciler.model.ids import ClusterName
+from reconciler.model.kubernetes.scheduling import NodeRequirement
+from reconciler.model.units import ONE
+from tests.e2e.api_server import Json
+from tests.e2e.control_plane import Cluster
+from tests.e2e.gpu_parts import GpuMix, containers
+from tests.e2e.test_fit_e2e import bound, ready, unschedulable
+
+NAMESPACE, MIXES, LIMIT = "parts", 60, 12
+
+
+@pytest.fixture(scope="module")
+def cluster(start_cluster: Callable[[str], Cluster]) -> Cluster:
+    made = start_cluster("parts")
+    made.ensure_namespace(NAMESPACE)
+    return made
+
+
+@pytest.fixture(scope="module")
+def mixes(cluster: Cluster) -> list[GpuMix]:
+    chance = random.Random(20261128)
+    made = [GpuMix(number, chance) for number in range(MIXES)]
+    nodes = [node for mix in made for node in mix.nodes]
+    for node in nodes:
+        node.make(cluster)
+    cluster.until(
+        lambda: sum(ready(node) for node in cluster.items("/api/v1/nodes")) == len(nodes), "nodes are not ready"
+    )
+    return made
+
+
+def test_what_is_told_of_the_gpus_of_a_node_is_what_the_device_plugin_gives_out(
+    cluster: Cluster, mixes: list[GpuMix]
+) -> None:
+    for mix in mixes:
+        seen = observed(cluster, mix)
+        told = {
+            (node.name, gpus.resource): (gpus.model, gpus.memory, gpus.count, gpus.free, gpus.part)
+            for pool in seen.pools
+            for node in pool.nodes
+            for gpus in gpus_of_node(node, pool)
+        }
+        assert told == {
+            (node.name, row.resource): (row.model, row.gigabytes, row.count, node.free(row.resource), row.part)
+            for node in mix.nodes
+            for row in node.rows
+        }
+
+
+def test_parts_that_are_free_by_our_count_the_scheduler_gives_out(cluster: Cluster, mixes: list[GpuMix]) -> None:
+    wanted = {mix.name: (mix, mix.spec()) for mix in mixes}
+    promised = {}
+    for mix, spec in wanted.values():
+        shape = replica_shape({**spec, "nodeSelector": {"mix": mix.name}}, {"namespace": NAMESPACE})
+        promised[mix.name] = ClusterCapacity(observed(cluster, mix)).count(shape, LIMIT)
+    pods = placed(cluster, "counted", {name: (*wanted[name], count + 1) for name, count in promised.items()})
+    agree(promised, {name: len(nodes) for name, nodes in pods.items()})
+    assert len(set(promised.values())) > 5, "the mixes are too much alike to prove anything"
+
+
+def test_a_request_gets_gpus_of_the_model_that_it_names_and_no_parts_of_them(
+    cluster: Cluster, mixes: list[GpuMix]
+) -> None:
+    """Ask for a model by its whole name: of whole GPUs, or of one of the kinds of parts."""
+    wanted, promised, possible = {}, {}, {}
+    for mix in mixes:
+        seen = observed(cluster, mix)
+        shapes = gpu_shapes(GpuAsk(gpus=mix.asked, shape=mix.row.model), seen)
+        shape = max(shapes, key=lambda one: ClusterCapacity(seen).count(one, LIMIT))
+        promised[mix.name] = ClusterCapacity(seen).count(shape, LIMIT)
+        wanted[mix.name] = (mix, written(shape), promised[mix.name] + 1)
+        resources = {*shape.requests.amounts}
+        possible[mix.name] = {node.name for node, row in mix.whole_or_part(mix.row.model) if row.resource in resources}
+        fitting = sum(
+            node.free(row.resource) // mix.asked
+            for node, row in mix.whole_or_part(mix.row.model)
+            if row.resource in resources
+        )
+        assert promised[mix.name] == min(LIMIT, fitting), f"{mix.name}: {mix.asked} of {mix.row.model}"
+    pods = placed(cluster, "asked", wanted)
+    agree(promised, {name: len(nodes) for name, nodes in pods.items()})
+    assert {name for name, nodes in pods.items() if not {*nodes} <= possible[name]} == set(), "on nodes of another kind"
+    parts = sum(mix.row.part for mix in mixes)
+    assert parts > MIXES // 6 < MIXES - parts, "the mixes are too much alike to prove anything"
+
+
+def agree(promised: dict[str, int], had: dict[str, int]) -> None:
+    """Hold a count against what the scheduler has placed, one replica more than was counted having been tried."""
+    told = {name: f"{count} counted, {had[name]} placed" for name, count in promised.items() if had[name] != count}
+    assert {name: said for name, said in told.items() if promised[name] != LIMIT or had[name] < LIMIT} == {}
+    print(f"{len(promised)} mixes agree on {sum(promised.values())} replicas")  # noqa: T201 - to be quoted (pytest -rP)
+
+
+def observed(cluster: Cluster, mix: GpuMix) -> ClusterObservation:
+    """Observe the nodes of one mix with all that lies on them, from what the API server lists."""
+    state = ClusterState(frozenset())
+    for resource in CAPACITY:
+        for raw in cluster.items(resource.paths()[0], f"mix={mix.name}" if resource is Resource.NODES else ""):
+            state.apply(resource, raw)
+    return state.observation(ClusterName("parts"), datetime.now(UTC))
+
+
+def written(shape: ReplicaShape) -> Json:
+    """Write pods of a shape: what they request, the nodes that they are kept to, and what they tolerate."""
+    terms = [
+        {
+            "matchExpressions": [_requirement(one) for one in term.labels],
+            "matchFields": [_requirement(one) for one in term.fields],
+        }
+        for term in shape.node_terms
+    ]
+    affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}}
+    tolerations = [{"key": one.key, "operator": one.operator} for one in shape.tolerations]
+    spec = containers({name: amount // ONE for name, amount in shape.requests.amounts.items()})
+    return spec | {"tolerations": tolerations} | ({"affinity": affinity} if terms else {})
+
+
+def _requirement(requirement: NodeRequirement) -> Json:
+    return {"key": requirement.key, "operator": requirement.operator, "values": list(requirement.values)}
+
+
+def placed(cluster: Cluster, what: str, wanted: dict[str, tuple[GpuMix, Json, int]]) -> dict[str, list[str]]:
+    """Create the pods of each mix, return the nodes of those that are bound, and take all of them away again."""
+    path = f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments"
+    for mix, spec, replicas in wanted.values():
+        cluster.create(path, mix.deployment(what, spec, replicas))
+    total = sum(replicas for _, _, replicas in wanted.values())
+    pods: list[Json] = []
+
+    def decided() -> bool:
+        pods[:] = cluster.items(f"/api/v1/namespaces/{NAMESPACE}/pods")
+        return len(pods) == total and all(bound(pod) or unschedulable(pod) for pod in pods)
+
+    cluster.until(decided, "the scheduler has not decided on every pod")
+    nodes: dict[str, list[str]] = {name: [] for name in wanted}
+    for pod in filter(bound, pods):
+        nodes[pod["metadata"]["labels"]["mix"]].append(pod["spec"]["nodeName"])
+    for mix, _, _ in wanted.values():
+        cluster.call("DELETE", f"{path}/{mix.name}-{what}?propagationPolicy=Foreground")
+    cluster.until(lambda: not cluster.items(f"/api/v1/namespaces/{NAMESPACE}/pods"), "pods do not go")
+    return nodes
