@@ -78,6 +78,9 @@ class DeviceRequest:
 
     options: tuple[DeviceOption, ...]
     """Alternatives; the first that can be met holds."""
+    resource: str = ""
+    """The extended resource by which the devices are requested: a node that has any of it gives those instead. Empty
+    for a claim."""
 
 
 DeviceId: TypeAlias = tuple[str, str, str]
@@ -378,6 +381,9 @@ class ClusterObservation:
     """Reports of engines by directory, where the observation has any."""
     device_classes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """DeviceClasses by name, with the CEL expressions that their devices meet."""
+    extended_resources: Mapping[str, str] = field(default_factory=dict)
+    """The DeviceClass behind each extended resource that pods request in place of a claim, where a node has no device
+    plugin for it."""
     runtime_classes: Mapping[str, RuntimeClass] | None = None
     """RuntimeClasses by name; None where unknown."""
     limit_ranges: Mapping[str, Resources] | None = field(default_factory=dict)

@@ -109,6 +109,15 @@ def test_requests_that_could_get_into_each_others_way_are_counted_for_the_worse(
     assert room((stock(2, product="H100"), stock(2, product="A100"))).count(picky, 9) <= 2
 
 
+def test_one_pod_finds_devices_where_there_are_any_whatever_its_requests_have_in_common() -> None:
+    """The scheduler tries all of them for a pod; what it leaves for the next one is its choice."""
+    picky = claiming(option(), option(1, f'{PRODUCT} == "H100"'))
+    lucky = room((stock(1, product="H100"), stock(1, product="A100")))
+    assert lucky.count(picky, 9) == 1
+    lucky.take(claiming(option()), 1)
+    assert lucky.count(picky, 9) == 0
+
+
 def test_first_option_that_can_be_met_is_taken() -> None:
     either = DeviceRequest(options=(option(1, f'{PRODUCT} == "H100"'), option(2, f'{PRODUCT} == "A100"')))
     wanted = ReplicaShape(requests=Resources(), devices=(either,))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 
 import pytest
 
@@ -11,9 +12,9 @@ from reconciler.core.commits.messages import message
 from reconciler.core.observe.kubernetes.cluster_state import ClusterState
 from reconciler.core.observe.kubernetes.resources import Resource
 from reconciler.core.workloads.watch import ChangeEffect
-from reconciler.model.capacity import DeviceOption, DeviceRequest, ReplicaShape
+from reconciler.model.capacity import DeviceOption, DeviceRequest, Node, ReplicaShape
 from reconciler.model.ids import ClusterName
-from reconciler.model.units import ONE, Resources
+from reconciler.model.units import ONE, Quantity, Resources
 from reconciler.model.workload import WorkloadRef
 from tests.builders.inputs import SOURCE, plan
 from tests.builders.kube_objects import (
@@ -34,6 +35,8 @@ from tests.builders.watched_clusters import TWO_NAME, Fleet, seen, until
 from tests.observe.test_cluster_state import ANY, AT, NAME
 
 GPU = "nvidia.com/gpu"
+IMEX = "compute-domain.nvidia.com"
+IMEX_TYPE = f"device.attributes['{IMEX}'].type"
 OURS = {"overspill.dev/placement": "burst-1"}
 
 
@@ -52,6 +55,10 @@ def cluster(*slices: Raw, claims: list[Raw] | None = None, nodes: list[Raw] | No
 def claiming(count: int = 1, *selectors: str, of: str = DRIVER) -> ReplicaShape:
     option = DeviceOption(device_class=of, selectors=selectors, count=count)
     return ReplicaShape(requests=Resources(), devices=(DeviceRequest(options=(option,)),))
+
+
+def seen_nodes(made: ClusterState) -> list[Node]:
+    return [node for pool in made.observation(NAME, AT).pools for node in pool.nodes]
 
 
 def fits(made: ClusterState, shape: ReplicaShape | None = None) -> int:
@@ -168,6 +175,25 @@ def test_partitions_of_a_device_share_what_it_has(held, whole, parts) -> None:
     assert fits(partitions(*held), product("quarter")) == parts
 
 
+def test_gpus_are_cut_one_by_one() -> None:
+    """Of two GPUs one may be had in parts while the other is whole; a third way of cutting is not counted on."""
+
+    def cut(gpu: int, name: str, product: str, memory: int) -> Raw:
+        taken = [{"counterSet": f"set-{gpu}", "counters": {"memory": {"value": str(memory)}}}]
+        return device(f"gpu-{gpu}-{name}", product, consumesCounters=taken)
+
+    ways = (("whole", "full", 8), *((f"part-{index}", "quarter", 2) for index in range(4)))
+    sets = [{"name": f"set-{gpu}", "counters": {"memory": {"value": "8"}}} for gpu in (0, 1)]
+    devices = [cut(gpu, *way) for gpu in (0, 1) for way in ways]
+    made = cluster(resource_slice("s1", devices, of=2), resource_slice("s2", [], of=2, sharedCounters=sets))
+    assert [fits(made, product(name)) for name in ("full", "quarter")] == [2, 8]
+    room = ClusterCapacity(made.observation(NAME, AT))
+    room.take(product("full"), 1)
+    assert [room.count(product(name), 99) for name in ("full", "quarter")] == [1, 4]
+    both = replace(product("full"), devices=(*product("full").devices, *product("quarter").devices))
+    assert fits(made, both) == 1
+
+
 def test_slices_of_older_versions_of_the_api_are_read() -> None:
     flat = device("gpu-0")
     deep = {"name": flat.pop("name"), "basic": flat}
@@ -181,6 +207,105 @@ def test_classes_select_by_what_devices_are() -> None:
     )
     assert fits(made) == 1
     assert fits(made, claiming(of="large")) == 0
+
+
+def channels(node: str) -> Raw:
+    """Make the slice in which NVIDIA's ComputeDomain driver has the one channel, and the daemon, of a node."""
+    made = resource_slice(f"{node}-imex", [], node)
+    made["spec"] |= {
+        "driver": IMEX,
+        "devices": [
+            {"name": f"{kind}-0", "attributes": {"type": {"string": kind}, "id": {"int": 0}}}
+            for kind in ("channel", "daemon")
+        ],
+    }
+    return made
+
+
+def test_channel_of_a_compute_domain_is_chosen_by_its_number() -> None:
+    """The class is as in deployments/helm of https://github.com/NVIDIA/k8s-dra-driver-gpu at 2240711."""
+    chosen = f"device.driver == '{IMEX}' && {IMEX_TYPE} == 'channel'"
+    numbered = f"{chosen} && device.attributes['{IMEX}'].id == "
+    made = cluster(channels("gpu-1"), channels("gpu-2"))
+    made.apply(Resource.CLASSES, device_class("default-channel", f"{numbered}0"))
+    assert fits(made, claiming(of="default-channel")) == 2
+    made.apply(Resource.CLASSES, device_class("default-channel", f"{numbered}1"))
+    assert fits(made, claiming(of="default-channel")) == 0
+
+
+def test_devices_are_told_apart_by_what_a_class_names_and_by_nothing_else() -> None:
+    made = cluster(resource_slice("s1", [device(f"gpu-{index}") for index in range(3)]))
+    assert [len(node.devices) for node in seen_nodes(made)] == [1, 0]
+    by_uuid = f"device.attributes['{DRIVER}'].uuid == 'GPU-gpu-1'"
+    made.apply(Resource.CLASSES, device_class("favourite", by_uuid))
+    assert [len(node.devices) for node in seen_nodes(made)] == [3, 0]
+    assert fits(made, claiming(of="favourite")) == 1
+
+
+# extended resources that a DeviceClass stands behind (KEP-5004)
+
+
+def gpu_class(name: str = DRIVER, created: str = "", *expressions: str) -> Raw:
+    made = device_class(name, *expressions)
+    made["metadata"]["creationTimestamp"] = created
+    made["spec"]["extendedResourceName"] = GPU
+    return made
+
+
+def requesting(count: int) -> ReplicaShape:
+    return ReplicaShape(requests=Resources(amounts={GPU: Quantity(count * ONE)}))
+
+
+def test_gpus_that_pods_request_by_number_are_devices_of_the_class_behind_them() -> None:
+    made = cluster(resource_slice("s1", [device(f"gpu-{index}") for index in range(5)]), claims=[claim("c", "gpu-3")])
+    assert fits(made, requesting(1)) == 0
+    made.apply(Resource.CLASSES, gpu_class())
+    assert fits(made, requesting(1)) == 4
+    assert fits(made, requesting(2)) == 2
+
+
+def test_a_node_with_a_device_plugin_gives_its_own_gpus_and_the_others_claimed_ones() -> None:
+    """A plugin that has given out all it has leaves nothing to claims (filterExtendedResources)."""
+    nodes = [node("gpu-1", 0), node("gpu-2", 3), node("gpu-3", 2)]
+    slices = [resource_slice(f"s{index}", [device("gpu-0"), device("gpu-1")], f"gpu-{index}") for index in (1, 2, 3)]
+    made = cluster(*slices, nodes=nodes)
+    made.apply(Resource.CLASSES, gpu_class())
+    made.apply(Resource.PODS, pod("a", "gpu-3", gpus=2))
+    assert fits(made, requesting(1)) == 2 + 3
+    room = ClusterCapacity(made.observation(NAME, AT))
+    room.take(requesting(1), 4)
+    assert room.count(requesting(1), 99) == 1
+    assert room.count(claiming(), 99) == 2 + 2  # those of gpu-1 were taken, and of gpu-2 its plugin's
+
+
+def test_a_node_whose_plugin_gives_all_that_is_requested_takes_no_pod_that_claims_devices_as_well() -> None:
+    """The scheduler of Kubernetes 1.36 fails to bind such a pod, as tests/e2e/test_nvidia_devices_e2e.py shows."""
+    slices = [channels("gpu-1"), channels("gpu-2"), resource_slice("s1", [device("gpu-0")], "gpu-1")]
+    made = cluster(*slices, nodes=[node("gpu-1", 0), node("gpu-2", 4)])
+    made.apply(Resource.CLASSES, gpu_class())
+    made.apply(Resource.CLASSES, device_class("channel", f"{IMEX_TYPE} == 'channel'"))
+    channel = DeviceRequest(options=(DeviceOption(device_class="channel"),))
+    assert fits(made, replace(requesting(1), devices=(channel,))) == 0  # of GPUs there is no `type` of a channel
+    made.apply(Resource.CLASSES, device_class("channel", f"device.driver == '{IMEX}' && {IMEX_TYPE} == 'channel'"))
+    assert fits(made, replace(requesting(1), devices=(channel,))) == 1
+    assert fits(made, requesting(1)) == 1 + 4
+
+
+def test_newest_class_stands_behind_a_resource() -> None:
+    made = cluster(resource_slice("s1", [device("gpu-0")]), nodes=[node("gpu-1", 0)])
+    made.apply(Resource.CLASSES, gpu_class("a", "2026-11-20T10:00:00Z", "device.driver == 'none.example.com'"))
+    made.apply(Resource.CLASSES, gpu_class("b", "2026-11-21T10:00:00Z"))
+    assert fits(made, requesting(1)) == 1
+    made.apply(Resource.CLASSES, gpu_class("c", "2026-11-21T10:00:00Z", "device.driver == 'none.example.com'"))
+    assert fits(made, requesting(1)) == 1
+
+
+def test_lack_of_devices_behind_a_resource_is_told_in_gpus() -> None:
+    made = cluster(resource_slice("s1", [device("gpu-0"), device("gpu-1")]))
+    made.apply(Resource.CLASSES, gpu_class())
+    room = ClusterCapacity(made.observation(NAME, AT))
+    assert room.shortfall(requesting(4)) == "needs 4 GPUs on one node, largest has 2 GPUs free (2 GPUs over 2 nodes)"
+    assert room.free(requesting(1)).amounts == {GPU: 2 * ONE}
 
 
 # what a workload asks for

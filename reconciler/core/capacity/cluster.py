@@ -14,13 +14,16 @@ from dataclasses import dataclass, field, replace
 
 from reconciler.core.capacity import admission_defaults, topology_spread
 from reconciler.core.capacity.cluster_cache import ClusterCache
-from reconciler.core.capacity.devices import ClusterDevices, DeviceAllocation
+from reconciler.core.capacity.devices import ClusterDevices, DeviceAllocation, with_extended_resources
 from reconciler.core.capacity.node import (
     NodeCapacity,
     admits,
     admits_anywhere,
+    cannot_bind,
     device_views,
+    devices_on,
     domain_of,
+    has_plugin,
     keep_to_domain,
     max_pods_held,
     max_pods_on_node,
@@ -44,7 +47,7 @@ from reconciler.core.capacity.pod_anti_affinity import (
 from reconciler.core.capacity.topology_spread import NodeInfo
 from reconciler.core.pods.node_affinity import describe_node_selector, selects_node
 from reconciler.core.pods.taints import untolerated_taint
-from reconciler.model.capacity import CLASS_PREFIX, ClusterObservation, ReplicaShape
+from reconciler.model.capacity import CLASS_PREFIX, ClusterObservation, DeviceRequest, ReplicaShape
 from reconciler.model.kubernetes.scheduling import PodRules
 from reconciler.model.units import ONE, Quantity, Resources, total
 from reconciler.text.wording import amounts, count, is_gpu, join_names
@@ -140,6 +143,11 @@ def format_amount(name: str, quantity: Quantity) -> str:
 def _by_scarcity(name: str) -> tuple[bool, bool, str]:
     """Sort resources by how likely they run out: GPUs, other extended resources, then the rest."""
     return (not is_gpu(name), "/" not in name, name)
+
+
+def _name_of(request: DeviceRequest) -> str:
+    """Return the resource by which the devices of a request are named."""
+    return request.resource or f"{CLASS_PREFIX}{request.options[0].device_class}"
 
 
 _UNTOLERATED = "which the workload does not tolerate"
@@ -361,9 +369,7 @@ class ClusterCapacity:
         summed = total(node.free for node in nodes)
         amounts = {name: summed.amounts.get(name, Quantity(0)) for name in names}
         for request in shape.devices:
-            option = request.options[0]
-            devices = sum(self._devices.free(node.name, node.devices, option, self._allocated) for node in nodes)
-            amounts[f"{CLASS_PREFIX}{option.device_class}"] = Quantity(devices * ONE)
+            amounts[_name_of(request)] = Quantity(sum(self._free_devices(node, request) for node in nodes) * ONE)
         return Resources(amounts=amounts)
 
     def shortfall(self, shape: ReplicaShape) -> str:
@@ -387,10 +393,13 @@ class ClusterCapacity:
         return "free or add nodes there"
 
     def admitted(self, shape: ReplicaShape) -> ReplicaShape:
-        """Return a replica with the admission defaults of this cluster."""
-        if shape.unstated is None:
+        """Return a replica with the admission defaults of this cluster, and its DeviceClasses behind resources."""
+        seen = self._observation
+        if shape.unstated is not None:
+            shape = admission_defaults.with_admission_defaults(shape, seen)
+        if not seen.extended_resources:
             return shape
-        return admission_defaults.with_admission_defaults(shape, self._observation)
+        return with_extended_resources(shape, seen.extended_resources, seen.device_classes)
 
     def repelling_domains(self, shape: ReplicaShape) -> tuple[frozenset[Domain], bool]:
         """Return the domains that other pods repel a shape from, and whether incoming pods repel it too."""
@@ -545,21 +554,25 @@ class ClusterCapacity:
 
     def _held(self, node: NodeCapacity, shape: ReplicaShape, most: int, allocated: DeviceAllocation) -> int:
         """Count the pods that a node holds, up to `most`, and allocate their devices."""
-        pods = min(most, pods_fitting(node, shape))
-        return (
-            self._devices.hand_out(node.name, node.devices, shape.devices, pods, allocated) if shape.devices else pods
-        )
+        if cannot_bind(node, shape):
+            return 0
+        pods, requests = min(most, pods_fitting(node, shape)), devices_on(node, shape)
+        return self._devices.hand_out(node.name, node.devices, requests, pods, allocated) if requests else pods
+
+    def _free_devices(self, node: NodeCapacity, request: DeviceRequest) -> int:
+        """Count what a node has free of the devices of a request, by its first option."""
+        if request.resource and has_plugin(node, request.resource):
+            return node.free.amounts.get(request.resource, Quantity(0)) // ONE
+        return self._devices.free(node.name, node.devices, request.options[0], self._allocated)
 
     def _too_few_devices(self, shape: ReplicaShape, nodes: list[NodeCapacity]) -> str:
         """Describe the first device request that no single node can meet; empty if each can be met."""
         for request in shape.devices:
-            option = request.options[0]
-            name = f"{CLASS_PREFIX}{option.device_class}"
-            if any(
-                self._devices.hand_out(node.name, node.devices, (request,), 1, self._allocated.copy()) for node in nodes
-            ):
+            option, name = request.options[0], _name_of(request)
+            alone = ReplicaShape(requests=Resources(), devices=(request,))
+            if any(self._held(node, alone, 1, self._allocated.copy()) for node in nodes):
                 continue
-            free = [self._devices.free(node.name, node.devices, option, self._allocated) for node in nodes]
+            free = [self._free_devices(node, request) for node in nodes]
             needs = f"needs {'every one' if option.every else format_amount(name, Quantity(option.count * ONE))}"
             if not any(free):
                 return f"{needs} on one node, none is free on {count(len(nodes), 'node')}"

@@ -27,13 +27,14 @@ class ClusterCache(Generic[V]):
 
     def of(self, seen: ClusterObservation) -> V:
         """Return the value for a cluster as it was observed."""
+        classes = (seen.device_classes, seen.extended_resources)
         last = self._last.get(seen.cluster)
-        if last is not None and last[0] is seen.pools and last[1:3] == (seen.device_classes, seen.closed):
+        if last is not None and last[0] is seen.pools and last[1:3] == (classes, seen.closed):
             if last[2] is not seen.closed:  # equal: from now on that is seen at a glance
-                self._last[seen.cluster] = seen.pools, seen.device_classes, seen.closed, last[3]
+                self._last[seen.cluster] = seen.pools, classes, seen.closed, last[3]
             return last[3]
         if len(self._last) >= _CLUSTERS:
             self._last.clear()
         made = self._make(seen)
-        self._last[seen.cluster] = seen.pools, seen.device_classes, seen.closed, made
+        self._last[seen.cluster] = seen.pools, classes, seen.closed, made
         return made

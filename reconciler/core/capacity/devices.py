@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from reconciler.core.capacity.device_selectors import parse_selector
@@ -90,18 +90,48 @@ class ClusterDevices:
         handed: DeviceAllocation,
     ) -> int:
         """Count the pods, up to `most`, whose claims a node meets one after another, and allocate their devices."""
+        first = False
         if len(requests) > 1:
-            most = min(most, *(self._sure(node, stocks, request, requests, handed) for request in requests))
+            sure = min(self._sure(node, stocks, request, requests, handed) for request in requests)
+            # The scheduler tries all devices for a pod; which of them it takes from the next ones is its choice.
+            first = not any(handed.used[_stock_key(node, stock)] for stock in stocks)
+            most = min(most, max(sure, int(first)))
         for count in range(most):
             step = len(handed.steps)
             if not all(self._meet(node, stocks, request, requests, handed) for request in requests):
                 handed.back_to(step)
-                return count
+                return 1 if first and not count and self._meet_alone(node, stocks, requests, handed) else count
         return most
 
     def free(self, node: str, stocks: tuple[DeviceStock, ...], option: DeviceOption, handed: DeviceAllocation) -> int:
         """Count the devices of a node that match an option."""
         return sum(_free(node, stock, handed) for stock in stocks if self._meets(option, stock.kind))
+
+    def _meet_alone(
+        self,
+        node: str,
+        stocks: tuple[DeviceStock, ...],
+        requests: tuple[DeviceRequest, ...],
+        handed: DeviceAllocation,
+    ) -> bool:
+        """Allocate for the first pod of a node, as the scheduler does that finds its devices if there are any.
+
+        Which ones is unknown: all that any of its requests could take are gone.
+        """
+        matching = {
+            request: [stock for stock in stocks if any(self._meets(option, stock.kind) for option in request.options)]
+            for request in requests
+        }
+        choosy = sorted(requests, key=lambda request: sum(_free(node, stock, handed) for stock in matching[request]))
+        step = len(handed.steps)
+        if not all(self._meet(node, stocks, request, requests, handed, spare=True) for request in choosy):
+            handed.back_to(step)
+            return False
+        for stock in stocks:
+            left = _free(node, stock, handed)
+            if left and any(stock in reached for reached in matching.values()):
+                handed.take(node, stock, left)
+        return True
 
     def _meet(
         self,
@@ -110,8 +140,10 @@ class ClusterDevices:
         request: DeviceRequest,
         among: tuple[DeviceRequest, ...],
         handed: DeviceAllocation,
+        *,
+        spare: bool = False,
     ) -> bool:
-        """Allocate the devices of one request by its first option that can be met."""
+        """Allocate the devices of one request by its first option that can be met; `spare` those of other requests."""
         for option in request.options:
             matching = [stock for stock in stocks if self._meets(option, stock.kind)]
             if option.every:
@@ -124,7 +156,8 @@ class ClusterDevices:
                     return True
                 continue
             # The scheduler may well take what another request, or another node, needs more; so does this.
-            matching.sort(key=lambda stock: (-self._count_requests(stock, among), not stock.shared))
+            sign = 1 if spare else -1
+            matching.sort(key=lambda stock: (sign * self._count_requests(stock, among), not stock.shared))
             step = len(handed.steps)
             if _take(node, matching, option.count, handed):
                 return True
@@ -143,12 +176,34 @@ class ClusterDevices:
         most = 0
         for option in request.options:
             matching = [stock for stock in stocks if self._meets(option, stock.kind)]
-            taken = option.count + sum(
-                max(self._reach(rival, matching) for rival in other.options) for other in among if other is not request
-            )
             free = sum(_free(node, stock, handed) for stock in matching)
+            families = Counter[str]()
+            for stock in matching:
+                if stock.family:
+                    families[stock.family] += _free(node, stock, handed)
+            taken = option.count + sum(
+                max(self._loss(rival, stocks, matching, families) for rival in other.options)
+                for other in among
+                if other is not request
+            )
             most = max(most, 1 if option.every and free else free // taken)
         return most
+
+    def _loss(
+        self,
+        rival: DeviceOption,
+        stocks: tuple[DeviceStock, ...],
+        matching: list[DeviceStock],
+        families: Mapping[str, int],
+    ) -> int:
+        """Count the devices of matching stocks that one pod could leave nobody by an option.
+
+        `families` are the free devices of matching stocks by family: hardware that is cut for a rival is gone.
+        """
+        cutting = [stock for stock in stocks if stock.family in families and self._meets(rival, stock.kind)]
+        if all(stock in matching for stock in cutting):
+            return self._reach(rival, matching)
+        return max(families.values()) * (sum(stock.total for stock in cutting) if rival.every else rival.count)
 
     def _reach(self, option: DeviceOption, stocks: list[DeviceStock]) -> int:
         """Count the devices of these stocks that one pod could take by an option."""
@@ -170,6 +225,33 @@ class ClusterDevices:
                     break
             self._verdicts[key] = verdict
         return self._verdicts[key]
+
+
+def with_extended_resources(
+    shape: ReplicaShape, extended: Mapping[str, str], classes: Mapping[str, tuple[str, ...]]
+) -> ReplicaShape:
+    """Turn requests for extended resources behind which a cluster has a DeviceClass into requests for its devices.
+
+    A class whose selectors cannot be counted is left out: its resource is there where a device plugin has it.
+    """
+    behind = {
+        name: extended[name]
+        for name, amount in shape.requests.amounts.items()
+        if amount
+        and name in extended
+        and all(parse_selector(expression) is not None for expression in classes[extended[name]])
+    }
+    if not behind:
+        return shape
+    requests = tuple(
+        DeviceRequest(
+            options=(DeviceOption(device_class=behind[name], count=-(-shape.requests.amounts[name] // ONE)),),
+            resource=name,
+        )
+        for name in sorted(behind)
+    )
+    rest = {name: amount for name, amount in shape.requests.amounts.items() if name not in behind}
+    return replace(shape, requests=Resources(amounts=rest), devices=(*shape.devices, *requests))
 
 
 def requests_with_devices(shape: ReplicaShape) -> Resources:

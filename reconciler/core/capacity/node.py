@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from reconciler.core.capacity.pod_anti_affinity import Domain, in_domains
 from reconciler.core.pods.node_affinity import selects_node
 from reconciler.core.pods.taints import untolerated_taint
-from reconciler.model.capacity import ClusterObservation, DeviceStock, ReplicaShape
+from reconciler.model.capacity import ClusterObservation, DeviceRequest, DeviceStock, ReplicaShape
 from reconciler.model.kubernetes.scheduling import PodOnNode, Taint
-from reconciler.model.units import ONE, Resources
+from reconciler.model.units import ONE, Quantity, Resources
 
 PODS = "pods"
 """Kubernetes counts the pods of a node as a resource; each pod takes one."""
@@ -55,7 +55,7 @@ def node_capacities(observation: ClusterObservation) -> list[NodeCapacity]:
 
 def pods_fitting(node: NodeCapacity, shape: ReplicaShape) -> int:
     """Count the pods of this shape that fit into the free capacity of a node, devices aside."""
-    pods = node.free.holds(shape.requests)
+    pods = node.free.holds(requests_on(node, shape))
     if not pods or PODS in shape.requests.amounts:
         return pods
     places = node.free.amounts.get(PODS)
@@ -64,9 +64,42 @@ def pods_fitting(node: NodeCapacity, shape: ReplicaShape) -> int:
 
 def pod_usage(node: NodeCapacity, shape: ReplicaShape) -> Resources:
     """Return the resources that one pod takes of a node."""
-    if PODS in shape.requests.amounts or PODS not in node.free.amounts:
+    requests = requests_on(node, shape)
+    if PODS in requests.amounts or PODS not in node.free.amounts:
+        return requests
+    return Resources(amounts={**requests.amounts, PODS: ONE})
+
+
+def has_plugin(node: NodeCapacity, resource: str) -> bool:
+    """Tell whether a node has any of an extended resource itself: then a DeviceClass behind it does not count there."""
+    return bool(node.allocatable.amounts.get(resource) or node.free.amounts.get(resource))
+
+
+def requests_on(node: NodeCapacity, shape: ReplicaShape) -> Resources:
+    """Return what one pod requests of a node's resources: those for which it has a device plugin are not claimed.
+
+    So does ``filterExtendedResources`` of Kubernetes 1.36, pkg/scheduler/framework/plugins/dynamicresources.
+    """
+    given = [request for request in shape.devices if request.resource and has_plugin(node, request.resource)]
+    if not given:
         return shape.requests
-    return Resources(amounts={**shape.requests.amounts, PODS: ONE})
+    amounts = {request.resource: Quantity(request.options[0].count * ONE) for request in given}
+    return Resources(amounts={**shape.requests.amounts, **amounts})
+
+
+def cannot_bind(node: NodeCapacity, shape: ReplicaShape) -> bool:
+    """Tell whether the scheduler chooses a node for pods and fails to bind them, again and again.
+
+    So does that of Kubernetes 1.36 where pods claim devices and request extended resources with DeviceClasses behind
+    them, all of which a device plugin has there: "nil or empty request mappings" (PreBind of DynamicResources).
+    """
+    claimed = devices_on(node, shape)
+    return 0 < len(claimed) < len(shape.devices) and not any(request.resource for request in claimed)
+
+
+def devices_on(node: NodeCapacity, shape: ReplicaShape) -> tuple[DeviceRequest, ...]:
+    """Return the devices that one pod claims on a node."""
+    return tuple(request for request in shape.devices if not (request.resource and has_plugin(node, request.resource)))
 
 
 def device_views(shape: ReplicaShape, nodes: list[NodeCapacity]) -> list[list[NodeCapacity]]:

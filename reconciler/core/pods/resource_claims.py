@@ -22,6 +22,18 @@ class TemplateRecord:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ClassRecord:
+    """The record of a DeviceClass."""
+
+    selectors: tuple[str, ...]
+    """CEL expressions."""
+    resource: str = ""
+    """The extended resource by which pods request its devices as well; empty for none."""
+    created: str = ""
+    """Its creation time (RFC 3339, UTC, to the second)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PodClaims:
     """Claims in a pod spec."""
 
@@ -38,9 +50,28 @@ class _UncountableError(Exception):
     """A request that only the scheduler can evaluate."""
 
 
-def read_class(raw: Json) -> tuple[str, ...]:
-    """Read the selectors of a DeviceClass; a selector in another language than CEL is empty."""
-    return tuple(_expressions(raw.get("spec") or {}))
+def read_class(raw: Json) -> ClassRecord:
+    """Read a DeviceClass; a selector in another language than CEL is empty."""
+    spec = raw.get("spec") or {}
+    return ClassRecord(
+        selectors=tuple(_expressions(spec)),
+        resource=spec.get("extendedResourceName") or "",
+        created=raw["metadata"].get("creationTimestamp") or "",
+    )
+
+
+def extended_resources(classes: Mapping[str, ClassRecord]) -> dict[str, str]:
+    """Return the DeviceClass of each extended resource that stands for one (KEP-5004), sorted.
+
+    Of several the newest holds, and of those the first by name, as for the scheduler: ``updateResourceName2class`` of
+    k8s.io/dynamic-resource-allocation 0.36, deviceclass/extendedresourcecache.
+    """
+    chosen: dict[str, str] = {}
+    for name, record in sorted(classes.items()):
+        rival = classes.get(chosen.get(record.resource, ""))
+        if record.resource and (rival is None or rival.created < record.created):
+            chosen[record.resource] = name
+    return dict(sorted(chosen.items()))
 
 
 def read_claim(raw: Json) -> tuple[DeviceId, ...] | None:

@@ -164,7 +164,8 @@ class FleetCapacity:
         flying = self._working_plan.in_flight(cluster)
         if flying.total or flying.going:
             return None
-        return seen.pools, seen.closed, seen.device_classes, seen.limit_ranges, seen.runtime_classes, seen.node_pools
+        classes = (seen.device_classes, seen.extended_resources, seen.runtime_classes)
+        return seen.pools, seen.closed, *classes, seen.limit_ranges, seen.node_pools
 
     def room(
         self,

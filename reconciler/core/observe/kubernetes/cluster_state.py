@@ -11,7 +11,7 @@ from reconciler.core.observe.kubernetes.autoscaler import read_autoscaler
 from reconciler.core.observe.kubernetes.capacity.free_nodes import NodeTracker
 from reconciler.core.observe.kubernetes.capacity.node_devices import NodeDevices
 from reconciler.core.observe.kubernetes.capacity.node_pools import read_node_pool
-from reconciler.core.observe.kubernetes.capacity.resource_slices import read_slice
+from reconciler.core.observe.kubernetes.capacity.resource_slices import identifying_names, read_slice
 from reconciler.core.observe.kubernetes.controllers import ControllerRecord
 from reconciler.core.observe.kubernetes.custom_workloads import CustomWorkloadRecord, read_spec
 from reconciler.core.observe.kubernetes.kueue import KueueWorkloads
@@ -33,7 +33,7 @@ from reconciler.core.observe.kubernetes.resources import (
     custom_resources,
 )
 from reconciler.core.observe.kubernetes.workloads import Members, observe_workloads, other_objects
-from reconciler.core.pods.resource_claims import read_claim, read_class, read_template
+from reconciler.core.pods.resource_claims import extended_resources, read_claim, read_class, read_template
 from reconciler.core.workloads.builtin_kinds import BUILT_IN, NO_KINDS, Kinds
 from reconciler.core.workloads.runtime_defaults import by_namespace, read_limit_range, read_runtime_class
 from reconciler.core.workloads.watch import ChangeEffect, ResourcePart, namespace_of_key
@@ -212,6 +212,7 @@ class ClusterState:
         """
         devices_known = not unknown & DEVICES
         self._pods.ours.disregard_ends({resource.owning for resource in self._placed if resource in unknown})
+        classes = sorted(self._classes.records.items()) if devices_known else []
         members = Members(
             pods=self._pods.pods,
             by_owner=self._pods.by_owner,
@@ -244,7 +245,8 @@ class ClusterState:
             unadmitted=progress.unadmitted,
             succeeded=progress.succeeded,
             failed=progress.failed,
-            device_classes=dict(sorted(self._classes.records.items())) if devices_known else {},
+            device_classes={name: record.selectors for name, record in classes},
+            extended_resources=extended_resources(dict(classes)),
             runtime_classes=None
             if Resource.RUNTIME_CLASSES in unknown
             else dict(sorted(self._runtime_classes.records.items())),
@@ -267,11 +269,23 @@ class ClusterState:
 
     def _devices(self) -> Mapping[str, tuple[DeviceStock, ...]]:
         """Return the device stock of nodes, summed up again after a change."""
-        versions = (self._slices.version, self._claims.version, self._room.version)
+        choosing = (self._classes.version, self._templates.version)
+        versions = (self._slices.version, self._claims.version, self._room.version, *choosing)
         if self._in_stock[0] != versions:
             claimed = self._claims.records.values()
-            self._in_stock = (versions, self._stocks.by_node(self._slices.records, claimed, self._room.nodes))
+            stocks = self._stocks.by_node(
+                self._slices.records, claimed, self._room.nodes, identifying_names(self._selectors())
+            )
+            self._in_stock = (versions, stocks)
         return self._in_stock[1]
+
+    def _selectors(self) -> Iterator[str]:
+        """Yield the expressions by which DeviceClasses and templates choose devices."""
+        for record in self._classes.records.values():
+            yield from record.selectors
+        for template in self._templates.records.values():
+            for request in template.requests:
+                yield from (selector for option in request.options for selector in option.selectors)
 
     def _elsewhere(self, key: str) -> bool:
         return namespace_of_key(key) not in self._followed.namespaces

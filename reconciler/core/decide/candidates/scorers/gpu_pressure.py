@@ -126,11 +126,13 @@ def _gpus_on(seen: ClusterObservation, shape: ReplicaShape) -> Mapping[str, int]
         if len(cache) >= _MAX_SHAPES:
             cache.clear()
         models = Counter[str]()
+        wanted = {*shape.requests.amounts}
+        wanted |= {seen.extended_resources[name] for name in wanted & seen.extended_resources.keys()}
         for pool in seen.pools:
             for node in pool.nodes:
                 if _holds(node, pool, shape):
                     for gpus in gpus_of_node(node, pool):
-                        if shape.devices or gpus.resource in shape.requests.amounts:
+                        if shape.devices or gpus.resource in wanted:
                             models[gpus.model] += gpus.count or gpus.free
         cache[key] = {model: number for model, number in sorted(models.items()) if number}
     return cache[key]

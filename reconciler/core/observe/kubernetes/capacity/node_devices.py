@@ -12,7 +12,8 @@ from reconciler.core.observe.kubernetes.capacity.resource_slices import Device, 
 from reconciler.core.pods.node_affinity import meets_terms
 from reconciler.model.capacity import DeviceId, DeviceKind, DeviceStock
 
-_Lot: TypeAlias = tuple[DeviceScope, DeviceKind, bool]
+_Lot: TypeAlias = tuple[DeviceScope, DeviceKind, str]
+"""Devices of one scope, kind, and family; the family is empty for a device of its own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,14 +33,21 @@ class NodeDevices:
 
     def __init__(self) -> None:
         self._pools: dict[tuple[str, str], tuple[list[SliceRecord], set[str], tuple[_Stocked, ...]]] = {}
+        self._named: frozenset[str] = frozenset()
 
     def by_node(
         self,
         slices: Mapping[str, SliceRecord],
         claimed: Iterable[tuple[DeviceId, ...]],
         nodes: Mapping[str, NodeRecord],
+        named: frozenset[str] = frozenset(),
     ) -> dict[str, tuple[DeviceStock, ...]]:
-        """Return the stock of each node, given the devices of each claim."""
+        """Return the stock of each node, given the devices of each claim.
+
+        `named` are identifying attributes that selectors name: devices that differ in them are of different kinds.
+        """
+        if named != self._named:
+            self._named, self._pools = named, {}
         held: dict[tuple[str, str], set[str]] = {}
         for devices in claimed:
             for driver, pool, device in devices:
@@ -53,7 +61,7 @@ class NodeDevices:
             names = held.get(key, set())
             made = before.get(key)
             if made is None or made[:2] != (records, names):
-                made = (records, names, tuple(_stocks("/".join(key), _newest(records), names)))
+                made = (records, names, tuple(_stocks("/".join(key), _newest(records), names, named)))
             self._pools[key] = made
             for stocked in made[2]:
                 for node in _nodes_in_scope(stocked.reach, nodes):
@@ -70,24 +78,37 @@ def _newest(members: list[SliceRecord]) -> list[SliceRecord]:
     return current if whole and all(count == 1 for count in names.values()) else []
 
 
-def _stocks(pool: str, slices: list[SliceRecord], held: Collection[str]) -> Iterator[_Stocked]:
-    """Group the devices of a pool by their scope and kind."""
+def _stocks(pool: str, slices: list[SliceRecord], held: Collection[str], named: Collection[str]) -> Iterator[_Stocked]:
+    """Group the devices of a pool by their scope and kind, and those that share counters by their hardware."""
     lots: dict[_Lot, list[Device]] = {}
     devices = [device for record in slices for device in record.devices]
+    families = _families(devices)
     for device in devices:
-        lots.setdefault((device.reach, device.kind, bool(device.consumes)), []).append(device)
+        family = families[device.consumes[0][0]] if device.consumes else ""
+        lots.setdefault((device.reach, device.kind_with(named), family), []).append(device)
     left = _counters_left(slices, held)
-    for number, ((reach, kind, cut), lot) in enumerate(lots.items()):
+    for number, ((reach, kind, family), lot) in enumerate(lots.items()):
         free = [device for device in lot if device.usable and device.name not in held]
-        count = _count_allocatable(free, left) if cut else len(free)
+        count = _count_allocatable(free, left) if family else len(free)
         stock = DeviceStock(
             kind=kind,
             free=count,
             total=len(lot),
             shared="" if reach.node else f"{pool} {number}",
-            family=pool if cut else "",
+            family=f"{pool} {family}" if family else "",
         )
         yield _Stocked(reach=reach, stock=stock)
+
+
+def _families(devices: Iterable[Device]) -> dict[str, str]:
+    """Return the family of each set of counters: a name that is equal for sets that one device consumes together."""
+    families: dict[str, str] = {}
+    for device in devices:
+        joined = {families.setdefault(counters, counters) for counters, _, _ in device.consumes}
+        if len(joined) > 1:
+            first = min(joined)
+            families = {counters: first if known in joined else known for counters, known in families.items()}
+    return families
 
 
 def _counters_left(slices: list[SliceRecord], held: Collection[str]) -> dict[tuple[str, str], int]:

@@ -6,7 +6,7 @@ Read in the form of resource.k8s.io/v1, and of v1beta1, in which a device's fiel
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from sys import intern
@@ -19,8 +19,9 @@ from reconciler.model.units import Quantity
 from reconciler.model.workload import Json
 
 _OWN = re.compile(r"uuid|guid|index|minor|serial|address|pci|bus|placement|^id$", re.IGNORECASE)
-"""Attributes that identify a single device; no portable template asks for them."""
+"""Attributes that identify a single device, by which few selectors choose."""
 
+_WORD = re.compile(r"[A-Za-z_]\w*")
 _VALUES: dict[str, type] = {"string": str, "int": int, "bool": bool}
 _REPELLING = frozenset({"NoSchedule", "NoExecute"})
 
@@ -45,6 +46,15 @@ class Device:
     usable: bool
     # Its use of the shared counters of its pool.
     consumes: tuple[tuple[str, str, Quantity], ...]
+    # Attributes that identify it, which are no part of its kind.
+    own: tuple[tuple[str, AttributeValue], ...] = ()
+
+    def kind_with(self, named: Collection[str]) -> DeviceKind:
+        """Return its kind, with those identifying attributes that selectors name."""
+        chosen = [(name, value) for name, value in self.own if name.rpartition("/")[2] in named] if named else []
+        if not chosen:
+            return self.kind
+        return _kind(self.kind.driver, tuple(sorted((*self.kind.attributes, *chosen))), self.kind.capacity)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,20 +85,34 @@ def read_slice(raw: Json) -> SliceRecord:
     )
 
 
+def identifying_names(expressions: Iterable[str]) -> frozenset[str]:
+    """Return the names of identifying attributes that any of these selectors may be about."""
+    return frozenset(
+        word for expression in expressions for word in _WORD.findall(expression) if _OWN.search(word) is not None
+    )
+
+
 def _device(raw: Json, driver: str, reach: DeviceScope | None) -> Device:
     fields = raw.get("basic") or raw
+    attributes = sorted(_attributes(fields.get("attributes"), driver))
+    own = tuple(attribute for attribute in attributes if _is_own(attribute[0]))
     tainted = any(taint.get("effect") in _REPELLING for taint in fields.get("taints") or ())
     return Device(
         name=intern(raw["name"]),
         kind=_kind(
             driver,
-            tuple(sorted(_attributes(fields.get("attributes"), driver))),
+            tuple(attribute for attribute in attributes if not _is_own(attribute[0])),
             tuple(sorted(_capacity(fields.get("capacity"), driver))),
         ),
         reach=_reach(fields) if reach is None else reach,
         usable=not tainted,
         consumes=tuple(_counters(fields.get("consumesCounters"), "counterSet")),
+        own=own,
     )
+
+
+def _is_own(name: str) -> bool:
+    return _OWN.search(name.rpartition("/")[2]) is not None
 
 
 def _reach(fields: Json) -> DeviceScope:
@@ -100,8 +124,6 @@ def _reach(fields: Json) -> DeviceScope:
 def _attributes(raw: Json, driver: str) -> Iterator[tuple[str, AttributeValue]]:
     """Yield the attributes that selectors can use: no versions, no lists."""
     for name, value in (raw or {}).items():
-        if _OWN.search(name.rpartition("/")[2]):
-            continue
         for field, kind in _VALUES.items():
             if isinstance(value.get(field), kind):
                 yield _qualify(name, driver), value[field]
