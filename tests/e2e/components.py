@@ -102,6 +102,12 @@ COMPONENTS = {
             package="github.com/kubeflow/trainer/v2/cmd/trainer-controller-manager",
             target=PLATFORM,
         ),
+        Component(
+            name="dra-example-kubeletplugin",
+            module="dra-example-driver",
+            package="sigs.k8s.io/dra-example-driver/cmd/dra-example-kubeletplugin",
+            target=PLATFORM,
+        ),
         *(
             Component(
                 name=f"keda-{name}",
