@@ -93,13 +93,15 @@ def _ray(workers: int = 3, hosts: int = 1, **group: Json) -> Json:
     }
 
 
-def _roles(**roles: tuple[int | None, int]) -> Json:
+def _roles(container: str = "main", /, **roles: tuple[int | None, int]) -> Json:
     return {
-        role: {"template": template(gpus), **({} if replicas is None else {"replicas": replicas})}
+        role: {"template": template(gpus, container), **({} if replicas is None else {"replicas": replicas})}
         for role, (replicas, gpus) in roles.items()
     }
 
 
+_TENSORFLOW = _roles("tensorflow", PS=(2, 0), Worker=(4, 1), Chief=(None, 1))
+_PYTORCH = _roles("pytorch", Master=(1, 8), Worker=(3, 8))
 _SET = {"replicas": 3, "template": template(1)}
 _MPI = {"mpiReplicaSpecs": _roles(Launcher=(None, 0), Worker=(2, 8))}
 _JOBS = [
@@ -203,11 +205,15 @@ SAMPLES: dict[str, tuple[Json, Pods]] = {
         {0: 1, 2: 4},
     ),
     "TFJob": (
-        workload("kubeflow.org/v1", "TFJob", {"tfReplicaSpecs": _roles(PS=(2, 0), Worker=(4, 1), Chief=(None, 1))}),
+        workload(
+            "kubeflow.org/v1",
+            "TFJob",
+            {"tfReplicaSpecs": _TENSORFLOW},
+        ),
         {0: 2, 1: 5},
     ),
     "PyTorchJob": (
-        workload("kubeflow.org/v1", "PyTorchJob", {"pytorchReplicaSpecs": _roles(Master=(1, 8), Worker=(3, 8))}),
+        workload("kubeflow.org/v1", "PyTorchJob", {"pytorchReplicaSpecs": _PYTORCH}),
         {8: 4},
     ),
     "MPIJob": (workload("kubeflow.org/v1", "MPIJob", _MPI), {0: 1, 8: 2}),
@@ -232,7 +238,10 @@ SAMPLES: dict[str, tuple[Json, Pods]] = {
         workload("ray.io/v1", "RayJob", {"rayClusterSpec": _ray(), "submitterPodTemplate": template()}),
         {0: 2, 4: 3},
     ),
-    "RayJob on a cluster that is there": (workload("ray.io/v1", "RayJob", {"clusterSelector": {"a": "b"}}), {}),
+    "RayJob on a cluster that is there": (
+        workload("ray.io/v1", "RayJob", {"clusterSelector": {"ray.io/cluster": "model"}}),
+        {},
+    ),
     "RayService": (workload("ray.io/v1", "RayService", {"rayClusterConfig": _ray()}), {0: 1, 4: 3}),
     "InferenceService": (
         workload("serving.kserve.io/v1beta1", "InferenceService", {"predictor": _SERVER, "transformer": pod()}),

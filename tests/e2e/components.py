@@ -117,6 +117,12 @@ COMPONENTS = {
             )
             for name in ("operator", "adapter")
         ),
+        # They ask the rules of a project: programs of ours, with the project's own functions. After Kueue and KEDA,
+        # with which they share packages.
+        *(
+            Component(name=f"{module}-rules", module=module, package=".", target=PLATFORM)
+            for module in ("mpi-operator", "kuberay", "training-operator")
+        ),
     )
 }
 
@@ -222,8 +228,10 @@ def _target(component: Component) -> Path:
     """Name the binary by all that goes into it: a new pin is a new file, and the old one stays for other checkouts."""
     home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     digest = hashlib.sha256(f"{platform.machine()} {sys.platform}".encode())
-    for name in ("go.mod", "go.sum"):
-        digest.update((TOOLS / component.module / name).read_bytes())
+    module = TOOLS / component.module
+    own = (*module.glob("*.go"), *(TOOLS / "refusals").iterdir()) if component.package == "." else ()
+    for path in (module / "go.mod", module / "go.sum", *sorted(own)):
+        digest.update(path.read_bytes())
     return home / "overspill-e2e" / f"{component.module}-{digest.hexdigest()[:16]}" / component.name
 
 

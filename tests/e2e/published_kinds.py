@@ -195,10 +195,14 @@ class Judge:
     def refusal(self, manifest: Json) -> str:
         """Return why the API server refuses to create an object; empty if it would. An unknown field is refused."""
         try:
-            self._cluster.create(f"{self._path(manifest)}?dryRun=All&fieldValidation=Strict", manifest)
+            self.completed(manifest)
         except Refused as refused:
             return str(refused)
         return ""
+
+    def completed(self, manifest: Json) -> Json:
+        """Return an object as the API server would create it, with the defaults of its kind."""
+        return self._cluster.create(f"{self._path(manifest)}?dryRun=All&fieldValidation=Strict", manifest)
 
     def _serves(self, name: str) -> bool:
         try:

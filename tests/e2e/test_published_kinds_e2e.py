@@ -7,30 +7,23 @@ each object, a dry run with strict fields. Where a module cannot be had, the tes
 from __future__ import annotations
 
 import copy
-import json
 from collections.abc import Callable, Iterator
 from dataclasses import fields, is_dataclass
-from functools import cache
 
 import pytest
 
-from reconciler.core.engines import service_export
-from reconciler.core.schema import yaml
 from reconciler.core.validation.custom_resources import custom_kind
 from reconciler.core.validation.objects import check_object
 from reconciler.core.workloads.api_kinds import KUBERNETES_GROUPS, cluster_scoped, group_kind
 from reconciler.core.workloads.builtin_kinds import BUILT_IN, NO_KINDS, scale_paths
-from reconciler.model.cluster import NetworkApi, SharedNetworking
 from reconciler.model.kubernetes.object_schema import ObjectSchemas
 from reconciler.model.kubernetes.workload_kind import Count, WorkloadKind, path
 from reconciler.model.kubernetes.workload_kind import Path as FieldPath
-from tests.builders.workload_kinds import SAMPLES
 from tests.e2e.api_server import Json
 from tests.e2e.components import Missing
 from tests.e2e.control_plane import Cluster
+from tests.e2e.judged_objects import every_object, of_kinds
 from tests.e2e.published_kinds import PROJECTS, Judge, Project, below, kind_name, released, versions
-from tests.stories.golden import GOLDEN
-from tests.stories.kinds import STORIES, play, read
 
 UNPUBLISHED = {
     "batch.volcano.sh": "volcano.sh/volcano and volcano.sh/apis are on no module proxy that we could ask",
@@ -175,53 +168,6 @@ def test_our_own_check_takes_what_the_api_server_takes(definitions: Definitions)
         assert check_object(made, (), schemas, NO_KINDS, rendered=True) == (), name
         (finding,) = check_object(with_stranger(made), (), schemas, NO_KINDS, rendered=True)
         assert finding.message == "unknown field", name
-
-
-def of_kinds(definitions: Definitions) -> Iterator[tuple[str, Json]]:
-    """Yield the objects of these kinds, in the versions that are served; each with a name for messages."""
-    served = set()
-    for definition in definitions:
-        group, kind = definition["spec"]["group"], definition["spec"]["names"]["kind"]
-        served |= {(f"{group}/{version}", kind) for version in versions(definition)}
-    yield from ((name, made) for name, made in every_object() if (made["apiVersion"], made["kind"]) in served)
-
-
-@cache
-def every_object() -> tuple[tuple[str, Json], ...]:
-    """All samples, what is written in the stories, and ServiceExports as they are made; equal ones once."""
-    found: dict[str, tuple[str, Json]] = {}
-    for name, made in (*samples(), *written(), *goldens(), ("ServiceExport", exported())):
-        found.setdefault(json.dumps(made, sort_keys=True), (name, made))
-    return tuple(found.values())
-
-
-def samples() -> Iterator[tuple[str, Json]]:
-    yield from ((name, made) for name, (made, _) in SAMPLES.items())
-
-
-def written() -> Iterator[tuple[str, Json]]:
-    for story in STORIES:
-        played = play(read(story))
-        for step in range(len(played.trees)):
-            yield from ((f"{path} after step {step}", made) for _, path, made in played.objects(step))
-
-
-def goldens() -> Iterator[tuple[str, Json]]:
-    """Yield the manifests and WorkloadSpreads of the other stories."""
-    for file in (*GOLDEN.rglob("manifests/*.yaml"), *GOLDEN.rglob("fleet/*.yaml")):
-        for document in yaml.parse(file.read_bytes(), file.name):
-            if "manifests" in file.parts or document.value["kind"] == "WorkloadSpread":
-                yield str(file.relative_to(GOLDEN)), document.value
-
-
-def exported() -> Json:
-    service = {
-        "apiVersion": "v1",
-        "kind": "Service",
-        "metadata": {"name": "model", "namespace": "demo"},
-        "spec": {"selector": {"app": "model"}, "ports": [{"port": 80}]},
-    }
-    return service_export.export(service, SharedNetworking(api=NetworkApi.MULTICLUSTER), [], NO_KINDS)
 
 
 def with_stranger(made: Json) -> Json:

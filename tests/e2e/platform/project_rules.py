@@ -1,0 +1,120 @@
+"""What a platform's projects refuse beyond the schemas of their kinds, asked of their own functions.
+
+For each project a `main.go` in `tools/` calls the functions behind its validating webhooks, and those with which its
+controllers refuse an object, as released. Objects go in and answers come out as JSON, one a line.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.builders.workload_kinds import SAMPLES
+from tests.e2e.api_server import Json
+from tests.e2e.published_kinds import PROJECTS, Project
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Broken:
+    """A sample whose schema takes a change that the project's rules refuse: the change by path, and their words."""
+
+    sample: str
+    change: tuple[tuple[str, Json], ...]
+    refusal: str
+
+    @property
+    def made(self) -> Json:
+        """The sample with the change; a number in a path is an index."""
+        made = json.loads(json.dumps(SAMPLES[self.sample][0]))
+        for path, value in self.change:
+            *parents, last = path.split("/")
+            inner = made
+            for part in parents:
+                inner = inner[int(part)] if isinstance(inner, list) else inner.setdefault(part, {})
+            inner[last] = value
+        return made
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rules:
+    """The rules of a project: the component that asks them, and what proves that they are asked."""
+
+    project: Project
+    component: str
+    broken: tuple[Broken, ...]
+
+
+def refusals(program: Path, objects: Iterable[Json]) -> list[str]:
+    """Return why the rules refuse each object, in order; an empty string for one that they take."""
+    lines = "".join(f"{json.dumps(each)}\n" for each in objects)
+    done = subprocess.run([program], input=lines, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+_PROJECT = {project.tool: project for project in PROJECTS}
+
+RULES = (
+    Rules(
+        project=_PROJECT["training-operator"],
+        component="training-operator-rules",
+        broken=(
+            Broken(
+                sample="PyTorchJob",
+                change=(("spec/pytorchReplicaSpecs/Master/replicas", 2),),
+                refusal="spec.pytorchReplicaSpecs[Master].replicas: Forbidden: must be 1",
+            ),
+            Broken(
+                sample="TFJob",
+                change=(("spec/tfReplicaSpecs/Worker/template/spec/containers/0/name", "main"),),
+                refusal="must have at least one container with name tensorflow",
+            ),
+            Broken(
+                sample="MPIJob",
+                change=(("spec/mpiReplicaSpecs/Launcher/replicas", 2),),
+                refusal="There must be only 1 launcher replica",
+            ),
+        ),
+    ),
+    Rules(
+        project=_PROJECT["mpi-operator"],
+        component="mpi-operator-rules",
+        broken=(
+            Broken(
+                sample="MPIJob v2beta1",
+                change=(("metadata/name", "1-model"),),
+                refusal='will not able to create pod and service with invalid DNS label "1-model-worker-1"',
+            ),
+            Broken(
+                sample="MPIJob v2beta1",
+                change=(("spec/mpiReplicaSpecs/Worker/replicas", 0),),
+                refusal="spec.mpiReplicaSpecs[Worker].replicas: Invalid value: 0: must be greater than or equal to 1",
+            ),
+        ),
+    ),
+    Rules(
+        project=_PROJECT["kuberay"],
+        component="kuberay-rules",
+        broken=(
+            Broken(
+                sample="RayCluster",
+                change=(("metadata/name", "1-model"),),
+                refusal="RayCluster name should be a valid DNS1035 label",
+            ),
+            Broken(
+                sample="RayJob",
+                change=(("spec/suspend", True),),
+                refusal="a RayJob with shutdownAfterJobFinishes set to false is not allowed to be suspended",
+            ),
+            Broken(
+                sample="RayService",
+                change=(("spec/rayClusterConfig/headGroupSpec/headService/metadata/name", "head"),),
+                refusal="spec.rayClusterConfig.headGroupSpec.headService.metadata.name should not be set",
+            ),
+        ),
+    ),
+)
+"""In the order of docs/reference/platform.md."""

@@ -1,0 +1,3 @@
+module overspill.dev/e2e/refusals
+
+go 1.25.0
