@@ -102,6 +102,12 @@ PROJECTS = (
         files=("manifests/crds/*.yaml",),
     ),
     Project(
+        name="Volcano",
+        tool="volcano",
+        module="volcano.sh/volcano",
+        files=("config/crd/volcano/bases/*.yaml",),
+    ),
+    Project(
         name="multicluster-services API",
         tool="mcs-api",
         module="sigs.k8s.io/mcs-api",

@@ -116,5 +116,21 @@ RULES = (
             ),
         ),
     ),
+    Rules(
+        project=_PROJECT["volcano"],
+        component="volcano-rules",
+        broken=(
+            Broken(
+                sample="Job of Volcano",
+                change=(("spec/minAvailable", 9),),
+                refusal="job 'minAvailable' should not be greater than total replicas in tasks",
+            ),
+            Broken(
+                sample="Job of Volcano",
+                change=(("spec/plugins", {"mpi": ["--master=head"]}),),
+                refusal="The specified mpi master task was not found",
+            ),
+        ),
+    ),
 )
 """In the order of docs/reference/platform.md."""
