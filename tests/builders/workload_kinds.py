@@ -103,6 +103,7 @@ def _roles(container: str = "main", /, **roles: tuple[int | None, int]) -> Json:
 _TENSORFLOW = _roles("tensorflow", PS=(2, 0), Worker=(4, 1), Chief=(None, 1))
 _PYTORCH = _roles("pytorch", Master=(1, 8), Worker=(3, 8))
 _SET = {"replicas": 3, "template": template(1)}
+_CANARY = {"selector": {"matchLabels": {"app": "model"}}, "strategy": {"canary": {}}}
 _MPI = {"mpiReplicaSpecs": _roles(Launcher=(None, 0), Worker=(2, 8))}
 _JOBS = [
     {"name": "leader", "template": {"spec": {"template": template()}}},
@@ -180,7 +181,7 @@ SAMPLES: dict[str, tuple[Json, Pods]] = {
         ),
         {},
     ),
-    "Rollout": (workload("argoproj.io/v1alpha1", "Rollout", _SET), {1: 3}),
+    "Rollout": (workload("argoproj.io/v1alpha1", "Rollout", {**_SET, **_CANARY}), {1: 3}),
     "LeaderWorkerSet": (lws(), {8: 8}),
     "LeaderWorkerSet with a leader of its own": (lws(leader=1), {1: 2, 8: 6}),
     "LeaderWorkerSet of leaders alone": (lws(size=1, leader=1), {1: 2}),

@@ -40,11 +40,19 @@ class Broken:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rules:
-    """The rules of a project: the component that asks them, and what proves that they are asked."""
+    """The rules of a project: the component that asks them, and what proves that they are asked.
+
+    `unasked` are kinds, as ``version/Kind``, whose functions it does not have.
+    """
 
     project: Project
     component: str
     broken: tuple[Broken, ...]
+    unasked: tuple[str, ...] = ()
+
+    def judge(self, made: Json) -> bool:
+        """Return whether there is a rule for the kind and version of an object of the project."""
+        return f"{made['apiVersion'].rpartition('/')[2]}/{made['kind']}" not in self.unasked
 
 
 def refusals(program: Path, objects: Iterable[Json]) -> list[str]:
@@ -115,6 +123,24 @@ RULES = (
                 refusal="spec.rayClusterConfig.headGroupSpec.headService.metadata.name should not be set",
             ),
         ),
+    ),
+    Rules(
+        project=_PROJECT["kserve"],
+        component="kserve-rules",
+        broken=(
+            Broken(
+                sample="LLMInferenceService",
+                change=(("spec/parallelism", {"data": 16}),),
+                refusal="dataLocal must be set when data is set",
+            ),
+            Broken(
+                sample="LLMInferenceService",
+                change=(("spec/router/scheduler/config", {}),),
+                refusal="either inline or ref is required",
+            ),
+        ),
+        # Their functions need the clients of all clouds that models come from: hundreds of packages more.
+        unasked=("v1beta1/InferenceService", "v1alpha1/LLMInferenceService"),
     ),
     Rules(
         project=_PROJECT["volcano"],

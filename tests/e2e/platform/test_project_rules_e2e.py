@@ -34,7 +34,7 @@ def rules(request: pytest.FixtureRequest, judge: Judge) -> tuple[Rules, Path, li
         pytest.skip(definitions.reason)
     if isinstance(program, Missing):
         pytest.skip(f"{rules.component}: {program.reason}")
-    objects = list(of_kinds(definitions))
+    objects = [(name, made) for name, made in of_kinds(definitions) if rules.judge(made)]
     kinds = {group_kind(made) for _, made in objects}
     for definition in definitions:
         if kind_name(definition) in kinds:

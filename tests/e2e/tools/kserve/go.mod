@@ -1,6 +1,136 @@
 module overspill.dev/e2e/kserve
 
-go 1.25.0
+go 1.25.8
 
-// Read for the kinds that it publishes; nothing of it is built.
-require github.com/kserve/kserve v0.20.0
+// As for Kueue 0.14.0: KServe pins its Kubernetes and controller-runtime to the same minor versions.
+exclude (
+	github.com/emicklei/go-restful/v3 v3.13.0
+	github.com/go-openapi/jsonpointer v0.21.2
+	github.com/go-openapi/jsonpointer v0.22.4
+	github.com/go-openapi/jsonreference v0.21.4
+	github.com/go-openapi/swag v0.25.4
+	github.com/mailru/easyjson v0.9.1
+	github.com/prometheus/common v0.67.4
+	github.com/prometheus/common v0.67.5
+	github.com/prometheus/procfs v0.17.0
+	github.com/prometheus/procfs v0.19.2
+	go.uber.org/zap v1.27.1
+	go.yaml.in/yaml/v2 v2.4.3
+	golang.org/x/net v0.44.0
+	golang.org/x/net v0.49.0
+	golang.org/x/net v0.52.0
+	golang.org/x/oauth2 v0.31.0
+	golang.org/x/oauth2 v0.32.0
+	golang.org/x/oauth2 v0.34.0
+	golang.org/x/oauth2 v0.35.0
+	golang.org/x/sync v0.19.0
+	golang.org/x/sync v0.20.0
+	golang.org/x/sys v0.36.0
+	golang.org/x/sys v0.40.0
+	golang.org/x/sys v0.42.0
+	golang.org/x/term v0.35.0
+	golang.org/x/term v0.39.0
+	golang.org/x/term v0.41.0
+	golang.org/x/text v0.29.0
+	golang.org/x/text v0.33.0
+	golang.org/x/text v0.35.0
+	golang.org/x/time v0.13.0
+	golang.org/x/time v0.14.0
+	golang.org/x/time v0.15.0
+	google.golang.org/protobuf v1.36.9
+	google.golang.org/protobuf v1.36.10
+	google.golang.org/protobuf v1.36.11
+	gopkg.in/evanphx/json-patch.v4 v4.13.0
+	k8s.io/api v0.34.3
+	k8s.io/api v0.35.1
+	k8s.io/api v0.35.3
+	k8s.io/apiextensions-apiserver v0.34.3
+	k8s.io/apiextensions-apiserver v0.35.3
+	k8s.io/apimachinery v0.34.3
+	k8s.io/apimachinery v0.35.1
+	k8s.io/apimachinery v0.35.3
+	k8s.io/client-go v0.34.3
+	k8s.io/client-go v0.35.1
+	k8s.io/client-go v0.35.3
+	k8s.io/kube-openapi v0.0.0-20250910181357-589584f1c912
+	k8s.io/kube-openapi v0.0.0-20260127142750-a19766b6e2d4
+	k8s.io/utils v0.0.0-20251002143259-bc988d571ff4
+	k8s.io/utils v0.0.0-20260108192941-914a6e750570
+	sigs.k8s.io/controller-runtime v0.23.3
+	sigs.k8s.io/json v0.0.0-20250730193827-2d320260d730
+	sigs.k8s.io/structured-merge-diff/v6 v6.3.2
+)
+
+replace overspill.dev/e2e/refusals => ../refusals
+
+require (
+	github.com/kserve/kserve v0.20.0
+	overspill.dev/e2e/refusals v0.0.0
+)
+
+require (
+	github.com/beorn7/perks v1.0.1 // indirect
+	github.com/cespare/xxhash/v2 v2.3.0 // indirect
+	github.com/davecgh/go-spew v1.1.2-0.20180830191138-d8f796af33cc // indirect
+	github.com/emicklei/go-restful/v3 v3.12.2 // indirect
+	github.com/evanphx/json-patch/v5 v5.9.11 // indirect
+	github.com/expr-lang/expr v1.17.6 // indirect
+	github.com/fsnotify/fsnotify v1.9.0 // indirect
+	github.com/fxamacker/cbor/v2 v2.9.0 // indirect
+	github.com/go-logr/logr v1.4.3 // indirect
+	github.com/go-openapi/jsonpointer v0.21.1 // indirect
+	github.com/go-openapi/jsonreference v0.21.0 // indirect
+	github.com/go-openapi/swag v0.23.1 // indirect
+	github.com/gogo/protobuf v1.3.2 // indirect
+	github.com/google/btree v1.1.3 // indirect
+	github.com/google/gnostic-models v0.7.0 // indirect
+	github.com/google/go-cmp v0.7.0 // indirect
+	github.com/google/uuid v1.6.0 // indirect
+	github.com/josharian/intern v1.0.0 // indirect
+	github.com/json-iterator/go v1.1.12 // indirect
+	github.com/kedacore/keda/v2 v2.18.0 // indirect
+	github.com/mailru/easyjson v0.9.0 // indirect
+	github.com/modern-go/concurrent v0.0.0-20180306012644-bacd9c7ef1dd // indirect
+	github.com/modern-go/reflect2 v1.0.3-0.20250322232337-35a7c28c31ee // indirect
+	github.com/munnerz/goautoneg v0.0.0-20191010083416-a7dc8b61c822 // indirect
+	github.com/pkg/errors v0.9.1 // indirect
+	github.com/pmezard/go-difflib v1.0.1-0.20181226105442-5d4384ee4fb2 // indirect
+	github.com/prometheus/client_golang v1.23.2 // indirect
+	github.com/prometheus/client_model v0.6.2 // indirect
+	github.com/prometheus/common v0.66.1 // indirect
+	github.com/prometheus/procfs v0.16.1 // indirect
+	github.com/spf13/pflag v1.0.10 // indirect
+	github.com/x448/float16 v0.8.4 // indirect
+	go.uber.org/multierr v1.11.0 // indirect
+	go.uber.org/zap v1.27.0 // indirect
+	go.yaml.in/yaml/v2 v2.4.2 // indirect
+	go.yaml.in/yaml/v3 v3.0.4 // indirect
+	golang.org/x/net v0.43.0 // indirect
+	golang.org/x/oauth2 v0.30.0 // indirect
+	golang.org/x/sync v0.17.0 // indirect
+	golang.org/x/sys v0.35.0 // indirect
+	golang.org/x/term v0.34.0 // indirect
+	golang.org/x/text v0.28.0 // indirect
+	golang.org/x/time v0.11.0 // indirect
+	gomodules.xyz/jsonpatch/v2 v2.5.0 // indirect
+	google.golang.org/protobuf v1.36.8 // indirect
+	gopkg.in/evanphx/json-patch.v4 v4.12.0 // indirect
+	gopkg.in/inf.v0 v0.9.1 // indirect
+	gopkg.in/yaml.v3 v3.0.1 // indirect
+	k8s.io/api v0.34.1 // indirect
+	k8s.io/apiextensions-apiserver v0.34.1 // indirect
+	k8s.io/apimachinery v0.34.1 // indirect
+	k8s.io/client-go v0.34.1 // indirect
+	k8s.io/klog/v2 v2.130.1 // indirect
+	k8s.io/kube-openapi v0.0.0-20250710124328-f3f2b991d03b // indirect
+	k8s.io/utils v0.0.0-20250604170112-4c0f3b243397 // indirect
+	knative.dev/pkg v0.0.0-20260120122510-4a022ed9999a // indirect
+	knative.dev/serving v0.48.1 // indirect
+	sigs.k8s.io/controller-runtime v0.22.1 // indirect
+	sigs.k8s.io/gateway-api v1.5.1 // indirect
+	sigs.k8s.io/gateway-api-inference-extension v1.5.0 // indirect
+	sigs.k8s.io/json v0.0.0-20241014173422-cfa47c3a1cc8 // indirect
+	sigs.k8s.io/randfill v1.0.0 // indirect
+	sigs.k8s.io/structured-merge-diff/v6 v6.3.0 // indirect
+	sigs.k8s.io/yaml v1.6.0 // indirect
+)
