@@ -44,6 +44,9 @@ class Engines(Fleet):
     def view(self, pace: WatchTiming = ALIVE, patience: timedelta = PATIENCE) -> KubeObservations:
         return super().view(pace, patience)
 
+    def following(self, pace: WatchTiming = ALIVE) -> KubeObservations:
+        return super().following(pace)
+
     def fleet(self, one: EngineName = ARGOCD, two: EngineName = FLUX, argocd: Connection | None = CONTROL) -> Desired:
         clusters = (replace(cluster("worker-1"), engine=one), replace(cluster("worker-2"), engine=two))
         return desired(clusters=clusters, fleet=ModelFleet(argocd=ArgoCD(connection=argocd)))
