@@ -2,7 +2,7 @@ module overspill.dev/e2e/kuberay
 
 go 1.25.0
 
-// Everything else is as for Kueue 0.14.0, which has the same Kubernetes: their common packages are built once.
+// As for Kueue 0.14.0, which has the same Kubernetes: their common packages are built once.
 exclude (
 	github.com/emicklei/go-restful/v3 v3.13.0
 	github.com/go-openapi/jsonpointer v0.21.2
