@@ -173,6 +173,8 @@ def decided(cluster: Cluster, namespace: str, total: int) -> list[Json]:
 def clear(cluster: Cluster, namespace: str) -> None:
     """Delete what a namespace has, and wait until no device is claimed."""
     cluster.call("DELETE", f"/apis/apps/v1/namespaces/{namespace}/deployments/demo?propagationPolicy=Foreground")
+    path = f"/apis/apps/v1/namespaces/{namespace}/deployments"
+    cluster.until(lambda: not cluster.items(path), "the Deployment does not go")
     cluster.until(lambda: not cluster.items(f"/api/v1/namespaces/{namespace}/pods"), "pods do not go")
     cluster.call("DELETE", f"{GROUP}/namespaces/{namespace}/resourceclaims")
     cluster.call("DELETE", f"{GROUP}/namespaces/{namespace}/resourceclaimtemplates")
