@@ -345,6 +345,7 @@ class ClusterObservation:
 
     cluster: ClusterName
     observed_at: datetime
+    """The moment up to which everything was seen."""
     healthy: bool = True
     message: str = ""
     pools: tuple[Pool, ...] = ()
@@ -394,6 +395,8 @@ class ClusterObservation:
     """Signals of the cluster that do not answer now; `asks` of workloads hold their last answers."""
     unread: tuple[UnreadKind, ...] = ()
     """Kinds of workloads, and of what their pods follow from, whose objects are unknown now."""
+    changed_at: datetime | None = None
+    """When the newest of its changes was heard, where that is after `observed_at`: one watch may be behind others."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

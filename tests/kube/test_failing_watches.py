@@ -11,7 +11,7 @@ import pytest
 
 from reconciler.adapters.kube import KubeObservations
 from tests.builders.kube_objects import pod
-from tests.builders.watched_clusters import QUICK, Fleet, free, until
+from tests.builders.watched_clusters import QUICK, Fleet, free, seen, until
 
 GONE = {"kind": "Status", "code": 410, "message": "too old resource version"}
 BROKEN = {"kind": "Status", "code": 500, "message": "no such revision"}
@@ -67,3 +67,21 @@ def test_version_that_is_gone_after_a_while_is_no_failure(clusters: Fleet) -> No
         clusters.one.events.append((clusters.one.version, "pods", "ERROR", {**GONE, "metadata": {}}))
         clusters.one.changed.notify_all()
     until(lambda: lists(clusters) == 2)
+
+
+def test_change_that_is_heard_while_another_watch_fails_is_told_with_its_moment(clusters: Fleet) -> None:
+    view = clusters.following(replace(QUICK, silence=1))
+    clusters.one.refuses["/nodes"] = 500
+    with clusters.one.changed:
+        clusters.one.version += 1
+        clusters.one.events.append((clusters.one.version, "nodes", "ERROR", {**GONE, "metadata": {}}))
+        clusters.one.changed.notify_all()
+    until(lambda: view.observe().problems)
+    clusters.one.put("pods", pod("a", on="gpu-1"))
+    until(lambda: free(view) == 7)
+    behind = seen(view)
+    assert behind.changed_at is not None
+    assert behind.observed_at < behind.changed_at
+    clusters.one.refuses.clear()
+    until(lambda: seen(view).changed_at is None)
+    assert seen(view).observed_at >= behind.changed_at

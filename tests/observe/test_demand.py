@@ -1,5 +1,6 @@
 """The deficit, and the windows over it."""
 
+from dataclasses import replace
 from datetime import timedelta
 
 from reconciler.core.observe import demand
@@ -107,3 +108,22 @@ def test_record_keeps_no_more_than_the_window_needs() -> None:
         assert isinstance(one, Demand)
         history = one.history
     assert len(history) <= 62
+
+
+def test_demand_that_went_while_another_watch_was_behind_is_gone_from_then_on() -> None:
+    before = NOW - seconds(70)
+    history = (Sample(at=NOW - seconds(100), missing=4),)
+    behind = replace(short(0, at=before), changed_at=NOW - seconds(1))
+    went = measured(behind, history=history)
+    assert went.history[-1] == Sample(at=NOW - seconds(1), missing=0)
+    caught_up = measured(short(0), history=went.history)
+    assert demand.peak_missing(caught_up, WINDOW, NOW) == 4
+    assert demand.next_peak_change(caught_up, WINDOW, NOW) == NOW + seconds(59)
+    later = NOW + seconds(60)
+    assert demand.peak_missing(measured(short(0, at=later), history=caught_up.history, now=later), WINDOW, later) == 0
+
+
+def test_history_goes_on_while_a_watch_stays_behind() -> None:
+    history = (Sample(at=NOW - seconds(100), missing=4), Sample(at=NOW - seconds(1), missing=0))
+    behind = replace(short(0, at=NOW - seconds(70)), changed_at=NOW - seconds(1))
+    assert measured(behind, history=history).history == history

@@ -108,6 +108,7 @@ class FollowedCluster:
         self._heard_at: datetime | None = None
         self._seen_at: datetime | None = None
         self._observation: ClusterObservation | None = None
+        self._changed_at: datetime | None = None
         self._listed_at: dict[Watched, datetime] = {}
         self._unknown: frozenset[Watched] = frozenset()
         self._last_heard = LastHeard()
@@ -178,17 +179,18 @@ class FollowedCluster:
         """Return the newest complete observation; None before the first complete list."""
         with self._lock:
             if self._seen_at is not None and self._complete():
-                at = self._watched_until(self._seen_at)
+                at, now = self._watched_until(self._seen_at), self._clock.now()
                 unknown = frozenset(kind for kind, stream in self._streams.items() if stream.unknown)
                 unknown |= {Resource.NODE_POOLS} - self._streams.keys()
                 if self._dirty or self._observation is None or unknown != self._unknown:
                     self._observation = self._with_companions(self._state.observation(self.target.name, at, unknown))
-                    self._unknown = unknown
+                    self._unknown, self._changed_at = unknown, now
                     self._dirty = False
                 stale, unread = self._last_heard.stale(self._streams), self._unread_kinds(unknown)
+                changed = self._changed_at if self._changed_at is not None and at < self._changed_at <= now else None
                 before = self._observation
-                if (before.observed_at, before.stale, before.unread) != (at, stale, unread):
-                    self._observation = replace(before, observed_at=at, stale=stale, unread=unread)
+                if (before.observed_at, before.stale, before.unread, before.changed_at) != (at, stale, unread, changed):
+                    self._observation = replace(before, observed_at=at, stale=stale, unread=unread, changed_at=changed)
             return self._observation
 
     def _unread_kinds(self, unknown: AbstractSet[Watched]) -> tuple[UnreadKind, ...]:

@@ -7,7 +7,7 @@ to the moment at which the plan itself says that time alone may decide otherwise
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, fields
 from datetime import timedelta
 
@@ -69,19 +69,24 @@ def _same_clusters(then: PassInput, inputs: PassInput) -> bool:
     """Tell whether all clusters show what they showed, and have been seen lately both times."""
     before, after = then.observed, inputs.observed
     return (
-        _same_parts(before, after, "clusters")
+        _same_parts(before, after, {"clusters"})
         and before.clusters.keys() == after.clusters.keys()
-        and all(_same_parts(seen, after.clusters[name], "observed_at") for name, seen in before.clusters.items())
+        and all(_same_parts(seen, after.clusters[name], _MOMENTS) for name, seen in before.clusters.items())
         and _are_fresh(then)
         and _are_fresh(inputs)
     )
 
 
-def _same_parts(before: Observed | ClusterObservation, after: Observed | ClusterObservation, but: str) -> bool:
-    """Tell whether two observations are alike in everything `but` one field."""
+def _same_parts(
+    before: Observed | ClusterObservation, after: Observed | ClusterObservation, but: Collection[str]
+) -> bool:
+    """Tell whether two observations are alike in everything `but` some fields."""
     names = _NAMES[type(before)]
-    return all(name == but or _alike(getattr(before, name), getattr(after, name)) for name in names)
+    return all(name in but or _alike(getattr(before, name), getattr(after, name)) for name in names)
 
+
+_MOMENTS = frozenset({"observed_at", "changed_at"})
+"""The fields of a cluster's observation that go on while nothing changes."""
 
 _NAMES: Mapping[type, tuple[str, ...]] = {
     kind: tuple(field.name for field in fields(kind)) for kind in (Observed, ClusterObservation)

@@ -215,6 +215,8 @@ class _Primary:
     observation: ClusterObservation
     at: datetime
     """When the cluster was observed; now, where that is in the future."""
+    changed: datetime
+    """When the newest of its changes was heard; `at`, where that is earlier."""
     stale: Mapping[str, str]
     """Sentence about each kind of signal that is stale in the cluster."""
     workloads: Mapping[tuple[str, str], list[WorkloadObservation]]
@@ -230,9 +232,11 @@ class _Primary:
         workloads: dict[tuple[str, str], list[WorkloadObservation]] = {}
         for seen in observation.workloads:
             workloads.setdefault((seen.ref.namespace, seen.ref.name), []).append(seen)
+        at = min(observation.observed_at, now)
         return cls(
             observation=observation,
-            at=min(observation.observed_at, now),
+            at=at,
+            changed=at if observation.changed_at is None else max(at, min(observation.changed_at, now)),
             stale=stale_kinds(observation, max_age, now),
             workloads=workloads,
             releases=members_of(observation.workloads, named),
@@ -336,7 +340,13 @@ class _Measurement:
             waiting=steps,
             shape=seen.shape if seen else None,
             history=_extend(
-                () if stale else history, missing, since, primary.at, policy.scale_down_window, asked=asked
+                () if stale else history,
+                missing,
+                since,
+                primary.at,
+                policy.scale_down_window,
+                asked=asked,
+                changed=primary.changed,
             ),
             reported=seen is not None,
             note=note,
@@ -432,9 +442,19 @@ class _Measurement:
 
 
 def _extend(
-    history: tuple[Sample, ...], missing: int, since: datetime | None, at: datetime, window: timedelta, *, asked: bool
+    history: tuple[Sample, ...],
+    missing: int,
+    since: datetime | None,
+    at: datetime,
+    window: timedelta,
+    *,
+    asked: bool,
+    changed: datetime,
 ) -> tuple[Sample, ...]:
     """Add the present missing to the history, and drop samples that no window looks at any more.
+
+    It begins when it was heard (`changed`), which may be after the moment up to which all of the cluster was seen
+    (`at`): until then more may have been missing.
 
     `since` is the cluster's own word that no more pods than this have been waiting from then on; it replaces samples of
     times when no other signal asked. A clock that jumped back makes the history worthless, so a new one begins.
@@ -442,10 +462,10 @@ def _extend(
     # 1. Most workloads, of which there may be very many: nothing has changed, and nothing is to be dropped.
     if history and since is None and (len(history) == 1 or history[1].at > at - window):
         last = history[-1]
-        if last.missing == missing and last.asked == asked and last.at <= at:
+        if last.missing == missing and last.asked == asked and last.at <= changed:
             return history
     # 2. The clock jumped back.
-    if history and history[-1].at > at:
+    if history and history[-1].at > changed:
         history = ()
     # 3. The cluster's word does not reach behind a time when other signals asked.
     if since is not None and history:
@@ -456,7 +476,7 @@ def _extend(
         history = tuple(sample for sample in history if sample.at < since)
         history += (Sample(at=since, missing=missing, asked=asked),)
     elif not history or history[-1].missing != missing or history[-1].asked != asked:
-        history += (Sample(at=at, missing=missing, asked=asked),)
+        history += (Sample(at=changed, missing=missing, asked=asked),)
     # 5. The last sample that is as old as the window is the first to keep.
     first = 0
     for index, sample in enumerate(history):
