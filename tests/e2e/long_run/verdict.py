@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -59,7 +60,11 @@ def early_reverts(bursts: Iterable[Burst], *, window: float) -> tuple[str, ...]:
         for cluster, reverted in burst.reverted.items():
             took = -1.0 if burst.falling is None else reverted - burst.falling
             if 0 <= took < window - EARLY:
-                told.append(f"{burst.workload} on {cluster}: reverted after {took:.1f} s, in a window of {window:g} s")
+                when = time.strftime("%H:%M:%S", time.gmtime(reverted))
+                told.append(
+                    f"{burst.workload} on {cluster} at {when} UTC: reverted after {took:.1f} s,"
+                    f" in a window of {window:g} s"
+                )
     return tuple(told)
 
 
