@@ -65,11 +65,11 @@ def test_contexts_of_all_files_are_watched_and_one_that_is_emptied_keeps_its_own
     assert contexts.read() == {"a", "b"}
     second.write_text("")
     assert contexts.read() == {"a", "b"}
-    assert contexts.problems
+    assert contexts.unreadable
     written(second, c={})
     empty.unlink()
     assert contexts.read() == {"a", "c"}
-    assert not contexts.problems
+    assert not contexts.unreadable
 
 
 @pytest.mark.parametrize(
