@@ -81,8 +81,10 @@ class DemandPlayer:
             for fall in [fall for fall in falls if fall[0] <= elapsed]:
                 falls.remove(fall)
                 self._set(fall[1], 0, stopped)
-            ready = [rise for rise in waiting if rise.at <= elapsed and not self._journal.is_open(rise.workload)]
-            for rise in ready if elapsed < seconds else ():
+            due = [rise for rise in waiting if rise.at <= elapsed < seconds]
+            for rise in due:
+                if self._journal.is_open(rise.workload):  # as by a rise that was due with it
+                    continue
                 waiting.remove(rise)
                 self._set(rise.workload, rise.replicas, stopped)
                 if rise.lasts is None:

@@ -92,6 +92,15 @@ def test_demand_that_home_does_not_take_is_tried_again() -> None:
     assert burst.fallen is not None
 
 
+def test_rises_of_a_workload_that_are_due_together_come_one_after_another() -> None:
+    told = list[int]()
+    rises = tuple(Rise(at=0, workload="load-000", replicas=replicas, lasts=0.1) for replicas in (4, 1))
+    journal = Journal()
+    DemandPlayer(rises, journal, lambda _, more: told.append(more)).play(0.5, threading.Event())
+    assert told == [4, 0]
+    assert len(journal.bursts()) == 1
+
+
 def test_moments_of_a_burst_are_the_first_of_their_kind() -> None:
     journal = Journal()
     journal.rises("load-000", 2, 100)
